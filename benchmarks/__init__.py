@@ -1,0 +1,1 @@
+"""Benchmarks of func against its peers; run with `python -m benchmarks`."""

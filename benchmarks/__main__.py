@@ -1,0 +1,74 @@
+"""The command line: `python -m benchmarks`; `--help` lists the options."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from benchmarks.environment import describe, limit_threads
+
+
+def main() -> int:
+    """Run the chosen workloads, print the tables; 1 if a contestant failed or gave a different result."""
+    options = _options()
+    limit_threads(options.threads)
+    from benchmarks.contestants import load_libraries
+    from benchmarks.report import as_data, bars_table, summary_table, workload_table
+    from benchmarks.runner import run
+    from benchmarks.timing import Effort
+    from benchmarks.workloads import WORKLOADS
+
+    chosen = [workload for workload in WORKLOADS if options.only in workload.name]
+    if not chosen:
+        names = ", ".join(workload.name for workload in WORKLOADS)
+        print(f"no workload has {options.only!r} in its name; there are: {names}", file=sys.stderr)
+        return 2
+    if options.list:
+        print("\n".join(f"{workload.name:18}{workload.title}" for workload in chosen))
+        return 0
+
+    effort = Effort(options.rounds or 3, block=0.005) if options.quick else Effort(options.rounds or 15)
+    environment = describe() | {"rounds": str(effort.rounds)}
+    print("\n".join(f"{name}: {value}" for name, value in environment.items()), end="\n\n", flush=True)
+    libraries, missing = load_libraries()
+    results = []
+    for workload in chosen:
+        results.append(run(workload, libraries, missing, effort, slow=options.slow))
+        print(workload_table(results[-1]).text(), end="\n\n", flush=True)
+    totals = [summary_table(results), bars_table(results)]
+    print("\n\n".join(table.text() for table in totals))
+
+    if options.json:
+        options.json.write_text(json.dumps(as_data(environment, results), indent=1) + "\n")
+    if options.markdown:
+        facts = "\n".join(f"- {name}: {value}" for name, value in environment.items())
+        tables = [table.markdown() for table in (*totals, *map(workload_table, results))]
+        options.markdown.write_text("\n\n".join([*tables, "### The machine and the run", facts]) + "\n")
+    return int(any(measurement.broken for result in results for measurement in result.measurements))
+
+
+def _options() -> argparse.Namespace:
+    """The command line's options."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="func against its peers")
+    add = parser.add_argument
+    add("--only", metavar="PATTERN", default="", help="workloads with this text in their name")
+    add("--rounds", metavar="N", type=_positive, help="rounds per workload (15, or 3 with --quick)")
+    add("--threads", metavar="N", type=_positive, default=2, help="threads for every contestant (2)")
+    add("--quick", action="store_true", help="a short run to see that everything works")
+    add("--slow", action="store_true", help="include contestants that take very long to start")
+    add("--list", action="store_true", help="list the workloads and stop")
+    add("--json", metavar="FILE", type=Path, help="write every measurement to this file")
+    add("--markdown", metavar="FILE", type=Path, help="write the tables to this file")
+    return parser.parse_args()
+
+
+def _positive(text: str) -> int:
+    """A whole number of at least one."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"wanted at least 1, got {number}")
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

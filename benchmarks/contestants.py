@@ -1,0 +1,86 @@
+"""Who takes part: one row per contestant, with the loader of its library."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal
+
+FUNC = "func"
+HIPS = "HIPS autograd"
+TORCH_FUNC = "torch.func"
+TORCH = "torch.autograd"
+JAX = "JAX eager"
+JAX_JIT = "jax.jit"
+BY_HAND = "NumPy by hand"
+DEPENDENCIES = "dependencies"
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A way to do the work. `load` returns the library, which is what a workload's entry receives."""
+
+    name: str
+    load: Callable[[], Any]
+    mode: Literal["eager", "compiled", "reference"] = "eager"
+    ours: bool = False
+
+
+def _load_func() -> Any:
+    import func
+
+    if not hasattr(func, "grad"):
+        raise ModuleNotFoundError("No module named 'func' with transforms in it")
+    return func
+
+
+def _load_hips() -> Any:
+    import autograd
+    import autograd.numpy
+
+    return autograd
+
+
+def _load_torch() -> Any:
+    import torch
+
+    return torch
+
+
+def _load_jax() -> Any:
+    """JAX with float64 enabled and its backend started, so that no workload's first call pays for that."""
+    jax: Any = import_module("jax")
+    jax.config.update("jax_enable_x64", True)
+    jax.block_until_ready(jax.numpy.zeros(1) + 1)
+    return jax
+
+
+def _load_numpy() -> Any:
+    import numpy
+
+    return numpy
+
+
+CONTESTANTS = (
+    Contestant(FUNC, _load_func, ours=True),
+    Contestant(HIPS, _load_hips),
+    Contestant(TORCH_FUNC, _load_torch),
+    Contestant(TORCH, _load_torch),
+    Contestant(JAX, _load_jax),
+    Contestant(JAX_JIT, _load_jax, mode="compiled"),
+    Contestant(BY_HAND, _load_numpy, mode="reference"),
+    Contestant(DEPENDENCIES, _load_numpy, mode="reference"),
+)
+
+
+def load_libraries() -> tuple[dict[str, Any], dict[str, str]]:
+    """The libraries that can be imported, and for each of the others the words that say why not."""
+    libraries: dict[str, Any] = {}
+    missing: dict[str, str] = {}
+    for contestant in CONTESTANTS:
+        try:
+            libraries[contestant.name] = contestant.load()
+        except ModuleNotFoundError as error:
+            missing[contestant.name] = f"not installed ({error})"
+        except Exception as error:
+            missing[contestant.name] = f"cannot be imported ({type(error).__name__}: {error})"
+    return libraries, missing

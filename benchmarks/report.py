@@ -1,0 +1,138 @@
+"""What the measurements say: tables by workload, against the best peers, and against the bars."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from statistics import median, quantiles
+from typing import Any
+
+from benchmarks.contestants import CONTESTANTS
+from benchmarks.tables import Table
+from benchmarks.workload import Bar, Measurement, Result
+
+NOTHING = "-"
+_OURS = tuple(contestant.name for contestant in CONTESTANTS if contestant.ours)
+_MODE = {contestant.name: contestant.mode for contestant in CONTESTANTS}
+
+
+def workload_table(result: Result) -> Table:
+    """One row per timed contestant, with the ratio of ours to it, and a remark for each that was left out."""
+    ours = [name for name in _OURS if name in result.workload.entries]
+    timed = [measurement for measurement in result.measurements if measurement.rounds]
+    rows = tuple(
+        (
+            measurement.contestant,
+            seconds(median(measurement.rounds)),
+            quartiles(measurement.rounds),
+            seconds(measurement.first_call),
+            *(ratio_words(result.of(name), measurement) for name in ours),
+        )
+        for measurement in timed
+    )
+    header = ("contestant", "median", "quartiles", "first call", *(f"{name} / it" for name in ours))
+    remarks = [f"{m.contestant}: left out, {m.left_out}" for m in result.measurements if m.left_out]
+    bars = [f"{bar}: {ratio}, {verdict}" for bar, ratio, verdict in bar_rows(result)]
+    return Table(f"{result.workload.name}: {result.workload.title}", header, rows, (*bars, *remarks))
+
+
+def summary_table(results: Iterable[Result]) -> Table:
+    """One row per workload: ours against the best eager library and against the best of all libraries."""
+    rows = []
+    for result in results:
+        for name in (name for name in _OURS if name in result.workload.entries):
+            mine = result.of(name)
+            best_eager = best(result, lambda mode: mode == "eager")
+            best_of_all = best(result, lambda mode: mode != "reference")
+            time = seconds(median(mine.rounds)) if mine else NOTHING
+            rows.append((f"{result.workload.name}, {name}", time, *_against(mine, best_eager, best_of_all)))
+    header = ("work", "time", "best eager peer", "ratio", "best peer", "ratio")
+    return Table("Against the best peer", header, tuple(rows))
+
+
+def bars_table(results: Iterable[Result]) -> Table:
+    """One row per bar."""
+    rows = [(result.workload.name, *cells) for result in results for cells in bar_rows(result)]
+    return Table("Bars", ("work", "bar", "measured", "verdict"), tuple(rows))
+
+
+def bar_rows(result: Result) -> list[tuple[str, str, str]]:
+    """For each bar of the workload: the bar, the measured ratio, the verdict."""
+    rows = []
+    for bar in result.workload.bars:
+        ratio = bar_ratio(result, bar)
+        verdict = "not measured" if ratio is None else "reached" if ratio <= bar.limit else "MISSED"
+        rows.append((str(bar), number(ratio), verdict))
+    return rows
+
+
+def bar_ratio(result: Result, bar: Bar) -> float | None:
+    """The ratio that a bar limits, if both sides were measured."""
+    mine, peer = result.of(bar.contestant), result.of(bar.peer)
+    if mine is None or peer is None:
+        return None
+    if bar.measure == "first call":
+        return mine.first_call / peer.first_call if mine.first_call and peer.first_call else None
+    return paired_ratio(mine, peer)
+
+
+def paired_ratio(mine: Measurement, peer: Measurement) -> float:
+    """The median of the ratios round by round: what slows a whole round down cancels."""
+    return median(a / b for a, b in zip(mine.rounds, peer.rounds, strict=True))
+
+
+def best(result: Result, admits: Callable[[str], bool]) -> Measurement | None:
+    """The fastest contestant that is not ours and of an admitted mode."""
+    peers = [m for m in result.measurements if m.rounds and m.contestant not in _OURS]
+    return min(
+        (m for m in peers if admits(_MODE[m.contestant])), key=lambda m: median(m.rounds), default=None
+    )
+
+
+def as_data(environment: dict[str, str], results: Iterable[Result]) -> dict[str, Any]:
+    """Everything measured, as plain data for JSON."""
+    return {
+        "environment": environment,
+        "workloads": [
+            {
+                "name": result.workload.name,
+                "title": result.workload.title,
+                "measurements": [asdict(measurement) for measurement in result.measurements],
+                "bars": [asdict(bar) | {"measured": bar_ratio(result, bar)} for bar in result.workload.bars],
+            }
+            for result in results
+        ],
+    }
+
+
+def ratio_words(mine: Measurement | None, peer: Measurement) -> str:
+    """The ratio to a peer; nothing for a contestant against itself."""
+    return NOTHING if mine is None or mine is peer else number(paired_ratio(mine, peer))
+
+
+def number(value: float | None) -> str:
+    """A ratio with two significant digits below ten."""
+    if value is None:
+        return NOTHING
+    return f"{value:.2g}" if value < 0.1 else f"{value:.2f}" if value < 10 else f"{value:.0f}"
+
+
+def seconds(value: float | None) -> str:
+    """A duration with three significant digits and its unit."""
+    if value is None:
+        return NOTHING
+    unit, scale = next((row for row in (("us", 1e-6), ("ms", 1e-3)) if value < 1000 * row[1]), ("s", 1.0))
+    scaled = value / scale
+    return f"{scaled:.{2 if scaled < 10 else 1 if scaled < 100 else 0}f} {unit}"
+
+
+def quartiles(rounds: Sequence[float]) -> str:
+    """The first and the third quartile, relative to the median."""
+    if len(rounds) < 2:
+        return NOTHING
+    low, middle, high = quantiles(rounds, n=4, method="inclusive")
+    return f"{low / middle - 1:+.0%} {high / middle - 1:+.0%}"
+
+
+def _against(mine: Measurement | None, *peers: Measurement | None) -> tuple[str, ...]:
+    """The name of each peer and the ratio to it."""
+    pairs = [(peer.contestant, ratio_words(mine, peer)) if peer else (NOTHING, NOTHING) for peer in peers]
+    return tuple(cell for pair in pairs for cell in pair)

@@ -1,0 +1,65 @@
+"""From a workload to its measurements: prepare, compare, time."""
+
+import gc
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from benchmarks.agreement import disagreements
+from benchmarks.contestants import CONTESTANTS
+from benchmarks.timing import Effort, ask_rounds, time_rounds
+from benchmarks.workload import Call, Measurement, Result, Workload
+
+
+def run(
+    workload: Workload,
+    libraries: Mapping[str, Any],
+    missing: Mapping[str, str],
+    effort: Effort,
+    slow: bool = False,
+) -> Result:
+    """Measure every contestant that has an entry; the others are left out with a word."""
+    names = [contestant.name for contestant in CONTESTANTS if contestant.name in workload.entries]
+    measurements = {name: Measurement(name) for name in names}
+    for name in names:
+        if name in missing:
+            measurements[name].left_out = missing[name]
+        elif name in workload.slow and not slow:
+            measurements[name].left_out = "slow; --slow includes it"
+    calls = _prepare(workload, libraries, measurements)
+    rounds = ask_rounds(calls, effort) if workload.times_itself else time_rounds(calls, effort)
+    for name, times in rounds.items():
+        measurements[name].rounds = times
+    return Result(workload, tuple(measurements.values()))
+
+
+def _prepare(
+    workload: Workload, libraries: Mapping[str, Any], measurements: Mapping[str, Measurement]
+) -> dict[str, Call]:
+    """The calls that run and agree, after one call each; what fails is written into its measurement."""
+    calls: dict[str, Call] = {}
+    outputs: dict[str, Any] = {}
+    for name, measurement in measurements.items():
+        if measurement.left_out:
+            continue
+        try:
+            calls[name] = workload.entries[name](libraries[name])
+            start = time.perf_counter()
+            outputs[name] = calls[name]()
+            measurement.first_call = time.perf_counter() - start
+        except Exception as error:
+            calls.pop(name, None)
+            measurement.left_out, measurement.broken = f"failed ({_words(error)})", True
+    if not workload.times_itself:
+        for name, words in disagreements(outputs).items():
+            del calls[name]
+            measurements[name].left_out, measurements[name].broken = words, True
+    del outputs
+    gc.collect()
+    return calls
+
+
+def _words(error: Exception) -> str:
+    """The kind of an error and the first line of its message."""
+    first, *_ = str(error).splitlines() or [""]
+    return f"{type(error).__name__}: {first}"

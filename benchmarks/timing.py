@@ -1,0 +1,79 @@
+"""Interleaved timing: every contestant runs once per round, in an order drawn anew each round."""
+
+import gc
+import itertools
+import random
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from benchmarks.workload import Call
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long to measure: the number of rounds, and the least seconds one contestant runs per round."""
+
+    rounds: int = 15
+    block: float = 0.02
+
+
+@contextmanager
+def no_collector() -> Iterator[None]:
+    """Collect garbage, then keep the collector off for the duration of the block."""
+    gc.collect()
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def seconds_per_call(call: Call, number: int) -> float:
+    """The mean over `number` calls."""
+    repeats = itertools.repeat(None, number)
+    start = time.perf_counter()
+    for _ in repeats:
+        call()
+    return (time.perf_counter() - start) / number
+
+
+def calls_per_block(call: Call, block: float) -> int:
+    """How many calls fill a block of this many seconds, found by doubling."""
+    number = 1
+    while (elapsed := number * seconds_per_call(call, number)) < block / 2:
+        number *= 2
+    return max(1, round(number * block / elapsed))
+
+
+def time_rounds(calls: Mapping[str, Call], effort: Effort) -> dict[str, list[float]]:
+    """Seconds per call of every contestant in every round. Calls that are repeated are warmed up first."""
+    with no_collector():
+        numbers = {name: calls_per_block(call, effort.block) for name, call in calls.items()}
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for names in shuffled_rounds(calls, effort.rounds):
+        for name in names:
+            with no_collector():
+                for _ in range(numbers[name] // 10):
+                    calls[name]()
+                times[name].append(seconds_per_call(calls[name], numbers[name]))
+    return times
+
+
+def ask_rounds(calls: Mapping[str, Call], effort: Effort) -> dict[str, list[float]]:
+    """As `time_rounds`, for calls which return their own seconds; each is called once per round."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for names in shuffled_rounds(calls, effort.rounds):
+        for name in names:
+            times[name].append(calls[name]())
+    return times
+
+
+def shuffled_rounds(calls: Mapping[str, Call], rounds: int) -> Iterator[list[str]]:
+    """The names in a random order, once per round; the orders are the same in every run."""
+    generator = random.Random(0)
+    for _ in range(rounds):
+        yield generator.sample(list(calls), len(calls))

@@ -1,0 +1,26 @@
+"""The workloads, in the order they run. A new one is a file here and a row below.
+
+A `make_loss(np)` holds the job as plain NumPy source. Every contestant differentiates that same source: func
+with `numpy` itself, the peers with their own namespace in its place.
+"""
+
+from benchmarks.workload import Workload
+from benchmarks.workloads import (
+    chain,
+    gaussian_process,
+    import_time,
+    per_sample_gradients,
+    rnn,
+    rosenbrock_hessian,
+    small_gradient,
+)
+
+WORKLOADS: tuple[Workload, ...] = (
+    small_gradient.WORKLOAD,
+    chain.WORKLOAD,
+    per_sample_gradients.WORKLOAD,
+    rosenbrock_hessian.WORKLOAD,
+    gaussian_process.WORKLOAD,
+    rnn.WORKLOAD,
+    import_time.WORKLOAD,
+)
