@@ -1,0 +1,68 @@
+# The whole workflow. Every verb first creates .venv and installs what it needs into it.
+
+PYTHON ?= python3
+JOBS ?= 2
+
+VENV := .venv
+BIN := $(VENV)/bin
+TORCH := torch==2.13.0+cpu
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test lint types docs bench clean
+
+help:
+	@echo "make demo    train two digit classifiers and draw their per-sample gradients"
+	@echo "make test    run the tests, the docstring examples and the code in the documents"
+	@echo "make lint    check style, formatting and the import layers"
+	@echo "make types   check types with mypy and pyright"
+	@echo "make docs    build the pages into docs/_build/html, warnings being errors"
+	@echo "make bench   time func against its peers (ARGS='--quick' for a short run)"
+	@echo "make clean   remove everything that these verbs made"
+
+demo: $(VENV)/installed-examples
+	$(BIN)/python examples/per_sample_gradients.py $(ARGS)
+
+test: $(VENV)/installed-test
+	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+lint: $(VENV)/installed-lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo --no-cache
+
+types: $(VENV)/installed-lint
+	$(BIN)/mypy
+	$(BIN)/pyright
+
+docs: $(VENV)/installed-docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "built docs/_build/html/index.html"
+
+bench: $(VENV)/installed-peers $(VENV)/installed-torch
+	$(BIN)/python -m benchmarks $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist docs/_build examples/output *.egg-info
+	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "func needs Python 3.11 or newer, but '$(PYTHON)' is: $$($(PYTHON) --version 2>&1)." >&2; \
+		echo "Name a newer interpreter, for example: make PYTHON=python3.12 demo" >&2; exit 1; }
+	@$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); \
+		echo "'$(PYTHON)' cannot create a virtual environment;" \
+		"on Debian and Ubuntu its package python3-venv is missing." >&2; exit 1; }
+
+# One stamp for each extra of pyproject.toml. An edit of pyproject.toml installs again.
+$(VENV)/installed-%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@
+
+# The CPU build of torch, where the package index in use carries it.
+$(VENV)/installed-torch: pyproject.toml | $(BIN)/python
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)' || \
+		echo "$(TORCH) is not available here: the benchmark runs without torch."
+	@touch $@

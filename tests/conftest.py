@@ -1,0 +1,53 @@
+"""What every test runs under: one BLAS thread per worker, repeatable random examples, a device or a skip."""
+
+import functools
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).parent.parent
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")  # read once, when NumPy is first imported, which is after this file
+
+settings.register_profile("func", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("func")
+
+
+@functools.cache
+def why_no_gpu() -> str | None:
+    """The reason for which tests cannot use a GPU, or None where they can."""
+    try:
+        import cupy
+    except ImportError:
+        return "CuPy is not installed (extra 'cuda')"
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"CuPy finds no CUDA device: {error}"
+    return None if count else "CuPy finds no CUDA device"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test marked `gpu` with the reason where there is no device."""
+    if item.get_closest_marker("gpu") is not None and (reason := why_no_gpu()) is not None:
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def copy_sources() -> Callable[[Path], Path]:
+    """A function that copies the sources of the package into a folder, for a test to build or to spoil."""
+
+    def copy(folder: Path) -> Path:
+        for name in ("pyproject.toml", "README.md", "LICENSE"):
+            shutil.copy(ROOT / name, folder)
+        for name in ("func", "interpreters", "backends"):
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=ignored)
+        return folder
+
+    return copy
