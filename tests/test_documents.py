@@ -42,5 +42,5 @@ def test_readme_has_code_that_runs() -> None:
 def test_wrong_session_is_reported(tmp_path: Path) -> None:
     names: dict[str, Any] = {}
     run_block(">>> x = 2\n>>> x\n2\n", names, tmp_path / "page.md", 1)
-    with pytest.raises(AssertionError, match=r"line 12.*Expected:\s+3\s+Got:\s+4"):
+    with pytest.raises(AssertionError, match=r"(?s)line 12.*Expected:\s+3\s+Got:\s+4"):
         run_block(">>> x + x\n3\n", names, tmp_path / "page.md", 12)
