@@ -1,0 +1,52 @@
+"""func: function transforms for the NumPy and CuPy code that people already have.
+
+>>> import numpy as np, func
+>>> def loss(w, x, y):
+...     return np.mean((np.tanh(x @ w) - y) ** 2)
+>>> w, x, y = np.ones(3), np.eye(3), np.zeros(3)
+>>> func.grad(loss)(w, x, y).shape
+(3,)
+"""
+
+from func import errors, numpy, tree
+from func.checkpointing import checkpoint, checkpoint_name, checkpoint_policies, remat
+from func.custom import custom_gradient, custom_jvp, custom_vjp, custom_vmap, stop_gradient
+from func.forward import ggnvp, hvp, jvp, linear_transpose, linearize, vhp
+from func.jacobians import hessian, jacfwd, jacobian, jacrev
+from func.mapping import vmap
+from func.reverse import grad, grad_and_value, value_and_grad, vjp
+from func.staging import eval_shape, make_program
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "checkpoint",
+    "checkpoint_name",
+    "checkpoint_policies",
+    "custom_gradient",
+    "custom_jvp",
+    "custom_vjp",
+    "custom_vmap",
+    "errors",
+    "eval_shape",
+    "ggnvp",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jvp",
+    "linear_transpose",
+    "linearize",
+    "make_program",
+    "numpy",
+    "remat",
+    "stop_gradient",
+    "tree",
+    "value_and_grad",
+    "vhp",
+    "vjp",
+    "vmap",
+]

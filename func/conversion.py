@@ -1,0 +1,78 @@
+"""`np.array([v, -np.sin(t)])` inside a transform: NumPy's converters, replaced while something is being traced.
+
+NumPy's protocols do not reach np.array, np.asarray and their kin. While at least one transform runs, in any thread,
+wrappers stand in their place: they look for a traced value in the argument and otherwise call the original.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Tracer
+
+_NAMES = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
+_originals: dict[str, Callable[..., Any]] = {name: getattr(np, name) for name in _NAMES}
+_lock = threading.Lock()
+_running = 0
+_convert: list[Callable[..., Any]] = []
+
+
+def set_converter(convert: Callable[..., Any]) -> None:
+    """Registration from func.numpy: what builds a traced array from nested sequences."""
+    _convert[:] = [convert]
+
+
+def holds_tracer(value: Any) -> bool:
+    """True for traced values and for nested lists and tuples with one inside."""
+    kind = type(value)
+    if kind is Tracer:
+        return True
+    if kind is list or kind is tuple:
+        return any([holds_tracer(item) for item in value])
+    return False
+
+
+def _wrapper(name: str) -> Callable[..., Any]:
+    original = _originals[name]
+
+    def converter(*args: Any, **kwargs: Any) -> Any:
+        if args and holds_tracer(args[0]):
+            return _convert[0](name, *args, **kwargs)
+        return original(*args, **kwargs)
+
+    converter.__name__ = converter.__qualname__ = name
+    converter.__doc__ = original.__doc__
+    return converter
+
+
+_wrappers = {name: _wrapper(name) for name in _NAMES}
+
+
+def enter() -> None:
+    """A transform starts."""
+    global _running
+    with _lock:
+        _running += 1
+        if _running == 1:
+            for name, wrapper in _wrappers.items():
+                setattr(np, name, wrapper)
+
+
+def leave() -> None:
+    """A transform ends, by a value or an exception."""
+    global _running
+    with _lock:
+        _running -= 1
+        if _running == 0:
+            for name, original in _originals.items():
+                if getattr(np, name) is _wrappers[name]:
+                    setattr(np, name, original)
+
+
+def is_tracing() -> bool:
+    """True while some transform runs, in any thread."""
+    return _running > 0

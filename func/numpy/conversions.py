@@ -1,0 +1,116 @@
+"""Leaving the trace: float(), int(), bool(), .item(), __array__ on traced values, followed or refused."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from func.interpreters.core import Tracer, concrete
+from func.interpreters.errors import TracerConversionError
+from func.interpreters.grad import Grad
+from func.interpreters.jvp import Jvp
+from func.interpreters.source import at_line, user_line
+from func.interpreters.stage import Recorder
+
+
+def carries_derivative(tracer: Tracer) -> bool:
+    """True where some level below would lose a derivative if the value were read."""
+    value: Any = tracer
+    while type(value) is Tracer:
+        if isinstance(value.interpreter, (Grad, Jvp, Recorder)):
+            return True
+        value = value.value
+    return False
+
+
+def refuse_conversion(tracer: Tracer) -> NoReturn:
+    """A plain NumPy array was about to be made of a traced one."""
+    line = user_line(2)
+    text = line.text if line is not None else ""
+    hint = "Use NumPy functions (np.sin, not math.sin) on it directly; np.array and np.asarray work inside a transform."
+    if "=" in text and "]" in text.partition("=")[0]:
+        hint = (
+            "A plain array cannot hold a traced value: make the array with np.zeros_like(x, shape=...) of a traced x, "
+            "or collect the values in a list and np.stack or np.array it."
+        )
+    elif "[" in text:
+        hint = (
+            "A plain array cannot be indexed by a traced value: write np.take(a, i, axis=0), or func.numpy.asarray(a)[i]."
+        )
+    raise TracerConversionError(
+        f"a traced value of shape {tracer.shape} and dtype {tracer.dtype} was converted to a plain NumPy array, "
+        f"which would lose its derivative or its lanes{at_line()}\n{hint}"
+    )
+
+
+def _scalar(tracer: Tracer, what: str) -> Any:
+    if tracer.shape != () and int(np.prod(tracer.shape)) != 1:
+        raise TypeError(f"only arrays with one element convert to a Python number, not shape {tracer.shape}")
+    value = concrete(tracer)
+    return np.asarray(value.get() if hasattr(value, "get") else value).reshape(())[()]
+
+
+def to_bool(tracer: Tracer) -> bool:
+    """`if x:`: piecewise constant, so reading it loses no derivative."""
+    if tracer.shape != () and int(np.prod(tracer.shape)) != 1:
+        raise ValueError(
+            "The truth value of an array with more than one element is ambiguous. Use np.any(x) or np.all(x)"
+        )
+    return bool(_scalar(tracer, "bool"))
+
+
+def to_int(tracer: Tracer) -> int:
+    """int(x): piecewise constant, so reading it loses no derivative."""
+    return int(_scalar(tracer, "int"))
+
+
+def to_index(tracer: Tracer) -> int:
+    """operator.index(x): for integer scalars."""
+    if tracer.dtype.kind not in "iu" or tracer.shape != ():
+        raise TypeError("only integer scalar arrays can be converted to a scalar index")
+    return int(_scalar(tracer, "index"))
+
+
+def _refuse_number(tracer: Tracer, call: str) -> NoReturn:
+    raise TracerConversionError(
+        f"{call} of a traced value would silently lose its derivative{at_line()}\n"
+        "Keep it an array: NumPy functions and operators take 0-d arrays (np.sin, not math.sin). To read the number "
+        "on purpose write float(func.stop_gradient(x)); to print it, func.debug.print."
+    )
+
+
+def to_float(tracer: Tracer) -> float:
+    """float(x): refused where a derivative would be lost."""
+    if tracer.dtype.kind in "fc" and carries_derivative(tracer):
+        _refuse_number(tracer, "float()")
+    return float(_scalar(tracer, "float"))
+
+
+def to_complex(tracer: Tracer) -> complex:
+    """complex(x): refused where a derivative would be lost."""
+    if tracer.dtype.kind in "fc" and carries_derivative(tracer):
+        _refuse_number(tracer, "complex()")
+    return complex(_scalar(tracer, "complex"))
+
+
+def item(tracer: Tracer, *args: int) -> Any:
+    """x.item(): refused where a derivative would be lost."""
+    chosen: Any = tracer
+    if args:
+        from func.numpy.shaping import ravel
+
+        chosen = ravel(tracer)[args[0]] if len(args) == 1 else tracer[args]
+        if type(chosen) is not Tracer:
+            return chosen.item()
+    if chosen.dtype.kind in "fc" and carries_derivative(chosen):
+        _refuse_number(chosen, ".item()")
+    return _scalar(chosen, "item").item()
+
+
+def tolist(tracer: Tracer) -> Any:
+    """x.tolist(): refused where a derivative would be lost."""
+    if tracer.dtype.kind in "fc" and carries_derivative(tracer):
+        _refuse_number(tracer, ".tolist()")
+    value = concrete(tracer)
+    return np.asarray(value.get() if hasattr(value, "get") else value).tolist()

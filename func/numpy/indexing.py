@@ -1,0 +1,281 @@
+"""Indexing: every NumPy index brought to one basic part and one gather, and the same for writing."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from func.backends import namespace_of
+from func.interpreters.core import Array, Tracer, concrete, dtype_of, innermost, operand, shape_of
+from func.interpreters.primitives.indexing import gather, scatter, scatter_add
+from func.interpreters.primitives.structural import (
+    broadcast,
+    convert,
+    getitem,
+    permute,
+    reshape,
+    sliced_shape,
+    update,
+)
+
+
+class Advanced(NamedTuple):
+    """A normalised index: a basic part, then integer arrays on some axes of its result."""
+
+    basic: tuple[Any, ...]
+    axes: tuple[int, ...]
+    indices: tuple[Array, ...]
+    adjacent: bool
+
+
+def _is_array_index(entry: Any) -> bool:
+    if type(entry) is Tracer or isinstance(entry, (np.ndarray, list)):
+        return True
+    return hasattr(entry, "dtype") and hasattr(entry, "shape") and not isinstance(entry, np.generic)
+
+
+def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
+    """One entry per axis, in bounds; masks become integer arrays. Raises NumPy's IndexErrors."""
+    entries = list(index) if type(index) is tuple else [index]
+    expanded: list[Any] = []
+    for entry in entries:
+        if isinstance(entry, (bool, np.bool_)):
+            entry = np.asarray(entry)
+        if _is_array_index(entry):
+            array = entry if type(entry) is Tracer else operand(np.asarray(entry, dtype=np.intp) if isinstance(entry, list) and not entry else entry if not isinstance(entry, list) else operand(entry))
+            kind = dtype_of(array).kind
+            if kind == "b":
+                mask = concrete(array)
+                if shape_of(mask) == ():
+                    expanded.append(None)
+                    expanded.append(np.zeros(int(bool(mask)), np.intp))
+                else:
+                    expanded.append(_Mask(mask))
+                continue
+            if kind not in "iu":
+                raise IndexError("arrays used as indices must be of integer (or boolean) type")
+            if shape_of(array) == () and type(array) is not Tracer:
+                entry = int(array)
+            else:
+                entry = array
+        expanded.append(entry)
+    used = sum([e.mask.ndim if isinstance(e, _Mask) else e is not None and e is not Ellipsis for e in expanded])
+    if sum([e is Ellipsis for e in expanded]) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    if used > len(shape):
+        raise IndexError(f"too many indices for array: array is {len(shape)}-dimensional, but {used} were indexed")
+    if not any([e is Ellipsis for e in expanded]):
+        expanded.append(Ellipsis)
+    basic: list[Any] = []
+    places: list[int] = []
+    arrays: list[Array] = []
+    result_axis = 0
+    axis = 0
+    for position, entry in enumerate(expanded):
+        if entry is Ellipsis:
+            for _ in range(len(shape) - used):
+                basic.append((0, shape[axis], 1))
+                axis += 1
+                result_axis += 1
+        elif entry is None:
+            basic.append(None)
+            result_axis += 1
+        elif isinstance(entry, slice):
+            basic.append(_bounded(entry, shape[axis]))
+            axis += 1
+            result_axis += 1
+        elif isinstance(entry, _Mask):
+            for k, found in enumerate(entry.positions(shape[axis : axis + entry.mask.ndim])):
+                basic.append((0, shape[axis], 1))
+                arrays.append(found)
+                places.append(result_axis)
+                axis += 1
+                result_axis += 1
+                del k
+        elif _is_array_index(entry):
+            if type(entry) is not Tracer:
+                _check_bounds(entry, axis, shape[axis])
+            basic.append((0, shape[axis], 1))
+            arrays.append(_non_negative(entry, axis, shape[axis]))
+            places.append(result_axis)
+            axis += 1
+            result_axis += 1
+        else:
+            try:
+                number = operator.index(entry)
+            except TypeError:
+                raise IndexError(
+                    "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean "
+                    "arrays are valid indices"
+                ) from None
+            if not -shape[axis] <= number < shape[axis]:
+                raise IndexError(f"index {number} is out of bounds for axis {axis} with size {shape[axis]}")
+            number += shape[axis] if number < 0 else 0
+            if any([_is_array_index(e) or isinstance(e, _Mask) for e in expanded]):
+                basic.append((0, shape[axis], 1))  # beside arrays an integer is an array index itself
+                arrays.append(np.asarray(number))
+                places.append(result_axis)
+                result_axis += 1
+            else:
+                basic.append(number)
+            axis += 1
+        del position
+    adjacent = all([b - a == 1 for a, b in zip(places, places[1:], strict=False)]) and _together(expanded)
+    if arrays:
+        common = np.broadcast_shapes(*[shape_of(a) for a in arrays])
+        arrays = [a if shape_of(a) == common else broadcast(a, shape=common) for a in arrays]
+    return Advanced(tuple(basic), tuple(places), tuple(arrays), adjacent)
+
+
+def _together(expanded: Sequence[Any]) -> bool:
+    """NumPy keeps the index shape in place only if no slice, ellipsis or newaxis separates the arrays."""
+    flags = [not (e is None or e is Ellipsis or isinstance(e, slice)) for e in expanded]
+    first = flags.index(True) if any(flags) else 0
+    last = len(flags) - flags[::-1].index(True) if any(flags) else 0
+    return all(flags[first:last])
+
+
+class _Mask:
+    """A boolean array in an index."""
+
+    def __init__(self, mask: Any) -> None:
+        self.mask = mask
+
+    def positions(self, shape: tuple[int, ...]) -> Sequence[Array]:
+        if self.mask.shape != tuple(shape):
+            raise IndexError(
+                f"boolean index did not match indexed array: the array has shape {tuple(shape)} there, "
+                f"but the mask has shape {self.mask.shape}"
+            )
+        return namespace_of((self.mask,)).nonzero(self.mask)  # type: ignore[no-any-return]
+
+
+def _bounded(entry: slice, length: int) -> tuple[int, int, int]:
+    parts = [None if part is None else operator.index(part) for part in (entry.start, entry.stop, entry.step)]
+    return slice(*parts).indices(length)
+
+
+def _check_bounds(index: Array, axis: int, length: int) -> None:
+    array = index
+    if array.size and (int(array.min()) < -length or int(array.max()) >= length):
+        worst = int(array.min()) if int(array.min()) < -length else int(array.max())
+        raise IndexError(f"index {worst} is out of bounds for axis {axis} with size {length}")
+
+
+def _non_negative(index: Array, axis: int, length: int) -> Array:
+    return index
+
+
+def take_basic(x: Array, basic: tuple[Any, ...]) -> Array:
+    """The basic part of an index."""
+    shape = shape_of(x)
+    if basic == tuple([(0, n, 1) for n in shape]):
+        return x
+    return getitem(x, index=basic)
+
+
+def read(x: Array, index: Any) -> tuple[Array, tuple[Any, ...] | None]:
+    """x[index], and the basic index where the result is a view of x."""
+    plan = _fast_basic(index, shape_of(x))
+    if plan is not None:
+        return getitem(x, index=plan), plan
+    plan_full = normalize(index, shape_of(x))
+    if not plan_full.axes:
+        return getitem(x, index=plan_full.basic), plan_full.basic
+    part = take_basic(x, plan_full.basic)
+    first, moved = _to_front(part, plan_full)
+    out = gather(moved, *_checked(plan_full.indices, shape_of(moved), first), axis=first)
+    return out, None
+
+
+def _fast_basic(index: Any, shape: tuple[int, ...]) -> tuple[Any, ...] | None:
+    """The commonest index: one integer on the first axis."""
+    if type(index) is int and shape:
+        n = shape[0]
+        if -n <= index < n:
+            return (index + n if index < 0 else index, *[(0, m, 1) for m in shape[1:]])
+    return None
+
+
+def _checked(indices: Sequence[Array], shape: tuple[int, ...], first: int) -> Sequence[Array]:
+    """Bounds of traced integer indices, where their values are known."""
+    for k, index in enumerate(indices):
+        bottom = innermost(index)
+        if type(index) is Tracer and bottom is not None:
+            _check_bounds(bottom, first + k, shape[first + k])
+    return indices
+
+
+def _to_front(part: Array, plan: Advanced) -> tuple[int, Array]:
+    """The indexed axes next to one another: in place if NumPy keeps them there, else in front."""
+    rank = len(shape_of(part))
+    first = plan.axes[0] if plan.adjacent else 0
+    rest = [axis for axis in range(rank) if axis not in plan.axes]
+    order = (*rest[:first], *plan.axes, *rest[first:])
+    return first, part if order == tuple(range(rank)) else permute(part, order=order)
+
+
+def write(x: Array, index: Any, value: Array, accumulate: bool = False) -> Array:
+    """x with value at an index, as a new array of x's dtype."""
+    shape = shape_of(x)
+    plan = normalize(index, shape)
+    if not plan.axes:
+        region = sliced_shape(plan.basic)
+        fitted = fit_value(value, region, x)
+        if accumulate:
+            fitted = _add(getitem(x, index=plan.basic), fitted)
+        return update(x, fitted, index=plan.basic)
+    part = take_basic(x, plan.basic)
+    first, moved = _to_front(part, plan)
+    indices = _checked(plan.indices, shape_of(moved), first)
+    moved_shape = shape_of(moved)
+    region = (*moved_shape[:first], *shape_of(indices[0]), *moved_shape[first + len(indices) :])
+    row = scatter_add if accumulate else scatter
+    out = row(moved, fit_value(value, region, x), *indices, axis=first)
+    rank = len(moved_shape)
+    rest = [axis for axis in range(rank) if axis not in plan.axes]
+    order = (*rest[:first], *plan.axes, *rest[first:])
+    if order != tuple(range(rank)):
+        inverse = [0] * rank
+        for place, axis in enumerate(order):
+            inverse[axis] = place
+        out = permute(out, order=tuple(inverse))
+    if part is x:
+        return out
+    return update(x, out, index=plan.basic)
+
+
+def _add(x: Array, y: Array) -> Array:
+    from func.interpreters.primitives.elementwise import add
+
+    return add(x, y)
+
+
+def fit_value(value: Any, region: tuple[int, ...], x: Array) -> Array:
+    """A value to write: converted to x's dtype as NumPy's assignment does, and broadcast to the region."""
+    value = operand(value)
+    dtype = dtype_of(x)
+    have = shape_of(value)
+    if len(have) > len(region):
+        extra = len(have) - len(region)
+        if have[:extra] == (1,) * extra:
+            value = reshape(value, shape=have[extra:])
+            have = have[extra:]
+    if have != region:
+        try:
+            fits = np.broadcast_shapes(have, region) == region
+        except ValueError:
+            fits = False
+        if not fits:
+            raise ValueError(f"could not broadcast input array from shape {have} into shape {region}")
+    if dtype_of(value) != dtype or type(value) in (int, float, bool, complex):
+        if dtype_of(value).kind == "c" and dtype.kind != "c":
+            raise TypeError(f"a complex value cannot be written into an array of dtype {dtype}; take its real part")
+        if type(value) is Tracer:
+            value = convert(value, dtype=dtype)
+        else:
+            value = namespace_of((value,)).asarray(value).astype(dtype)
+    return value if have == region else broadcast(value, shape=region)

@@ -1,0 +1,152 @@
+"""Python's operators on traced arrays, each one primitive row; and their in-place forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import PYTHON_SCALARS, Array, Primitive, Tracer, dtype_of, operand
+from func.interpreters.primitives import elementwise as rows
+from func.numpy.inplace import augmented, getitem, setitem
+
+_PLAIN = frozenset({Tracer, np.ndarray, float, int, complex, bool})
+
+
+def _binary(row: Primitive) -> Callable[[Any, Any], Any]:
+    def operate(self: Tracer, other: Any) -> Any:
+        if type(other) is Tracer:
+            if other.interpreter.level > self.interpreter.level:
+                return other.interpreter.apply2(row, self, other)
+        elif type(other) not in _PLAIN:
+            if not _is_operand(other):
+                return NotImplemented
+            other = operand(other)
+        return self.interpreter.apply2(row, self, other)
+
+    return operate
+
+
+def _reflected(row: Primitive) -> Callable[[Any, Any], Any]:
+    def operate(self: Tracer, other: Any) -> Any:
+        if type(other) not in _PLAIN:
+            if not _is_operand(other):
+                return NotImplemented
+            other = operand(other)
+        return row(other, self)
+
+    return operate
+
+
+def _is_operand(other: Any) -> bool:
+    return not isinstance(other, (str, bytes, dict, set)) and other is not None
+
+
+def _unary(row: Primitive) -> Callable[[Any], Any]:
+    def operate(self: Tracer) -> Any:
+        return self.interpreter.apply1(row, self)
+
+    return operate
+
+
+def power(x: Array, y: Array) -> Array:
+    """x ** y; the exponents 2, 1/2 and -1 take NumPy's short cuts for floating point arrays."""
+    if type(y) in PYTHON_SCALARS and dtype_of(x).kind in "fc":
+        if y == 2:
+            return rows.square(x)
+        if y == 0.5:
+            return rows.sqrt(x)
+        if y == -1:
+            return rows.reciprocal(x)
+        if y == 1:
+            return rows.positive(x)
+    return rows.power(operand(x), operand(y))
+
+
+def _rpow(self: Tracer, other: Any) -> Any:
+    return rows.power(operand(other), self)
+
+
+def _divmod(self: Array, other: Any) -> tuple[Array, Array]:
+    other = operand(other)
+    return rows.floor_divide(self, other), rows.remainder(self, other)
+
+
+def _rdivmod(self: Array, other: Any) -> tuple[Array, Array]:
+    return _divmod(operand(other), self)  # type: ignore[arg-type]
+
+
+def _pow(self: Tracer, other: Any, modulo: Any = None) -> Any:
+    if modulo is not None or not _is_operand(other):
+        return NotImplemented
+    return power(self, other)
+
+
+def _abs(self: Tracer) -> Any:
+    from func.numpy.ufuncs import absolute
+
+    return absolute(self)
+
+
+def _matmul(self: Tracer, other: Any) -> Any:
+    from func.numpy.products import matmul
+
+    return matmul(self, other)
+
+
+def _rmatmul(self: Tracer, other: Any) -> Any:
+    from func.numpy.products import matmul
+
+    return matmul(other, self)
+
+
+_BINARY = {
+    "add": rows.add,
+    "sub": rows.subtract,
+    "mul": rows.multiply,
+    "truediv": rows.divide,
+    "floordiv": rows.floor_divide,
+    "mod": rows.remainder,
+    "and": rows.bitwise_and,
+    "or": rows.bitwise_or,
+    "xor": rows.bitwise_xor,
+    "lshift": rows.left_shift,
+    "rshift": rows.right_shift,
+}
+_COMPARISONS = {
+    "eq": rows.equal,
+    "ne": rows.not_equal,
+    "lt": rows.less,
+    "le": rows.less_equal,
+    "gt": rows.greater,
+    "ge": rows.greater_equal,
+}
+_UNARY = {"neg": rows.negative, "pos": rows.positive, "invert": rows.invert}
+
+
+def operator_table() -> dict[str, Callable[..., Any]]:
+    """Every operator method of a traced array."""
+    table: dict[str, Callable[..., Any]] = {}
+    for name, row in _BINARY.items():
+        table[f"__{name}__"] = _binary(row)
+        table[f"__r{name}__"] = _reflected(row)
+        table[f"__i{name}__"] = augmented(_binary(row))
+    for name, row in _COMPARISONS.items():
+        table[f"__{name}__"] = _binary(row)
+    for name, row in _UNARY.items():
+        table[f"__{name}__"] = _unary(row)
+    table |= {
+        "__pow__": _pow,
+        "__rpow__": _rpow,
+        "__ipow__": augmented(_pow),
+        "__divmod__": _divmod,
+        "__rdivmod__": _rdivmod,
+        "__abs__": _abs,
+        "__matmul__": _matmul,
+        "__rmatmul__": _rmatmul,
+        "__imatmul__": augmented(_matmul),
+        "__getitem__": getitem,
+        "__setitem__": setitem,
+    }
+    return table

@@ -1,0 +1,136 @@
+"""NumPy's protocols on traced arrays: which function of func.numpy stands for which function of NumPy.
+
+Registered by explicit tables, no namespace is wrapped. `np.sin(x)` reaches `ufunc_protocol`, `np.mean(x)` reaches
+`function_protocol`; both look the NumPy function up and call its traced version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Primitive, Tracer, operand
+from func.interpreters.errors import UnsupportedFunctionError
+from func.interpreters.source import at_line
+
+DIRECT: dict[Any, Primitive] = {}
+"""Ufuncs that are exactly one primitive row for every dtype."""
+
+UFUNCS: dict[Any, Callable[..., Any]] = {}
+"""Ufuncs that need more than one row (complex absolute value, matmul, divmod ...)."""
+
+METHODS: dict[str, Callable[..., Any]] = {}
+"""Ufunc methods: reduce, accumulate, outer, at, reduceat; called with the ufunc first."""
+
+FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+"""NumPy functions that dispatch by __array_function__."""
+
+_WRITE = []
+
+
+def set_writer(write: Callable[[Any, Any], Any]) -> None:
+    """Registration from func.numpy.inplace: how out= rebinds a traced array."""
+    _WRITE[:] = [write]
+
+
+def implements(*numpy_functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function as the traced version of NumPy functions."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for numpy_function in numpy_functions:
+            FUNCTIONS[numpy_function] = function
+        return function
+
+    return register
+
+
+def implements_ufunc(*ufuncs: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function as the traced version of ufuncs."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for ufunc in ufuncs:
+            UFUNCS[ufunc] = function
+        return function
+
+    return register
+
+
+_ABSENT = object()
+
+
+def ufunc_protocol(
+    self: Tracer, ufunc: Any, method: str, x: Any, y: Any = _ABSENT, *more: Any, **kwargs: Any
+) -> Any:
+    """Tracer.__array_ufunc__. (Inputs are spelled out because collecting them costs as much as the dispatch.)"""
+    if method == "__call__" and not kwargs and not more:
+        row = DIRECT.get(ufunc)
+        if row is not None:
+            if y is _ABSENT:
+                return x.interpreter.apply1(row, x)
+            return row(x if type(x) is Tracer else operand(x), y if type(y) is Tracer else operand(y))
+    inputs = (x, *more) if y is _ABSENT else (x, y, *more)
+    if method == "__call__":
+        return call_ufunc(ufunc, DIRECT.get(ufunc), inputs, kwargs)
+    handler = METHODS.get(method)
+    if handler is None:
+        raise UnsupportedFunctionError(f"np.{ufunc.__name__}.{method} has no traced version{at_line()}")
+    return handler(ufunc, *inputs, **kwargs)
+
+
+def call_ufunc(ufunc: Any, row: Primitive | None, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A ufunc call with keywords (`out`, `where`, `dtype`) or without a row of its own."""
+    function: Callable[..., Any] | None = row if row is not None else UFUNCS.get(ufunc)
+    if function is None:
+        raise UnsupportedFunctionError(
+            f"np.{ufunc.__name__} has no traced version{at_line()}\n"
+            "Write it with NumPy functions that have one, or give it a derivative with func.custom_jvp."
+        )
+    out = kwargs.pop("out", None)
+    where = kwargs.pop("where", True)
+    dtype = kwargs.pop("dtype", None)
+    kwargs.pop("casting", None)
+    extra = {key: value for key, value in kwargs.items() if key not in ("subok", "order")}
+    args = [x if type(x) is Tracer else operand(x) for x in inputs]
+    if dtype is not None:
+        from func.numpy.creation import astype
+
+        args = [astype(x, dtype) for x in args]
+    result = function(*args, **extra)
+    if out is None and where is True:
+        return result
+    targets = out if isinstance(out, tuple) else (out,)
+    results = result if isinstance(result, tuple) else (result,)
+    if where is not True:
+        from func.numpy.selection import where as select
+
+        if out is None:
+            raise UnsupportedFunctionError(
+                f"np.{ufunc.__name__}(where=...) on a traced array needs out=, as elements are undefined without{at_line()}"
+            )
+        results = tuple([select(where, r, t) for r, t in zip(results, targets, strict=True)])
+    written = tuple([r if t is None else _WRITE[0](t, r) for r, t in zip(results, targets, strict=True)])
+    return written if isinstance(result, tuple) else written[0]
+
+
+def function_protocol(self: Tracer, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """Tracer.__array_function__."""
+    traced = FUNCTIONS.get(function)
+    if traced is None:
+        module = getattr(function, "__module__", "numpy").replace("numpy", "np", 1)
+        raise UnsupportedFunctionError(
+            f"{module}.{function.__name__} has no traced version{at_line()}\n"
+            "Write it with NumPy functions that have one, or give it a derivative with func.custom_jvp."
+        )
+    return traced(*args, **kwargs)
+
+
+def no_array(self: Tracer, *args: Any, **kwargs: Any) -> Any:
+    """Tracer.__array__: a conversion that would lose the derivative."""
+    from func.numpy.conversions import refuse_conversion
+
+    return refuse_conversion(self)
+
+
+_ = np

@@ -1,0 +1,48 @@
+"""Forward mode: values with their tangents. A value whose tangent is zero is not traced at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from func.interpreters.core import ZERO, Array, Interpreter, Params, Primitive, Tracer, bind, snapshot
+from func.interpreters.primitives.kinds import Row, refuse_captured
+
+
+class Jvp(Interpreter):
+    """Carries (primal, tangent); a rule runs only if some tangent is not zero.
+
+    With `extra` set the tangents are staged for later, so outer arrays are copied as they enter.
+    """
+
+    __slots__ = ()
+
+    def lift(self, primal: Array, tangent: Any) -> Any:
+        """A traced dual number, or the primal itself where the tangent is zero."""
+        return primal if tangent is ZERO else Tracer(self, primal, tangent)
+
+    def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        primals = []
+        tangents = []
+        for arg in args:
+            if type(arg) is Tracer and arg.interpreter is self:
+                primals.append(arg.value)
+                tangents.append(arg.attached)
+            else:
+                primals.append(arg if self.extra is None else snapshot(arg))
+                tangents.append(ZERO)
+        assert isinstance(row, Row)
+        if not row.differentiable:
+            return bind(row, tuple(primals), params)
+        out, tangent = row.forward(tuple(primals), tuple(tangents), params)
+        if not row.multiple:
+            return out if tangent is ZERO else Tracer(self, out, tangent)
+        refuse_captured(self, out)
+        if tangent is ZERO:
+            return tuple(out)
+        return tuple([self.lift(o, t) for o, t in zip(out, tangent, strict=True)])
+
+    def unpack(self, value: Array) -> tuple[Array, Any]:
+        """(primal, tangent or ZERO) of an output."""
+        if type(value) is Tracer and value.interpreter is self:
+            return value.value, value.attached
+        return snapshot(value), ZERO

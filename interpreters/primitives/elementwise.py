@@ -1,0 +1,238 @@
+"""The table of elementwise rows. Each names only its partial derivatives."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import PYTHON_SCALARS, Array, Aval, Shaped, dtype_of
+from func.interpreters.primitives.kinds import linear
+from func.interpreters.primitives.pointwise import (
+    add,
+    conjugate,
+    elementwise,
+    elementwise_constant,
+    multiply,
+    negative,
+    zero_wins,
+)
+from func.interpreters.primitives.structural import convert, fit_cotangent, full_like, where
+
+__all__ = ["add", "conjugate", "multiply", "negative", "zero_wins"]
+
+# --- comparisons, logic, rounding, bits: no derivative ----------------------------------------------------------
+
+equal = elementwise_constant("equal", 2)
+not_equal = elementwise_constant("not_equal", 2)
+less = elementwise_constant("less", 2)
+less_equal = elementwise_constant("less_equal", 2)
+greater = elementwise_constant("greater", 2)
+greater_equal = elementwise_constant("greater_equal", 2)
+logical_and = elementwise_constant("logical_and", 2)
+logical_or = elementwise_constant("logical_or", 2)
+logical_xor = elementwise_constant("logical_xor", 2)
+logical_not = elementwise_constant("logical_not", 1)
+bitwise_and = elementwise_constant("bitwise_and", 2)
+bitwise_or = elementwise_constant("bitwise_or", 2)
+bitwise_xor = elementwise_constant("bitwise_xor", 2)
+invert = elementwise_constant("invert", 1)
+left_shift = elementwise_constant("left_shift", 2)
+right_shift = elementwise_constant("right_shift", 2)
+isfinite = elementwise_constant("isfinite", 1)
+isinf = elementwise_constant("isinf", 1)
+isnan = elementwise_constant("isnan", 1)
+signbit = elementwise_constant("signbit", 1)
+sign = elementwise_constant("sign", 1)
+floor = elementwise_constant("floor", 1)
+ceil = elementwise_constant("ceil", 1)
+trunc = elementwise_constant("trunc", 1)
+rint = elementwise_constant("rint", 1)
+floor_divide = elementwise_constant("floor_divide", 2)
+gcd = elementwise_constant("gcd", 2)
+lcm = elementwise_constant("lcm", 2)
+heaviside = elementwise_constant("heaviside", 2)
+nextafter = elementwise_constant("nextafter", 2)
+spacing = elementwise_constant("spacing", 1)
+exponent = elementwise_constant("exponent", 1, impl=lambda xp, x: xp.frexp(x)[1])
+
+# --- arithmetic -------------------------------------------------------------------------------------------------
+
+subtract = elementwise("subtract", 1, -1, weak=True)
+divide = elementwise(
+    "divide", lambda y: reciprocal_of(y), lambda y, out: negative(divide(out, y)), guarded=True, weak=True
+)
+reciprocal = elementwise("reciprocal", lambda out: negative(multiply(out, out)), guarded=True)
+positive = elementwise("positive", 1, weak=True)
+absolute = elementwise("absolute", lambda x: sign(x), weak=True)
+square = elementwise("square", lambda x: multiply(x, 2))
+
+
+def reciprocal_of(y: Array) -> Array:
+    """1 / y, also for integers and Python scalars."""
+    return divide(1, y)
+
+
+def is_static_zero(y: Array) -> bool:
+    """True for the Python scalar zero."""
+    return type(y) in PYTHON_SCALARS and y == 0
+
+
+def power_partial_x(x: Array, y: Array) -> Array:
+    """y x^(y-1), which is zero for y = 0 also at x = 0."""
+    if type(y) in PYTHON_SCALARS:
+        return multiply(full_like(x, 0), 1) if y == 0 else multiply(y, power(x, y - 1))
+    nothing = equal(y, 0)
+    one = full_like(y, 1, ())
+    return where(nothing, full_like(x, 0, ()), multiply(y, power(x, where(nothing, one, subtract(y, one)))))
+
+
+def power_partial_y(x: Array, out: Array) -> Array:
+    """x^y log x, with the limit zero at x = 0."""
+    nothing = equal(x, 0)
+    return where(nothing, full_like(out, 0, ()), multiply(out, log(where(nothing, full_like(out, 1, ()), x))))
+
+
+power = elementwise("power", power_partial_x, power_partial_y, guarded=True, weak=True)
+float_power = elementwise("float_power", power_partial_x, power_partial_y, guarded=True)
+
+
+def remainder_partial_y(x: Array, y: Array) -> Array:
+    """-floor(x / y)."""
+    return negative(floor(divide(x, y)))
+
+
+remainder = elementwise("remainder", 1, remainder_partial_y, guarded=True, weak=True)
+fmod = elementwise("fmod", 1, lambda x, y: negative(trunc(divide(x, y))), guarded=True)
+
+# --- choices ----------------------------------------------------------------------------------------------------
+
+
+def share(wins: Array, ties: Array, like: Array) -> Array:
+    """1 where an argument wins, 1/2 at ties, 0 elsewhere."""
+    dtype = dtype_of(like)
+    return add(convert(wins, dtype=dtype), multiply(convert(ties, dtype=dtype), 0.5))
+
+
+maximum = elementwise(
+    "maximum",
+    lambda x, y, out: share(greater(x, y), equal(x, y), out),
+    lambda x, y, out: share(greater(y, x), equal(x, y), out),
+)
+minimum = elementwise(
+    "minimum",
+    lambda x, y, out: share(less(x, y), equal(x, y), out),
+    lambda x, y, out: share(less(y, x), equal(x, y), out),
+)
+fmax = elementwise(
+    "fmax",
+    lambda x, y, out: share(logical_or(greater(x, y), isnan(y)), equal(x, y), out),
+    lambda x, y, out: share(logical_or(greater(y, x), isnan(x)), equal(x, y), out),
+)
+fmin = elementwise(
+    "fmin",
+    lambda x, y, out: share(logical_or(less(x, y), isnan(y)), equal(x, y), out),
+    lambda x, y, out: share(logical_or(less(y, x), isnan(x)), equal(x, y), out),
+)
+copysign = elementwise("copysign", lambda x, out: where(equal(signbit(x), signbit(out)), 1.0, -1.0), None)
+
+# --- roots, exponentials, logarithms ----------------------------------------------------------------------------
+
+sqrt = elementwise("sqrt", lambda out: divide(0.5, out), guarded=True)
+cbrt = elementwise("cbrt", lambda out: divide(1, multiply(3, square(out))), guarded=True)
+exp = elementwise("exp", "out")
+exp2 = elementwise("exp2", lambda out: multiply(out, math.log(2)))
+expm1 = elementwise("expm1", lambda out: add(out, 1))
+log = elementwise("log", lambda x: reciprocal_of(x), guarded=True)
+log2 = elementwise("log2", lambda x: divide(1 / math.log(2), x), guarded=True)
+log10 = elementwise("log10", lambda x: divide(1 / math.log(10), x), guarded=True)
+log1p = elementwise("log1p", lambda x: divide(1, add(x, 1)), guarded=True)
+
+
+def log_share(x: Array, out: Array) -> Array:
+    """exp(x - out), 1/2 where both terms vanish or are both infinite."""
+    same = equal(x, out)
+    stuck = logical_and(same, logical_not(isfinite(x)))
+    return where(stuck, full_like(out, 0.5, ()), exp(where(stuck, full_like(out, 0, ()), subtract(x, out))))
+
+
+def log2_share(x: Array, out: Array) -> Array:
+    """2^(x - out), 1/2 where both terms vanish or are both infinite."""
+    stuck = logical_and(equal(x, out), logical_not(isfinite(x)))
+    return where(stuck, full_like(out, 0.5, ()), exp2(where(stuck, full_like(out, 0, ()), subtract(x, out))))
+
+
+logaddexp = elementwise("logaddexp", lambda x, out: log_share(x, out), lambda y, out: log_share(y, out))
+logaddexp2 = elementwise("logaddexp2", lambda x, out: log2_share(x, out), lambda y, out: log2_share(y, out))
+
+# --- trigonometric and hyperbolic -------------------------------------------------------------------------------
+
+sin = elementwise("sin", lambda x: cos(x))
+cos = elementwise("cos", lambda x: negative(sin(x)))
+tan = elementwise("tan", lambda out: add(square(out), 1))
+arcsin = elementwise("arcsin", lambda x: divide(1, sqrt(subtract(1, square(x)))), guarded=True)
+arccos = elementwise("arccos", lambda x: divide(-1, sqrt(subtract(1, square(x)))), guarded=True)
+arctan = elementwise("arctan", lambda x: divide(1, add(square(x), 1)), guarded=True)
+sinh = elementwise("sinh", lambda x: cosh(x))
+cosh = elementwise("cosh", lambda x: sinh(x))
+tanh = elementwise("tanh", lambda out: subtract(1, square(out)))
+arcsinh = elementwise("arcsinh", lambda x: divide(1, sqrt(add(square(x), 1))), guarded=True)
+arccosh = elementwise(
+    "arccosh", lambda x: divide(1, multiply(sqrt(subtract(x, 1)), sqrt(add(x, 1)))), guarded=True
+)
+arctanh = elementwise("arctanh", lambda x: divide(1, subtract(1, square(x))), guarded=True)
+deg2rad = elementwise("deg2rad", lambda out: full_like(out, math.pi / 180, ()))
+rad2deg = elementwise("rad2deg", lambda out: full_like(out, 180 / math.pi, ()))
+
+
+def over(numerator: Array, denominator: Array) -> Array:
+    """A quotient that is zero where both vanish."""
+    nothing = equal(denominator, 0)
+    return where(
+        nothing, full_like(denominator, 0, ()), divide(numerator, where(nothing, full_like(denominator, 1, ()), denominator))
+    )
+
+
+hypot = elementwise("hypot", lambda x, out: over(x, out), lambda y, out: over(y, out))
+arctan2 = elementwise(
+    "arctan2",
+    lambda x, y: over(y, add(square(x), square(y))),
+    lambda x, y: negative(over(x, add(square(x), square(y)))),
+    guarded=True,
+)
+ldexp = elementwise("ldexp", lambda y, out: exp2(convert(y, dtype=dtype_of(out))), None)
+
+# --- complex parts: linear over the reals -----------------------------------------------------------------------
+
+
+def _real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.empty(0, dtype).real.dtype
+
+
+def _complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.result_type(dtype, np.complex64)
+
+
+real = linear(
+    "real",
+    lambda xp, x: xp.real(x),
+    aval=lambda x: Aval(x.shape, _real_dtype(x.dtype)),
+    transpose=lambda ct, x: (fit_cotangent(ct, x),),
+    batch=lambda x: real(x),
+)
+
+
+def _imag_transpose(ct: Array, x: Shaped) -> tuple[Array]:
+    if x.dtype.kind != "c":
+        return (full_like(ct, 0),)
+    return (fit_cotangent(multiply(ct, 1j), x),)
+
+
+imag = linear(
+    "imag",
+    lambda xp, x: xp.imag(x),
+    aval=lambda x: Aval(x.shape, _real_dtype(x.dtype)),
+    transpose=_imag_transpose,
+    batch=lambda x: imag(x),
+)

@@ -1,0 +1,112 @@
+"""Transposition: walk a linear Program backwards, turning cotangents of its outputs into those of its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import (
+    ZERO,
+    Array,
+    Aval,
+    Params,
+    Shaped,
+    bind,
+    dtype_of,
+    is_inexact,
+    shape_of,
+    snapshot,
+)
+from func.interpreters.errors import NotDifferentiableError
+from func.interpreters.primitives.kinds import Row, add_tangents, set_row_linearizer, zeros_like
+from func.interpreters.program import Program, Var
+from func.interpreters.stage import TangentStage
+
+
+def transpose_program(program: Program, cts: Sequence[Any]) -> list[Any]:
+    """Cotangents of the inputs of a linear program. Cotangents may be ZERO, before and after."""
+    linear: set[Var] = set(program.inputs)
+    for equation in program.equations:
+        if any([x in linear for x in equation.inputs if type(x) is Var]):
+            linear.update(equation.outputs)
+    values: dict[Any, Any] = dict(program.constants)
+    for equation in program.equations:
+        if equation.outputs[0] not in linear:
+            operands = tuple([values[x] if type(x) is Var else x for x in equation.inputs])
+            out = bind(equation.row, operands, equation.params)
+            values.update(zip(equation.outputs, out if equation.row.multiple else (out,), strict=True))
+    cotangents: dict[Var, Any] = {}
+
+    def give(var: Any, ct: Any) -> None:
+        if ct is not ZERO and type(var) is Var and var in linear:
+            cotangents[var] = add_tangents(cotangents.get(var, ZERO), ct)
+
+    for output, ct in zip(program.outputs, cts, strict=True):
+        give(output, ct)
+    with np.errstate(all="ignore"):
+        for equation in reversed(program.equations):
+            got = {i: cotangents.pop(out) for i, out in enumerate(equation.outputs) if out in cotangents}
+            if not got:
+                continue
+            row = equation.row
+            assert isinstance(row, Row)
+            parents = [x if type(x) is Var and x in linear else None for x in equation.inputs]
+            if not row.differentiable:
+                raise NotDifferentiableError(f"{row.name} is not linear and cannot be transposed")
+            known: list[Any] = [
+                values[x] if type(x) is Var and x not in linear else None if type(x) is Var else x
+                for x in equation.inputs
+            ]
+            ct = got if row.multiple else got[0]
+            for x, grown in zip(equation.inputs, row.pull_linear(ct, parents, known, equation.params), strict=True):
+                give(x, grown)
+    return [cotangents.get(var, ZERO) for var in program.inputs]
+
+
+class LinearizedRow:
+    """The pullback of a general row: transposes the tangent program that was staged when the row ran."""
+
+    name = "linearized"
+
+    def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        program, active, multiple = saved
+        cts = [ct.get(i, ZERO) for i in range(len(program.outputs))] if multiple else [ct]
+        grown = iter(transpose_program(program, cts))
+        return [next(grown) if is_active else ZERO for is_active in active]
+
+    def __reduce__(self) -> str:
+        return "LINEARIZED"
+
+
+LINEARIZED = LinearizedRow()
+
+
+def linearize_row(row: Row, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
+    """Run a general row's jvp with staged tangents: (out, LINEARIZED, the tangent program)."""
+    values = tuple([value if p is not None else snapshot(value) for value, p in zip(values, parents, strict=True)])
+    stage = TangentStage(row.name)
+    tangents: list[Any] = []
+    inputs = []
+    for value, parent in zip(values, parents, strict=True):
+        if parent is None or not is_inexact(dtype_of(value)):
+            tangents.append(ZERO)
+        else:
+            tracer = stage.variable(Aval(shape_of(value), dtype_of(value)))
+            tangents.append(tracer)
+            inputs.append(tracer)
+    try:
+        with np.errstate(all="ignore"):
+            out, tangent = row.forward(values, tuple(tangents), params)
+        if tangent is ZERO:
+            return out, None, None
+        outs, out_tangents = (out, tangent) if row.multiple else ((out,), (tangent,))
+        full = [zeros_like(o) if t is ZERO else t for o, t in zip(outs, out_tangents, strict=True)]
+        program = stage.program(inputs, full)
+    finally:
+        stage.close()
+    return out, LINEARIZED, (program, [tangent is not ZERO for tangent in tangents], row.multiple)
+
+
+set_row_linearizer(linearize_row)

@@ -1,0 +1,125 @@
+"""Vectorisation: values with a leading batch axis, and the signal that splits lanes which disagree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import (
+    Array,
+    Aval,
+    Interpreter,
+    Params,
+    Primitive,
+    Shape,
+    Tracer,
+    concrete,
+    dtype_of,
+    shape_of,
+)
+from func.interpreters.primitives.structural import broadcast
+
+
+class SplitLanes(BaseException):
+    """Python asked for one value where the lanes of a vmap differ; its driver re-runs them in groups.
+
+    Not an Exception, so that `except Exception` in user code lets it pass.
+    """
+
+    def __init__(self, interpreter: Vmap, groups: list[np.ndarray[Any, Any]]) -> None:
+        super().__init__("lanes of a vmap differ; this signal is handled by func.vmap")
+        self.interpreter = interpreter
+        self.groups = groups
+
+
+class Vmap(Interpreter):
+    """Carries arrays whose batch axis leads. `extra` is (size, axis_name, randomness)."""
+
+    __slots__ = ()
+
+    @property
+    def size(self) -> int:
+        return self.extra[0]  # type: ignore[no-any-return]
+
+    def lift(self, value: Array) -> Tracer:
+        """A traced value whose leading axis is the batch."""
+        return Tracer(self, value, None)
+
+    def shape(self, tracer: Tracer) -> Shape:
+        return shape_of(tracer.value)[1:]
+
+    def aval(self, tracer: Tracer) -> Aval:
+        return Aval(self.shape(tracer), dtype_of(tracer.value))
+
+    def apply1(self, row: Primitive, x: Tracer) -> Any:
+        return Tracer(self, row.batch(self.extra[0], (True,), (x.value,), {}), None)
+
+    def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        values = []
+        batched = []
+        for arg in args:
+            own = type(arg) is Tracer and arg.interpreter is self
+            values.append(arg.value if own else arg)
+            batched.append(own)
+        out = row.batch(self.extra[0], batched, tuple(values), params)
+        if row.multiple:
+            return tuple([Tracer(self, value, None) for value in out])
+        return Tracer(self, out, None)
+
+    def unwrap(self, value: Array) -> Array:
+        """The array of all lanes of an output, which need not depend on the mapped input."""
+        if type(value) is Tracer and value.interpreter is self:
+            return value.value
+        return broadcast(value, shape=(self.size, *shape_of(value)))
+
+    def is_mapped(self, value: Array) -> bool:
+        """True for values that differ from lane to lane."""
+        return type(value) is Tracer and value.interpreter is self
+
+    def concrete(self, tracer: Tracer) -> Any:
+        """The one value of all lanes; where they differ, the lanes of this or an outer vmap are split."""
+        levels, stacked = _stacked_lanes(tracer)
+        flat = np.reshape(stacked, (int(np.prod([level.size for level in levels])), -1))
+        if len(flat) and (_bits(flat) == _bits(flat[:1])).all():
+            return stacked[(0,) * len(levels)]
+        for depth, level in enumerate(levels):  # outermost first: its lanes are parted by all that lies inside
+            lanes = np.reshape(stacked, (*[one.size for one in levels[: depth + 1]], -1))
+            lanes = np.moveaxis(lanes, depth, 0).reshape(level.size, -1)
+            groups = _equal_rows(lanes)
+            if len(groups) > 1:
+                raise SplitLanes(level, groups)
+        raise AssertionError("lanes differ but no level can be split")
+
+
+def _stacked_lanes(tracer: Tracer) -> tuple[list[Vmap], Any]:
+    """The vmaps around a value, outermost first, and its plain array with their axes leading in that order."""
+    levels: list[Vmap] = []
+    value: Any = tracer
+    while type(value) is Tracer:
+        if isinstance(value.interpreter, Vmap):
+            levels.append(value.interpreter)
+            value = value.value
+        elif getattr(value, "value", None) is None:
+            return levels, concrete(value)
+        else:
+            if type(value.interpreter).__name__ == "ClosedInterpreter":
+                concrete(value)
+            value = value.value
+    host = value.get() if hasattr(value, "get") else value
+    levels.reverse()
+    return levels, np.asarray(host)
+
+
+def _bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The bytes of an array, whose equality is identity of bits, so that NaN agrees with NaN."""
+    return np.ascontiguousarray(array).view(np.uint8)
+
+
+def _equal_rows(lanes: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+    """Groups of row numbers with equal rows, in order of their first row."""
+    groups: dict[bytes, list[int]] = {}
+    lanes = np.ascontiguousarray(lanes)
+    for number, lane in enumerate(lanes):
+        groups.setdefault(lane.tobytes(), []).append(number)
+    return [np.asarray(members) for members in groups.values()]
