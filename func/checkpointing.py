@@ -37,7 +37,9 @@ def checkpoint(func: Callable[..., Any], *, policy: Callable[..., bool] | None =
     """
     check_callable(func, "checkpoint")
     if policy is not None and not callable(policy):
-        raise ArgumentError(f"func.checkpoint: policy must be one of func.checkpoint_policies, not {policy!r}")
+        raise ArgumentError(
+            f"func.checkpoint: policy must be one of func.checkpoint_policies, not {policy!r}"
+        )
 
     @functools.wraps(func)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
@@ -47,7 +49,9 @@ def checkpoint(func: Callable[..., Any], *, policy: Callable[..., bool] | None =
         leaves, spec = tree.flatten((args, kwargs))
         is_array = [_is_array(leaf) for leaf in leaves]
         arrays = [
-            array_leaf(leaf, "argument", "checkpoint") for leaf, yes in zip(leaves, is_array, strict=True) if yes
+            array_leaf(leaf, "argument", "checkpoint")
+            for leaf, yes in zip(leaves, is_array, strict=True)
+            if yes
         ]
 
         def flat_call(inner: list[Array], *outer: Array) -> Any:
@@ -91,13 +95,11 @@ def _rebuilder(value: Any, found: list[Tracer], seen: set[int]) -> Callable[[Any
         return lambda values: value
     if isinstance(value, functools.partial):
         parts = [_rebuilder(part, found, seen) for part in (value.func, value.args, value.keywords)]
-        return lambda values: functools.partial(
-            parts[0](values), *parts[1](values), **parts[2](values)
-        )
+        return lambda values: functools.partial(parts[0](values), *parts[1](values), **parts[2](values))
     if isinstance(value, types.FunctionType) and value.__closure__:
         seen.add(id(value))
         before = len(found)
-        cells = []
+        cells: list[Any] = []
         for cell in value.__closure__:
             try:
                 cells.append(_rebuilder(cell.cell_contents, found, seen))
@@ -105,7 +107,7 @@ def _rebuilder(value: Any, found: list[Tracer], seen: set[int]) -> Callable[[Any
                 cells.append(None)
         if len(found) == before:
             return lambda values: value
-        original = value
+        original: Any = value
 
         def with_cells(values: Any) -> Any:
             closure = tuple(
@@ -192,6 +194,8 @@ class checkpoint_policies:
         return lambda row, params: row.name == "named" and params["label"] not in names
 
     @staticmethod
-    def save_from_both_policies(first: Callable[..., bool], second: Callable[..., bool]) -> Callable[..., bool]:
+    def save_from_both_policies(
+        first: Callable[..., bool], second: Callable[..., bool]
+    ) -> Callable[..., bool]:
         """Keep what either policy keeps."""
         return lambda row, params: first(row, params) or second(row, params)

@@ -59,7 +59,9 @@ def _bound(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     try:
         bound = inspect.signature(function).bind(*args, **kwargs)
     except ValueError:
-        raise TypeError(f"{name_of(function)} has a custom rule and takes positional arguments only") from None
+        raise TypeError(
+            f"{name_of(function)} has a custom rule and takes positional arguments only"
+        ) from None
     bound.apply_defaults()
     if bound.kwargs:
         raise TypeError(f"{name_of(function)} has a custom rule and cannot take keyword-only arguments")
@@ -69,7 +71,9 @@ def _bound(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
 def _fixed(nondiff: Sequence[int], args: tuple[Any, ...], name: str) -> tuple[int, ...]:
     for number in nondiff:
         if not -len(args) <= number < len(args):
-            raise ArgumentError(f"nondiff_argnums={tuple(nondiff)} is out of range for {name}, called with {len(args)} arguments")
+            raise ArgumentError(
+                f"nondiff_argnums={tuple(nondiff)} is out of range for {name}, called with {len(args)} arguments"
+            )
     return tuple(sorted({number % len(args) for number in nondiff}))
 
 
@@ -83,9 +87,14 @@ class _CustomRule:
         functools.update_wrapper(self, function)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else functools.partial(self.__call__, instance)
 
-    def _split(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...], list[Any], Any, Callable[..., Any]]:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def _split(
+        self, args: tuple[Any, ...]
+    ) -> tuple[Any, tuple[Any, ...], list[Any], Any, Callable[..., Any]]:
         """(fixed arguments, moving arguments, their leaves, their tree, the function of the moving ones)."""
         fixed = _fixed(self.nondiff, args, name_of(self.function))
         held = [args[i] for i in fixed]
@@ -149,7 +158,9 @@ class custom_jvp(_CustomRule):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.rule is None:
-            raise CustomRuleError(f"custom_jvp {name_of(self.function)} has no rule yet; give it one with defjvp")
+            raise CustomRuleError(
+                f"custom_jvp {name_of(self.function)} has no rule yet; give it one with defjvp"
+            )
         args = _bound(self.function, args, kwargs)
         if not conversion.is_tracing():
             return self.function(*args)
@@ -177,7 +188,9 @@ class _JvpRule:
         outs, out_spec = tree.flatten(result[0])
         dots, dot_spec = tree.flatten(result[1])
         if out_spec != dot_spec:
-            raise CustomRuleError(f"the jvp rule {name} returned outputs of tree {out_spec} and tangents of tree {dot_spec}")
+            raise CustomRuleError(
+                f"the jvp rule {name} returned outputs of tree {out_spec} and tangents of tree {dot_spec}"
+            )
         if self.flat.out_spec is None:
             self.flat.out_spec = out_spec
         fitted = []
@@ -227,7 +240,9 @@ class custom_vjp(_CustomRule):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None or self.bwd is None:
-            raise CustomRuleError(f"custom_vjp {name_of(self.function)} has no rule yet; give it one with defvjp")
+            raise CustomRuleError(
+                f"custom_vjp {name_of(self.function)} has no rule yet; give it one with defvjp"
+            )
         args = _bound(self.function, args, kwargs)
         if not conversion.is_tracing():
             return self.function(*args)
@@ -290,7 +305,9 @@ class _VjpBackward:
         count = len(self.spec.children())
         if not isinstance(grown, (tuple, list)) or len(grown) != count:
             found = f"{len(grown)} values" if isinstance(grown, (tuple, list)) else type(grown).__name__
-            raise CustomRuleError(f"bwd {name} must return a tuple of {count} cotangents, one per argument, not {found}")
+            raise CustomRuleError(
+                f"bwd {name} must return a tuple of {count} cotangents, one per argument, not {found}"
+            )
         flat: list[Any] = []
         for ct_tree, child in zip(grown, self.spec.children(), strict=True):
             if ct_tree is None:
@@ -298,7 +315,9 @@ class _VjpBackward:
                 continue
             leaves, spec = tree.flatten(ct_tree)
             if spec != child:
-                raise CustomRuleError(f"bwd {name} returned a cotangent of tree {spec} for an argument of tree {child}")
+                raise CustomRuleError(
+                    f"bwd {name} returned a cotangent of tree {spec} for an argument of tree {child}"
+                )
             flat.extend(leaves)
         return flat
 
@@ -362,7 +381,9 @@ class custom_vmap(_CustomRule):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.rule is None:
-            raise CustomRuleError(f"custom_vmap {name_of(self.function)} has no rule yet; give it one with def_vmap")
+            raise CustomRuleError(
+                f"custom_vmap {name_of(self.function)} has no rule yet; give it one with def_vmap"
+            )
         args = _bound(self.function, args, kwargs)
         if not conversion.is_tracing():
             return self.function(*args)
@@ -380,7 +401,9 @@ class _VmapRule:
     spec: Any
     flat: FlatFunction
 
-    def __call__(self, size: int, batched: tuple[bool, ...], args: Sequence[Array]) -> tuple[list[Array], list[bool]]:
+    def __call__(
+        self, size: int, batched: tuple[bool, ...], args: Sequence[Array]
+    ) -> tuple[list[Array], list[bool]]:
         result = self.rule(size, tree.unflatten(self.spec, batched), *tree.unflatten(self.spec, args))
         name = name_of(self.rule)
         if not isinstance(result, tuple) or len(result) != 2:
@@ -390,7 +413,9 @@ class _VmapRule:
         if len(flags) == 1:
             flags = flags * len(outs)
         if len(flags) != len(outs):
-            raise CustomRuleError(f"the vmap rule {name} returned {len(outs)} outputs and {len(flags)} out_batched flags")
+            raise CustomRuleError(
+                f"the vmap rule {name} returned {len(outs)} outputs and {len(flags)} out_batched flags"
+            )
         for out, flag in zip(outs, flags, strict=True):
             if flag and (not shape_of(out) or shape_of(out)[0] != size):
                 raise CustomRuleError(

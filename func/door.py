@@ -73,7 +73,11 @@ def check_callable(function: Any, transform: str) -> None:
 def describe(value: Any) -> str:
     """A short description of an output: aval of arrays, type of anything else."""
     try:
-        return repr(aval_of(value)) if type(value) in _DESCRIBED or hasattr(value, "dtype") else type(value).__name__
+        return (
+            repr(aval_of(value))
+            if type(value) in _DESCRIBED or hasattr(value, "dtype")
+            else type(value).__name__
+        )
     except (KeyError, TypeError, ValueError):
         return type(value).__name__
 
@@ -84,7 +88,9 @@ _DESCRIBED = frozenset({Tracer, bool, int, float, complex})
 # --- argument selection -----------------------------------------------------------------------------------------
 
 
-def normalize_argnums(argnums: Any, count: int, transform: str, function: Callable[..., Any]) -> tuple[int, ...]:
+def normalize_argnums(
+    argnums: Any, count: int, transform: str, function: Callable[..., Any]
+) -> tuple[int, ...]:
     """argnums as non-negative positions, checked for range and repetition."""
     given = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
     normal = []
@@ -106,7 +112,11 @@ def normalize_argnums(argnums: Any, count: int, transform: str, function: Callab
 
 
 def locate_names(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], argnames: Sequence[str], transform: str
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    argnames: Sequence[str],
+    transform: str,
 ) -> list[int | str]:
     """Where each named argument was given: a keyword, or a position found in the signature."""
     places: list[int | str] = []
@@ -158,7 +168,13 @@ def differentiable_leaf(value: Any, path: str, transform: str, top: bool, allow_
     if is_inexact(dtype):
         return value
     if top and not allow_int:
-        word = "a Python int" if type(value) is int else f"an array of dtype {dtype}" if shape_of(value) else f"a number of dtype {dtype}"
+        word = (
+            "a Python int"
+            if type(value) is int
+            else f"an array of dtype {dtype}"
+            if shape_of(value)
+            else f"a number of dtype {dtype}"
+        )
         raise DifferentiatedInputError(
             f"func.{transform} differentiates with respect to {path}, which is {word}; derivatives need floating "
             f"point input: pass float({path}) or {path}.astype(float), or choose other argnums"
@@ -219,7 +235,11 @@ def own(leaves: list[Any]) -> list[Any]:
     for i in range(len(leaves)):
         leaf = leaves[i]
         if type(leaf) is Tracer:
-            leaves[i] = unbox(leaf) if leaf.interpreter is EVALUATE else Tracer(leaf.interpreter, leaf.value, leaf.attached)
+            leaves[i] = (
+                unbox(leaf)
+                if leaf.interpreter is EVALUATE
+                else Tracer(leaf.interpreter, leaf.value, leaf.attached)
+            )
             leaf = leaves[i]
             if type(leaf) is np.ndarray:
                 leaves[i] = leaf.copy()
@@ -232,7 +252,12 @@ def own(leaves: list[Any]) -> list[Any]:
         if leaf.flags.writeable and sys.getrefcount(leaf) <= _EXCLUSIVE:
             if base is None:
                 continue
-            if type(base) is np.ndarray and base.base is None and base.size == leaf.size and sys.getrefcount(base) <= _EXCLUSIVE:
+            if (
+                type(base) is np.ndarray
+                and base.base is None
+                and base.size == leaf.size
+                and sys.getrefcount(base) <= _EXCLUSIVE
+            ):
                 continue
         leaves[i] = leaf.copy()
     return leaves

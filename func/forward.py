@@ -60,7 +60,9 @@ def jvp(
         del lifted, out
     values = [p for p, _ in pairs]
     if strict and any([t is ZERO and is_inexact(dtype_of(p)) for p, t in pairs]):
-        raise NotDifferentiableError(f"func.jvp(strict=True): an output of {name_of(func)} does not depend on the primals")
+        raise NotDifferentiableError(
+            f"func.jvp(strict=True): an output of {name_of(func)} does not depend on the primals"
+        )
     dots = [zeros_like(p) if t is ZERO else t for p, t in pairs]
     del pairs, outs
     result = (tree.unflatten(out_spec, own(values)), tree.unflatten(out_spec, own(dots)))
@@ -86,7 +88,9 @@ def _paired(primals: Any, tangents: Any, transform: str) -> tuple[list[Any], lis
     """Leaves of primals and of tangents that fit them; integer primals take no tangent."""
     for value, word in ((primals, "primals"), (tangents, "tangents")):
         if not isinstance(value, (tuple, list)):
-            raise TypeError(f"func.{transform}: {word} must be a tuple with one entry per argument, not {type(value).__name__}")
+            raise TypeError(
+                f"func.{transform}: {word} must be a tuple with one entry per argument, not {type(value).__name__}"
+            )
     primals, tangents = tuple(primals), tuple(tangents)
     leaves, spec = tree.flatten(primals)
     dots, dot_spec = tree.flatten(tangents)
@@ -109,7 +113,9 @@ def fit_tangent(primal: Array, tangent: Any, path: str, transform: str) -> Any:
     tangent = array_leaf(tangent, f"tangent of {path}", transform)
     shape, dtype = shape_of(primal), dtype_of(primal)
     if shape_of(tangent) != shape:
-        raise TangentError(f"func.{transform}: {path} has shape {shape}, but its tangent has shape {shape_of(tangent)}")
+        raise TangentError(
+            f"func.{transform}: {path} has shape {shape}, but its tangent has shape {shape_of(tangent)}"
+        )
     have = dtype_of(tangent)
     if not is_inexact(dtype):
         if is_inexact(have) and type(tangent) is np.ndarray and np.any(tangent != 0):
@@ -172,14 +178,19 @@ def linearize(func: Callable[..., Any], *primals: Any, has_aux: bool = False) ->
         stage.close()
     values = [p.copy() if isinstance(p, np.ndarray) else p for p, _ in pairs]
     infos = [(shape_of(leaf), dtype_of(leaf)) for leaf in leaves]
-    result = (tree.unflatten(out_spec, values), Linearized(name_of(func), program, spec, places, infos, out_spec))
+    result = (
+        tree.unflatten(out_spec, values),
+        Linearized(name_of(func), program, spec, places, infos, out_spec),
+    )
     return (*result, own_tree(aux)) if has_aux else result
 
 
 class Linearized:
     """What `func.linearize` returns: the derivative of a function at a point."""
 
-    def __init__(self, name: str, program: Program, spec: Any, places: list[int], infos: list[Any], out_spec: Any) -> None:
+    def __init__(
+        self, name: str, program: Program, spec: Any, places: list[int], infos: list[Any], out_spec: Any
+    ) -> None:
         self.program = program
         self._name = name
         self._spec = spec
@@ -190,7 +201,9 @@ class Linearized:
     def __call__(self, *tangents: Any) -> Any:
         dots, spec = tree.flatten(tuple(tangents))
         if spec != self._spec:
-            raise TangentError(f"the tangents of {self._name} have the tree {spec}, but the primals {self._spec}")
+            raise TangentError(
+                f"the tangents of {self._name} have the tree {spec}, but the primals {self._spec}"
+            )
         names = tree.path_names(tuple(tangents), "tangents")
         given = [
             fit_tangent(aval_like(*self._infos[i]), dots[i], names[i], "linearize") for i in self._places
@@ -241,11 +254,16 @@ def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., A
     def transposed(ct: Any) -> Any:
         cts, ct_spec = tree.flatten(ct)
         if ct_spec != out_spec:
-            raise TangentError(f"the cotangent has the tree {ct_spec}, but {name_of(func)} returns {out_spec}")
+            raise TangentError(
+                f"the cotangent has the tree {ct_spec}, but {name_of(func)} returns {out_spec}"
+            )
         fitted = [fit_tangent(i, c, "output", "linear_transpose") for i, c in zip(infos, cts, strict=True)]
         grown = transpose_program(program, fitted)
         like = fitted[0] if fitted else 0.0
-        full = [full_like(like, 0, a.shape, a.dtype) if g is ZERO else g for g, a in zip(grown, avals, strict=True)]
+        full = [
+            full_like(like, 0, a.shape, a.dtype) if g is ZERO else g
+            for g, a in zip(grown, avals, strict=True)
+        ]
         fresh = [g.copy() if isinstance(g, np.ndarray) else g for g in full]
         return tuple(tree.unflatten(spec, fresh))
 
@@ -258,8 +276,10 @@ def _check_linear(program: Program, name: str) -> None:
     for equation in program.equations:
         flags = [x in linear for x in equation.inputs if hasattr(x, "serial")]
         depends = any(flags)
-        if depends and equation.row.name in ("add", "subtract") and not all(
-            [hasattr(x, "serial") and x in linear for x in equation.inputs]
+        if (
+            depends
+            and equation.row.name in ("add", "subtract")
+            and not all([hasattr(x, "serial") and x in linear for x in equation.inputs])
         ):
             raise NotDifferentiableError(f"{name} is not linear: it adds a constant to its argument")
         if depends:

@@ -88,7 +88,13 @@ def jacrev(
 
 
 def _pulled(
-    call: _Call, value: Array, node: Any, nodes: Sequence[Any], chunk_size: int | None, progress: bool, holomorphic: bool
+    call: _Call,
+    value: Array,
+    node: Any,
+    nodes: Sequence[Any],
+    chunk_size: int | None,
+    progress: bool,
+    holomorphic: bool,
 ) -> list[Array]:
     """Blocks of one output with respect to every leaf."""
     shape = shape_of(value)
@@ -104,7 +110,9 @@ def _pulled(
         rows = [expand_front(c, shape) for c in pull(full_like(value, 1))]
     else:
         rows = _over_basis(pull, value, chunk_size, progress, f"jacrev {name_of(call.function)}")
-        rows = [reshape(r, shape=(*shape, *shape_of(leaf))) for r, leaf in zip(rows, call.leaves, strict=True)]
+        rows = [
+            reshape(r, shape=(*shape, *shape_of(leaf))) for r, leaf in zip(rows, call.leaves, strict=True)
+        ]
     return [conjugate(r) if holomorphic else r for r in rows]
 
 
@@ -160,7 +168,9 @@ def jacfwd(
     check_callable(func, "jacfwd")
     _check_chunk(chunk_size, "jacfwd")
     if randomness not in ("error", "same", "different"):
-        raise ArgumentError(f"func.jacfwd: randomness must be 'error', 'same' or 'different', not {randomness!r}")
+        raise ArgumentError(
+            f"func.jacfwd: randomness must be 'error', 'same' or 'different', not {randomness!r}"
+        )
 
     @functools.wraps(func)
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
@@ -222,7 +232,9 @@ class _Call:
         self.aux: Any = None
         self.out_spec: Any = None
         if not args:
-            raise ArgumentError(f"func.{transform}: {name_of(function)} was called without positional arguments")
+            raise ArgumentError(
+                f"func.{transform}: {name_of(function)} was called without positional arguments"
+            )
         self.places = normalize_argnums(argnums, len(args), transform, function)
         self.specs = []
         self.leaves: list[Array] = []
@@ -238,7 +250,9 @@ class _Call:
                     slots.append((False, leaf))
                     continue
                 if holomorphic and dtype_of(active).kind != "c":
-                    raise ArgumentError(f"func.{transform}(holomorphic=True) needs complex input, but {path} is not")
+                    raise ArgumentError(
+                        f"func.{transform}(holomorphic=True) needs complex input, but {path} is not"
+                    )
                 if not holomorphic and dtype_of(active).kind == "c":
                     raise ArgumentError(
                         f"func.{transform}: {path} is complex; pass holomorphic=True for the derivative of a "
@@ -253,7 +267,9 @@ class _Call:
         """The flat outputs on these leaves."""
         args = list(self.args)
         for place, spec, slots in zip(self.places, self.specs, self._slots, strict=True):
-            args[place] = tree.unflatten(spec, [leaves[value] if active else value for active, value in slots])
+            args[place] = tree.unflatten(
+                spec, [leaves[value] if active else value for active, value in slots]
+            )
         out = self.function(*args, **self.kwargs)
         if self.has_aux:
             out, self.aux = reverse.split_aux(out, self.transform, self.function)
@@ -264,7 +280,8 @@ class _Call:
         """aux leaves the level as plain values."""
         if self.has_aux:
             self.aux = tree.map(
-                lambda leaf: leaf.value if type(leaf) is Tracer and leaf.interpreter is interpreter else leaf, self.aux
+                lambda leaf: leaf.value if type(leaf) is Tracer and leaf.interpreter is interpreter else leaf,
+                self.aux,
             )
 
     def check_output(self, values: Sequence[Array]) -> None:
@@ -298,8 +315,12 @@ class _Call:
 
 
 def _check_chunk(chunk_size: Any, transform: str) -> None:
-    if chunk_size is not None and (not isinstance(chunk_size, int) or isinstance(chunk_size, bool) or chunk_size < 1):
-        raise ArgumentError(f"func.{transform}: chunk_size must be a positive int or None, not {chunk_size!r}")
+    if chunk_size is not None and (
+        not isinstance(chunk_size, int) or isinstance(chunk_size, bool) or chunk_size < 1
+    ):
+        raise ArgumentError(
+            f"func.{transform}: chunk_size must be a positive int or None, not {chunk_size!r}"
+        )
 
 
 def jacobian(
@@ -386,6 +407,6 @@ def hessian(
     outer, inner = modes[mode]
     by_mode: dict[str, Callable[..., Any]] = {"fwd": jacfwd, "rev": jacrev}
     first = by_mode[inner](func, argnums, has_aux)
-    return functools.wraps(func)(  # type: ignore[no-any-return]
+    return functools.wraps(func)(
         by_mode[outer](first, argnums, has_aux, chunk_size=chunk_size, progress=progress)
     )

@@ -72,7 +72,9 @@ def grad(
 
     @functools.wraps(func)
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        _, grads, aux = _gradients(func, args, kwargs, argnums, argnames, has_aux, holomorphic, allow_int, "grad")
+        _, grads, aux = _gradients(
+            func, args, kwargs, argnums, argnames, has_aux, holomorphic, allow_int, "grad"
+        )
         return (grads, aux) if has_aux else grads
 
     return gradient
@@ -178,7 +180,9 @@ class _Lifted:
                 grown = conjugate(grown)
             out.append(like_input(grown, leaf))
             del grown
-        grads.clear() if len(grads) == len(out) else [grads.pop(node, None) for node in self.nodes if node is not None]
+        grads.clear() if len(grads) == len(out) else [
+            grads.pop(node, None) for node in self.nodes if node is not None
+        ]
         own(out)
         return out[0] if self.spec is None else tree.unflatten(self.spec, out)
 
@@ -220,7 +224,9 @@ def _gradients(
             one.traced = None
             lifted.append(one)
             if holomorphic and any([dtype_of(leaf).kind != "c" for leaf in one.leaves]):
-                raise ArgumentError(f"func.{transform}(holomorphic=True) needs complex input, but {path} is not")
+                raise ArgumentError(
+                    f"func.{transform}(holomorphic=True) needs complex input, but {path} is not"
+                )
         out = function(*call_args, **call_kwargs)
         del call_args, call_kwargs, holder
         aux = None
@@ -318,7 +324,9 @@ def _copy_leaf(leaf: Any) -> Any:
 class Pullback:
     """What `func.vjp` returns: the map from a cotangent of the output to cotangents of the primals."""
 
-    def __init__(self, name: str, lifted: list[_Lifted], nodes: list[Any], values: list[Any], spec: Any) -> None:
+    def __init__(
+        self, name: str, lifted: list[_Lifted], nodes: list[Any], values: list[Any], spec: Any
+    ) -> None:
         self._name = name
         self._nodes = nodes
         self._outs = [(shape_of(v), dtype_of(v)) for v in values]
@@ -414,13 +422,18 @@ class Pullback:
         def number(node: Any) -> Any:
             return None if node is None else numbers[id(node)]
 
-        table = [
-            (n.row, [number(p) for p in n.parents], n.saved, n.params, n.shape, n.dtype) for n in nodes
-        ]
+        table = [(n.row, [number(p) for p in n.parents], n.saved, n.params, n.shape, n.dtype) for n in nodes]
         state = dict(self.__dict__)
         state["_nodes"] = [number(node) for node in self._nodes]
-        state["_leaves"] = [(spec, [number(n) for n in own_nodes], like) for spec, own_nodes, like in self._leaves]
-        extra = {id(n): n for _, own_nodes, _ in self._leaves for n in own_nodes if n is not None and id(n) not in numbers}
+        state["_leaves"] = [
+            (spec, [number(n) for n in own_nodes], like) for spec, own_nodes, like in self._leaves
+        ]
+        extra = {
+            id(n): n
+            for _, own_nodes, _ in self._leaves
+            for n in own_nodes
+            if n is not None and id(n) not in numbers
+        }
         if extra:
             for node in extra.values():
                 numbers[id(node)] = len(table)
@@ -446,7 +459,11 @@ class _aval_like:
 
     def __init__(self, leaf: Array) -> None:
         self.shape, self.dtype = shape_of(leaf), dtype_of(leaf)
-        self.example = leaf if type(leaf) is Tracer else (np.empty(0) if type(leaf) is np.ndarray else full_like(leaf, 0, ()))
+        self.example = (
+            leaf
+            if type(leaf) is Tracer
+            else (np.empty(0) if type(leaf) is np.ndarray else full_like(leaf, 0, ()))
+        )
         if type(leaf) is Tracer:
             bottom = innermost(leaf)
             self.example = full_like(bottom if bottom is not None else 0.0, 0, ())

@@ -16,7 +16,9 @@ from func.interpreters.stage import Stage
 __all__ = ["eval_shape", "make_program"]
 
 
-def make_program(func: Callable[..., Any], static_argnums: int | tuple[int, ...] = ()) -> Callable[..., Program]:
+def make_program(
+    func: Callable[..., Any], static_argnums: int | tuple[int, ...] = ()
+) -> Callable[..., Program]:
     """The Program of a function: called with arguments (or avals), it gives the traced equations.
 
     Arguments at `static_argnums` are passed as they are. Python that depends on traced values raises StagingError.
@@ -42,7 +44,11 @@ def make_program(func: Callable[..., Any], static_argnums: int | tuple[int, ...]
 
 
 def stage_call(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], static: tuple[int, ...], transform: str
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    static: tuple[int, ...],
+    transform: str,
 ) -> tuple[Program, Any]:
     """(Program, structure of the output) of one call with abstract arguments."""
     for number in static:
@@ -82,4 +88,6 @@ def eval_shape(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     check_callable(func, "eval_shape")
     program, spec = stage_call(func, args, kwargs, (), "eval_shape")
-    return tree.unflatten(spec, [out.aval if hasattr(out, "aval") else aval_of(out) for out in program.outputs])
+    return tree.unflatten(
+        spec, [out.aval if hasattr(out, "aval") else aval_of(out) for out in program.outputs]
+    )

@@ -15,7 +15,17 @@ from func.interpreters.core import Array, dtype_of, shape_of
 from func.interpreters.errors import ArgumentError
 from func.interpreters.primitives.structural import concatenate, convert, getitem, reshape
 
-__all__ = ["flatten", "leaves", "map", "map_with_path", "path_names", "ravel", "register_node", "structure", "unflatten"]
+__all__ = [
+    "flatten",
+    "leaves",
+    "map",
+    "map_with_path",
+    "path_names",
+    "ravel",
+    "register_node",
+    "structure",
+    "unflatten",
+]
 
 Tree: TypeAlias = Any
 Structure: TypeAlias = optree.PyTreeSpec
@@ -82,7 +92,9 @@ def path_names(tree: Tree, root: str = "") -> list[str]:
 
 
 def register_node(
-    cls: type, flatten: Callable[[Any], tuple[Sequence[Any], Any]], unflatten: Callable[[Any, Sequence[Any]], Any]
+    cls: type,
+    flatten: Callable[[Any], tuple[Sequence[Any], Any]],
+    unflatten: Callable[[Any, Sequence[Any]], Any],
 ) -> None:
     """Let instances of a class be trees: flatten(x) gives (children, static data), unflatten(data, children) undoes it.
 
@@ -123,7 +135,9 @@ def ravel(tree: Tree) -> tuple[Array, Callable[[Array], Tree]]:
 
     def back(flat: Array) -> Tree:
         if shape_of(flat) != (sum(sizes),):
-            raise ArgumentError(f"the tree has {sum(sizes)} elements, but the vector has shape {shape_of(flat)}")
+            raise ArgumentError(
+                f"the tree has {sum(sizes)} elements, but the vector has shape {shape_of(flat)}"
+            )
         start = 0
         out = []
         for shape, size, kind in zip(shapes, sizes, dtypes, strict=True):

@@ -56,7 +56,12 @@ def _custom_jvp_batch(size: int, batched: Sequence[bool], args: Sequence[Array],
 
 
 custom_jvp_call = CallRow(
-    "custom_jvp_call", _call_impl, aval=_call_aval, batch=_custom_jvp_batch, jvp=_custom_jvp_jvp, multiple=True
+    "custom_jvp_call",
+    _call_impl,
+    aval=_call_aval,
+    batch=_custom_jvp_batch,
+    jvp=_custom_jvp_jvp,
+    multiple=True,
 )
 """fun(*args), differentiated by rule(primals, tangents) -> (outs, tangents of outs)."""
 
@@ -64,12 +69,20 @@ custom_jvp_call = CallRow(
 # --- linear_call: a linear map known in both directions ---------------------------------------------------------
 
 
-def _linear_call_impl(xp: Any, *args: Array, forward: Any, backward: Any, residuals: int, outs: Any) -> tuple[Array, ...]:
+def _linear_call_impl(
+    xp: Any, *args: Array, forward: Any, backward: Any, residuals: int, outs: Any
+) -> tuple[Array, ...]:
     return tuple(forward(*args))
 
 
 def _linear_call_jvp(
-    primals: Sequence[Array], tangents: Sequence[Any], *, forward: Any, backward: Any, residuals: int, outs: Any
+    primals: Sequence[Array],
+    tangents: Sequence[Any],
+    *,
+    forward: Any,
+    backward: Any,
+    residuals: int,
+    outs: Any,
 ) -> Any:
     out, dout = functions.jvp_flat(forward, primals, tangents)
     return out, dout
@@ -83,7 +96,10 @@ def _linear_call_transpose(
     if any([isinstance(x, Shaped) for x in known]):
         raise AssertionError("a linear call was transposed with respect to its residuals")
     cts = backward(known, ct)
-    return (*[ZERO] * residuals, *[c if isinstance(x, Shaped) else ZERO for x, c in zip(linear, cts, strict=True)])
+    return (
+        *[ZERO] * residuals,
+        *[c if isinstance(x, Shaped) else ZERO for x, c in zip(linear, cts, strict=True)],
+    )
 
 
 def _linear_call_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
@@ -113,7 +129,9 @@ linear_call = CallRow(
 # --- custom_vjp and checkpoint ----------------------------------------------------------------------------------
 
 
-def _custom_vjp_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, fun: Any, fwd: Any, bwd: Any) -> Any:
+def _custom_vjp_jvp(
+    primals: Sequence[Array], tangents: Sequence[Any], *, fun: Any, fwd: Any, bwd: Any
+) -> Any:
     outs, residuals = fwd(*primals)
     given = _materialized(primals, tangents)
     active = [i for i, t in enumerate(given) if t is not ZERO]
@@ -131,7 +149,9 @@ def _custom_vjp_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, fun: A
         residuals=len(residuals),
         outs=_avals(outs),
     )
-    return tuple(outs), tuple([t if is_inexact(dtype_of(o)) else ZERO for o, t in zip(outs, dout, strict=True)])
+    return tuple(outs), tuple(
+        [t if is_inexact(dtype_of(o)) else ZERO for o, t in zip(outs, dout, strict=True)]
+    )
 
 
 def _custom_vjp_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
@@ -146,7 +166,12 @@ def _custom_vjp_batch(size: int, batched: Sequence[bool], args: Sequence[Array],
 
 
 custom_vjp_call = CallRow(
-    "custom_vjp_call", _call_impl, aval=_call_aval, batch=_custom_vjp_batch, jvp=_custom_vjp_jvp, multiple=True
+    "custom_vjp_call",
+    _call_impl,
+    aval=_call_aval,
+    batch=_custom_vjp_batch,
+    jvp=_custom_vjp_jvp,
+    multiple=True,
 )
 """fun(*args); fwd(*args) -> (outs, residuals); bwd(residuals, cts) -> cotangents of the args."""
 
@@ -167,7 +192,9 @@ def _checkpoint_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, fun: A
         residuals=len(primals) + len(saved.values),
         outs=_avals(outs),
     )
-    return tuple(outs), tuple([t if is_inexact(dtype_of(o)) else ZERO for o, t in zip(outs, dout, strict=True)])
+    return tuple(outs), tuple(
+        [t if is_inexact(dtype_of(o)) else ZERO for o, t in zip(outs, dout, strict=True)]
+    )
 
 
 def _checkpoint_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
@@ -177,7 +204,12 @@ def _checkpoint_batch(size: int, batched: Sequence[bool], args: Sequence[Array],
 
 
 checkpoint_call = CallRow(
-    "checkpoint_call", _call_impl, aval=_call_aval, batch=_checkpoint_batch, jvp=_checkpoint_jvp, multiple=True
+    "checkpoint_call",
+    _call_impl,
+    aval=_call_aval,
+    batch=_checkpoint_batch,
+    jvp=_checkpoint_jvp,
+    multiple=True,
 )
 """fun(*args), keeping for the pullback only the arguments and what the policy names; the rest is computed again."""
 

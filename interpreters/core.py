@@ -149,6 +149,9 @@ class Tracer:
     value: Any
     attached: Any
     interpreter: Interpreter
+    base: Any
+    views: Any
+    written: Any
 
     def __init__(self, interpreter: Interpreter, value: Any, attached: Any) -> None:
         self.interpreter = interpreter
@@ -209,7 +212,7 @@ class Interpreter:
 
     def close(self) -> None:
         """The transform has returned: from now on its tracers raise LeakedTracerError."""
-        self.__class__ = ClosedInterpreter  # type: ignore[assignment]
+        self.__class__ = ClosedInterpreter
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(level={self.level})"

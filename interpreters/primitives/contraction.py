@@ -50,8 +50,16 @@ class Spec:
         """The specs that take (cotangent, y) to x and (cotangent, x) to y."""
         if self._grads is None:
             self._grads = (
-                spec(self.out, self.y, tuple([label for label in self.x if label in self.out or label in self.y])),
-                spec(self.out, self.x, tuple([label for label in self.y if label in self.out or label in self.x])),
+                spec(
+                    self.out,
+                    self.y,
+                    tuple([label for label in self.x if label in self.out or label in self.y]),
+                ),
+                spec(
+                    self.out,
+                    self.x,
+                    tuple([label for label in self.y if label in self.out or label in self.x]),
+                ),
             )
         return self._grads
 
@@ -141,7 +149,9 @@ def _product(x: Labels, y: Labels, out: Labels) -> Callable[[Any, Array, Array],
     y_index = tuple([slice(None) if label in y else None for label in out])
 
     def run(xp: Any, a: Array, b: Array) -> Array:
-        return xp.multiply(xp.asarray(a).transpose(x_order)[x_index], xp.asarray(b).transpose(y_order)[y_index])
+        return xp.multiply(
+            xp.asarray(a).transpose(x_order)[x_index], xp.asarray(b).transpose(y_order)[y_index]
+        )
 
     return run
 

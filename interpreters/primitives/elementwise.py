@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import PYTHON_SCALARS, Array, Aval, Shaped, dtype_of
-from func.interpreters.primitives.kinds import linear
+from func.interpreters.primitives.kinds import Linear, linear
 from func.interpreters.primitives.pointwise import (
+    Elementwise,
     add,
     conjugate,
     elementwise,
@@ -59,14 +60,14 @@ exponent = elementwise_constant("exponent", 1, impl=lambda xp, x: xp.frexp(x)[1]
 
 # --- arithmetic -------------------------------------------------------------------------------------------------
 
-subtract = elementwise("subtract", 1, -1, weak=True)
-divide = elementwise(
+subtract: Elementwise = elementwise("subtract", 1, -1, weak=True)
+divide: Elementwise = elementwise(
     "divide", lambda y: reciprocal_of(y), lambda y, out: negative(divide(out, y)), guarded=True, weak=True
 )
-reciprocal = elementwise("reciprocal", lambda out: negative(multiply(out, out)), guarded=True)
-positive = elementwise("positive", 1, weak=True)
-absolute = elementwise("absolute", lambda x: sign(x), weak=True)
-square = elementwise("square", lambda x: multiply(x, 2))
+reciprocal: Elementwise = elementwise("reciprocal", lambda out: negative(multiply(out, out)), guarded=True)
+positive: Elementwise = elementwise("positive", 1, weak=True)
+absolute: Elementwise = elementwise("absolute", lambda x: sign(x), weak=True)
+square: Elementwise = elementwise("square", lambda x: multiply(x, 2))
 
 
 def reciprocal_of(y: Array) -> Array:
@@ -94,8 +95,8 @@ def power_partial_y(x: Array, out: Array) -> Array:
     return where(nothing, full_like(out, 0, ()), multiply(out, log(where(nothing, full_like(out, 1, ()), x))))
 
 
-power = elementwise("power", power_partial_x, power_partial_y, guarded=True, weak=True)
-float_power = elementwise("float_power", power_partial_x, power_partial_y, guarded=True)
+power: Elementwise = elementwise("power", power_partial_x, power_partial_y, guarded=True, weak=True)
+float_power: Elementwise = elementwise("float_power", power_partial_x, power_partial_y, guarded=True)
 
 
 def remainder_partial_y(x: Array, y: Array) -> Array:
@@ -103,8 +104,8 @@ def remainder_partial_y(x: Array, y: Array) -> Array:
     return negative(floor(divide(x, y)))
 
 
-remainder = elementwise("remainder", 1, remainder_partial_y, guarded=True, weak=True)
-fmod = elementwise("fmod", 1, lambda x, y: negative(trunc(divide(x, y))), guarded=True)
+remainder: Elementwise = elementwise("remainder", 1, remainder_partial_y, guarded=True, weak=True)
+fmod: Elementwise = elementwise("fmod", 1, lambda x, y: negative(trunc(divide(x, y))), guarded=True)
 
 # --- choices ----------------------------------------------------------------------------------------------------
 
@@ -115,39 +116,39 @@ def share(wins: Array, ties: Array, like: Array) -> Array:
     return add(convert(wins, dtype=dtype), multiply(convert(ties, dtype=dtype), 0.5))
 
 
-maximum = elementwise(
+maximum: Elementwise = elementwise(
     "maximum",
     lambda x, y, out: share(greater(x, y), equal(x, y), out),
     lambda x, y, out: share(greater(y, x), equal(x, y), out),
 )
-minimum = elementwise(
+minimum: Elementwise = elementwise(
     "minimum",
     lambda x, y, out: share(less(x, y), equal(x, y), out),
     lambda x, y, out: share(less(y, x), equal(x, y), out),
 )
-fmax = elementwise(
+fmax: Elementwise = elementwise(
     "fmax",
     lambda x, y, out: share(logical_or(greater(x, y), isnan(y)), equal(x, y), out),
     lambda x, y, out: share(logical_or(greater(y, x), isnan(x)), equal(x, y), out),
 )
-fmin = elementwise(
+fmin: Elementwise = elementwise(
     "fmin",
     lambda x, y, out: share(logical_or(less(x, y), isnan(y)), equal(x, y), out),
     lambda x, y, out: share(logical_or(less(y, x), isnan(x)), equal(x, y), out),
 )
-copysign = elementwise("copysign", lambda x, out: where(equal(signbit(x), signbit(out)), 1.0, -1.0), None)
+copysign: Elementwise = elementwise("copysign", lambda x, out: where(equal(signbit(x), signbit(out)), 1.0, -1.0), None)
 
 # --- roots, exponentials, logarithms ----------------------------------------------------------------------------
 
-sqrt = elementwise("sqrt", lambda out: divide(0.5, out), guarded=True)
-cbrt = elementwise("cbrt", lambda out: divide(1, multiply(3, square(out))), guarded=True)
-exp = elementwise("exp", "out")
-exp2 = elementwise("exp2", lambda out: multiply(out, math.log(2)))
-expm1 = elementwise("expm1", lambda out: add(out, 1))
-log = elementwise("log", lambda x: reciprocal_of(x), guarded=True)
-log2 = elementwise("log2", lambda x: divide(1 / math.log(2), x), guarded=True)
-log10 = elementwise("log10", lambda x: divide(1 / math.log(10), x), guarded=True)
-log1p = elementwise("log1p", lambda x: divide(1, add(x, 1)), guarded=True)
+sqrt: Elementwise = elementwise("sqrt", lambda out: divide(0.5, out), guarded=True)
+cbrt: Elementwise = elementwise("cbrt", lambda out: divide(1, multiply(3, square(out))), guarded=True)
+exp: Elementwise = elementwise("exp", "out")
+exp2: Elementwise = elementwise("exp2", lambda out: multiply(out, math.log(2)))
+expm1: Elementwise = elementwise("expm1", lambda out: add(out, 1))
+log: Elementwise = elementwise("log", lambda x: reciprocal_of(x), guarded=True)
+log2: Elementwise = elementwise("log2", lambda x: divide(1 / math.log(2), x), guarded=True)
+log10: Elementwise = elementwise("log10", lambda x: divide(1 / math.log(10), x), guarded=True)
+log1p: Elementwise = elementwise("log1p", lambda x: divide(1, add(x, 1)), guarded=True)
 
 
 def log_share(x: Array, out: Array) -> Array:
@@ -163,45 +164,47 @@ def log2_share(x: Array, out: Array) -> Array:
     return where(stuck, full_like(out, 0.5, ()), exp2(where(stuck, full_like(out, 0, ()), subtract(x, out))))
 
 
-logaddexp = elementwise("logaddexp", lambda x, out: log_share(x, out), lambda y, out: log_share(y, out))
-logaddexp2 = elementwise("logaddexp2", lambda x, out: log2_share(x, out), lambda y, out: log2_share(y, out))
+logaddexp: Elementwise = elementwise("logaddexp", lambda x, out: log_share(x, out), lambda y, out: log_share(y, out))
+logaddexp2: Elementwise = elementwise("logaddexp2", lambda x, out: log2_share(x, out), lambda y, out: log2_share(y, out))
 
 # --- trigonometric and hyperbolic -------------------------------------------------------------------------------
 
-sin = elementwise("sin", lambda x: cos(x))
-cos = elementwise("cos", lambda x: negative(sin(x)))
-tan = elementwise("tan", lambda out: add(square(out), 1))
-arcsin = elementwise("arcsin", lambda x: divide(1, sqrt(subtract(1, square(x)))), guarded=True)
-arccos = elementwise("arccos", lambda x: divide(-1, sqrt(subtract(1, square(x)))), guarded=True)
-arctan = elementwise("arctan", lambda x: divide(1, add(square(x), 1)), guarded=True)
-sinh = elementwise("sinh", lambda x: cosh(x))
-cosh = elementwise("cosh", lambda x: sinh(x))
-tanh = elementwise("tanh", lambda out: subtract(1, square(out)))
-arcsinh = elementwise("arcsinh", lambda x: divide(1, sqrt(add(square(x), 1))), guarded=True)
-arccosh = elementwise(
+sin: Elementwise = elementwise("sin", lambda x: cos(x))
+cos: Elementwise = elementwise("cos", lambda x: negative(sin(x)))
+tan: Elementwise = elementwise("tan", lambda out: add(square(out), 1))
+arcsin: Elementwise = elementwise("arcsin", lambda x: divide(1, sqrt(subtract(1, square(x)))), guarded=True)
+arccos: Elementwise = elementwise("arccos", lambda x: divide(-1, sqrt(subtract(1, square(x)))), guarded=True)
+arctan: Elementwise = elementwise("arctan", lambda x: divide(1, add(square(x), 1)), guarded=True)
+sinh: Elementwise = elementwise("sinh", lambda x: cosh(x))
+cosh: Elementwise = elementwise("cosh", lambda x: sinh(x))
+tanh: Elementwise = elementwise("tanh", lambda out: subtract(1, square(out)))
+arcsinh: Elementwise = elementwise("arcsinh", lambda x: divide(1, sqrt(add(square(x), 1))), guarded=True)
+arccosh: Elementwise = elementwise(
     "arccosh", lambda x: divide(1, multiply(sqrt(subtract(x, 1)), sqrt(add(x, 1)))), guarded=True
 )
-arctanh = elementwise("arctanh", lambda x: divide(1, subtract(1, square(x))), guarded=True)
-deg2rad = elementwise("deg2rad", lambda out: full_like(out, math.pi / 180, ()))
-rad2deg = elementwise("rad2deg", lambda out: full_like(out, 180 / math.pi, ()))
+arctanh: Elementwise = elementwise("arctanh", lambda x: divide(1, subtract(1, square(x))), guarded=True)
+deg2rad: Elementwise = elementwise("deg2rad", lambda out: full_like(out, math.pi / 180, ()))
+rad2deg: Elementwise = elementwise("rad2deg", lambda out: full_like(out, 180 / math.pi, ()))
 
 
 def over(numerator: Array, denominator: Array) -> Array:
     """A quotient that is zero where both vanish."""
     nothing = equal(denominator, 0)
     return where(
-        nothing, full_like(denominator, 0, ()), divide(numerator, where(nothing, full_like(denominator, 1, ()), denominator))
+        nothing,
+        full_like(denominator, 0, ()),
+        divide(numerator, where(nothing, full_like(denominator, 1, ()), denominator)),
     )
 
 
-hypot = elementwise("hypot", lambda x, out: over(x, out), lambda y, out: over(y, out))
-arctan2 = elementwise(
+hypot: Elementwise = elementwise("hypot", lambda x, out: over(x, out), lambda y, out: over(y, out))
+arctan2: Elementwise = elementwise(
     "arctan2",
     lambda x, y: over(y, add(square(x), square(y))),
     lambda x, y: negative(over(x, add(square(x), square(y)))),
     guarded=True,
 )
-ldexp = elementwise("ldexp", lambda y, out: exp2(convert(y, dtype=dtype_of(out))), None)
+ldexp: Elementwise = elementwise("ldexp", lambda y, out: exp2(convert(y, dtype=dtype_of(out))), None)
 
 # --- complex parts: linear over the reals -----------------------------------------------------------------------
 
@@ -214,7 +217,7 @@ def _complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.result_type(dtype, np.complex64)
 
 
-real = linear(
+real: Linear = linear(
     "real",
     lambda xp, x: xp.real(x),
     aval=lambda x: Aval(x.shape, _real_dtype(x.dtype)),
@@ -229,7 +232,7 @@ def _imag_transpose(ct: Array, x: Shaped) -> tuple[Array]:
     return (fit_cotangent(multiply(ct, 1j), x),)
 
 
-imag = linear(
+imag: Linear = linear(
     "imag",
     lambda xp, x: xp.imag(x),
     aval=lambda x: Aval(x.shape, _real_dtype(x.dtype)),

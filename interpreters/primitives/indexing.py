@@ -14,7 +14,7 @@ import numpy as np
 
 from func.interpreters.core import ZERO, Array, Aval, Params, Shape, Shaped, dtype_of, shape_of
 from func.interpreters.primitives.elementwise import equal, multiply
-from func.interpreters.primitives.kinds import linear, materialize
+from func.interpreters.primitives.kinds import Linear, linear, materialize
 from func.interpreters.primitives.structural import (
     broadcast,
     convert,
@@ -54,7 +54,11 @@ def _gather_batch(size: int, batched: Sequence[bool], args: Sequence[Array], par
     if not batched[0]:
         return move_axis(gather(x, *materialize(size, batched[1:], indices), axis=axis), axis, 0)
     lanes, full = _batch_indices(size, indices, batched[1:])
-    return gather(move_axis(x, 0, axis), lanes, *full, axis=axis) if axis == 0 else _with_lane_axis(x, lanes, full, axis)
+    return (
+        gather(move_axis(x, 0, axis), lanes, *full, axis=axis)
+        if axis == 0
+        else _with_lane_axis(x, lanes, full, axis)
+    )
 
 
 def _with_lane_axis(x: Array, lanes: Array, full: Sequence[Array], axis: int) -> Array:
@@ -62,10 +66,12 @@ def _with_lane_axis(x: Array, lanes: Array, full: Sequence[Array], axis: int) ->
     return move_axis(gather(move_axis(x, 0, axis), lanes, *full, axis=axis), axis, 0)
 
 
-gather = linear(
+gather: Linear = linear(
     "gather",
     lambda xp, x, *indices, axis: x[_prefix(axis, indices)],
-    aval=lambda x, *indices, axis: Aval(_gathered_shape(x.shape, indices[0].shape, len(indices), axis), x.dtype),
+    aval=lambda x, *indices, axis: Aval(
+        _gathered_shape(x.shape, indices[0].shape, len(indices), axis), x.dtype
+    ),
     transpose=lambda ct, x, *indices, axis: (
         scatter_add(full_like(ct, 0, x.shape, x.dtype), ct, *indices, axis=axis),
         *_no_index_cotangents(indices),
@@ -101,7 +107,9 @@ def _scatter_transpose_add(ct: Array, x: Any, value: Any, *indices: Array, axis:
     )
 
 
-def _scatter_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params, row: Any) -> Array:
+def _scatter_batch(
+    size: int, batched: Sequence[bool], args: Sequence[Array], params: Params, row: Any
+) -> Array:
     x, value, *indices = args
     axis = params["axis"]
     x, value = materialize(size, batched[:2], (x, value))
@@ -112,7 +120,7 @@ def _scatter_batch(size: int, batched: Sequence[bool], args: Sequence[Array], pa
     return move_axis(out, axis, 0)
 
 
-scatter_add = linear(
+scatter_add: Linear = linear(
     "scatter_add",
     _scatter_add_impl,
     aval=lambda x, value, *indices, axis: x,
@@ -149,7 +157,7 @@ def _scatter_transpose(ct: Array, x: Any, value: Any, *indices: Array, axis: int
     return to_x, to_value, *_no_index_cotangents(indices)
 
 
-scatter = linear(
+scatter: Linear = linear(
     "scatter",
     _scatter_impl,
     aval=lambda x, value, *indices, axis: x,

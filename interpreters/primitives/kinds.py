@@ -52,7 +52,9 @@ class Row(Primitive):
         operands = [kept if parent is None else parent for parent, kept in zip(parents, saved, strict=True)]
         return self.transpose(ct, *operands, **params)
 
-    def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
+    def pull_linear(
+        self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params
+    ) -> Sequence[Any]:
         """`pull` for an equation of a linear program: arguments are unknowns or known values, there is no output."""
         return self.pull(ct, parents, known, params)
 
@@ -65,7 +67,9 @@ def set_row_linearizer(linearizer: Callable[..., Any]) -> None:
     _linearizers[:] = [linearizer]
 
 
-def linearize_row(row: Row, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
+def linearize_row(
+    row: Row, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params
+) -> Any:
     """Run a general row forwards, keeping its linear tangent program."""
     return _linearizers[0](row, values, parents, params)
 
@@ -95,7 +99,11 @@ class Linear(Row):
         if len(values) == 1:
             return out, self, None
         saved = [
-            None if parent is not None else Aval(shape_of(value), dtype_of(value)) if self.is_linear_in(i) else snapshot(value)
+            None
+            if parent is not None
+            else Aval(shape_of(value), dtype_of(value))
+            if self.is_linear_in(i)
+            else snapshot(value)
             for i, (value, parent) in enumerate(zip(values, parents, strict=True))
         ]
         return out, self, saved
@@ -206,7 +214,12 @@ def general(
 
 
 def nondifferentiable(
-    name: str, impl: Callable[..., Any], *, aval: Callable[..., Any], batch: Callable[..., Any], multiple: bool = False
+    name: str,
+    impl: Callable[..., Any],
+    *,
+    aval: Callable[..., Any],
+    batch: Callable[..., Any],
+    multiple: bool = False,
 ) -> NonDifferentiable:
     """A row without a derivative."""
     return NonDifferentiable(name, impl, aval=aval, batch=batch, multiple=multiple, differentiable=False)

@@ -25,7 +25,7 @@ from func.interpreters.primitives.elementwise import (
     real,
     subtract,
 )
-from func.interpreters.primitives.kinds import add_tangents, general, leading_axes
+from func.interpreters.primitives.kinds import Row, add_tangents, general, leading_axes
 from func.interpreters.primitives.structural import (
     convert,
     expand,
@@ -136,8 +136,12 @@ def _cholesky_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Ar
     return factor, mm(factor, lower_half(inner))
 
 
-cholesky = general(
-    "cholesky", lambda xp, a: xp.linalg.cholesky(a), aval=_same, batch=leading_axes("cholesky"), jvp=_cholesky_jvp
+cholesky: Row = general(
+    "cholesky",
+    lambda xp, a: xp.linalg.cholesky(a),
+    aval=_same,
+    batch=leading_axes("cholesky"),
+    jvp=_cholesky_jvp,
 )
 
 
@@ -185,7 +189,7 @@ def _triangular_solve_transpose(
     return ZERO, triangular_solve(a, ct, lower=lower, adjoint=not adjoint, unit=unit)
 
 
-triangular_solve = general(
+triangular_solve: Row = general(
     "triangular_solve",
     _triangular_solve_impl,
     aval=lambda a, b, **params: Aval(b.shape, np.result_type(_float_dtype(a.dtype), b.dtype)),
@@ -204,7 +208,7 @@ def _solve_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array
     return x, solve(a, right)
 
 
-solve = general(
+solve: Row = general(
     "solve",
     lambda xp, a, b: xp.linalg.solve(a, b),
     aval=lambda a, b: Aval(b.shape, np.result_type(_float_dtype(a.dtype), b.dtype)),
@@ -222,7 +226,7 @@ def _inv_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, 
     return out, negative(mm(mm(out, da), out))
 
 
-inv = general("inv", lambda xp, a: xp.linalg.inv(a), aval=_same, batch=leading_axes("inv"), jvp=_inv_jvp)
+inv: Row = general("inv", lambda xp, a: xp.linalg.inv(a), aval=_same, batch=leading_axes("inv"), jvp=_inv_jvp)
 
 
 # --- determinants -----------------------------------------------------------------------------------------------
@@ -249,7 +253,7 @@ def _slogdet_aval(a: Aval) -> tuple[Aval, Aval]:
     return Aval(a.shape[:-2], _float_dtype(a.dtype)), Aval(a.shape[:-2], _real_of(a.dtype))
 
 
-slogdet = general(
+slogdet: Row = general(
     "slogdet",
     lambda xp, a: tuple(xp.linalg.slogdet(a)),
     aval=_slogdet_aval,
@@ -290,7 +294,7 @@ def _unit_det(q: Array) -> Array:
     return sign
 
 
-det = general(
+det: Row = general(
     "det",
     lambda xp, a: xp.linalg.det(a),
     aval=lambda a: Aval(a.shape[:-2], _float_dtype(a.dtype)),
@@ -351,7 +355,7 @@ def real_part(x: Array) -> Array:
     return real(x) if dtype_of(x).kind == "c" else x
 
 
-eigh = general(
+eigh: Row = general(
     "eigh",
     lambda xp, a, *, lower: tuple(xp.linalg.eigh(a, "L" if lower else "U")),
     aval=lambda a, *, lower: (Aval(a.shape[:-1], _real_of(a.dtype)), Aval(a.shape, _float_dtype(a.dtype))),
@@ -413,10 +417,14 @@ def _svd_aval(a: Aval, *, full_matrices: bool) -> tuple[Aval, Aval, Aval]:
     k = min(m, n)
     dtype = _float_dtype(a.dtype)
     left, right = (m, n) if full_matrices else (k, k)
-    return Aval((*batch, m, left), dtype), Aval((*batch, k), _real_of(a.dtype)), Aval((*batch, right, n), dtype)
+    return (
+        Aval((*batch, m, left), dtype),
+        Aval((*batch, k), _real_of(a.dtype)),
+        Aval((*batch, right, n), dtype),
+    )
 
 
-svd = general(
+svd: Row = general(
     "svd",
     lambda xp, a, *, full_matrices: tuple(xp.linalg.svd(a, full_matrices)),
     aval=_svd_aval,
@@ -467,7 +475,7 @@ def _qr_aval(a: Aval, *, mode: str) -> tuple[Aval, Aval]:
     return Aval((*batch, m, k), dtype), Aval((*batch, k, n), dtype)
 
 
-qr = general(
+qr: Row = general(
     "qr",
     lambda xp, a, *, mode: tuple(xp.linalg.qr(a, mode)),
     aval=_qr_aval,

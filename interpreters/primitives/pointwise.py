@@ -32,7 +32,7 @@ from func.interpreters.core import (
     snapshot,
 )
 from func.interpreters.errors import NotDifferentiableError
-from func.interpreters.primitives.kinds import NonDifferentiable, Row, add_tangents, linear, register_helpers
+from func.interpreters.primitives.kinds import Linear, NonDifferentiable, Row, add_tangents, linear, register_helpers
 from func.interpreters.primitives.structural import (
     align_ranks,
     broadcast,
@@ -150,14 +150,14 @@ class Elementwise(Row):
         partial = self.partials[place]
         assert partial is not None
         if partial.constant is not None:
-            return direction if partial.constant == 1 else _negative(direction)
+            return direction if partial.constant == 1 else negative(direction)
         return self.scaled(partial.evaluate(saved), direction, adjoint)
 
     def scaled(self, factor: Array, direction: Array, adjoint: bool) -> Array:
         """factor · direction, by the conjugate factor for an adjoint; zero wins in guarded rows."""
         if adjoint and dtype_of(factor).kind == "c":
-            factor = _conjugate(factor)
-        return zero_wins(factor, direction) if self.guarded else _multiply(factor, direction)
+            factor = conjugate(factor)
+        return zero_wins(factor, direction) if self.guarded else multiply(factor, direction)
 
     def grow(self, partial: Partial, saved: Sequence[Array], ct: Array, parent: Shaped) -> Array:
         """The cotangent of one argument: real arrays are multiplied at once, everything else by the rows."""
@@ -168,7 +168,7 @@ class Elementwise(Row):
             else:
                 grown = self.scaled(factor, ct, True)
         else:
-            grown = ct if partial.constant == 1 else _negative(ct)
+            grown = ct if partial.constant == 1 else negative(ct)
         if grown.dtype is not parent.dtype or grown.shape != parent.shape:
             return fit_cotangent(grown, parent)
         return grown
@@ -213,12 +213,16 @@ class Elementwise(Row):
             for partial, parent in zip(self.partials, parents, strict=True)
         ]
 
-    def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
+    def pull_linear(
+        self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params
+    ) -> Sequence[Any]:
         for place, (partial, parent) in enumerate(zip(self.partials, parents, strict=True)):
             if parent is None or partial is None:
                 continue
             if any([need == self.arity or parents[need] is not None for need in partial.needs]):
-                raise NotDifferentiableError(f"{self.name} is not linear in argument {place} and cannot be transposed")
+                raise NotDifferentiableError(
+                    f"{self.name} is not linear in argument {place} and cannot be transposed"
+                )
         return self.pull(ct, parents, (*known, None), params)
 
 
@@ -230,7 +234,7 @@ class Unary(Elementwise):
     def finish(self) -> None:
         self.keeps_x, self.keeps_out = self.keeps[1]
 
-    def __call__(self, x: Array, **params: Any) -> Any:  # type: ignore[override]
+    def __call__(self, x: Array, **params: Any) -> Any:
         if type(x) is Tracer:
             return x.interpreter.apply1(self, x)
         if type(x) is np.ndarray:
@@ -259,7 +263,7 @@ class Binary(Elementwise):
             ZERO if y is None or to_y is None else self.grow(to_y, saved, ct, y),
         )
 
-    def __call__(self, x: Array, y: Array, **params: Any) -> Any:  # type: ignore[override]
+    def __call__(self, x: Array, y: Array, **params: Any) -> Any:
         if type(x) is Tracer:
             if type(y) is Tracer and y.interpreter.level > x.interpreter.level:
                 return y.interpreter.apply2(self, x, y)
@@ -285,7 +289,9 @@ def elementwise(
     return kind(name, partials, *implementations(attribute, impl), guarded, weak)
 
 
-def implementations(attribute: str, impl: Callable[..., Any] | None) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def implementations(
+    attribute: str, impl: Callable[..., Any] | None
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """(impl taking the namespace, NumPy's own function) of a row that is one function of the namespace."""
     if impl is not None:
 
@@ -350,9 +356,9 @@ def _zero_wins_impl(xp: Any, x: Array, y: Array) -> Array:
     return xp.where(xp.equal(y, 0), xp.zeros((), out.dtype), out)
 
 
-_multiply = multiply = elementwise("multiply", "y", "x", weak=True)
-_negative = negative = elementwise("negative", -1, weak=True)
-_conjugate = conjugate = linear(
+multiply: Elementwise = elementwise("multiply", "y", "x", weak=True)
+negative: Elementwise = elementwise("negative", -1, weak=True)
+conjugate: Linear = linear(
     "conjugate",
     lambda xp, x: xp.conjugate(x),
     aval=lambda x: x,
@@ -360,8 +366,8 @@ _conjugate = conjugate = linear(
     batch=lambda x: conjugate(x),
 )
 """Linear over the reals, and its own adjoint."""
-zero_wins = elementwise("zero_wins", "y", "x", impl=_zero_wins_impl, guarded=True)
+zero_wins: Elementwise = elementwise("zero_wins", "y", "x", impl=_zero_wins_impl, guarded=True)
 """x · y where y is a tangent or cotangent: exactly zero wherever y is, also where x is infinite or NaN."""
-add = elementwise("add", 1, 1, weak=True)
+add: Elementwise = elementwise("add", 1, 1, weak=True)
 
 register_helpers(add=add)

@@ -9,7 +9,7 @@ import numpy as np
 
 from func.interpreters.core import Array, Aval, Params, dtype_of, shape_of
 from func.interpreters.primitives.elementwise import add, divide, equal, isnan, logical_or, multiply
-from func.interpreters.primitives.kinds import general, nondifferentiable
+from func.interpreters.primitives.kinds import NonDifferentiable, Row, general, nondifferentiable
 from func.interpreters.primitives.structural import (
     broadcast,
     concatenate,
@@ -62,7 +62,7 @@ def _batch_axes(row_name: str) -> Any:
     return batch_reduction
 
 
-reduce_max = general(
+reduce_max: Row = general(
     "max",
     lambda xp, x, *, axes: xp.max(x, axes),
     aval=_reduction_aval,
@@ -70,7 +70,7 @@ reduce_max = general(
     jvp=_extremum_jvp("max"),
 )
 
-reduce_min = general(
+reduce_min: Row = general(
     "min",
     lambda xp, x, *, axes: xp.min(x, axes),
     aval=_reduction_aval,
@@ -81,7 +81,9 @@ reduce_min = general(
 
 def _along(x: Array, axis: int, start: int, stop: int) -> Array:
     shape = shape_of(x)
-    return getitem(x, index=tuple([(start, stop, 1) if i == axis else (0, n, 1) for i, n in enumerate(shape)]))
+    return getitem(
+        x, index=tuple([(start, stop, 1) if i == axis else (0, n, 1) for i, n in enumerate(shape)])
+    )
 
 
 def _prod_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, axes: Axes) -> tuple[Array, Array]:
@@ -111,7 +113,7 @@ def _prod_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, axes: Axes) 
     return out, reshape(t, shape=kept)
 
 
-reduce_prod = general(
+reduce_prod: Row = general(
     "prod",
     lambda xp, x, *, axes: xp.prod(x, axes),
     aval=lambda x, *, axes: Aval(drop_axes(x.shape, axes), np.multiply.reduce(np.ones(1, x.dtype)).dtype),
@@ -137,7 +139,7 @@ def _cumprod_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, axis: int
     return out, t
 
 
-cumprod = general(
+cumprod: Row = general(
     "cumprod",
     lambda xp, x, *, axis: xp.cumprod(x, axis),
     aval=lambda x, *, axis: Aval(x.shape, np.multiply.reduce(np.ones(1, x.dtype)).dtype),
@@ -180,7 +182,7 @@ def _argsort_batch(size: int, batched: Sequence[bool], args: Sequence[Array], pa
     return argsort(args[0], axis=params["axis"] + 1, kind=params["kind"])
 
 
-argsort = nondifferentiable(
+argsort: NonDifferentiable = nondifferentiable(
     "argsort",
     lambda xp, x, *, axis, kind: xp.argsort(x, axis, kind=kind),
     aval=lambda x, *, axis, kind: Aval(x.shape, np.intp),

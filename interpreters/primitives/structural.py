@@ -22,7 +22,7 @@ from func.interpreters.core import (
     is_inexact,
     shape_of,
 )
-from func.interpreters.primitives.kinds import linear, materialize, nondifferentiable, register_helpers
+from func.interpreters.primitives.kinds import Linear, NonDifferentiable, linear, materialize, nondifferentiable, register_helpers
 
 Index: TypeAlias = tuple[int | tuple[int, int, int] | None, ...]
 """A basic index, one entry per axis: an integer, (start, stop, step) within bounds, or None for a new axis."""
@@ -56,14 +56,18 @@ def iota(length: int, like: Array) -> Array:
 def _convert_impl(xp: Any, x: Array, *, dtype: Any) -> Array:
     if dtype.kind != "c" and dtype_of(x).kind == "c":
         x = x.real
-    return xp.asarray(x).astype(dtype) if shape_of(x) or type(x) is np.ndarray else xp.asarray(x).astype(dtype)[()]
+    return (
+        xp.asarray(x).astype(dtype)
+        if shape_of(x) or type(x) is np.ndarray
+        else xp.asarray(x).astype(dtype)[()]
+    )
 
 
 def _convert_transpose(ct: Array, x: Shaped, *, dtype: Any) -> tuple[Array]:
     return (convert(ct, dtype=x.dtype),)
 
 
-convert = linear(
+convert: Linear = linear(
     "convert",
     _convert_impl,
     aval=lambda x, *, dtype: Aval(x.shape, dtype),
@@ -86,7 +90,7 @@ def _broadcast_batch(x: Array, *, shape: Shape) -> Array:
     return broadcast(aligned, shape=(size, *shape))
 
 
-broadcast = linear(
+broadcast: Linear = linear(
     "broadcast",
     lambda xp, x, *, shape: xp.broadcast_to(x, shape),
     aval=lambda x, *, shape: Aval(shape, x.dtype),
@@ -95,7 +99,7 @@ broadcast = linear(
 )
 """NumPy's broadcast_to."""
 
-reshape = linear(
+reshape: Linear = linear(
     "reshape",
     lambda xp, x, *, shape: xp.reshape(x, shape),
     aval=lambda x, *, shape: Aval(shape, x.dtype),
@@ -113,7 +117,7 @@ def inverse_permutation(order: Sequence[int]) -> tuple[int, ...]:
     return tuple(inverse)
 
 
-permute = linear(
+permute: Linear = linear(
     "permute",
     lambda xp, x, *, order: xp.transpose(x, order),
     aval=lambda x, *, order: Aval(tuple([x.shape[axis] for axis in order]), x.dtype),
@@ -161,7 +165,7 @@ def _sum_transpose(ct: Array, x: Shaped, *, axes: tuple[int, ...]) -> tuple[Arra
     return (broadcast(ct, shape=x.shape),)
 
 
-reduce_sum = linear(
+reduce_sum: Linear = linear(
     "sum",
     lambda xp, x, *, axes: xp.add.reduce(x, axes) if xp is np else xp.sum(x, axes),
     aval=_sum_aval,
@@ -208,7 +212,7 @@ def _cumsum_impl(xp: Any, x: Array, *, axis: int, reverse: bool) -> Array:
     return xp.flip(xp.cumsum(xp.flip(x, axis), axis), axis)
 
 
-cumsum = linear(
+cumsum: Linear = linear(
     "cumsum",
     _cumsum_impl,
     aval=lambda x, *, axis, reverse: Aval(x.shape, np.add.reduce(np.zeros(1, x.dtype)).dtype),
@@ -251,7 +255,7 @@ def _whole(size: int) -> tuple[int, int, int]:
     return (0, size, 1)
 
 
-getitem = linear(
+getitem: Linear = linear(
     "getitem",
     _getitem_impl,
     aval=lambda x, *, index: Aval(sliced_shape(index), x.dtype),
@@ -260,7 +264,7 @@ getitem = linear(
 )
 """Basic indexing with a normalised index."""
 
-embed = linear(
+embed: Linear = linear(
     "embed",
     _embed_impl,
     aval=lambda x, *, index, shape: Aval(shape, x.dtype),
@@ -286,7 +290,7 @@ def _update_batch(size: int, batched: Sequence[bool], args: Sequence[Array], par
     return update(x, value, index=(_whole(size), *params["index"]))
 
 
-update = linear(
+update: Linear = linear(
     "update",
     _update_impl,
     aval=lambda x, value, *, index: x,
@@ -322,7 +326,7 @@ def _concatenate_batch(size: int, batched: Sequence[bool], args: Sequence[Array]
     return concatenate(*materialize(size, batched, args), axis=params["axis"] + 1)
 
 
-concatenate = linear(
+concatenate: Linear = linear(
     "concatenate",
     lambda xp, *xs, axis: xp.concatenate(xs, axis),
     aval=_concatenate_aval,
@@ -360,7 +364,7 @@ def _where_batch(size: int, batched: Sequence[bool], args: Sequence[Array], para
     return where(*align_ranks(size, batched, args))
 
 
-where = linear(
+where: Linear = linear(
     "where",
     lambda xp, condition, x, y: xp.where(condition, x, y),
     aval=lambda c, x, y: Aval(np.broadcast_shapes(c.shape, x.shape, y.shape), result_dtype(x, y)),
@@ -374,7 +378,10 @@ where = linear(
 def result_dtype(*avals: Any) -> np.dtype[Any]:
     """NumPy's promotion, with weak avals standing for Python scalars."""
     return np.result_type(
-        *[{"f": 1.0, "c": 1j, "i": 1, "b": True}[a.dtype.kind] if getattr(a, "weak", False) else a.dtype for a in avals]
+        *[
+            {"f": 1.0, "c": 1j, "i": 1, "b": True}[a.dtype.kind] if getattr(a, "weak", False) else a.dtype
+            for a in avals
+        ]
     )
 
 
@@ -404,7 +411,7 @@ def _overlap_add_impl(xp: Any, x: Array, *, sizes: Shape, axes: tuple[int, ...],
     return out
 
 
-windows = linear(
+windows: Linear = linear(
     "windows",
     _windows_impl,
     aval=_windows_aval,
@@ -413,7 +420,7 @@ windows = linear(
 )
 """All windows of given sizes along axes, as trailing axes; with a contraction it is convolution."""
 
-overlap_add = linear(
+overlap_add: Linear = linear(
     "overlap_add",
     _overlap_add_impl,
     aval=lambda x, *, sizes, axes, shape: Aval(shape, x.dtype),
@@ -432,7 +439,7 @@ def _identity_transpose(ct: Array, x: Shaped, **params: Any) -> tuple[Array]:
     return (ct,)
 
 
-named = linear(
+named: Linear = linear(
     "named",
     lambda xp, x, *, label: x,
     aval=lambda x, *, label: x,
@@ -441,7 +448,7 @@ named = linear(
 )
 """The identity, carrying the label that checkpoint policies look for."""
 
-stop_gradient = nondifferentiable(
+stop_gradient: NonDifferentiable = nondifferentiable(
     "stop_gradient",
     lambda xp, x: x,
     aval=lambda x: x,

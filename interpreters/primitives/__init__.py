@@ -1,0 +1,1 @@
+"""The rows: one file per subject, each row's rules standing together."""
