@@ -34,10 +34,8 @@ def _load_func() -> Any:
 
 
 def _load_hips() -> Any:
-    import autograd
-    import autograd.numpy
-
-    return autograd
+    import_module("autograd.numpy")
+    return import_module("autograd")
 
 
 def _load_torch() -> Any:
