@@ -16,6 +16,7 @@ from func.interpreters.core import Tracer
 
 _NAMES = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
 _originals: dict[str, Callable[..., Any]] = {name: getattr(np, name) for name in _NAMES}
+_namespace = vars(np)
 _lock = threading.Lock()
 _running = 0
 _convert: list[Callable[..., Any]] = []
@@ -58,8 +59,7 @@ def enter() -> None:
     with _lock:
         _running += 1
         if _running == 1:
-            for name, wrapper in _wrappers.items():
-                setattr(np, name, wrapper)
+            _namespace.update(_wrappers)
 
 
 def leave() -> None:
@@ -68,9 +68,7 @@ def leave() -> None:
     with _lock:
         _running -= 1
         if _running == 0:
-            for name, original in _originals.items():
-                if getattr(np, name) is _wrappers[name]:
-                    setattr(np, name, original)
+            _namespace.update(_originals)
 
 
 def is_tracing() -> bool:

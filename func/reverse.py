@@ -27,7 +27,7 @@ from func.door import (
 )
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, innermost, is_inexact, shape_of
 from func.interpreters.errors import ArgumentError, TangentError
-from func.interpreters.grad import LEAF, Grad, Node, pull_back
+from func.interpreters.grad import LEAF, Grad, Node, new_node, pull_back
 from func.interpreters.primitives.pointwise import conjugate
 from func.interpreters.primitives.structural import convert, full_like
 
@@ -444,7 +444,7 @@ class Pullback:
         nodes: list[Node] = []
         for row, parents, saved, params, shape, dtype in pickled["table"]:
             real_parents = [None if p is None else nodes[p] for p in parents]
-            nodes.append(Node(row, real_parents, saved, params, shape, dtype))
+            nodes.append(new_node(row, real_parents, saved, params, shape, dtype))
 
         def real(number: Any) -> Any:
             return None if number is None else nodes[number]

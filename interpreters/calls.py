@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from func.interpreters import functions
+from func.interpreters import functions, partials  # noqa: F401  (partials registers itself)
 from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, bind, dtype_of, is_inexact, shape_of
 from func.interpreters.primitives.kinds import Row, zeros_like
 

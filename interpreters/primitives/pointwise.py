@@ -50,11 +50,13 @@ _np_multiply = np.multiply
 class Partial:
     """One partial derivative: how to compute it from the saved (x, y, z, out), and which of those it needs."""
 
-    __slots__ = ("constant", "evaluate", "needs")
+    __slots__ = ("constant", "evaluate", "fast", "needs", "rule")
     evaluate: Callable[[Any], Array]
+    fast: Callable[[Any], Array]
 
     def __init__(self, rule: Callable[..., Array] | str | int, arity: int) -> None:
         places = {name: i for i, name in enumerate(_NAMES[:arity])} | {"out": arity}
+        self.rule: Any = rule
         self.constant = rule if isinstance(rule, int) else None
         names = (
             [rule]
@@ -65,9 +67,23 @@ class Partial:
         )
         self.needs = tuple([places[name] for name in names])
         if isinstance(rule, str):
-            self.evaluate = operator.itemgetter(self.needs[0])
+            self.evaluate = self.fast = operator.itemgetter(self.needs[0])
         elif callable(rule):
             self.evaluate = _from_saved(rule, self.needs)
+            self.fast = self._compile_first
+
+    def _compile_first(self, saved: Any) -> Array:
+        """On first use on plain arrays the rule is compiled to a NumPy expression."""
+        self.fast = _compilers[0](self)
+        return self.fast(saved)
+
+
+_compilers: list[Callable[[Partial], Callable[[Any], Array]]] = []
+
+
+def set_partial_compiler(compiler: Callable[[Partial], Callable[[Any], Array]]) -> None:
+    """Registration from above: compiling stages the rule, and staging is an interpreter."""
+    _compilers[:] = [compiler]
 
 
 def _from_saved(rule: Callable[..., Array], needs: tuple[int, ...]) -> Callable[[Any], Array]:
@@ -162,7 +178,7 @@ class Elementwise(Row):
     def grow(self, partial: Partial, saved: Sequence[Array], ct: Array, parent: Shaped) -> Array:
         """The cotangent of one argument: real arrays are multiplied at once, everything else by the rows."""
         if partial.constant is None:
-            factor = partial.evaluate(saved)
+            factor = partial.fast(saved) if type(ct) is _ARRAY else partial.evaluate(saved)
             if type(factor) is _ARRAY and type(ct) is _ARRAY and factor.dtype in _REAL and not self.guarded:
                 grown = _np_multiply(factor, ct)
             else:
@@ -244,7 +260,7 @@ class Unary(Elementwise):
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         partial: Partial = self.partials[0]  # type: ignore[assignment]
         if type(ct) is _ARRAY and partial.constant is None and not self.guarded:
-            factor = partial.evaluate(saved)
+            factor = partial.fast(saved)
             if type(factor) is _ARRAY and factor.dtype in _REAL:
                 return (_np_multiply(factor, ct),)
         return (self.grow(partial, saved, ct, parents[0]),)
@@ -258,10 +274,8 @@ class Binary(Elementwise):
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         x, y = parents
         to_x, to_y = self.partials
-        return (
-            ZERO if x is None or to_x is None else self.grow(to_x, saved, ct, x),
-            ZERO if y is None or to_y is None else self.grow(to_y, saved, ct, y),
-        )
+        grown_x = ZERO if x is None or to_x is None else self.grow(to_x, saved, ct, x)
+        return grown_x, ZERO if y is None or to_y is None else self.grow(to_y, saved, ct, y)
 
     def __call__(self, x: Array, y: Array, **params: Any) -> Any:
         if type(x) is Tracer:
