@@ -12,7 +12,6 @@ from func import tree
 from func.door import (
     array_leaf,
     check_callable,
-    copied,
     describe,
     differentiable_leaf,
     like_input,
@@ -25,11 +24,12 @@ from func.door import (
     traced,
     unbox,
 )
-from func.interpreters.core import ZERO, Array, Tracer, dtype_of, innermost, is_inexact, shape_of
-from func.interpreters.errors import ArgumentError, TangentError
-from func.interpreters.grad import LEAF, Grad, Node, new_node, pull_back
+from func.interpreters.core import ZERO, Tracer, dtype_of
+from func.interpreters.errors import ArgumentError
+from func.interpreters.grad import INDEX, Grad, pull_back
 from func.interpreters.primitives.pointwise import conjugate
-from func.interpreters.primitives.structural import convert, full_like
+from func.interpreters.primitives.structural import full_like
+from func.pullback import Pullback
 
 __all__ = ["grad", "grad_and_value", "value_and_grad", "vjp"]
 
@@ -72,9 +72,7 @@ def grad(
 
     @functools.wraps(func)
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        _, grads, aux = _gradients(
-            func, args, kwargs, argnums, argnames, has_aux, holomorphic, allow_int, "grad"
-        )
+        _, grads, aux = _gradients(func, args, kwargs, argnums, argnames, has_aux, holomorphic, allow_int, "grad")
         return (grads, aux) if has_aux else grads
 
     return gradient
@@ -150,7 +148,7 @@ class _Lifted:
             leaves, self.spec = tree.flatten(value)
             paths = tree.path_names(value, path) if leaves and self.spec.num_nodes > 1 else [path]
         self.leaves: list[Any] = []
-        self.nodes: list[Node | None] = []
+        self.nodes: list[Any] = []
         lifted = []
         top = self.spec is None or self.spec.num_nodes == 1
         for leaf, name in zip(leaves, paths, strict=True):
@@ -166,23 +164,23 @@ class _Lifted:
                 lifted.append(tracer)
         self.traced = lifted[0] if self.spec is None else tree.unflatten(self.spec, lifted)
 
-    def gather(self, grads: dict[Node, Any], holomorphic: bool) -> Any:
+    def gather(self, grads: dict[int, Any], holomorphic: bool) -> Any:
         """The gradients of this argument, in its tree."""
         out = []
         for leaf, node in zip(self.leaves, self.nodes, strict=True):
             if node is None:
                 out.append(full_like(leaf, 0) if self.allow_int else None)
                 continue
-            grown = grads[node]
+            grown = grads[node[INDEX]]
             if grown is ZERO:
                 grown = full_like(leaf, 0)
             elif holomorphic:
                 grown = conjugate(grown)
             out.append(like_input(grown, leaf))
             del grown
-        grads.clear() if len(grads) == len(out) else [
-            grads.pop(node, None) for node in self.nodes if node is not None
-        ]
+        for node in self.nodes:
+            if node is not None:
+                grads.pop(node[INDEX], None)
         own(out)
         return out[0] if self.spec is None else tree.unflatten(self.spec, out)
 
@@ -224,9 +222,7 @@ def _gradients(
             one.traced = None
             lifted.append(one)
             if holomorphic and any([dtype_of(leaf).kind != "c" for leaf in one.leaves]):
-                raise ArgumentError(
-                    f"func.{transform}(holomorphic=True) needs complex input, but {path} is not"
-                )
+                raise ArgumentError(f"func.{transform}(holomorphic=True) needs complex input, but {path} is not")
         out = function(*call_args, **call_kwargs)
         del call_args, call_kwargs, holder
         aux = None
@@ -242,7 +238,7 @@ def _gradients(
         del out
         nodes = [node for one in lifted for node in one.nodes if node is not None]
         cts = pull_back(seeds, nodes)
-        grads = dict(zip(nodes, cts, strict=True))
+        grads = dict(zip([node[INDEX] for node in nodes], cts, strict=True))
         del cts, seeds, nodes
         pieces = [one.gather(grads, holomorphic) for one in lifted]
     if only_names:
@@ -308,7 +304,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
             array_leaf(leaf, path, "vjp")
         nodes = [o.attached if type(o) is Tracer and o.interpreter is interpreter else None for o in outs]
         values = [unbox(o.value if node is not None else o) for o, node in zip(outs, nodes, strict=True)]
-    pullback = Pullback(name_of(func), lifted, nodes, values, spec)
+    arguments = [(one.spec, one.nodes, one.leaves) for one in lifted]
+    pullback = Pullback(name_of(func), arguments, nodes, values, spec)
     result = tree.unflatten(spec, [_copy_leaf(value) for value in values])
     return (result, pullback, own_tree(aux)) if has_aux else (result, pullback)
 
@@ -319,172 +316,3 @@ def _copy_leaf(leaf: Any) -> Any:
     if type(leaf) is Tracer:
         return Tracer(leaf.interpreter, leaf.value, leaf.attached)
     return leaf
-
-
-class Pullback:
-    """What `func.vjp` returns: the map from a cotangent of the output to cotangents of the primals."""
-
-    def __init__(
-        self, name: str, lifted: list[_Lifted], nodes: list[Any], values: list[Any], spec: Any
-    ) -> None:
-        self._name = name
-        self._nodes = nodes
-        self._outs = [(shape_of(v), dtype_of(v)) for v in values]
-        self._like = [None if type(v) is Tracer else full_like(v, 0, ()) for v in values]
-        self._spec = spec
-        self._leaves = [(one.spec, one.nodes, [_aval_like(leaf) for leaf in one.leaves]) for one in lifted]
-
-    def __call__(self, ct: Any) -> tuple[Any, ...]:
-        seeds = []
-        for node, seed in zip(self._nodes, self._checked(ct), strict=True):
-            if node is not None and seed is not ZERO:
-                seeds.append((node, seed))
-        wanted = [node for _, nodes, _ in self._leaves for node in nodes if node is not None]
-        grads = dict(zip(wanted, pull_back(seeds, wanted), strict=True))
-        results = []
-        for spec, nodes, leaves in self._leaves:
-            out: list[Any] = []
-            for node, leaf in zip(nodes, leaves, strict=True):
-                if node is None:
-                    out.append(None)
-                else:
-                    grown = grads[node]
-                    out.append(like_input(leaf() if grown is ZERO else grown, leaf.example))
-            results.append((spec, out))
-        grads.clear()
-        final = []
-        for spec, out in results:
-            fresh = [o.copy() if isinstance(o, np.ndarray) else o for o in out]
-            final.append(fresh[0] if spec is None else tree.unflatten(spec, fresh))
-        return tuple(final)
-
-    def _checked(self, ct: Any) -> list[Any]:
-        leaves, spec = tree.flatten(ct)
-        if spec != self._spec:
-            raise TangentError(
-                f"the cotangent of {self._name} must have the tree of its output, {self._spec}, but has {spec}"
-            )
-        checked = []
-        for i, (leaf, (shape, dtype)) in enumerate(zip(leaves, self._outs, strict=True)):
-            leaf = array_leaf(leaf, f"cotangent {i}", "vjp")
-            if shape_of(leaf) != shape:
-                raise TangentError(
-                    f"cotangent {i} of {self._name} has shape {shape_of(leaf)}, but the output has shape {shape}"
-                )
-            if not is_inexact(dtype):
-                checked.append(ZERO)
-                continue
-            have = dtype_of(leaf)
-            if have != dtype:
-                if have.kind == "c" and dtype.kind != "c":
-                    raise TangentError(f"cotangent {i} of {self._name} is {have}, but the output is {dtype}")
-                if type(leaf) is np.ndarray and have.kind in "fc":
-                    raise TangentError(
-                        f"cotangent {i} of {self._name} has dtype {have}, but the output has dtype {dtype}; "
-                        f"convert it with .astype(np.{dtype})"
-                    )
-                leaf = convert(leaf, dtype=dtype)
-            checked.append(leaf)
-        return checked
-
-    def _graph(self) -> list[Node]:
-        """All nodes, oldest first."""
-        seen: dict[int, Node] = {}
-        stack = [node for node in self._nodes if node is not None]
-        while stack:
-            node = stack.pop()
-            if id(node) not in seen:
-                seen[id(node)] = node
-                stack.extend([parent for parent in node.parents if parent is not None])
-        return sorted(seen.values(), key=lambda node: -node.index)
-
-    def __repr__(self) -> str:
-        nodes = self._graph()
-        total, shown = 0, []
-        for node in nodes:
-            arrays = {id(v): v for v in _arrays_in(node.saved)}
-            size = sum([v.nbytes for v in arrays.values()])
-            total += size
-            if size:
-                kept = ", ".join([f"{v.dtype}{list(v.shape)}" for v in arrays.values()])
-                shown.append(f"  {node.row.name}: {kept} ({size} bytes)")
-        rows = sum([node.row is not LEAF for node in nodes])
-        head = f"<pullback of {self._name}: {rows} operations, {total} bytes saved>"
-        return "\n".join([head, *shown[:20], *([f"  ... {len(shown) - 20} more"] if len(shown) > 20 else [])])
-
-    def __getstate__(self) -> dict[str, Any]:
-        nodes = self._graph()
-        numbers = {id(node): i for i, node in enumerate(nodes)}
-        for node in nodes:
-            if any([type(v) is Tracer for v in _values_in(node.saved)]):
-                raise TypeError("this pullback holds values of an outer transform and cannot be pickled")
-
-        def number(node: Any) -> Any:
-            return None if node is None else numbers[id(node)]
-
-        table = [(n.row, [number(p) for p in n.parents], n.saved, n.params, n.shape, n.dtype) for n in nodes]
-        state = dict(self.__dict__)
-        state["_nodes"] = [number(node) for node in self._nodes]
-        state["_leaves"] = [
-            (spec, [number(n) for n in own_nodes], like) for spec, own_nodes, like in self._leaves
-        ]
-        extra = {
-            id(n): n
-            for _, own_nodes, _ in self._leaves
-            for n in own_nodes
-            if n is not None and id(n) not in numbers
-        }
-        if extra:
-            for node in extra.values():
-                numbers[id(node)] = len(table)
-                table.append((node.row, [], node.saved, node.params, node.shape, node.dtype))
-        return {"state": state, "table": table}
-
-    def __setstate__(self, pickled: dict[str, Any]) -> None:
-        nodes: list[Node] = []
-        for row, parents, saved, params, shape, dtype in pickled["table"]:
-            real_parents = [None if p is None else nodes[p] for p in parents]
-            nodes.append(new_node(row, real_parents, saved, params, shape, dtype))
-
-        def real(number: Any) -> Any:
-            return None if number is None else nodes[number]
-
-        self.__dict__.update(pickled["state"])
-        self._nodes = [real(n) for n in self._nodes]
-        self._leaves = [(spec, [real(n) for n in numbers], like) for spec, numbers, like in self._leaves]
-
-
-class _aval_like:
-    """Makes zeros like an input without holding the input."""
-
-    def __init__(self, leaf: Array) -> None:
-        self.shape, self.dtype = shape_of(leaf), dtype_of(leaf)
-        self.example = (
-            leaf
-            if type(leaf) is Tracer
-            else (np.empty(0) if type(leaf) is np.ndarray else full_like(leaf, 0, ()))
-        )
-        if type(leaf) is Tracer:
-            bottom = innermost(leaf)
-            self.example = full_like(bottom if bottom is not None else 0.0, 0, ())
-
-    def __call__(self) -> Array:
-        return full_like(self.example, 0, self.shape, self.dtype)
-
-
-def _values_in(saved: Any) -> list[Any]:
-    """Everything an entry of the graph keeps, through tuples and programs."""
-    if isinstance(saved, (tuple, list)):
-        return [value for item in saved for value in _values_in(item)]
-    constants = getattr(saved, "constants", None)
-    if isinstance(constants, dict):
-        return list(constants.values())
-    return [saved]
-
-
-def _arrays_in(saved: Any) -> list[Any]:
-    values = [innermost(v) if type(v) is Tracer else v for v in _values_in(saved)]
-    return [v for v in values if hasattr(v, "nbytes") and hasattr(v, "shape")]
-
-
-_ = copied

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,51 +13,43 @@ from func.backends import HOST_TYPES
 from func.interpreters.core import (
     ZERO,
     Array,
+    Aval,
     Interpreter,
     Params,
     Primitive,
-    Shape,
-    Shaped,
     Tracer,
-    new_tracer,
     bind,
     dtype_of,
     is_inexact,
+    new_tracer,
     shape_of,
     snapshot,
 )
 from func.interpreters.primitives.kinds import Row, add_tangents, refuse_captured
 from func.interpreters.primitives.pointwise import Binary, Unary
 
-_ticks = itertools.count(0, -1)
 _ARRAY = np.ndarray
 
 
-class Node(Shaped):
-    """A recorded row application: where its output came from and what its pullback needs.
+class Node(NamedTuple):
+    """A recorded row application: where a value came from and what its pullback needs.
 
-    Nodes hold values, never the boxes that users write to. `index` falls with creation, so it orders a graph.
+    In the engine a node is the plain tuple of these fields, in this order, as Python makes plain tuples ten times
+    faster than objects. `index` falls with creation: it orders a graph and names the node. Nodes hold values, never
+    the boxes that users write to. Values of equal shape and dtype share their aval object, so that `is` compares.
     """
 
-    __slots__ = ("index", "params", "parents", "row", "saved")
     index: int
     row: Any
     parents: Sequence[Any]
+    wanted: Sequence[Any]
     saved: Any
     params: Params | None
+    aval: Any
 
 
-def new_node(row: Any, parents: Sequence[Any], saved: Any, params: Params | None, shape: Shape, dtype: Any) -> Node:
-    """A node. (A function and not `__init__`, because Python calls functions in half the time.)"""
-    node = Node()
-    node.row = row
-    node.parents = parents
-    node.saved = saved
-    node.params = params
-    node.shape = shape
-    node.dtype = dtype
-    node.index = next(_ticks)
-    return node
+_ticks = itertools.count(0, -1)
+INDEX, AVAL = 0, 6
 
 
 class LeafRow:
@@ -95,42 +87,46 @@ class Grad(Interpreter):
 
     def lift(self, value: Array) -> Tracer:
         """A traced leaf."""
-        return Tracer(self, value, new_node(LEAF, (), None, None, shape_of(value), dtype_of(value)))
+        return Tracer(self, value, leaf_node(Aval(shape_of(value), dtype_of(value))))
 
     def apply1(self, row: Primitive, x: Tracer) -> Any:
         if type(row) is not Unary:
             return self.apply(row, (x,), {})
         value = x.value
         out = row.numpy(value) if type(value) is _ARRAY else row(value)  # type: ignore[misc]
+        node = x.attached
+        aval = wanted = node[6]
+        if type(out) is not _ARRAY or out.dtype is not aval.dtype:
+            aval = _out_aval(out, aval, None)
         saved = (value if row.keeps_x else None, out if row.keeps_out else None)
-        try:
-            return new_tracer(self, out, new_node(row, (x.attached,), saved, None, out.shape, out.dtype))
-        except AttributeError:  # a Python scalar
-            return Tracer(self, out, new_node(row, (x.attached,), saved, None, (), dtype_of(out)))
+        return new_tracer(self, out, (next(_ticks), row, (node,), (wanted,), saved, None, aval))
 
     def apply2(self, row: Primitive, x: Array, y: Array) -> Any:
         if type(row) is not Binary:
             return self.apply(row, (x, y), {})
         mask = 0
-        node_x = node_y = None
+        node_x = node_y = want_x = want_y = None
         if type(x) is Tracer and x.interpreter is self:
             node_x, x, mask = x.attached, x.value, 1
+            want_x = node_x[6]
         if type(y) is Tracer and y.interpreter is self:
             node_y, y, mask = y.attached, y.value, mask | 2
+            want_y = node_y[6]
         if (type(x) is _ARRAY and type(y) in HOST_TYPES) or (type(y) is _ARRAY and type(x) in HOST_TYPES):
             out = row.numpy(x, y)  # type: ignore[misc]
         else:
             out = row(x, y)
+        aval = want_x
+        if want_x is not want_y or type(out) is not _ARRAY or out.dtype is not want_x.dtype:
+            aval = _out_aval(out, want_x, want_y)
         keeps_x, keeps_y, keeps_out = row.keeps[mask]
         saved = (
             (x if mask & 1 else snapshot(x)) if keeps_x else None,
             (y if mask & 2 else snapshot(y)) if keeps_y else None,
             out if keeps_out else None,
         )
-        try:
-            return new_tracer(self, out, new_node(row, (node_x, node_y), saved, None, out.shape, out.dtype))
-        except AttributeError:  # a Python scalar
-            return Tracer(self, out, new_node(row, (node_x, node_y), saved, None, (), dtype_of(out)))
+        node = (next(_ticks), row, (node_x, node_y), (want_x, want_y), saved, None, aval)
+        return new_tracer(self, out, node)
 
     def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         values = []
@@ -145,66 +141,86 @@ class Grad(Interpreter):
         assert isinstance(row, Row)
         if not row.differentiable:
             return bind(row, tuple(values), params)
-        out, pulling, saved = row.record(tuple(values), parents, params)
+        wanted = [None if parent is None else parent[6] for parent in parents]
+        out, pulling, saved = row.record(tuple(values), wanted, params)
         if pulling is None:
             return out
         if row.multiple:
-            return self._several(out, parents, pulling, saved, params)
+            return self._several(out, parents, wanted, pulling, saved, params)
         dtype = dtype_of(out)
         if not is_inexact(dtype):
             return out
-        return Tracer(self, out, new_node(pulling, parents, saved, params, shape_of(out), dtype))
+        aval = Aval(shape_of(out), dtype)
+        return Tracer(self, out, (next(_ticks), pulling, parents, wanted, saved, params, aval))
 
-    def _several(self, out: Any, parents: Sequence[Any], pulling: Any, saved: Any, params: Params) -> Any:
+    def _several(
+        self, out: Any, parents: Sequence[Any], wanted: Sequence[Any], pulling: Any, saved: Any, params: Params
+    ) -> Any:
         refuse_captured(self, out)
-        node = new_node(pulling, parents, saved, params, (), None)
-        return tuple(
-            [
-                Tracer(self, value, new_node(OUTPUT, (node,), i, None, shape_of(value), dtype_of(value)))
-                if is_inexact(dtype_of(value))
-                else value
-                for i, value in enumerate(out)
-            ]
-        )
+        node = (next(_ticks), pulling, parents, wanted, saved, params, None)
+        outs = []
+        for place, value in enumerate(out):
+            dtype = dtype_of(value)
+            if is_inexact(dtype):
+                aval = Aval(shape_of(value), dtype)
+                value = Tracer(self, value, (next(_ticks), OUTPUT, (node,), (node,), place, None, aval))
+            outs.append(value)
+        return tuple(outs)
 
 
-def pull_back(seeds: Iterable[tuple[Node, Array]], leaves: Sequence[Node]) -> list[Any]:
+def leaf_node(aval: Aval) -> Any:
+    """A node without parents."""
+    return (next(_ticks), LEAF, (), (), None, None, aval)
+
+
+def _out_aval(out: Array, want_x: Any, want_y: Any) -> Any:
+    """The aval of an output, shared with an operand's where they are equal."""
+    shape, dtype = shape_of(out), dtype_of(out)
+    for aval in (want_x, want_y):
+        if aval is not None and aval.shape == shape and aval.dtype is dtype:
+            return aval
+    return Aval(shape, dtype)
+
+
+def pull_back(seeds: Iterable[tuple[Any, Array]], leaves: Sequence[Any]) -> list[Any]:
     """Cotangents of the leaves, given those of some outputs. ZERO where a leaf is not reached.
 
     Iterative, in decreasing order of creation; what a node saved is released as soon as nobody refers to it.
     """
-    cotangents: dict[Node, Any] = {}
-    queue: list[tuple[int, Node]] = []
+    cotangents: dict[int, Any] = {}
+    queue: list[Any] = []
     for node, seed in seeds:
-        if node in cotangents:
-            cotangents[node] = accumulate(cotangents[node], seed)
+        index = node[0]
+        if index in cotangents:
+            cotangents[index] = accumulate(cotangents[index], seed)
         else:
-            cotangents[node] = seed
-            heappush(queue, (node.index, node))
-    kept: dict[Node, Any] = dict.fromkeys(leaves, ZERO)
+            cotangents[index] = seed
+            heappush(queue, node)
     del seeds
+    kept: dict[int, Any] = {leaf[0]: ZERO for leaf in leaves}
     with np.errstate(all="ignore"):
         while queue:
-            node = heappop(queue)[1]
-            ct = cotangents.pop(node)
-            if node in kept:
-                kept[node] = ct
-            parents = node.parents
+            index, row, parents, wanted, saved, params, _ = heappop(queue)
+            ct = cotangents.pop(index)
+            if index in kept:
+                kept[index] = ct
             place = 0
-            for grown in node.row.pull(ct, parents, node.saved, node.params):
+            for grown in row.pull(ct, wanted, saved, params):
                 parent = parents[place]
                 place += 1
                 if grown is ZERO or parent is None:
                     continue
-                before = cotangents.get(parent)
+                index = parent[0]
+                before = cotangents.get(index)
                 if before is None:
-                    cotangents[parent] = grown
-                    heappush(queue, (parent.index, parent))
+                    cotangents[index] = grown
+                    heappush(queue, parent)
                 elif type(before) is _ARRAY and type(grown) is _ARRAY:
-                    cotangents[parent] = before + grown
+                    cotangents[index] = before + grown
                 else:
-                    cotangents[parent] = accumulate(before, grown)
-    return [kept[leaf] for leaf in leaves]
+                    cotangents[index] = accumulate(before, grown)
+            del parents, saved
+    return [kept[leaf[0]] for leaf in leaves]
 
 
 def accumulate(x: Any, y: Any) -> Any:
@@ -215,3 +231,38 @@ def accumulate(x: Any, y: Any) -> Any:
             merged[position] = add_tangents(merged[position], ct) if position in merged else ct
         return merged
     return add_tangents(x, y)
+
+
+# --- graphs as tables, for printing and pickling ----------------------------------------------------------------
+
+
+def graph_of(roots: Iterable[Any]) -> list[Node]:
+    """All nodes that some roots (None among them is skipped) depend on, oldest first."""
+    seen: dict[int, Node] = {}
+    stack = [root for root in roots if root is not None]
+    while stack:
+        node = stack.pop()
+        if node[INDEX] not in seen:
+            seen[node[INDEX]] = Node(*node)
+            stack.extend([parent for parent in node[2] if parent is not None])
+    return [seen[index] for index in sorted(seen, reverse=True)]
+
+
+def graph_table(nodes: Sequence[Node]) -> tuple[list[Any], dict[int, int]]:
+    """Nodes with their parents as numbers in the table, and the number of each node's index."""
+    numbers = {node.index: i for i, node in enumerate(nodes)}
+    table = []
+    for node in nodes:
+        parents = [None if parent is None else numbers[parent[INDEX]] for parent in node.parents]
+        wanted = None if node.row is OUTPUT else list(node.wanted)
+        table.append((node.row, parents, wanted, node.saved, node.params, node.aval))
+    return table, numbers
+
+
+def rebuild_graph(table: Sequence[Any]) -> list[Any]:
+    """The nodes of a table."""
+    nodes: list[Any] = []
+    for row, numbers, wanted, saved, params, aval in table:
+        parents = [None if number is None else nodes[number] for number in numbers]
+        nodes.append((next(_ticks), row, parents, parents if wanted is None else wanted, saved, params, aval))
+    return nodes

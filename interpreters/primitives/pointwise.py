@@ -44,7 +44,6 @@ Rule: TypeAlias = Callable[..., Array] | str | int | None
 _NAMES = ("x", "y", "z")
 _ARRAY = np.ndarray
 _REAL = (np.dtype(np.float64), np.dtype(np.float32))
-_np_multiply = np.multiply
 
 
 class Partial:
@@ -180,7 +179,7 @@ class Elementwise(Row):
         if partial.constant is None:
             factor = partial.fast(saved) if type(ct) is _ARRAY else partial.evaluate(saved)
             if type(factor) is _ARRAY and type(ct) is _ARRAY and factor.dtype in _REAL and not self.guarded:
-                grown = _np_multiply(factor, ct)
+                grown = factor * ct
             else:
                 grown = self.scaled(factor, ct, True)
         else:
@@ -262,7 +261,7 @@ class Unary(Elementwise):
         if type(ct) is _ARRAY and partial.constant is None and not self.guarded:
             factor = partial.fast(saved)
             if type(factor) is _ARRAY and factor.dtype in _REAL:
-                return (_np_multiply(factor, ct),)
+                return (factor * ct,)
         return (self.grow(partial, saved, ct, parents[0]),)
 
 
