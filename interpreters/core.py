@@ -63,15 +63,19 @@ class Shaped:
         return total
 
 
+_REAL = (np.dtype(np.float64), np.dtype(np.float32))
+
+
 class Aval(Shaped):
     """Abstract value: shape, dtype, and whether the dtype is weak (it came from a Python scalar)."""
 
-    __slots__ = ("weak",)
+    __slots__ = ("is_real_array", "weak")
 
     def __init__(self, shape: Shape, dtype: Any, weak: bool = False) -> None:
         self.shape = shape
         self.dtype = np.dtype(dtype)
         self.weak = weak
+        self.is_real_array = shape != () and self.dtype in _REAL
 
     def __repr__(self) -> str:
         return f"{short_dtype(self.dtype)}[{','.join(map(str, self.shape))}]{'~' if self.weak else ''}"

@@ -94,11 +94,13 @@ class Grad(Interpreter):
             return self.apply(row, (x,), {})
         value = x.value
         out = row.numpy(value) if type(value) is _ARRAY else row(value)  # type: ignore[misc]
+        saved = (value if row.keeps_x else None, out if row.keeps_out else None)
         node = x.attached
         aval = wanted = node[6]
         if type(out) is not _ARRAY or out.dtype is not aval.dtype:
             aval = _out_aval(out, aval, None)
-        saved = (value if row.keeps_x else None, out if row.keeps_out else None)
+        elif aval.is_real_array:
+            row = row.plain
         return new_tracer(self, out, (next(_ticks), row, (node,), (wanted,), saved, None, aval))
 
     def apply2(self, row: Primitive, x: Array, y: Array) -> Any:
@@ -116,15 +118,17 @@ class Grad(Interpreter):
             out = row.numpy(x, y)  # type: ignore[misc]
         else:
             out = row(x, y)
-        aval = want_x
-        if want_x is not want_y or type(out) is not _ARRAY or out.dtype is not want_x.dtype:
-            aval = _out_aval(out, want_x, want_y)
         keeps_x, keeps_y, keeps_out = row.keeps[mask]
         saved = (
             (x if mask & 1 else snapshot(x)) if keeps_x else None,
             (y if mask & 2 else snapshot(y)) if keeps_y else None,
             out if keeps_out else None,
         )
+        aval = want_x
+        if want_x is not want_y or type(out) is not _ARRAY or out.dtype is not want_x.dtype:
+            aval = _out_aval(out, want_x, want_y)
+        elif aval.is_real_array:
+            row = row.plain
         node = (next(_ticks), row, (node_x, node_y), (want_x, want_y), saved, None, aval)
         return new_tracer(self, out, node)
 

@@ -35,9 +35,7 @@ def refuse_conversion(tracer: Tracer) -> NoReturn:
             "or collect the values in a list and np.stack or np.array it."
         )
     elif "[" in text:
-        hint = (
-            "A plain array cannot be indexed by a traced value: write np.take(a, i, axis=0), or func.numpy.asarray(a)[i]."
-        )
+        hint = "A plain array cannot be indexed by a traced value: write np.take(a, i, axis=0), or func.numpy.asarray(a)[i]."
     raise TracerConversionError(
         f"a traced value of shape {tracer.shape} and dtype {tracer.dtype} was converted to a plain NumPy array, "
         f"which would lose its derivative or its lanes{at_line()}\n{hint}"

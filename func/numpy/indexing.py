@@ -45,7 +45,17 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
         if isinstance(entry, (bool, np.bool_)):
             entry = np.asarray(entry)
         if _is_array_index(entry):
-            array = entry if type(entry) is Tracer else operand(np.asarray(entry, dtype=np.intp) if isinstance(entry, list) and not entry else entry if not isinstance(entry, list) else operand(entry))
+            array = (
+                entry
+                if type(entry) is Tracer
+                else operand(
+                    np.asarray(entry, dtype=np.intp)
+                    if isinstance(entry, list) and not entry
+                    else entry
+                    if not isinstance(entry, list)
+                    else operand(entry)
+                )
+            )
             kind = dtype_of(array).kind
             if kind == "b":
                 mask = concrete(array)
@@ -62,11 +72,15 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
             else:
                 entry = array
         expanded.append(entry)
-    used = sum([e.mask.ndim if isinstance(e, _Mask) else e is not None and e is not Ellipsis for e in expanded])
+    used = sum(
+        [e.mask.ndim if isinstance(e, _Mask) else e is not None and e is not Ellipsis for e in expanded]
+    )
     if sum([e is Ellipsis for e in expanded]) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
     if used > len(shape):
-        raise IndexError(f"too many indices for array: array is {len(shape)}-dimensional, but {used} were indexed")
+        raise IndexError(
+            f"too many indices for array: array is {len(shape)}-dimensional, but {used} were indexed"
+        )
     if not any([e is Ellipsis for e in expanded]):
         expanded.append(Ellipsis)
     basic: list[Any] = []
@@ -273,7 +287,9 @@ def fit_value(value: Any, region: tuple[int, ...], x: Array) -> Array:
             raise ValueError(f"could not broadcast input array from shape {have} into shape {region}")
     if dtype_of(value) != dtype or type(value) in (int, float, bool, complex):
         if dtype_of(value).kind == "c" and dtype.kind != "c":
-            raise TypeError(f"a complex value cannot be written into an array of dtype {dtype}; take its real part")
+            raise TypeError(
+                f"a complex value cannot be written into an array of dtype {dtype}; take its real part"
+            )
         if type(value) is Tracer:
             value = convert(value, dtype=dtype)
         else:

@@ -27,7 +27,7 @@ METHODS: dict[str, Callable[..., Any]] = {}
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 """NumPy functions that dispatch by __array_function__."""
 
-_WRITE = []
+_WRITE: list[Callable[[Any, Any], Any]] = []
 
 
 def set_writer(write: Callable[[Any, Any], Any]) -> None:

@@ -244,10 +244,11 @@ class Elementwise(Row):
 class Unary(Elementwise):
     """An elementwise row of one argument."""
 
-    __slots__ = ("keeps_out", "keeps_x")
+    __slots__ = ("keeps_out", "keeps_x", "plain")
 
     def finish(self) -> None:
         self.keeps_x, self.keeps_out = self.keeps[1]
+        self.plain: Any = self if self.guarded else PlainUnary(self)
 
     def __call__(self, x: Array, **params: Any) -> Any:
         if type(x) is Tracer:
@@ -256,19 +257,14 @@ class Unary(Elementwise):
             return self.numpy(x)  # type: ignore[misc]
         return self.compute((x,))
 
-    def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        partial: Partial = self.partials[0]  # type: ignore[assignment]
-        if type(ct) is _ARRAY and partial.constant is None and not self.guarded:
-            factor = partial.fast(saved)
-            if type(factor) is _ARRAY and factor.dtype in _REAL:
-                return (factor * ct,)
-        return (self.grow(partial, saved, ct, parents[0]),)
-
 
 class Binary(Elementwise):
     """An elementwise row of two arguments."""
 
-    __slots__ = ()
+    __slots__ = ("plain",)
+
+    def finish(self) -> None:
+        self.plain: Any = self if self.guarded or None in self.partials else PlainBinary(self)
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         x, y = parents
@@ -286,6 +282,55 @@ class Binary(Elementwise):
         if (type(x) is _ARRAY and type(y) in HOST_TYPES) or (type(y) is _ARRAY and type(x) in HOST_TYPES):
             return self.numpy(x, y)  # type: ignore[misc]
         return self.compute((x, y))
+
+
+class PlainUnary:
+    """The pullback of a unary row recorded on a real array: factor times cotangent, without a check."""
+
+    __slots__ = ("name", "partial", "row")
+
+    def __init__(self, row: Unary) -> None:
+        self.row = row
+        self.name = row.name
+        self.partial: Any = row.partials[0]
+
+    def pull(self, ct: Any, wanted: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        if type(ct) is _ARRAY and self.partial.constant is None:
+            return (self.partial.fast(saved) * ct,)
+        return self.row.pull(ct, wanted, saved, params)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return operator.attrgetter("plain"), (self.row,)
+
+
+class PlainBinary:
+    """The pullback of a binary row recorded on two active real arrays of one shape and dtype."""
+
+    __slots__ = ("name", "row", "to_x", "to_y")
+
+    def __init__(self, row: Binary) -> None:
+        self.row = row
+        self.name = row.name
+        self.to_x, self.to_y = [_plain_factor(partial) for partial in row.partials]
+
+    def pull(self, ct: Any, wanted: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        if type(ct) is _ARRAY:
+            return self.to_x(saved, ct), self.to_y(saved, ct)
+        return self.row.pull(ct, wanted, saved, params)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return operator.attrgetter("plain"), (self.row,)
+
+
+def _plain_factor(partial: Any) -> Callable[[Any, Array], Array]:
+    if partial.constant == 1:
+        return lambda saved, ct: ct
+    if partial.constant is not None:
+        return lambda saved, ct: -ct
+    if partial.fast is partial.evaluate:  # a saved value itself
+        (place,) = partial.needs
+        return lambda saved, ct: saved[place] * ct
+    return lambda saved, ct: partial.fast(saved) * ct
 
 
 def elementwise(
