@@ -27,6 +27,7 @@ from func.interpreters.core import (
 from func.interpreters.errors import (
     ArgumentError,
     DifferentiatedInputError,
+    FuncError,
     ScalarOutputError,
     UnsupportedArrayError,
 )
@@ -53,6 +54,10 @@ class traced:
         conversion.leave()
         self.interpreter.close()
         if isinstance(error, Exception):
+            cause = error.__cause__
+            if isinstance(error, ValueError) and isinstance(cause, FuncError):
+                # NumPy words every failing conversion as "setting an array element with a sequence"
+                raise hide_engine_frames(cause.with_traceback(trace)) from None
             hide_engine_frames(error)
 
 
@@ -177,7 +182,7 @@ def differentiable_leaf(value: Any, path: str, transform: str, top: bool, allow_
         )
         raise DifferentiatedInputError(
             f"func.{transform} differentiates with respect to {path}, which is {word}; derivatives need floating "
-            f"point input: pass float({path}) or {path}.astype(float), or choose other argnums"
+            "point input: pass a float, convert the array with .astype(float), or choose other argnums"
         )
     return None
 
@@ -280,6 +285,8 @@ def copied(leaves: list[Any]) -> list[Any]:
 
 def like_input(grad: Array, leaf: Array) -> Array:
     """A gradient as the same kind of object as its input: an ndarray for an ndarray, also when it is 0-d."""
-    if type(leaf) is np.ndarray and not isinstance(grad, np.ndarray) and type(grad) is not Tracer:
+    if type(grad) is np.ndarray:
+        return grad if type(leaf) is np.ndarray or grad.shape != () or type(leaf) is Tracer else grad[()]
+    if type(leaf) is np.ndarray and isinstance(grad, np.generic):
         return np.asarray(grad)
     return grad

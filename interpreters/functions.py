@@ -91,10 +91,14 @@ def map_flat(
         return [
             out.value if mapped else out for out, mapped in zip(outs, mapped_outs, strict=True)
         ], mapped_outs
-    except SplitLanes as split:
-        if split.interpreter is not level:
+    except (SplitLanes, ValueError) as error:
+        split = error if isinstance(error, SplitLanes) else error.__cause__  # NumPy wraps what float() raises
+        if not isinstance(split, SplitLanes):
             raise
+        if split.interpreter is not level:
+            raise split from None
         groups = split.groups
+        del error, split
     finally:
         level.close()
     parts = []

@@ -24,18 +24,25 @@ def carries_derivative(tracer: Tracer) -> bool:
     return False
 
 
-def refuse_conversion(tracer: Tracer) -> NoReturn:
-    """A plain NumPy array was about to be made of a traced one."""
-    line = user_line(2)
+def _hint(otherwise: str) -> str:
+    """What to write instead, guessed from the user's line."""
+    line = user_line(3)
     text = line.text if line is not None else ""
-    hint = "Use NumPy functions (np.sin, not math.sin) on it directly; np.array and np.asarray work inside a transform."
-    if "=" in text and "]" in text.partition("=")[0]:
-        hint = (
+    left, is_assignment, _ = text.partition("=")
+    if is_assignment and left.rstrip().endswith("]"):
+        return (
             "A plain array cannot hold a traced value: make the array with np.zeros_like(x, shape=...) of a traced x, "
             "or collect the values in a list and np.stack or np.array it."
         )
-    elif "[" in text:
-        hint = "A plain array cannot be indexed by a traced value: write np.take(a, i, axis=0), or func.numpy.asarray(a)[i]."
+    return otherwise
+
+
+def refuse_conversion(tracer: Tracer) -> NoReturn:
+    """A plain NumPy array was about to be made of a traced one."""
+    hint = _hint(
+        "Use NumPy functions on it (np.sin, not math.sin; np.array and np.asarray work inside a transform). To index a "
+        "plain array a by it write np.take(a, i, axis=0) or func.numpy.asarray(a)[i]."
+    )
     raise TracerConversionError(
         f"a traced value of shape {tracer.shape} and dtype {tracer.dtype} was converted to a plain NumPy array, "
         f"which would lose its derivative or its lanes{at_line()}\n{hint}"
@@ -71,11 +78,11 @@ def to_index(tracer: Tracer) -> int:
 
 
 def _refuse_number(tracer: Tracer, call: str) -> NoReturn:
-    raise TracerConversionError(
-        f"{call} of a traced value would silently lose its derivative{at_line()}\n"
+    hint = _hint(
         "Keep it an array: NumPy functions and operators take 0-d arrays (np.sin, not math.sin). To read the number "
-        "on purpose write float(func.stop_gradient(x)); to print it, func.debug.print."
+        "on purpose write float(func.stop_gradient(x))."
     )
+    raise TracerConversionError(f"{call} of a traced value would silently lose its derivative{at_line()}\n{hint}")
 
 
 def to_float(tracer: Tracer) -> float:

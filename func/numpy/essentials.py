@@ -282,3 +282,14 @@ def cumsum(a: Array, axis: int | None = None, dtype: Any = None, out: Any = None
         a, axis = ravel(a), 0
     (axis,) = normalize_axes(axis, len(shape_of(a)))
     return cumsum_row(a, axis=axis, reverse=False)
+
+
+@implements(np.pad)
+def pad(array: Array, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Array:
+    from func.interpreters.primitives.structural import embed
+
+    array = operand(array)
+    widths = np.broadcast_to(np.asarray(pad_width), (len(shape_of(array)), 2)).tolist()
+    index = tuple([(low, low + n, 1) for (low, _), n in zip(widths, shape_of(array), strict=True)])
+    shape = tuple([low + n + high for (low, high), n in zip(widths, shape_of(array), strict=True)])
+    return embed(array, index=index, shape=shape)

@@ -125,6 +125,22 @@ _COMPARISONS = {
 _UNARY = {"neg": rows.negative, "pos": rows.positive, "invert": rows.invert}
 
 
+def _round(self: Tracer, digits: int | None = None) -> Any:
+    if digits is None:
+        return int(rows.rint(self))
+    scale = 10.0**digits
+    return rows.divide(rows.rint(rows.multiply(self, scale)), scale)
+
+
+def _whole(row: Primitive) -> Callable[[Any], int]:
+    """math.floor and its kin give an int, which is piecewise constant."""
+
+    def operate(self: Tracer) -> int:
+        return int(row(self))
+
+    return operate
+
+
 def operator_table() -> dict[str, Callable[..., Any]]:
     """Every operator method of a traced array."""
     table: dict[str, Callable[..., Any]] = {}
@@ -143,6 +159,10 @@ def operator_table() -> dict[str, Callable[..., Any]]:
         "__divmod__": _divmod,
         "__rdivmod__": _rdivmod,
         "__abs__": _abs,
+        "__round__": _round,
+        "__floor__": _whole(rows.floor),
+        "__ceil__": _whole(rows.ceil),
+        "__trunc__": _whole(rows.trunc),
         "__matmul__": _matmul,
         "__rmatmul__": _rmatmul,
         "__imatmul__": augmented(_matmul),
