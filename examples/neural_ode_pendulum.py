@@ -52,11 +52,11 @@ def main() -> None:
     rng = np.random.default_rng(0)
     starts = rng.uniform(-1.2, 1.2, size=(8, 2))
     observed = trajectory(pendulum, starts, 25)
-    weights = 0.5 * rng.normal(size=4 * WIDTH)
+    weights = 0.2 * rng.normal(size=4 * WIDTH)
 
     loss_and_gradient = func.value_and_grad(misfit)
     result = minimize(
-        loss_and_gradient, weights, (starts, observed), method="L-BFGS-B", jac=True, options={"maxiter": 300}
+        loss_and_gradient, weights, (starts, observed), method="L-BFGS-B", jac=True, options={"maxiter": 150}
     )
     before = misfit(weights, starts, observed)
     print(f"{result.nit} steps: mean squared error {before:.2f} -> {result.fun:.1e}")
