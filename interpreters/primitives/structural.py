@@ -155,24 +155,26 @@ def ones_at(shape: Shape, axes: Sequence[int]) -> Shape:
     return tuple([1 if axis in axes else length for axis, length in enumerate(shape)])
 
 
-def _sum_aval(x: Aval, *, axes: tuple[int, ...]) -> Aval:
-    return Aval(drop_axes(x.shape, axes), np.add.reduce(np.zeros(1, x.dtype)).dtype)
+def _sum_aval(x: Aval, *, axes: tuple[int, ...], dtype: Any = None) -> Aval:
+    return Aval(drop_axes(x.shape, axes), dtype or np.add.reduce(np.zeros(1, x.dtype)).dtype)
 
 
-def _sum_transpose(ct: Array, x: Shaped, *, axes: tuple[int, ...]) -> tuple[Array]:
+def _sum_transpose(ct: Array, x: Shaped, *, axes: tuple[int, ...], dtype: Any = None) -> tuple[Array]:
     if len(axes) < len(x.shape):
         ct = reshape(ct, shape=ones_at(x.shape, axes))
-    return (broadcast(ct, shape=x.shape),)
+    return (broadcast(ct if dtype is None else same_dtype(ct, x), shape=x.shape),)
 
 
-reduce_sum: Linear = linear(
-    "sum",
-    lambda xp, x, *, axes: xp.add.reduce(x, axes) if xp is np else xp.sum(x, axes),
-    aval=_sum_aval,
-    transpose=_sum_transpose,
-    batch=lambda x, *, axes: reduce_sum(x, axes=tuple([axis + 1 for axis in axes])),
-)
-"""The sum over axes (non-negative, sorted), which disappear."""
+def _sum_batch(x: Array, *, axes: tuple[int, ...], dtype: Any = None) -> Array:
+    return reduce_sum(x, axes=tuple([axis + 1 for axis in axes]), dtype=dtype)
+
+
+def _sum_impl(xp: Any, x: Array, *, axes: tuple[int, ...], dtype: Any = None) -> Array:
+    return xp.add.reduce(x, axes, dtype) if xp is np else xp.sum(x, axes, dtype)
+
+
+reduce_sum: Linear = linear("sum", _sum_impl, aval=_sum_aval, transpose=_sum_transpose, batch=_sum_batch)
+"""The sum over axes (non-negative, sorted), which disappear; `dtype` is that of the accumulation."""
 
 
 def unbroadcast(ct: Array, shape: Shape) -> Array:
