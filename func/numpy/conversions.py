@@ -103,7 +103,7 @@ def item(tracer: Tracer, *args: int) -> Any:
     """x.item(): refused where a derivative would be lost."""
     chosen: Any = tracer
     if args:
-        from func.numpy.essentials import ravel
+        from func.numpy.shaping import ravel
 
         chosen = ravel(tracer)[args[0]] if len(args) == 1 else tracer[args]
         if type(chosen) is not Tracer:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from func.interpreters.core import Tracer
-from func.numpy import essentials as e
-from func.numpy import products
+import numpy as np
+
+from func.interpreters.core import Array, Tracer, dtype_of, innermost, operand
+from func.interpreters.errors import LeakedTracerError
+from func.interpreters.primitives import elementwise as rows
+from func.numpy import creation, elementary, products, reductions, selection, shaping, sorting
+from func.numpy import joining as joins
+from func.numpy.arguments import count, refuse
+from func.numpy.inplace import getitem, rebind, setitem
 
 
 def _ndim(self: Tracer) -> int:
@@ -14,10 +21,15 @@ def _ndim(self: Tracer) -> int:
 
 
 def _size(self: Tracer) -> int:
-    n = 1
-    for k in self.shape:
-        n *= k
-    return n
+    return count(self.shape)
+
+
+def _itemsize(self: Tracer) -> int:
+    return self.dtype.itemsize
+
+
+def _nbytes(self: Tracer) -> int:
+    return count(self.shape) * self.dtype.itemsize
 
 
 def _len(self: Tracer) -> int:
@@ -26,37 +38,178 @@ def _len(self: Tracer) -> int:
     return self.shape[0]
 
 
-def _iter(self: Any) -> Any:
-    return (self[i] for i in range(len(self)))
+def _iter(self: Tracer) -> Iterator[Array]:
+    if not self.shape:
+        raise TypeError("iteration over a 0-d array")
+    return iter([getitem(self, i) for i in range(self.shape[0])])
 
 
-def _reshape(self: Tracer, *shape: Any, order: str = "C", copy: Any = None) -> Any:
-    return e.reshape(self, shape[0] if len(shape) == 1 else shape)
-
-
-def _transpose(self: Tracer, *axes: Any) -> Any:
-    return e.transpose(self, None if not axes or axes[0] is None else axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
+def _contains(self: Tracer, value: Any) -> bool:
+    return bool(reductions.any(rows.equal(self, operand(value))))
 
 
 def _repr(self: Tracer) -> str:
-    return f"Traced({self.interpreter.aval(self)!r}, {self.interpreter.transform}, level {self.interpreter.level})"
+    interpreter = self.interpreter
+    try:
+        aval = interpreter.aval(self)
+    except LeakedTracerError:
+        return f"Traced(leaked from func.{interpreter.transform})"
+    bottom = innermost(self)
+    shown = "" if bottom is None else f", value={np.array2string(np.asarray(bottom), threshold=6, precision=4)}"
+    return f"Traced({aval!r}, {interpreter.transform}, level={interpreter.level}{shown})"
+
+
+def _format(self: Tracer, spec: str) -> str:
+    bottom = innermost(self)
+    if not spec or bottom is None or np.ndim(bottom) != 0:
+        return repr(self)
+    return format(np.asarray(bottom)[()], spec)
+
+
+def _copy(self: Tracer, memo: Any = None) -> Tracer:
+    return Tracer(self.interpreter, self.value, self.attached)
+
+
+def _reshape(self: Tracer, *shape: Any, order: str = "C", copy: bool | None = None) -> Array:
+    return shaping.reshape(self, shape[0] if len(shape) == 1 else shape, order)
+
+
+def _transpose(self: Tracer, *axes: Any) -> Array:
+    if not axes or axes[0] is None:
+        return shaping.transpose(self)
+    return shaping.transpose(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
+
+
+def _flatten(self: Tracer, order: str = "C") -> Array:
+    return creation.copy(shaping.ravel(self, order))
+
+
+def _real(self: Tracer) -> Array:
+    return elementary.real(self)
+
+
+def _set_real(self: Tracer, value: Any) -> None:
+    if self.dtype.kind != "c":
+        setitem(self, Ellipsis, value)
+    else:
+        setitem(self, Ellipsis, rows.add(rows.multiply(elementary.imag(_copy(self)), 1j), operand(value)))
+
+
+def _imag(self: Tracer) -> Array:
+    return elementary.imag(self)
+
+
+def _set_imag(self: Tracer, value: Any) -> None:
+    if self.dtype.kind != "c":
+        raise TypeError("array does not have imaginary part to set")
+    setitem(self, Ellipsis, rows.add(elementary.real(_copy(self)), rows.multiply(operand(value), 1j)))
+
+
+def _sort(self: Tracer, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+    rebind(self, sorting.sort(_copy(self), axis, kind, order, stable=stable))
+
+
+def _partition(self: Tracer, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
+    rebind(self, sorting.partition(_copy(self), kth, axis, kind, order))
+
+
+def _fill(self: Tracer, value: Any) -> None:
+    setitem(self, Ellipsis, value)
+
+
+def _clip(self: Tracer, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> Array:
+    return elementary.clip(self, min, max, out)
+
+
+def _repeat(self: Tracer, repeats: Any, axis: int | None = None) -> Array:
+    return joins.repeat(self, repeats, axis)
+
+
+def _choose(self: Tracer, choices: Any, out: Any = None, mode: str = "raise") -> Array:
+    return selection.choose(self, choices, out, mode)
+
+
+def _compress(self: Tracer, condition: Any, axis: int | None = None, out: Any = None) -> Array:
+    return selection.compress(condition, self, axis, out)
+
+
+def _round(self: Tracer, decimals: int = 0, out: Any = None) -> Array:
+    return elementary.round(self, decimals, out)
+
+
+def _conjugate(self: Tracer) -> Array:
+    return rows.conjugate(self) if self.dtype.kind == "c" else self
+
+
+def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Array:
+    refuse("ndarray.view", dtype=(dtype, None), type=(type, None))
+    return getitem(self, Ellipsis)
+
+
+def _array_namespace(self: Tracer, *, api_version: str | None = None) -> Any:
+    from func import numpy
+
+    return numpy
+
+
+def _searchsorted(self: Tracer, v: Any, side: str = "left", sorter: Any = None) -> Array:
+    return sorting.searchsorted(self, v, side, sorter)
+
+
+def _mT(self: Tracer) -> Array:
+    return shaping.matrix_transpose(self)
+
+
+_BY_NAME: dict[Any, str] = {
+    reductions: "all any argmax argmin cumprod cumsum max mean min prod ptp std sum var",
+    shaping: "ravel squeeze swapaxes",
+    selection: "diagonal nonzero put take",
+    sorting: "argpartition argsort",
+    products: "dot trace",
+    creation: "astype copy",
+}
 
 
 def method_table() -> dict[str, Any]:
     """Everything that an ndarray has as a method or attribute."""
-    table: dict[str, Any] = {
+    table: dict[str, Callable[..., Any] | property] = {
         "ndim": property(_ndim),
         "size": property(_size),
-        "T": property(e.transpose),
-        "mT": property(lambda self: e.swapaxes(self, -1, -2)),
+        "itemsize": property(_itemsize),
+        "nbytes": property(_nbytes),
+        "T": property(shaping.transpose),
+        "mT": property(_mT),
+        "real": property(_real, _set_real),
+        "imag": property(_imag, _set_imag),
         "__len__": _len,
         "__iter__": _iter,
+        "__contains__": _contains,
+        "__repr__": _repr,
+        "__format__": _format,
+        "__copy__": _copy,
+        "__deepcopy__": _copy,
+        "__array_namespace__": _array_namespace,
         "reshape": _reshape,
         "transpose": _transpose,
-        "__repr__": _repr,
-        "flatten": lambda self, order="C": e.copy(e.ravel(self)),
-        "dot": products.dot,
+        "flatten": _flatten,
+        "sort": _sort,
+        "partition": _partition,
+        "fill": _fill,
+        "clip": _clip,
+        "repeat": _repeat,
+        "choose": _choose,
+        "compress": _compress,
+        "round": _round,
+        "conj": _conjugate,
+        "conjugate": _conjugate,
+        "view": _view,
+        "searchsorted": _searchsorted,
     }
-    for name in ("sum", "mean", "max", "min", "any", "all", "argmax", "cumsum", "ravel", "swapaxes", "squeeze", "astype", "copy"):
-        table[name] = getattr(e, name)
+    for module, names in _BY_NAME.items():
+        for name in names.split():
+            if hasattr(module, name):
+                table[name] = getattr(module, name)
     return table
+
+
+_ = dtype_of

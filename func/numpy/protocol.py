@@ -94,7 +94,7 @@ def call_ufunc(ufunc: Any, row: Primitive | None, inputs: tuple[Any, ...], kwarg
     extra = {key: value for key, value in kwargs.items() if key not in ("subok", "order")}
     args = [x if type(x) is Tracer else operand(x) for x in inputs]
     if dtype is not None:
-        from func.numpy.essentials import astype
+        from func.numpy.creation import astype
 
         args = [astype(x, dtype) for x in args]
     result = function(*args, **extra)
@@ -103,7 +103,7 @@ def call_ufunc(ufunc: Any, row: Primitive | None, inputs: tuple[Any, ...], kwarg
     targets = out if isinstance(out, tuple) else (out,)
     results = result if isinstance(result, tuple) else (result,)
     if where is not True:
-        from func.numpy.essentials import where as select
+        from func.numpy.selection import where as select
 
         if out is None:
             raise UnsupportedFunctionError(

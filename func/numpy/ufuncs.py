@@ -91,4 +91,16 @@ def _matmul(x: Array, y: Array, **kwargs: Any) -> Array:
     return matmul(x, y, **kwargs)
 
 
-_ = shape_of
+
+
+
+def public_ufuncs() -> dict[str, Any]:
+    """The ufuncs by NumPy's names, for `func.numpy.sin` and the like."""
+    table: dict[str, Any] = {name: getattr(rows, name) for name in _ROWS}
+    table |= {"degrees": rows.rad2deg, "radians": rows.deg2rad}
+    table |= {"absolute": absolute, "abs": absolute, "fabs": fabs, "sign": sign, "divmod": divmod, "modf": modf}
+    table |= {"frexp": frexp, "true_divide": rows.divide, "mod": rows.remainder, "conj": rows.conjugate}
+    table |= {"bitwise_not": rows.invert, "pow": rows.power}
+    arcs = {"acos": "arccos", "asin": "arcsin", "atan": "arctan", "acosh": "arccosh", "asinh": "arcsinh"}
+    table |= {short: getattr(rows, long) for short, long in arcs.items()}
+    return table | {"atanh": rows.arctanh, "atan2": rows.arctan2}

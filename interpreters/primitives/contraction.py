@@ -123,9 +123,9 @@ def _compile(x: Labels, y: Labels, out: Labels) -> Callable[[Any, Array, Array],
         batch_shape = a.shape[:nb]
         x_shape, inner, y_shape = a.shape[nb : nb + nx], a.shape[nb + nx :], b.shape[nb + ns :]
         depth = math.prod(inner)
-        left = a.reshape(*batch_shape, math.prod(x_shape), depth)
-        right = b.reshape(*batch_shape, depth, math.prod(y_shape))
-        out_array = xp.matmul(left, right).reshape(*batch_shape, *x_shape, *y_shape)
+        left = a.reshape((*batch_shape, math.prod(x_shape), depth))
+        right = b.reshape((*batch_shape, depth, math.prod(y_shape)))
+        out_array = xp.matmul(left, right).reshape((*batch_shape, *x_shape, *y_shape))
         return out_array if out_plain else out_array.transpose(out_order)
 
     def run_swapped(xp: Any, a: Array, b: Array) -> Array:

@@ -1,0 +1,77 @@
+"""Checking arguments as NumPy does: axes, keywords that have no traced meaning, and common dtypes."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Array, dtype_of, operand, shape_of
+from func.interpreters.errors import UnsupportedFunctionError
+from func.interpreters.primitives.structural import convert
+from func.interpreters.source import at_line
+
+NO_VALUE: Any = np._NoValue
+
+
+def one_axis(axis: Any, rank: int, name: str = "axis") -> int:
+    """An axis as a non-negative number, or NumPy's AxisError."""
+    number = operator.index(axis)
+    if not -rank <= number < rank:
+        raise np.exceptions.AxisError(number, rank, None if name == "axis" else name)
+    return number % rank
+
+
+def many_axes(axis: Any, rank: int) -> tuple[int, ...]:
+    """Axes (None: all) sorted and non-negative; repeated ones are refused."""
+    if axis is None:
+        return tuple(range(rank))
+    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = [one_axis(a, rank) for a in given]
+    if len(set(axes)) != len(axes):
+        raise ValueError("duplicate value in 'axis'")
+    return tuple(sorted(axes))
+
+
+def as_shape(shape: Any) -> tuple[int, ...]:
+    """A shape argument as a tuple of ints."""
+    if isinstance(shape, (int, np.integer)):
+        return (int(shape),)
+    return tuple([operator.index(n) for n in shape])
+
+
+def count(shape: Sequence[int]) -> int:
+    """How many elements a shape has."""
+    return math.prod(shape)
+
+
+def refuse(function: str, **keywords: tuple[Any, Any]) -> None:
+    """Raise for keywords given as (value, only supported value) that differ."""
+    for name, (value, supported) in keywords.items():
+        if value is not supported and value != supported:
+            raise UnsupportedFunctionError(
+                f"np.{function} of a traced array does not support {name}={value!r}; leave it at {supported!r}{at_line()}"
+            )
+
+
+def common(arrays: Sequence[Any]) -> list[Array]:
+    """Array-likes as arrays of one dtype, by NumPy's promotion."""
+    values = [operand(a) for a in arrays]
+    kinds = [v if type(v) in (bool, int, float, complex) else dtype_of(v) for v in values]
+    dtype = np.result_type(*kinds)
+    return [v if hasattr(v, "dtype") and dtype_of(v) == dtype else convert(v, dtype=dtype) for v in values]
+
+
+def to_dtype(x: Array, dtype: Any) -> Array:
+    """x in a dtype (None: as it is)."""
+    if dtype is None or (hasattr(x, "dtype") and dtype_of(x) == np.dtype(dtype)):
+        return x
+    return convert(x, dtype=np.dtype(dtype))
+
+
+def rank_of(x: Array) -> int:
+    """The number of axes."""
+    return len(shape_of(x))

@@ -1,0 +1,173 @@
+"""einsum over the contraction row: two operands at a time, in the order that opt_einsum finds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Array, operand, shape_of
+from func.interpreters.primitives.contraction import contract, spec
+from func.interpreters.primitives.indexing import gather
+from func.interpreters.primitives.structural import broadcast, permute, reduce_sum
+from func.numpy.arguments import rank_of, refuse, to_dtype
+from func.numpy.inplace import write_into
+from func.numpy.protocol import implements
+from func.numpy.shaping import moveaxis, reshape
+
+__all__ = ["einsum", "einsum_path"]
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@implements(np.einsum)
+def einsum(
+    *operands: Any,
+    out: Any = None,
+    optimize: Any = False,
+    dtype: Any = None,
+    order: str = "K",
+    casting: str = "safe",
+) -> Array:
+    """A sum of products over labelled axes, written as in NumPy."""
+    refuse("einsum", casting=(casting, "safe"))
+    terms, output, arrays = parse(operands)
+    arrays = [to_dtype(a, dtype) for a in arrays]
+    sizes = _sizes(terms, arrays)
+    reduced = [_take_diagonals(a, term) for a, term in zip(arrays, terms, strict=True)]
+    pool = [list(pair) for pair in reduced]
+    for i, j in _pairs(terms, output, sizes, optimize):
+        second, first = pool.pop(max(i, j)), pool.pop(min(i, j))
+        later = set(output).union(*[set(term) for _, term in pool])
+        pool.append(list(_contract_pair(first, second, later, output if not pool else None)))
+    array, term = pool[0]
+    array, term = _sum_away(array, term, set(output))
+    result = permute(array, order=tuple([term.index(c) for c in output])) if term != output else array
+    return result if out is None else write_into(out, result)
+
+
+def parse(operands: Sequence[Any]) -> tuple[list[str], str, list[Array]]:
+    """Labels of each operand, of the output, and the operands; "..." is written out."""
+    if isinstance(operands[0], str):
+        text = operands[0].replace(" ", "")
+        arrays = [operand(x) for x in operands[1:]]
+    else:
+        lists = list(operands)
+        tail = lists.pop() if len(lists) % 2 else None
+        arrays = [operand(x) for x in lists[0::2]]
+        words = ["".join(["..." if k is Ellipsis else _LETTERS[k] for k in labels]) for labels in lists[1::2]]
+        text = ",".join(words)
+        if tail is not None:
+            text += "->" + "".join(["..." if k is Ellipsis else _LETTERS[k] for k in tail])
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(arrays):
+        raise ValueError(f"einsum: the subscripts name {len(terms)} operands, but {len(arrays)} were given")
+    spare = [c for c in _LETTERS if c not in text]
+    widths = [rank_of(a) - len(t.replace("...", "")) for a, t in zip(arrays, terms, strict=True) if "..." in t]
+    dots = "".join(spare[: max(widths, default=0)])
+    full = []
+    for a, term in zip(arrays, terms, strict=True):
+        width = rank_of(a) - len(term.replace("...", ""))
+        if width < 0 or ("..." not in term and width):
+            raise ValueError(f"einsum: {term!r} does not fit an operand with {rank_of(a)} axes")
+        full.append(term.replace("...", dots[len(dots) - width :]))
+    if arrow:
+        output = right.replace("...", dots)
+    else:
+        joined = "".join([t.replace("...", "") for t in terms])
+        output = dots + "".join(sorted([c for c in set(joined) if joined.count(c) == 1]))
+    if len(set(output)) != len(output) or not set(output) <= set("".join(full)):
+        raise ValueError(f"einsum: the output subscripts {right!r} repeat a label or name one that no operand has")
+    return full, output, arrays
+
+
+def _sizes(terms: Sequence[str], arrays: Sequence[Array]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for term, a in zip(terms, arrays, strict=True):
+        for label, n in zip(term, shape_of(a), strict=True):
+            known = sizes.setdefault(label, n)
+            if known != n and 1 not in (known, n):
+                raise ValueError(f"einsum: label {label!r} has length {known} in one operand and {n} in another")
+            sizes[label] = max(known, n)
+    return sizes
+
+
+def _take_diagonals(a: Array, term: str) -> tuple[Array, str]:
+    """A label that occurs twice in one operand means its diagonal."""
+    while len(set(term)) != len(term):
+        label = next(c for c in term if term.count(c) > 1)
+        first = term.index(label)
+        second = term.index(label, first + 1)
+        a = moveaxis(a, (first, second), (0, 1))
+        i = np.arange(shape_of(a)[0])
+        a = gather(a, i, i, axis=0)
+        term = label + "".join([c for k, c in enumerate(term) if k not in (first, second)])
+    return a, term
+
+
+def _pairs(terms: Sequence[str], output: str, sizes: dict[str, int], optimize: Any) -> list[tuple[int, int]]:
+    count = len(terms)
+    if count <= 2 or optimize is False:
+        return [(0, 1)] * (count - 1) if count <= 2 else _in_order(count)
+    import opt_einsum
+
+    shapes = [tuple([sizes[c] for c in term]) for term in terms]
+    wanted = optimize if isinstance(optimize, str) else "auto"
+    path, _ = opt_einsum.contract_path(f"{','.join(terms)}->{output}", *shapes, shapes=True, optimize=wanted)
+    pairs: list[tuple[int, int]] = []
+    for step in path:
+        for _ in range(len(step) - 1):
+            pairs.append((step[0], step[1]) if len(step) == 2 else (0, 1))
+    return pairs
+
+
+def _in_order(count: int) -> list[tuple[int, int]]:
+    """The first two, then the result (which goes to the end) with the next one."""
+    return [(0, 1), *[(0, left - 1) for left in range(count - 1, 1, -1)]]
+
+
+def _sum_away(a: Array, term: str, needed: set[str]) -> tuple[Array, str]:
+    gone = tuple([i for i, c in enumerate(term) if c not in needed])
+    if not gone:
+        return a, term
+    return reduce_sum(a, axes=gone), "".join([c for c in term if c in needed])
+
+
+def _contract_pair(first: Any, second: Any, later: set[str], output: str | None) -> tuple[Array, str]:
+    (x, s), (y, t) = first, second
+    x, s = _sum_away(x, s, set(t) | later)
+    y, t = _sum_away(y, t, set(s) | later)
+    x, s, y, t = _broadcast_ones(x, s, y, t)
+    out = "".join(dict.fromkeys([c for c in s + t if c in later])) if output is None else output
+    if output is not None and set(output) != {c for c in s + t if c in later}:
+        out = "".join(dict.fromkeys([c for c in s + t if c in later]))
+    code = {c: i for i, c in enumerate(dict.fromkeys(s + t))}
+    labels = [tuple([code[c] for c in word]) for word in (s, t, out)]
+    return contract(x, y, spec=spec(*labels)), out
+
+
+def _broadcast_ones(x: Array, s: str, y: Array, t: str) -> tuple[Array, str, Array, str]:
+    """A shared label of length one in one operand is broadcast to the other's length."""
+    a, b = shape_of(x), shape_of(y)
+    for label in set(s) & set(t):
+        n, m = a[s.index(label)], b[t.index(label)]
+        if n != m:
+            if n == 1:
+                a = tuple([m if c == label else k for c, k in zip(s, a, strict=True)])
+            else:
+                b = tuple([n if c == label else k for c, k in zip(t, b, strict=True)])
+    x = x if a == shape_of(x) else broadcast(x, shape=a)
+    return x, s, y if b == shape_of(y) else broadcast(y, shape=b), t
+
+
+@implements(np.einsum_path)
+def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
+    """NumPy's contraction path, found from shapes alone."""
+    terms, output, arrays = parse(operands)
+    shapes = [np.broadcast_to(np.zeros(()), shape_of(a)) for a in arrays]
+    return np.einsum_path(f"{','.join(terms)}->{output}", *shapes, optimize=optimize)
+
+
+_ = reshape

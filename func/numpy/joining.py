@@ -1,0 +1,289 @@
+"""Joining and splitting: concatenate, stack, split, tile, repeat, delete, insert, append."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Array, Tracer, operand, shape_of
+from func.interpreters.primitives.structural import broadcast
+from func.interpreters.primitives.structural import concatenate as join
+from func.numpy.arguments import as_shape, common, one_axis, rank_of, to_dtype
+from func.numpy.creation import sequence
+from func.numpy.inplace import write_into
+from func.numpy.protocol import implements
+from func.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, expand_dims, ravel, reshape
+
+__all__ = [
+    "append",
+    "array_split",
+    "block",
+    "column_stack",
+    "concat",
+    "concatenate",
+    "delete",
+    "dsplit",
+    "dstack",
+    "hsplit",
+    "hstack",
+    "insert",
+    "repeat",
+    "resize",
+    "split",
+    "stack",
+    "tile",
+    "unstack",
+    "vsplit",
+    "vstack",
+]
+
+
+@implements(np.concatenate)
+def concatenate(
+    arrays: Sequence[Any], /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
+) -> Array:
+    """Arrays joined along an axis they have."""
+    parts = [to_dtype(a, dtype) for a in common(sequence(arrays))]
+    if not parts:
+        raise ValueError("need at least one array to concatenate")
+    if axis is None:
+        parts, axis = [ravel(a) for a in parts], 0
+    rank = rank_of(parts[0])
+    if rank == 0:
+        raise ValueError("zero-dimensional arrays cannot be concatenated")
+    place = one_axis(axis, rank)
+    for a in parts[1:]:
+        if rank_of(a) != rank:
+            raise ValueError(
+                f"all the input array dimensions must match: one array has {rank} axes, another {rank_of(a)}"
+            )
+        for i, (n, m) in enumerate(zip(shape_of(parts[0]), shape_of(a), strict=True)):
+            if i != place and n != m:
+                raise ValueError(
+                    "all the input array dimensions except for the concatenation axis must match exactly: along axis "
+                    f"{i} one array has {n} elements, another {m}"
+                )
+    joined = join(*parts, axis=place)
+    return joined if out is None else write_into(out, joined)
+
+
+concat = concatenate
+
+
+@implements(np.stack)
+def stack(
+    arrays: Sequence[Any], axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
+) -> Array:
+    """Arrays joined along a new axis."""
+    parts = common(sequence(arrays))
+    if not parts:
+        raise ValueError("need at least one array to stack")
+    if len({shape_of(a) for a in parts}) != 1:
+        raise ValueError("all input arrays must have the same shape")
+    place = one_axis(axis, rank_of(parts[0]) + 1)
+    return concatenate([expand_dims(_arrayed(a), place) for a in parts], place, out, dtype=dtype)
+
+
+def _arrayed(a: Any) -> Array:
+    return a if type(a) is Tracer or isinstance(a, np.ndarray) else np.asarray(a) if isinstance(a, np.generic) else a
+
+
+@implements(np.vstack)
+def vstack(tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind") -> Array:
+    """Arrays as rows."""
+    return concatenate([atleast_2d(a) for a in sequence(tup)], 0, dtype=dtype)
+
+
+@implements(np.hstack)
+def hstack(tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind") -> Array:
+    """Arrays side by side."""
+    parts = [atleast_1d(a) for a in sequence(tup)]
+    return concatenate(parts, 0 if parts and rank_of(parts[0]) == 1 else 1, dtype=dtype)
+
+
+@implements(np.dstack)
+def dstack(tup: Sequence[Any]) -> Array:
+    """Arrays joined along the third axis."""
+    return concatenate([atleast_3d(a) for a in sequence(tup)], 2)
+
+
+@implements(np.column_stack)
+def column_stack(tup: Sequence[Any]) -> Array:
+    """One-dimensional arrays as columns."""
+    parts = [operand(a) for a in sequence(tup)]
+    return concatenate([a if rank_of(a) == 2 else expand_dims(atleast_1d(a), 1) for a in parts], 1)
+
+
+@implements(np.block)
+def block(arrays: Any) -> Array:
+    """Nested lists of blocks, joined along the last axis first."""
+
+    def depth(entry: Any) -> int:
+        return 1 + max([depth(e) for e in entry], default=0) if isinstance(entry, list) else 0
+
+    levels = depth(arrays)
+
+    def ranks(entry: Any) -> int:
+        return max([ranks(e) for e in entry], default=0) if isinstance(entry, list) else rank_of(operand(entry))
+
+    rank = max(ranks(arrays), levels)
+
+    def join_level(entry: Any, level: int) -> Array:
+        if not isinstance(entry, list):
+            entry = operand(entry)
+            return reshape(entry, (*[1] * (rank - rank_of(entry)), *shape_of(entry)))
+        return concatenate([join_level(e, level + 1) for e in entry], rank - levels + level)
+
+    return join_level(arrays, 0)
+
+
+@implements(np.array_split)
+def array_split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    """Parts of an array along an axis: at indices, or so many of nearly equal length."""
+    ary = operand(ary)
+    length = shape_of(ary)[axis]
+    if isinstance(indices_or_sections, (int, np.integer)):
+        sections = int(indices_or_sections)
+        if sections <= 0:
+            raise ValueError("number sections must be larger than 0.")
+        each, extra = divmod(length, sections)
+        cuts = np.cumsum([0, *[each + 1] * extra, *[each] * (sections - extra)]).tolist()
+    else:
+        cuts = [0, *[operator.index(i) for i in indices_or_sections], length]
+    place = one_axis(axis, rank_of(ary))
+    whole: list[Any] = [slice(None)] * rank_of(ary)
+    parts = []
+    for start, stop in zip(cuts[:-1], cuts[1:], strict=True):
+        whole[place] = slice(start, stop)
+        parts.append(ary[tuple(whole)])
+    return parts
+
+
+@implements(np.split)
+def split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    """Parts of an array along an axis: at indices, or so many of equal length."""
+    if isinstance(indices_or_sections, (int, np.integer)) and shape_of(operand(ary))[axis] % indices_or_sections:
+        raise ValueError("array split does not result in an equal division")
+    return array_split(ary, indices_or_sections, axis)
+
+
+@implements(np.vsplit)
+def vsplit(ary: Array, indices_or_sections: Any) -> list[Array]:
+    """Parts along the first axis."""
+    if rank_of(operand(ary)) < 2:
+        raise ValueError("vsplit only works on arrays of 2 or more dimensions")
+    return split(ary, indices_or_sections, 0)
+
+
+@implements(np.hsplit)
+def hsplit(ary: Array, indices_or_sections: Any) -> list[Array]:
+    """Parts along the second axis (the first of a vector)."""
+    if rank_of(operand(ary)) < 1:
+        raise ValueError("hsplit only works on arrays of 1 or more dimensions")
+    return split(ary, indices_or_sections, 1 if rank_of(operand(ary)) > 1 else 0)
+
+
+@implements(np.dsplit)
+def dsplit(ary: Array, indices_or_sections: Any) -> list[Array]:
+    """Parts along the third axis."""
+    if rank_of(operand(ary)) < 3:
+        raise ValueError("dsplit only works on arrays of 3 or more dimensions")
+    return split(ary, indices_or_sections, 2)
+
+
+def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """The members along an axis."""
+    from func.numpy.shaping import moveaxis
+
+    moved = moveaxis(x, axis, 0)
+    return tuple([moved[i] for i in range(shape_of(moved)[0])])
+
+
+if hasattr(np, "unstack"):
+    implements(np.unstack)(unstack)
+
+
+@implements(np.tile)
+def tile(A: Array, reps: Any) -> Array:
+    """An array laid side by side."""
+    A = operand(A)
+    times = as_shape(reps)
+    have = (*[1] * (len(times) - rank_of(A)), *shape_of(A))
+    times = (*[1] * (len(have) - len(times)), *times)
+    spread = broadcast(
+        reshape(A, tuple([n for length in have for n in (1, length)])),
+        shape=tuple([n for length, r in zip(have, times, strict=True) for n in (r, length)]),
+    )
+    return reshape(spread, tuple([length * r for length, r in zip(have, times, strict=True)]))
+
+
+@implements(np.repeat)
+def repeat(a: Array, repeats: Any, axis: int | None = None) -> Array:
+    """Each element several times."""
+    from func.numpy.selection import take
+
+    a = operand(a)
+    if axis is None:
+        a, axis = ravel(a), 0
+    length = shape_of(a)[axis]
+    return take(a, np.repeat(np.arange(length), np.asarray(repeats)), axis=axis)
+
+
+@implements(np.append)
+def append(arr: Array, values: Any, axis: int | None = None) -> Array:
+    """Values at the end."""
+    if axis is None:
+        return concatenate([ravel(operand(arr)), ravel(operand(values))])
+    return concatenate([arr, values], axis)
+
+
+@implements(np.delete)
+def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
+    """An array without the elements at some places."""
+    from func.numpy.selection import take
+
+    arr = operand(arr)
+    if axis is None:
+        arr, axis = ravel(arr), 0
+    kept = np.delete(np.arange(shape_of(arr)[axis]), obj)
+    return take(arr, kept, axis=axis)
+
+
+@implements(np.insert)
+def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
+    """Values put before the given places."""
+    from func.numpy.shaping import broadcast_to, moveaxis
+
+    arr, values = operand(arr), operand(values)
+    if axis is None:
+        arr, axis = ravel(arr), 0
+    place = one_axis(axis, rank_of(arr))
+    length = shape_of(arr)[place]
+    marks = np.insert(np.arange(length), obj, -1)
+    count = len(marks) - length
+    rest = (*shape_of(arr)[:place], *shape_of(arr)[place + 1 :])
+    scalar_index = isinstance(obj, (int, np.integer))
+    if scalar_index and rank_of(values) and rank_of(values) == len(rest) and count == 1:
+        new = broadcast_to(expand_dims(values, 0), (count, *rest))
+    elif rank_of(values) == rank_of(arr) and rank_of(arr) > 1:
+        new = broadcast_to(moveaxis(values, place, 0), (count, *rest))
+    else:
+        new = broadcast_to(reshape(values, (-1, *[1] * len(rest))) if rank_of(values) == 1 else values, (count, *rest))
+    whole = concatenate([moveaxis(arr, place, 0), to_dtype(new, arr.dtype)], 0)
+    source = np.where(marks < 0, 0, marks)
+    source[marks < 0] = length + np.argsort(np.argsort(np.flatnonzero(marks < 0)))
+    return moveaxis(whole[source], 0, place)
+
+
+@implements(np.resize)
+def resize(a: Array, new_shape: Any) -> Array:
+    """The elements repeated as often as a new shape needs."""
+    from func.numpy.selection import take
+
+    flat = ravel(operand(a))
+    wanted = as_shape(new_shape)
+    total = int(np.prod(wanted, dtype=np.int64))
+    return reshape(take(flat, np.arange(total) % max(shape_of(flat)[0], 1), axis=0), wanted)

@@ -1,0 +1,328 @@
+"""Choosing elements: where, take, put, diagonals, nonzero; and the functions that write into their argument."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, shape_of
+from func.interpreters.errors import TracerConversionError
+from func.interpreters.primitives import elementwise as rows
+from func.interpreters.primitives.indexing import gather, scatter
+from func.interpreters.primitives.structural import broadcast
+from func.interpreters.primitives.structural import where as where_row
+from func.interpreters.source import at_line
+from func.numpy.arguments import common, one_axis, rank_of, refuse
+from func.numpy.inplace import rebind, setitem, write_into
+from func.numpy.protocol import implements
+from func.numpy.shaping import broadcast_arrays, ravel, reshape
+
+__all__ = [
+    "argwhere",
+    "choose",
+    "compress",
+    "copyto",
+    "count_nonzero",
+    "diagonal",
+    "extract",
+    "fill_diagonal",
+    "flatnonzero",
+    "ix_",
+    "nonzero",
+    "piecewise",
+    "place",
+    "put",
+    "put_along_axis",
+    "putmask",
+    "select",
+    "take",
+    "take_along_axis",
+    "where",
+]
+
+_MISSING = object()
+
+
+def as_bool(x: Any) -> Array:
+    """A condition as booleans."""
+    x = operand(x)
+    return x if dtype_of(x).kind == "b" else rows.not_equal(x, 0)
+
+
+@implements(np.where)
+def where(condition: Array, x: Any = _MISSING, y: Any = _MISSING, /) -> Any:
+    """x where the condition holds, y elsewhere; with the condition alone its nonzero places."""
+    if x is _MISSING and y is _MISSING:
+        return nonzero(condition)
+    if x is _MISSING or y is _MISSING:
+        raise ValueError("either both or neither of x and y should be given")
+    return where_row(as_bool(condition), operand(x), operand(y))
+
+
+@implements(np.nonzero)
+def nonzero(a: Array) -> tuple[Array, ...]:
+    """The places of elements that are not zero. Their number depends on the values: lanes of a vmap are parted."""
+    mask = concrete(as_bool(a))
+    return tuple(mask.nonzero())
+
+
+@implements(np.flatnonzero)
+def flatnonzero(a: Array) -> Array:
+    """The places in the flattened array of elements that are not zero."""
+    return nonzero(ravel(operand(a)))[0]
+
+
+@implements(np.argwhere)
+def argwhere(a: Array) -> Array:
+    """The places of elements that are not zero, as rows."""
+    return np.argwhere(concrete(as_bool(a)))
+
+
+@implements(np.count_nonzero)
+def count_nonzero(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """How many elements are not zero."""
+    from func.numpy.reductions import sum
+
+    return sum(as_bool(a), axis=axis, keepdims=keepdims)
+
+
+@implements(np.take)
+def take(a: Array, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Array:
+    """Elements at indices along an axis (of the flattened array by default)."""
+    a, indices = operand(a), operand(indices)
+    if axis is None:
+        a, axis = ravel(a), 0
+    place = one_axis(axis, rank_of(a))
+    if dtype_of(indices).kind not in "iu":
+        raise TypeError(f"Cannot cast array data from {dtype_of(indices)} to int64 according to the rule 'safe'")
+    length = shape_of(a)[place]
+    if mode == "wrap":
+        indices = rows.remainder(indices, length)
+    elif mode == "clip":
+        indices = rows.minimum(rows.maximum(indices, 0), length - 1)
+    elif mode != "raise":
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got '{mode}')")
+    index = (slice(None),) * place + (indices if type(indices) is Tracer else np.asarray(indices),)
+    from func.numpy.indexing import read
+
+    result = read(a, index)[0]
+    return result if out is None else write_into(out, result)
+
+
+def _grid_indices(arr: Array, indices: Array, axis: int) -> tuple[Array, ...]:
+    """One index array per axis: the given one along `axis`, the places themselves along the others."""
+    shape = list(shape_of(indices))
+    grids = [np.arange(n).reshape([-1 if i == k else 1 for i in range(len(shape))]) for k, n in enumerate(shape_of(arr))]
+    full = [indices if k == axis else grids[k] for k in range(len(shape))]
+    return broadcast_arrays(*full)
+
+
+@implements(np.take_along_axis)
+def take_along_axis(arr: Array, indices: Array, axis: int | None = -1) -> Array:
+    """Elements at indices that differ from place to place."""
+    arr, indices = operand(arr), operand(indices)
+    if dtype_of(indices).kind not in "iu":
+        raise IndexError("`indices` must be an integer array")
+    if axis is None:
+        arr, axis = ravel(arr), 0
+    if rank_of(arr) != rank_of(indices):
+        raise ValueError("`indices` and `arr` must have the same number of dimensions")
+    return gather(arr, *_grid_indices(arr, indices, one_axis(axis, rank_of(arr))), axis=0)
+
+
+@implements(np.put_along_axis)
+def put_along_axis(arr: Array, indices: Array, values: Any, axis: int | None) -> None:
+    """Write values at indices that differ from place to place."""
+    _writable(arr, "put_along_axis")
+    flat = axis is None
+    target = ravel(arr) if flat else arr
+    place = 0 if axis is None else one_axis(axis, rank_of(arr))
+    indices = operand(indices)
+    from func.numpy.indexing import fit_value
+
+    new = scatter(
+        target, fit_value(values, shape_of(indices), arr), *_grid_indices(target, indices, place), axis=0
+    )
+    rebind(arr, reshape(new, shape_of(arr)))
+
+
+def _writable(arr: Any, function: str) -> None:
+    if type(arr) is not Tracer:
+        raise TracerConversionError(
+            f"np.{function} cannot write traced values into a plain array{at_line()}\n"
+            "Make the array with np.zeros_like(x, shape=...) of a traced x."
+        )
+
+
+@implements(np.choose)
+def choose(a: Array, choices: Any, out: Any = None, mode: str = "raise") -> Array:
+    """Elements from several arrays, by the number of the array."""
+    from func.numpy.creation import sequence
+    from func.numpy.joining import stack
+
+    parts = broadcast_arrays(operand(a), *common(sequence(choices)))
+    index, count = parts[0], len(parts) - 1
+    if mode == "wrap":
+        index = rows.remainder(index, count)
+    elif mode == "clip":
+        index = rows.minimum(rows.maximum(index, 0), count - 1)
+    stacked = stack(parts[1:], 0)
+    chosen = take_along_axis(stacked, reshape(index, (1, *shape_of(index))), 0)
+    result = reshape(chosen, shape_of(index))
+    return result if out is None else write_into(out, result)
+
+
+@implements(np.select)
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
+    """From several arrays the first whose condition holds."""
+    if len(condlist) != len(choicelist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    if not condlist:
+        raise ValueError("select with an empty condition list is not possible")
+    *choices, result = common([*choicelist, default])
+    for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
+        condition = operand(condition)
+        if dtype_of(condition).kind != "b":
+            raise TypeError("invalid entry in condlist: should be boolean ndarray")
+        result = where_row(condition, choice, result)
+    return result
+
+
+@implements(np.piecewise)
+def piecewise(x: Array, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Array:
+    """A function given piece by piece; each piece is evaluated everywhere and chosen where its condition holds."""
+    from func.numpy.creation import zeros_like
+
+    x = operand(x)
+    conditions = condlist if isinstance(condlist, (list, tuple)) else [condlist]
+    if len(conditions) and rank_of(operand(conditions[0])) == 0 and rank_of(x):
+        conditions = [condlist]
+    conditions = [as_bool(c) for c in conditions]
+    result = zeros_like(x)
+    functions = list(funclist)
+    if len(functions) == len(conditions) + 1:
+        rest = conditions[0]
+        for condition in conditions[1:]:
+            rest = rows.logical_or(rest, condition)
+        conditions.append(rows.logical_not(rest))
+    elif len(functions) != len(conditions):
+        raise ValueError(
+            f"with {len(conditions)} condition(s), either {len(conditions)} or {len(conditions) + 1} functions are expected"
+        )
+    for condition, piece in zip(conditions, functions, strict=True):
+        result = where(condition, piece(x, *args, **kw) if callable(piece) else piece, result)
+    return result
+
+
+@implements(np.extract)
+def extract(condition: Array, arr: Array) -> Array:
+    """The elements where a condition holds."""
+    return take(ravel(operand(arr)), flatnonzero(condition), axis=0)
+
+
+@implements(np.compress)
+def compress(condition: Array, a: Array, axis: int | None = None, out: Any = None) -> Array:
+    """Slices of an array along an axis where a condition holds."""
+    return take(a, flatnonzero(condition), axis=axis, out=out)
+
+
+@implements(np.diagonal)
+def diagonal(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    """Diagonals in the plane of two axes, as the last axis."""
+    from func.numpy.shaping import moveaxis
+
+    a = operand(a)
+    if rank_of(a) < 2:
+        raise ValueError("diag requires an array of at least two dimensions")
+    first, second = one_axis(axis1, rank_of(a), "axis1"), one_axis(axis2, rank_of(a), "axis2")
+    if first == second:
+        raise ValueError("axis1 and axis2 cannot be the same")
+    moved = moveaxis(a, (first, second), (-2, -1))
+    n, m = shape_of(moved)[-2:]
+    length = max(0, min(n, m - offset) if offset >= 0 else min(n + offset, m))
+    i = np.arange(length)
+    return gather(moved, i + max(-offset, 0), i + max(offset, 0), axis=rank_of(a) - 2)
+
+
+@implements(np.ix_)
+def ix_(*args: Any) -> tuple[Array, ...]:
+    """Index vectors as an open grid."""
+    out = []
+    for k, sequence in enumerate(args):
+        index = operand(sequence)
+        if rank_of(index) != 1:
+            raise ValueError("Cross index must be 1 dimensional")
+        if dtype_of(index).kind == "b":
+            index = flatnonzero(index)
+        out.append(reshape(index, tuple([-1 if i == k else 1 for i in range(len(args))])))
+    return tuple(out)
+
+
+# --- writing into the argument ----------------------------------------------------------------------------------
+
+
+@implements(np.put)
+def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
+    """Write values at places of the flattened array."""
+    _writable(a, "put")
+    refuse("put", mode=(mode, "raise"))
+    from func.numpy.joining import resize
+
+    places = ravel(operand(ind))
+    flat = ravel(operand(a))
+    values = resize(operand(v), shape_of(places))
+    fresh = Tracer(flat.interpreter, flat.value, flat.attached)
+    from func.numpy.indexing import write
+
+    rebind(a, reshape(write(fresh, places, values), shape_of(a)))
+
+
+@implements(np.place)
+def place(arr: Array, mask: Array, vals: Any) -> None:
+    """Write values, in turn, where a mask holds."""
+    put(arr, flatnonzero(mask), vals)
+
+
+@implements(np.putmask)
+def putmask(a: Array, mask: Array, values: Any) -> None:
+    """Write values, repeated to a's shape, where a mask holds."""
+    from func.numpy.joining import resize
+
+    _writable(a, "putmask")
+    values = operand(values)
+    if shape_of(values) != a.shape:
+        values = resize(values, a.shape)
+    copyto(a, values, "unsafe", mask)
+
+
+@implements(np.copyto)
+def copyto(dst: Array, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    """Write an array into another."""
+    _writable(dst, "copyto")
+    src = operand(src)
+    if not np.can_cast(src if type(src) in (int, float, complex, bool) else dtype_of(src), dst.dtype, casting):  # type: ignore[arg-type]
+        raise TypeError(f"Cannot cast array data from {dtype_of(src)!r} to {dst.dtype!r} according to the rule '{casting}'")
+    if where is not True:
+        src = where_row(as_bool(where), src, Tracer(dst.interpreter, dst.value, dst.attached))
+    setitem(dst, Ellipsis, src)
+
+
+@implements(np.fill_diagonal)
+def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
+    """Write the diagonal."""
+    _writable(a, "fill_diagonal")
+    refuse("fill_diagonal", wrap=(wrap, False))
+    if rank_of(a) < 2:
+        raise ValueError("array must be at least 2-d")
+    i = np.arange(min(a.shape))
+    from func.numpy.joining import resize
+
+    val = operand(val)
+    setitem(a, (i,) * rank_of(a), resize(val, (len(i),)) if rank_of(val) else val)
+
+
+def broadcast_like(x: Array, shape: tuple[int, ...]) -> Array:
+    """x repeated to a shape."""
+    return x if shape_of(x) == shape else broadcast(x, shape=shape)

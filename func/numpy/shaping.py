@@ -1,0 +1,289 @@
+"""Shapes: reshape, transpose, axes added and removed, flips and rolls. Views are linked as NumPy's are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Array, Tracer, operand, shape_of
+from func.interpreters.primitives.structural import broadcast
+from func.numpy.arguments import as_shape, count, many_axes, one_axis, rank_of, refuse
+from func.numpy.inplace import getitem, view_permute, view_reshape
+from func.numpy.protocol import implements
+
+__all__ = [
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "broadcast_arrays",
+    "broadcast_to",
+    "expand_dims",
+    "flip",
+    "fliplr",
+    "flipud",
+    "matrix_transpose",
+    "moveaxis",
+    "ndim",
+    "permute_dims",
+    "ravel",
+    "reshape",
+    "roll",
+    "rollaxis",
+    "rot90",
+    "shape",
+    "size",
+    "squeeze",
+    "swapaxes",
+    "transpose",
+]
+
+
+@implements(np.shape)
+def shape(a: Any) -> tuple[int, ...]:
+    """The shape."""
+    return shape_of(operand(a))
+
+
+@implements(np.ndim)
+def ndim(a: Any) -> int:
+    """The number of axes."""
+    return rank_of(operand(a))
+
+
+@implements(np.size)
+def size(a: Any, axis: int | None = None) -> int:
+    """The number of elements, or the length of an axis."""
+    have = shape_of(operand(a))
+    return count(have) if axis is None else have[one_axis(axis, len(have))]
+
+
+@implements(np.reshape)
+def reshape(a: Array, /, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: bool | None = None) -> Array:
+    """The elements in another shape, a view where NumPy's is. order "F" reads and writes column by column."""
+    a = operand(a)
+    shape = newshape if shape is None else shape
+    wanted = list(as_shape(shape))
+    have = shape_of(a)
+    total = count(have)
+    if wanted.count(-1) > 1:
+        raise ValueError("can only specify one unknown dimension")
+    if -1 in wanted:
+        known = count([n for n in wanted if n != -1])
+        if known == 0 or total % known:
+            raise ValueError(f"cannot reshape array of size {total} into shape {tuple(wanted)}")
+        wanted[wanted.index(-1)] = total // known
+    if count(wanted) != total:
+        raise ValueError(f"cannot reshape array of size {total} into shape {tuple(wanted)}")
+    if order == "F":
+        flipped = view_reshape(transpose(a), tuple(wanted[::-1]))
+        return transpose(flipped)
+    refuse("reshape", order=("C" if order == "A" else order, "C"))
+    return view_reshape(a, tuple(wanted))
+
+
+@implements(np.ravel)
+def ravel(a: Array, order: str = "C") -> Array:
+    """All elements in one axis."""
+    return reshape(operand(a), (-1,), "C" if order in ("A", "K") else order) if count(shape(a)) else _empty_flat(a)
+
+
+def _empty_flat(a: Array) -> Array:
+    return view_reshape(operand(a), (0,))
+
+
+@implements(np.transpose, np.permute_dims)
+def transpose(a: Array, axes: Any = None) -> Array:
+    """Axes in another order, reversed by default."""
+    a = operand(a)
+    rank = rank_of(a)
+    if axes is None:
+        return view_permute(a, tuple(reversed(range(rank)))) if rank > 1 else a
+    order = tuple([one_axis(axis, rank) for axis in as_shape(axes)])
+    if len(order) != rank:
+        raise ValueError("axes don't match array")
+    if len(set(order)) != rank:
+        raise ValueError("repeated axis in transpose")
+    return view_permute(a, order)
+
+
+permute_dims = transpose
+
+
+@implements(np.matrix_transpose)
+def matrix_transpose(x: Array, /) -> Array:
+    """The last two axes swapped."""
+    if rank_of(operand(x)) < 2:
+        raise ValueError("Input array must be at least 2-dimensional")
+    return swapaxes(x, -1, -2)
+
+
+@implements(np.swapaxes)
+def swapaxes(a: Array, axis1: int, axis2: int) -> Array:
+    """Two axes swapped."""
+    a = operand(a)
+    order = list(range(rank_of(a)))
+    i, j = one_axis(axis1, len(order), "axis1"), one_axis(axis2, len(order), "axis2")
+    order[i], order[j] = order[j], order[i]
+    return view_permute(a, tuple(order))
+
+
+@implements(np.moveaxis)
+def moveaxis(a: Array, source: Any, destination: Any) -> Array:
+    """Axes moved to other places, the rest in order."""
+    a = operand(a)
+    rank = rank_of(a)
+    sources = [one_axis(s, rank, "source") for s in as_shape(source)]
+    places = [one_axis(d, rank, "destination") for d in as_shape(destination)]
+    if len(sources) != len(places):
+        raise ValueError("`source` and `destination` arguments must have the same number of elements")
+    order = [axis for axis in range(rank) if axis not in sources]
+    for place, origin in sorted(zip(places, sources, strict=True)):
+        order.insert(place, origin)
+    return view_permute(a, tuple(order))
+
+
+@implements(np.rollaxis)
+def rollaxis(a: Array, axis: int, start: int = 0) -> Array:
+    """An axis moved before another."""
+    rank = rank_of(operand(a))
+    axis = one_axis(axis, rank)
+    start = start + rank if start < 0 else start
+    return moveaxis(a, axis, start - 1 if axis < start else start)
+
+
+@implements(np.expand_dims)
+def expand_dims(a: Array, axis: Any) -> Array:
+    """New axes of length one."""
+    a = operand(a)
+    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    wanted = list(shape_of(a))
+    for place in many_axes(tuple(given), len(wanted) + len(given)):
+        wanted.insert(place, 1)
+    return view_reshape(a, tuple(wanted))
+
+
+@implements(np.squeeze)
+def squeeze(a: Array, axis: Any = None) -> Array:
+    """Axes of length one removed."""
+    a = operand(a)
+    have = shape_of(a)
+    axes = [i for i, n in enumerate(have) if n == 1] if axis is None else many_axes(axis, len(have))
+    if any([have[i] != 1 for i in axes]):
+        raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
+    return view_reshape(a, tuple([n for i, n in enumerate(have) if i not in axes]))
+
+
+@implements(np.broadcast_to)
+def broadcast_to(array: Array, shape: Any, subok: bool = False) -> Array:
+    """An array repeated to a shape."""
+    array = operand(array)
+    wanted = as_shape(shape)
+    try:
+        fits = np.broadcast_shapes(shape_of(array), wanted) == wanted
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(f"an array of shape {shape_of(array)} cannot be broadcast to shape {wanted}")
+    return broadcast(array, shape=wanted)
+
+
+@implements(np.broadcast_arrays)
+def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Array, ...]:
+    """Arrays repeated to their common shape."""
+    arrays = [operand(a) for a in args]
+    wanted = np.broadcast_shapes(*[shape_of(a) for a in arrays])
+    return tuple([a if shape_of(a) == wanted else broadcast(a, shape=wanted) for a in arrays])
+
+
+def _atleast(arys: Sequence[Any], expand: Any) -> Any:
+    out = tuple([expand(operand(a)) for a in arys])
+    return out[0] if len(out) == 1 else out
+
+
+@implements(np.atleast_1d)
+def atleast_1d(*arys: Any) -> Any:
+    """Arrays of at least one axis."""
+    return _atleast(arys, lambda a: a if rank_of(a) else view_reshape(_arrayed(a), (1,)))
+
+
+@implements(np.atleast_2d)
+def atleast_2d(*arys: Any) -> Any:
+    """Arrays of at least two axes, new ones in front."""
+    return _atleast(arys, lambda a: _lead(a, 2))
+
+
+@implements(np.atleast_3d)
+def atleast_3d(*arys: Any) -> Any:
+    """Arrays of at least three axes, placed as NumPy does."""
+    return _atleast(arys, lambda a: expand_dims(_lead(a, 2), -1) if rank_of(a) < 3 else a)
+
+
+def _arrayed(a: Any) -> Array:
+    return a if type(a) is Tracer else np.asarray(a)
+
+
+def _lead(a: Array, rank: int) -> Array:
+    have = shape_of(a)
+    return view_reshape(_arrayed(a), (*[1] * (rank - len(have)), *have)) if len(have) < rank else a
+
+
+@implements(np.flip)
+def flip(m: Array, axis: Any = None) -> Array:
+    """Elements along axes (all by default) in reversed order."""
+    m = operand(m)
+    axes = many_axes(axis, rank_of(m))
+    index = tuple([slice(None, None, -1) if i in axes else slice(None) for i in range(rank_of(m))])
+    return getitem(m, index) if type(m) is Tracer else m[index]
+
+
+@implements(np.fliplr)
+def fliplr(m: Array) -> Array:
+    """Columns in reversed order."""
+    if rank_of(operand(m)) < 2:
+        raise ValueError("Input must be >= 2-d.")
+    return flip(m, 1)
+
+
+@implements(np.flipud)
+def flipud(m: Array) -> Array:
+    """Rows in reversed order."""
+    if rank_of(operand(m)) < 1:
+        raise ValueError("Input must be >= 1-d.")
+    return flip(m, 0)
+
+
+@implements(np.rot90)
+def rot90(m: Array, k: int = 1, axes: Any = (0, 1)) -> Array:
+    """A quarter turn, k times, in the plane of two axes."""
+    first, second = as_shape(axes)
+    k %= 4
+    if k == 0:
+        return operand(m)
+    if k == 2:
+        return flip(flip(m, first), second)
+    return swapaxes(flip(m, second), first, second) if k == 1 else flip(swapaxes(m, first, second), second)
+
+
+@implements(np.roll)
+def roll(a: Array, shift: Any, axis: Any = None) -> Array:
+    """Elements shifted along axes, those that leave coming back at the other end."""
+    from func.numpy.joining import concatenate
+
+    a = operand(a)
+    if axis is None:
+        return reshape(roll(ravel(a), shift, 0), shape_of(a))
+    axes = as_shape(axis)
+    shifts = np.broadcast_to(np.asarray(shift), (len(axes),)).tolist()
+    for place, by in zip(axes, shifts, strict=True):
+        place = one_axis(place, rank_of(a))
+        length = shape_of(a)[place]
+        cut = (length - by % length) if length else 0
+        if not length or cut == length:
+            continue
+        index: list[Any] = [slice(None)] * rank_of(a)
+        tail, head = list(index), list(index)
+        tail[place], head[place] = slice(cut, None), slice(None, cut)
+        a = concatenate([a[tuple(tail)], a[tuple(head)]], place)
+    return a
