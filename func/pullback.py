@@ -67,7 +67,7 @@ class Pullback:
         if not is_inexact(dtype):
             return ZERO
         have = dtype_of(leaf)
-        if have == dtype:
+        if have == dtype and hasattr(leaf, "dtype"):
             return leaf
         if have.kind == "c" and dtype.kind != "c":
             raise TangentError(f"cotangent {i} of {self._name} is {have}, but the output is {dtype}")

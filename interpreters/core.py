@@ -290,6 +290,11 @@ EVALUATE = Evaluate("evaluate")
 EVALUATE.level = 0
 
 
+def unboxed(value: Array) -> Array:
+    """A box of level 0 as the array inside: what interpreters above compute with."""
+    return value.value if type(value) is Tracer and value.interpreter is EVALUATE else value
+
+
 def concrete(value: Array) -> Any:
     """The plain array behind a value at any depth; raises where there is none or where lanes differ."""
     if type(value) is Tracer:

@@ -24,6 +24,7 @@ from func.interpreters.core import (
     new_tracer,
     shape_of,
     snapshot,
+    unboxed,
 )
 from func.interpreters.primitives.kinds import Row, add_tangents, refuse_captured
 from func.interpreters.primitives.pointwise import Binary, Unary
@@ -108,12 +109,18 @@ class Grad(Interpreter):
             return self.apply(row, (x, y), {})
         mask = 0
         node_x = node_y = want_x = want_y = None
-        if type(x) is Tracer and x.interpreter is self:
-            node_x, x, mask = x.attached, x.value, 1
-            want_x = node_x[6]
-        if type(y) is Tracer and y.interpreter is self:
-            node_y, y, mask = y.attached, y.value, mask | 2
-            want_y = node_y[6]
+        if type(x) is Tracer:
+            if x.interpreter is self:
+                node_x, x, mask = x.attached, x.value, 1
+                want_x = node_x[6]
+            else:
+                x = unboxed(x)
+        if type(y) is Tracer:
+            if y.interpreter is self:
+                node_y, y, mask = y.attached, y.value, mask | 2
+                want_y = node_y[6]
+            else:
+                y = unboxed(y)
         if (type(x) is _ARRAY and type(y) in HOST_TYPES) or (type(y) is _ARRAY and type(x) in HOST_TYPES):
             out = row.numpy(x, y)  # type: ignore[misc]
         else:
@@ -140,7 +147,7 @@ class Grad(Interpreter):
                 values.append(arg.value)
                 parents.append(arg.attached)
             else:
-                values.append(arg)
+                values.append(unboxed(arg))
                 parents.append(None)
         assert isinstance(row, Row)
         if not row.differentiable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from func.interpreters.core import ZERO, Array, Interpreter, Params, Primitive, Tracer, bind, snapshot
+from func.interpreters.core import ZERO, Array, Interpreter, Params, Primitive, Tracer, bind, snapshot, unboxed
 from func.interpreters.primitives.kinds import Row, refuse_captured
 
 
@@ -28,7 +28,7 @@ class Jvp(Interpreter):
                 primals.append(arg.value)
                 tangents.append(arg.attached)
             else:
-                primals.append(arg if self.extra is None else snapshot(arg))
+                primals.append(unboxed(arg) if self.extra is None else snapshot(unboxed(arg)))
                 tangents.append(ZERO)
         assert isinstance(row, Row)
         if not row.differentiable:

@@ -19,6 +19,7 @@ from func.interpreters.core import (
     aval_of,
     bind,
     snapshot,
+    unboxed,
 )
 from func.interpreters.errors import StagingError
 from func.interpreters.program import Equation, Program, Var
@@ -58,6 +59,7 @@ class Stage(Interpreter):
 
     def atom(self, value: Array) -> Any:
         """What an equation holds for an argument: a variable or a Python scalar."""
+        value = unboxed(value)
         if type(value) is Tracer and value.interpreter is self:
             return value.attached
         if type(value) in PYTHON_SCALARS:
@@ -144,7 +146,7 @@ class Recorder(Stage):
     def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         inputs = tuple([self.atom(arg) for arg in args])
         values = tuple(
-            [arg.value if type(arg) is Tracer and arg.interpreter is self else arg for arg in args]
+            [arg.value if type(arg) is Tracer and arg.interpreter is self else unboxed(arg) for arg in args]
         )
         out = bind(row, values, params)
         outs = out if row.multiple else (out,)

@@ -17,6 +17,7 @@ from func.interpreters.core import (
     concrete,
     dtype_of,
     shape_of,
+    unboxed,
 )
 from func.interpreters.primitives.structural import broadcast
 
@@ -60,7 +61,7 @@ class Vmap(Interpreter):
         batched = []
         for arg in args:
             own = type(arg) is Tracer and arg.interpreter is self
-            values.append(arg.value if own else arg)
+            values.append(arg.value if own else unboxed(arg))
             batched.append(own)
         out = row.batch(self.extra[0], batched, tuple(values), params)
         if row.multiple:

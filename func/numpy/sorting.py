@@ -69,7 +69,7 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     """The order that sorts by several keys, the last one first."""
     from func.numpy.creation import sequence
 
-    return np.lexsort([concrete(operand(key)) for key in sequence(keys)], axis)
+    return np.lexsort(tuple([concrete(operand(key)) for key in sequence(keys)]), axis)
 
 
 @implements(np.searchsorted)
