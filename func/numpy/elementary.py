@@ -13,14 +13,15 @@ from func.interpreters.primitives.structural import where as where_row
 from func.numpy.arguments import NO_VALUE, one_axis, rank_of, refuse
 from func.numpy.inplace import write_into
 from func.numpy.protocol import implements
-from func.numpy.reductions import is_given, mean, sum
+from func.numpy.reductions import is_given, sum
+from func.numpy.statistics import mean
 
 __all__ = [
     "allclose",
     "angle",
+    "around",
     "array_equal",
     "array_equiv",
-    "around",
     "clip",
     "corrcoef",
     "cov",
@@ -377,7 +378,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 def unwrap(p: Array, discont: Any = None, axis: int = -1, *, period: float = 2 * np.pi) -> Array:
     """Phases without jumps of more than half a period."""
     from func.numpy.joining import concatenate
-    from func.numpy.reductions import cumsum
+    from func.numpy.cumulative import cumsum
     from func.numpy.ufuncs import absolute
 
     p = operand(p)

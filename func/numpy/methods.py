@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Tracer, dtype_of, innermost, operand
+from func.interpreters.core import Array, Tracer, innermost, operand
 from func.interpreters.errors import LeakedTracerError
 from func.interpreters.primitives import elementwise as rows
-from func.numpy import creation, elementary, products, reductions, selection, shaping, sorting
+from func.numpy import creation, cumulative, elementary, products, reductions, selection, shaping, sorting, statistics
 from func.numpy import joining as joins
 from func.numpy.arguments import count, refuse
 from func.numpy.inplace import getitem, rebind, setitem
@@ -161,7 +161,9 @@ def _mT(self: Tracer) -> Array:
 
 
 _BY_NAME: dict[Any, str] = {
-    reductions: "all any argmax argmin cumprod cumsum max mean min prod ptp std sum var",
+    reductions: "all any argmax argmin max min prod ptp sum",
+    cumulative: "cumprod cumsum",
+    statistics: "mean std var",
     shaping: "ravel squeeze swapaxes",
     selection: "diagonal nonzero put take",
     sorting: "argpartition argsort",
@@ -210,6 +212,3 @@ def method_table() -> dict[str, Any]:
             if hasattr(module, name):
                 table[name] = getattr(module, name)
     return table
-
-
-_ = dtype_of

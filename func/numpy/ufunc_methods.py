@@ -9,7 +9,7 @@ import numpy as np
 from func.interpreters.core import Array, Tracer, operand, shape_of
 from func.interpreters.errors import TracerConversionError, UnsupportedFunctionError
 from func.interpreters.source import at_line
-from func.numpy import reductions
+from func.numpy import cumulative, reductions
 from func.numpy.arguments import one_axis, rank_of
 from func.numpy.indexing import write
 from func.numpy.inplace import rebind, setitem
@@ -24,7 +24,7 @@ _REDUCTIONS = {
     np.logical_and: reductions.all,
     np.logical_or: reductions.any,
 }
-_RUNNING = {np.add: reductions.cumsum, np.multiply: reductions.cumprod}
+_RUNNING = {np.add: cumulative.cumsum, np.multiply: cumulative.cumprod}
 
 
 def _plain(ufunc: Any) -> Any:

@@ -165,7 +165,9 @@ def log2_share(x: Array, out: Array) -> Array:
 
 
 logaddexp: Elementwise = elementwise("logaddexp", lambda x, out: log_share(x, out), lambda y, out: log_share(y, out))
-logaddexp2: Elementwise = elementwise("logaddexp2", lambda x, out: log2_share(x, out), lambda y, out: log2_share(y, out))
+logaddexp2: Elementwise = elementwise(
+    "logaddexp2", lambda x, out: log2_share(x, out), lambda y, out: log2_share(y, out)
+)
 
 # --- trigonometric and hyperbolic -------------------------------------------------------------------------------
 
@@ -197,6 +199,8 @@ def over(numerator: Array, denominator: Array) -> Array:
     )
 
 
+root: Elementwise = elementwise("root", lambda out: over(0.5, out), ufunc="sqrt")
+"""The square root of a sum of squares: its derivative at zero is zero, as that of a norm."""
 hypot: Elementwise = elementwise("hypot", lambda x, out: over(x, out), lambda y, out: over(y, out))
 arctan2: Elementwise = elementwise(
     "arctan2",

@@ -1,0 +1,268 @@
+"""Reductions that pass over NaN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Array, dtype_of, innermost, is_inexact, operand, shape_of
+from func.interpreters.primitives import elementwise as rows
+from func.interpreters.primitives.reductions import reduce_all
+from func.interpreters.primitives.structural import full_like, ones_at
+from func.interpreters.primitives.structural import reshape as reshape_row
+from func.interpreters.primitives.structural import where as where_row
+from func.numpy import cumulative, reductions, statistics
+from func.numpy.arguments import NO_VALUE, to_dtype
+from func.numpy.protocol import implements
+from func.numpy.reductions import finish, is_given, mask_for, reduction_axes, total_of
+
+__all__ = [
+    "nanargmax",
+    "nanargmin",
+    "nancumprod",
+    "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nanstd",
+    "nansum",
+    "nanvar",
+]
+
+
+def without_nan(a: Any, fill: Any) -> tuple[Array, Array | None]:
+    """The array with NaN replaced, and where it was; None for dtypes that have no NaN."""
+    a = operand(a)
+    if not is_inexact(dtype_of(a)):
+        return a, None
+    mask = rows.isnan(a)
+    return where_row(mask, full_like(a, fill, ()), a), mask
+
+
+@implements(np.nansum)
+def nansum(
+    a: Array,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = NO_VALUE,
+    initial: Any = NO_VALUE,
+    where: Any = NO_VALUE,
+) -> Array:
+    """The sum of the elements that are not NaN."""
+    return reductions.sum(without_nan(a, 0)[0], axis, dtype, out, keepdims, initial, where)
+
+
+@implements(np.nanprod)
+def nanprod(
+    a: Array,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = NO_VALUE,
+    initial: Any = NO_VALUE,
+    where: Any = NO_VALUE,
+) -> Array:
+    """The product of the elements that are not NaN."""
+    return reductions.prod(without_nan(a, 1)[0], axis, dtype, out, keepdims, initial, where)
+
+
+@implements(np.nancumsum)
+def nancumsum(a: Array, axis: int | None = None, dtype: Any = None, out: Any = None) -> Array:
+    """The running sum, NaN counted as zero."""
+    return cumulative.cumsum(without_nan(a, 0)[0], axis, dtype, out)
+
+
+@implements(np.nancumprod)
+def nancumprod(a: Array, axis: int | None = None, dtype: Any = None, out: Any = None) -> Array:
+    """The running product, NaN counted as one."""
+    return cumulative.cumprod(without_nan(a, 1)[0], axis, dtype, out)
+
+
+# --- means and variances ----------------------------------------------------------------------------------------
+
+
+def _check_inexact(dtype: Any, out: Any) -> None:
+    if dtype is not None and np.dtype(dtype).kind not in "fc":
+        raise TypeError("If a is inexact, then dtype must be inexact")
+    if out is not None and dtype_of(out).kind not in "fc":
+        raise TypeError("If a is inexact, then out must be inexact")
+
+
+def _count_valid(mask: Array, axes: tuple[int, ...], where: Any) -> Array:
+    return total_of(rows.logical_not(mask), axes, np.dtype(np.intp), NO_VALUE, where)
+
+
+def _over_count(total: Array, number: Array) -> Array:
+    """total / number in the total's dtype; NaN where nothing was counted, and no derivative there."""
+    empty = rows.equal(number, 0)
+    safe = where_row(empty, full_like(number, 1, ()), number)
+    return where_row(empty, full_like(total, np.nan, ()), statistics.divided(total, safe))
+
+
+@implements(np.nanmean)
+def nanmean(
+    a: Array,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = NO_VALUE,
+    *,
+    where: Any = NO_VALUE,
+) -> Array:
+    """The mean of the elements that are not NaN."""
+    filled, mask = without_nan(a, 0)
+    if mask is None:
+        return statistics.mean(filled, axis, dtype, out, keepdims, where=where)
+    _check_inexact(dtype, out)
+    shape = shape_of(filled)
+    axes = reduction_axes(axis, len(shape))
+    number = _count_valid(mask, axes, where)
+    statistics.warn_where(rows.equal(number, 0), "Mean of empty slice")
+    total = total_of(filled, axes, None if dtype is None else np.dtype(dtype), NO_VALUE, where)
+    return finish(_over_count(total, number), shape, axes, keepdims, out)
+
+
+def _nan_variance(filled: Array, mask: Array, axes: Any, dtype: Any, ddof: Any, where: Any, center: Any) -> Array:
+    shape = shape_of(filled)
+    dtype = None if dtype is None else np.dtype(dtype)
+    number = _count_valid(mask, axes, where)
+    kept = ones_at(shape, axes)
+    if not is_given(center):
+        total = total_of(filled, axes, dtype, NO_VALUE, where)
+        center = reshape_row(_over_count(total, number), shape=kept)
+    gap = to_dtype(rows.subtract(filled, operand(center)), dtype_of(filled))
+    gap = where_row(mask, full_like(gap, 0, ()), gap)
+    if dtype_of(gap).kind == "c":
+        squares = rows.real(rows.multiply(gap, rows.conjugate(gap)))
+    else:
+        squares = rows.multiply(gap, gap)
+    if dtype is not None and dtype.kind == "c":
+        dtype = dtype_of(squares)
+    total = total_of(squares, axes, dtype, NO_VALUE, where)
+    freedom = rows.subtract(number, ddof)
+    bad = rows.less_equal(freedom, 0)
+    statistics.warn_where(bad, "Degrees of freedom <= 0 for slice.")
+    safe = where_row(bad, full_like(freedom, 1, ()), freedom)
+    return where_row(bad, full_like(total, np.nan, ()), statistics.divided(total, safe))
+
+
+@implements(np.nanvar)
+def nanvar(
+    a: Array,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: Any = NO_VALUE,
+    *,
+    where: Any = NO_VALUE,
+    mean: Any = NO_VALUE,
+    correction: Any = NO_VALUE,
+) -> Array:
+    """The variance of the elements that are not NaN."""
+    filled, mask = without_nan(a, 0)
+    if mask is None:
+        return statistics.var(
+            filled, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
+        )
+    _check_inexact(dtype, out)
+    axes = reduction_axes(axis, len(shape_of(filled)))
+    ddof = statistics.freedom(ddof, correction)
+    result = _nan_variance(filled, mask, axes, dtype, ddof, where, mean)
+    return finish(result, shape_of(filled), axes, keepdims, out)
+
+
+@implements(np.nanstd)
+def nanstd(
+    a: Array,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: Any = NO_VALUE,
+    *,
+    where: Any = NO_VALUE,
+    mean: Any = NO_VALUE,
+    correction: Any = NO_VALUE,
+) -> Array:
+    """The standard deviation of the elements that are not NaN; its derivative is zero where all are equal."""
+    result = rows.root(nanvar(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
+    return result if out is None else reductions.deliver(result, out)
+
+
+# --- extrema ----------------------------------------------------------------------------------------------------
+
+
+def _nan_extremum(
+    a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any, name: str, fill: float
+) -> Array:
+    """An extremum with NaN replaced by the value that always loses; NaN where nothing else was there."""
+    filled, mask = without_nan(a, fill)
+    shape = shape_of(filled)
+    axes = reduction_axes(axis, len(shape))
+    result = reductions.extremum(filled, axes, name, initial, where)
+    if mask is not None:
+        chosen = mask_for(filled, where)
+        if chosen is not None:
+            mask = rows.logical_or(mask, rows.logical_not(chosen))
+        if not is_given(initial):
+            nothing = reduce_all(mask, axes=axes)
+            result = where_row(nothing, full_like(result, np.nan, ()), result)
+        statistics.warn_where(rows.isnan(result), "All-NaN slice encountered")
+    return finish(result, shape, axes, keepdims, out)
+
+
+@implements(np.nanmax)
+def nanmax(
+    a: Array,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: Any = NO_VALUE,
+    initial: Any = NO_VALUE,
+    where: Any = NO_VALUE,
+) -> Array:
+    """The largest element that is not NaN."""
+    return _nan_extremum(a, axis, out, keepdims, initial, where, "maximum", -np.inf)
+
+
+@implements(np.nanmin)
+def nanmin(
+    a: Array,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: Any = NO_VALUE,
+    initial: Any = NO_VALUE,
+    where: Any = NO_VALUE,
+) -> Array:
+    """The smallest element that is not NaN."""
+    return _nan_extremum(a, axis, out, keepdims, initial, where, "minimum", np.inf)
+
+
+def _refuse_all_nan(mask: Array | None, axis: Any) -> None:
+    if mask is None:
+        return
+    axes = reduction_axes(axis, len(shape_of(mask)))
+    known = innermost(reduce_all(mask, axes=axes)) if all(shape_of(mask)) else None
+    if known is not None and np.any(known):
+        raise ValueError("All-NaN slice encountered")
+
+
+@implements(np.nanargmax)
+def nanargmax(a: Array, axis: int | None = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Array:
+    """The place of the largest element that is not NaN."""
+    filled, mask = without_nan(a, -np.inf)
+    _refuse_all_nan(mask, axis)
+    return reductions.argmax(filled, axis, out, keepdims=keepdims)
+
+
+@implements(np.nanargmin)
+def nanargmin(a: Array, axis: int | None = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Array:
+    """The place of the smallest element that is not NaN."""
+    filled, mask = without_nan(a, np.inf)
+    _refuse_all_nan(mask, axis)
+    return reductions.argmin(filled, axis, out, keepdims=keepdims)
+
+

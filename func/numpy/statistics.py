@@ -1,0 +1,322 @@
+"""Means, variances, covariances."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Array, Tracer, dtype_of, innermost, operand, shape_of
+from func.interpreters.primitives import elementwise as rows
+from func.interpreters.primitives.structural import broadcast, full_like, ones_at, permute, reduce_sum
+from func.interpreters.primitives.structural import reshape as reshape_row
+from func.numpy.arguments import NO_VALUE, count, many_axes, one_axis, rank_of, to_dtype
+from func.numpy.protocol import implements
+from func.numpy.reductions import finish, is_given, mask_for, total_of
+
+__all__ = ["average", "corrcoef", "cov", "mean", "std", "var"]
+
+_INTP = np.dtype(np.intp)
+_EXACT_COUNTS = {np.dtype(np.float64): 2**53, np.dtype(np.float32): 2**24, np.dtype(np.float16): 2**11}
+
+
+def divided(total: Array, number: Any) -> Array:
+    """total / number in the dtype of the total: as NumPy divides by a count, in double precision where that matters."""
+    dtype = dtype_of(total)
+    if dtype == np.complex128 or (type(number) is int and number <= _EXACT_COUNTS.get(dtype, -1)):
+        return rows.divide(total, number)
+    divisor = number if hasattr(number, "dtype") else np.intp(number) if type(number) is int else np.float64(number)
+    return to_dtype(rows.divide(total, divisor), dtype)
+
+
+def number_of(a: Array, axes: tuple[int, ...], where: Any) -> Any:
+    """How many elements are reduced: an int, or an array where `where` chooses them."""
+    mask = mask_for(a, where)
+    if mask is None:
+        return count([shape_of(a)[axis] for axis in axes])
+    return reduce_sum(mask, axes=axes, dtype=_INTP)
+
+
+def warn_where(condition: Any, message: str) -> None:
+    """Warn as NumPy does, where a condition on known values holds somewhere."""
+    known = innermost(condition)
+    if known is not None and np.any(known):
+        warnings.warn(message, RuntimeWarning, stacklevel=4)
+
+
+def _mean_dtype(a: Array, dtype: Any) -> np.dtype[Any] | None:
+    """What the mean accumulates in: integers in float64, float16 in float32."""
+    if dtype is not None:
+        return np.dtype(dtype)
+    have = dtype_of(a)
+    if have.kind in "iub":
+        return np.dtype(np.float64)
+    return np.dtype(np.float32) if have == np.float16 else None
+
+
+@implements(np.mean)
+def mean(
+    a: Array,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = NO_VALUE,
+    *,
+    where: Any = NO_VALUE,
+) -> Array:
+    """The arithmetic mean over axes."""
+    a = operand(a)
+    shape = shape_of(a)
+    axes = mean_axes(axis, len(shape))
+    number = number_of(a, axes, where)
+    if type(number) is not int or number == 0:
+        warn_where(rows.equal(number, 0), "Mean of empty slice.")
+    result = divided(total_of(a, axes, _mean_dtype(a, dtype), NO_VALUE, where), number)
+    if dtype is None and dtype_of(a) == np.float16 and out is None:
+        result = to_dtype(result, np.float16)
+    return finish(result, shape, axes, keepdims, out)
+
+
+def mean_axes(axis: Any, rank: int) -> tuple[int, ...]:
+    """The axes of a mean: unlike a sum's, a scalar has none."""
+    if isinstance(axis, list):
+        raise TypeError("'list' object cannot be interpreted as an integer")
+    return many_axes(axis, rank)
+
+
+def _deviations(a: Array, axes: tuple[int, ...], dtype: Any, where: Any, number: Any, center: Any) -> Array:
+    """Squared distances from the mean."""
+    shape = shape_of(a)
+    if not is_given(center):
+        total = divided(total_of(a, axes, dtype, NO_VALUE, where), number)
+        center = reshape_row(total, shape=ones_at(shape, axes))
+    gap = rows.subtract(a, operand(center))
+    if dtype_of(gap).kind == "c":
+        return rows.add(rows.square(rows.real(gap)), rows.square(rows.imag(gap)))
+    return rows.square(gap)
+
+
+def variance(
+    a: Array, axes: tuple[int, ...], dtype: Any, ddof: Any, where: Any, center: Any
+) -> Array:
+    """The variance over normalised axes."""
+    if dtype is None and dtype_of(a).kind in "iub":
+        dtype = np.dtype(np.float64)
+    dtype = None if dtype is None else np.dtype(dtype)
+    number = number_of(a, axes, where)
+    if type(number) is not int or number <= ddof:
+        warn_where(rows.less_equal(number, ddof), "Degrees of freedom <= 0 for slice")
+    squares = _deviations(a, axes, dtype, where, number, center)
+    if dtype is not None and dtype.kind == "c":
+        dtype = dtype_of(squares)
+    total = total_of(squares, axes, dtype, NO_VALUE, where)
+    if type(number) is int:
+        return divided(total, max(number - ddof, 0))
+    return divided(total, rows.maximum(rows.subtract(number, ddof), 0))
+
+
+@implements(np.var)
+def var(
+    a: Array,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: Any = NO_VALUE,
+    *,
+    where: Any = NO_VALUE,
+    mean: Any = NO_VALUE,
+    correction: Any = NO_VALUE,
+) -> Array:
+    """The variance over axes, with count - ddof in the denominator."""
+    a = operand(a)
+    axes = mean_axes(axis, rank_of(a))
+    result = variance(a, axes, dtype, freedom(ddof, correction), where, mean)
+    return finish(result, shape_of(a), axes, keepdims, out)
+
+
+def freedom(ddof: Any, correction: Any) -> Any:
+    """ddof, under either of its names."""
+    if correction is NO_VALUE:
+        return ddof
+    if ddof != 0:
+        raise ValueError("ddof and correction can't be provided simultaneously.")
+    return correction
+
+
+@implements(np.std)
+def std(
+    a: Array,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: Any = NO_VALUE,
+    *,
+    where: Any = NO_VALUE,
+    mean: Any = NO_VALUE,
+    correction: Any = NO_VALUE,
+) -> Array:
+    """The standard deviation over axes; its derivative is zero where all elements are equal."""
+    a = operand(a)
+    axes = mean_axes(axis, rank_of(a))
+    result = rows.root(variance(a, axes, dtype, freedom(ddof, correction), where, mean))
+    return finish(result, shape_of(a), axes, keepdims, out)
+
+
+# --- weights ----------------------------------------------------------------------------------------------------
+
+
+def fit_weights(weights: Any, a: Array, axis: Any) -> Array:
+    """Weights brought to the rank of the array, with NumPy's checks."""
+    weights = operand(weights)
+    shape = shape_of(a)
+    if shape_of(weights) == shape:
+        return weights
+    if axis is None:
+        raise TypeError("Axis must be specified when shapes of a and weights differ.")
+    given = [one_axis(i, len(shape)) for i in (axis if isinstance(axis, tuple) else (axis,))]
+    if shape_of(weights) != tuple([shape[i] for i in given]):
+        raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
+    if len(given) > 1:
+        weights = permute(weights, order=tuple(np.argsort(given).tolist()))
+    return reshape_row(weights, shape=tuple([n if i in given else 1 for i, n in enumerate(shape)]))
+
+
+@implements(np.average)
+def average(
+    a: Array, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = NO_VALUE
+) -> Any:
+    """The weighted mean over axes; with `returned` also the sum of the weights."""
+    a = operand(a)
+    shape = shape_of(a)
+    axes = mean_axes(axis, len(shape))
+    if weights is None:
+        result = mean(a, axis, keepdims=keepdims)
+        scale = full_like(result, count(shape) / max(count(shape_of(result)), 1))
+    else:
+        weights = fit_weights(weights, a, axis)
+        kinds = [dtype_of(a), dtype_of(weights)] + ([np.dtype(np.float64)] if dtype_of(a).kind in "iub" else [])
+        dtype = np.result_type(*kinds)
+        scale = finish(total_of(weights, axes, dtype), shape_of(weights), axes, keepdims, None)
+        known = innermost(scale)
+        if known is not None and np.any(known == 0):
+            raise ZeroDivisionError("Weights sum to zero, can't be normalized")
+        product = rows.multiply(to_dtype(a, dtype), to_dtype(weights, dtype))
+        result = rows.divide(finish(total_of(product, axes), shape, axes, keepdims, None), scale)
+    if not returned:
+        return result
+    return result, scale if shape_of(scale) == shape_of(result) else broadcast(scale, shape=shape_of(result))
+
+
+# --- covariance -------------------------------------------------------------------------------------------------
+
+
+def _variables(m: Any, dtype: Any, rowvar: bool, name: str) -> Array:
+    """Variables as rows."""
+    if rank_of(m) > 2:
+        raise ValueError(f"{name} has more than 2 dimensions")
+    x = to_dtype(m if hasattr(m, "dtype") else np.asarray(m), dtype)
+    if rank_of(x) < 2:
+        x = reshape_row(x, shape=(1, count(shape_of(x))))
+    turned = not rowvar and (rank_of(m) != 1 if name == "m" else shape_of(x)[0] != 1)
+    return permute(x, order=(1, 0)) if turned else x
+
+
+def _frequency(weights: Any, name: str, observations: int) -> Array | None:
+    if weights is None:
+        return None
+    weights = to_dtype(operand(weights), float)
+    known = innermost(weights)
+    if name == "fweights" and known is not None and not np.all(known == np.around(known)):
+        raise TypeError("fweights must be integer")
+    if rank_of(weights) > 1:
+        raise RuntimeError(f"cannot handle multidimensional {name}")
+    if shape_of(weights)[0] != observations:
+        raise RuntimeError(f"incompatible numbers of samples and {name}")
+    if known is not None and np.any(known < 0):
+        raise ValueError(f"{name} cannot be negative")
+    return weights
+
+
+@implements(np.cov)
+def cov(
+    m: Array,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
+) -> Array:
+    """The covariance matrix of variables in rows (rowvar) or columns."""
+    from func.numpy.joining import concatenate
+    from func.numpy.products import dot
+    from func.numpy.shaping import squeeze
+
+    if ddof is not None and ddof != int(ddof):
+        raise ValueError("ddof must be integer")
+    m = operand(m)
+    given = [m] if y is None else [m, operand(y)]
+    dtype = np.result_type(*[dtype_of(v) for v in given], np.float64) if dtype is None else np.dtype(dtype)
+    x = _variables(m, dtype, rowvar, "m")
+    if shape_of(x)[0] == 0:
+        return np.array([]).reshape(0, 0)
+    if y is not None:
+        x = concatenate([x, _variables(given[1], dtype, rowvar, "y")], 0)
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    f = _frequency(fweights, "fweights", shape_of(x)[1])
+    w = _frequency(aweights, "aweights", shape_of(x)[1])
+    both = w if f is None else f if w is None else rows.multiply(f, w)
+    center, total = average(x, axis=1, weights=both, returned=True)
+    x = rows.subtract(x, reshape_row(center, shape=(shape_of(x)[0], 1)))
+    weighted = x if both is None else rows.multiply(x, both)
+    turned = permute(weighted, order=(1, 0))
+    c = dot(x, rows.conjugate(turned) if dtype_of(turned).kind == "c" else turned)
+    c = rows.multiply(c, rows.divide(1, _normalization(shape_of(x)[1], total, ddof, both, w)))
+    return squeeze(c)
+
+
+def _normalization(observations: int, total: Array, ddof: Any, both: Any, aweights: Any) -> Any:
+    """What the sum of products is divided by, positive or zero."""
+    if both is None:
+        fact: Any = observations - ddof
+    else:
+        fact = total[0] if shape_of(total) else total
+        if ddof and aweights is None:
+            fact = rows.subtract(fact, ddof)
+        elif ddof:
+            squared = reduce_sum(rows.multiply(both, aweights), axes=(0,))
+            fact = rows.subtract(fact, rows.divide(rows.multiply(ddof, squared), fact))
+    known = innermost(fact)
+    if known is not None and np.any(known <= 0):
+        warn_where(np.True_, "Degrees of freedom <= 0 for slice")
+        return np.float64(0.0) if type(fact) is not Tracer else rows.maximum(fact, 0.0)
+    return fact
+
+
+@implements(np.corrcoef)
+def corrcoef(x: Array, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Array:
+    """The correlation coefficients of variables."""
+    from func.numpy.creation import diag
+
+    c = cov(x, y, rowvar, dtype=dtype)
+    if rank_of(c) == 0:
+        return rows.divide(c, c)
+    spread = rows.sqrt(rows.real(diag(c)))
+    n = shape_of(spread)[0]
+    c = rows.divide(c, reshape_row(spread, shape=(n, 1)))
+    c = rows.divide(c, reshape_row(spread, shape=(1, n)))
+    if dtype_of(c).kind == "c":
+        return rows.add(_unit(rows.real(c)), rows.multiply(_unit(rows.imag(c)), 1j))
+    return _unit(c)
+
+
+def _unit(c: Array) -> Array:
+    """Rounding errors beyond ±1 cut off."""
+    return rows.minimum(rows.maximum(c, -1.0), 1.0)
+
+
