@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from func import conversion, tree
+from func.backends import HOST_TYPES, namespace_of_type
 from func.custom import FlatFunction
 from func.door import array_leaf, check_callable
 from func.interpreters import calls
-from func.backends import HOST_TYPES, namespace_of_type
 from func.interpreters.core import Array, Primitive, Tracer
 from func.interpreters.errors import ArgumentError
 from func.interpreters.primitives.structural import named
@@ -37,9 +37,7 @@ def checkpoint(func: Callable[..., Any], *, policy: Callable[..., bool] | None =
     """
     check_callable(func, "checkpoint")
     if policy is not None and not callable(policy):
-        raise ArgumentError(
-            f"func.checkpoint: policy must be one of func.checkpoint_policies, not {policy!r}"
-        )
+        raise ArgumentError(f"func.checkpoint: policy must be one of func.checkpoint_policies, not {policy!r}")
 
     @functools.wraps(func)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
@@ -48,11 +46,7 @@ def checkpoint(func: Callable[..., Any], *, policy: Callable[..., bool] | None =
         function, captured = closed_over(func)
         leaves, spec = tree.flatten((args, kwargs))
         is_array = [_is_array(leaf) for leaf in leaves]
-        arrays = [
-            array_leaf(leaf, "argument", "checkpoint")
-            for leaf, yes in zip(leaves, is_array, strict=True)
-            if yes
-        ]
+        arrays = [array_leaf(leaf, "argument", "checkpoint") for leaf, yes in zip(leaves, is_array, strict=True) if yes]
 
         def flat_call(inner: list[Array], *outer: Array) -> Any:
             rest = iter(inner)
@@ -194,8 +188,6 @@ class checkpoint_policies:
         return lambda row, params: row.name == "named" and params["label"] not in names
 
     @staticmethod
-    def save_from_both_policies(
-        first: Callable[..., bool], second: Callable[..., bool]
-    ) -> Callable[..., bool]:
+    def save_from_both_policies(first: Callable[..., bool], second: Callable[..., bool]) -> Callable[..., bool]:
         """Keep what either policy keeps."""
         return lambda row, params: first(row, params) or second(row, params)

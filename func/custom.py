@@ -14,7 +14,6 @@ from func.interpreters import calls
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of
 from func.interpreters.errors import ArgumentError, CustomRuleError
 from func.interpreters.primitives.kinds import zeros_like
-from func.interpreters.primitives.structural import broadcast
 from func.interpreters.primitives.structural import stop_gradient as stop_gradient_row
 
 __all__ = ["custom_gradient", "custom_jvp", "custom_vjp", "custom_vmap", "stop_gradient"]
@@ -59,9 +58,7 @@ def _bound(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     try:
         bound = inspect.signature(function).bind(*args, **kwargs)
     except ValueError:
-        raise TypeError(
-            f"{name_of(function)} has a custom rule and takes positional arguments only"
-        ) from None
+        raise TypeError(f"{name_of(function)} has a custom rule and takes positional arguments only") from None
     bound.apply_defaults()
     if bound.kwargs:
         raise TypeError(f"{name_of(function)} has a custom rule and cannot take keyword-only arguments")
@@ -92,9 +89,7 @@ class _CustomRule:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
-    def _split(
-        self, args: tuple[Any, ...]
-    ) -> tuple[Any, tuple[Any, ...], list[Any], Any, Callable[..., Any]]:
+    def _split(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...], list[Any], Any, Callable[..., Any]]:
         """(fixed arguments, moving arguments, their leaves, their tree, the function of the moving ones)."""
         fixed = _fixed(self.nondiff, args, name_of(self.function))
         held = [args[i] for i in fixed]
@@ -146,9 +141,7 @@ class custom_jvp(_CustomRule):
         def combined(*call: Any) -> tuple[Any, Any]:
             primals, tangents = call[-2:]
             out = self(*call[:-2], *primals)
-            parts = [
-                rule(t, out, *primals) for rule, t in zip(rules, tangents, strict=True) if rule is not None
-            ]
+            parts = [rule(t, out, *primals) for rule, t in zip(rules, tangents, strict=True) if rule is not None]
             total: Any = None
             for part in parts:
                 total = part if total is None else tree.map(lambda a, b: a + b, total, part)
@@ -158,9 +151,7 @@ class custom_jvp(_CustomRule):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.rule is None:
-            raise CustomRuleError(
-                f"custom_jvp {name_of(self.function)} has no rule yet; give it one with defjvp"
-            )
+            raise CustomRuleError(f"custom_jvp {name_of(self.function)} has no rule yet; give it one with defjvp")
         args = _bound(self.function, args, kwargs)
         if not conversion.is_tracing():
             return self.function(*args)
@@ -240,9 +231,7 @@ class custom_vjp(_CustomRule):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None or self.bwd is None:
-            raise CustomRuleError(
-                f"custom_vjp {name_of(self.function)} has no rule yet; give it one with defvjp"
-            )
+            raise CustomRuleError(f"custom_vjp {name_of(self.function)} has no rule yet; give it one with defvjp")
         args = _bound(self.function, args, kwargs)
         if not conversion.is_tracing():
             return self.function(*args)
@@ -315,9 +304,7 @@ class _VjpBackward:
                 continue
             leaves, spec = tree.flatten(ct_tree)
             if spec != child:
-                raise CustomRuleError(
-                    f"bwd {name} returned a cotangent of tree {spec} for an argument of tree {child}"
-                )
+                raise CustomRuleError(f"bwd {name} returned a cotangent of tree {spec} for an argument of tree {child}")
             flat.extend(leaves)
         return flat
 
@@ -381,9 +368,7 @@ class custom_vmap(_CustomRule):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.rule is None:
-            raise CustomRuleError(
-                f"custom_vmap {name_of(self.function)} has no rule yet; give it one with def_vmap"
-            )
+            raise CustomRuleError(f"custom_vmap {name_of(self.function)} has no rule yet; give it one with def_vmap")
         args = _bound(self.function, args, kwargs)
         if not conversion.is_tracing():
             return self.function(*args)
@@ -401,9 +386,7 @@ class _VmapRule:
     spec: Any
     flat: FlatFunction
 
-    def __call__(
-        self, size: int, batched: tuple[bool, ...], args: Sequence[Array]
-    ) -> tuple[list[Array], list[bool]]:
+    def __call__(self, size: int, batched: tuple[bool, ...], args: Sequence[Array]) -> tuple[list[Array], list[bool]]:
         result = self.rule(size, tree.unflatten(self.spec, batched), *tree.unflatten(self.spec, args))
         name = name_of(self.rule)
         if not isinstance(result, tuple) or len(result) != 2:
@@ -423,6 +406,3 @@ class _VmapRule:
                     f"not the batch of {size}"
                 )
         return outs, [bool(flag) for flag in flags]
-
-
-_ = broadcast

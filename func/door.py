@@ -78,11 +78,7 @@ def check_callable(function: Any, transform: str) -> None:
 def describe(value: Any) -> str:
     """A short description of an output: aval of arrays, type of anything else."""
     try:
-        return (
-            repr(aval_of(value))
-            if type(value) in _DESCRIBED or hasattr(value, "dtype")
-            else type(value).__name__
-        )
+        return repr(aval_of(value)) if type(value) in _DESCRIBED or hasattr(value, "dtype") else type(value).__name__
     except (KeyError, TypeError, ValueError):
         return type(value).__name__
 
@@ -93,9 +89,7 @@ _DESCRIBED = frozenset({Tracer, bool, int, float, complex})
 # --- argument selection -----------------------------------------------------------------------------------------
 
 
-def normalize_argnums(
-    argnums: Any, count: int, transform: str, function: Callable[..., Any]
-) -> tuple[int, ...]:
+def normalize_argnums(argnums: Any, count: int, transform: str, function: Callable[..., Any]) -> tuple[int, ...]:
     """argnums as non-negative positions, checked for range and repetition."""
     given = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
     normal = []
@@ -241,9 +235,7 @@ def own(leaves: list[Any]) -> list[Any]:
         leaf = leaves[i]
         if type(leaf) is Tracer:
             leaves[i] = (
-                unbox(leaf)
-                if leaf.interpreter is EVALUATE
-                else Tracer(leaf.interpreter, leaf.value, leaf.attached)
+                unbox(leaf) if leaf.interpreter is EVALUATE else Tracer(leaf.interpreter, leaf.value, leaf.attached)
             )
             leaf = leaves[i]
             if type(leaf) is np.ndarray:

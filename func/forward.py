@@ -29,9 +29,7 @@ from func.interpreters.transpose import transpose_program
 __all__ = ["ggnvp", "hvp", "jvp", "linear_transpose", "linearize", "vhp"]
 
 
-def jvp(
-    func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False
-) -> Any:
+def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
     """Evaluate a function together with its derivative along tangents: (out, tangent_out[, aux]).
 
     Args:
@@ -78,8 +76,7 @@ def _unpack(interpreter: Jvp, out: Any, transform: str) -> tuple[list[Any], Any,
     outs, spec = tree.flatten(out)
     names = tree.path_names(out, "output")
     pairs = [
-        interpreter.unpack(unbox(array_leaf(leaf, path, transform)))
-        for leaf, path in zip(outs, names, strict=True)
+        interpreter.unpack(unbox(array_leaf(leaf, path, transform))) for leaf, path in zip(outs, names, strict=True)
     ]
     return outs, spec, pairs
 
@@ -113,9 +110,7 @@ def fit_tangent(primal: Array, tangent: Any, path: str, transform: str) -> Any:
     tangent = array_leaf(tangent, f"tangent of {path}", transform)
     shape, dtype = shape_of(primal), dtype_of(primal)
     if shape_of(tangent) != shape:
-        raise TangentError(
-            f"func.{transform}: {path} has shape {shape}, but its tangent has shape {shape_of(tangent)}"
-        )
+        raise TangentError(f"func.{transform}: {path} has shape {shape}, but its tangent has shape {shape_of(tangent)}")
     have = dtype_of(tangent)
     if not is_inexact(dtype):
         if is_inexact(have) and type(tangent) is np.ndarray and np.any(tangent != 0):
@@ -201,13 +196,9 @@ class Linearized:
     def __call__(self, *tangents: Any) -> Any:
         dots, spec = tree.flatten(tuple(tangents))
         if spec != self._spec:
-            raise TangentError(
-                f"the tangents of {self._name} have the tree {spec}, but the primals {self._spec}"
-            )
+            raise TangentError(f"the tangents of {self._name} have the tree {spec}, but the primals {self._spec}")
         names = tree.path_names(tuple(tangents), "tangents")
-        given = [
-            fit_tangent(aval_like(*self._infos[i]), dots[i], names[i], "linearize") for i in self._places
-        ]
+        given = [fit_tangent(aval_like(*self._infos[i]), dots[i], names[i], "linearize") for i in self._places]
         outs = [o.copy() if isinstance(o, np.ndarray) else o for o in self.program.run(given)]
         return tree.unflatten(self._out_spec, outs)
 
@@ -254,16 +245,11 @@ def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., A
     def transposed(ct: Any) -> Any:
         cts, ct_spec = tree.flatten(ct)
         if ct_spec != out_spec:
-            raise TangentError(
-                f"the cotangent has the tree {ct_spec}, but {name_of(func)} returns {out_spec}"
-            )
+            raise TangentError(f"the cotangent has the tree {ct_spec}, but {name_of(func)} returns {out_spec}")
         fitted = [fit_tangent(i, c, "output", "linear_transpose") for i, c in zip(infos, cts, strict=True)]
         grown = transpose_program(program, fitted)
         like = fitted[0] if fitted else 0.0
-        full = [
-            full_like(like, 0, a.shape, a.dtype) if g is ZERO else g
-            for g, a in zip(grown, avals, strict=True)
-        ]
+        full = [full_like(like, 0, a.shape, a.dtype) if g is ZERO else g for g, a in zip(grown, avals, strict=True)]
         fresh = [g.copy() if isinstance(g, np.ndarray) else g for g in full]
         return tuple(tree.unflatten(spec, fresh))
 

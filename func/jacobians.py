@@ -73,8 +73,7 @@ def jacrev(
             out = call.run(lifted)
             del lifted
             outs = [
-                (o.value, o.attached) if type(o) is Tracer and o.interpreter is interpreter else (o, None)
-                for o in out
+                (o.value, o.attached) if type(o) is Tracer and o.interpreter is interpreter else (o, None) for o in out
             ]
             call.strip_aux(interpreter)
             del out
@@ -110,9 +109,7 @@ def _pulled(
         rows = [expand_front(c, shape) for c in pull(full_like(value, 1))]
     else:
         rows = _over_basis(pull, value, chunk_size, progress, f"jacrev {name_of(call.function)}")
-        rows = [
-            reshape(r, shape=(*shape, *shape_of(leaf))) for r, leaf in zip(rows, call.leaves, strict=True)
-        ]
+        rows = [reshape(r, shape=(*shape, *shape_of(leaf))) for r, leaf in zip(rows, call.leaves, strict=True)]
     return [conjugate(r) if holomorphic else r for r in rows]
 
 
@@ -168,9 +165,7 @@ def jacfwd(
     check_callable(func, "jacfwd")
     _check_chunk(chunk_size, "jacfwd")
     if randomness not in ("error", "same", "different"):
-        raise ArgumentError(
-            f"func.jacfwd: randomness must be 'error', 'same' or 'different', not {randomness!r}"
-        )
+        raise ArgumentError(f"func.jacfwd: randomness must be 'error', 'same' or 'different', not {randomness!r}")
 
     @functools.wraps(func)
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
@@ -232,9 +227,7 @@ class _Call:
         self.aux: Any = None
         self.out_spec: Any = None
         if not args:
-            raise ArgumentError(
-                f"func.{transform}: {name_of(function)} was called without positional arguments"
-            )
+            raise ArgumentError(f"func.{transform}: {name_of(function)} was called without positional arguments")
         self.places = normalize_argnums(argnums, len(args), transform, function)
         self.specs = []
         self.leaves: list[Array] = []
@@ -250,9 +243,7 @@ class _Call:
                     slots.append((False, leaf))
                     continue
                 if holomorphic and dtype_of(active).kind != "c":
-                    raise ArgumentError(
-                        f"func.{transform}(holomorphic=True) needs complex input, but {path} is not"
-                    )
+                    raise ArgumentError(f"func.{transform}(holomorphic=True) needs complex input, but {path} is not")
                 if not holomorphic and dtype_of(active).kind == "c":
                     raise ArgumentError(
                         f"func.{transform}: {path} is complex; pass holomorphic=True for the derivative of a "
@@ -267,9 +258,7 @@ class _Call:
         """The flat outputs on these leaves."""
         args = list(self.args)
         for place, spec, slots in zip(self.places, self.specs, self._slots, strict=True):
-            args[place] = tree.unflatten(
-                spec, [leaves[value] if active else value for active, value in slots]
-            )
+            args[place] = tree.unflatten(spec, [leaves[value] if active else value for active, value in slots])
         out = self.function(*args, **self.kwargs)
         if self.has_aux:
             out, self.aux = reverse.split_aux(out, self.transform, self.function)
@@ -315,12 +304,8 @@ class _Call:
 
 
 def _check_chunk(chunk_size: Any, transform: str) -> None:
-    if chunk_size is not None and (
-        not isinstance(chunk_size, int) or isinstance(chunk_size, bool) or chunk_size < 1
-    ):
-        raise ArgumentError(
-            f"func.{transform}: chunk_size must be a positive int or None, not {chunk_size!r}"
-        )
+    if chunk_size is not None and (not isinstance(chunk_size, int) or isinstance(chunk_size, bool) or chunk_size < 1):
+        raise ArgumentError(f"func.{transform}: chunk_size must be a positive int or None, not {chunk_size!r}")
 
 
 def jacobian(
@@ -357,9 +342,9 @@ def jacobian(
             outputs = _output_size(call)
             chosen = "fwd" if inputs <= outputs else "rev"
         transform = jacfwd if chosen == "fwd" else jacrev
-        return transform(
-            func, argnums, has_aux, chunk_size=chunk_size, holomorphic=holomorphic, progress=progress
-        )(*args, **kwargs)
+        return transform(func, argnums, has_aux, chunk_size=chunk_size, holomorphic=holomorphic, progress=progress)(
+            *args, **kwargs
+        )
 
     return jacobian_of
 
@@ -407,6 +392,4 @@ def hessian(
     outer, inner = modes[mode]
     by_mode: dict[str, Callable[..., Any]] = {"fwd": jacfwd, "rev": jacrev}
     first = by_mode[inner](func, argnums, has_aux)
-    return functools.wraps(func)(
-        by_mode[outer](first, argnums, has_aux, chunk_size=chunk_size, progress=progress)
-    )
+    return functools.wraps(func)(by_mode[outer](first, argnums, has_aux, chunk_size=chunk_size, progress=progress))

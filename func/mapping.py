@@ -69,14 +69,8 @@ def vmap(
     if out_axes is not None:
         out_dims = out_axes
     if randomness not in ("error", "same", "different"):
-        raise ArgumentError(
-            f"func.vmap: randomness must be 'error', 'same' or 'different', not {randomness!r}"
-        )
-    if (
-        chunk_size is not None
-        and chunk_size != "auto"
-        and (not isinstance(chunk_size, int) or chunk_size < 1)
-    ):
+        raise ArgumentError(f"func.vmap: randomness must be 'error', 'same' or 'different', not {randomness!r}")
+    if chunk_size is not None and chunk_size != "auto" and (not isinstance(chunk_size, int) or chunk_size < 1):
         raise ArgumentError(f"func.vmap: chunk_size must be a positive int or 'auto', not {chunk_size!r}")
 
     @functools.wraps(func)
@@ -112,11 +106,7 @@ class Lanes:
     ) -> None:
         self.function = function
         keyword_dims: Any = 0
-        if (
-            isinstance(in_dims, (tuple, list))
-            and len(in_dims) == len(args) + 1
-            and isinstance(in_dims[-1], dict)
-        ):
+        if isinstance(in_dims, (tuple, list)) and len(in_dims) == len(args) + 1 and isinstance(in_dims[-1], dict):
             keyword_dims = {key: in_dims[-1].get(key, 0) for key in kwargs}
             unknown = set(in_dims[-1]) - set(kwargs)
             if unknown:
@@ -180,9 +170,7 @@ class Lanes:
             raise MappedAxisError(f"func.vmap: mapped axes differ in size: {listed}")
         (size,) = distinct
         if axis_size is not None and axis_size != size:
-            raise MappedAxisError(
-                f"func.vmap: axis_size={axis_size}, but the mapped arguments have {size} lanes"
-            )
+            raise MappedAxisError(f"func.vmap: axis_size={axis_size}, but the mapped arguments have {size} lanes")
         return size
 
     def run(self, part: slice, options: tuple[Any, Any]) -> tuple[list[Array], list[bool], Any]:
@@ -217,13 +205,7 @@ class Lanes:
         if self.size <= 1:
             return 1
         outs, flags, _ = self.run(slice(0, 1), options)
-        lane = sum(
-            [
-                _bytes(leaf) // self.size
-                for leaf, mapped in zip(self.leaves, self.which, strict=True)
-                if mapped
-            ]
-        )
+        lane = sum([_bytes(leaf) // self.size for leaf, mapped in zip(self.leaves, self.which, strict=True) if mapped])
         lane += sum([_bytes(out) for out, mapped in zip(outs, flags, strict=True) if mapped])
         return max(1, min(self.size, AUTO_CHUNK_BYTES // max(1, 4 * lane)))
 
@@ -283,15 +265,11 @@ def _prefix(dims: Any, spec: Any, word: str, what: str, whole: Any) -> Iterator[
     if isinstance(dims, dict):
         keys = spec.entries()
         if set(keys) != set(dims) or spec.is_leaf():
-            raise MappedAxisError(
-                f"func.vmap: {word}={whole!r} is not a prefix of the tree of the {what}, {spec}"
-            )
+            raise MappedAxisError(f"func.vmap: {word}={whole!r} is not a prefix of the tree of the {what}, {spec}")
         entries = [dims[key] for key in keys]
     elif isinstance(dims, (tuple, list)):
         if len(dims) != len(children) or spec.is_leaf():
-            raise MappedAxisError(
-                f"func.vmap: {word}={whole!r} is not a prefix of the tree of the {what}, {spec}"
-            )
+            raise MappedAxisError(f"func.vmap: {word}={whole!r} is not a prefix of the tree of the {what}, {spec}")
         entries = list(dims)
     else:
         raise MappedAxisError(f"func.vmap: {word} must be ints, None, or a tree of these, got {dims!r}")
@@ -316,7 +294,5 @@ def place_out(out: Array, mapped: bool, dim: Any, size: int, path: str) -> Array
         out = broadcast(out, shape=(size, *shape_of(out)))
     rank = len(shape_of(out))
     if not -rank <= dim < rank:
-        raise MappedAxisError(
-            f"func.vmap: out_dims={dim} is out of range for {path} of shape {shape_of(out)[1:]}"
-        )
+        raise MappedAxisError(f"func.vmap: out_dims={dim} is out of range for {path} of shape {shape_of(out)[1:]}")
     return move_axis(out, 0, int(dim) % rank)

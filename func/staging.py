@@ -16,9 +16,7 @@ from func.interpreters.stage import Stage
 __all__ = ["eval_shape", "make_program"]
 
 
-def make_program(
-    func: Callable[..., Any], static_argnums: int | tuple[int, ...] = ()
-) -> Callable[..., Program]:
+def make_program(func: Callable[..., Any], static_argnums: int | tuple[int, ...] = ()) -> Callable[..., Program]:
     """The Program of a function: called with arguments (or avals), it gives the traced equations.
 
     Arguments at `static_argnums` are passed as they are. Python that depends on traced values raises StagingError.
@@ -88,6 +86,4 @@ def eval_shape(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     check_callable(func, "eval_shape")
     program, spec = stage_call(func, args, kwargs, (), "eval_shape")
-    return tree.unflatten(
-        spec, [out.aval if hasattr(out, "aval") else aval_of(out) for out in program.outputs]
-    )
+    return tree.unflatten(spec, [out.aval if hasattr(out, "aval") else aval_of(out) for out in program.outputs])

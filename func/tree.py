@@ -135,9 +135,7 @@ def ravel(tree: Tree) -> tuple[Array, Callable[[Array], Tree]]:
 
     def back(flat: Array) -> Tree:
         if shape_of(flat) != (sum(sizes),):
-            raise ArgumentError(
-                f"the tree has {sum(sizes)} elements, but the vector has shape {shape_of(flat)}"
-            )
+            raise ArgumentError(f"the tree has {sum(sizes)} elements, but the vector has shape {shape_of(flat)}")
         start = 0
         out = []
         for shape, size, kind in zip(shapes, sizes, dtypes, strict=True):

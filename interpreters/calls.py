@@ -129,9 +129,7 @@ linear_call = CallRow(
 # --- custom_vjp and checkpoint ----------------------------------------------------------------------------------
 
 
-def _custom_vjp_jvp(
-    primals: Sequence[Array], tangents: Sequence[Any], *, fun: Any, fwd: Any, bwd: Any
-) -> Any:
+def _custom_vjp_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, fun: Any, fwd: Any, bwd: Any) -> Any:
     outs, residuals = fwd(*primals)
     given = _materialized(primals, tangents)
     active = [i for i, t in enumerate(given) if t is not ZERO]
@@ -149,9 +147,7 @@ def _custom_vjp_jvp(
         residuals=len(residuals),
         outs=_avals(outs),
     )
-    return tuple(outs), tuple(
-        [t if is_inexact(dtype_of(o)) else ZERO for o, t in zip(outs, dout, strict=True)]
-    )
+    return tuple(outs), tuple([t if is_inexact(dtype_of(o)) else ZERO for o, t in zip(outs, dout, strict=True)])
 
 
 def _custom_vjp_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
@@ -192,15 +188,11 @@ def _checkpoint_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, fun: A
         residuals=len(primals) + len(saved.values),
         outs=_avals(outs),
     )
-    return tuple(outs), tuple(
-        [t if is_inexact(dtype_of(o)) else ZERO for o, t in zip(outs, dout, strict=True)]
-    )
+    return tuple(outs), tuple([t if is_inexact(dtype_of(o)) else ZERO for o, t in zip(outs, dout, strict=True)])
 
 
 def _checkpoint_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
-    return checkpoint_call(
-        *args, fun=functions.Mapped(params["fun"], size, tuple(batched)), policy=params["policy"]
-    )
+    return checkpoint_call(*args, fun=functions.Mapped(params["fun"], size, tuple(batched)), policy=params["policy"])
 
 
 checkpoint_call = CallRow(

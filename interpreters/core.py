@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -328,7 +327,7 @@ def operand(value: Any) -> Array:
         return value
     if kind is np.ndarray or kind in HOST_TYPES:
         dtype = getattr(value, "dtype", None)
-        if dtype is not None and dtype.kind in "OSUVMm" and not dtype.name == "bfloat16":
+        if dtype is not None and dtype.kind in "OSUVMm" and dtype.name != "bfloat16":
             refuse_array(value)
         return value
     if isinstance(value, (list, tuple)):

@@ -88,9 +88,7 @@ def map_flat(
     try:
         outs = fun(*[level.lift(arg) if mapped else arg for arg, mapped in zip(args, which, strict=True)])
         mapped_outs = [level.is_mapped(out) for out in outs]
-        return [
-            out.value if mapped else out for out, mapped in zip(outs, mapped_outs, strict=True)
-        ], mapped_outs
+        return [out.value if mapped else out for out, mapped in zip(outs, mapped_outs, strict=True)], mapped_outs
     except (SplitLanes, ValueError) as error:
         split = error if isinstance(error, SplitLanes) else error.__cause__  # NumPy wraps what float() raises
         if not isinstance(split, SplitLanes):
@@ -103,9 +101,7 @@ def map_flat(
         level.close()
     parts = []
     for group in groups:
-        chosen = [
-            gather(arg, group, axis=0) if mapped else arg for arg, mapped in zip(args, which, strict=True)
-        ]
+        chosen = [gather(arg, group, axis=0) if mapped else arg for arg, mapped in zip(args, which, strict=True)]
         inner = Vmap(level.transform, (len(group), *options[1:]))
         inner.line = level.line
         parts.append((len(group), *map_flat(fun, len(group), which, chosen, inner)))
@@ -465,9 +461,7 @@ class JvpOfRule:
     active: tuple[int, ...]
     primals: int
 
-    def __call__(
-        self, size: int, which: tuple[bool, ...], args: Sequence[Array]
-    ) -> tuple[list[Array], list[bool]]:
+    def __call__(self, size: int, which: tuple[bool, ...], args: Sequence[Array]) -> tuple[list[Array], list[bool]]:
         from func.interpreters.primitives.kinds import materialize
 
         primals, tangents = list(args[: self.primals]), list(args[self.primals :])
@@ -475,9 +469,7 @@ class JvpOfRule:
         for k, i in enumerate(self.active):
             both = which[i] or which[self.primals + k]
             (primals[i],) = materialize(size, [flags[i]], [primals[i]]) if both else (primals[i],)
-            (tangents[k],) = (
-                materialize(size, [which[self.primals + k]], [tangents[k]]) if both else (tangents[k],)
-            )
+            (tangents[k],) = materialize(size, [which[self.primals + k]], [tangents[k]]) if both else (tangents[k],)
             flags[i] = both
         out_flags: list[bool] = []
 

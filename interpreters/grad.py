@@ -36,11 +36,11 @@ class Node(NamedTuple):
     """A recorded row application: where a value came from and what its pullback needs.
 
     In the engine a node is the plain tuple of these fields, in this order, as Python makes plain tuples ten times
-    faster than objects. `index` falls with creation: it orders a graph and names the node. Nodes hold values, never
+    faster than objects. `serial` falls with creation: it orders a graph and names the node. Nodes hold values, never
     the boxes that users write to. Values of equal shape and dtype share their aval object, so that `is` compares.
     """
 
-    index: int
+    serial: int
     row: Any
     parents: Sequence[Any]
     wanted: Sequence[Any]
@@ -108,7 +108,10 @@ class Grad(Interpreter):
         if type(row) is not Binary:
             return self.apply(row, (x, y), {})
         mask = 0
-        node_x = node_y = want_x = want_y = None
+        node_x: Any = None
+        node_y: Any = None
+        want_x: Any = None
+        want_y: Any = None
         if type(x) is Tracer:
             if x.interpreter is self:
                 node_x, x, mask = x.attached, x.value, 1
@@ -261,7 +264,7 @@ def graph_of(roots: Iterable[Any]) -> list[Node]:
 
 def graph_table(nodes: Sequence[Node]) -> tuple[list[Any], dict[int, int]]:
     """Nodes with their parents as numbers in the table, and the number of each node's index."""
-    numbers = {node.index: i for i, node in enumerate(nodes)}
+    numbers = {node.serial: i for i, node in enumerate(nodes)}
     table = []
     for node in nodes:
         parents = [None if parent is None else numbers[parent[INDEX]] for parent in node.parents]

@@ -148,9 +148,7 @@ class Program:
             outs = out if equation.row.multiple else (out,)
             for var, aval in zip(equation.outputs, outs, strict=True):
                 assert var not in defined, f"{var} is defined twice"
-                assert (var.shape, var.dtype) == (aval.shape, aval.dtype), (
-                    f"{equation.row}: {var.aval} is not {aval}"
-                )
+                assert (var.shape, var.dtype) == (aval.shape, aval.dtype), f"{equation.row}: {var.aval} is not {aval}"
                 defined.add(var)
         for x in self.outputs:
             assert type(x) is not Var or x in defined, f"output {x} is not defined"

@@ -78,9 +78,7 @@ class Stage(Interpreter):
         avals = [x.aval if type(x) is Var else aval_of(x) for x in inputs]
         out = row.aval(*avals, **params)
         variables = tuple([Var(aval) for aval in (out if row.multiple else (out,))])
-        self.extra[0].append(
-            Equation(row, inputs, params, variables, user_line(2) if self.keeps_lines else None)
-        )
+        self.extra[0].append(Equation(row, inputs, params, variables, user_line(2) if self.keeps_lines else None))
         if row.multiple:
             return tuple([self.wrap(var) for var in variables])
         return self.wrap(variables[0])
@@ -145,9 +143,7 @@ class Recorder(Stage):
 
     def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         inputs = tuple([self.atom(arg) for arg in args])
-        values = tuple(
-            [arg.value if type(arg) is Tracer and arg.interpreter is self else unboxed(arg) for arg in args]
-        )
+        values = tuple([arg.value if type(arg) is Tracer and arg.interpreter is self else unboxed(arg) for arg in args])
         out = bind(row, values, params)
         outs = out if row.multiple else (out,)
         variables = tuple([Var(aval_of(value)) for value in outs])

@@ -60,9 +60,7 @@ def transpose_program(program: Program, cts: Sequence[Any]) -> list[Any]:
                 for x in equation.inputs
             ]
             ct = got if row.multiple else got[0]
-            for x, grown in zip(
-                equation.inputs, row.pull_linear(ct, parents, known, equation.params), strict=True
-            ):
+            for x, grown in zip(equation.inputs, row.pull_linear(ct, parents, known, equation.params), strict=True):
                 give(x, grown)
     return [cotangents.get(var, ZERO) for var in program.inputs]
 
@@ -85,13 +83,9 @@ class LinearizedRow:
 LINEARIZED = LinearizedRow()
 
 
-def linearize_row(
-    row: Row, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params
-) -> Any:
+def linearize_row(row: Row, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
     """Run a general row's jvp with staged tangents: (out, LINEARIZED, the tangent program)."""
-    values = tuple(
-        [value if p is not None else snapshot(value) for value, p in zip(values, parents, strict=True)]
-    )
+    values = tuple([value if p is not None else snapshot(value) for value, p in zip(values, parents, strict=True)])
     stage = TangentStage(row.name)
     tangents: list[Any] = []
     inputs = []

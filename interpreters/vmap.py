@@ -84,9 +84,7 @@ class Vmap(Interpreter):
         flat = np.reshape(stacked, (int(np.prod([level.size for level in levels])), -1))
         if len(flat) and (_bits(flat) == _bits(flat[:1])).all():
             return stacked[(0,) * len(levels)]
-        for depth, level in enumerate(
-            levels
-        ):  # outermost first: its lanes are parted by all that lies inside
+        for depth, level in enumerate(levels):  # outermost first: its lanes are parted by all that lies inside
             lanes = np.reshape(stacked, (*[one.size for one in levels[: depth + 1]], -1))
             lanes = np.moveaxis(lanes, depth, 0).reshape(level.size, -1)
             groups = _equal_rows(lanes)

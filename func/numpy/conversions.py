@@ -105,7 +105,7 @@ def item(tracer: Tracer, *args: int) -> Any:
     if args:
         from func.numpy.shaping import ravel
 
-        chosen = ravel(tracer)[args[0]] if len(args) == 1 else tracer[args]
+        chosen = ravel(tracer)[args[0]] if len(args) == 1 else tracer[args]  # type: ignore[index]
         if type(chosen) is not Tracer:
             return chosen.item()
     if chosen.dtype.kind in "fc" and carries_derivative(chosen):

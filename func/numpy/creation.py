@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from func import conversion
-from func.interpreters.core import EVALUATE, Array, Tracer, dtype_of, innermost, operand, set_sequence_converter, shape_of
+from func.interpreters.core import (
+    EVALUATE,
+    Array,
+    Tracer,
+    dtype_of,
+    innermost,
+    operand,
+    set_sequence_converter,
+    shape_of,
+)
 from func.interpreters.primitives.structural import broadcast
 from func.interpreters.primitives.structural import full_like as constant_like
 from func.numpy.arguments import as_shape, rank_of, refuse, to_dtype
@@ -161,7 +170,13 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **kwa
 
 
 def astype(
-    x: Array, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True, **device: Any
+    x: Array,
+    dtype: Any,
+    order: str = "K",
+    casting: str = "unsafe",
+    subok: bool = True,
+    copy: bool = True,
+    **device: Any,
 ) -> Array:
     """x in another dtype; complex to real keeps the real part."""
     refuse("astype", casting=(casting, "unsafe"))
@@ -305,6 +320,6 @@ def vander(x: Array, N: int | None = None, increasing: bool = False) -> Array:
     return stack(columns if increasing else columns[::-1], axis=1)
 
 
-def sequence(values: Sequence[Any]) -> Sequence[Any]:
+def sequence(values: Any) -> Sequence[Any]:
     """The members of a sequence argument, a traced array being split along its first axis."""
     return [values[i] for i in range(shape_of(values)[0])] if type(values) is Tracer else values

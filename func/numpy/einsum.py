@@ -14,7 +14,7 @@ from func.interpreters.primitives.structural import broadcast, permute, reduce_s
 from func.numpy.arguments import rank_of, refuse, to_dtype
 from func.numpy.inplace import write_into
 from func.numpy.protocol import implements
-from func.numpy.shaping import moveaxis, reshape
+from func.numpy.shaping import moveaxis
 
 __all__ = ["einsum", "einsum_path"]
 
@@ -168,6 +168,3 @@ def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = Fa
     terms, output, arrays = parse(operands)
     shapes = [np.broadcast_to(np.zeros(()), shape_of(a)) for a in arrays]
     return np.einsum_path(f"{','.join(terms)}->{output}", *shapes, optimize=optimize)
-
-
-_ = reshape

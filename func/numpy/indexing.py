@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -68,19 +69,15 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
             if kind not in "iu":
                 raise IndexError("arrays used as indices must be of integer (or boolean) type")
             if shape_of(array) == () and type(array) is not Tracer:
-                entry = int(array)
+                entry = int(array)  # type: ignore[arg-type]
             else:
                 entry = array
         expanded.append(entry)
-    used = sum(
-        [e.mask.ndim if isinstance(e, _Mask) else e is not None and e is not Ellipsis for e in expanded]
-    )
+    used = sum([e.mask.ndim if isinstance(e, _Mask) else e is not None and e is not Ellipsis for e in expanded])
     if sum([e is Ellipsis for e in expanded]) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
     if used > len(shape):
-        raise IndexError(
-            f"too many indices for array: array is {len(shape)}-dimensional, but {used} were indexed"
-        )
+        raise IndexError(f"too many indices for array: array is {len(shape)}-dimensional, but {used} were indexed")
     if not any([e is Ellipsis for e in expanded]):
         expanded.append(Ellipsis)
     basic: list[Any] = []
@@ -137,7 +134,7 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
                 basic.append(number)
             axis += 1
         del position
-    adjacent = all([b - a == 1 for a, b in zip(places, places[1:], strict=False)]) and _together(expanded)
+    adjacent = all([b - a == 1 for a, b in itertools.pairwise(places)]) and _together(expanded)
     if arrays:
         common = np.broadcast_shapes(*[shape_of(a) for a in arrays])
         arrays = [a if shape_of(a) == common else broadcast(a, shape=common) for a in arrays]
@@ -287,9 +284,7 @@ def fit_value(value: Any, region: tuple[int, ...], x: Array) -> Array:
             raise ValueError(f"could not broadcast input array from shape {have} into shape {region}")
     if dtype_of(value) != dtype or type(value) in (int, float, bool, complex):
         if dtype_of(value).kind == "c" and dtype.kind != "c":
-            raise TypeError(
-                f"a complex value cannot be written into an array of dtype {dtype}; take its real part"
-            )
+            raise TypeError(f"a complex value cannot be written into an array of dtype {dtype}; take its real part")
         if type(value) is Tracer:
             value = convert(value, dtype=dtype)
         else:

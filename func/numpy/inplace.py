@@ -24,18 +24,14 @@ class View:
 
     __slots__ = ("base", "params", "put", "row")
 
-    def __init__(
-        self, base: Tracer, row: Any, params: dict[str, Any], put: Callable[[Array, Array], Array]
-    ) -> None:
+    def __init__(self, base: Tracer, row: Any, params: dict[str, Any], put: Callable[[Array, Array], Array]) -> None:
         self.base = base
         self.row = row
         self.params = params
         self.put = put
 
 
-def link_view(
-    out: Array, base: Any, row: Any, params: dict[str, Any], put: Callable[[Array, Array], Array]
-) -> Array:
+def link_view(out: Array, base: Any, row: Any, params: dict[str, Any], put: Callable[[Array, Array], Array]) -> Array:
     """Remember that `out` is a view of `base`."""
     if type(out) is not Tracer or type(base) is not Tracer or out is base:
         return out
@@ -132,9 +128,7 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
 def view_reshape(x: Array, shape: tuple[int, ...]) -> Array:
     """A reshape that is a view where NumPy's is."""
     out = reshape(x, shape=shape)
-    return link_view(
-        out, x, reshape, {"shape": shape}, lambda base, value: reshape(value, shape=shape_of(base))
-    )
+    return link_view(out, x, reshape, {"shape": shape}, lambda base, value: reshape(value, shape=shape_of(base)))
 
 
 def view_permute(x: Array, order: tuple[int, ...]) -> Array:
@@ -155,9 +149,7 @@ def write_into(target: Any, result: Array) -> Array:
             "Make it with np.zeros_like(x, shape=...) of a traced x, or leave out= away."
         )
     if shape_of(result) != target.shape:
-        raise ValueError(
-            f"non-broadcastable output operand with shape {target.shape} doesn't match {shape_of(result)}"
-        )
+        raise ValueError(f"non-broadcastable output operand with shape {target.shape} doesn't match {shape_of(result)}")
     if not np.can_cast(dtype_of(result), target.dtype, "same_kind"):
         raise TypeError(
             f"Cannot cast output from {dtype_of(result)!r} to {target.dtype!r} with casting rule 'same_kind'"

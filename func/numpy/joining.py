@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -156,7 +157,7 @@ def array_split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Arr
     place = one_axis(axis, rank_of(ary))
     whole: list[Any] = [slice(None)] * rank_of(ary)
     parts = []
-    for start, stop in zip(cuts[:-1], cuts[1:], strict=True):
+    for start, stop in itertools.pairwise(cuts):
         whole[place] = slice(start, stop)
         parts.append(ary[tuple(whole)])
     return parts

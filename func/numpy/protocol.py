@@ -7,13 +7,13 @@ Registered by explicit tables, no namespace is wrapped. `np.sin(x)` reaches `ufu
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
-
-import numpy as np
+from typing import Any, TypeVar
 
 from func.interpreters.core import Primitive, Tracer, operand
 from func.interpreters.errors import UnsupportedFunctionError
 from func.interpreters.source import at_line
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 DIRECT: dict[Any, Primitive] = {}
 """Ufuncs that are exactly one primitive row for every dtype."""
@@ -35,10 +35,10 @@ def set_writer(write: Callable[[Any, Any], Any]) -> None:
     _WRITE[:] = [write]
 
 
-def implements(*numpy_functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def implements(*numpy_functions: Any) -> Callable[[F], F]:
     """Register a function as the traced version of NumPy functions."""
 
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+    def register(function: F) -> F:
         for numpy_function in numpy_functions:
             FUNCTIONS[numpy_function] = function
         return function
@@ -46,10 +46,10 @@ def implements(*numpy_functions: Any) -> Callable[[Callable[..., Any]], Callable
     return register
 
 
-def implements_ufunc(*ufuncs: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def implements_ufunc(*ufuncs: Any) -> Callable[[F], F]:
     """Register a function as the traced version of ufuncs."""
 
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+    def register(function: F) -> F:
         for ufunc in ufuncs:
             UFUNCS[ufunc] = function
         return function
@@ -60,9 +60,7 @@ def implements_ufunc(*ufuncs: Any) -> Callable[[Callable[..., Any]], Callable[..
 _ABSENT = object()
 
 
-def ufunc_protocol(
-    self: Tracer, ufunc: Any, method: str, x: Any, y: Any = _ABSENT, *more: Any, **kwargs: Any
-) -> Any:
+def ufunc_protocol(self: Tracer, ufunc: Any, method: str, x: Any, y: Any = _ABSENT, *more: Any, **kwargs: Any) -> Any:
     """Tracer.__array_ufunc__. (Inputs are spelled out because collecting them costs as much as the dispatch.)"""
     if method == "__call__" and not kwargs and not more:
         row = DIRECT.get(ufunc)
@@ -131,6 +129,3 @@ def no_array(self: Tracer, *args: Any, **kwargs: Any) -> Any:
     from func.numpy.conversions import refuse_conversion
 
     return refuse_conversion(self)
-
-
-_ = np

@@ -114,7 +114,9 @@ def take(a: Array, indices: Any, axis: int | None = None, out: Any = None, mode:
 def _grid_indices(arr: Array, indices: Array, axis: int) -> tuple[Array, ...]:
     """One index array per axis: the given one along `axis`, the places themselves along the others."""
     shape = list(shape_of(indices))
-    grids = [np.arange(n).reshape([-1 if i == k else 1 for i in range(len(shape))]) for k, n in enumerate(shape_of(arr))]
+    grids = [
+        np.arange(n).reshape([-1 if i == k else 1 for i in range(len(shape))]) for k, n in enumerate(shape_of(arr))
+    ]
     full = [indices if k == axis else grids[k] for k in range(len(shape))]
     return broadcast_arrays(*full)
 
@@ -142,9 +144,7 @@ def put_along_axis(arr: Array, indices: Array, values: Any, axis: int | None) ->
     indices = operand(indices)
     from func.numpy.indexing import fit_value
 
-    new = scatter(
-        target, fit_value(values, shape_of(indices), arr), *_grid_indices(target, indices, place), axis=0
-    )
+    new = scatter(target, fit_value(values, shape_of(indices), arr), *_grid_indices(target, indices, place), axis=0)
     rebind(arr, reshape(new, shape_of(arr)))
 
 
@@ -303,7 +303,9 @@ def copyto(dst: Array, src: Any, casting: str = "same_kind", where: Any = True) 
     _writable(dst, "copyto")
     src = operand(src)
     if not np.can_cast(src if type(src) in (int, float, complex, bool) else dtype_of(src), dst.dtype, casting):  # type: ignore[arg-type]
-        raise TypeError(f"Cannot cast array data from {dtype_of(src)!r} to {dst.dtype!r} according to the rule '{casting}'")
+        raise TypeError(
+            f"Cannot cast array data from {dtype_of(src)!r} to {dst.dtype!r} according to the rule '{casting}'"
+        )
     if where is not True:
         src = where_row(as_bool(where), src, Tracer(dst.interpreter, dst.value, dst.attached))
     setitem(dst, Ellipsis, src)

@@ -60,7 +60,9 @@ def size(a: Any, axis: int | None = None) -> int:
 
 
 @implements(np.reshape)
-def reshape(a: Array, /, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: bool | None = None) -> Array:
+def reshape(
+    a: Array, /, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: bool | None = None
+) -> Array:
     """The elements in another shape, a view where NumPy's is. order "F" reads and writes column by column."""
     a = operand(a)
     shape = newshape if shape is None else shape

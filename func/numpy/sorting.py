@@ -10,9 +10,10 @@ from func.interpreters.core import Array, concrete, dtype_of, operand, shape_of
 from func.interpreters.primitives import elementwise as rows
 from func.interpreters.primitives.reductions import argsort as argsort_row
 from func.interpreters.primitives.structural import reduce_sum
-from func.numpy.arguments import NO_VALUE, many_axes, one_axis, rank_of, refuse
+from func.numpy.arguments import many_axes, one_axis, rank_of, refuse
 from func.numpy.protocol import implements
-from func.numpy.reductions import finish, mean
+from func.numpy.reductions import finish
+from func.numpy.statistics import mean
 from func.numpy.selection import take, take_along_axis
 from func.numpy.shaping import expand_dims, moveaxis, ravel, reshape
 
@@ -127,9 +128,8 @@ def unique(
 ) -> Any:
     """The distinct elements, sorted. Their number depends on the values: lanes of a vmap are parted."""
     ar = operand(ar)
-    _, first, *rest = np.unique(
-        concrete(ar), True, return_inverse, return_counts, axis, equal_nan=equal_nan
-    )
+    find: Any = np.unique
+    _, first, *rest = find(concrete(ar), True, return_inverse, return_counts, axis, equal_nan=equal_nan)
     values = take(ravel(ar), first, axis=0) if axis is None else take(ar, first, axis=axis)
     out = [values, *([first] if return_index else []), *rest]
     return out[0] if len(out) == 1 else tuple(out)
@@ -247,6 +247,3 @@ def percentile(
 ) -> Array:
     """Percentiles: quantiles of q / 100."""
     return quantile(a, rows.divide(operand(q), 100), axis, out, overwrite_input, method, keepdims, **rest)
-
-
-_ = NO_VALUE

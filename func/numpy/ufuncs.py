@@ -6,20 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Primitive, dtype_of, operand, shape_of
+from func.interpreters.core import Array, Primitive, dtype_of, operand
 from func.interpreters.primitives import elementwise as rows
 from func.interpreters.primitives.structural import full_like, where
 from func.numpy.protocol import DIRECT, implements_ufunc
 
-_ROWS = """
-add subtract multiply divide power float_power remainder fmod floor_divide negative positive reciprocal square
-maximum minimum fmax fmin copysign heaviside nextafter spacing
-sqrt cbrt exp exp2 expm1 log log2 log10 log1p logaddexp logaddexp2
-sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh hypot arctan2 deg2rad rad2deg
-equal not_equal less less_equal greater greater_equal
-logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor invert left_shift right_shift
-isfinite isinf isnan signbit floor ceil trunc rint gcd lcm ldexp conjugate
-""".split()
+# fmt: off
+_ROWS = [
+    "add", "subtract", "multiply", "divide", "power", "float_power", "remainder", "fmod", "floor_divide",
+    "negative", "positive", "reciprocal", "square", "maximum", "minimum", "fmax", "fmin", "copysign", "heaviside",
+    "nextafter", "spacing", "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "logaddexp",
+    "logaddexp2", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh",
+    "arctanh", "hypot", "arctan2", "deg2rad", "rad2deg", "equal", "not_equal", "less", "less_equal", "greater",
+    "greater_equal", "logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and", "bitwise_or",
+    "bitwise_xor", "invert", "left_shift", "right_shift", "isfinite", "isinf", "isnan", "signbit", "floor", "ceil",
+    "trunc", "rint", "gcd", "lcm", "ldexp", "conjugate",
+]
+# fmt: on
+
 
 for _name in _ROWS:
     DIRECT[getattr(np, _name)] = getattr(rows, _name)
@@ -89,9 +93,6 @@ def _matmul(x: Array, y: Array, **kwargs: Any) -> Array:
     from func.numpy.products import matmul
 
     return matmul(x, y, **kwargs)
-
-
-
 
 
 def public_ufuncs() -> dict[str, Any]:

@@ -10,8 +10,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, dtype_of, shape_of
 from func.interpreters.primitives.kinds import Bilinear
 from func.interpreters.primitives.pointwise import conjugate
@@ -149,9 +147,7 @@ def _product(x: Labels, y: Labels, out: Labels) -> Callable[[Any, Array, Array],
     y_index = tuple([slice(None) if label in y else None for label in out])
 
     def run(xp: Any, a: Array, b: Array) -> Array:
-        return xp.multiply(
-            xp.asarray(a).transpose(x_order)[x_index], xp.asarray(b).transpose(y_order)[y_index]
-        )
+        return xp.multiply(xp.asarray(a).transpose(x_order)[x_index], xp.asarray(b).transpose(y_order)[y_index])
 
     return run
 
@@ -200,6 +196,3 @@ def matmul_spec(x_rank: int, y_rank: int, batch_rank_x: int, batch_rank_y: int) 
     y_batch = shared[len(shared) - batch_rank_y :]
     y_labels = (*y_batch, inner, *columns) if y_rank > 1 else (*y_batch, inner)
     return spec((*x_batch, *rows, inner), y_labels, (*shared, *rows, *columns))
-
-
-assert np is not None

@@ -55,9 +55,7 @@ def _gather_batch(size: int, batched: Sequence[bool], args: Sequence[Array], par
         return move_axis(gather(x, *materialize(size, batched[1:], indices), axis=axis), axis, 0)
     lanes, full = _batch_indices(size, indices, batched[1:])
     return (
-        gather(move_axis(x, 0, axis), lanes, *full, axis=axis)
-        if axis == 0
-        else _with_lane_axis(x, lanes, full, axis)
+        gather(move_axis(x, 0, axis), lanes, *full, axis=axis) if axis == 0 else _with_lane_axis(x, lanes, full, axis)
     )
 
 
@@ -69,9 +67,7 @@ def _with_lane_axis(x: Array, lanes: Array, full: Sequence[Array], axis: int) ->
 gather: Linear = linear(
     "gather",
     lambda xp, x, *indices, axis: x[_prefix(axis, indices)],
-    aval=lambda x, *indices, axis: Aval(
-        _gathered_shape(x.shape, indices[0].shape, len(indices), axis), x.dtype
-    ),
+    aval=lambda x, *indices, axis: Aval(_gathered_shape(x.shape, indices[0].shape, len(indices), axis), x.dtype),
     transpose=lambda ct, x, *indices, axis: (
         scatter_add(full_like(ct, 0, x.shape, x.dtype), ct, *indices, axis=axis),
         *_no_index_cotangents(indices),
@@ -107,9 +103,7 @@ def _scatter_transpose_add(ct: Array, x: Any, value: Any, *indices: Array, axis:
     )
 
 
-def _scatter_batch(
-    size: int, batched: Sequence[bool], args: Sequence[Array], params: Params, row: Any
-) -> Array:
+def _scatter_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params, row: Any) -> Array:
     x, value, *indices = args
     axis = params["axis"]
     x, value = materialize(size, batched[:2], (x, value))

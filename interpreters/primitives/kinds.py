@@ -52,9 +52,7 @@ class Row(Primitive):
         operands = [kept if parent is None else parent for parent, kept in zip(parents, saved, strict=True)]
         return self.transpose(ct, *operands, **params)
 
-    def pull_linear(
-        self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params
-    ) -> Sequence[Any]:
+    def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
         """`pull` for an equation of a linear program: arguments are unknowns or known values, there is no output."""
         return self.pull(ct, parents, known, params)
 
@@ -67,9 +65,7 @@ def set_row_linearizer(linearizer: Callable[..., Any]) -> None:
     _linearizers[:] = [linearizer]
 
 
-def linearize_row(
-    row: Row, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params
-) -> Any:
+def linearize_row(row: Row, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
     """Run a general row forwards, keeping its linear tangent program."""
     return _linearizers[0](row, values, parents, params)
 

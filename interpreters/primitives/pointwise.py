@@ -57,13 +57,7 @@ class Partial:
         places = {name: i for i, name in enumerate(_NAMES[:arity])} | {"out": arity}
         self.rule: Any = rule
         self.constant = rule if isinstance(rule, int) else None
-        names = (
-            [rule]
-            if isinstance(rule, str)
-            else list(inspect.signature(rule).parameters)
-            if callable(rule)
-            else []
-        )
+        names = [rule] if isinstance(rule, str) else list(inspect.signature(rule).parameters) if callable(rule) else []
         self.needs = tuple([places[name] for name in names])
         if isinstance(rule, str):
             self.evaluate = self.fast = operator.itemgetter(self.needs[0])
@@ -228,16 +222,12 @@ class Elementwise(Row):
             for partial, parent in zip(self.partials, parents, strict=True)
         ]
 
-    def pull_linear(
-        self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params
-    ) -> Sequence[Any]:
+    def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
         for place, (partial, parent) in enumerate(zip(self.partials, parents, strict=True)):
             if parent is None or partial is None:
                 continue
             if any([need == self.arity or parents[need] is not None for need in partial.needs]):
-                raise NotDifferentiableError(
-                    f"{self.name} is not linear in argument {place} and cannot be transposed"
-                )
+                raise NotDifferentiableError(f"{self.name} is not linear in argument {place} and cannot be transposed")
         return self.pull(ct, parents, (*known, None), params)
 
 
@@ -347,9 +337,7 @@ def elementwise(
     return kind(name, partials, *implementations(attribute, impl), guarded, weak)
 
 
-def implementations(
-    attribute: str, impl: Callable[..., Any] | None
-) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def implementations(attribute: str, impl: Callable[..., Any] | None) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """(impl taking the namespace, NumPy's own function) of a row that is one function of the namespace."""
     if impl is not None:
 

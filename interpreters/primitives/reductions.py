@@ -15,11 +15,10 @@ from func.interpreters.primitives.elementwise import (
     divide,
     equal,
     exp,
+    greater_equal,
     isfinite,
     isnan,
-    greater_equal,
     less_equal,
-    logaddexp,
     logical_and,
     logical_not,
     logical_or,
@@ -92,9 +91,7 @@ class Extremum(Row):
         axes = params["axes"]
         return (multiply(self.weights(x, out, axes), keep_axes(ct, shape_of(x), axes)),)
 
-    def pull_linear(
-        self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params
-    ) -> Sequence[Any]:
+    def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
         raise NotDifferentiableError(f"{self.name} is not linear and cannot be transposed")
 
 
@@ -117,9 +114,7 @@ reduce_min = _extremum("min")
 
 def _along(x: Array, axis: int, start: int, stop: int) -> Array:
     shape = shape_of(x)
-    return getitem(
-        x, index=tuple([(start, stop, 1) if i == axis else (0, n, 1) for i, n in enumerate(shape)])
-    )
+    return getitem(x, index=tuple([(start, stop, 1) if i == axis else (0, n, 1) for i, n in enumerate(shape)]))
 
 
 def _prod_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, axes: Axes) -> tuple[Array, Array]:

@@ -22,7 +22,14 @@ from func.interpreters.core import (
     is_inexact,
     shape_of,
 )
-from func.interpreters.primitives.kinds import Linear, NonDifferentiable, linear, materialize, nondifferentiable, register_helpers
+from func.interpreters.primitives.kinds import (
+    Linear,
+    NonDifferentiable,
+    linear,
+    materialize,
+    nondifferentiable,
+    register_helpers,
+)
 
 Index: TypeAlias = tuple[int | tuple[int, int, int] | None, ...]
 """A basic index, one entry per axis: an integer, (start, stop, step) within bounds, or None for a new axis."""
@@ -56,11 +63,7 @@ def iota(length: int, like: Array) -> Array:
 def _convert_impl(xp: Any, x: Array, *, dtype: Any) -> Array:
     if dtype.kind != "c" and dtype_of(x).kind == "c":
         x = x.real
-    return (
-        xp.asarray(x).astype(dtype)
-        if shape_of(x) or type(x) is np.ndarray
-        else xp.asarray(x).astype(dtype)[()]
-    )
+    return xp.asarray(x).astype(dtype) if shape_of(x) or type(x) is np.ndarray else xp.asarray(x).astype(dtype)[()]
 
 
 def _convert_transpose(ct: Array, x: Shaped, *, dtype: Any) -> tuple[Array]:
@@ -238,9 +241,7 @@ def as_slices(index: Index) -> tuple[Any, ...]:
 
 def sliced_shape(index: Index) -> Shape:
     """The shape that a normalised basic index selects."""
-    return tuple(
-        [1 if entry is None else len(range(*entry)) for entry in index if not isinstance(entry, int)]
-    )
+    return tuple([1 if entry is None else len(range(*entry)) for entry in index if not isinstance(entry, int)])
 
 
 def _getitem_impl(xp: Any, x: Array, *, index: Index) -> Array:
@@ -380,10 +381,7 @@ where: Linear = linear(
 def result_dtype(*avals: Any) -> np.dtype[Any]:
     """NumPy's promotion, with weak avals standing for Python scalars."""
     return np.result_type(
-        *[
-            {"f": 1.0, "c": 1j, "i": 1, "b": True}[a.dtype.kind] if getattr(a, "weak", False) else a.dtype
-            for a in avals
-        ]
+        *[{"f": 1.0, "c": 1j, "i": 1, "b": True}[a.dtype.kind] if getattr(a, "weak", False) else a.dtype for a in avals]
     )
 
 
