@@ -188,7 +188,8 @@ class _JvpRule:
         for out, dot in zip(outs, dots, strict=True):
             if shape_of(out) != shape_of(dot):
                 raise CustomRuleError(
-                    f"the jvp rule {name} returned a tangent of shape {shape_of(dot)} for an output of shape {shape_of(out)}"
+                    f"the jvp rule {name} returned a tangent of shape {shape_of(dot)} for an output of shape "
+                    f"{shape_of(out)}"
                 )
             fitted.append(_with_dtype(dot, out))
         return outs, fitted

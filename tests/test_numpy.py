@@ -21,56 +21,18 @@ MASK = M > 0.5
 
 Function = Callable[[Any], Any]
 
+# fmt: off
+ELEMENTWISE = [
+    "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arctanh", "exp",
+    "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "square", "reciprocal", "negative",
+    "positive", "absolute", "fabs", "deg2rad", "rad2deg", "degrees", "radians", "sinc", "floor", "ceil", "rint",
+    "trunc", "sign", "nan_to_num", "real", "imag", "angle", "conj",
+]
+# fmt: on
+
 SMOOTH: dict[str, tuple[Function, Any]] = {
     # elementwise
-    **{
-        name: (getattr(np, name), V)
-        for name in [
-            "sin",
-            "cos",
-            "tan",
-            "arcsin",
-            "arccos",
-            "arctan",
-            "sinh",
-            "cosh",
-            "tanh",
-            "arcsinh",
-            "arctanh",
-            "exp",
-            "exp2",
-            "expm1",
-            "log",
-            "log2",
-            "log10",
-            "log1p",
-            "sqrt",
-            "cbrt",
-            "square",
-            "reciprocal",
-            "negative",
-            "positive",
-            "absolute",
-            "fabs",
-            "deg2rad",
-            "rad2deg",
-            "degrees",
-            "radians",
-            "sinc",
-            "floor",
-            "ceil",
-            "rint",
-            "trunc",
-            "sign",
-            "nan_to_num",
-            "real",
-            "imag",
-            "angle",
-            "conj",
-            "i0",
-        ]
-        if name != "i0"
-    },
+    **{name: (getattr(np, name), V) for name in ELEMENTWISE},
     "arccosh": (np.arccosh, V + 1.5),
     "add": (lambda x: np.add(x, W), M),
     "subtract broadcast": (lambda x: x - W[0], M),

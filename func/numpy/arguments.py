@@ -53,7 +53,8 @@ def refuse(function: str, **keywords: tuple[Any, Any]) -> None:
     for name, (value, supported) in keywords.items():
         if value is not supported and value != supported:
             raise UnsupportedFunctionError(
-                f"np.{function} of a traced array does not support {name}={value!r}; leave it at {supported!r}{at_line()}"
+                f"np.{function} of a traced array does not support {name}={value!r}; leave it at {supported!r}"
+                f"{at_line()}"
             )
 
 

@@ -21,6 +21,7 @@ from func.interpreters.core import (
 from func.interpreters.primitives.structural import broadcast
 from func.interpreters.primitives.structural import full_like as constant_like
 from func.numpy.arguments import as_shape, rank_of, refuse, to_dtype
+from func.numpy.inplace import getitem
 from func.numpy.protocol import implements
 
 __all__ = [
@@ -121,7 +122,7 @@ conversion.set_converter(_converted)
 def full_like(
     a: Array, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, **device: Any
 ) -> Array:
-    """A constant array of a's shape and dtype. Like a traced array it is a box that can be written with traced values."""
+    """A constant array of a's shape and dtype, which can be written with traced values where a is traced."""
     a = operand(a)
     wanted = shape_of(a) if shape is None else as_shape(shape)
     dtype = dtype_of(a) if dtype is None else np.dtype(dtype)
@@ -322,4 +323,6 @@ def vander(x: Array, N: int | None = None, increasing: bool = False) -> Array:
 
 def sequence(values: Any) -> Sequence[Any]:
     """The members of a sequence argument, a traced array being split along its first axis."""
-    return [values[i] for i in range(shape_of(values)[0])] if type(values) is Tracer else values
+    if type(values) is not Tracer:
+        return values  # type: ignore[no-any-return]
+    return [getitem(values, i) for i in range(shape_of(values)[0])]

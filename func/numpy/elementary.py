@@ -377,8 +377,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 @implements(np.unwrap)
 def unwrap(p: Array, discont: Any = None, axis: int = -1, *, period: float = 2 * np.pi) -> Array:
     """Phases without jumps of more than half a period."""
-    from func.numpy.joining import concatenate
     from func.numpy.cumulative import cumsum
+    from func.numpy.joining import concatenate
     from func.numpy.ufuncs import absolute
 
     p = operand(p)

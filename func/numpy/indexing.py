@@ -68,10 +68,8 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
                 continue
             if kind not in "iu":
                 raise IndexError("arrays used as indices must be of integer (or boolean) type")
-            if shape_of(array) == () and type(array) is not Tracer:
-                entry = int(array)  # type: ignore[arg-type]
-            else:
-                entry = array
+            plain_number = shape_of(array) == () and type(array) is not Tracer
+            entry = int(array) if plain_number else array  # type: ignore[arg-type]
         expanded.append(entry)
     used = sum([e.mask.ndim if isinstance(e, _Mask) else e is not None and e is not Ellipsis for e in expanded])
     if sum([e is Ellipsis for e in expanded]) > 1:

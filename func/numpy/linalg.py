@@ -90,7 +90,7 @@ def det(a: Array) -> Array:
 @implements(np.linalg.slogdet)
 def slogdet(a: Array) -> Any:
     """(sign, log |det|)."""
-    return SlogdetResult(*la.slogdet(_matrix(a)))  # type: ignore[call-arg]
+    return SlogdetResult(*la.slogdet(_matrix(a)))
 
 
 @implements(np.linalg.solve)
@@ -122,7 +122,7 @@ def eigh(a: Array, UPLO: str = "L") -> Any:
     """Eigenvalues and eigenvectors of a Hermitian matrix."""
     if UPLO.upper() not in ("L", "U"):
         raise ValueError("UPLO argument must be 'L' or 'U'")
-    return EighResult(*la.eigh(_matrix(a), lower=UPLO.upper() == "L"))  # type: ignore[call-arg]
+    return EighResult(*la.eigh(_matrix(a), lower=UPLO.upper() == "L"))
 
 
 @implements(np.linalg.eigvalsh)
@@ -137,7 +137,7 @@ def svd(a: Array, full_matrices: bool = True, compute_uv: bool = True, hermitian
     a = _matrix(a, square=False)
     if not compute_uv:
         return svdvals(a)
-    return SVDResult(*la.svd(a, full_matrices=full_matrices))  # type: ignore[call-arg]
+    return SVDResult(*la.svd(a, full_matrices=full_matrices))
 
 
 @implements(np.linalg.svdvals)
@@ -152,7 +152,7 @@ def qr(a: Array, mode: str = "reduced") -> Any:
     if mode not in ("reduced", "complete", "r"):
         raise ValueError(f"Unrecognized mode '{mode}'" if mode != "raw" else "mode 'raw' has no traced version")
     q, r = la.qr(_matrix(a, square=False), mode="complete" if mode == "complete" else "reduced")
-    return r if mode == "r" else QRResult(q, r)  # type: ignore[call-arg]
+    return r if mode == "r" else QRResult(q, r)
 
 
 @implements(np.linalg.matrix_power)

@@ -165,9 +165,7 @@ def nanvar(
     """The variance of the elements that are not NaN."""
     filled, mask = without_nan(a, 0)
     if mask is None:
-        return statistics.var(
-            filled, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
-        )
+        return statistics.var(filled, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
     _check_inexact(dtype, out)
     axes = reduction_axes(axis, len(shape_of(filled)))
     ddof = statistics.freedom(ddof, correction)
@@ -264,5 +262,3 @@ def nanargmin(a: Array, axis: int | None = None, out: Any = None, *, keepdims: A
     filled, mask = without_nan(a, np.inf)
     _refuse_all_nan(mask, axis)
     return reductions.argmin(filled, axis, out, keepdims=keepdims)
-
-

@@ -74,7 +74,7 @@ def _divmod(self: Array, other: Any) -> tuple[Array, Array]:
 
 
 def _rdivmod(self: Array, other: Any) -> tuple[Array, Array]:
-    return _divmod(operand(other), self)  # type: ignore[arg-type]
+    return _divmod(operand(other), self)
 
 
 def _pow(self: Tracer, other: Any, modulo: Any = None) -> Any:

@@ -105,7 +105,8 @@ def call_ufunc(ufunc: Any, row: Primitive | None, inputs: tuple[Any, ...], kwarg
 
         if out is None:
             raise UnsupportedFunctionError(
-                f"np.{ufunc.__name__}(where=...) on a traced array needs out=, as elements are undefined without{at_line()}"
+                f"np.{ufunc.__name__}(where=...) on a traced array needs out=, as elements are undefined without"
+                f"{at_line()}"
             )
         results = tuple([select(where, r, t) for r, t in zip(results, targets, strict=True)])
     written = tuple([r if t is None else _WRITE[0](t, r) for r, t in zip(results, targets, strict=True)])

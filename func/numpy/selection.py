@@ -209,7 +209,8 @@ def piecewise(x: Array, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> 
         conditions.append(rows.logical_not(rest))
     elif len(functions) != len(conditions):
         raise ValueError(
-            f"with {len(conditions)} condition(s), either {len(conditions)} or {len(conditions) + 1} functions are expected"
+            f"with {len(conditions)} condition(s), either {len(conditions)} or {len(conditions) + 1} functions "
+            "are expected"
         )
     for condition, piece in zip(conditions, functions, strict=True):
         result = where(condition, piece(x, *args, **kw) if callable(piece) else piece, result)

@@ -13,9 +13,9 @@ from func.interpreters.primitives.structural import reduce_sum
 from func.numpy.arguments import many_axes, one_axis, rank_of, refuse
 from func.numpy.protocol import implements
 from func.numpy.reductions import finish
-from func.numpy.statistics import mean
 from func.numpy.selection import take, take_along_axis
 from func.numpy.shaping import expand_dims, moveaxis, ravel, reshape
+from func.numpy.statistics import mean
 
 __all__ = [
     "argpartition",

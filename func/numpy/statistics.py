@@ -97,9 +97,7 @@ def _deviations(a: Array, axes: tuple[int, ...], dtype: Any, where: Any, number:
     return rows.square(gap)
 
 
-def variance(
-    a: Array, axes: tuple[int, ...], dtype: Any, ddof: Any, where: Any, center: Any
-) -> Array:
+def variance(a: Array, axes: tuple[int, ...], dtype: Any, ddof: Any, where: Any, center: Any) -> Array:
     """The variance over normalised axes."""
     if dtype is None and dtype_of(a).kind in "iub":
         dtype = np.dtype(np.float64)
@@ -318,5 +316,3 @@ def corrcoef(x: Array, y: Any = None, rowvar: bool = True, *, dtype: Any = None)
 def _unit(c: Array) -> Array:
     """Rounding errors beyond ±1 cut off."""
     return rows.minimum(rows.maximum(c, -1.0), 1.0)
-
-

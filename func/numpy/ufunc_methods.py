@@ -16,7 +16,7 @@ from func.numpy.inplace import rebind, setitem
 from func.numpy.protocol import DIRECT, METHODS, UFUNCS
 from func.numpy.shaping import reshape
 
-_REDUCTIONS = {
+_REDUCTIONS: dict[Any, Any] = {
     np.add: reductions.sum,
     np.multiply: reductions.prod,
     np.maximum: reductions.max,
