@@ -16,7 +16,7 @@ from func.interpreters.core import Tracer
 
 _NAMES = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
 _originals: dict[str, Callable[..., Any]] = {name: getattr(np, name) for name in _NAMES}
-_namespace = vars(np)
+_namespace: Any = vars(np)
 _lock = threading.Lock()
 _running = 0
 _convert: list[Callable[..., Any]] = []

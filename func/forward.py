@@ -199,11 +199,18 @@ class Linearized:
             raise TangentError(f"the tangents of {self._name} have the tree {spec}, but the primals {self._spec}")
         names = tree.path_names(tuple(tangents), "tangents")
         given = [fit_tangent(aval_like(*self._infos[i]), dots[i], names[i], "linearize") for i in self._places]
-        outs = [o.copy() if isinstance(o, np.ndarray) else o for o in self.program.run(given)]
+        outs = [scalar_or_copy(o) for o in self.program.run(given)]
         return tree.unflatten(self._out_spec, outs)
 
     def __repr__(self) -> str:
         return f"<linearized {self._name}>\n{self.program}"
+
+
+def scalar_or_copy(x: Array) -> Array:
+    """A result of a saved map: a copy, and a NumPy scalar where NumPy has scalars."""
+    if not isinstance(x, np.ndarray):
+        return x
+    return x.copy() if x.shape else x[()]
 
 
 def aval_like(shape: tuple[int, ...], dtype: Any) -> Any:

@@ -220,11 +220,12 @@ def _gradients(
             one = _Lifted(interpreter, holder[place], path, transform, allow_int)
             holder[place] = one.traced
             one.traced = None
+            del holder
             lifted.append(one)
             if holomorphic and any([dtype_of(leaf).kind != "c" for leaf in one.leaves]):
                 raise ArgumentError(f"func.{transform}(holomorphic=True) needs complex input, but {path} is not")
         out = function(*call_args, **call_kwargs)
-        del call_args, call_kwargs, holder
+        del call_args, call_kwargs
         aux = None
         if has_aux:
             out, aux = split_aux(out, transform, function)

@@ -11,7 +11,7 @@ from typing import Any
 
 from func.interpreters import functions, partials  # noqa: F401  (partials registers itself)
 from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, bind, dtype_of, is_inexact, shape_of
-from func.interpreters.primitives.kinds import Row, zeros_like
+from func.interpreters.primitives.kinds import Row, materialize, zeros_like
 
 
 def _call_impl(xp: Any, *args: Array, fun: Any, **params: Any) -> tuple[Array, ...]:
@@ -227,8 +227,6 @@ def _custom_vmap_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, fun: 
 
 def _custom_vmap_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
     outs, out_batched = params["rule"](size, tuple(batched), args)
-    from func.interpreters.primitives.kinds import materialize
-
     return tuple(materialize(size, out_batched, outs))
 
 
@@ -247,3 +245,28 @@ custom_vmap_call = CallRow(
     multiple=True,
 )
 """fun(*args), batched by rule(size, batched, args) -> (outs, out_batched)."""
+
+
+# --- a value that is already known ------------------------------------------------------------------------------
+
+
+def _given_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, row: Any, options: Any) -> Any:
+    """The value comes from the first argument, its dependence on the others from the row."""
+    out, *operands = primals
+    return out, row.tangent_of(tuple(operands), out, tuple(tangents[1:]), dict(options))
+
+
+def _given_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
+    return materialize(size, batched[:1], args[:1])[0]
+
+
+given = Row(
+    "given",
+    lambda xp, out, *operands, row, options: out,
+    aval=lambda out, *operands, row, options: out,
+    batch=_given_batch,
+    jvp=_given_jvp,
+)
+"""row(*operands), whose value was saved: what a checkpoint policy puts in the place of an equation."""
+
+functions.set_given(given)

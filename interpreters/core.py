@@ -225,7 +225,7 @@ class Interpreter:
 
     def close(self) -> None:
         """The transform has returned: from now on its tracers raise LeakedTracerError."""
-        self.__class__ = ClosedInterpreter
+        self.__class__ = ClosedInterpreter  # pyright: ignore[reportAttributeAccessIssue]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(level={self.level})"

@@ -369,10 +369,22 @@ class AgainFromProgram:
     def __call__(self, primals: Sequence[Array], saved: Sequence[Array]) -> Sequence[Array]:
         given = dict(zip(self.kept, saved, strict=True))
 
-        def override(i: int) -> Any:
-            return (given[i],) if i in given else None
+        def override(i: int, operands: tuple[Array, ...]) -> Any:
+            if i not in given:
+                return None
+            equation = self.program.equations[i]
+            options = tuple(equation.params.items())
+            return (_given[0](given[i], *operands, row=equation.row, options=options),)
 
         return self.program.run(primals, override)
+
+
+_given: list[Any] = []
+
+
+def set_given(row: Any) -> None:
+    """Registration of the row that stands for an equation whose value was saved."""
+    _given[:] = [row]
 
 
 @dataclass(frozen=True)

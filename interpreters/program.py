@@ -90,15 +90,17 @@ class Program:
     def __call__(self, *args: Array) -> tuple[Any, ...]:
         return self.run(args)
 
-    def run(self, args: Sequence[Array], override: Callable[[int], Any] | None = None) -> tuple[Any, ...]:
-        """Evaluate on arrays or tracers. `override(i)` may supply the outputs of equation i instead."""
+    def run(
+        self, args: Sequence[Array], override: Callable[[int, tuple[Array, ...]], Any] | None = None
+    ) -> tuple[Any, ...]:
+        """Evaluate on arrays or tracers. `override(i, operands)` may supply the outputs of equation i instead."""
         values: dict[Var, Any] = dict(self.constants)
         values.update(zip(self.inputs, args, strict=True))
         last_use = self._last_uses()
         for i, equation in enumerate(self.equations):
-            given = override(i) if override is not None else None
+            operands = tuple([values[x] if type(x) is Var else x for x in equation.inputs])
+            given = override(i, operands) if override is not None else None
             if given is None:
-                operands = tuple([values[x] if type(x) is Var else x for x in equation.inputs])
                 out = bind(equation.row, operands, equation.params)
                 given = out if equation.row.multiple else (out,)
             values.update(zip(equation.outputs, given, strict=True))

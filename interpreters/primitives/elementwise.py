@@ -214,7 +214,7 @@ ldexp: Elementwise = elementwise("ldexp", lambda y, out: exp2(convert(y, dtype=d
 
 
 def _real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return np.empty(0, dtype).real.dtype
+    return np.real(np.empty(0, dtype)).dtype
 
 
 def _complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -42,6 +42,10 @@ class Row(Primitive):
             raise NotDifferentiableError(f"no derivative is defined for {self.name}")
         return self.jvp(primals, tangents, **params)
 
+    def tangent_of(self, primals: tuple[Array, ...], out: Any, tangents: tuple[Any, ...], params: Params) -> Any:
+        """The tangent of an output that is already known."""
+        return self.forward(primals, tangents, params)[1]
+
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
         """Stage the tangent part of the jvp; transposing that linear program is the pullback."""
         return linearize_row(self, values, parents, params)
@@ -81,14 +85,17 @@ class Linear(Row):
 
     def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
         out = bind(self, primals, params)
+        return out, self.tangent_of(primals, out, tangents, params)
+
+    def tangent_of(self, primals: tuple[Array, ...], out: Any, tangents: tuple[Any, ...], params: Params) -> Any:
         inexact = is_inexact(dtype_of(out[0] if self.multiple else out))
         if not inexact or all(tangent is ZERO for tangent in tangents):
-            return out, ZERO
+            return ZERO
         moved = [
             primal if not self.is_linear_in(i) else zeros_like(primal) if tangent is ZERO else tangent
             for i, (primal, tangent) in enumerate(zip(primals, tangents, strict=True))
         ]
-        return out, bind(self, tuple(moved), params)
+        return bind(self, tuple(moved), params)
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
         out = bind(self, values, params)
@@ -150,16 +157,19 @@ class Bilinear(Row):
     __slots__ = ()
 
     def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
-        (x, y), (dx, dy) = primals, tangents
         out = bind(self, primals, params)
+        return out, self.tangent_of(primals, out, tangents, params)
+
+    def tangent_of(self, primals: tuple[Array, ...], out: Any, tangents: tuple[Any, ...], params: Params) -> Any:
+        (x, y), (dx, dy) = primals, tangents
         if not is_inexact(dtype_of(out)):
-            return out, ZERO
+            return ZERO
         parts = []
         if dx is not ZERO:
             parts.append(bind(self, (dx, y), params))
         if dy is not ZERO:
             parts.append(bind(self, (x, dy), params))
-        return out, parts[0] if len(parts) == 1 else add_tangents(parts[0], parts[1])
+        return parts[0] if len(parts) == 1 else add_tangents(parts[0], parts[1])
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
         x, y = values

@@ -112,7 +112,7 @@ def _float_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _real_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return np.empty(0, _float_dtype(dtype)).real.dtype
+    return np.real(np.empty(0, _float_dtype(dtype))).dtype
 
 
 def _same(x: Aval, **params: Any) -> Aval:

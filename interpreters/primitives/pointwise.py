@@ -184,9 +184,12 @@ class Elementwise(Row):
 
     def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
         out = self(*primals)
+        return out, self.tangent_of(primals, out, tangents, params)
+
+    def tangent_of(self, primals: tuple[Array, ...], out: Any, tangents: tuple[Any, ...], params: Params) -> Any:
         dtype = dtype_of(out)
         if not is_inexact(dtype):
-            return out, ZERO
+            return ZERO
         saved = (*primals, out)
         total: Any = ZERO
         with np.errstate(all="ignore"):
@@ -194,11 +197,11 @@ class Elementwise(Row):
                 if tangent is not ZERO and self.partials[place] is not None:
                     total = add_tangents(total, self.tangent_factor(place, saved, tangent, False))
         if total is ZERO:
-            return out, ZERO
+            return ZERO
         if dtype_of(total) != dtype:
             total = convert(total, dtype=dtype)
         shape = shape_of(out)
-        return out, total if shape_of(total) == shape else broadcast(total, shape=shape)
+        return total if shape_of(total) == shape else broadcast(total, shape=shape)
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
         out = self(*values)
