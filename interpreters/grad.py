@@ -26,7 +26,7 @@ from func.interpreters.core import (
     snapshot,
     unboxed,
 )
-from func.interpreters.primitives.kinds import Row, add_tangents, refuse_captured
+from func.interpreters.primitives.kinds import Linear, Row, add_tangents, refuse_captured
 from func.interpreters.primitives.pointwise import Binary, Unary
 
 _ARRAY = np.ndarray
@@ -143,6 +143,8 @@ class Grad(Interpreter):
         return new_tracer(self, out, node)
 
     def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        if len(args) == 1 and isinstance(row, Linear):
+            return self._linear(row, args[0], params)
         values = []
         parents = []
         for arg in args:
@@ -166,6 +168,16 @@ class Grad(Interpreter):
             return out
         aval = Aval(shape_of(out), dtype)
         return Tracer(self, out, (next(_ticks), pulling, parents, wanted, saved, params, aval))
+
+    def _linear(self, row: Linear, x: Tracer, params: Params) -> Any:
+        """A linear row of one array keeps nothing but its parameters."""
+        value = x.value
+        out = row.impl(np, value, **params) if type(value) is _ARRAY else bind(row, (value,), params)
+        dtype = dtype_of(out)
+        if not is_inexact(dtype):
+            return out
+        node = (next(_ticks), row, (x.attached,), (x.attached[6],), None, params, Aval(shape_of(out), dtype))
+        return new_tracer(self, out, node)
 
     def _several(
         self, out: Any, parents: Sequence[Any], wanted: Sequence[Any], pulling: Any, saved: Any, params: Params

@@ -201,12 +201,40 @@ def read(x: Array, index: Any) -> tuple[Array, tuple[Any, ...] | None]:
 
 
 def _fast_basic(index: Any, shape: tuple[int, ...]) -> tuple[Any, ...] | None:
-    """The commonest index: one integer on the first axis."""
-    if type(index) is int and shape:
-        n = shape[0]
-        if -n <= index < n:
-            return (index + n if index < 0 else index, *[(0, m, 1) for m in shape[1:]])
-    return None
+    """The normalised form of an index of integers, slices, newaxis and ellipsis; None where it needs the full rules
+    (arrays, or something to complain about)."""
+    entries = index if type(index) is tuple else (index,)
+    plan: list[Any] = []
+    axis = 0
+    rank = len(shape)
+    for place, entry in enumerate(entries):
+        kind = type(entry)
+        if kind is int:
+            if axis >= rank or not -shape[axis] <= entry < shape[axis]:
+                return None
+            plan.append(entry + shape[axis] if entry < 0 else entry)
+            axis += 1
+        elif kind is slice:
+            if axis >= rank:
+                return None
+            try:
+                plan.append(entry.indices(shape[axis]))
+            except TypeError:
+                return None
+            axis += 1
+        elif entry is None:
+            plan.append(None)
+        elif entry is Ellipsis:
+            rest = entries[place + 1 :]
+            skipped = rank - axis - sum([e is not None for e in rest])
+            if skipped < 0 or any([e is Ellipsis for e in rest if type(e) in (int, slice, type(None), type(...))]):
+                return None
+            plan.extend([(0, n, 1) for n in shape[axis : axis + skipped]])
+            axis += skipped
+        else:
+            return None
+    plan.extend([(0, n, 1) for n in shape[axis:]])
+    return tuple(plan)
 
 
 def _checked(indices: Sequence[Array], shape: tuple[int, ...], first: int) -> Sequence[Array]:
