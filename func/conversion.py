@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Tracer
+from func.interpreters.functions import set_running_hooks
 
 _NAMES = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
 _originals: dict[str, Callable[..., Any]] = {name: getattr(np, name) for name in _NAMES}
@@ -74,3 +75,6 @@ def leave() -> None:
 def is_tracing() -> bool:
     """True while some transform runs, in any thread."""
     return _running > 0
+
+
+set_running_hooks(enter, leave)

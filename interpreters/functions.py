@@ -16,6 +16,7 @@ from func.interpreters.core import (
     ZERO,
     Array,
     Aval,
+    Interpreter,
     Shaped,
     Tracer,
     dtype_of,
@@ -37,24 +38,46 @@ from func.interpreters.vmap import SplitLanes, Vmap
 Flat: TypeAlias = Callable[..., Sequence[Array]]
 
 
+_hooks: list[Callable[[], None]] = [lambda: None, lambda: None]
+
+
+def set_running_hooks(enter: Callable[[], None], leave: Callable[[], None]) -> None:
+    """Registration from above: what is to be in force while user code may meet traced values."""
+    _hooks[:] = [enter, leave]
+
+
+class running:
+    """An interpreter at work: the hooks hold meanwhile, and at the end it is closed."""
+
+    __slots__ = ("interpreter",)
+
+    def __init__(self, interpreter: Interpreter) -> None:
+        self.interpreter = interpreter
+
+    def __enter__(self) -> None:
+        _hooks[0]()
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        _hooks[1]()
+        self.interpreter.close()
+
+
 # --- drivers ----------------------------------------------------------------------------------------------------
 
 
 def jvp_flat(fun: Flat, primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[list[Array], list[Any]]:
     """Outputs and their tangents (ZERO where there is none)."""
     interpreter = Jvp("jvp")
-    try:
+    with running(interpreter):
         outs = fun(*[interpreter.lift(p, t) for p, t in zip(primals, tangents, strict=True)])
         pairs = [interpreter.unpack(out) for out in outs]
-    finally:
-        interpreter.close()
     return [p for p, _ in pairs], [t for _, t in pairs]
 
 
 def pull_flat(fun: Flat, primals: Sequence[Array], active: Sequence[int], cts: dict[int, Any]) -> list[Any]:
     """Cotangents of the active arguments, given {output position: cotangent}."""
     interpreter = Grad("vjp")
-    try:
+    with running(interpreter):
         args = list(primals)
         leaves = []
         for i in active:
@@ -67,8 +90,6 @@ def pull_flat(fun: Flat, primals: Sequence[Array], active: Sequence[int], cts: d
             if type(outs[i]) is Tracer and outs[i].interpreter is interpreter
         ]
         del args, outs
-    finally:
-        interpreter.close()
     return pull_back(seeds, leaves)
 
 
@@ -86,6 +107,7 @@ def map_flat(
     level = interpreter if interpreter is not None else Vmap("vmap", (size, None, "error"))
     options = level.extra
     try:
+        _hooks[0]()
         outs = fun(*[level.lift(arg) if mapped else arg for arg, mapped in zip(args, which, strict=True)])
         mapped_outs = [level.is_mapped(out) for out in outs]
         return [out.value if mapped else out for out, mapped in zip(outs, mapped_outs, strict=True)], mapped_outs
@@ -98,6 +120,7 @@ def map_flat(
         groups = split.groups
         del error, split
     finally:
+        _hooks[1]()
         level.close()
     parts = []
     for group in groups:
@@ -137,21 +160,17 @@ def all_mapped(outs: Sequence[Array], mapped: Sequence[bool], size: int) -> list
 
 def stage_flat(fun: Flat, avals: Sequence[Aval], stage: Stage) -> Program:
     """The Program of a function on abstract arguments."""
-    try:
+    with running(stage):
         inputs = [stage.variable(aval) for aval in avals]
         return stage.program(inputs, fun(*inputs))
-    finally:
-        stage.close()
 
 
 def output_avals(fun: Flat, avals: Sequence[Aval]) -> tuple[Aval, ...]:
     """Abstract values of the outputs."""
     stage = TangentStage("eval_shape")
-    try:
+    with running(stage):
         outs = fun(*[stage.variable(aval) for aval in avals])
         return tuple([Aval(shape_of(out), dtype_of(out)) for out in outs])
-    finally:
-        stage.close()
 
 
 def transpose_flat(fun: Flat, operands: Sequence[Any], cts: dict[int, Any]) -> tuple[Any, ...]:
@@ -400,15 +419,13 @@ def run_with_policy(fun: Flat, primals: Sequence[Array], policy: Any) -> tuple[l
     if policy is None:
         return list(fun(*primals)), Saved(Again(fun), [])
     recorder = Recorder("checkpoint", policy)
-    try:
+    with running(recorder):
         inputs = [recorder.lift(p) for p in primals]
         outs = fun(*inputs)
         program = recorder.program(inputs, outs)
         positions = {id(equation): i for i, equation in enumerate(program.equations)}
         kept = [(positions[id(e)], value) for e, value in recorder.kept() if id(e) in positions]
         values = [out.value if type(out) is Tracer and out.interpreter is recorder else out for out in outs]
-    finally:
-        recorder.close()
     return values, Saved(AgainFromProgram(program, tuple([i for i, _ in kept])), [value for _, value in kept])
 
 
