@@ -8,11 +8,14 @@ from func.numpy.cumulative import *  # noqa: F403
 from func.numpy.einsum import *  # noqa: F403
 from func.numpy.elementary import *  # noqa: F403
 from func.numpy.install import install as _install
+from func.numpy.interpolation import *  # noqa: F403
 from func.numpy.joining import *  # noqa: F403
 from func.numpy.methods import method_table as _method_table
 from func.numpy.nanfunctions import *  # noqa: F403
 from func.numpy.padding import *  # noqa: F403
+from func.numpy.polynomials import *  # noqa: F403
 from func.numpy.products import *  # noqa: F403
+from func.numpy.quantiles import *  # noqa: F403
 from func.numpy.reductions import *  # noqa: F403
 from func.numpy.selection import *  # noqa: F403
 from func.numpy.shaping import *  # noqa: F403

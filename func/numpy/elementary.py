@@ -1,4 +1,4 @@
-"""Functions of elements that are not ufuncs, and functions of neighbouring elements."""
+"""Functions of elements that are not ufuncs: complex parts, rounding, replacing, comparing."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, concrete, dtype_of, operand, shape_of
+from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives import elementwise as rows
-from func.interpreters.primitives.structural import full_like
+from func.interpreters.primitives import orders
+from func.interpreters.primitives.structural import convert
 from func.interpreters.primitives.structural import where as where_row
-from func.numpy.arguments import NO_VALUE, one_axis, rank_of, refuse
-from func.numpy.inplace import write_into
+from func.numpy.arguments import NO_VALUE, refuse, to_dtype
+from func.numpy.inplace import link_view, write_into
 from func.numpy.protocol import implements
-from func.numpy.reductions import is_given, sum
-from func.numpy.statistics import mean
+from func.numpy.reductions import all, deliver
 
 __all__ = [
     "allclose",
@@ -23,14 +23,9 @@ __all__ = [
     "array_equal",
     "array_equiv",
     "clip",
-    "corrcoef",
-    "cov",
-    "diff",
-    "ediff1d",
     "fix",
-    "gradient",
+    "i0",
     "imag",
-    "interp",
     "isclose",
     "iscomplex",
     "iscomplexobj",
@@ -39,68 +34,157 @@ __all__ = [
     "isreal",
     "isrealobj",
     "nan_to_num",
-    "polyval",
     "real",
     "real_if_close",
     "round",
     "sinc",
-    "trapezoid",
-    "unwrap",
 ]
+
+
+# --- complex parts ----------------------------------------------------------------------------------------------
 
 
 @implements(np.real)
 def real(val: Array) -> Array:
-    """The real part."""
+    """The real part, a view of a complex array."""
     val = operand(val)
-    return rows.real(val) if dtype_of(val).kind == "c" else val
+    if dtype_of(val).kind != "c":
+        return val
+
+    def put(base: Array, value: Array) -> Array:
+        return rows.make_complex(value, rows.imag(base))
+
+    return link_view(rows.real(val), val, rows.real, {}, put)
 
 
 @implements(np.imag)
 def imag(val: Array) -> Array:
-    """The imaginary part."""
-    return rows.imag(operand(val))
+    """The imaginary part, a view of a complex array."""
+    val = operand(val)
+    if dtype_of(val).kind != "c":
+        return rows.imag(val)
+
+    def put(base: Array, value: Array) -> Array:
+        return rows.make_complex(rows.real(base), value)
+
+    return link_view(rows.imag(val), val, rows.imag, {}, put)
 
 
 @implements(np.angle)
 def angle(z: Array, deg: bool = False) -> Array:
     """The phase of complex numbers."""
     z = operand(z)
-    phase = rows.arctan2(rows.imag(z), real(z))
+    complex_given = dtype_of(z).kind == "c"
+    phase = rows.arctan2(rows.imag(z) if complex_given else 0, rows.real(z) if complex_given else z)
     return rows.multiply(phase, 180 / np.pi) if deg else phase
+
+
+@implements(np.iscomplexobj)
+def iscomplexobj(x: Any) -> bool:
+    """Whether the dtype is complex."""
+    return dtype_of(operand(x)).kind == "c"
+
+
+@implements(np.isrealobj)
+def isrealobj(x: Any) -> bool:
+    """Whether the dtype is not complex."""
+    return not iscomplexobj(x)
+
+
+@implements(np.isreal)
+def isreal(x: Array) -> Array:
+    """Whether the imaginary parts vanish."""
+    return rows.equal(rows.imag(operand(x)), 0)
+
+
+@implements(np.iscomplex)
+def iscomplex(x: Array) -> Array:
+    """Whether the imaginary parts do not vanish."""
+    return rows.not_equal(rows.imag(operand(x)), 0)
+
+
+@implements(np.real_if_close)
+def real_if_close(a: Array, tol: float = 100) -> Array:
+    """The real part where all imaginary parts are within tol machine epsilons of zero."""
+    a = operand(a)
+    if dtype_of(a).kind != "c":
+        return a
+    limit = np.finfo(dtype_of(a)).eps * tol if tol > 1 else tol
+    return real(a) if bool(all(rows.less(rows.absolute(rows.imag(a)), limit))) else a
+
+
+# --- bounds and rounding ----------------------------------------------------------------------------------------
+
+
+def _bounds(a_min: Any, a_max: Any, min: Any, max: Any) -> tuple[Any, Any]:
+    """The bounds of clip, under either of their names."""
+    if a_min is NO_VALUE and a_max is NO_VALUE:
+        return None if min is NO_VALUE else min, None if max is NO_VALUE else max
+    for name, value in (("a_min", a_min), ("a_max", a_max)):
+        if value is NO_VALUE:
+            raise TypeError(f"clip() missing 1 required positional argument: '{name}'")
+    if min is not NO_VALUE or max is not NO_VALUE:
+        raise ValueError(
+            "Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden."
+        )
+    return a_min, a_max
 
 
 @implements(np.clip)
 def clip(
-    a: Array, a_min: Any = NO_VALUE, a_max: Any = NO_VALUE, out: Any = None, *, min: Any = NO_VALUE, max: Any = NO_VALUE
+    a: Array,
+    a_min: Any = NO_VALUE,
+    a_max: Any = NO_VALUE,
+    out: Any = None,
+    *,
+    min: Any = NO_VALUE,
+    max: Any = NO_VALUE,
+    dtype: Any = None,
+    **options: Any,
 ) -> Array:
-    """Values between two bounds; at a bound the derivative is shared, as for maximum and minimum."""
-    a = operand(a)
-    low = a_min if is_given(a_min) else min
-    high = a_max if is_given(a_max) else max
-    if is_given(low):
+    """Values between two bounds; at a bound the derivative is shared evenly, as for maximum and minimum."""
+    refuse("clip", **{name: (value, _CLIP_DEFAULTS.get(name)) for name, value in options.items()})
+    a = to_dtype(operand(a), dtype)
+    low, high = _bounds(a_min, a_max, min, max)
+    if dtype_of(a).kind in "iu":
+        info = np.iinfo(dtype_of(a))
+        low = None if type(low) is int and low <= info.min else low
+        high = None if type(high) is int and high >= info.max else high
+    if low is not None:
         a = rows.maximum(a, operand(low))
-    if is_given(high):
+    if high is not None:
         a = rows.minimum(a, operand(high))
+    if low is None and high is None:
+        a = rows.positive(a)
     return a if out is None else write_into(out, a)
 
 
-@implements(np.round, np.around)
-def round(a: Array, decimals: int = 0, out: Any = None) -> Array:
-    """Rounding, whose derivative is zero."""
-    a = operand(a)
+_CLIP_DEFAULTS: dict[str, Any] = {"where": True, "casting": "same_kind", "order": "K", "subok": True}
+
+
+def _rounded(a: Array, decimals: int) -> Array:
+    """As NumPy rounds: scaled by a power of ten, to the nearest even integer, scaled back."""
+    dtype = dtype_of(a)
+    if dtype.kind == "c":
+        return rows.make_complex(_rounded(rows.real(a), decimals), _rounded(rows.imag(a), decimals))
+    if dtype.kind in "iu" and decimals >= 0:
+        return rows.positive(a)
     if decimals == 0:
-        result = rows.rint(a) if dtype_of(a).kind in "fc" else a
-    else:
-        scale = 10.0 ** abs(decimals)
-        if decimals > 0:
-            result = rows.divide(rows.rint(rows.multiply(a, scale)), scale)
-        else:
-            result = rows.multiply(rows.rint(rows.divide(a, scale)), scale)
-    return result if out is None else write_into(out, result)
+        return rows.rint(a)
+    scale = 10.0 ** abs(decimals)
+    first, second = (rows.multiply, rows.divide) if decimals > 0 else (rows.divide, rows.multiply)
+    result = second(rows.rint(first(a, scale)), scale)
+    return to_dtype(result, dtype) if dtype.kind in "iu" else result
 
 
-around = round
+@implements(np.round)
+def round(a: Array, decimals: int = 0, out: Any = None) -> Array:
+    """Rounding to a number of decimals, whose derivative is zero."""
+    result = _rounded(operand(a), decimals)
+    return result if out is None else deliver(result, out)
+
+
+around = implements(np.around)(round)
 
 
 @implements(np.fix)
@@ -110,109 +194,105 @@ def fix(x: Array, out: Any = None) -> Array:
     return result if out is None else write_into(out, result)
 
 
+# --- special values ---------------------------------------------------------------------------------------------
+
+
 @implements(np.sinc)
 def sinc(x: Array) -> Array:
-    """sin(πx) / (πx), with derivatives of every order also near zero (by the power series there)."""
-    x = rows.multiply(operand(x), np.pi)
-    small = rows.less(rows.multiply(x, x), 1e-2)
-    one = full_like(x, 1, ())
-    safe = where_row(small, one, x)
-    squared = rows.square(where_row(small, x, full_like(x, 0, ())))
-    series: Array = full_like(x, 0, ())
-    for k in range(9, -1, -1):  # Σ (-1)^k x^2k / (2k+1)!
-        series = rows.add(rows.multiply(series, squared), (-1.0) ** k / float(np.prod(np.arange(1.0, 2 * k + 2))))
-    return where_row(small, series, rows.divide(rows.sin(safe), safe))
+    """sin(πx) / (πx), which is 1 at 0; its derivatives of every order are exact there too."""
+    return orders.sinc(operand(x), order=0)
 
 
-@implements(np.nan_to_num)
-def nan_to_num(x: Array, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
-    """NaN and infinities replaced by numbers."""
-    refuse("nan_to_num", copy=(copy, True))
+@implements(np.i0)
+def i0(x: Array) -> Array:
+    """The modified Bessel function of the first kind and order 0."""
     x = operand(x)
     if dtype_of(x).kind == "c":
-        parts = [nan_to_num(part, True, nan, posinf, neginf) for part in (rows.real(x), rows.imag(x))]
-        return rows.add(parts[0], rows.multiply(parts[1], 1j))
-    if dtype_of(x).kind != "f":
-        return x
-    info = np.finfo(dtype_of(x))
-    dtype = dtype_of(x)
-    x = where_row(rows.isnan(x), np.asarray(nan, dtype), x)
-    x = where_row(isposinf(x), np.asarray(info.max if posinf is None else posinf, dtype), x)
-    return where_row(isneginf(x), np.asarray(info.min if neginf is None else neginf, dtype), x)
+        raise TypeError("i0 not supported for complex values")
+    return orders.i0(x, order=0)
+
+
+def _infinite(x: Array, negative: bool, out: Any) -> Array:
+    x = operand(x)
+    if dtype_of(x).kind == "c":
+        raise TypeError(
+            f"This operation is not supported for {dtype_of(x)} values because it would be ambiguous."
+        )
+    sign = rows.signbit(x)
+    result = rows.logical_and(rows.isinf(x), sign if negative else rows.logical_not(sign))
+    return result if out is None else write_into(out, result)
 
 
 @implements(np.isposinf)
 def isposinf(x: Array, out: Any = None) -> Array:
     """Whether elements are +∞."""
-    x = operand(x)
-    return rows.logical_and(rows.isinf(x), rows.logical_not(rows.signbit(x)))
+    return _infinite(x, False, out)
 
 
 @implements(np.isneginf)
 def isneginf(x: Array, out: Any = None) -> Array:
     """Whether elements are -∞."""
+    return _infinite(x, True, out)
+
+
+def _numbers(x: Array, nan: Any, posinf: Any, neginf: Any) -> Array:
+    """NaN and infinities of a real array replaced."""
+    dtype = dtype_of(x)
+    info = np.finfo(dtype)
+    for where, value in (
+        (rows.isnan(x), nan),
+        (isposinf(x), info.max if posinf is None else posinf),
+        (isneginf(x), info.min if neginf is None else neginf),
+    ):
+        x = where_row(where, convert(operand(value), dtype=dtype), x)
+    return x
+
+
+@implements(np.nan_to_num)
+def nan_to_num(x: Array, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
+    """NaN and infinities replaced by numbers, which have no derivative."""
+    target = x
     x = operand(x)
-    return rows.logical_and(rows.isinf(x), rows.signbit(x))
+    if dtype_of(x).kind == "c":
+        parts = [_numbers(part, nan, posinf, neginf) for part in (rows.real(x), rows.imag(x))]
+        result = rows.make_complex(*parts)
+    elif dtype_of(x).kind == "f":
+        result = _numbers(x, nan, posinf, neginf)
+    else:
+        result = rows.positive(x) if dtype_of(x).kind != "b" else x
+    return result if copy else write_into(target, result)
 
 
-@implements(np.isreal)
-def isreal(x: Array) -> Array:
-    """Whether the imaginary parts vanish."""
-    return rows.equal(imag(x), 0)
+# --- comparing --------------------------------------------------------------------------------------------------
 
 
-@implements(np.iscomplex)
-def iscomplex(x: Array) -> Array:
-    """Whether the imaginary parts do not vanish."""
-    return rows.not_equal(imag(x), 0)
-
-
-@implements(np.iscomplexobj)
-def iscomplexobj(x: Array) -> bool:
-    """Whether the dtype is complex."""
-    return dtype_of(operand(x)).kind == "c"
-
-
-@implements(np.isrealobj)
-def isrealobj(x: Array) -> bool:
-    """Whether the dtype is not complex."""
-    return not iscomplexobj(x)
-
-
-@implements(np.real_if_close)
-def real_if_close(a: Array, tol: float = 100) -> Array:
-    """The real part where all imaginary parts are within tol machine epsilons of zero."""
-    a = operand(a)
-    if dtype_of(a).kind != "c":
-        return a
-    limit = tol * np.finfo(dtype_of(a)).eps if tol > 1 else tol
-    return rows.real(a) if np.all(np.abs(concrete(rows.imag(a))) < limit) else a
+def _size(x: Array) -> Array:
+    return rows.hypot(rows.real(x), rows.imag(x)) if dtype_of(x).kind == "c" else rows.absolute(x)
 
 
 @implements(np.isclose)
-def isclose(a: Array, b: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
-    """Whether elements are equal within tolerances."""
-    from func.numpy.ufuncs import absolute
-
-    a, b = operand(a), operand(b)
-    near = rows.less_equal(absolute(rows.subtract(a, b)), rows.add(atol, rows.multiply(rtol, absolute(b))))
-    result = rows.logical_or(rows.logical_and(near, rows.isfinite(b)), rows.equal(a, b))
-    return rows.logical_or(result, rows.logical_and(rows.isnan(a), rows.isnan(b))) if equal_nan else result
+def isclose(a: Array, b: Array, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Array:
+    """Whether elements are equal within atol + rtol |b|."""
+    a, b, rtol, atol = operand(a), operand(b), operand(rtol), operand(atol)
+    if dtype_of(b).kind not in "fc":
+        b = float(b) if type(b) in (int, bool) else to_dtype(b, np.result_type(dtype_of(b), 1.0))
+    with np.errstate(invalid="ignore"):
+        near = rows.less_equal(_size(rows.subtract(a, b)), rows.add(atol, rows.multiply(rtol, _size(b))))
+        result = rows.logical_or(rows.logical_and(near, rows.isfinite(b)), rows.equal(a, b))
+        if equal_nan:
+            result = rows.logical_or(result, rows.logical_and(rows.isnan(a), rows.isnan(b)))
+    return result
 
 
 @implements(np.allclose)
-def allclose(a: Array, b: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+def allclose(a: Array, b: Array, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> bool:
     """Whether all elements are equal within tolerances."""
-    from func.numpy.reductions import all
-
     return bool(all(isclose(a, b, rtol, atol, equal_nan)))
 
 
 @implements(np.array_equal)
 def array_equal(a1: Array, a2: Array, equal_nan: bool = False) -> bool:
     """Whether two arrays have the same shape and elements."""
-    from func.numpy.reductions import all
-
     a1, a2 = operand(a1), operand(a2)
     if shape_of(a1) != shape_of(a2):
         return False
@@ -225,8 +305,6 @@ def array_equal(a1: Array, a2: Array, equal_nan: bool = False) -> bool:
 @implements(np.array_equiv)
 def array_equiv(a1: Array, a2: Array) -> bool:
     """Whether two arrays are equal after broadcasting."""
-    from func.numpy.reductions import all
-
     a1, a2 = operand(a1), operand(a2)
     try:
         np.broadcast_shapes(shape_of(a1), shape_of(a2))
@@ -235,220 +313,3 @@ def array_equiv(a1: Array, a2: Array) -> bool:
     return bool(all(rows.equal(a1, a2)))
 
 
-# --- neighbouring elements --------------------------------------------------------------------------------------
-
-
-def _cut(rank: int, axis: int, start: int | None, stop: int | None, step: int | None = None) -> tuple[Any, ...]:
-    return tuple([slice(start, stop, step) if i == axis else slice(None) for i in range(rank)])
-
-
-@implements(np.diff)
-def diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = NO_VALUE, append: Any = NO_VALUE) -> Array:
-    """Differences of neighbours along an axis, n times."""
-    from func.numpy.joining import concatenate
-    from func.numpy.shaping import broadcast_to
-
-    if n < 0:
-        raise ValueError(f"order must be non-negative but got {n!r}")
-    a = operand(a)
-    if rank_of(a) == 0:
-        raise ValueError("diff requires input that is at least one dimensional")
-    place = one_axis(axis, rank_of(a))
-    edge = tuple([1 if i == place else m for i, m in enumerate(shape_of(a))])
-    ends = [
-        value if rank_of(value) else broadcast_to(value, edge)
-        for value in [operand(v) for v in (prepend, append) if is_given(v)]
-    ]
-    if ends:
-        parts = [ends[0], a] if is_given(prepend) else [a]
-        a = concatenate([*parts, *([ends[-1]] if is_given(append) else [])], place)
-    rank = rank_of(a)
-    for _ in range(n):
-        minus = rows.not_equal if dtype_of(a).kind == "b" else rows.subtract
-        a = minus(a[_cut(rank, place, 1, None)], a[_cut(rank, place, None, -1)])
-    return a
-
-
-@implements(np.ediff1d)
-def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
-    """Differences of neighbours of the flattened array, with values at the ends."""
-    from func.numpy.joining import concatenate
-    from func.numpy.shaping import ravel
-
-    parts = [to_begin, diff(ravel(operand(ary))), to_end]
-    kept = [ravel(operand(p)) for p in parts if p is not None]
-    return concatenate(kept) if len(kept) > 1 else kept[0]
-
-
-@implements(np.trapezoid)
-def trapezoid(y: Array, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
-    """The integral of samples by the trapezoidal rule."""
-    y = operand(y)
-    place = one_axis(axis, rank_of(y))
-    if x is None:
-        step: Array = operand(dx)
-    else:
-        x = operand(x)
-        step = diff(x, axis=place) if rank_of(x) == rank_of(y) else diff(x)
-        if rank_of(step) == 1 and rank_of(y) > 1:
-            from func.numpy.shaping import reshape
-
-            step = reshape(step, tuple([-1 if i == place else 1 for i in range(rank_of(y))]))
-    both = rows.add(y[_cut(rank_of(y), place, 1, None)], y[_cut(rank_of(y), place, None, -1)])
-    return sum(rows.divide(rows.multiply(step, both), 2.0), place)
-
-
-@implements(np.gradient)
-def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    """Second-order differences in the interior, one-sided ones of the given order at the edges."""
-    from func.numpy.arguments import many_axes
-
-    f = operand(f)
-    f = rows.multiply(f, 1.0) if dtype_of(f).kind in "iub" else f
-    axes = many_axes(axis, rank_of(f))
-    spacings = list(varargs) if len(varargs) == len(axes) else [varargs[0] if varargs else 1.0] * len(axes)
-    if len(varargs) not in (0, 1, len(axes)):
-        raise TypeError("invalid number of arguments")
-    if edge_order not in (1, 2):
-        raise ValueError("'edge_order' greater than 2 not supported")
-    out = [_gradient(f, operand(h), place, edge_order) for place, h in zip(axes, spacings, strict=True)]
-    return out[0] if len(out) == 1 else tuple(out)
-
-
-def _gradient(f: Array, h: Array, axis: int, edge_order: int) -> Array:
-    from func.numpy.joining import concatenate
-    from func.numpy.shaping import reshape
-
-    rank, n = rank_of(f), shape_of(f)[axis]
-    if n < edge_order + 1:
-        raise ValueError("Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) needed")
-
-    def at(start: int | None, stop: int | None) -> Array:
-        return f[_cut(rank, axis, start, stop)]
-
-    if rank_of(h) == 0:
-        inner = (at(2, None) - at(None, -2)) / (2.0 * h)
-        if edge_order == 1:
-            first, last = (at(1, 2) - at(0, 1)) / h, (at(-1, None) - at(-2, -1)) / h
-        else:
-            first = (-1.5 / h) * at(0, 1) + (2.0 / h) * at(1, 2) + (-0.5 / h) * at(2, 3)
-            last = (0.5 / h) * at(-3, -2) + (-2.0 / h) * at(-2, -1) + (1.5 / h) * at(-1, None)
-        return concatenate([first, inner, last], axis)
-    d = diff(h)
-    d = reshape(d, tuple([-1 if i == axis else 1 for i in range(rank)]))
-    d1, d2 = d[_cut(rank, axis, None, -1)], d[_cut(rank, axis, 1, None)]
-    a, b, c = -d2 / (d1 * (d1 + d2)), (d2 - d1) / (d1 * d2), d1 / (d2 * (d1 + d2))
-    inner = a * at(None, -2) + b * at(1, -1) + c * at(2, None)
-    s1, s2 = d[_cut(rank, axis, 0, 1)], d[_cut(rank, axis, 1, 2)]
-    e1, e2 = d[_cut(rank, axis, -2, -1)] if n > 2 else s1, d[_cut(rank, axis, -1, None)]
-    if edge_order == 1:
-        first, last = (at(1, 2) - at(0, 1)) / s1, (at(-1, None) - at(-2, -1)) / e2
-    else:
-        first = -(2 * s1 + s2) / (s1 * (s1 + s2)) * at(0, 1) + (s1 + s2) / (s1 * s2) * at(1, 2)
-        first = first - s1 / (s2 * (s1 + s2)) * at(2, 3)
-        last = e2 / (e1 * (e1 + e2)) * at(-3, -2) - (e2 + e1) / (e1 * e2) * at(-2, -1)
-        last = last + (2 * e2 + e1) / (e2 * (e1 + e2)) * at(-1, None)
-    return concatenate([first, inner, last], axis)
-
-
-@implements(np.interp)
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Array:
-    """Linear interpolation between samples at increasing places, constant outside."""
-    from func.numpy.selection import take
-    from func.numpy.sorting import searchsorted
-
-    refuse("interp", period=(period, None))
-    x, xp, fp = operand(x), operand(xp), operand(fp)
-    x = x if hasattr(x, "shape") else np.asarray(x, float)
-    n = shape_of(xp)[0]
-    if n == 0 or shape_of(xp) != shape_of(fp):
-        raise ValueError("fp and xp are not of the same length, or are empty")
-    if n == 1:
-        inside = rows.add(rows.multiply(x, 0), fp[0])
-    else:
-        high = rows.minimum(rows.maximum(searchsorted(xp, x, "right"), 1), n - 1)
-        low = rows.subtract(high, 1)
-        x0, x1, f0, f1 = [take(v, i, axis=0) for v, i in ((xp, low), (xp, high), (fp, low), (fp, high))]
-        inside = (f1 - f0) / (x1 - x0) * (x - x0) + f0
-    inside = where_row(rows.less(x, xp[0]), fp[0] if left is None else operand(left), inside)
-    return where_row(rows.greater(x, xp[n - 1]), fp[n - 1] if right is None else operand(right), inside)
-
-
-@implements(np.unwrap)
-def unwrap(p: Array, discont: Any = None, axis: int = -1, *, period: float = 2 * np.pi) -> Array:
-    """Phases without jumps of more than half a period."""
-    from func.numpy.cumulative import cumsum
-    from func.numpy.joining import concatenate
-    from func.numpy.ufuncs import absolute
-
-    p = operand(p)
-    place = one_axis(axis, rank_of(p))
-    steps = diff(p, axis=place)
-    half = period / 2
-    wrapped = rows.subtract(rows.remainder(rows.add(steps, half), period), half)
-    wrapped = where_row(
-        rows.logical_and(rows.equal(wrapped, -half), rows.greater(steps, 0)), full_like(steps, half, ()), wrapped
-    )
-    fix_up = rows.subtract(wrapped, steps)
-    limit = half if discont is None else discont
-    fix_up = where_row(rows.less(absolute(steps), limit), full_like(steps, 0, ()), fix_up)
-    rank = rank_of(p)
-    rest = rows.add(p[_cut(rank, place, 1, None)], cumsum(fix_up, place))
-    return concatenate([p[_cut(rank, place, None, 1)], rest], place)
-
-
-# --- statistics of samples --------------------------------------------------------------------------------------
-
-
-@implements(np.cov)
-def cov(
-    m: Array,
-    y: Any = None,
-    rowvar: bool = True,
-    bias: bool = False,
-    ddof: int | None = None,
-    fweights: Any = None,
-    aweights: Any = None,
-    *,
-    dtype: Any = None,
-) -> Array:
-    """The covariance matrix of variables in rows (rowvar) or columns."""
-    from func.numpy.joining import concatenate
-    from func.numpy.products import dot
-    from func.numpy.shaping import atleast_2d, squeeze, transpose
-
-    refuse("cov", fweights=(fweights, None), aweights=(aweights, None), dtype=(dtype, None))
-    x = atleast_2d(operand(m))
-    x = rows.multiply(x, 1.0)
-    if not rowvar and shape_of(x)[0] != 1:
-        x = transpose(x)
-    if y is not None:
-        other = atleast_2d(rows.multiply(operand(y), 1.0))
-        x = concatenate([x, transpose(other) if not rowvar and shape_of(other)[0] != 1 else other], 0)
-    ddof = (0 if bias else 1) if ddof is None else ddof
-    x = rows.subtract(x, mean(x, 1, keepdims=True))
-    flipped = transpose(x)
-    product = dot(x, rows.conjugate(flipped) if dtype_of(x).kind == "c" else flipped)
-    return squeeze(rows.divide(product, max(shape_of(x)[1] - ddof, 0)))
-
-
-@implements(np.corrcoef)
-def corrcoef(x: Array, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Array:
-    """The correlation coefficients of variables."""
-    from func.numpy.creation import diag
-
-    c = cov(x, y, rowvar, dtype=dtype)
-    if rank_of(c) == 0:
-        return rows.divide(c, c)
-    spread = rows.sqrt(real(diag(c)))
-    return clip(rows.divide(rows.divide(c, spread[:, None]), spread[None, :]), -1, 1)
-
-
-@implements(np.polyval)
-def polyval(p: Any, x: Any) -> Array:
-    """A polynomial with the given coefficients, the highest power first."""
-    p, x = operand(p), operand(x)
-    value: Any = rows.multiply(x, 0)
-    for k in range(shape_of(p)[0]):
-        value = rows.add(rows.multiply(value, x), p[k])
-    return value

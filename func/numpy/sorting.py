@@ -1,4 +1,4 @@
-"""Sorting, searching and order statistics."""
+"""Sorting and searching."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, concrete, dtype_of, operand, shape_of
+from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives import elementwise as rows
-from func.interpreters.primitives.reductions import argsort as argsort_row
-from func.interpreters.primitives.structural import reduce_sum
-from func.numpy.arguments import many_axes, one_axis, rank_of, refuse
+from func.interpreters.primitives import sorting as sort_rows
+from func.interpreters.primitives.indexing import gather, scatter_add
+from func.interpreters.primitives.structural import convert, full_like, getitem
+from func.interpreters.primitives.structural import reshape as reshape_row
+from func.numpy import reductions
+from func.numpy.arguments import count, one_axis, rank_of, refuse, to_dtype
 from func.numpy.protocol import implements
-from func.numpy.reductions import finish
-from func.numpy.selection import take, take_along_axis
-from func.numpy.shaping import expand_dims, moveaxis, ravel, reshape
-from func.numpy.statistics import mean
 
 __all__ = [
     "argpartition",
@@ -23,46 +22,96 @@ __all__ = [
     "bincount",
     "digitize",
     "lexsort",
-    "median",
     "partition",
-    "percentile",
-    "quantile",
     "searchsorted",
     "sort",
-    "unique",
+    "sort_complex",
 ]
+
+_KINDS = {None, "quicksort", "mergesort", "heapsort", "stable"}
+
+
+def arrayed(x: Any) -> Array:
+    """A Python scalar as a 0-d array; anything else as it is."""
+    return x if hasattr(x, "dtype") else np.asarray(x)
+
+
+def flat(x: Array) -> Array:
+    """All elements along one axis."""
+    return reshape_row(arrayed(x), shape=(count(shape_of(x)),))
+
+
+def _prepared(a: Any, axis: int | None) -> tuple[Array, int]:
+    """The array and the axis to sort; None stands for the flattened array."""
+    a = operand(a)
+    return (flat(a), 0) if axis is None else (a, one_axis(axis, rank_of(a)))
+
+
+def _kind(function: str, kind: Any, stable: Any, order: Any) -> Any:
+    refuse(function, order=(order, None))
+    if kind is not None and stable is not None:
+        raise ValueError("`kind` and `stable` parameters can't be provided at the same time. Use only one of them.")
+    if kind not in _KINDS:
+        raise ValueError(f"sort kind must be one of 'quick', 'heap', or 'stable' (got {kind!r})")
+    return "stable" if stable else kind
 
 
 @implements(np.argsort)
 def argsort(a: Array, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Array:
     """The order that sorts an axis."""
-    refuse("argsort", order=(order, None))
+    kind = _kind("argsort", kind, stable, order)
     a = operand(a)
-    if axis is None:
-        a, axis = ravel(a), 0
-    return argsort_row(a, axis=one_axis(axis, rank_of(a)), kind="stable" if stable else kind)
+    if rank_of(a) == 0:
+        one_axis(-1 if axis is None else axis, 1)
+        return np.zeros((), np.intp) if axis is not None else np.zeros(1, np.intp)
+    a, place = _prepared(a, axis)
+    return sort_rows.argsort(a, axis=place, kind=kind)
 
 
 @implements(np.sort)
 def sort(a: Array, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Array:
     """The elements along an axis in ascending order; the derivative follows each element to its place."""
-    refuse("sort", order=(order, None))
-    a = operand(a)
-    if axis is None:
-        a, axis = ravel(a), 0
-    return take_along_axis(a, argsort(a, axis, kind, stable=stable), axis)
+    kind = _kind("sort", kind, stable, order)
+    a, place = _prepared(a, axis)
+    return sort_rows.reorder(a, sort_rows.argsort(a, axis=place, kind=kind), axis=place)
+
+
+@implements(np.sort_complex)
+def sort_complex(a: Array) -> Array:
+    """The sorted elements of the last axis, as complex numbers."""
+    a = sort(a)
+    if dtype_of(a).kind == "c":
+        return a
+    single = dtype_of(a).char in "bhBH"
+    return convert(a, dtype=np.dtype(np.complex64 if single else np.complex128))
+
+
+def _kth(kth: Any, length: int) -> tuple[int, ...]:
+    """Places to part at as non-negative numbers."""
+    places = np.asarray(kth)
+    if places.dtype.kind not in "iu" or places.ndim > 1:
+        raise TypeError("Partition index must be integer")
+    for place in places.ravel().tolist():
+        if not -length <= place < length:
+            raise ValueError(f"kth(={place}) out of bounds ({length})")
+    return tuple([place % length for place in places.ravel().tolist()])
 
 
 @implements(np.argpartition)
 def argpartition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Array:
-    """An order with the kth element in its sorted place (here: fully sorted)."""
-    return argsort(a, axis, order=order)
+    """An order in which the kth element is at its sorted place, smaller ones before and larger ones behind it."""
+    refuse("argpartition", order=(order, None))
+    a, place = _prepared(a, axis)
+    return sort_rows.argpartition(a, kth=_kth(kth, shape_of(a)[place]), axis=place, kind=kind)
 
 
 @implements(np.partition)
 def partition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Array:
-    """The elements with the kth in its sorted place (here: fully sorted)."""
-    return sort(a, axis, order=order)
+    """The elements with the kth at its sorted place; the derivative follows each element to its place."""
+    refuse("partition", order=(order, None))
+    a, place = _prepared(a, axis)
+    order = sort_rows.partition_order(a, kth=_kth(kth, shape_of(a)[place]), axis=place, kind=kind)
+    return sort_rows.reorder(a, order, axis=place)
 
 
 @implements(np.lexsort)
@@ -70,180 +119,82 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     """The order that sorts by several keys, the last one first."""
     from func.numpy.creation import sequence
 
-    return np.lexsort(tuple([concrete(operand(key)) for key in sequence(keys)]), axis)
+    rows_of_keys = [arrayed(operand(key)) for key in sequence(keys)]
+    if not rows_of_keys:
+        raise TypeError("need sequence of keys with len > 0 in lexsort")
+    shape = np.broadcast_shapes(*[shape_of(key) for key in rows_of_keys])
+    if any([shape_of(key) != shape for key in rows_of_keys]):
+        raise ValueError("all keys need to be the same shape")
+    return sort_rows.lexsort(*rows_of_keys, axis=one_axis(axis, len(shape) or 1))
+
+
+# --- searching --------------------------------------------------------------------------------------------------
 
 
 @implements(np.searchsorted)
 def searchsorted(a: Array, v: Any, side: str = "left", sorter: Any = None) -> Array:
-    """Where values would be put into a sorted vector: the number of its elements before each."""
+    """Where values would be put into a sorted vector."""
     a, v = operand(a), operand(v)
     if side not in ("left", "right"):
         raise ValueError(f"search side must be one of 'left' or 'right' (got '{side}')")
+    if rank_of(a) != 1:
+        raise ValueError("object too deep for desired array")
     if sorter is not None:
-        a = take(a, sorter, axis=0)
-    v = v if hasattr(v, "shape") else np.asarray(v)
-    before = (rows.less if side == "left" else rows.less_equal)(a, expand_dims(v, -1))
-    return reduce_sum(before, axes=(rank_of(v),))
+        sorter = arrayed(operand(sorter))
+        if dtype_of(sorter).kind not in "iu":
+            raise TypeError("sorter must only contain integers")
+        if shape_of(sorter) != shape_of(a):
+            raise ValueError("sorter.size must equal a.size")
+        a = gather(a, sorter, axis=0)
+    return sort_rows.search(a, arrayed(v), side=side, lanes=0)
 
 
 @implements(np.digitize)
 def digitize(x: Array, bins: Any, right: bool = False) -> Array:
     """The number of the bin that each element falls into."""
-    edges = concrete(operand(bins))
-    steps = np.diff(edges)
-    if (steps < 0).any() and (steps > 0).any():
+    x, bins = operand(x), operand(bins)
+    if dtype_of(x).kind == "c":
+        raise TypeError("x may not be complex")
+    if rank_of(bins) != 1:
+        raise ValueError("object too deep for desired array" if rank_of(bins) else "bins must be 1-dimensional")
+    n = shape_of(bins)[0]
+    later, earlier = (getitem(bins, index=((start, start + n - 1, 1),)) for start in (1, 0)) if n else (bins, bins)
+    side = "left" if right else "right"
+    if bool(reductions.all(rows.less_equal(earlier, later))):
+        return searchsorted(bins, x, side)
+    if not bool(reductions.all(rows.greater_equal(earlier, later))):
         raise ValueError("bins must be monotonically increasing or decreasing")
-    if (steps < 0).any():
-        return rows.subtract(len(edges), searchsorted(operand(bins)[::-1], x, "right" if not right else "left"))
-    return searchsorted(bins, x, "left" if right else "right")
+    return rows.subtract(n, searchsorted(getitem(bins, index=((n - 1, -1, -1),)), x, side))
+
+
+# --- counting ---------------------------------------------------------------------------------------------------
 
 
 @implements(np.bincount)
 def bincount(x: Array, /, weights: Any = None, minlength: int = 0) -> Array:
     """How often each integer occurs, or the sums of its weights, which are differentiable."""
-    from func.interpreters.primitives.indexing import scatter_add
-    from func.interpreters.primitives.structural import full_like
-
-    x = operand(x)
-    top = concrete(x)
-    if dtype_of(x).kind not in "iub" or rank_of(x) != 1:
-        raise TypeError("bincount needs a one-dimensional array of non-negative integers")
-    if top.size and top.min() < 0:
+    x = arrayed(operand(x))
+    if minlength is None:
+        raise TypeError("use 0 instead of None for minlength")
+    if minlength < 0:
+        raise ValueError("'minlength' must not be negative")
+    if rank_of(x) != 1:
+        raise ValueError(f"object {'too deep' if rank_of(x) else 'of too small depth'} for desired array")
+    if not np.can_cast(dtype_of(x), np.intp, "safe"):
+        raise TypeError(f"x: cannot cast from {dtype_of(x)!r} to dtype('int64') according to the rule 'safe'")
+    empty = shape_of(x)[0] == 0
+    if not empty and not bool(reductions.all(rows.greater_equal(x, 0))):
         raise ValueError("'list' argument must have no negative elements")
-    length = max(minlength, int(top.max()) + 1 if top.size else 0)
-    values = np.ones(shape_of(x), np.intp) if weights is None else rows.multiply(operand(weights), 1.0)
-    return scatter_add(full_like(values, 0, (length,)), values, x, axis=0)
+    length = max(minlength, 0 if empty else int(reductions.max(x)) + 1)
+    if weights is None:
+        return scatter_add(full_like(x, 0, (length,), np.intp), full_like(x, 1, None, np.intp), x, axis=0)
+    values = operand(weights)
+    if not np.can_cast(dtype_of(values), np.float64, "safe"):
+        raise TypeError(
+            f"weights: cannot cast from {dtype_of(values)!r} to dtype('float64') according to the rule 'safe'"
+        )
+    if shape_of(values) != shape_of(x):
+        raise ValueError("The weights and list don't have the same length.")
+    return scatter_add(full_like(x, 0, (length,), np.float64), to_dtype(values, np.float64), x, axis=0)
 
 
-@implements(np.unique)
-def unique(
-    ar: Array,
-    return_index: bool = False,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    axis: int | None = None,
-    *,
-    equal_nan: bool = True,
-    sorted: bool = True,
-) -> Any:
-    """The distinct elements, sorted. Their number depends on the values: lanes of a vmap are parted."""
-    ar = operand(ar)
-    find: Any = np.unique
-    _, first, *rest = find(concrete(ar), True, return_inverse, return_counts, axis, equal_nan=equal_nan)
-    values = take(ravel(ar), first, axis=0) if axis is None else take(ar, first, axis=axis)
-    out = [values, *([first] if return_index else []), *rest]
-    return out[0] if len(out) == 1 else tuple(out)
-
-
-@implements(np.median)
-def median(a: Array, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Array:
-    """The middle of the sorted elements; of an even number the mean of the middle two."""
-    a = operand(a)
-    shape = shape_of(a)
-    axes = many_axes(axis, len(shape))
-    flat = _last(a, axes)
-    n = shape_of(flat)[-1]
-    ordered = sort(flat, -1)
-    middle = ordered[..., n // 2 : n // 2 + 1] if n % 2 else ordered[..., n // 2 - 1 : n // 2 + 1]
-    result = mean(middle, -1)
-    if dtype_of(a).kind == "f":
-        from func.numpy.selection import where
-
-        result = where(rows.isnan(ordered[..., -1]), np.asarray(np.nan, dtype_of(a)), result)
-    return finish(result, shape, axes, keepdims, out)
-
-
-def _last(a: Array, axes: tuple[int, ...]) -> Array:
-    """The given axes joined into the last one."""
-    kept = [n for i, n in enumerate(shape_of(a)) if i not in axes]
-    moved = moveaxis(a, axes, tuple(range(-len(axes), 0))) if axes else a
-    return reshape(moved, (*kept, -1) if axes else (*kept, 1))
-
-
-_ALPHA_BETA = {
-    "linear": (1.0, 1.0),
-    "weibull": (0.0, 0.0),
-    "hazen": (0.5, 0.5),
-    "median_unbiased": (1 / 3, 1 / 3),
-    "normal_unbiased": (3 / 8, 3 / 8),
-    "interpolated_inverted_cdf": (0.0, 1.0),
-}
-
-
-@implements(np.quantile)
-def quantile(
-    a: Array,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-    **rest: Any,
-) -> Array:
-    """Quantiles by interpolation between sorted elements; differentiable in a and q.
-
-    Source of the methods: R. Hyndman, Y. Fan (1996), "Sample quantiles in statistical packages".
-    """
-    refuse("quantile", weights=(weights, None))
-    a, q = operand(a), operand(q)
-    shape = shape_of(a)
-    axes = many_axes(axis, len(shape))
-    ordered = sort(_last(a, axes), -1)
-    n = shape_of(ordered)[-1]
-    place = _virtual_place(q, n, method)
-    low = rows.minimum(rows.maximum(rows.floor(place), 0), n - 1)
-    high = rows.minimum(rows.add(low, 1), n - 1)
-    share = rows.minimum(rows.maximum(rows.subtract(place, low), 0), 1)
-    from func.numpy.creation import astype
-
-    low_i, high_i = [astype(_arrayed(x), np.intp) for x in (low, high)]
-    below, above = take(ordered, low_i, axis=-1), take(ordered, high_i, axis=-1)
-    result = rows.add(below, rows.multiply(rows.subtract(above, below), share))
-    moved = _q_first(result, rank_of(q))
-    if keepdims:
-        ones = tuple([1 if i in axes else m for i, m in enumerate(shape)])
-        moved = reshape(moved, (*shape_of(q), *ones))
-    return finish(moved, shape, axes, False, out)
-
-
-def _arrayed(x: Any) -> Array:
-    return x if hasattr(x, "dtype") else np.asarray(x)
-
-
-def _virtual_place(q: Array, n: int, method: str) -> Array:
-    if method in _ALPHA_BETA:
-        alpha, beta = _ALPHA_BETA[method]
-        return rows.subtract(rows.add(rows.multiply(q, n + 1 - alpha - beta), alpha), 1.0)
-    place = rows.multiply(q, n - 1.0)
-    if method == "lower":
-        return rows.floor(place)
-    if method == "higher":
-        return rows.ceil(place)
-    if method == "nearest":
-        return rows.rint(place)
-    if method == "midpoint":
-        return rows.multiply(rows.add(rows.floor(place), rows.ceil(place)), 0.5)
-    raise ValueError(f"np.quantile of a traced array does not know method={method!r}")
-
-
-def _q_first(result: Array, rank: int) -> Array:
-    total = rank_of(result)
-    return moveaxis(result, tuple(range(total - rank, total)), tuple(range(rank))) if rank else result
-
-
-@implements(np.percentile)
-def percentile(
-    a: Array,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    **rest: Any,
-) -> Array:
-    """Percentiles: quantiles of q / 100."""
-    return quantile(a, rows.divide(operand(q), 100), axis, out, overwrite_input, method, keepdims, **rest)

@@ -309,7 +309,7 @@ def corrcoef(x: Array, y: Any = None, rowvar: bool = True, *, dtype: Any = None)
     c = rows.divide(c, reshape_row(spread, shape=(n, 1)))
     c = rows.divide(c, reshape_row(spread, shape=(1, n)))
     if dtype_of(c).kind == "c":
-        return rows.add(_unit(rows.real(c)), rows.multiply(_unit(rows.imag(c)), 1j))
+        return rows.make_complex(_unit(rows.real(c)), _unit(rows.imag(c)))
     return _unit(c)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import PYTHON_SCALARS, Array, Aval, Shaped, dtype_of
+from func.interpreters.core import PYTHON_SCALARS, Array, Aval, Shaped, dtype_of, shape_of
 from func.interpreters.primitives.kinds import Linear, linear
 from func.interpreters.primitives.pointwise import (
     Elementwise,
@@ -19,7 +19,7 @@ from func.interpreters.primitives.pointwise import (
     negative,
     zero_wins,
 )
-from func.interpreters.primitives.structural import convert, fit_cotangent, full_like, where
+from func.interpreters.primitives.structural import align_ranks, convert, fit_cotangent, full_like, where
 
 __all__ = ["add", "conjugate", "multiply", "negative", "zero_wins"]
 
@@ -243,3 +243,29 @@ imag: Linear = linear(
     transpose=_imag_transpose,
     batch=lambda x: imag(x),
 )
+
+
+def _complex_impl(xp: Any, re: Array, im: Array) -> Array:
+    dtype = _complex_dtype(np.result_type(dtype_of(re), dtype_of(im)))
+    out = xp.empty(np.broadcast_shapes(shape_of(re), shape_of(im)), dtype)
+    out.real, out.imag = re, im
+    return out[()]
+
+
+def _complex_aval(re: Aval, im: Aval) -> Aval:
+    return Aval(np.broadcast_shapes(re.shape, im.shape), _complex_dtype(np.result_type(re.dtype, im.dtype)))
+
+
+def _complex_transpose(ct: Array, re: Any, im: Any) -> tuple[Array, Array]:
+    return fit_cotangent(real(ct), re), fit_cotangent(imag(ct), im)
+
+
+make_complex: Linear = linear(
+    "complex",
+    _complex_impl,
+    aval=_complex_aval,
+    transpose=_complex_transpose,
+    batch=lambda size, batched, args, params: make_complex(*align_ranks(size, batched, args)),
+    positions=(),
+)
+"""A complex array of its real and imaginary parts."""

@@ -1,0 +1,299 @@
+"""Functions of neighbouring samples: differences, gradients, integrals, interpolation, phases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
+from func.interpreters.primitives import elementwise as rows
+from func.interpreters.primitives.indexing import gather
+from func.interpreters.primitives.sorting import argsort, reorder, search
+from func.interpreters.primitives.structural import broadcast, concatenate, cumsum, full_like, getitem, reduce_sum
+from func.interpreters.primitives.structural import reshape as reshape_row
+from func.interpreters.primitives.structural import where as where_row
+from func.numpy.arguments import common, one_axis, rank_of, to_dtype
+from func.numpy.protocol import implements
+from func.numpy.reductions import is_given
+from func.numpy.sorting import arrayed, flat
+
+__all__ = ["diff", "ediff1d", "gradient", "interp", "trapezoid", "unwrap"]
+
+_FLOAT = np.dtype(np.float64)
+
+
+def cut(x: Array, axis: int, start: int, stop: int | None = None) -> Array:
+    """x[start:stop] along an axis; a negative stop counts from the end."""
+    shape = shape_of(x)
+    n = shape[axis]
+    bounds = slice(start, stop).indices(n)
+    bounds = (bounds[0], max(bounds[0], bounds[1]), 1)
+    return getitem(x, index=tuple([bounds if i == axis else (0, m, 1) for i, m in enumerate(shape)]))
+
+
+def joined(parts: Sequence[Array], axis: int) -> Array:
+    """Arrays of different dtypes joined along an axis."""
+    parts = common(parts)
+    return parts[0] if len(parts) == 1 else concatenate(*parts, axis=axis)
+
+
+# --- differences ------------------------------------------------------------------------------------------------
+
+
+@implements(np.diff)
+def diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue) -> Array:
+    """Differences of neighbours along an axis, n times."""
+    if n == 0:
+        return a
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n!r}")
+    a = operand(a)
+    if rank_of(a) == 0:
+        raise ValueError("diff requires input that is at least one dimensional")
+    place = one_axis(axis, rank_of(a))
+    edge = tuple([1 if i == place else m for i, m in enumerate(shape_of(a))])
+    before, after = [
+        [] if not is_given(end) else [operand(end) if rank_of(operand(end)) else broadcast(operand(end), shape=edge)]
+        for end in (prepend, append)
+    ]
+    a = joined([*before, a, *after], place) if before or after else a
+    minus = rows.not_equal if dtype_of(a).kind == "b" else rows.subtract
+    for _ in range(n):
+        a = minus(cut(a, place, 1), cut(a, place, 0, -1))
+    return a
+
+
+@implements(np.ediff1d)
+def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
+    """Differences of neighbours of the flattened array, with values at the ends."""
+    ary = flat(operand(ary))
+    dtype = dtype_of(ary)
+    steps = rows.subtract(cut(ary, 0, 1), cut(ary, 0, 0, -1))
+    ends = []
+    for name, end in (("to_begin", to_begin), ("to_end", to_end)):
+        if end is None:
+            ends.append([])
+            continue
+        end = flat(operand(end))
+        if not np.can_cast(dtype_of(end), dtype, "same_kind"):
+            raise TypeError(
+                f"dtype of `{name}` must be compatible with input `ary` under the `same_kind` rule."
+            )
+        ends.append([to_dtype(end, dtype)])
+    return joined([*ends[0], steps, *ends[1]], 0)
+
+
+@implements(np.trapezoid)
+def trapezoid(y: Array, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
+    """The integral of samples by the trapezoidal rule."""
+    y = operand(y)
+    rank = rank_of(y)
+    place = one_axis(axis, rank)
+    if x is None:
+        step: Array = operand(dx)
+    else:
+        x = operand(x)
+        if rank_of(x) == 1:
+            step = diff(x)
+            step = reshape_row(step, shape=tuple([shape_of(step)[0] if i == place else 1 for i in range(rank)]))
+        else:
+            step = diff(x, axis=axis)
+    both = rows.add(cut(y, place, 1), cut(y, place, 0, -1))
+    return reduce_sum(rows.divide(rows.multiply(step, both), 2.0), axes=(place,))
+
+
+# --- gradients --------------------------------------------------------------------------------------------------
+
+
+def _spacings(f: Array, varargs: Sequence[Any], axes: Sequence[int]) -> list[Any]:
+    """A number, or the distances between neighbours, for each axis."""
+    if not varargs:
+        return [1.0] * len(axes)
+    given = [operand(v) for v in varargs]
+    if len(given) == 1 and rank_of(given[0]) == 0:
+        return given * len(axes)
+    if len(given) != len(axes):
+        raise TypeError("invalid number of arguments")
+    spacings = []
+    for distances, axis in zip(given, axes, strict=True):
+        if rank_of(distances) > 1:
+            raise ValueError("distances must be either scalars or 1d")
+        if rank_of(distances) == 1:
+            if shape_of(distances)[0] != shape_of(f)[axis]:
+                raise ValueError("when 1d, distances must match the length of the corresponding dimension")
+            distances = diff(to_dtype(distances, _FLOAT) if dtype_of(distances).kind in "iu" else distances)
+            if type(distances) is np.ndarray and (distances == distances[0]).all():
+                distances = distances[0]
+        spacings.append(distances)
+    return spacings
+
+
+def _weigh(f: Array, axis: int, start: int, weights: Sequence[Array], stop: int | None = None) -> Array:
+    """The weighted sum of the samples from start on, one shift per weight."""
+    n = shape_of(f)[axis]
+    length = 1 if stop is None else stop
+    total: Any = None
+    for shift, weight in enumerate(weights):
+        first = start % n + shift
+        term = rows.multiply(weight, cut(f, axis, first, first + length))
+        total = term if total is None else rows.add(total, term)
+    return total
+
+
+def _uneven(f: Array, d: Array, axis: int, edge_order: int) -> tuple[Array, Array, Array]:
+    """First, inner and last derivatives for distances d between neighbours."""
+    n = shape_of(f)[axis]
+    shape = tuple([-1 if i == axis else 1 for i in range(rank_of(f))])
+
+    def fitted(x: Array) -> Array:
+        return reshape_row(x, shape=tuple([shape_of(x)[0] if m == -1 else 1 for m in shape]))
+
+    d1, d2 = cut(d, 0, 0, -1), cut(d, 0, 1)
+    weights = (-(d2) / (d1 * (d1 + d2)), (d2 - d1) / (d1 * d2), d1 / (d2 * (d1 + d2)))
+    inner = _weigh(f, axis, 0, [fitted(w) for w in weights], n - 2)
+    first, last = d[0], d[n - 2]
+    if edge_order == 1:
+        return _slope(f, axis, 0, first), inner, _slope(f, axis, n - 2, last)
+    d1, d2 = d[0], d[1]
+    start = (-(2.0 * d1 + d2) / (d1 * (d1 + d2)), (d1 + d2) / (d1 * d2), -d1 / (d2 * (d1 + d2)))
+    d1, d2 = d[n - 3], d[n - 2]
+    end = (d2 / (d1 * (d1 + d2)), -(d2 + d1) / (d1 * d2), (2.0 * d2 + d1) / (d2 * (d1 + d2)))
+    return _weigh(f, axis, 0, start), inner, _weigh(f, axis, n - 3, end)
+
+
+def _slope(f: Array, axis: int, start: int, distance: Array) -> Array:
+    return rows.divide(
+        rows.subtract(cut(f, axis, start + 1, start + 2), cut(f, axis, start, start + 1)), distance
+    )
+
+
+def _even(f: Array, h: Array, axis: int, edge_order: int) -> tuple[Array, Array, Array]:
+    """First, inner and last derivatives for one distance h."""
+    n = shape_of(f)[axis]
+    inner = rows.divide(rows.subtract(cut(f, axis, 2), cut(f, axis, 0, -2)), rows.multiply(2.0, h))
+    if edge_order == 1:
+        return _slope(f, axis, 0, h), inner, _slope(f, axis, n - 2, h)
+    first = _weigh(f, axis, 0, [rows.divide(w, h) for w in (-1.5, 2.0, -0.5)])
+    return first, inner, _weigh(f, axis, n - 3, [rows.divide(w, h) for w in (0.5, -2.0, 1.5)])
+
+
+@implements(np.gradient)
+def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Second-order differences in the interior, one-sided ones of the given order at the edges."""
+    f = operand(f)
+    rank = rank_of(f)
+    given = range(rank) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = [one_axis(i, rank) for i in given]
+    if len(set(axes)) != len(axes):
+        raise ValueError("repeated axis")
+    spacings = _spacings(f, varargs, axes)
+    if edge_order > 2:
+        raise ValueError("'edge_order' greater than 2 not supported")
+    if dtype_of(f).kind in "iu":
+        f = to_dtype(f, _FLOAT)
+    dtype = dtype_of(f) if dtype_of(f).kind in "fc" else _FLOAT
+    out = []
+    for place, spacing in zip(axes, spacings, strict=True):
+        if shape_of(f)[place] < edge_order + 1:
+            raise ValueError(
+                "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are "
+                "required."
+            )
+        parts = (_uneven if rank_of(spacing) else _even)(f, spacing, place, edge_order)
+        out.append(concatenate(*[to_dtype(part, dtype) for part in parts], axis=place))
+    return out[0] if len(axes) == 1 else tuple(out)
+
+
+# --- interpolation ----------------------------------------------------------------------------------------------
+
+
+def _segments(x: Array, xp: Array, fp: Array, place: Array, inverse: bool) -> Array:
+    """On the line through the samples around each place; as NumPy for complex samples by the inverse distance."""
+    n = shape_of(xp)[0]
+    base = rows.maximum(rows.minimum(place, n - 1), 0)
+    low = rows.minimum(base, n - 2)
+    x0, x1, f0, f1 = [gather(v, rows.add(low, k), axis=0) for v in (xp, fp) for k in (0, 1)]
+    rise, run = rows.subtract(f1, f0), rows.subtract(x1, x0)
+    slope = rows.multiply(rise, rows.divide(1.0, run)) if inverse else rows.divide(rise, run)
+    start, value = gather(xp, base, axis=0), gather(fp, base, axis=0)
+    out = rows.add(rows.zero_wins(slope, rows.subtract(x, start)), value)
+    known = innermost(fp)
+    if known is None or np.isfinite(known).all():
+        return out
+    other = rows.add(rows.multiply(slope, rows.subtract(x, x1)), f1)
+    other = where_row(rows.logical_and(rows.isnan(other), rows.equal(f0, f1)), f0, other)
+    lost = rows.logical_and(rows.isnan(out), rows.logical_not(rows.logical_or(rows.isnan(x), rows.equal(x, start))))
+    return where_row(lost, other, out)
+
+
+def _interpolated(x: Array, xp: Array, fp: Array, left: Any, right: Any) -> Array:
+    n = shape_of(xp)[0]
+    place = rows.subtract(search(xp, x, side="right", lanes=0), 1)
+    if n == 1:
+        inside = rows.add(rows.multiply(x, 0), fp[0])
+        inside = where_row(rows.isnan(x), fp[0], inside)
+    elif dtype_of(fp).kind == "c":
+        parts = [_segments(x, xp, part, place, True) for part in (rows.real(fp), rows.imag(fp))]
+        inside = rows.make_complex(*parts)
+    else:
+        inside = _segments(x, xp, fp, place, False)
+    dtype = dtype_of(fp)
+    lower = fp[0] if left is None else to_dtype(operand(left), dtype)
+    upper = fp[n - 1] if right is None else to_dtype(operand(right), dtype)
+    inside = where_row(rows.less(x, xp[0]), lower, inside)
+    return where_row(rows.greater(x, xp[n - 1]), upper, inside)
+
+
+@implements(np.interp)
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Array:
+    """Linear interpolation between samples at increasing places, constant outside; at a sample its right slope."""
+    x, xp, fp = [arrayed(operand(v)) for v in (x, xp, fp)]
+    if dtype_of(x).kind == "c" or dtype_of(xp).kind == "c":
+        raise TypeError("x, xp: cannot cast from complex128 to float64 according to the rule 'safe'")
+    if rank_of(xp) != 1 or rank_of(fp) != 1:
+        raise ValueError("object too deep for desired array" if period is None else "Data points must be 1-D sequences")
+    x, xp = to_dtype(x, _FLOAT), to_dtype(xp, _FLOAT)
+    fp = to_dtype(fp, np.complex128 if dtype_of(fp).kind == "c" else _FLOAT)
+    if shape_of(xp)[0] == 0:
+        raise ValueError("array of sample points is empty")
+    if shape_of(xp) != shape_of(fp):
+        raise ValueError("fp and xp are not of the same length.")
+    if period is None:
+        return _interpolated(x, xp, fp, left, right)
+    if period == 0:
+        raise ValueError("period must be a non-zero value")
+    period = rows.absolute(operand(period))
+    x, xp = rows.remainder(x, period), rows.remainder(xp, period)
+    order = argsort(xp, axis=0, kind=None)
+    xp, fp = reorder(xp, order, axis=0), reorder(fp, order, axis=0)
+    ends = rows.subtract(cut(xp, 0, -1), period), rows.add(cut(xp, 0, 0, 1), period)
+    xp = concatenate(ends[0], xp, ends[1], axis=0)
+    fp = concatenate(cut(fp, 0, -1), fp, cut(fp, 0, 0, 1), axis=0)
+    return _interpolated(x, xp, fp, None, None)
+
+
+# --- phases -----------------------------------------------------------------------------------------------------
+
+
+@implements(np.unwrap)
+def unwrap(p: Array, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.pi) -> Array:
+    """Phases without jumps of more than half a period."""
+    p = operand(p)
+    place = one_axis(axis, rank_of(p))
+    steps = diff(p, axis=place)
+    dtype = np.result_type(dtype_of(steps), period if type(period) in (int, float) else dtype_of(operand(period)))
+    half, ambiguous = (period // 2, period % 2 == 0) if dtype.kind in "iu" else (rows.divide(period, 2), True)
+    low = rows.negative(half)
+    wrapped = rows.add(rows.remainder(rows.subtract(steps, low), period), low)
+    if ambiguous:
+        edge = rows.logical_and(rows.equal(wrapped, low), rows.greater(steps, 0))
+        wrapped = where_row(edge, to_dtype(half, dtype_of(wrapped)), wrapped)
+    change = rows.subtract(wrapped, steps)
+    small = rows.less(rows.absolute(steps), rows.divide(period, 2) if discont is None else discont)
+    change = where_row(small, full_like(change, 0, ()), change)
+    rest = rows.add(cut(p, place, 1), cumsum(change, axis=place, reverse=False))
+    return joined([to_dtype(cut(p, place, 0, 1), dtype), to_dtype(rest, dtype)], place)
+
+

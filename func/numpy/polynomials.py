@@ -1,0 +1,310 @@
+"""Polynomials as arrays of coefficients, the highest power first. A poly1d counts as its coefficients."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
+from func.interpreters.primitives import elementwise as rows
+from func.interpreters.primitives.structural import (
+    concatenate,
+    embed,
+    full_like,
+    getitem,
+    permute,
+    reduce_sum,
+    update,
+)
+from func.interpreters.primitives.structural import reshape as reshape_row
+from func.numpy import elementary
+from func.numpy.arguments import common, count, rank_of, to_dtype
+from func.numpy.interpolation import cut
+from func.numpy.protocol import implements
+from func.numpy.sorting import arrayed, sort
+
+__all__ = [
+    "poly",
+    "polyadd",
+    "polyder",
+    "polydiv",
+    "polyfit",
+    "polyint",
+    "polymul",
+    "polysub",
+    "polyval",
+    "roots",
+]
+
+_FLOAT = np.dtype(np.float64)
+
+
+def _coefficients(p: Any) -> Array:
+    """An array of at least one axis."""
+    p = arrayed(operand(np.asarray(p.coeffs) if isinstance(p, np.poly1d) else p))
+    return reshape_row(p, shape=(1,)) if rank_of(p) == 0 else p
+
+
+def _entry(p: Array, place: int) -> Array:
+    return getitem(p, index=(place % shape_of(p)[0],))
+
+
+def _in_front(zeros: int, p: Array) -> Array:
+    """Zeros in front of a polynomial."""
+    return concatenate(full_like(p, 0, (zeros,)), p, axis=0) if zeros else p
+
+
+def _known_zeros(p: Array, front: bool) -> int:
+    """How many coefficients at an end are zero in all lanes, as far as values are known."""
+    known = innermost(p)
+    if known is None:
+        return 0
+    values = np.asarray(known.get() if hasattr(known, "get") else known)
+    zero = (values.reshape(-1, shape_of(p)[0]) == 0).all(axis=0)
+    zero = zero if front else zero[::-1]
+    return len(zero) if zero.all() else int(np.argmin(zero))
+
+
+# --- values -----------------------------------------------------------------------------------------------------
+
+
+@implements(np.polyval)
+def polyval(p: Any, x: Any) -> Array:
+    """The polynomial at x, by Horner's rule."""
+    p = operand(np.asarray(p.coeffs) if isinstance(p, np.poly1d) else p)
+    if isinstance(x, np.poly1d):
+        raise TypeError("np.polyval of a traced polynomial at a poly1d has no traced version; compose the functions")
+    x = arrayed(operand(x))
+    value: Array = full_like(x, 0)
+    for place in range(shape_of(p)[0]):
+        value = rows.add(rows.multiply(value, x), getitem(p, index=(place, *[(0, n, 1) for n in shape_of(p)[1:]])))
+    return value
+
+
+# --- arithmetic -------------------------------------------------------------------------------------------------
+
+
+def _aligned(a1: Any, a2: Any) -> tuple[Array, Array]:
+    p, q = _coefficients(a1), _coefficients(a2)
+    longer = shape_of(q)[0] - shape_of(p)[0]
+    return _in_front(max(longer, 0), p), _in_front(max(-longer, 0), q)
+
+
+@implements(np.polyadd)
+def polyadd(a1: Any, a2: Any) -> Array:
+    """The sum of two polynomials."""
+    return rows.add(*_aligned(a1, a2))
+
+
+@implements(np.polysub)
+def polysub(a1: Any, a2: Any) -> Array:
+    """The difference of two polynomials."""
+    return rows.subtract(*_aligned(a1, a2))
+
+
+@implements(np.polymul)
+def polymul(a1: Any, a2: Any) -> Array:
+    """The product of two polynomials, without leading zeros of the factors."""
+    from func.numpy.products import convolve
+
+    factors = []
+    for p in (_coefficients(a1), _coefficients(a2)):
+        zeros = min(_known_zeros(p, front=True), shape_of(p)[0] - 1)
+        factors.append(cut(p, 0, zeros) if zeros else p)
+    return convolve(*factors)
+
+
+@implements(np.polydiv)
+def polydiv(u: Any, v: Any) -> tuple[Array, Array]:
+    """Quotient and remainder; leading coefficients of the remainder that vanish are dropped."""
+    u, v = rows.add(_coefficients(u), 0.0), rows.add(_coefficients(v), 0.0)
+    dtype = np.result_type(dtype_of(u), dtype_of(v))
+    m, n = shape_of(u)[0] - 1, shape_of(v)[0] - 1
+    scale = rows.divide(1.0, _entry(v, 0))
+    rest = to_dtype(u, dtype)
+    quotient = []
+    for k in range(m - n + 1):
+        factor = rows.multiply(scale, _entry(rest, k))
+        quotient.append(to_dtype(reshape_row(arrayed(factor), shape=(1,)), dtype))
+        part = rows.subtract(cut(rest, 0, k, k + n + 1), rows.multiply(factor, v))
+        rest = update(rest, to_dtype(part, dtype), index=((k, k + n + 1, 1),))
+    while shape_of(rest)[0] > 1 and elementary.allclose(_entry(rest, 0), 0, rtol=1e-14):
+        rest = cut(rest, 0, 1)
+    return (concatenate(*quotient, axis=0) if quotient else full_like(rest, 0, (1,))), rest
+
+
+# --- calculus ---------------------------------------------------------------------------------------------------
+
+
+@implements(np.polyder)
+def polyder(p: Any, m: int = 1) -> Array:
+    """The derivative of an order of a polynomial."""
+    m = int(m)
+    if m < 0:
+        raise ValueError("Order of derivative must be positive (see polyint)")
+    p = operand(np.asarray(p.coeffs) if isinstance(p, np.poly1d) else p)
+    for _ in range(m):
+        n = shape_of(p)[0] - 1
+        p = rows.multiply(cut(p, 0, 0, -1), np.arange(n, 0, -1))
+    return p
+
+
+@implements(np.polyint)
+def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
+    """The integral of an order of a polynomial, with constants k."""
+    m = int(m)
+    if m < 0:
+        raise ValueError("Order of integral must be positive (see polyder)")
+    k = _coefficients(np.zeros(m) if k is None else k)
+    if shape_of(k)[0] == 1 and m > 1:
+        k = rows.multiply(_entry(k, 0), np.ones(m))
+    if shape_of(k)[0] < m:
+        raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
+    p = operand(np.asarray(p.coeffs) if isinstance(p, np.poly1d) else p)
+    for place in range(m):
+        divided = rows.divide(p, np.arange(shape_of(p)[0], 0, -1))
+        constant = reshape_row(_entry(k, place), shape=(1,))
+        p = concatenate(*common([divided, constant]), axis=0)
+    return p
+
+
+# --- roots ------------------------------------------------------------------------------------------------------
+
+
+@implements(np.roots)
+def roots(p: Any) -> Array:
+    """The roots of a polynomial: eigenvalues of its companion matrix."""
+    from func.numpy import linalg
+
+    p = _coefficients(p)
+    if rank_of(p) != 1:
+        raise ValueError("Input must be a rank-1 array.")
+    leading = _known_zeros(p, front=True)
+    if leading == shape_of(p)[0]:
+        return np.array([])
+    trailing = _known_zeros(p, front=False)
+    p = cut(p, 0, leading, shape_of(p)[0] - trailing)
+    if dtype_of(p).kind not in "fc":
+        p = to_dtype(p, _FLOAT)
+    n = shape_of(p)[0]
+    if n == 1:
+        return np.zeros(trailing)
+    first = rows.divide(rows.negative(cut(p, 0, 1)), _entry(p, 0))
+    below = full_like(p, 0, (n - 1, n - 1))
+    below[np.arange(1, n - 1), np.arange(n - 2)] = 1
+    companion = rows.add(below, embed(first, index=(0, (0, n - 1, 1)), shape=(n - 1, n - 1)))
+    found = linalg.eigvals(companion)
+    return concatenate(found, full_like(found, 0, (trailing,)), axis=0) if trailing else found
+
+
+@implements(np.poly)
+def poly(seq_of_zeros: Any) -> Array:
+    """The polynomial with given roots, or the characteristic polynomial of a matrix."""
+    from func.numpy import linalg
+
+    zeros = _coefficients(seq_of_zeros)
+    shape = shape_of(zeros)
+    if len(shape) == 2 and shape[0] == shape[1] and shape[0] != 0:
+        zeros = linalg.eigvals(zeros)
+    elif len(shape) != 1:
+        raise ValueError("input must be 1d or non-empty square 2d array.")
+    elif dtype_of(zeros).kind not in "fc":
+        zeros = to_dtype(zeros, _FLOAT)
+    n = shape_of(zeros)[0]
+    if n == 0:
+        return 1.0
+    dtype = dtype_of(zeros)
+    p = full_like(zeros, 1, (1,))
+    for place in range(n):
+        grown = rows.multiply(p, rows.negative(_entry(zeros, place)))
+        ends = full_like(zeros, 0, (1,))
+        p = rows.add(concatenate(p, ends, axis=0), concatenate(ends, grown, axis=0))
+    if dtype.kind != "c":
+        return p
+    pairs = rows.equal(sort(zeros), sort(rows.conjugate(zeros)))
+    return rows.real(p) if bool(elementary.all(pairs)) else p
+
+
+# --- fitting ----------------------------------------------------------------------------------------------------
+
+
+def _column(x: Array) -> Array:
+    return reshape_row(x, shape=(*shape_of(x), 1))
+
+
+def _powers(x: Array, order: int) -> Array:
+    """Columns x^(order-1) ... x 1, multiplied up as np.vander does."""
+    column = full_like(x, 1)
+    columns = [_column(column)]
+    for _ in range(order - 1):
+        column = rows.multiply(column, x)
+        columns.insert(0, _column(column))
+    return concatenate(*columns, axis=1)
+
+
+def _checked_samples(x: Array, y: Array, w: Any, deg: int) -> Any:
+    """NumPy's checks of polyfit's arguments; gives the weights."""
+    if deg < 0:
+        raise ValueError("expected deg >= 0")
+    if rank_of(x) != 1:
+        raise TypeError("expected 1D vector for x")
+    if count(shape_of(x)) == 0:
+        raise TypeError("expected non-empty vector for x")
+    if rank_of(y) not in (1, 2):
+        raise TypeError("expected 1D or 2D array for y")
+    if shape_of(x)[0] != shape_of(y)[0]:
+        raise TypeError("expected x and y to have same length")
+    if w is None:
+        return None
+    w = rows.add(operand(w), 0.0)
+    if rank_of(w) != 1:
+        raise TypeError("expected a 1-d array for weights")
+    if shape_of(w)[0] != shape_of(y)[0]:
+        raise TypeError("expected w and y to have the same length")
+    return w
+
+
+def _fit_covariance(lhs: Array, scale: Array, order: int, residuals: Array, y: Array, kind: Any) -> Array:
+    from func.numpy import linalg
+    from func.numpy.products import dot, outer
+
+    base = rows.divide(linalg.inv(dot(permute(lhs, order=(1, 0)), lhs)), outer(scale, scale))
+    if kind == "unscaled":
+        factor: Any = 1
+    else:
+        observations = shape_of(lhs)[0]
+        if observations <= order:
+            raise ValueError("the number of data points must exceed order to scale the covariance matrix")
+        factor = rows.divide(residuals, observations - order)
+    return rows.multiply(base if rank_of(y) == 1 else _column(base), factor)
+
+
+@implements(np.polyfit)
+def polyfit(
+    x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None, cov: Any = False
+) -> Any:
+    """The least-squares polynomial through samples; differentiable in x, y and the weights."""
+    from func.numpy import linalg
+
+    order = int(deg) + 1
+    x, y = rows.add(arrayed(operand(x)), 0.0), rows.add(arrayed(operand(y)), 0.0)
+    w = _checked_samples(x, y, w, deg)
+    rcond = shape_of(x)[0] * np.finfo(dtype_of(x)).eps if rcond is None else rcond
+    lhs, rhs = _powers(x, order), y
+    if w is not None:
+        lhs = rows.multiply(lhs, _column(w))
+        rhs = rows.multiply(rhs, _column(w) if rank_of(y) == 2 else w)
+    scale = rows.sqrt(reduce_sum(rows.multiply(lhs, lhs), axes=(0,)))
+    lhs = rows.divide(lhs, scale)
+    fitted, residuals, rank, s = linalg.lstsq(lhs, rhs, rcond)
+    fitted = rows.divide(fitted, scale if rank_of(fitted) == 1 else _column(scale))
+    known = innermost(rank)
+    if known is not None and not full and np.any(known != order):
+        warnings.warn("Polyfit may be poorly conditioned", np.exceptions.RankWarning, stacklevel=2)
+    if full:
+        return fitted, residuals, rank, s, rcond
+    return (fitted, _fit_covariance(lhs, scale, order, residuals, y, cov)) if cov else fitted
+
+

@@ -1,0 +1,356 @@
+"""Medians, quantiles and percentiles, also without NaN.
+
+The functions sort and interpolate as NumPy does, so that values agree to the bit. With NaN ignored the number of
+elements is an array: each slice has its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Array, dtype_of, innermost, is_inexact, operand, shape_of
+from func.interpreters.primitives import elementwise as rows
+from func.interpreters.primitives.indexing import gather
+from func.interpreters.primitives.sorting import reorder
+from func.interpreters.primitives.structural import broadcast, convert, full_like, getitem, permute, reduce_sum
+from func.interpreters.primitives.structural import cumsum as cumsum_row
+from func.interpreters.primitives.structural import reshape as reshape_row
+from func.interpreters.primitives.structural import where as where_row
+from func.numpy import statistics
+from func.numpy.arguments import NO_VALUE, count, many_axes, to_dtype
+from func.numpy.protocol import implements
+from func.numpy.reductions import deliver, finish
+from func.numpy.sorting import argsort, arrayed, sort
+
+__all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
+
+
+# --- the sorted sample ------------------------------------------------------------------------------------------
+
+
+def _sample_first(a: Array, axes: tuple[int, ...]) -> Array:
+    """The reduced axes joined into one axis in front."""
+    shape = shape_of(a)
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    a = arrayed(a)
+    moved = a if (*axes, *kept) == tuple(range(len(shape))) else permute(a, order=(*axes, *kept))
+    return reshape_row(moved, shape=(count([shape[i] for i in axes]), *[shape[i] for i in kept]))
+
+
+def _pick(ordered: Array, places: Array) -> Array:
+    """ordered[places] along the first axis: places of a shape (..., *1), the same for all slices, or one per slice."""
+    rest = shape_of(ordered)[1:]
+    if not rest or shape_of(places)[-len(rest) :] == (1,) * len(rest):
+        plain = shape_of(places)[: len(shape_of(places)) - len(rest)]
+        return gather(ordered, reshape_row(places, shape=plain), axis=0)
+    full = np.broadcast_shapes(shape_of(places), rest)
+    grids = [broadcast(np.arange(n).reshape(-1, *[1] * (len(rest) - 1 - i)), shape=full) for i, n in enumerate(rest)]
+    return gather(ordered, broadcast(places, shape=full), *grids, axis=0)
+
+
+def _at(ordered: Array, place: int) -> Array:
+    return getitem(ordered, index=(place % shape_of(ordered)[0], *[(0, n, 1) for n in shape_of(ordered)[1:]]))
+
+
+def _has_nan(ordered: Array) -> Array:
+    """Which slices of the sorted sample hold NaN, which sort to the end."""
+    return rows.isnan(_at(ordered, -1))
+
+
+# --- medians ----------------------------------------------------------------------------------------------------
+
+
+@implements(np.median)
+def median(
+    a: Array, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Array:
+    """The middle of the sorted elements; of an even number the mean of the middle two."""
+    a = operand(a)
+    shape = shape_of(a)
+    axes = many_axes(axis, len(shape))
+    sample = _sample_first(a, axes)
+    n = shape_of(sample)[0]
+    if n == 0:
+        return finish(statistics.mean(sample, 0), shape, axes, keepdims, out)
+    ordered = sort(sample, 0)
+    middle = getitem(ordered, index=(((n - 1) // 2, n // 2 + 1, 1), *[(0, m, 1) for m in shape_of(ordered)[1:]]))
+    result = statistics.mean(middle, 0)
+    if is_inexact(dtype_of(a)):
+        result = where_row(_has_nan(ordered), _at(ordered, -1), result)
+    return finish(result, shape, axes, keepdims, out)
+
+
+@implements(np.nanmedian)
+def nanmedian(
+    a: Array, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = NO_VALUE
+) -> Array:
+    """The median of the elements that are not NaN."""
+    a = operand(a)
+    if not is_inexact(dtype_of(a)) or count(shape_of(a)) == 0:
+        from func.numpy.nanfunctions import nanmean
+
+        return median(a, axis, out, keepdims=keepdims) if count(shape_of(a)) else nanmean(a, axis, None, out, keepdims)
+    shape = shape_of(a)
+    axes = many_axes(axis, len(shape))
+    sample = _sample_first(a, axes)
+    ordered = sort(sample, 0)
+    number = reduce_sum(rows.logical_not(rows.isnan(sample)), axes=(0,), dtype=np.dtype(np.intp))
+    below, above = [
+        _pick(ordered, rows.floor_divide(rows.maximum(rows.subtract(number, k), 0), 2)) for k in (1, 0)
+    ]
+    pair = rows.divide(rows.add(_widened(below), _widened(above)), 2)
+    result = where_row(rows.equal(rows.remainder(number, 2), 1), below, to_dtype(pair, dtype_of(a)))
+    statistics.warn_where(rows.equal(number, 0), "All-NaN slice encountered")
+    return finish(result, shape, axes, keepdims, out)
+
+
+def _widened(x: Array) -> Array:
+    """float16 as float32, in which NumPy takes its means."""
+    return convert(x, dtype=np.dtype(np.float32)) if dtype_of(x) == np.float16 else x
+
+
+# --- quantile methods -------------------------------------------------------------------------------------------
+
+
+_ALPHA_BETA = {
+    "interpolated_inverted_cdf": (0, 1),
+    "hazen": (0.5, 0.5),
+    "weibull": (0, 0),
+    "median_unbiased": (1 / 3.0, 1 / 3.0),
+    "normal_unbiased": (3 / 8.0, 3 / 8.0),
+}
+_METHODS = [
+    *["inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen", "weibull"],
+    *["linear", "median_unbiased", "normal_unbiased", "lower", "higher", "midpoint", "nearest"],
+]
+
+
+def _as_index(x: Array) -> Array:
+    return convert(arrayed(x), dtype=np.dtype(np.intp))
+
+
+def _boundary(index: Array, stays: Array) -> Array:
+    """The element at an index where `stays`, the next one elsewhere."""
+    low = rows.floor(index)
+    return rows.maximum(_as_index(where_row(stays, low, rows.add(low, 1))), 0)
+
+
+def _virtual_place(n: Any, q: Array, method: str) -> Array:
+    """Where a quantile lies in the sorted sample; an integer where nothing is interpolated.
+
+    Source: R. J. Hyndman, Y. Fan (1996), "Sample quantiles in statistical packages".
+    """
+    if method in _ALPHA_BETA:
+        alpha, beta = _ALPHA_BETA[method]
+        inner = rows.add(alpha, rows.multiply(q, 1 - alpha - beta))
+        return rows.subtract(rows.add(rows.multiply(n, q), inner), 1)
+    if method == "inverted_cdf":
+        index = rows.subtract(rows.multiply(n, q), 1)
+        return _boundary(index, rows.equal(rows.subtract(index, rows.floor(index)), 0))
+    if method == "closest_observation":
+        index = rows.subtract(rows.subtract(rows.multiply(n, q), 1), 0.5)
+        odd = rows.equal(rows.remainder(rows.floor(index), 2), 1)
+        return _boundary(index, rows.logical_and(rows.equal(rows.subtract(index, rows.floor(index)), 0), odd))
+    if method == "averaged_inverted_cdf":
+        return rows.subtract(rows.multiply(n, q), 1)
+    place = rows.multiply(rows.subtract(n, 1), q)
+    if method == "midpoint":
+        return rows.multiply(0.5, rows.add(rows.floor(place), rows.ceil(place)))
+    if method == "linear":
+        return place
+    return _as_index({"lower": rows.floor, "higher": rows.ceil, "nearest": rows.rint}[method](place))
+
+
+def _share(gap: Array, place: Array, method: str) -> Array:
+    """The weight of the upper neighbour."""
+    if method == "averaged_inverted_cdf":
+        return where_row(rows.equal(gap, 0), full_like(place, 0.5, ()), full_like(place, 1.0, ()))
+    if method == "midpoint":
+        whole = rows.equal(rows.remainder(place, 1), 0)
+        return where_row(whole, full_like(place, 0.0, ()), full_like(place, 0.5, ()))
+    return gap
+
+
+def _between(ordered: Array, place: Array, n: Any, method: str, weak: bool) -> Array:
+    """Interpolation between the neighbours of a place, from the nearer side, as NumPy does it."""
+    low, last = rows.floor(place), rows.subtract(n, 1)
+    above, below = rows.greater_equal(place, last), rows.less(place, 0)
+    neighbours = []
+    for step in (0, 1):
+        inside = _as_index(where_row(rows.logical_or(above, below), 0, rows.add(low, step)))
+        index = where_row(above, last, where_row(below, 0, inside))
+        neighbours.append(_pick(ordered, _as_index(rows.maximum(index, 0))))
+    base = where_row(above, -1, where_row(below, 0, low))
+    share = to_dtype(_share(rows.subtract(place, base), place, method), dtype_of(place))
+    return _lerp(*neighbours, share, weak)
+
+
+def _lerp(a: Array, b: Array, share: Array, weak: bool) -> Array:
+    step, rest = rows.subtract(b, a), rows.subtract(1, share)
+    upper = rows.greater_equal(share, 0.5)
+    if weak:  # the share is a Python float in NumPy: it takes the dtype of the elements
+        dtype = dtype_of(a) if dtype_of(a).kind == "f" else np.dtype(np.float64)
+        share, rest = to_dtype(share, dtype), to_dtype(rest, dtype)
+    near = rows.add(a, rows.multiply(step, share))
+    return where_row(upper, to_dtype(rows.subtract(b, rows.multiply(step, rest)), dtype_of(near)), near)
+
+
+def _weighted_place(ordered_weights: Array, q: Array, valid: Any) -> Array:
+    """The first element whose share of the total weight, with all before it, reaches a quantile."""
+    n = shape_of(ordered_weights)[0]
+    cdf = cumsum_row(to_dtype(ordered_weights, np.float64), axis=0, reverse=False)
+    total = getitem(cdf, index=((n - 1, n, 1), *[(0, m, 1) for m in shape_of(cdf)[1:]]))
+    known = innermost(total)
+    if known is not None and (np.isnan(known).any() or np.any(known == 0) or np.isinf(known).any()):
+        raise ValueError("Weights included NaN, inf or were all zero.")
+    cdf = rows.divide(cdf, total)
+    if dtype_of(q).kind == "f":
+        cdf = to_dtype(cdf, dtype_of(q))
+    cdf = where_row(rows.equal(cdf, 0), full_like(cdf, -1, ()), cdf)
+    q_rank = len(shape_of(q)) - len(shape_of(cdf)) + 1
+    aligned = reshape_row(cdf, shape=(n, *[1] * q_rank, *shape_of(cdf)[1:]))
+    found = reduce_sum(rows.less(aligned, q), axes=(0,), dtype=np.dtype(np.intp))
+    return rows.minimum(found, rows.maximum(rows.subtract(valid, 1), 0))
+
+
+# --- quantiles --------------------------------------------------------------------------------------------------
+
+
+def _checked_q(q: Array, top: int) -> None:
+    known = innermost(q)
+    if known is not None and known.size and not (known.min() >= 0 and known.max() <= 1):
+        raise ValueError(f"{'Quantiles' if top == 1 else 'Percentiles'} must be in the range [0, {top}]")
+    if len(shape_of(q)) > 2:
+        raise ValueError("q must be a scalar or 1d")
+
+
+def _checked_weights(weights: Any, a: Array, axis: Any, method: str) -> Array | None:
+    if weights is None:
+        return None
+    if method != "inverted_cdf":
+        raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
+    fitted = statistics.fit_weights(weights, a, axis)
+    known = innermost(fitted)
+    if known is not None and np.any(known < 0):
+        raise ValueError("Weights must be non-negative.")
+    return broadcast(fitted, shape=shape_of(a))
+
+
+def _quantile(
+    a: Any, q: Any, top: int, axis: Any, out: Any, method: str, keepdims: Any, weights: Any, skip_nan: bool
+) -> Array:
+    a = operand(a)
+    if dtype_of(a).kind == "c":
+        raise TypeError("a must be an array of real numbers")
+    weak = type(q) in (int, float)
+    q = arrayed(operand(q)) if top == 1 else arrayed(rows.divide(operand(q), top))
+    _checked_q(q, top)
+    weights = _checked_weights(weights, a, axis, method)
+    if method not in _METHODS:
+        raise ValueError(f"{method!r} is not a valid method. Use one of: {_METHODS}")
+    shape = shape_of(a)
+    axes = many_axes(axis, len(shape))
+    sample = _sample_first(a, axes)
+    if shape_of(sample)[0] == 0:
+        raise IndexError("index -1 is out of bounds for axis 0 with size 0")
+    wanted = reshape_row(q, shape=(*shape_of(q), *[1] * (len(shape_of(sample)) - 1)))
+    inexact = is_inexact(dtype_of(a))
+    result = _of_sample(sample, wanted, method, weak, skip_nan and inexact, weights, axes)
+    if keepdims is True:
+        kept = [1 if i in axes else n for i, n in enumerate(shape)]
+        result = reshape_row(arrayed(result), shape=(*shape_of(q), *kept))
+    return result if out is None else deliver(result, out)
+
+
+def _of_sample(
+    sample: Array, q: Array, method: str, weak: bool, skip_nan: bool, weights: Any, axes: tuple[int, ...]
+) -> Array:
+    """Quantiles along the first axis: of all elements, or of those of each slice that are not NaN."""
+    n: Any = shape_of(sample)[0]
+    nan = rows.isnan(sample) if is_inexact(dtype_of(sample)) else None
+    if skip_nan:
+        n = reduce_sum(rows.logical_not(nan), axes=(0,), dtype=np.dtype(np.intp))
+        statistics.warn_where(rows.equal(n, 0), "All-NaN slice encountered")
+    if weights is None:
+        ordered = sort(sample, 0)
+        place = arrayed(_virtual_place(n, q, method))
+    else:
+        weights = _sample_first(weights, axes)
+        if skip_nan:
+            weights = where_row(nan, full_like(weights, 0, ()), weights)
+        order = argsort(sample, 0)
+        ordered, weights = (reorder(x, order, axis=0) for x in (sample, weights))
+        place = _weighted_place(weights, q, n)
+    if dtype_of(place).kind in "iu" and (method not in _ALPHA_BETA):
+        result = _pick(ordered, rows.maximum(_as_index(place), 0) if skip_nan else _as_index(place))
+    else:
+        result = _between(ordered, place, n, method, weak)
+    if nan is None or skip_nan:
+        return result
+    return where_row(_has_nan(ordered), _at(ordered, -1), result)
+
+
+@implements(np.quantile)
+def quantile(
+    a: Array,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Array:
+    """Quantiles, differentiable in the sample and, where the method interpolates, in q."""
+    return _quantile(a, q, 1, axis, out, method, keepdims, weights, False)
+
+
+@implements(np.percentile)
+def percentile(
+    a: Array,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Array:
+    """Percentiles: quantiles of q / 100."""
+    return _quantile(a, q, 100, axis, out, method, keepdims, weights, False)
+
+
+@implements(np.nanquantile)
+def nanquantile(
+    a: Array,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = NO_VALUE,
+    *,
+    weights: Any = None,
+) -> Array:
+    """Quantiles of the elements that are not NaN."""
+    return _quantile(a, q, 1, axis, out, method, keepdims, weights, True)
+
+
+@implements(np.nanpercentile)
+def nanpercentile(
+    a: Array,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = NO_VALUE,
+    *,
+    weights: Any = None,
+) -> Array:
+    """Percentiles of the elements that are not NaN."""
+    return _quantile(a, q, 100, axis, out, method, keepdims, weights, True)

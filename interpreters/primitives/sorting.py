@@ -1,0 +1,104 @@
+"""Sorting and searching. What sorts carries no derivative; reordering by a permutation is linear."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import ZERO, Array, Aval, Params, shape_of
+from func.interpreters.primitives.kinds import Linear, NonDifferentiable, linear, materialize, nondifferentiable
+from func.interpreters.primitives.reductions import argsort
+
+__all__ = ["argpartition", "argsort", "lexsort", "partition_order", "reorder", "search"]
+
+
+def _reorder_transpose(ct: Array, x: Any, order: Array, *, axis: int) -> tuple[Any, Any]:
+    return reorder(ct, argsort(order, axis=axis, kind=None), axis=axis), ZERO
+
+
+def _reorder_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+    x, order = materialize(size, batched, args)
+    return reorder(x, order, axis=params["axis"] + 1)
+
+
+reorder: Linear = linear(
+    "reorder",
+    lambda xp, x, order, *, axis: xp.take_along_axis(x, order, axis),
+    aval=lambda x, order, *, axis: x,
+    transpose=_reorder_transpose,
+    batch=_reorder_batch,
+    positions=(0,),
+)
+"""x along an axis in the order of an array of permutations, whose inverse is the transpose."""
+
+
+def _partition_impl(xp: Any, x: Array, *, kth: tuple[int, ...], axis: int, kind: str) -> Array:
+    """The order that np.partition gives, found by matching the sorted elements of both."""
+    if xp is not np:
+        return xp.argsort(x, axis)
+    parted = np.argsort(np.partition(x, kth, axis, kind), axis, kind="stable")
+    order = np.empty_like(parted)
+    np.put_along_axis(order, parted, np.argsort(x, axis, kind="stable"), axis)
+    return order
+
+
+def _partition_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+    return partition_order(args[0], **{**params, "axis": params["axis"] + 1})
+
+
+partition_order: NonDifferentiable = nondifferentiable(
+    "partition_order",
+    _partition_impl,
+    aval=lambda x, *, kth, axis, kind: Aval(x.shape, np.intp),
+    batch=_partition_batch,
+)
+"""The permutation by which np.partition orders an axis."""
+
+argpartition: NonDifferentiable = nondifferentiable(
+    "argpartition",
+    lambda xp, x, *, kth, axis, kind: xp.argpartition(x, kth, axis, kind) if xp is np else xp.argsort(x, axis),
+    aval=lambda x, *, kth, axis, kind: Aval(x.shape, np.intp),
+    batch=lambda size, batched, args, params: argpartition(args[0], **{**params, "axis": params["axis"] + 1}),
+)
+
+
+def _lexsort_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+    return lexsort(*materialize(size, batched, args), axis=params["axis"] + 1)
+
+
+lexsort: NonDifferentiable = nondifferentiable(
+    "lexsort",
+    lambda xp, *keys, axis: xp.lexsort(keys, axis) if xp is np else xp.lexsort(xp.stack(keys)),
+    aval=lambda *keys, axis: Aval(keys[0].shape, np.intp),
+    batch=_lexsort_batch,
+)
+
+
+def _search_impl(xp: Any, sorted_values: Array, values: Array, *, side: str, lanes: int) -> Array:
+    if lanes == 0:
+        return xp.searchsorted(sorted_values, values, side)
+    shape = shape_of(values)
+    count = math.prod(shape[:lanes])
+    tables = xp.reshape(sorted_values, (count, shape_of(sorted_values)[-1]))
+    wanted = xp.reshape(values, (count, *shape[lanes:]))
+    out = [xp.searchsorted(table, lane, side) for table, lane in zip(tables, wanted, strict=True)]
+    return xp.reshape(xp.stack([xp.asarray(found) for found in out]), shape) if out else xp.zeros(shape, np.intp)
+
+
+def _search_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+    if not batched[0] and params["lanes"] == 0:
+        return search(*args, **params)
+    tables, values = materialize(size, batched, args)
+    return search(tables, values, side=params["side"], lanes=params["lanes"] + 1)
+
+
+search: NonDifferentiable = nondifferentiable(
+    "search",
+    _search_impl,
+    aval=lambda sorted_values, values, *, side, lanes: Aval(values.shape, np.intp),
+    batch=_search_batch,
+)
+"""np.searchsorted; the first `lanes` axes of both arrays are a batch."""
