@@ -214,14 +214,13 @@ def _custom_vmap_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, fun: 
     active = tuple([i for i, t in enumerate(given) if t is not ZERO])
     if not active:
         return bind(custom_vmap_call, tuple(primals), {"fun": fun, "rule": rule}), ZERO
-    both = custom_vmap_call(
+    outs = bind(custom_vmap_call, tuple(primals), {"fun": fun, "rule": rule})
+    douts = custom_vmap_call(
         *primals,
         *[given[i] for i in active],
-        fun=functions.JvpOf(fun, active, len(primals)),
-        rule=functions.JvpOfRule(rule, active, len(primals)),
+        fun=functions.TangentOf(fun, active, len(primals)),
+        rule=functions.TangentOfRule(rule, active, len(primals)),
     )
-    half = len(both) // 2
-    outs, douts = both[:half], both[half:]
     return outs, tuple([t if is_inexact(dtype_of(o)) else ZERO for o, t in zip(outs, douts, strict=True)])
 
 

@@ -466,8 +466,8 @@ class RecomputedBackward:
 
 
 @dataclass(frozen=True)
-class JvpOf:
-    """(*primals, *tangents of the active ones) -> (*outs, *tangents of outs)."""
+class TangentOf:
+    """(*primals, *tangents of the active ones) -> tangents of the outputs."""
 
     fun: Flat
     active: tuple[int, ...]
@@ -479,12 +479,12 @@ class JvpOf:
         for i, t in zip(self.active, args[self.primals :], strict=True):
             tangents[i] = t
         outs, douts = jvp_flat(self.fun, primals, tangents)
-        return [*outs, *[zeros_like(o) if d is ZERO else d for o, d in zip(outs, douts, strict=True)]]
+        return [zeros_like(o) if d is ZERO else d for o, d in zip(outs, douts, strict=True)]
 
 
 @dataclass(frozen=True)
-class JvpOfRule:
-    """A custom_vmap rule carried along with JvpOf: the rule itself is differentiated forwards."""
+class TangentOfRule:
+    """A custom_vmap rule carried along with TangentOf: the rule itself is differentiated forwards."""
 
     rule: Any
     active: tuple[int, ...]
@@ -513,4 +513,4 @@ class JvpOfRule:
             full[i] = t
         outs, douts = jvp_flat(flat, primals, full)
         douts = [zeros_like(o) if d is ZERO else d for o, d in zip(outs, douts, strict=True)]
-        return [*outs, *douts], [*out_flags, *out_flags]
+        return douts, out_flags
