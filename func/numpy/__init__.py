@@ -7,6 +7,7 @@ from func.numpy.creation import *  # noqa: F403
 from func.numpy.cumulative import *  # noqa: F403
 from func.numpy.einsum import *  # noqa: F403
 from func.numpy.elementary import *  # noqa: F403
+from func.numpy.histograms import *  # noqa: F403
 from func.numpy.install import install as _install
 from func.numpy.interpolation import *  # noqa: F403
 from func.numpy.joining import *  # noqa: F403
@@ -18,9 +19,11 @@ from func.numpy.products import *  # noqa: F403
 from func.numpy.quantiles import *  # noqa: F403
 from func.numpy.reductions import *  # noqa: F403
 from func.numpy.selection import *  # noqa: F403
+from func.numpy.sets import *  # noqa: F403
 from func.numpy.shaping import *  # noqa: F403
 from func.numpy.sorting import *  # noqa: F403
 from func.numpy.statistics import *  # noqa: F403
+from func.numpy.windows import *  # noqa: F403
 
 globals().update(_ufuncs.public_ufuncs())
 _install(_method_table())

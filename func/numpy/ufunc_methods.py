@@ -1,99 +1,235 @@
-"""Ufunc methods on traced arrays: reduce, accumulate, outer, at."""
+"""Ufunc methods on traced arrays: reduce, accumulate, outer, reduceat, at."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Tracer, operand, shape_of
+from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, shape_of
 from func.interpreters.errors import TracerConversionError, UnsupportedFunctionError
+from func.interpreters.primitives import elementwise as rows
+from func.interpreters.primitives import reductions as reduce_rows
+from func.interpreters.primitives.indexing import gather
+from func.interpreters.primitives.segments import segment_bounds, segment_sum
+from func.interpreters.primitives.structural import broadcast, concatenate, expand, getitem, move_axis
+from func.interpreters.primitives.structural import reshape as reshape_row
+from func.interpreters.primitives.structural import where as where_row
 from func.interpreters.source import at_line
 from func.numpy import cumulative, reductions
-from func.numpy.arguments import one_axis, rank_of
-from func.numpy.indexing import write
-from func.numpy.inplace import rebind, setitem
-from func.numpy.protocol import DIRECT, METHODS, UFUNCS
-from func.numpy.shaping import reshape
+from func.numpy.arguments import NO_VALUE, common, count, one_axis, rank_of, to_dtype
+from func.numpy.indexing import fit_value, write
+from func.numpy.inplace import rebind
+from func.numpy.interpolation import cut
+from func.numpy.protocol import DIRECT, METHODS, UFUNCS, call_ufunc
+from func.numpy.reductions import deliver, finish, is_given, mask_for, reduction_axes
+from func.numpy.sorting import arrayed
 
-_REDUCTIONS: dict[Any, Any] = {
+_REDUCTIONS: dict[Any, Callable[..., Array]] = {
     np.add: reductions.sum,
     np.multiply: reductions.prod,
     np.maximum: reductions.max,
     np.minimum: reductions.min,
-    np.logical_and: reductions.all,
-    np.logical_or: reductions.any,
 }
-_RUNNING = {np.add: cumulative.cumsum, np.multiply: cumulative.cumprod}
+_LOGICAL = {np.logical_and: reductions.all, np.logical_or: reductions.any}
+_RUNNING: dict[Any, Callable[[Array, int], Array]] = {
+    np.add: cumulative.cumsum,
+    np.multiply: cumulative.cumprod,
+    np.maximum: lambda a, axis: reduce_rows.cummax(a, axis=axis),
+    np.minimum: lambda a, axis: reduce_rows.cummin(a, axis=axis),
+}
+_EXACT = {np.fmax, np.fmin, np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical_xor, np.gcd, np.lcm}
+"""Associative without rounding, so that an axis may be folded in halves."""
 
 
-def _plain(ufunc: Any) -> Any:
-    return DIRECT.get(ufunc) or UFUNCS.get(ufunc)
+def _binary(ufunc: Any, method: str) -> Callable[..., Array]:
+    """The traced version of a ufunc of two arguments."""
+    if ufunc.nin != 2 or ufunc.nout != 1:
+        raise ValueError(f"{method} only supported for binary functions")
+    function = DIRECT.get(ufunc) or UFUNCS.get(ufunc)
+    if function is None or ufunc.signature is not None:
+        raise UnsupportedFunctionError(f"np.{ufunc.__name__}.{method} has no traced version{at_line()}")
+    return function
 
 
-def _refuse(ufunc: Any, method: str) -> Any:
-    raise UnsupportedFunctionError(f"np.{ufunc.__name__}.{method} has no traced version{at_line()}")
+def _single(out: Any) -> Any:
+    return out[0] if isinstance(out, tuple) else out
 
 
-def reduce(ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, **options: Any) -> Array:
+# --- reduce -----------------------------------------------------------------------------------------------------
+
+
+def reduce(
+    ufunc: Any,
+    array: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = NO_VALUE,
+    where: Any = True,
+) -> Array:
     """ufunc.reduce: by the reduction of that name, or by folding the axis."""
-    out = out[0] if isinstance(out, tuple) else out
-    known = _REDUCTIONS.get(ufunc)
-    if known is not None:
-        keywords = dict(options) if dtype is None else {"dtype": dtype, **options}
-        return known(array, axis=axis, out=out, **keywords)
-    if ufunc.nin != 2 or _plain(ufunc) is None or options.get("keepdims") or out is not None:
-        _refuse(ufunc, "reduce")
-    from func.numpy.shaping import moveaxis
+    function, out = _binary(ufunc, "reduce"), _single(out)
+    array = to_dtype(operand(array), dtype)
+    if ufunc in _LOGICAL and not is_given(initial):
+        return _LOGICAL[ufunc](array, axis, out, keepdims, where=where)
+    if ufunc in (np.add, np.multiply):
+        return _REDUCTIONS[ufunc](array, axis, dtype, out, keepdims, initial, where)
+    if ufunc in _REDUCTIONS:
+        return _REDUCTIONS[ufunc](array, axis, out, keepdims, initial, where)
+    axes = reduction_axes(axis, rank_of(array))
+    if len(axes) > 1 and ufunc.identity is None and ufunc not in _EXACT:
+        raise ValueError(
+            f"reduction operation '{ufunc.__name__}' is not reorderable, so at most one axis may be specified"
+        )
+    result = _folded(ufunc, function, array, axes, initial, mask_for(array, where))
+    return finish(result, shape_of(array), axes, keepdims, out)
 
-    moved = moveaxis(operand(array), one_axis(axis, rank_of(operand(array))), 0)
-    total = moved[0]
-    for i in range(1, shape_of(moved)[0]):
-        total = _plain(ufunc)(total, moved[i])
+
+def _in_front(array: Array, axes: tuple[int, ...]) -> Array:
+    """The reduced axes joined into one in front."""
+    for place, axis in enumerate(axes):
+        array = move_axis(array, axis, place)
+    kept = shape_of(array)[len(axes) :]
+    return reshape_row(arrayed(array), shape=(count(shape_of(array)[: len(axes)]), *kept))
+
+
+def _entry(x: Array, place: int) -> Array:
+    return getitem(x, index=(place, *[(0, n, 1) for n in shape_of(x)[1:]]))
+
+
+def _folded(ufunc: Any, function: Any, array: Array, axes: Any, initial: Any, mask: Array | None) -> Array:
+    """The first axis folded from its first element on, or from `initial`."""
+    x = _in_front(array, axes)
+    n, kept = shape_of(x)[0], shape_of(x)[1:]
+    start = initial if is_given(initial) else ufunc.identity
+    if mask is None and not is_given(initial) and n:
+        if ufunc is np.logaddexp:
+            return reduce_rows.reduce_logaddexp(x, axis=0)
+        if ufunc in _EXACT:
+            return _halved(function, x)
+        total, rest = _entry(x, 0), range(1, n)
+    else:
+        if start is None:
+            problem = "zero-size array to" if n == 0 else "masked"
+            raise ValueError(f"{problem} reduction operation {ufunc.__name__} which has no identity")
+        total, rest = broadcast(to_dtype(operand(start), dtype_of(array)), shape=kept), range(n)
+    masks = None if mask is None else _in_front(mask, axes)
+    for place in rest:
+        new = function(total, _entry(x, place))
+        total = new if masks is None else where_row(_entry(masks, place), new, total)
     return total
 
 
+def _halved(function: Any, x: Array) -> Array:
+    while shape_of(x)[0] > 1:
+        half = shape_of(x)[0] // 2
+        paired = function(cut(x, 0, 0, half), cut(x, 0, half, 2 * half))
+        x = paired if shape_of(x)[0] == 2 * half else concatenate(*common([paired, cut(x, 0, 2 * half)]), axis=0)
+    return _entry(x, 0)
+
+
+# --- accumulate, outer, reduceat --------------------------------------------------------------------------------
+
+
 def accumulate(ufunc: Any, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Array:
-    """ufunc.accumulate: running sums and products, or any binary ufunc folded along the axis."""
-    out = out[0] if isinstance(out, tuple) else out
+    """ufunc.accumulate: running sums, products and extrema, or any binary ufunc folded along the axis."""
+    function, out = _binary(ufunc, "accumulate"), _single(out)
+    array = to_dtype(operand(array), dtype)
+    if rank_of(array) == 0:
+        raise TypeError("cannot accumulate on a scalar")
+    place = one_axis(axis, rank_of(array))
     if ufunc in _RUNNING:
-        return _RUNNING[ufunc](array, axis, dtype, out)
-    if ufunc.nin != 2 or _plain(ufunc) is None or out is not None:
-        _refuse(ufunc, "accumulate")
-    from func.numpy.joining import stack
-    from func.numpy.shaping import moveaxis
-
-    moved = moveaxis(operand(array), axis, 0)
-    parts = [moved[0]]
-    for i in range(1, shape_of(moved)[0]):
-        parts.append(_plain(ufunc)(parts[-1], moved[i]))
-    return moveaxis(stack(parts, 0), 0, axis)
+        result = to_dtype(_RUNNING[ufunc](array, place), dtype)
+    elif shape_of(array)[place] == 0:
+        result = array
+    else:
+        parts = [cut(array, place, 0, 1)]
+        for i in range(1, shape_of(array)[place]):
+            parts.append(function(parts[-1], cut(array, place, i, i + 1)))
+        result = concatenate(*common(parts), axis=place)
+    return result if out is None else deliver(result, out)
 
 
-def outer(ufunc: Any, A: Any, B: Any, **options: Any) -> Array:
+def outer(ufunc: Any, A: Any, B: Any, /, **options: Any) -> Array:
     """ufunc.outer: the ufunc of all pairs."""
-    if ufunc.nin != 2 or _plain(ufunc) is None or options:
-        _refuse(ufunc, "outer")
+    _binary(ufunc, "outer")
     a, b = operand(A), operand(B)
-    return _plain(ufunc)(reshape(a, (*shape_of(a), *[1] * rank_of(b))), b)
+    rank = rank_of(a)
+    a = expand(arrayed(a), range(rank, rank + rank_of(b))) if rank_of(b) else a
+    return call_ufunc(ufunc, DIRECT.get(ufunc), (a, b), options)
 
 
-def at(ufunc: Any, a: Any, indices: Any, b: Any = None) -> None:
-    """ufunc.at: unbuffered writing, where repeated indices count each time (add and subtract)."""
+def reduceat(
+    ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
+) -> Array:
+    """ufunc.reduceat: reductions of the segments that start at the indices."""
+    _binary(ufunc, "reduceat")
+    out = _single(out)
+    array = to_dtype(operand(array), dtype)
+    place = one_axis(axis, rank_of(array))
+    length = shape_of(array)[place]
+    starts = tuple(np.asarray(concrete(operand(indices))).ravel().tolist())
+    for start in starts:
+        if not 0 <= start < length:
+            raise IndexError(f"index {start} out-of-bounds in {ufunc.__name__}.reduceat [0, {length})")
+    if ufunc is np.add:
+        result = segment_sum(array, starts=starts, axis=place)
+    else:
+        parts = [cut(array, place, *bounds) for bounds in segment_bounds(starts, length)]
+        result = concatenate(*common([reduce(ufunc, part, place, keepdims=True) for part in parts]), axis=place)
+    return result if out is None else deliver(result, out)
+
+
+# --- at ---------------------------------------------------------------------------------------------------------
+
+
+def _occurrences(places: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+    """Positions in a list of places, parted so that within each part no place occurs twice, in order."""
+    order = np.argsort(places, kind="stable")
+    ordered = places[order]
+    first = np.searchsorted(ordered, ordered, side="left")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order)) - first
+    return [np.flatnonzero(rank == r) for r in range(int(rank.max()) + 1)] if len(rank) else []
+
+
+def _repeated(function: Callable[..., Array], a: Tracer, indices: Any, operands: Sequence[Array]) -> None:
+    """Apply a ufunc at places, once for each time that they occur."""
+    index = tuple(indices) if isinstance(indices, tuple) else (indices,)
+    known = tuple([np.asarray(concrete(i)) if type(i) is Tracer else i for i in index])
+    places = np.arange(count(a.shape)).reshape(a.shape)[known]
+    values = [reshape_row(broadcast(operand(b), shape=places.shape), shape=(places.size,)) for b in operands]
+    flat = reshape_row(Tracer(a.interpreter, a.value, a.attached), shape=(count(a.shape),))
+    for chosen in _occurrences(places.ravel()):
+        where = places.ravel()[chosen]
+        new = function(gather(flat, where, axis=0), *[gather(v, chosen, axis=0) for v in values])
+        flat = write(flat, where, fit_value(new, where.shape, flat))
+    rebind(a, reshape_row(flat, shape=a.shape))
+
+
+def at(ufunc: Any, a: Any, indices: Any, b: Any = NO_VALUE, /) -> None:
+    """ufunc.at: unbuffered in-place operation, where repeated indices count each time; rebinds the first argument."""
     if type(a) is not Tracer:
         raise TracerConversionError(
             f"np.{ufunc.__name__}.at cannot write traced values into a plain array{at_line()}\n"
             "Make the array with np.zeros_like(x, shape=...) of a traced x."
         )
+    function = DIRECT.get(ufunc) or UFUNCS.get(ufunc)
+    if function is None or ufunc.nout != 1:
+        raise UnsupportedFunctionError(f"np.{ufunc.__name__}.at has no traced version{at_line()}")
+    if (ufunc.nin == 2) != (b is not NO_VALUE):
+        given = "needed for ufunc" if ufunc.nin == 2 else "provided when ufunc is unary"
+        raise ValueError(f"second operand {given}")
     fresh = Tracer(a.interpreter, a.value, a.attached)
-    if ufunc is np.add:
-        rebind(a, write(fresh, indices, b, accumulate=True))
-    elif ufunc is np.subtract:
-        rebind(a, write(fresh, indices, DIRECT[np.negative](operand(b)), accumulate=True))
-    elif ufunc.nin == 1 and _plain(ufunc) is not None:
-        setitem(a, indices, _plain(ufunc)(fresh[indices]))  # type: ignore[index]
+    if ufunc in (np.add, np.subtract) and dtype_of(a).kind in "fc":
+        change = operand(b) if ufunc is np.add else rows.negative(operand(b))
+        rebind(a, write(fresh, indices, change, accumulate=True))
     else:
-        _refuse(ufunc, "at")
+        _repeated(function, a, indices, [] if ufunc.nin == 1 else [operand(b)])
 
 
-METHODS.update({"reduce": reduce, "accumulate": accumulate, "outer": outer, "at": at})
+METHODS.update({"reduce": reduce, "accumulate": accumulate, "outer": outer, "reduceat": reduceat, "at": at})
+

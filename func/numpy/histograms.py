@@ -1,0 +1,271 @@
+"""Histograms. Counts carry no derivative; the weights that are summed do, and so do edges taken from the sample."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Array, concrete, dtype_of, innermost, operand, shape_of
+from func.interpreters.primitives import elementwise as rows
+from func.interpreters.primitives.indexing import gather, scatter_add
+from func.interpreters.primitives.sorting import argsort, reorder, search
+from func.interpreters.primitives.structural import concatenate, cumsum, full_like, getitem, reduce_sum
+from func.interpreters.primitives.structural import reshape as reshape_row
+from func.interpreters.primitives.structural import where as where_row
+from func.numpy import reductions
+from func.numpy.arguments import count, rank_of, to_dtype
+from func.numpy.interpolation import cut, diff
+from func.numpy.protocol import implements
+from func.numpy.sorting import arrayed, flat, sort
+
+__all__ = ["histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
+
+_BLOCK = 65536
+_axes_of = range
+"""`range` is the name of an argument here."""
+
+
+# --- edges ------------------------------------------------------------------------------------------------------
+
+
+def _outer_edges(a: Array, range: Any) -> tuple[Array, Array]:
+    """The first and the last edge: the given range or that of the sample, widened where it is empty."""
+    if range is not None:
+        first, last = range
+        known = [innermost(edge) for edge in (first, last)]
+        if None not in known and np.any(known[0] > known[1]):
+            raise ValueError("max must be larger than min in range parameter.")
+        origin = "supplied"
+    elif count(shape_of(a)) == 0:
+        return np.float64(0), np.float64(1)
+    else:
+        first, last = reductions.min(a), reductions.max(a)
+        origin = "autodetected"
+    known = [innermost(edge) for edge in (first, last)]
+    if None not in known and not np.all(np.isfinite(known)):
+        raise ValueError(f"{origin} range of [{known[0]}, {known[1]}] is not finite")
+    same = rows.equal(first, last)
+    if type(same) in (bool, np.bool_) and not same:
+        return first, last
+    return (
+        where_row(same, rows.subtract(first, 0.5), first),
+        where_row(same, rows.add(last, 0.5), last),
+    )
+
+
+def _edges(a: Array, bins: Any, range: Any, weights: Any) -> tuple[Array, int | None]:
+    """The edges of the bins, and their number where they are equally wide."""
+    from func.numpy.creation import linspace
+
+    if isinstance(bins, str):
+        if weights is not None:
+            raise TypeError("Automated estimation of the number of bins is not supported for weighted data")
+        known = np.asarray(concrete(a))
+        fixed = None if range is None else tuple([np.asarray(concrete(edge)) for edge in range])
+        bins = len(np.histogram_bin_edges(known, bins, fixed)) - 1
+    if rank_of(operand(bins)) == 0:
+        try:
+            number = operator.index(bins)
+        except TypeError as error:
+            raise TypeError("`bins` must be an integer, a string, or an array") from error
+        if number < 1:
+            raise ValueError("`bins` must be positive, when an integer")
+        first, last = _outer_edges(a, range)
+        dtype = np.result_type(dtype_of(arrayed(first)), dtype_of(arrayed(last)), dtype_of(a))
+        if dtype.kind in "iub":
+            dtype = np.result_type(dtype, float)
+        return linspace(first, last, number + 1, endpoint=True, dtype=dtype), number
+    edges = operand(bins)
+    if rank_of(edges) != 1:
+        raise ValueError("`bins` must be 1d, when an array")
+    known = innermost(edges)
+    if known is not None and np.any(known[..., :-1] > known[..., 1:]):
+        raise ValueError("`bins` must increase monotonically, when an array")
+    return edges, None
+
+
+@implements(np.histogram_bin_edges)
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Array:
+    """The edges of a histogram's bins."""
+    sample, weights = _sample(a, weights)
+    return _edges(sample, bins, range, weights)[0]
+
+
+def _sample(a: Any, weights: Any) -> tuple[Array, Array | None]:
+    a = arrayed(operand(a))
+    if dtype_of(a).kind == "b":
+        a = to_dtype(a, np.uint8)
+    if weights is None:
+        return flat(a), None
+    weights = arrayed(operand(weights))
+    if shape_of(weights) != shape_of(a):
+        raise ValueError("weights should have the same shape as a.")
+    return flat(a), flat(weights)
+
+
+# --- counts -----------------------------------------------------------------------------------------------------
+
+
+def _blocks(*arrays: Array | None) -> list[list[Array | None]]:
+    """Arrays in the blocks in which NumPy adds them up."""
+    n = shape_of(arrays[0])[0]
+    starts = range(0, n, _BLOCK) if n > _BLOCK else [0]
+    return [[None if x is None else cut(x, 0, start, min(start + _BLOCK, n)) for x in arrays] for start in starts]
+
+
+def _total(parts: Sequence[Array]) -> Array:
+    total = parts[0]
+    for part in parts[1:]:
+        total = rows.add(total, part)
+    return total
+
+
+def _added(place: Array, weights: Array | None, number: int, dtype: Any) -> Array:
+    """Ones or weights added up at places; the place `number` is outside."""
+    values = full_like(place, 1, None, dtype) if weights is None else to_dtype(weights, dtype)
+    return cut(scatter_add(full_like(place, 0, (number + 1,), dtype), values, place, axis=0), 0, 0, number)
+
+
+def _even_counts(a: Array, edges: Array, number: int, weights: Array | None, dtype: Any) -> Array:
+    """The histogram of equally wide bins."""
+    parts = []
+    for block, block_weights in _blocks(a, weights):
+        block = to_dtype(block, dtype_of(edges))
+        place = rows.subtract(search(edges, block, side="right", lanes=0), 1)
+        first, last = getitem(edges, index=(0,)), getitem(edges, index=(number,))
+        place = where_row(rows.equal(block, last), number - 1, place)
+        inside = rows.logical_and(rows.greater_equal(block, first), rows.less_equal(block, last))
+        place = where_row(inside, place, number)
+        parts.append(_added(place, block_weights, number, dtype))
+    return _total(parts)
+
+
+def _uneven_counts(a: Array, edges: Array, weights: Array | None, dtype: Any) -> Array:
+    """The histogram of any bins: differences of the cumulative histogram, as NumPy takes them."""
+    parts = []
+    for block, block_weights in _blocks(a, weights):
+        if block_weights is None:
+            ordered, below = sort(block, 0), None
+        else:
+            order = argsort(block, axis=0, kind=None)
+            ordered = reorder(block, order, axis=0)
+            running = cumsum(to_dtype(reorder(block_weights, order, axis=0), dtype), axis=0, reverse=False)
+            below = concatenate(full_like(running, 0, (1,)), running, axis=0)
+        n = shape_of(edges)[0]
+        places = concatenate(
+            search(ordered, cut(edges, 0, 0, n - 1), side="left", lanes=0),
+            search(ordered, cut(edges, 0, n - 1), side="right", lanes=0),
+            axis=0,
+        )
+        parts.append(places if below is None else gather(below, places, axis=0))
+    return diff(_total(parts))
+
+
+@implements(np.histogram)
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+) -> tuple[Array, Array]:
+    """How many elements, or how much weight, fall into each bin; and the edges."""
+    a, weights = _sample(a, weights)
+    edges, number = _edges(a, bins, range, weights)
+    dtype = np.dtype(np.intp) if weights is None else dtype_of(weights)
+    simple = weights is None or np.can_cast(dtype, np.double) or dtype.kind == "c"
+    if number is not None and simple:
+        wide = dtype if weights is None else np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
+        counts = to_dtype(_even_counts(a, edges, number, weights, wide), dtype)
+    else:
+        counts = _uneven_counts(a, edges, weights, dtype)
+    if density:
+        counts = rows.divide(rows.divide(counts, to_dtype(diff(edges), float)), reduce_sum(counts, axes=(0,)))
+    return counts, edges
+
+
+# --- several dimensions -----------------------------------------------------------------------------------------
+
+
+def _columns(sample: Any) -> list[Array]:
+    """The coordinates of the sample, each a vector."""
+    if isinstance(sample, (list, tuple)):
+        return [flat(operand(column)) for column in sample]
+    sample = operand(sample)
+    if rank_of(sample) != 2:
+        return [flat(sample)]
+    points, dimensions = shape_of(sample)
+    return [getitem(sample, index=((0, points, 1), i)) for i in range(dimensions)]
+
+
+def _grid_edges(columns: Sequence[Array], bins: Any, ranges: Any) -> list[Array]:
+    from func.numpy.creation import linspace
+
+    try:
+        given = list(bins)
+    except TypeError:
+        given = [bins] * len(columns)
+    if len(given) != len(columns):
+        raise ValueError("The dimension of bins must be equal to the dimension of the sample x.")
+    ranges = [None] * len(columns) if ranges is None else list(ranges)
+    if len(ranges) != len(columns):
+        raise ValueError("range argument must have one entry per dimension")
+    edges = []
+    for i, (column, number, bounds) in enumerate(zip(columns, given, ranges, strict=True)):
+        if rank_of(operand(number)) == 0:
+            if number < 1:
+                raise ValueError(f"`bins[{i}]` must be positive, when an integer")
+            first, last = _outer_edges(column, bounds)
+            edges.append(linspace(first, last, operator.index(number) + 1))
+        elif rank_of(operand(number)) == 1:
+            known = innermost(operand(number))
+            if known is not None and np.any(known[..., :-1] > known[..., 1:]):
+                raise ValueError(f"`bins[{i}]` must be monotonically increasing, when an array")
+            edges.append(operand(number))
+        else:
+            raise ValueError(f"`bins[{i}]` must be a scalar or 1d array")
+    return edges
+
+
+@implements(np.histogramdd)
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+) -> tuple[Array, list[Array]]:
+    """How many points, or how much weight, fall into each box; and the edges of each dimension."""
+    columns = _columns(sample)
+    edges = _grid_edges(columns, bins, range)
+    sizes = [shape_of(edge)[0] - 1 for edge in edges]
+    place: Any = 0
+    outside: Any = np.False_
+    for column, edge, size in zip(columns, edges, sizes, strict=True):
+        found = rows.subtract(search(edge, column, side="right", lanes=0), 1)
+        found = where_row(rows.equal(column, getitem(edge, index=(size,))), size - 1, found)
+        outside = rows.logical_or(outside, rows.logical_or(rows.less(found, 0), rows.greater_equal(found, size)))
+        place = rows.add(rows.multiply(place, size), found)
+    place = where_row(outside, count(sizes), place)
+    weights = None if weights is None else flat(operand(weights))
+    counts = reshape_row(_added(place, weights, count(sizes), np.dtype(np.float64)), shape=tuple(sizes))
+    if density:
+        total = reduce_sum(counts, axes=tuple(_axes_of(len(sizes))))
+        for i, edge in enumerate(edges):
+            shape = tuple([size if i == k else 1 for k, size in enumerate(sizes)])
+            counts = rows.divide(counts, reshape_row(diff(edge), shape=shape))
+        counts = rows.divide(counts, total)
+    return counts, edges
+
+
+@implements(np.histogram2d)
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+) -> tuple[Array, Array, Array]:
+    """How many points of a plane fall into each rectangle; and the edges of both axes."""
+    x, y = operand(x), operand(y)
+    if shape_of(x) != shape_of(y):
+        raise ValueError("x and y must have the same length.")
+    try:
+        number = len(bins)
+    except TypeError:
+        number = 1
+    if number not in (1, 2):
+        bins = [operand(bins)] * 2
+    counts, edges = histogramdd([x, y], bins, range, density, weights)
+    return counts, edges[0], edges[1]

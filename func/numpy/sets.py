@@ -1,0 +1,173 @@
+"""Sets: distinct elements and what is made of them.
+
+How many elements come out depends on the values: where the lanes of a vmap differ they are parted, and staged code
+raises. The derivative goes to the first of equal elements.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from func.interpreters.core import Array, concrete, dtype_of, operand, shape_of
+from func.interpreters.primitives import elementwise as rows
+from func.interpreters.primitives.indexing import gather
+from func.interpreters.primitives.sorting import search
+from func.interpreters.primitives.structural import full_like
+from func.numpy.arguments import one_axis, rank_of
+from func.numpy.interpolation import joined
+from func.numpy.protocol import implements
+from func.numpy.sorting import arrayed, flat, sort
+
+__all__ = [
+    "intersect1d",
+    "isin",
+    "setdiff1d",
+    "setxor1d",
+    "union1d",
+    "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+]
+
+
+def _host(x: Array) -> np.ndarray[Any, Any]:
+    """The values, which all lanes share, as a NumPy array."""
+    known = concrete(x)
+    return np.asarray(known.get() if hasattr(known, "get") else known)
+
+
+@implements(np.unique)
+def unique(
+    ar: Array,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Any:
+    """The distinct elements (of an axis: slices), on demand with their first places, the way back, and counts."""
+    ar = arrayed(operand(ar))
+    if axis is not None:
+        axis = one_axis(axis, rank_of(ar))
+    options = {} if sorted else {"sorted": False}
+    known = _host(ar)
+    values, first, *rest = np.unique(known, True, return_inverse, return_counts, axis, equal_nan=equal_nan)
+    if not (sorted or return_index or return_inverse or return_counts) and axis is None:
+        first = first[np.searchsorted(values, np.unique(known, equal_nan=equal_nan, **options))]
+    found = gather(flat(ar), first, axis=0) if axis is None else gather(ar, first, axis=axis)
+    out = [found, *([first] if return_index else []), *rest]
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+class UniqueAllResult(NamedTuple):
+    """What unique_all gives."""
+
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+
+
+class UniqueCountsResult(NamedTuple):
+    """What unique_counts gives."""
+
+    values: Array
+    counts: Array
+
+
+class UniqueInverseResult(NamedTuple):
+    """What unique_inverse gives."""
+
+    values: Array
+    inverse_indices: Array
+
+
+@implements(np.unique_all)
+def unique_all(x: Array) -> UniqueAllResult:
+    """The distinct elements with first places, the way back and counts."""
+    return UniqueAllResult(*unique(x, True, True, True, equal_nan=False))
+
+
+@implements(np.unique_counts)
+def unique_counts(x: Array) -> UniqueCountsResult:
+    """The distinct elements and how often they occur."""
+    return UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False))
+
+
+@implements(np.unique_inverse)
+def unique_inverse(x: Array) -> UniqueInverseResult:
+    """The distinct elements and the way back."""
+    return UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False))
+
+
+@implements(np.unique_values)
+def unique_values(x: Array) -> Array:
+    """The distinct elements, in the order that NumPy gives them."""
+    return unique(x, equal_nan=False, sorted=False)
+
+
+@implements(np.union1d)
+def union1d(ar1: Array, ar2: Array) -> Array:
+    """The distinct elements of both."""
+    return unique(joined([flat(operand(ar1)), flat(operand(ar2))], 0))
+
+
+@implements(np.intersect1d)
+def intersect1d(ar1: Array, ar2: Array, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    """The elements that occur in both; the derivative goes to the first array."""
+    first, second = flat(operand(ar1)), flat(operand(ar2))
+    _, places1, places2 = np.intersect1d(_host(first), _host(second), assume_unique, return_indices=True)
+    both = joined([first, second], 0)
+    values = gather(both, places1, axis=0)
+    return (values, places1, places2) if return_indices else values
+
+
+@implements(np.setxor1d)
+def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
+    """The elements that occur in one of both only."""
+    sets = [flat(operand(ar)) for ar in (ar1, ar2)]
+    both = joined(sets if assume_unique else [unique(x) for x in sets], 0)
+    if shape_of(both)[0] == 0:
+        return both
+    both = sort(both)
+    known = _host(both)
+    changes = np.concatenate(([True], known[1:] != known[:-1], [True]))
+    return gather(both, np.flatnonzero(changes[1:] & changes[:-1]), axis=0)
+
+
+@implements(np.setdiff1d)
+def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
+    """The elements of the first array that do not occur in the second."""
+    first, second = flat(operand(ar1)), flat(operand(ar2))
+    first = first if assume_unique else unique(first)
+    missing = np.isin(_host(first), _host(second), assume_unique=assume_unique, invert=True)
+    return gather(first, np.flatnonzero(missing), axis=0)
+
+
+@implements(np.isin)
+def isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: str | None = None
+) -> Array:
+    """Whether each element occurs among others."""
+    element, others = arrayed(operand(element)), flat(operand(test_elements))
+    if kind not in {None, "sort", "table"}:
+        raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
+    if kind == "table" and "f" in dtype_of(element).kind + dtype_of(others).kind:
+        raise ValueError(
+            "The 'table' method is only supported for boolean or integer arrays. Please select 'sort' or None for kind."
+        )
+    n = shape_of(others)[0]
+    if n == 0:
+        return full_like(element, int(invert), None, np.bool_)
+    ordered = sort(others)
+    place = rows.minimum(search(ordered, element, side="left", lanes=0), n - 1)
+    found = gather(ordered, arrayed(place), axis=0)
+    return (rows.not_equal if invert else rows.equal)(found, element)
+
+
