@@ -144,15 +144,15 @@ class Tracer:
 
     `value` is the array one level down; `attached` is what the owner keeps beside it (a graph node, a tangent,
     a variable). An in-place write rebinds all three. The last three slots are unset until they are needed:
-    `base` says what this box is a view of, `views` lists the views of this box, `written` the line of a write.
+    `view_of` says what this box is a view of, `views` lists the views of this box, `written` the line of a write.
     The array interface (operators, methods, NumPy's protocols) is installed by `func.numpy`.
     """
 
-    __slots__ = ("__weakref__", "attached", "base", "interpreter", "value", "views", "written")
+    __slots__ = ("__weakref__", "attached", "interpreter", "value", "view_of", "views", "written")
     value: Any
     attached: Any
     interpreter: Interpreter
-    base: Any
+    view_of: Any
     views: Any
     written: Any
 
@@ -186,7 +186,7 @@ _next_level: Iterator[int] = itertools.count(1)
 class Interpreter:
     """One meaning of applying a primitive. Inner transforms are created later and so have the higher level."""
 
-    __slots__ = ("__weakref__", "extra", "level", "line", "transform")
+    __slots__ = ("__weakref__", "example", "extra", "level", "line", "transform")
     level: int
     transform: str
     line: Line | None
@@ -197,6 +197,8 @@ class Interpreter:
         self.transform = transform
         self.line = user_line(2)
         self.extra = extra
+        self.example: Any = None
+        """For abstract values: an array of the backend that they stand for."""
 
     def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         """Give the row its meaning here. Some argument is a tracer of this interpreter, none is of a higher one."""
@@ -304,7 +306,8 @@ def concrete(value: Array) -> Any:
 def innermost(value: Array) -> Any:
     """The plain array at the bottom of a stack of tracers, or None for an abstract one."""
     while type(value) is Tracer:
-        value = value.value
+        inner = value.value
+        value = value.interpreter.example if inner is None else inner
     return value
 
 

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from func.backends import namespace_of
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, innermost, operand, shape_of
+from func.interpreters.primitives.elementwise import add
 from func.interpreters.primitives.indexing import gather, scatter, scatter_add
 from func.interpreters.primitives.structural import (
     broadcast,
     convert,
     getitem,
+    inverse_permutation,
     permute,
     reshape,
     sliced_shape,
     update,
+    where,
 )
 
 
@@ -180,24 +183,27 @@ def _non_negative(index: Array, axis: int, length: int) -> Array:
 
 def take_basic(x: Array, basic: tuple[Any, ...]) -> Array:
     """The basic part of an index."""
-    shape = shape_of(x)
-    if basic == tuple([(0, n, 1) for n in shape]):
-        return x
-    return getitem(x, index=basic)
+    return x if _is_whole(basic, shape_of(x)) else getitem(x, index=basic)
 
 
 def read(x: Array, index: Any) -> tuple[Array, tuple[Any, ...] | None]:
     """x[index], and the basic index where the result is a view of x."""
-    plan = _fast_basic(index, shape_of(x))
-    if plan is not None:
-        return getitem(x, index=plan), plan
-    plan_full = normalize(index, shape_of(x))
-    if not plan_full.axes:
-        return getitem(x, index=plan_full.basic), plan_full.basic
-    part = take_basic(x, plan_full.basic)
-    first, moved = _to_front(part, plan_full)
-    out = gather(moved, *_checked(plan_full.indices, shape_of(moved), first), axis=first)
-    return out, None
+    basic = _fast_basic(index, shape_of(x))
+    if basic is None:
+        plan = normalize(index, shape_of(x))
+        if plan.axes:
+            part = take_basic(x, plan.basic)
+            first, moved = _to_front(part, plan)
+            return gather(moved, *_checked(plan.indices, shape_of(moved), first), axis=first), None
+        basic = plan.basic
+    return getitem(x, index=basic), None if _is_scalar(basic, index) else basic
+
+
+def _is_scalar(basic: tuple[Any, ...], index: Any) -> bool:
+    """True where NumPy gives a scalar, which is no view; with an ellipsis it gives an array of no axes."""
+    if not all([type(entry) is int for entry in basic]):
+        return False
+    return index is not Ellipsis and not (type(index) is tuple and any([entry is Ellipsis for entry in index]))
 
 
 def _fast_basic(index: Any, shape: tuple[int, ...]) -> tuple[Any, ...] | None:
@@ -257,38 +263,63 @@ def _to_front(part: Array, plan: Advanced) -> tuple[int, Array]:
 
 def write(x: Array, index: Any, value: Array, accumulate: bool = False) -> Array:
     """x with value at an index, as a new array of x's dtype."""
-    shape = shape_of(x)
-    plan = normalize(index, shape)
-    if not plan.axes:
-        region = sliced_shape(plan.basic)
-        fitted = fit_value(value, region, x)
-        if accumulate:
-            fitted = _add(getitem(x, index=plan.basic), fitted)
-        return update(x, fitted, index=plan.basic)
-    part = take_basic(x, plan.basic)
-    first, moved = _to_front(part, plan)
-    indices = _checked(plan.indices, shape_of(moved), first)
-    moved_shape = shape_of(moved)
-    region = (*moved_shape[:first], *shape_of(indices[0]), *moved_shape[first + len(indices) :])
-    row = scatter_add if accumulate else scatter
-    out = row(moved, fit_value(value, region, x), *indices, axis=first)
-    rank = len(moved_shape)
+    return plan_write(x, index, value, accumulate)(x)
+
+
+def plan_write(x: Array, index: Any, value: Any, accumulate: bool = False) -> Callable[[Array], Array]:
+    """How to write a value at an index of an array like x: index and value are checked here, x is not kept."""
+    masked = None if accumulate else _masked(x, index, value)
+    if masked is not None:
+        mask, fitted = masked
+        return lambda x: where(mask, fitted, x)
+    basic = _fast_basic(index, shape_of(x))
+    if basic is None:
+        plan = normalize(index, shape_of(x))
+        if plan.axes:
+            return _plan_scatter(x, plan, value, scatter_add if accumulate else scatter)
+        basic = plan.basic
+    fitted = fit_value(value, sliced_shape(basic), x)
+    if accumulate:
+        return lambda x: update(x, add(getitem(x, index=basic), fitted), index=basic)
+    return lambda x: update(x, fitted, index=basic)
+
+
+def _masked(x: Array, index: Any, value: Any) -> tuple[Array, Array] | None:
+    """A mask and a value that fits every place: written by a choice, which needs no count of the places."""
+    if type(index) is not Tracer or index.dtype.kind != "b" or index.shape == ():
+        return None
+    value = operand(value)
+    rank = len(index.shape)
+    rest = shape_of(x)[rank:]
+    if index.shape != shape_of(x)[:rank] or len(shape_of(value)) > len(rest):
+        return None
+    fitted = broadcast(fit_value(value, rest, x), shape=shape_of(x)) if rest else fit_value(value, (), x)
+    return reshape(index, shape=(*index.shape, *[1] * len(rest))), fitted
+
+
+def _plan_scatter(x: Array, plan: Advanced, value: Any, row: Any) -> Callable[[Array], Array]:
+    whole = _is_whole(plan.basic, shape_of(x))
+    part_shape = sliced_shape(plan.basic)
+    rank = len(part_shape)
+    first = plan.axes[0] if plan.adjacent else 0
     rest = [axis for axis in range(rank) if axis not in plan.axes]
     order = (*rest[:first], *plan.axes, *rest[first:])
-    if order != tuple(range(rank)):
-        inverse = [0] * rank
-        for place, axis in enumerate(order):
-            inverse[axis] = place
-        out = permute(out, order=tuple(inverse))
-    if part is x:
-        return out
-    return update(x, out, index=plan.basic)
+    moved = tuple([part_shape[axis] for axis in order])
+    indices = _checked(plan.indices, moved, first)
+    fitted = fit_value(value, (*moved[:first], *shape_of(indices[0]), *moved[first + len(indices) :]), x)
+    straight = order == tuple(range(rank))
+
+    def scatter_into(x: Array) -> Array:
+        part = x if whole else getitem(x, index=plan.basic)
+        out = row(part if straight else permute(part, order=order), fitted, *indices, axis=first)
+        out = out if straight else permute(out, order=inverse_permutation(order))
+        return out if whole else update(x, out, index=plan.basic)
+
+    return scatter_into
 
 
-def _add(x: Array, y: Array) -> Array:
-    from func.interpreters.primitives.elementwise import add
-
-    return add(x, y)
+def _is_whole(basic: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
+    return basic == tuple([(0, n, 1) for n in shape])
 
 
 def fit_value(value: Any, region: tuple[int, ...], x: Array) -> Array:
@@ -301,7 +332,7 @@ def fit_value(value: Any, region: tuple[int, ...], x: Array) -> Array:
         if have[:extra] == (1,) * extra:
             value = reshape(value, shape=have[extra:])
             have = have[extra:]
-    if have != region:
+    if have != region and have:
         try:
             fits = np.broadcast_shapes(have, region) == region
         except ValueError:

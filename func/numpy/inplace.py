@@ -1,41 +1,45 @@
-"""In-place writes and views on traced arrays: a write rebinds the box, and views of one another follow.
+"""In-place writes and views on traced arrays: a write rebinds the box, and whatever shares its memory follows.
 
-A basic slice, reshape or transpose of a box remembers its base. Writing the view writes the base; writing the base
-renews its views. Whether two boxes share memory is asked of NumPy's own arrays behind them, as reshape may copy.
+A basic slice, reshape or transpose of a box remembers its base, as NumPy's view remembers its memory. Writing any of
+them writes the box at the root and renews its views. Whether a reshape is a view is asked of NumPy's own arrays
+behind the boxes.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from func.interpreters.core import Array, Tracer, bind, dtype_of, innermost, shape_of
+from func.interpreters.core import EVALUATE, Array, Tracer, dtype_of, innermost, shape_of, snapshot
 from func.interpreters.errors import TracerConversionError
-from func.interpreters.primitives.structural import inverse_permutation, permute, reshape, update
+from func.interpreters.primitives import elementwise as rows
+from func.interpreters.primitives.buffers import keep, reuse, spare_buffers
+from func.interpreters.primitives.structural import broadcast, inverse_permutation, permute, reshape, update
+from func.interpreters.primitives.structural import getitem as getitem_row
 from func.interpreters.source import at_line, user_line
-from func.numpy.indexing import fit_value, read, write
+from func.numpy.indexing import fit_value, normalize, plan_write, read
+
+Put = Callable[[Array, Array], Array]
+"""How a view's new value is put back: (base, value) to the new base."""
 
 
-class View:
-    """How a box was made from its base: the row to renew it by, and how to write it back."""
+class View(NamedTuple):
+    """What a box is a view of: its base, the row to read it by, and how to write; None: NumPy's view is read-only."""
 
-    __slots__ = ("base", "params", "put", "row")
-
-    def __init__(self, base: Tracer, row: Any, params: dict[str, Any], put: Callable[[Array, Array], Array]) -> None:
-        self.base = base
-        self.row = row
-        self.params = params
-        self.put = put
+    base: Tracer
+    row: Callable[..., Array]
+    params: dict[str, Any]
+    put: Put | None
 
 
-def link_view(out: Array, base: Any, row: Any, params: dict[str, Any], put: Callable[[Array, Array], Array]) -> Array:
+def link_view(out: Array, base: Any, row: Callable[..., Array], params: dict[str, Any], put: Put | None) -> Array:
     """Remember that `out` is a view of `base`."""
     if type(out) is not Tracer or type(base) is not Tracer or out is base:
         return out
-    out.base = View(base, row, params, put)
+    out.view_of = View(base, row, params, put)
     views = getattr(base, "views", None)
     if views is None:
         base.views = [weakref.ref(out)]
@@ -46,40 +50,93 @@ def link_view(out: Array, base: Any, row: Any, params: dict[str, Any], put: Call
     return out
 
 
+def view_of(box: Tracer) -> View | None:
+    """What a box is a view of, or None."""
+    return getattr(box, "view_of", None)
+
+
+def base_of(box: Tracer) -> Tracer | None:
+    """The box whose memory a view shows, or None: what NumPy calls `x.base`."""
+    view = view_of(box)
+    if view is None:
+        return None
+    while (above := view_of(view.base)) is not None:
+        view = above
+    return view.base
+
+
 def rebind(box: Tracer, new: Array) -> None:
-    """Give a box a new value, and with it everything that shares its memory."""
-    view = getattr(box, "base", None)
-    if view is not None and not _shares(box, view.base):
-        view = None
-        box.base = None
-    _assign(box, new)
-    if view is not None:
-        rebind_base(view.base, view.put(_fresh(view.base), new), box)
-    _renew_views(box, None)
+    """Give a box a new value of its shape and dtype, and with it everything that shares its memory."""
+    new = snapshot(new)
+    whole = tuple([(0, n, 1) for n in shape_of(new)])
+    # The box keeps its memory layout, on which later reshapes depend.
+    keeps = _is_contiguous(box) and _is_contiguous(new)
+    rewrite(box, lambda present: new if keeps else update(present, new, index=whole))
 
 
-def rebind_base(base: Tracer, new: Array, source: Tracer) -> None:
-    """A view was written: write its base, the base's own base, and renew the other views."""
-    view = getattr(base, "base", None)
-    if view is not None and not _shares(base, view.base):
-        view = None
-        base.base = None
-    _assign(base, new)
-    if view is not None:
-        rebind_base(view.base, view.put(_fresh(view.base), new), base)
-    _renew_views(base, source)
+def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
+    """Give a box the value `change(present value)`, and with it everything that shares its memory.
+
+    The views are emptied while their root is written, so that memory which only they and the root share counts as
+    held by nobody else and is written in place.
+    """
+    chain = _views_above(box)
+    root = chain[-1].base if chain else box
+    new = None
+    try:
+        if chain:
+            new = value = change(_fresh(box))
+            keeps = _is_contiguous(box) and _is_contiguous(new)
+            for view in chain[:-1]:
+                value = view.put(_fresh(view.base), value)  # type: ignore[misc]
+            last = chain[-1]
+            _empty_views(root)
+            value = _in_place(root, lambda present: last.put(present, value))  # type: ignore[misc]
+        else:
+            keeps = False
+            _empty_views(root)
+            value = _in_place(root, change)
+        _assign(root, value)
+    finally:
+        _renew_views(root, box if new is not None and keeps else None, new)
 
 
-def _renew_views(base: Tracer, but: Tracer | None) -> None:
-    for ref in list(getattr(base, "views", None) or ()):
-        other = ref()
-        if other is None or other is but:
-            continue
-        view = getattr(other, "base", None)
-        if view is None or view.base is not base:
-            continue
-        _assign(other, bind(view.row, (_fresh(base),), view.params))
-        _renew_views(other, None)
+def _views_above(box: Tracer) -> list[View]:
+    chain = []
+    while (view := view_of(box)) is not None:
+        if view.put is None:
+            raise ValueError("assignment destination is read-only")
+        chain.append(view)
+        box = view.base
+    return chain
+
+
+def _in_place(root: Tracer, change: Callable[[Array], Array]) -> Array:
+    buffers = spare_buffers(root)
+    reuse(buffers)
+    try:
+        return change(_fresh(root))
+    finally:
+        keep(buffers)
+
+
+def _living_views(base: Tracer) -> list[tuple[Tracer, View]]:
+    """The views of a box that somebody still has."""
+    boxes = [ref() for ref in getattr(base, "views", None) or ()]
+    return [(box, view) for box in boxes if box is not None and (view := view_of(box)) and view.base is base]
+
+
+def _empty_views(base: Tracer) -> None:
+    for box, _ in _living_views(base):
+        box.value = box.attached = None
+        _empty_views(box)
+
+
+def _renew_views(base: Tracer, written: Tracer | None, new: Array) -> None:
+    """Read the views of a box anew; the one that was written has its value already."""
+    for box, view in _living_views(base):
+        _assign(box, new if box is written else view.row(_fresh(base), **view.params))
+        _renew_views(box, written, new)
 
 
 def _fresh(box: Tracer) -> Tracer:
@@ -89,20 +146,32 @@ def _fresh(box: Tracer) -> Tracer:
 
 def _assign(box: Tracer, new: Array) -> None:
     if type(new) is not Tracer:
-        from func.interpreters.core import EVALUATE
-
         new = Tracer(EVALUATE, new, None)
     if new.interpreter.level > box.interpreter.level:
         box.written = user_line(2)
     box.interpreter, box.value, box.attached = new.interpreter, new.value, new.attached
 
 
-def _shares(view: Tracer, base: Tracer) -> bool:
-    """Whether NumPy would make the one a view of the other: asked of the arrays at the bottom."""
+def _is_contiguous(x: Array) -> bool:
+    """True for row-major memory, which all staged arrays have."""
+    bottom = innermost(x)
+    return bottom is None or not hasattr(bottom, "flags") or bool(bottom.flags.c_contiguous)
+
+
+def _shares(view: Array, base: Array) -> bool:
+    """Whether NumPy made the one a view of the other: asked of the arrays at the bottom."""
     x, y = innermost(view), innermost(base)
-    if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
-        return bool(np.may_share_memory(x, y)) or x.size == 0
-    return True
+    if y is None:
+        y = _replica(base)
+        x = np.reshape(y, shape_of(view))
+    root = getattr(x, "base", None)
+    return root is not None and (root is y or root is getattr(y, "base", None))
+
+
+def _replica(box: Tracer) -> Any:
+    """A plain array laid out as NumPy's would be behind a staged box, for which only shapes are known."""
+    view = view_of(box)
+    return np.empty(box.shape, bool) if view is None else view.row(_replica(view.base), **view.params)
 
 
 def getitem(x: Tracer, index: Any) -> Array:
@@ -110,35 +179,66 @@ def getitem(x: Tracer, index: Any) -> Array:
     out, basic = read(x, index)
     if basic is None:
         return out
-    from func.interpreters.primitives.structural import getitem as row
 
     def put(base: Array, value: Array) -> Array:
         return update(base, value, index=basic)
 
-    return link_view(out, x, row, {"index": basic}, put)
+    return link_view(out, x, getitem_row, {"index": basic}, put)
 
 
 def setitem(x: Tracer, index: Any, value: Any) -> None:
     """x[index] = value."""
-    if type(value) is Tracer and value is x:
-        value = _fresh(value)
-    rebind(x, write(_fresh(x), index, value))
+    if type(value) is Tracer:
+        if _is_item_of(value, x, index):
+            return  # the last step of x[index] += v: writing the view has written x
+        if value is x:
+            value = _fresh(value)
+    rewrite(x, plan_write(x, index, value))
+
+
+def _is_item_of(value: Tracer, x: Tracer, index: Any) -> bool:
+    view = view_of(value)
+    if view is None or view.base is not x or view.row is not getitem_row:
+        return False
+    plan = normalize(index, x.shape)
+    return not plan.axes and plan.basic == view.params["index"]
 
 
 def view_reshape(x: Array, shape: tuple[int, ...]) -> Array:
     """A reshape that is a view where NumPy's is."""
     out = reshape(x, shape=shape)
+    if type(x) is not Tracer or not _shares(out, x):
+        return out
     return link_view(out, x, reshape, {"shape": shape}, lambda base, value: reshape(value, shape=shape_of(base)))
 
 
 def view_permute(x: Array, order: tuple[int, ...]) -> Array:
     """A transpose, which is always a view."""
-    out = permute(x, order=order)
     inverse = inverse_permutation(order)
+    out = permute(x, order=order)
     return link_view(out, x, permute, {"order": order}, lambda base, value: permute(value, order=inverse))
 
 
-def write_into(target: Any, result: Array) -> Array:
+def view_broadcast(x: Array, shape: tuple[int, ...]) -> Array:
+    """A broadcast array, which is a read-only view."""
+    return link_view(broadcast(x, shape=shape), x, broadcast, {"shape": shape}, None)
+
+
+def view_real(x: Array) -> Array:
+    """The real part, which is a view; a real array itself."""
+    if dtype_of(x).kind != "c":
+        return x
+    return link_view(rows.real(x), x, rows.real, {}, lambda base, re: rows.make_complex(re, rows.imag(base)))
+
+
+def view_imag(x: Array) -> Array:
+    """The imaginary part, which is a view; of a real array read-only zeros."""
+    if dtype_of(x).kind != "c":
+        return link_view(rows.imag(x), x, rows.imag, {}, None)
+    return link_view(rows.imag(x), x, rows.imag, {}, lambda base, im: rows.make_complex(rows.real(base), im))
+
+
+def write_into(target: Any, result: Array, broadcasts: bool = False) -> Array:
     """out=target: the target's box is rebound to the result, cast to its dtype ('same_kind') and shape."""
     if type(target) is not Tracer:
         if type(result) is not Tracer:
@@ -148,7 +248,7 @@ def write_into(target: Any, result: Array) -> Array:
             f"out= is a plain array, which cannot hold a traced value{at_line()}\n"
             "Make it with np.zeros_like(x, shape=...) of a traced x, or leave out= away."
         )
-    if shape_of(result) != target.shape:
+    if shape_of(result) != target.shape and not (broadcasts and _fits(shape_of(result), target.shape)):
         raise ValueError(f"non-broadcastable output operand with shape {target.shape} doesn't match {shape_of(result)}")
     if not np.can_cast(dtype_of(result), target.dtype, "same_kind"):
         raise TypeError(
@@ -158,17 +258,25 @@ def write_into(target: Any, result: Array) -> Array:
     return target
 
 
-def is_scalar(x: Tracer) -> bool:
-    """True where NumPy has an immutable scalar instead of an array: `total += v` then makes a new one."""
-    return x.shape == () and not isinstance(innermost(x), np.ndarray)
+def write_ufunc(target: Any, result: Array) -> Array:
+    """out=target of a ufunc, to whose shape the operands broadcast too."""
+    return write_into(target, result, broadcasts=True)
+
+
+def _fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    try:
+        return np.broadcast_shapes(shape, target) == target
+    except ValueError:
+        return False
 
 
 def augmented(row: Callable[[Array, Array], Array]) -> Callable[[Tracer, Any], Any]:
-    """x += v and its kin: rebinds the box, unless x stands for a scalar."""
+    """x += v and its kin: rebinds the box, unless x stands for a scalar, which NumPy does not write in place."""
 
     def operate(self: Tracer, other: Any) -> Any:
-        if self.shape == ():
+        if self.shape == () and view_of(self) is None:
             return row(self, other)
-        return write_into(self, row(_fresh(self), other))
+        result = row(_fresh(self), other)
+        return result if result is NotImplemented else write_into(self, result)
 
     return operate

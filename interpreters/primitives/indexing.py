@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import ZERO, Array, Aval, Params, Shape, Shaped, dtype_of, shape_of
+from func.interpreters.primitives.buffers import writable
 from func.interpreters.primitives.elementwise import equal, multiply
 from func.interpreters.primitives.kinds import Linear, linear, materialize
 from func.interpreters.primitives.structural import (
@@ -78,7 +79,7 @@ gather: Linear = linear(
 
 
 def _scatter_add_impl(xp: Any, x: Array, value: Array, *indices: Array, axis: int) -> Array:
-    out = xp.array(x, copy=True)
+    out = writable(xp, x)
     if xp is np and axis == 0 and len(indices) == 1 and value.ndim > 1 and value.size:
         return _scatter_rows(out, value, indices[0])
     xp.add.at(out, _prefix(axis, indices), value)
@@ -126,7 +127,7 @@ scatter_add: Linear = linear(
 
 
 def _scatter_impl(xp: Any, x: Array, value: Array, *indices: Array, axis: int) -> Array:
-    out = xp.array(x, copy=True)
+    out = writable(xp, x)
     out[_prefix(axis, indices)] = value
     return out
 

@@ -22,6 +22,7 @@ from func.interpreters.core import (
     is_inexact,
     shape_of,
 )
+from func.interpreters.primitives.buffers import is_spare_cotangent, writable
 from func.interpreters.primitives.kinds import (
     Linear,
     NonDifferentiable,
@@ -278,7 +279,7 @@ embed: Linear = linear(
 
 
 def _update_impl(xp: Any, x: Array, value: Array, *, index: Index) -> Array:
-    out = xp.array(x, copy=True, order="K")
+    out = writable(xp, x)
     out[as_slices(index)] = value
     return out
 
@@ -293,14 +294,24 @@ def _update_batch(size: int, batched: Sequence[bool], args: Sequence[Array], par
     return update(x, value, index=(_whole(size), *params["index"]))
 
 
-update: Linear = linear(
-    "update",
-    _update_impl,
-    aval=lambda x, value, *, index: x,
-    transpose=_update_transpose,
-    batch=_update_batch,
-    positions=(),
+class Update(Linear):
+    """`update`, whose pullback clears the part in the cotangent itself where nobody else holds that."""
+
+    __slots__ = ()
+
+    def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        if not is_spare_cotangent(ct):
+            return super().pull(ct, parents, saved, params)
+        index = as_slices(params["index"])
+        region = ct[index].copy()
+        ct[index] = 0
+        return ct, region
+
+
+update = Update(
+    "update", _update_impl, aval=lambda x, value, *, index: x, transpose=_update_transpose, batch=_update_batch
 )
+update.positions = None
 """x with the part at a basic index replaced by a value of that part's shape and x's dtype."""
 
 

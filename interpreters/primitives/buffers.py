@@ -1,0 +1,88 @@
+"""Writing without copying: an array that nobody but the box to be written holds may be changed in place.
+
+A functional update copies its array, so a loop that writes n elements one by one would copy n times n. Before a write,
+`spare_buffers` finds the arrays at the bottom of a box to which nothing else refers; between `reuse` and `keep` the
+update rows write into them instead of copying.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Array, Tracer
+
+_reusable: set[int] = set()
+
+
+def _references(holder: Any, slot: str) -> int:
+    value = getattr(holder, slot)
+    return sys.getrefcount(value)
+
+
+class _Puller:
+    def pull(self, ct: Any) -> int:
+        return _argument_references(ct)
+
+
+def _argument_references(ct: Any) -> int:
+    return sys.getrefcount(ct)
+
+
+def _unshared_counts() -> tuple[int, int]:
+    """What the two functions above say of an array without other holders; -1 where counts are not to be relied on."""
+    if not hasattr(sys, "getrefcount") or not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return -1, -1
+    ct = np.empty(0)
+    return _references(Tracer(None, np.empty(0), None), "value"), _Puller().pull(ct)  # type: ignore[arg-type]
+
+
+_IN_BOX, _IN_PULL = _unshared_counts()
+
+
+def spare_buffers(box: Tracer) -> list[int]:
+    """The ids of the arrays at the bottom of a box, its tangents included, that nothing else refers to."""
+    found: list[int] = []
+    _collect(box, found)
+    return found
+
+
+def _collect(box: Tracer, found: list[int]) -> None:
+    for slot in ("value", "attached"):
+        kind = type(getattr(box, slot))
+        if kind is Tracer and _references(box, slot) == _IN_BOX:
+            _collect(getattr(box, slot), found)
+        elif kind is np.ndarray and _references(box, slot) == _IN_BOX and _is_owner(getattr(box, slot)):
+            found.append(id(getattr(box, slot)))
+
+
+def _is_owner(array: Any) -> bool:
+    return array.base is None and array.flags.owndata and array.flags.writeable
+
+
+def is_spare_cotangent(ct: Any) -> bool:
+    """True in `pull` for an array that only the caller's variable, from which it was passed, and `pull` itself hold."""
+    return type(ct) is np.ndarray and sys.getrefcount(ct) == _IN_PULL and _is_owner(ct)
+
+
+def reuse(buffers: list[int]) -> None:
+    """Let the update rows write into these arrays, until `keep`."""
+    _reusable.update(buffers)
+
+
+def keep(buffers: list[int]) -> None:
+    """From now on these arrays are copied before a write, as all others are."""
+    _reusable.difference_update(buffers)
+
+
+def writable(xp: Any, x: Array) -> Array:
+    """A copy of x to write into, or x itself where its only holder is about to be written."""
+    if id(x) in _reusable:
+        return x
+    # Order "K" would put the batch axis of a broadcast array last.
+    flags = getattr(x, "flags", None)
+    return xp.array(
+        x, copy=True, order="F" if flags is not None and flags.f_contiguous and not flags.c_contiguous else "C"
+    )
