@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["is_device_array", "is_known_array", "namespace_of", "namespace_of_type", "register_namespace"]
+__all__ = [
+    "is_device_array",
+    "is_known_array",
+    "namespace_of",
+    "namespace_of_type",
+    "register_namespace",
+    "scipy_linalg_of",
+]
 
 HOST_TYPES: frozenset[type] = frozenset({np.ndarray, bool, int, float, complex, *np.sctypeDict.values()})
 """Types that NumPy computes on: ndarray, NumPy scalars and Python scalars."""
@@ -57,3 +64,17 @@ def namespace_of(values: tuple[Any, ...]) -> Any:
             if namespace is not None:
                 return namespace
     return np
+
+
+def scipy_linalg_of(namespace: Any) -> Any:
+    """The module with scipy.linalg's names that goes with a namespace."""
+    if namespace is np:
+        import scipy.linalg
+
+        return scipy.linalg
+    found = getattr(namespace, "scipy_linalg", None)
+    if found is not None:
+        return found
+    import cupyx.scipy.linalg
+
+    return cupyx.scipy.linalg

@@ -18,7 +18,7 @@ from func.door import (
     traced,
     unbox,
 )
-from func.interpreters.core import ZERO, Array, Aval, Tracer, dtype_of, is_inexact, shape_of
+from func.interpreters.core import ZERO, Array, Aval, Tracer, dtype_of, innermost, is_inexact, shape_of
 from func.interpreters.errors import ArgumentError, NotDifferentiableError, TangentError
 from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.structural import convert, full_like, zeros_like
@@ -157,6 +157,7 @@ def linearize(func: Callable[..., Any], *primals: Any, has_aux: bool = False) ->
                 leaf = array_leaf(leaf, path, "linearize")
                 leaf = leaf.copy() if type(leaf) is np.ndarray else leaf
                 if is_inexact(dtype_of(leaf)):
+                    stage.example = innermost(leaf)
                     tangent = stage.variable(Aval(shape_of(leaf), dtype_of(leaf)))
                     inputs.append(tangent)
                     places.append(i)

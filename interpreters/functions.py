@@ -20,6 +20,7 @@ from func.interpreters.core import (
     Shaped,
     Tracer,
     dtype_of,
+    innermost,
     is_inexact,
     shape_of,
 )
@@ -158,8 +159,9 @@ def all_mapped(outs: Sequence[Array], mapped: Sequence[bool], size: int) -> list
     return [o if m else broadcast(o, shape=(size, *shape_of(o))) for o, m in zip(outs, mapped, strict=True)]
 
 
-def stage_flat(fun: Flat, avals: Sequence[Aval], stage: Stage) -> Program:
-    """The Program of a function on abstract arguments."""
+def stage_flat(fun: Flat, avals: Sequence[Aval], stage: Stage, example: Array = None) -> Program:
+    """The Program of a function on abstract arguments, on the backend of `example`."""
+    stage.example = innermost(example)
     with running(stage):
         inputs = [stage.variable(aval) for aval in avals]
         return stage.program(inputs, fun(*inputs))
@@ -184,7 +186,7 @@ def transpose_flat(fun: Flat, operands: Sequence[Any], cts: dict[int, Any]) -> t
         return fun(*full)
 
     avals = [Aval(operands[i].shape, operands[i].dtype) for i in unknown]
-    program = stage_flat(of_unknowns, avals, TangentStage("linear_transpose"))
+    program = stage_flat(of_unknowns, avals, TangentStage("linear_transpose"), next(iter(cts.values()), None))
     grown = transpose_program(program, [cts.get(i, ZERO) for i in range(len(program.outputs))])
     result: list[Any] = [ZERO] * len(operands)
     for i, ct in zip(unknown, grown, strict=True):
@@ -356,7 +358,7 @@ class TransposedBackward:
         def of_cotangents(*cts: Array) -> Sequence[Array]:
             return self.backward(known, dict(zip(inexact, cts, strict=True)))
 
-        program = stage_flat(of_cotangents, avals, TangentStage("custom_vjp"))
+        program = stage_flat(of_cotangents, avals, TangentStage("custom_vjp"), tangents[0])
         grown = transpose_program(program, tangents)
         full = [full_like(tangents[0], 0, *info) for info in self.backward.outs]
         for i, dout in zip(inexact, grown, strict=True):

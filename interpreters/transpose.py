@@ -15,6 +15,7 @@ from func.interpreters.core import (
     Shaped,
     bind,
     dtype_of,
+    innermost,
     is_inexact,
     shape_of,
     snapshot,
@@ -87,6 +88,7 @@ def linearize_row(row: Row, values: tuple[Array, ...], parents: Sequence[Shaped 
     """Run a general row's jvp with staged tangents: (out, LINEARIZED, the tangent program)."""
     values = tuple([value if p is not None else snapshot(value) for value, p in zip(values, parents, strict=True)])
     stage = TangentStage(row.name)
+    stage.example = next((innermost(v) for v, p in zip(values, parents, strict=True) if p is not None), None)
     tangents: list[Any] = []
     inputs = []
     for value, parent in zip(values, parents, strict=True):

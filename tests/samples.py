@@ -159,6 +159,19 @@ SAMPLES |= {
     "argsort": [Sample((real(3, 4),), {"axis": 1, "kind": None}, ())],
     "cummax": [Sample((real(5, 2),), {"axis": 0})],
     "cummin": [Sample((real(5, 2),), {"axis": 0})],
+    "sum_with": [
+        Sample((real(3, 4), real(3, 4) > 0.4), {"axes": (1,), "dtype": None, "initial": None}),
+        Sample((real(3, 4), np.ones((3, 4), bool)), {"axes": (0,), "dtype": None, "initial": 2.0}),
+    ],
+    "prod_with": [Sample((real(3, 4), real(3, 4) > 0.4), {"axes": (1,), "dtype": None, "initial": None})],
+    "logaddexp_reduce": [Sample((real(3, 4),), {"axis": 1})],
+    "complex": [Sample((real(3), real(3)), {}, (0, 1))],
+    # orders
+    "reorder": [Sample((real(3, 4), np.argsort(real(3, 4), axis=1)), {"axis": 1})],
+    "partition_order": [Sample((real(7),), {"kth": (2,), "axis": 0, "kind": "introselect"}, ())],
+    "argpartition": [Sample((real(7),), {"kth": (2,), "axis": 0, "kind": "introselect"}, ())],
+    "lexsort": [Sample((integers(5), real(5)), {"axis": 0}, ())],
+    "search": [Sample((np.sort(real(6)), real(3, 2)), {"side": "left", "lanes": 0}, ())],
     # linear algebra
     "cholesky": [Sample((spd(3),)), Sample((spd(3, 2),)), Sample((hermitian(3),))],
     "solve": [
@@ -166,9 +179,7 @@ SAMPLES |= {
         Sample((spd(3) + 1j * np.eye(3), complex_(3, 1)), {}, (0, 1)),
     ],
     "triangular_solve": [
-        Sample(
-            (np.tril(spd(3)) + np.eye(3), real(3, 2)), {"lower": True, "adjoint": adjoint, "unit": unit}, (0, 1)
-        )
+        Sample((np.tril(spd(3)) + np.eye(3), real(3, 2)), {"lower": True, "adjoint": adjoint, "unit": unit}, (0, 1))
         for adjoint in (False, True)
         for unit in (False, True)
     ],
@@ -176,10 +187,14 @@ SAMPLES |= {
     "det": [Sample((spd(3),)), Sample((np.diag([1.0, 2.0, 0.0]),))],
     "slogdet": [Sample((spd(3),)), Sample((hermitian(3) + 0.5j * np.eye(3),))],
     "eigh": [Sample((spd(3),), {"lower": True}, tolerance=1e-6)],
-    "svd": [Sample((real(m, n) + np.eye(m, n) * [1, 2, 3][:n],), {"full_matrices": False}, tolerance=1e-6)
-            for m, n in ((3, 3), (4, 3))],
-    "qr": [Sample((real(m, n) + 2 * np.eye(m, n),), {"mode": "reduced"}, tolerance=1e-6)
-           for m, n in ((3, 3), (4, 3), (2, 4))],
+    "svd": [
+        Sample((real(m, n) + np.eye(m, n) * [1, 2, 3][:n],), {"full_matrices": False}, tolerance=1e-6)
+        for m, n in ((3, 3), (4, 3))
+    ],
+    "qr": [
+        Sample((real(m, n) + 2 * np.eye(m, n),), {"mode": "reduced"}, tolerance=1e-6)
+        for m, n in ((3, 3), (4, 3), (2, 4))
+    ],
 }
 
 

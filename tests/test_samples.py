@@ -141,8 +141,10 @@ def test_batch_is_the_stack_of_singles(name: str, sample: Sample) -> None:
     masks = [tuple([bool(bits >> i & 1) for i in range(count)]) for bits in range(1, 1 << min(count, 3))]
     for mask in masks:
         mask = (*mask, *[False] * (count - len(mask)))
-        args = [np.stack([a, a * 1 if np.asarray(a).dtype.kind in "biu" else a * 1.001]) if m else a
-                for a, m in zip(sample.args, mask, strict=True)]
+        args = [
+            np.stack([a, a if np.asarray(a).dtype.kind in "biu" else a * 1.001]) if m else a
+            for a, m in zip(sample.args, mask, strict=True)
+        ]
         in_dims = tuple([0 if m else None for m in mask])
         mapped = func.vmap(lambda *inner: outputs(name, inner, sample.params), in_dims=in_dims)(*args)
         for lane in range(2):

@@ -1,0 +1,156 @@
+"""A strict stand-in for a device array: like CuPy's, it refuses to become a NumPy array behind one's back."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from func.backends import register_namespace
+
+
+class DeviceArray:
+    """An array that only its own namespace computes on; `get()` brings it to the host, as CuPy's does."""
+
+    __array_ufunc__ = None
+
+    def __init__(self, host: Any) -> None:
+        self._host = np.asarray(host)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("Implicit conversion to a NumPy array is not allowed; use .get()")
+
+    def get(self) -> Any:
+        """The array on the host."""
+        return self._host
+
+    @property
+    def shape(self) -> Any:
+        return self._host.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self._host.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self._host.ndim
+
+    @property
+    def size(self) -> int:
+        return self._host.size
+
+    @property
+    def nbytes(self) -> int:
+        return self._host.nbytes
+
+    @property
+    def real(self) -> DeviceArray:
+        return DeviceArray(self._host.real)
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self._host.real = host_of(value)
+
+    @property
+    def imag(self) -> DeviceArray:
+        return DeviceArray(self._host.imag)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self._host.imag = host_of(value)
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._host, name)
+        if not callable(method):
+            raise AttributeError(name)
+        return lambda *args, **kwargs: wrapped(method(*[host_of(a) for a in args], **kwargs))
+
+    def __getitem__(self, index: Any) -> Any:
+        return wrapped(self._host[host_of(index)])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._host[host_of(index)] = host_of(value)
+
+    def __len__(self) -> int:
+        return len(self._host)
+
+    def __bool__(self) -> bool:
+        return bool(self._host)
+
+
+def host_of(value: Any) -> Any:
+    """An argument on the host; plain NumPy arrays are refused, as a device refuses them."""
+    if isinstance(value, DeviceArray):
+        return value._host
+    if isinstance(value, np.ndarray) and value.ndim:
+        raise TypeError(f"Unsupported type {type(value)}: a NumPy array met a device array")
+    if isinstance(value, (list, tuple)):
+        return type(value)([host_of(item) for item in value])
+    return value
+
+
+def wrapped(value: Any) -> Any:
+    """Results on the device; tuples (of decompositions) item by item."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return DeviceArray(value)
+    if isinstance(value, (tuple, list)):
+        return tuple([wrapped(item) for item in value])
+    return value
+
+
+def _operator(function: Callable[..., Any], reflected: bool = False) -> Callable[..., Any]:
+    def apply(self: DeviceArray, *others: Any) -> Any:
+        operands = [host_of(self), *[host_of(other) for other in others]]
+        return wrapped(function(*(operands[::-1] if reflected else operands)))
+
+    return apply
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor"):
+    _plain = _name.rstrip("_")
+    setattr(DeviceArray, f"__{_plain}__", _operator(getattr(operator, _name)))
+    setattr(DeviceArray, f"__r{_plain}__", _operator(getattr(operator, _name), reflected=True))
+for _name in ("neg", "pos", "invert", "abs", "eq", "ne", "lt", "le", "gt", "ge"):
+    setattr(DeviceArray, f"__{_name}__", _operator(getattr(operator, _name)))
+DeviceArray.__hash__ = None  # type: ignore[assignment]
+
+
+class Namespace:
+    """NumPy's functions for device arrays."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._module, name)
+        if isinstance(found, type) or not callable(found):
+            return Namespace(found) if hasattr(found, "__name__") and not isinstance(found, type) else found
+        return DeviceFunction(found)
+
+
+class DeviceFunction:
+    """A function of the namespace, with its methods (`add.reduce`, `add.at`)."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        host = {key: host_of(value) for key, value in kwargs.items()}
+        return wrapped(self._function(*[host_of(a) for a in args], **host))
+
+    def __getattr__(self, name: str) -> Any:
+        return DeviceFunction(getattr(self._function, name))
+
+
+namespace = Namespace(np)
+namespace.scipy_linalg = Namespace(scipy.linalg)  # type: ignore[attr-defined]
+register_namespace(DeviceArray, namespace)
+
+
+def to_device(value: Any) -> Any:
+    """Arrays moved to the device; everything else as it is."""
+    return DeviceArray(value.copy()) if isinstance(value, np.ndarray) else value
