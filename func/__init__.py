@@ -8,7 +8,7 @@
 (3,)
 """
 
-from func import errors, numpy, tree
+from func import errors, numpy, testing, tree
 from func.checkpointing import checkpoint, checkpoint_name, checkpoint_policies, remat
 from func.custom import custom_gradient, custom_jvp, custom_vjp, custom_vmap, stop_gradient
 from func.forward import ggnvp, hvp, jvp, linear_transpose, linearize, vhp
@@ -44,6 +44,7 @@ __all__ = [
     "numpy",
     "remat",
     "stop_gradient",
+    "testing",
     "tree",
     "value_and_grad",
     "vhp",
