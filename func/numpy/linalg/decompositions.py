@@ -1,0 +1,143 @@
+"""Factors, eigenvalues and singular values."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Array, dtype_of, innermost, shape_of
+from func.interpreters.primitives import elementwise as rows
+from func.interpreters.primitives import linalg, orthogonal, singular, spectral
+from func.interpreters.primitives.matrices import mH
+from func.interpreters.primitives.structural import expand
+from func.numpy.arguments import rank_of
+from func.numpy.linalg.checks import EighResult, EigResult, LinAlgError, QRResult, SVDResult, matrices
+from func.numpy.protocol import implements
+from func.numpy.selection import take_along_axis
+from func.numpy.shaping import flip
+from func.numpy.sorting import argsort, sort
+
+__all__ = ["cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdvals"]
+
+
+@implements(np.linalg.cholesky)
+def cholesky(a: Array, /, *, upper: bool = False) -> Array:
+    """The lower (upper) triangular factor of a Hermitian positive-definite matrix.
+
+    One triangle of the matrix is read; the derivative is that of the Hermitian matrix it stands for.
+    """
+    return linalg.cholesky(matrices(a), upper=bool(upper))
+
+
+def _lower(UPLO: str) -> bool:
+    if UPLO.upper() not in ("L", "U"):
+        raise ValueError("UPLO argument must be 'L' or 'U'")
+    return UPLO.upper() == "L"
+
+
+@implements(np.linalg.eigh)
+def eigh(a: Array, UPLO: str = "L") -> Any:
+    """Eigenvalues in ascending order and eigenvectors of a Hermitian matrix.
+
+    One triangle of the matrix is read; the derivative is that of the Hermitian matrix it stands for. Vectors keep
+    their phase; of equal eigenvalues the undetermined part of the derivative is dropped.
+    """
+    lower = _lower(UPLO)
+    return EighResult(*spectral.eigh(matrices(a), lower=lower))
+
+
+@implements(np.linalg.eigvalsh)
+def eigvalsh(a: Array, UPLO: str = "L") -> Array:
+    """Eigenvalues of a Hermitian matrix in ascending order."""
+    lower = _lower(UPLO)
+    return spectral.eigvalsh(matrices(a), lower=lower)
+
+
+def _finite(a: Array) -> Array:
+    known = innermost(a)
+    if known is not None and not np.isfinite(known).all():
+        raise LinAlgError("Array must not contain infs or NaNs")
+    return a
+
+
+def _is_real(w: Array, a: Array) -> bool:
+    """Whether NumPy gives the eigenvalues of a real matrix as real numbers; unknown while staging, then not."""
+    known = innermost(w)
+    return dtype_of(a).kind != "c" and known is not None and bool((known.imag == 0).all())
+
+
+@implements(np.linalg.eig)
+def eig(a: Array) -> Any:
+    """Eigenvalues and right eigenvectors of a square matrix.
+
+    Each vector keeps Euclidean length one and its largest component real, as LAPACK makes them; of equal eigenvalues
+    the undetermined part of the derivative is dropped. Real where all eigenvalues of a real matrix are real (always
+    complex while staging).
+    """
+    a = _finite(matrices(a))
+    w, v = spectral.eig(a)
+    return EigResult(rows.real(w), rows.real(v)) if _is_real(w, a) else EigResult(w, v)
+
+
+@implements(np.linalg.eigvals)
+def eigvals(a: Array) -> Array:
+    """Eigenvalues of a square matrix, real where all those of a real matrix are (always complex while staging)."""
+    a = _finite(matrices(a))
+    w = spectral.eigvals(a)
+    return rows.real(w) if _is_real(w, a) else w
+
+
+@implements(np.linalg.svd)
+def svd(a: Array, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    """The singular value decomposition U diag(s) Vh.
+
+    Pairs of vectors keep their common phase; of equal singular values, and of the columns that full_matrices adds,
+    the undetermined part of the derivative is dropped.
+    """
+    if hermitian:
+        return _svd_of_hermitian(a, compute_uv)
+    a = matrices(a, square=False)
+    if not compute_uv:
+        return singular.svdvals(a)
+    return SVDResult(*singular.svd(a, full_matrices=bool(full_matrices)))
+
+
+def _svd_of_hermitian(a: Array, compute_uv: bool) -> Any:
+    """By eigenvalues, whose signs go into V."""
+    if not compute_uv:
+        return flip(sort(rows.absolute(eigvalsh(a))), -1)
+    w, u = eigh(a)
+    size = rows.absolute(w)
+    order = flip(argsort(size), -1)
+    signs = take_along_axis(rows.copysign(1.0, w), order, -1)
+    u = take_along_axis(u, expand(order, (rank_of(order) - 1,)), -1)
+    return SVDResult(
+        u, take_along_axis(size, order, -1), mH(rows.multiply(u, expand(signs, (rank_of(signs) - 1,))))
+    )
+
+
+@implements(np.linalg.svdvals)
+def svdvals(x: Array, /) -> Array:
+    """The singular values in descending order."""
+    return singular.svdvals(matrices(x, square=False))
+
+
+@implements(np.linalg.qr)
+def qr(a: Array, mode: str = "reduced") -> Any:
+    """The QR decomposition in modes reduced, complete, r and raw (whose factors have no derivative).
+
+    A derivative needs the first min(m, n) columns to be independent.
+    """
+    if mode in ("f", "full"):
+        warnings.warn("The 'full' option is deprecated in favor of 'reduced'.", DeprecationWarning, stacklevel=2)
+        mode = "reduced"
+    if mode not in ("reduced", "complete", "r", "raw"):
+        raise ValueError(f"Unrecognized mode '{mode}'")
+    a = matrices(a, square=False)
+    if mode == "raw":
+        return orthogonal.qr_raw(a)
+    m, n = shape_of(a)[-2:]
+    q, r = orthogonal.qr(a, mode="complete" if mode == "complete" and m > n else "reduced")
+    return r if mode == "r" else QRResult(q, r)

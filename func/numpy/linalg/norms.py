@@ -1,0 +1,162 @@
+"""Norms and condition numbers. The derivative of a norm at zero is zero."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Array, dtype_of, operand, shape_of
+from func.interpreters.primitives import elementwise as rows
+from func.interpreters.primitives import linalg, singular
+from func.interpreters.primitives.contraction import contract, spec
+from func.interpreters.primitives.structural import convert, full_like
+from func.interpreters.primitives.structural import where as where_row
+from func.numpy.arguments import one_axis, rank_of
+from func.numpy.linalg.checks import LinAlgError, matrices
+from func.numpy.protocol import implements
+from func.numpy.reductions import any, max, min, sum
+from func.numpy.shaping import expand_dims, moveaxis, ravel, reshape
+from func.numpy.ufuncs import absolute
+
+__all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
+
+
+def _unless_zero(x: Array, root: Callable[[Array], Array], at_zero: float = 0.0) -> Array:
+    """root(x) where x is not zero, and a constant where it is: also for the derivative, which may be infinite there."""
+    nothing = rows.equal(x, 0)
+    safe = where_row(nothing, full_like(x, 1, ()), x)
+    return where_row(nothing, full_like(x, at_zero, ()), root(safe))
+
+
+def _squared(x: Array) -> Array:
+    """|x|², as NumPy rounds it."""
+    if dtype_of(x).kind != "c":
+        return rows.multiply(x, x)
+    return rows.real(rows.multiply(rows.conjugate(x), x))
+
+
+def _euclidean(x: Array) -> Array:
+    """The root of the sum of all squares, by inner products."""
+    flat = ravel(x)
+    dot = spec((0,), (0,), ())
+    if dtype_of(x).kind != "c":
+        return _unless_zero(contract(flat, flat, spec=dot), rows.sqrt)
+    real, imag = rows.real(flat), rows.imag(flat)
+    return _unless_zero(rows.add(contract(real, real, spec=dot), contract(imag, imag, spec=dot)), rows.sqrt)
+
+
+def _vector_norm(x: Array, ord: Any, axis: int, keepdims: bool) -> Array:
+    if isinstance(ord, str):
+        raise ValueError(f"Invalid norm order '{ord}' for vectors")
+    if ord is None or ord == 2:
+        return _unless_zero(sum(_squared(x), axis, keepdims=keepdims), rows.sqrt)
+    size = absolute(x)
+    if ord == np.inf:
+        return max(size, axis, keepdims=keepdims, initial=0)
+    if ord == -np.inf:
+        return min(size, axis, keepdims=keepdims)
+    if ord == 0:
+        counted = convert(rows.not_equal(x, 0), dtype=dtype_of(size))
+        return sum(counted, axis, keepdims=keepdims)
+    if ord == 1:
+        return sum(size, axis, keepdims=keepdims)
+    total = sum(_unless_zero(size, _power(ord), 0.0 if ord > 0 else np.inf), axis, keepdims=keepdims)
+    return _unless_zero(total, _power(dtype_of(total).type(1) / dtype_of(total).type(ord)), 0.0 if ord > 0 else np.inf)
+
+
+def _power(exponent: Any) -> Callable[[Array], Array]:
+    if exponent == -1:
+        return rows.reciprocal
+    return lambda x: rows.power(x, exponent)
+
+
+def _matrix_norm(x: Array, ord: Any, axes: tuple[int, int], keepdims: bool) -> Array:
+    if ord is None or ord in ("fro", "f"):
+        return _unless_zero(sum(_squared(x), axes, keepdims=keepdims), rows.sqrt)
+    if ord in (2, -2, "nuc"):
+        s = singular.svdvals(matrices(moveaxis(x, axes, (-2, -1)), square=False))
+        result = max(s, -1, initial=0) if ord == 2 else min(s, -1) if ord == -2 else sum(s, -1)
+    elif ord in (1, -1, np.inf, -np.inf):
+        first, second = axes if abs(ord) == 1 else axes[::-1]
+        sums = sum(absolute(x), first)
+        second -= second > first
+        result = max(sums, second, initial=0) if ord > 0 else min(sums, second)
+    else:
+        raise ValueError("Invalid norm order for matrices.")
+    return expand_dims(result, axes) if keepdims else result
+
+
+@implements(np.linalg.norm)
+def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
+    """A vector or matrix norm."""
+    x = operand(x)
+    rank = rank_of(x)
+    if dtype_of(x).kind not in "fc":
+        x = convert(x, dtype=np.dtype(np.float64))
+    if axis is None:
+        if ord is None or (rank == 2 and ord in ("f", "fro")) or (rank == 1 and ord == 2):
+            result = _euclidean(x)
+            return reshape(result, (1,) * rank) if keepdims else result
+        axis = tuple(range(rank))
+    elif not isinstance(axis, tuple):
+        try:
+            axis = (int(axis),)
+        except Exception as error:
+            raise TypeError("'axis' must be None, an integer or a tuple of integers") from error
+    places = [one_axis(k, rank) for k in axis]
+    if len(places) == 1:
+        return _vector_norm(x, ord, places[0], keepdims)
+    if len(places) != 2:
+        raise ValueError("Improper number of dimensions to norm.")
+    if places[0] == places[1]:
+        raise ValueError("Duplicate axes given.")
+    return _matrix_norm(x, ord, (places[0], places[1]), keepdims)
+
+
+@implements(np.linalg.vector_norm)
+def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Array:
+    """The norm of vectors along axes (all by default)."""
+    x = operand(x)
+    shape = shape_of(x)
+    if axis is None:
+        flat, places = ravel(x), list(range(len(shape)))
+    elif isinstance(axis, tuple):
+        places = [one_axis(k, len(shape)) for k in axis]
+        if len(set(places)) != len(places):
+            raise ValueError("repeated axis")
+        rest = [n for i, n in enumerate(shape) if i not in places]
+        moved = moveaxis(x, places, list(range(len(places))))
+        flat = reshape(moved, (math.prod([shape[i] for i in places]), *rest))
+    else:
+        places = [one_axis(axis, len(shape))]
+        flat = x
+    result = norm(flat, ord, places[0] if flat is x else 0)
+    return reshape(result, tuple([1 if i in places else n for i, n in enumerate(shape)])) if keepdims else result
+
+
+@implements(np.linalg.matrix_norm)
+def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+    """The norm of matrices in the last two axes."""
+    return norm(x, ord, (-2, -1), keepdims)
+
+
+@implements(np.linalg.cond)
+def cond(x: Array, p: Any = None) -> Array:
+    """The condition number in a norm; infinite for singular matrices."""
+    x = operand(x)
+    if math.prod(shape_of(x)) == 0 and 0 in shape_of(x)[-2:]:
+        raise LinAlgError("cond is not defined on empty arrays")
+    x = matrices(x, square=not (p is None or p in (2, -2)))
+    if p is None or p in (2, -2):
+        s = singular.svdvals(x)
+        first, last = s[..., 0], s[..., -1]
+        with np.errstate(all="ignore"):
+            ratio = rows.divide(last, first) if p == -2 else rows.divide(first, last)
+    else:
+        with np.errstate(all="ignore"):
+            ratio = rows.multiply(norm(x, p, (-2, -1)), norm(linalg.inv(x, strict=False), p, (-2, -1)))
+    failed = rows.logical_and(rows.isnan(ratio), rows.logical_not(any(rows.isnan(x), (-2, -1))))
+    return where_row(failed, full_like(ratio, np.inf, ()), ratio)

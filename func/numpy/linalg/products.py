@@ -1,0 +1,163 @@
+"""Products and diagonals by the names and signatures that numpy.linalg gives them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Array, operand, shape_of
+from func.interpreters.primitives.matrices import identity_like
+from func.numpy import products
+from func.numpy.arguments import rank_of
+from func.numpy.inplace import write_into
+from func.numpy.linalg.checks import LinAlgError, matrices
+from func.numpy.linalg.solving import inv
+from func.numpy.protocol import implements
+from func.numpy.selection import diagonal as plane_diagonal
+from func.numpy.shaping import broadcast_to, ravel, swapaxes
+
+__all__ = [
+    "cross",
+    "diagonal",
+    "matmul",
+    "matrix_power",
+    "matrix_transpose",
+    "multi_dot",
+    "outer",
+    "tensordot",
+    "trace",
+    "vecdot",
+]
+
+
+@implements(np.linalg.diagonal)
+def diagonal(x: Array, /, *, offset: int = 0) -> Array:
+    """The diagonals of matrices in the last two axes."""
+    return plane_diagonal(x, offset, -2, -1)
+
+
+@implements(np.linalg.trace)
+def trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
+    """The sums of the diagonals of matrices in the last two axes."""
+    return products.trace(x, offset, -2, -1, dtype)
+
+
+@implements(np.linalg.outer)
+def outer(x1: Array, x2: Array, /) -> Array:
+    """All products of elements of two vectors."""
+    x, y = operand(x1), operand(x2)
+    if rank_of(x) != 1 or rank_of(y) != 1:
+        raise ValueError(
+            f"Input arrays must be one-dimensional, but they are x1.ndim={rank_of(x)} and x2.ndim={rank_of(y)}."
+        )
+    return products.outer(x, y)
+
+
+@implements(np.linalg.cross)
+def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+    """The vector product in three dimensions."""
+    x, y = operand(x1), operand(x2)
+    if shape_of(x)[axis] != 3 or shape_of(y)[axis] != 3:
+        raise ValueError(
+            "Both input arrays must be (arrays of) 3-dimensional vectors, but they are "
+            f"{shape_of(x)[axis]} and {shape_of(y)[axis]} dimensional instead."
+        )
+    return products.cross(x, y, axis=axis)
+
+
+@implements(np.linalg.matmul)
+def matmul(x1: Array, x2: Array, /) -> Array:
+    """The product of matrices in the last two axes."""
+    return products.matmul(x1, x2)
+
+
+@implements(np.linalg.tensordot)
+def tensordot(x1: Array, x2: Array, /, *, axes: Any = 2) -> Array:
+    """The sum of products over chosen axes of each array."""
+    return products.tensordot(x1, x2, axes)
+
+
+@implements(np.linalg.vecdot)
+def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+    """The product of vectors along an axis, the first one conjugated."""
+    return products.vecdot(x1, x2, axis=axis)
+
+
+@implements(np.linalg.matrix_transpose)
+def matrix_transpose(x: Array, /) -> Array:
+    """The last two axes exchanged."""
+    x = operand(x)
+    if rank_of(x) < 2:
+        raise ValueError(f"Input array must be at least 2-dimensional, but it is {rank_of(x)}")
+    return swapaxes(x, -1, -2)
+
+
+@implements(np.linalg.matrix_power)
+def matrix_power(a: Array, n: int) -> Array:
+    """An integer power of a square matrix, by repeated squaring."""
+    a = operand(a)
+    matrices(a)
+    try:
+        n = operator.index(n)
+    except TypeError as error:
+        raise TypeError("exponent must be an integer") from error
+    if n == 0:
+        return broadcast_to(identity_like(a, shape_of(a)[-1]), shape_of(a))
+    if n < 0:
+        a, n = inv(a), -n
+    if n == 3:
+        return products.matmul(products.matmul(a, a), a)
+    result, square = None, a
+    while n:
+        n, odd = divmod(n, 2)
+        if odd:
+            result = square if result is None else products.matmul(result, square)
+        square = products.matmul(square, square) if n else square
+    return result
+
+
+@implements(np.linalg.multi_dot)
+def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Array:
+    """The product of several matrices, in the order that costs least; the first and last may be vectors."""
+    parts = [operand(a) for a in arrays]
+    if len(parts) < 2:
+        raise ValueError("Expecting at least two arrays.")
+    if len(parts) == 2:
+        return products.dot(parts[0], parts[1], out)
+    first_vector, last_vector = rank_of(parts[0]) == 1, rank_of(parts[-1]) == 1
+    parts[0] = parts[0][None, :] if first_vector else parts[0]
+    parts[-1] = parts[-1][:, None] if last_vector else parts[-1]
+    for part in parts:
+        if rank_of(part) != 2:
+            raise LinAlgError(f"{rank_of(part)}-dimensional array given. Array must be two-dimensional")
+    result = _chain(parts, _cheapest_splits(parts), 0, len(parts) - 1)
+    if first_vector and last_vector:
+        result = result[0, 0]
+    elif first_vector or last_vector:
+        result = ravel(result)
+    return result if out is None else write_into(out, result)
+
+
+def _cheapest_splits(parts: Sequence[Array]) -> dict[tuple[int, int], int]:
+    """Where to split each run of factors, by the cost of products alone."""
+    sizes = [shape_of(parts[0])[0], *[shape_of(part)[1] for part in parts]]
+    cost = {(i, i): 0 for i in range(len(parts))}
+    splits: dict[tuple[int, int], int] = {}
+    for width in range(1, len(parts)):
+        for i in range(len(parts) - width):
+            j = i + width
+            choices = [
+                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+            ]
+            cost[i, j], splits[i, j] = min(choices)
+    return splits
+
+
+def _chain(parts: Sequence[Array], splits: dict[tuple[int, int], int], i: int, j: int) -> Array:
+    if i == j:
+        return parts[i]
+    k = splits[i, j]
+    return products.dot(_chain(parts, splits, i, k), _chain(parts, splits, k + 1, j))
