@@ -124,9 +124,7 @@ def _bounds(a_min: Any, a_max: Any, min: Any, max: Any) -> tuple[Any, Any]:
         if value is NO_VALUE:
             raise TypeError(f"clip() missing 1 required positional argument: '{name}'")
     if min is not NO_VALUE or max is not NO_VALUE:
-        raise ValueError(
-            "Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden."
-        )
+        raise ValueError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden.")
     return a_min, a_max
 
 
@@ -171,6 +169,8 @@ def _rounded(a: Array, decimals: int) -> Array:
         return rows.positive(a)
     if decimals == 0:
         return rows.rint(a)
+    if dtype.kind == "b":
+        raise TypeError(f"cannot round booleans to {decimals} decimals")
     scale = 10.0 ** abs(decimals)
     first, second = (rows.multiply, rows.divide) if decimals > 0 else (rows.divide, rows.multiply)
     result = second(rows.rint(first(a, scale)), scale)
@@ -215,9 +215,7 @@ def i0(x: Array) -> Array:
 def _infinite(x: Array, negative: bool, out: Any) -> Array:
     x = operand(x)
     if dtype_of(x).kind == "c":
-        raise TypeError(
-            f"This operation is not supported for {dtype_of(x)} values because it would be ambiguous."
-        )
+        raise TypeError(f"This operation is not supported for {dtype_of(x)} values because it would be ambiguous.")
     sign = rows.signbit(x)
     result = rows.logical_and(rows.isinf(x), sign if negative else rows.logical_not(sign))
     return result if out is None else write_into(out, result)
@@ -311,5 +309,3 @@ def array_equiv(a1: Array, a2: Array) -> bool:
     except ValueError:
         return False
     return bool(all(rows.equal(a1, a2)))
-
-

@@ -31,12 +31,16 @@ _axes_of = range
 # --- edges ------------------------------------------------------------------------------------------------------
 
 
+def _all_known(values: Sequence[Any]) -> bool:
+    return not [value for value in values if value is None]
+
+
 def _outer_edges(a: Array, range: Any) -> tuple[Array, Array]:
     """The first and the last edge: the given range or that of the sample, widened where it is empty."""
     if range is not None:
         first, last = range
         known = [innermost(edge) for edge in (first, last)]
-        if None not in known and np.any(known[0] > known[1]):
+        if _all_known(known) and np.any(known[0] > known[1]):
             raise ValueError("max must be larger than min in range parameter.")
         origin = "supplied"
     elif count(shape_of(a)) == 0:
@@ -45,7 +49,7 @@ def _outer_edges(a: Array, range: Any) -> tuple[Array, Array]:
         first, last = reductions.min(a), reductions.max(a)
         origin = "autodetected"
     known = [innermost(edge) for edge in (first, last)]
-    if None not in known and not np.all(np.isfinite(known)):
+    if _all_known(known) and not np.all(np.isfinite(known)):
         raise ValueError(f"{origin} range of [{known[0]}, {known[1]}] is not finite")
     same = rows.equal(first, last)
     if type(same) in (bool, np.bool_) and not same:

@@ -78,9 +78,7 @@ def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
             continue
         end = flat(operand(end))
         if not np.can_cast(dtype_of(end), dtype, "same_kind"):
-            raise TypeError(
-                f"dtype of `{name}` must be compatible with input `ary` under the `same_kind` rule."
-            )
+            raise TypeError(f"dtype of `{name}` must be compatible with input `ary` under the `same_kind` rule.")
         ends.append([to_dtype(end, dtype)])
     return joined([*ends[0], steps, *ends[1]], 0)
 
@@ -164,9 +162,7 @@ def _uneven(f: Array, d: Array, axis: int, edge_order: int) -> tuple[Array, Arra
 
 
 def _slope(f: Array, axis: int, start: int, distance: Array) -> Array:
-    return rows.divide(
-        rows.subtract(cut(f, axis, start + 1, start + 2), cut(f, axis, start, start + 1)), distance
-    )
+    return rows.divide(rows.subtract(cut(f, axis, start + 1, start + 2), cut(f, axis, start, start + 1)), distance)
 
 
 def _even(f: Array, h: Array, axis: int, edge_order: int) -> tuple[Array, Array, Array]:
@@ -295,5 +291,3 @@ def unwrap(p: Array, discont: Any = None, axis: int = -1, *, period: Any = 2 * n
     change = where_row(small, full_like(change, 0, ()), change)
     rest = rows.add(cut(p, place, 1), cumsum(change, axis=place, reverse=False))
     return joined([to_dtype(cut(p, place, 0, 1), dtype), to_dtype(rest, dtype)], place)
-
-

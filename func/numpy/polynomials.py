@@ -306,5 +306,3 @@ def polyfit(
     if full:
         return fitted, residuals, rank, s, rcond
     return (fitted, _fit_covariance(lhs, scale, order, residuals, y, cov)) if cov else fitted
-
-

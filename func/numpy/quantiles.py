@@ -63,9 +63,7 @@ def _has_nan(ordered: Array) -> Array:
 
 
 @implements(np.median)
-def median(
-    a: Array, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
-) -> Array:
+def median(a: Array, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Array:
     """The middle of the sorted elements; of an even number the mean of the middle two."""
     a = operand(a)
     shape = shape_of(a)
@@ -97,9 +95,7 @@ def nanmedian(
     sample = _sample_first(a, axes)
     ordered = sort(sample, 0)
     number = reduce_sum(rows.logical_not(rows.isnan(sample)), axes=(0,), dtype=np.dtype(np.intp))
-    below, above = [
-        _pick(ordered, rows.floor_divide(rows.maximum(rows.subtract(number, k), 0), 2)) for k in (1, 0)
-    ]
+    below, above = [_pick(ordered, rows.floor_divide(rows.maximum(rows.subtract(number, k), 0), 2)) for k in (1, 0)]
     pair = rows.divide(rows.add(_widened(below), _widened(above)), 2)
     result = where_row(rows.equal(rows.remainder(number, 2), 1), below, to_dtype(pair, dtype_of(a)))
     statistics.warn_where(rows.equal(number, 0), "All-NaN slice encountered")
@@ -273,6 +269,7 @@ def _of_sample(
     if skip_nan:
         n = reduce_sum(rows.logical_not(nan), axes=(0,), dtype=np.dtype(np.intp))
         statistics.warn_where(rows.equal(n, 0), "All-NaN slice encountered")
+        n = to_dtype(n, dtype_of(q))  # in NumPy a Python int, which takes the dtype of q
     if weights is None:
         ordered = sort(sample, 0)
         place = arrayed(_virtual_place(n, q, method))
@@ -282,7 +279,7 @@ def _of_sample(
             weights = where_row(nan, full_like(weights, 0, ()), weights)
         order = argsort(sample, 0)
         ordered, weights = (reorder(x, order, axis=0) for x in (sample, weights))
-        place = _weighted_place(weights, q, n)
+        place = _as_index(_weighted_place(weights, q, n))
     if dtype_of(place).kind in "iu" and (method not in _ALPHA_BETA):
         result = _pick(ordered, rows.maximum(_as_index(place), 0) if skip_nan else _as_index(place))
     else:

@@ -169,5 +169,3 @@ def isin(
     place = rows.minimum(search(ordered, element, side="left", lanes=0), n - 1)
     found = gather(ordered, arrayed(place), axis=0)
     return (rows.not_equal if invert else rows.equal)(found, element)
-
-

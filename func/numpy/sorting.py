@@ -196,5 +196,3 @@ def bincount(x: Array, /, weights: Any = None, minlength: int = 0) -> Array:
     if shape_of(values) != shape_of(x):
         raise ValueError("The weights and list don't have the same length.")
     return scatter_add(full_like(x, 0, (length,), np.float64), to_dtype(values, np.float64), x, axis=0)
-
-

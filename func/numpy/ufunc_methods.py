@@ -162,9 +162,7 @@ def outer(ufunc: Any, A: Any, B: Any, /, **options: Any) -> Array:
     return call_ufunc(ufunc, DIRECT.get(ufunc), (a, b), options)
 
 
-def reduceat(
-    ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
-) -> Array:
+def reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Array:
     """ufunc.reduceat: reductions of the segments that start at the indices."""
     _binary(ufunc, "reduceat")
     out = _single(out)
@@ -232,4 +230,3 @@ def at(ufunc: Any, a: Any, indices: Any, b: Any = NO_VALUE, /) -> None:
 
 
 METHODS.update({"reduce": reduce, "accumulate": accumulate, "outer": outer, "reduceat": reduceat, "at": at})
-
