@@ -5,6 +5,7 @@ Nothing is imported for the user: CuPy is looked up only once one of its arrays 
 
 from __future__ import annotations
 
+import importlib
 import sys
 from types import ModuleType
 from typing import Any
@@ -66,15 +67,9 @@ def namespace_of(values: tuple[Any, ...]) -> Any:
     return np
 
 
-def scipy_linalg_of(namespace: Any) -> Any:
-    """The module with scipy.linalg's names that goes with a namespace."""
+def scipy_of(namespace: Any, module: str) -> Any:
+    """The module with the names of scipy.linalg or scipy.special that goes with a namespace."""
     if namespace is np:
-        import scipy.linalg
-
-        return scipy.linalg
-    found = getattr(namespace, "scipy_linalg", None)
-    if found is not None:
-        return found
-    import cupyx.scipy.linalg
-
-    return cupyx.scipy.linalg
+        return importlib.import_module(f"scipy.{module}")
+    found = getattr(namespace, f"scipy_{module}", None)
+    return importlib.import_module(f"cupyx.scipy.{module}") if found is None else found

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+import scipy.special
 
 from func.backends import register_namespace
 
@@ -148,6 +149,7 @@ class DeviceFunction:
 
 namespace = Namespace(np)
 namespace.scipy_linalg = Namespace(scipy.linalg)  # type: ignore[attr-defined]
+namespace.scipy_special = Namespace(scipy.special)  # type: ignore[attr-defined]
 register_namespace(DeviceArray, namespace)
 
 

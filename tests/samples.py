@@ -56,15 +56,94 @@ def hermitian(n: int) -> Any:
     return (out + out.conj().T) / 2
 
 
-UNARY = (
-    "absolute arccos arcsin arctan arctanh arcsinh cbrt cos cosh exp exp2 expm1 log log10 log1p log2 negative positive "
-    "reciprocal sin sinh sqrt square tan tanh deg2rad rad2deg"
-).split()
-HOLOMORPHIC = "arctan cos cosh exp expm1 log log1p negative positive reciprocal sin sinh sqrt square tan tanh".split()
-BINARY = "add subtract multiply divide power maximum minimum fmax fmin hypot arctan2 logaddexp logaddexp2".split()
-HOLOMORPHIC_PAIRS = "add subtract multiply divide power".split()
-COMPARISONS = "equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor".split()
-ROUNDING = "floor ceil trunc rint sign signbit isfinite isinf isnan logical_not spacing exponent".split()
+UNARY = [
+    "absolute",
+    "arccos",
+    "arcsin",
+    "arctan",
+    "arctanh",
+    "arcsinh",
+    "cbrt",
+    "cos",
+    "cosh",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "negative",
+    "positive",
+    "reciprocal",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "tan",
+    "tanh",
+    "deg2rad",
+    "rad2deg",
+]
+HOLOMORPHIC = [
+    "arctan",
+    "cos",
+    "cosh",
+    "exp",
+    "expm1",
+    "log",
+    "log1p",
+    "negative",
+    "positive",
+    "reciprocal",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "tan",
+    "tanh",
+]
+BINARY = [
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "power",
+    "maximum",
+    "minimum",
+    "fmax",
+    "fmin",
+    "hypot",
+    "arctan2",
+    "logaddexp",
+    "logaddexp2",
+]
+HOLOMORPHIC_PAIRS = ["add", "subtract", "multiply", "divide", "power"]
+COMPARISONS = [
+    "equal",
+    "not_equal",
+    "less",
+    "less_equal",
+    "greater",
+    "greater_equal",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+]
+ROUNDING = [
+    "floor",
+    "ceil",
+    "trunc",
+    "rint",
+    "sign",
+    "signbit",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "logical_not",
+    "spacing",
+    "exponent",
+]
 
 SAMPLES: dict[str, list[Sample]] = {}
 

@@ -137,7 +137,7 @@ def test_forward_forms() -> None:
     assert aux == "kept"
     with pytest.raises(func.errors.NotDifferentiableError, match="does not depend"):
         func.jvp(lambda x: 1.0, (X,), (X,), strict=True)
-    out, push = func.linearize(quadratic, X)
+    _, push = func.linearize(quadratic, X)
     np.testing.assert_allclose(push(X), 2 * quadratic(X))
     assert "linearized quadratic" in repr(push)
     transposed = func.linear_transpose(lambda x: A @ x, X)

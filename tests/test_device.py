@@ -97,4 +97,3 @@ def test_a_program_on_the_double() -> None:
     np.testing.assert_allclose(gradient.get(), func.grad(loss)(x))
     hessian = func.hessian(loss)(DeviceArray(x))
     np.testing.assert_allclose(hessian.get(), func.hessian(loss)(x))
-

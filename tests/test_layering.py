@@ -30,11 +30,7 @@ def check_contracts(root: Path) -> tuple[int, str]:
 
 def source_files(root: Path) -> set[Path]:
     """The modules of the three folders, each once."""
-    return {
-        path.resolve()
-        for name in ("func", "interpreters", "backends")
-        for path in (root / name).rglob("*.py")
-    }
+    return {path.resolve() for name in ("func", "interpreters", "backends") for path in (root / name).rglob("*.py")}
 
 
 def test_contracts_hold() -> None:

@@ -1,5 +1,6 @@
 """NumPy's functions, on traced and plain arrays alike: what `np.*` on a traced array calls, and importable itself."""
 
+from func.numpy import fft as fft
 from func.numpy import linalg as linalg
 from func.numpy import ufunc_methods as _ufunc_methods
 from func.numpy import ufuncs as _ufuncs

@@ -68,7 +68,7 @@ def _edges(a: Array, bins: Any, range: Any, weights: Any) -> tuple[Array, int | 
         if weights is not None:
             raise TypeError("Automated estimation of the number of bins is not supported for weighted data")
         known = np.asarray(concrete(a))
-        fixed = None if range is None else tuple([np.asarray(concrete(edge)) for edge in range])
+        fixed: Any = None if range is None else tuple([np.asarray(concrete(edge)) for edge in range])
         bins = len(np.histogram_bin_edges(known, bins, fixed)) - 1
     if rank_of(operand(bins)) == 0:
         try:

@@ -71,7 +71,7 @@ def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
     ary = flat(operand(ary))
     dtype = dtype_of(ary)
     steps = rows.subtract(cut(ary, 0, 1), cut(ary, 0, 0, -1))
-    ends = []
+    ends: list[list[Array]] = []
     for name, end in (("to_begin", to_begin), ("to_end", to_end)):
         if end is None:
             ends.append([])

@@ -23,6 +23,7 @@ from func.numpy import elementary
 from func.numpy.arguments import common, count, rank_of, to_dtype
 from func.numpy.interpolation import cut
 from func.numpy.protocol import implements
+from func.numpy.reductions import all as all_of
 from func.numpy.sorting import arrayed, sort
 
 __all__ = [
@@ -224,7 +225,7 @@ def poly(seq_of_zeros: Any) -> Array:
     if dtype.kind != "c":
         return p
     pairs = rows.equal(sort(zeros), sort(rows.conjugate(zeros)))
-    return rows.real(p) if bool(elementary.all(pairs)) else p
+    return rows.real(p) if bool(all_of(pairs)) else p
 
 
 # --- fitting ----------------------------------------------------------------------------------------------------

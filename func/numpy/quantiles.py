@@ -173,14 +173,15 @@ def _between(ordered: Array, place: Array, n: Any, method: str, weak: bool) -> A
     """Interpolation between the neighbours of a place, from the nearer side, as NumPy does it."""
     low, last = rows.floor(place), rows.subtract(n, 1)
     above, below = rows.greater_equal(place, last), rows.less(place, 0)
-    neighbours = []
-    for step in (0, 1):
+
+    def neighbour(step: int) -> Array:
         inside = _as_index(where_row(rows.logical_or(above, below), 0, rows.add(low, step)))
         index = where_row(above, last, where_row(below, 0, inside))
-        neighbours.append(_pick(ordered, _as_index(rows.maximum(index, 0))))
+        return _pick(ordered, _as_index(rows.maximum(index, 0)))
+
     base = where_row(above, -1, where_row(below, 0, low))
     share = to_dtype(_share(rows.subtract(place, base), place, method), dtype_of(place))
-    return _lerp(*neighbours, share, weak)
+    return _lerp(neighbour(0), neighbour(1), share, weak)
 
 
 def _lerp(a: Array, b: Array, share: Array, weak: bool) -> Array:

@@ -55,11 +55,12 @@ def unique(
     ar = arrayed(operand(ar))
     if axis is not None:
         axis = one_axis(axis, rank_of(ar))
-    options = {} if sorted else {"sorted": False}
     known = _host(ar)
-    values, first, *rest = np.unique(known, True, return_inverse, return_counts, axis, equal_nan=equal_nan)
+    distinct: Any = np.unique
+    values, first, *rest = distinct(known, True, return_inverse, return_counts, axis, equal_nan=equal_nan)
     if not (sorted or return_index or return_inverse or return_counts) and axis is None:
-        first = first[np.searchsorted(values, np.unique(known, equal_nan=equal_nan, **options))]
+        unsorted = distinct(known, equal_nan=equal_nan, sorted=False)  # only newer NumPy leaves them unsorted
+        first = first[np.searchsorted(values, unsorted)]
     found = gather(flat(ar), first, axis=0) if axis is None else gather(ar, first, axis=axis)
     out = [found, *([first] if return_index else []), *rest]
     return out[0] if len(out) == 1 else tuple(out)

@@ -49,10 +49,10 @@ def _mean_dtype(a: Array, dtype: Any) -> np.dtype[Any] | None:
     """What the mean accumulates in: integers in float64, float16 in float32."""
     if dtype is not None:
         return np.dtype(dtype)
-    have = dtype_of(a)
+    have: np.dtype[Any] = dtype_of(a)
     if have.kind in "iub":
         return np.dtype(np.float64)
-    return np.dtype(np.float32) if have == np.float16 else None
+    return np.dtype(np.float32) if have.type is np.float16 else None
 
 
 @implements(np.mean)

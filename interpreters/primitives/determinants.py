@@ -195,7 +195,5 @@ def _products_but_two(s: Array) -> Array:
     return keep_where(where(equal(left, 0), product, zero), lambda i, j: i != j)
 
 
-adjugate: Row = general(
-    "adjugate", _adjugate_impl, aval=same_aval, batch=leading_axes("adjugate"), jvp=_adjugate_jvp
-)
+adjugate: Row = general("adjugate", _adjugate_impl, aval=same_aval, batch=leading_axes("adjugate"), jvp=_adjugate_jvp)
 """The matrix of cofactors, transposed: det(A) A⁻¹ where A has an inverse."""

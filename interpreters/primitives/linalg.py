@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends import scipy_linalg_of
-from func.interpreters.core import ZERO, Array, Aval, Shaped, dtype_of
+from func.backends import scipy_of
+from func.interpreters.core import ZERO, Array, Aval, Shaped
 from func.interpreters.primitives.elementwise import negative
 from func.interpreters.primitives.kinds import Row, add_tangents, general, leading_axes
 from func.interpreters.primitives.matrices import (
@@ -48,9 +48,7 @@ def _cholesky_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, upper: b
     return factor, mH(tangent) if upper else tangent
 
 
-cholesky: Row = general(
-    "cholesky", _cholesky_impl, aval=same_aval, batch=leading_axes("cholesky"), jvp=_cholesky_jvp
-)
+cholesky: Row = general("cholesky", _cholesky_impl, aval=same_aval, batch=leading_axes("cholesky"), jvp=_cholesky_jvp)
 """L with L Lᴴ = A, or with `upper` U = Lᴴ from the upper triangle."""
 
 
@@ -59,9 +57,8 @@ cholesky: Row = general(
 
 def _triangular_solve_impl(xp: Any, a: Array, b: Array, *, lower: bool, adjoint: bool, unit: bool) -> Array:
     if xp is not np:
-        from cupyx.scipy.linalg import solve_triangular
-
-        return _one_by_one(xp, a, b, _device_solver(solve_triangular, lower, adjoint, unit))
+        solve = scipy_of(xp, "linalg").solve_triangular
+        return _one_by_one(xp, a, b, _device_solver(solve, lower, adjoint, unit))
     dtype = np.result_type(a, b)
     a, b = np.asarray(a, dtype), np.asarray(b, dtype)
     if b.size == 0:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from func.backends import scipy_of
 from func.interpreters.core import Array, Aval, Params, dtype_of
 from func.interpreters.primitives.elementwise import add, multiply
 from func.interpreters.primitives.kinds import Row, general
@@ -70,10 +71,7 @@ def _i0_impl(xp: Any, x: Array, *, order: int) -> Array:
     """The modified Bessel function of the first kind; cupyx has no iv, there it is a recurrence."""
     if order == 0:
         return xp.i0(x)[()]
-    if xp is np:
-        from scipy import special
-    else:
-        from cupyx.scipy import special
+    special = scipy_of(xp, "special")
     x = xp.asarray(x) if dtype_of(x).kind == "f" else xp.asarray(x).astype(float)
     value = special.i1(x) if order == 1 else special.iv(order, x)
     return value.astype(x.dtype)[()]

@@ -133,9 +133,7 @@ svdvals: Row = general(
 # --- pseudo-inverse ---------------------------------------------------------------------------------------------
 
 
-def _pinv_jvp(
-    primals: Sequence[Array], tangents: Sequence[Any], *, hermitian: bool, cut: bool
-) -> tuple[Array, Array]:
+def _pinv_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, hermitian: bool, cut: bool) -> tuple[Array, Array]:
     """dP = -P dA P + P Pᴴ dAᴴ (1 - A P) + (1 - P A) dAᴴ Pᴴ P, while the rank stays.
 
     Source: G. Golub and V. Pereyra (1973), SIAM J. Numer. Anal. 10, equation 4.12. With `cut` the limit is so large
@@ -223,9 +221,7 @@ def _lstsq_impl(xp: Any, a: Array, b: Array, *, limit: float, cut: bool) -> tupl
     return x, residuals, s
 
 
-def _lstsq_jvp(
-    primals: Sequence[Array], tangents: Sequence[Any], *, limit: float, cut: bool
-) -> tuple[Any, Any]:
+def _lstsq_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, limit: float, cut: bool) -> tuple[Any, Any]:
     """x = P b with the pseudo-inverse P of A; d‖b - A x‖² = 2 Re (b - A x)ᴴ (db - dA x), as Aᴴ (b - A x) = 0."""
     (a, b), (da, db) = primals, tangents
     x, residuals, s = lstsq(a, b, limit=limit, cut=cut)
@@ -258,7 +254,5 @@ def _lstsq_batch(size: int, batched: Sequence[bool], args: Sequence[Array], para
     return lstsq(*materialize(size, batched, args), **params)
 
 
-lstsq: Row = general(
-    "lstsq", _lstsq_impl, aval=_lstsq_aval, batch=_lstsq_batch, jvp=_lstsq_jvp, multiple=True
-)
+lstsq: Row = general("lstsq", _lstsq_impl, aval=_lstsq_aval, batch=_lstsq_batch, jvp=_lstsq_jvp, multiple=True)
 """Least-squares solutions x of A x = b, sums of squared residuals, singular values; b is (…, m, k)."""

@@ -39,7 +39,8 @@ def _partition_impl(xp: Any, x: Array, *, kth: tuple[int, ...], axis: int, kind:
     """The order that np.partition gives, found by matching the sorted elements of both."""
     if xp is not np:
         return xp.argsort(x, axis)
-    parted = np.argsort(np.partition(x, kth, axis, kind), axis, kind="stable")
+    partition: Any = np.partition
+    parted = np.argsort(partition(x, kth, axis, kind), axis, kind="stable")
     order = np.empty_like(parted)
     np.put_along_axis(order, parted, np.argsort(x, axis, kind="stable"), axis)
     return order

@@ -23,7 +23,6 @@ from func.interpreters.primitives.matrices import (
     diagonal_of,
     float_dtype,
     hermitian_part,
-    imaginary_part,
     largest,
     mH,
     mm,
@@ -185,4 +184,3 @@ match_values = nondifferentiable(
     batch=_match_batch,
 )
 """Which y_j each x_i is, as a boolean permutation matrix: the same numbers in another order."""
-

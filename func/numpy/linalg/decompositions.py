@@ -113,9 +113,7 @@ def _svd_of_hermitian(a: Array, compute_uv: bool) -> Any:
     order = flip(argsort(size), -1)
     signs = take_along_axis(rows.copysign(1.0, w), order, -1)
     u = take_along_axis(u, expand(order, (rank_of(order) - 1,)), -1)
-    return SVDResult(
-        u, take_along_axis(size, order, -1), mH(rows.multiply(u, expand(signs, (rank_of(signs) - 1,))))
-    )
+    return SVDResult(u, take_along_axis(size, order, -1), mH(rows.multiply(u, expand(signs, (rank_of(signs) - 1,)))))
 
 
 @implements(np.linalg.svdvals)

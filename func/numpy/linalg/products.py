@@ -149,9 +149,7 @@ def _cheapest_splits(parts: Sequence[Array]) -> dict[tuple[int, int], int]:
     for width in range(1, len(parts)):
         for i in range(len(parts) - width):
             j = i + width
-            choices = [
-                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
-            ]
+            choices = [(cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)]
             cost[i, j], splits[i, j] = min(choices)
     return splits
 

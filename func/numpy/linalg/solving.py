@@ -149,9 +149,7 @@ def tensorsolve(a: Array, b: Array, axes: Any = None) -> Array:
     rest = shape_of(a)[rank_of(b) :]
     n = math.prod(rest)
     if math.prod(shape_of(a)) != n**2:
-        raise LinAlgError(
-            "Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])"
-        )
+        raise LinAlgError("Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])")
     return reshape(solve(reshape(a, (n, n)), ravel(b)), rest)
 
 

@@ -1,0 +1,260 @@
+"""numpy.fft on traced arrays: all of its names. Every transform is linear, so that derivatives are transforms too."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Array, dtype_of, operand, shape_of
+from func.interpreters.primitives import fft as rows
+from func.interpreters.primitives.elementwise import conjugate
+from func.interpreters.primitives.structural import convert, embed
+from func.interpreters.primitives.structural import getitem as getitem_row
+from func.numpy.arguments import one_axis, rank_of
+from func.numpy.inplace import write_into
+from func.numpy.protocol import implements
+from func.numpy.shaping import roll
+
+__all__ = [
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+]
+
+fftfreq = np.fft.fftfreq
+rfftfreq = np.fft.rfftfreq
+
+
+# --- arguments --------------------------------------------------------------------------------------------------
+
+
+def _norm(norm: str | None) -> str:
+    if norm is None:
+        return "backward"
+    if norm not in rows.SWAPPED:
+        raise ValueError(f'Invalid norm value {norm}; should be "backward", "ortho" or "forward".')
+    return norm
+
+
+def _length(n: Any, default: int) -> int:
+    length = default if n is None else operator.index(n)
+    if length < 1:
+        raise ValueError(f"Invalid number of FFT data points ({length}) specified.")
+    return length
+
+
+def resized(x: Array, axis: int, length: int) -> Array:
+    """An axis cut off, or filled up with zeros, to a length."""
+    shape = shape_of(x)
+    if shape[axis] == length:
+        return x
+    kept = min(shape[axis], length)
+    index = tuple([(0, kept if i == axis else n, 1) for i, n in enumerate(shape)])
+    if length < shape[axis]:
+        return getitem_row(x, index=index)
+    return embed(x, index=index, shape=tuple([length if i == axis else n for i, n in enumerate(shape)]))
+
+
+def _array(a: Any) -> Array:
+    """An array in floating point."""
+    a = operand(a)
+    return a if dtype_of(a).kind in "fc" else convert(a, dtype=np.dtype(np.float64))
+
+
+def _finish(result: Array, out: Any) -> Array:
+    return result if out is None else write_into(out, result)
+
+
+# --- one axis ---------------------------------------------------------------------------------------------------
+
+
+def _transform(a: Any, n: Any, axis: int, norm: str | None, inverse: bool) -> Array:
+    a = _array(a)
+    place = one_axis(axis, rank_of(a))
+    length = _length(n, shape_of(a)[place])
+    return rows.fft(resized(a, place, length), axis=place, norm=_norm(norm), inverse=inverse)
+
+
+@implements(np.fft.fft)
+def fft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
+    """The discrete Fourier transform of an axis, first cut off or filled up to length n."""
+    return _finish(_transform(a, n, axis, norm, False), out)
+
+
+@implements(np.fft.ifft)
+def ifft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
+    """The inverse discrete Fourier transform of an axis."""
+    return _finish(_transform(a, n, axis, norm, True), out)
+
+
+@implements(np.fft.rfft)
+def rfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
+    """The non-negative frequencies of a real axis."""
+    a = _array(a)
+    if dtype_of(a).kind == "c":
+        raise TypeError("rfft takes real arrays; use np.fft.fft for complex ones")
+    place = one_axis(axis, rank_of(a))
+    length = _length(n, shape_of(a)[place])
+    return _finish(rows.rfft(resized(a, place, length), axis=place, norm=_norm(norm)), out)
+
+
+@implements(np.fft.irfft)
+def irfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
+    """The real axis of length n (by default even) with these non-negative frequencies."""
+    a = _array(a)
+    place = one_axis(axis, rank_of(a))
+    length = _length(n, 2 * (shape_of(a)[place] - 1))
+    halved = resized(a, place, length // 2 + 1)
+    return _finish(rows.irfft(halved, axis=place, length=length, norm=_norm(norm)), out)
+
+
+@implements(np.fft.hfft)
+def hfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
+    """The real spectrum of a signal with Hermitian symmetry."""
+    return _finish(irfft(_conjugated(a), n, axis, rows.SWAPPED[_norm(norm)]), out)
+
+
+@implements(np.fft.ihfft)
+def ihfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
+    """The inverse of hfft."""
+    return _finish(_conjugated(rfft(a, n, axis, rows.SWAPPED[_norm(norm)])), out)
+
+
+def _conjugated(a: Any) -> Array:
+    a = _array(a)
+    return conjugate(a) if dtype_of(a).kind == "c" else a
+
+
+# --- several axes -----------------------------------------------------------------------------------------------
+
+
+def _lengths_and_axes(
+    a: Array, s: Sequence[int] | None, axes: Sequence[int] | None, half: bool = False
+) -> tuple[list[int | None], list[int]]:
+    """Lengths (None: the default of the one-axis transform) and axes, as NumPy pairs them."""
+    shape = shape_of(a)
+    if axes is None:
+        chosen = list(range(-len(shape if s is None else s), 0))
+    else:
+        chosen = [operator.index(axis) for axis in axes]
+    places = [one_axis(axis, len(shape)) for axis in chosen]
+    if s is None:
+        lengths: list[int | None] = [shape[place] for place in places]
+        if half and lengths:
+            lengths[-1] = None
+        return lengths, places
+    given = list(s)
+    if len(given) != len(places):
+        raise ValueError("Shape and axes have different lengths.")
+    return [shape[place] if n == -1 else n for n, place in zip(given, places, strict=True)], places
+
+
+def _over_axes(transform: Callable[..., Array], a: Any, s: Any, axes: Any, norm: str | None) -> Array:
+    a = _array(a)
+    lengths, places = _lengths_and_axes(a, s, axes)
+    for length, place in zip(reversed(lengths), reversed(places), strict=True):
+        a = transform(a, length, place, norm)
+    return a
+
+
+@implements(np.fft.fftn)
+def fftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Array:
+    """The discrete Fourier transform of several axes (all by default)."""
+    return _finish(_over_axes(fft, a, s, axes, norm), out)
+
+
+@implements(np.fft.ifftn)
+def ifftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Array:
+    """The inverse discrete Fourier transform of several axes (all by default)."""
+    return _finish(_over_axes(ifft, a, s, axes, norm), out)
+
+
+@implements(np.fft.rfftn)
+def rfftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Array:
+    """The transform of several axes of a real array: half of the frequencies of the last one."""
+    a = _array(a)
+    lengths, places = _lengths_and_axes(a, s, axes)
+    a = rfft(a, lengths[-1], places[-1], norm)
+    for length, place in zip(reversed(lengths[:-1]), reversed(places[:-1]), strict=True):
+        a = fft(a, length, place, norm)
+    return _finish(a, out)
+
+
+@implements(np.fft.irfftn)
+def irfftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Array:
+    """The inverse of rfftn."""
+    a = _array(a)
+    lengths, places = _lengths_and_axes(a, s, axes, half=True)
+    for length, place in zip(lengths[:-1], places[:-1], strict=True):
+        a = ifft(a, length, place, norm)
+    return _finish(irfft(a, lengths[-1], places[-1], norm), out)
+
+
+@implements(np.fft.fft2)
+def fft2(a: Array, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None) -> Array:
+    """The discrete Fourier transform of two axes."""
+    return fftn(a, s, axes, norm, out)
+
+
+@implements(np.fft.ifft2)
+def ifft2(a: Array, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None) -> Array:
+    """The inverse discrete Fourier transform of two axes."""
+    return ifftn(a, s, axes, norm, out)
+
+
+@implements(np.fft.rfft2)
+def rfft2(a: Array, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None) -> Array:
+    """The transform of two axes of a real array: half of the frequencies of the last one."""
+    return rfftn(a, s, axes, norm, out)
+
+
+@implements(np.fft.irfft2)
+def irfft2(a: Array, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None) -> Array:
+    """The inverse of rfft2."""
+    return irfftn(a, s, axes, norm, out)
+
+
+# --- order of frequencies ---------------------------------------------------------------------------------------
+
+
+def _shifts(x: Array, axes: Any) -> tuple[Any, Any]:
+    shape = shape_of(x)
+    if axes is None:
+        return [n // 2 for n in shape], tuple(range(len(shape)))
+    if isinstance(axes, (int, np.integer)):
+        return [shape[axes] // 2], (int(axes),)
+    return [shape[axis] // 2 for axis in axes], tuple(axes)
+
+
+@implements(np.fft.fftshift)
+def fftshift(x: Array, axes: Any = None) -> Array:
+    """Frequency zero moved to the middle of axes (all by default)."""
+    x = operand(x)
+    shifts, places = _shifts(x, axes)
+    return roll(x, tuple(shifts), places)
+
+
+@implements(np.fft.ifftshift)
+def ifftshift(x: Array, axes: Any = None) -> Array:
+    """The inverse of fftshift."""
+    x = operand(x)
+    shifts, places = _shifts(x, axes)
+    return roll(x, tuple([-shift for shift in shifts]), places)
