@@ -169,7 +169,7 @@ def linearize(func: Callable[..., Any], *primals: Any, has_aux: bool = False) ->
             out, aux = _call(func, tree.unflatten(spec, lifted), has_aux, "linearize")
             _, out_spec, pairs = _unpack(interpreter, out, "linearize")
             aux = tree.map(lambda leaf: interpreter.unpack(leaf)[0] if type(leaf) is Tracer else leaf, aux)
-            program = stage.program(inputs, [zeros_like(p) if t is ZERO else t for p, t in pairs])
+            program = stage.program([tangent.attached for tangent in inputs], [zeros_like(p) if t is ZERO else t for p, t in pairs])
     finally:
         stage.close()
     values = [p.copy() if isinstance(p, np.ndarray) else p for p, _ in pairs]
@@ -244,9 +244,10 @@ def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., A
                 leaf = differentiable_leaf(leaf, path, "linear_transpose", True, False)
             avals.append(Aval(shape_of(leaf), dtype_of(leaf)))
         inputs = [stage.variable(aval) for aval in avals]
+        variables = [tracer.attached for tracer in inputs]
         out = func(*tree.unflatten(spec, inputs))
         outs, out_spec = tree.flatten(out)
-        program = stage.program(inputs, [array_leaf(o, "output", "linear_transpose") for o in outs])
+        program = stage.program(variables, [array_leaf(o, "output", "linear_transpose") for o in outs])
     infos = [Aval(o.shape, o.dtype) for o in program.outputs if hasattr(o, "shape")]
     _check_linear(program, name_of(func))
 

@@ -66,11 +66,12 @@ def stage_call(
             for leaf, path in zip(leaves, names, strict=True)
         ]
         inputs = [stage.variable(aval) for aval in avals]
+        variables = [tracer.attached for tracer in inputs]
         moving, keywords = tree.unflatten(spec, inputs)
         rest = iter(moving)
         full = [arg if i in fixed else next(rest) for i, arg in enumerate(args)]
         outs, out_spec = tree.flatten(function(*full, **keywords))
-        program = stage.program(inputs, [unbox(array_leaf(o, "output", transform)) for o in outs])
+        program = stage.program(variables, [unbox(array_leaf(o, "output", transform)) for o in outs])
     return program, out_spec
 
 

@@ -164,7 +164,8 @@ def stage_flat(fun: Flat, avals: Sequence[Aval], stage: Stage, example: Array = 
     stage.example = innermost(example)
     with running(stage):
         inputs = [stage.variable(aval) for aval in avals]
-        return stage.program(inputs, fun(*inputs))
+        variables = [tracer.attached for tracer in inputs]
+        return stage.program(variables, fun(*inputs))
 
 
 def output_avals(fun: Flat, avals: Sequence[Aval]) -> tuple[Aval, ...]:
@@ -423,8 +424,9 @@ def run_with_policy(fun: Flat, primals: Sequence[Array], policy: Any) -> tuple[l
     recorder = Recorder("checkpoint", policy)
     with running(recorder):
         inputs = [recorder.lift(p) for p in primals]
+        variables = [tracer.attached for tracer in inputs]
         outs = fun(*inputs)
-        program = recorder.program(inputs, outs)
+        program = recorder.program(variables, outs)
         positions = {id(equation): i for i, equation in enumerate(program.equations)}
         kept = [(positions[id(e)], value) for e, value in recorder.kept() if id(e) in positions]
         values = [out.value if type(out) is Tracer and out.interpreter is recorder else out for out in outs]

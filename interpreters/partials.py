@@ -22,7 +22,7 @@ def compile_partial(partial: Partial) -> Callable[[Any], Any]:
     stage = TangentStage("partial")
     try:
         inputs = [stage.variable(Aval((), np.float64)) for _ in partial.needs]
-        program = stage.program(inputs, [partial.rule(*inputs)])
+        program = stage.program([tracer.attached for tracer in inputs], [partial.rule(*inputs)])
     finally:
         stage.close()
     if program.constants or not all([_is_ufunc(equation.row) for equation in program.equations]):

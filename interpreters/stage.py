@@ -87,11 +87,11 @@ class Stage(Interpreter):
         """The tracer that stands for a variable."""
         return Tracer(self, None, var)
 
-    def program(self, inputs: Sequence[Tracer], outputs: Sequence[Array]) -> Program:
-        """Everything recorded that the outputs need."""
+    def program(self, inputs: Sequence[Var], outputs: Sequence[Array]) -> Program:
+        """Everything recorded that the outputs need. Inputs are variables, as functions may write to their boxes."""
         equations, constants = self.extra[:2]
         atoms = [self.atom(output) for output in outputs]
-        return Program([tracer.attached for tracer in inputs], equations, atoms, constants).pruned()
+        return Program(inputs, equations, atoms, constants).pruned()
 
     def close(self) -> None:
         self.extra = None

@@ -105,7 +105,7 @@ def linearize_row(row: Row, values: tuple[Array, ...], parents: Sequence[Shaped 
             return out, None, None
         outs, out_tangents = (out, tangent) if row.multiple else ((out,), (tangent,))
         full = [zeros_like(o) if t is ZERO else t for o, t in zip(outs, out_tangents, strict=True)]
-        program = stage.program(inputs, full)
+        program = stage.program([tracer.attached for tracer in inputs], full)
     finally:
         stage.close()
     return out, LINEARIZED, (program, [tangent is not ZERO for tangent in tangents], row.multiple)
