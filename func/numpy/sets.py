@@ -34,6 +34,9 @@ __all__ = [
 ]
 
 
+_UNSORTED = {"sorted": False} if np.lib.NumpyVersion(np.__version__) >= "2.3.0" else {}
+
+
 def _host(x: Array) -> np.ndarray[Any, Any]:
     """The values, which all lanes share, as a NumPy array."""
     known = concrete(x)
@@ -59,8 +62,7 @@ def unique(
     distinct: Any = np.unique
     values, first, *rest = distinct(known, True, return_inverse, return_counts, axis, equal_nan=equal_nan)
     if not (sorted or return_index or return_inverse or return_counts) and axis is None:
-        unsorted = distinct(known, equal_nan=equal_nan, sorted=False)  # only newer NumPy leaves them unsorted
-        first = first[np.searchsorted(values, unsorted)]
+        first = first[np.searchsorted(values, distinct(known, equal_nan=equal_nan, **_UNSORTED))]
     found = gather(flat(ar), first, axis=0) if axis is None else gather(ar, first, axis=axis)
     out = [found, *([first] if return_index else []), *rest]
     return out[0] if len(out) == 1 else tuple(out)

@@ -48,8 +48,9 @@ def warn_where(condition: Any, message: str) -> None:
 def _mean_dtype(a: Array, dtype: Any) -> np.dtype[Any] | None:
     """What the mean accumulates in: integers in float64, float16 in float32."""
     if dtype is not None:
-        return np.dtype(dtype)
-    have: np.dtype[Any] = dtype_of(a)
+        given: np.dtype[Any] = np.dtype(dtype)
+        return given
+    have = dtype_of(a)
     if have.kind in "iub":
         return np.dtype(np.float64)
     return np.dtype(np.float32) if have.type is np.float16 else None
