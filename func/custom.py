@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from func import conversion, tree
 from func.door import array_leaf, check_callable, name_of
 from func.interpreters import calls
-from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of
+from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of, snapshot
 from func.interpreters.errors import ArgumentError, CustomRuleError
 from func.interpreters.primitives.kinds import zeros_like
 from func.interpreters.primitives.structural import stop_gradient as stop_gradient_row
@@ -37,6 +39,11 @@ def stop_gradient(x: Any) -> Any:
 # --- flat functions with their trees ----------------------------------------------------------------------------
 
 
+def lent(values: Sequence[Array]) -> list[Array]:
+    """The engine's values as a user's function may have them: writing to one changes neither graph nor argument."""
+    return [value.copy() if type(value) is np.ndarray else snapshot(value) for value in values]
+
+
 @dataclass(eq=False)
 class FlatFunction:
     """A user's function on flat leaves; remembers the tree of its latest output."""
@@ -46,7 +53,7 @@ class FlatFunction:
     out_spec: Any = None
 
     def __call__(self, *leaves: Array) -> list[Array]:
-        args = tree.unflatten(self.in_spec, leaves)
+        args = tree.unflatten(self.in_spec, lent(leaves))
         outs, self.out_spec = tree.flatten(self.function(*args))
         return [array_leaf(out, "output", "custom rule") for out in outs]
 
@@ -172,12 +179,13 @@ class _JvpRule:
 
     def __call__(self, primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[list[Array], list[Any]]:
         filled = [zeros_like(p) if t is ZERO else t for p, t in zip(primals, tangents, strict=True)]
-        result = self.rule(*self.held, tree.unflatten(self.spec, primals), tree.unflatten(self.spec, filled))
+        given, dots = tree.unflatten(self.spec, lent(primals)), tree.unflatten(self.spec, lent(filled))
+        result = self.rule(*self.held, given, dots)
         name = name_of(self.rule)
         if not isinstance(result, tuple) or len(result) != 2:
             raise CustomRuleError(f"the jvp rule {name} must return a pair (out, tangent_out)")
         outs, out_spec = tree.flatten(result[0])
-        dots, dot_spec = tree.flatten(result[1])
+        out_dots, dot_spec = tree.flatten(result[1])
         if out_spec != dot_spec:
             raise CustomRuleError(
                 f"the jvp rule {name} returned outputs of tree {out_spec} and tangents of tree {dot_spec}"
@@ -185,7 +193,7 @@ class _JvpRule:
         if self.flat.out_spec is None:
             self.flat.out_spec = out_spec
         fitted = []
-        for out, dot in zip(outs, dots, strict=True):
+        for out, dot in zip(outs, out_dots, strict=True):
             if shape_of(out) != shape_of(dot):
                 raise CustomRuleError(
                     f"the jvp rule {name} returned a tangent of shape {shape_of(dot)} for an output of shape "
@@ -258,7 +266,7 @@ class _VjpForward:
     static: Any = None
 
     def __call__(self, *leaves: Array) -> tuple[list[Array], list[Array]]:
-        rest = iter(tree.unflatten(self.spec, leaves))
+        rest = iter(tree.unflatten(self.spec, lent(leaves)))
         full = [self.args[i] if i in self.fixed else next(rest) for i in range(len(self.args))]
         result = self.fwd(*full)
         if not isinstance(result, tuple) or len(result) != 2:
@@ -289,8 +297,8 @@ class _VjpBackward:
     flat: FlatFunction
 
     def __call__(self, residuals: Sequence[Array], cts: Sequence[Array]) -> list[Any]:
-        ct = tree.unflatten(self.flat.out_spec, cts)
-        grown = self.bwd(*self.held, self.forward.residuals(residuals), ct)
+        ct = tree.unflatten(self.flat.out_spec, lent(cts))
+        grown = self.bwd(*self.held, self.forward.residuals(lent(residuals)), ct)
         name = name_of(self.bwd)
         count = len(self.spec.children())
         if not isinstance(grown, (tuple, list)) or len(grown) != count:
@@ -388,7 +396,7 @@ class _VmapRule:
     flat: FlatFunction
 
     def __call__(self, size: int, batched: tuple[bool, ...], args: Sequence[Array]) -> tuple[list[Array], list[bool]]:
-        result = self.rule(size, tree.unflatten(self.spec, batched), *tree.unflatten(self.spec, args))
+        result = self.rule(size, tree.unflatten(self.spec, batched), *tree.unflatten(self.spec, lent(args)))
         name = name_of(self.rule)
         if not isinstance(result, tuple) or len(result) != 2:
             raise CustomRuleError(f"the vmap rule {name} must return a pair (out, out_batched)")
