@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Aval, Params, Primitive, Shaped, bind, short_dtype
+from func.interpreters.core import Array, Aval, Params, Primitive, Shaped, bind, short_dtype, snapshot
 from func.interpreters.source import Line
 
 _serials: Iterator[int] = itertools.count()
@@ -70,7 +70,7 @@ class Program:
     """A traced function: straight-line equations from inputs and constants to outputs.
 
     Outputs are Vars, Python scalars, or (for outputs that do not depend on the inputs) constants' Vars.
-    Call it with arrays, one per input, to get the tuple of outputs.
+    Call it with arrays, one per input, to get the tuple of outputs, which are the caller's own.
     """
 
     __slots__ = ("constants", "equations", "inputs", "outputs")
@@ -88,7 +88,7 @@ class Program:
         self.constants = constants
 
     def __call__(self, *args: Array) -> tuple[Any, ...]:
-        return self.run(args)
+        return tuple([out.copy() if type(out) is np.ndarray else snapshot(out) for out in self.run(args)])
 
     def run(
         self, args: Sequence[Array], override: Callable[[int, tuple[Array, ...]], Any] | None = None
