@@ -169,7 +169,8 @@ def linearize(func: Callable[..., Any], *primals: Any, has_aux: bool = False) ->
             out, aux = _call(func, tree.unflatten(spec, lifted), has_aux, "linearize")
             _, out_spec, pairs = _unpack(interpreter, out, "linearize")
             aux = tree.map(lambda leaf: interpreter.unpack(leaf)[0] if type(leaf) is Tracer else leaf, aux)
-            program = stage.program([tangent.attached for tangent in inputs], [zeros_like(p) if t is ZERO else t for p, t in pairs])
+            dots = [zeros_like(p) if t is ZERO else t for p, t in pairs]
+            program = stage.program([tangent.attached for tangent in inputs], dots)
     finally:
         stage.close()
     values = [p.copy() if isinstance(p, np.ndarray) else p for p, _ in pairs]

@@ -88,7 +88,7 @@ class Stage(Interpreter):
         return Tracer(self, None, var)
 
     def program(self, inputs: Sequence[Var], outputs: Sequence[Array]) -> Program:
-        """Everything recorded that the outputs need. Inputs are variables, as functions may write to their boxes."""
+        """Everything recorded that the outputs need. Inputs are variables: functions may write to their boxes."""
         equations, constants = self.extra[:2]
         atoms = [self.atom(output) for output in outputs]
         return Program(inputs, equations, atoms, constants).pruned()

@@ -141,6 +141,8 @@ class DeviceFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         host = {key: host_of(value) for key, value in kwargs.items()}
+        if self._function in (np.asarray, np.array):  # the explicit way to the device
+            return wrapped(self._function(args[0]._host if isinstance(args[0], DeviceArray) else args[0], **host))
         return wrapped(self._function(*[host_of(a) for a in args], **host))
 
     def __getattr__(self, name: str) -> Any:

@@ -191,6 +191,13 @@ SAMPLES |= {
     "qr_raw": [Sample((real(4, 3),), {}, ())],
     "match_values": [Sample((np.array([1.0, 2.0, 3.0]), np.array([3.0, 1.0, 2.0])), {}, ())],
     "segment_sum": [Sample((real(6, 2),), {"starts": (0, 2, 3), "axis": 0})],
+    "fft": [
+        Sample((complex_(4),), {"axis": 0, "norm": n, "inverse": i})
+        for n in ("backward", "ortho")
+        for i in (False, True)
+    ],
+    "rfft": [Sample((real(n, 2),), {"axis": 0, "norm": "backward"}) for n in (5, 6)],
+    "irfft": [Sample((complex_(4),), {"axis": 0, "length": n, "norm": "backward"}) for n in (6, 7)],
     # orders
     "reorder": [Sample((real(3, 4), np.argsort(real(3, 4), axis=1)), {"axis": 1})],
     "partition_order": [Sample((real(7),), {"kth": (2,), "axis": 0, "kind": "introselect"}, ())],

@@ -131,9 +131,9 @@ def test_vjp_is_reusable_printable_and_picklable() -> None:
 
 
 def test_forward_forms() -> None:
-    out, dot = func.jvp(quadratic, (X,), (X,))
+    _, dot = func.jvp(quadratic, (X,), (X,))
     np.testing.assert_allclose(dot, 2 * quadratic(X))
-    out, dot, aux = func.jvp(lambda x: (x**2, "kept"), (X,), (np.ones(3),), has_aux=True)
+    _, dot, aux = func.jvp(lambda x: (x**2, "kept"), (X,), (np.ones(3),), has_aux=True)
     assert aux == "kept"
     with pytest.raises(func.errors.NotDifferentiableError, match="does not depend"):
         func.jvp(lambda x: 1.0, (X,), (X,), strict=True)

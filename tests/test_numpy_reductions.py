@@ -265,7 +265,7 @@ DTYPED: dict[str, Function] = {
 def test_dtypes_are_numpys(name: str, dtype: str) -> None:
     x = RNG.normal(size=(137, 131)).astype(dtype)
     if dtype.startswith("c") and name in ("median", "mean half", "sum wide"):
-        pytest.skip("not defined for complex numbers")
+        return  # not defined for complex numbers
     check.assert_same(check.func.vjp(DTYPED[name], x)[0], DTYPED[name](x))
 
 
@@ -275,7 +275,7 @@ def test_dtypes_of_integers_are_numpys(name: str, dtype: str) -> None:
     x = np.arange(1, 13).reshape(3, 4).astype(dtype)
     function = getattr(check.func.numpy, name.replace("axis", "").strip(), None)
     if name in ("mean half", "sum wide", "add.accumulate") or function is None:
-        pytest.skip("a form, not a function")
+        return  # a form, not a function
     check.assert_same(function(x), getattr(np, name.replace("axis", "").strip())(x))
 
 

@@ -27,7 +27,10 @@ from func.interpreters.primitives.structural import (
 )
 
 
-def _prefix(axis: int, indices: Sequence[Array]) -> tuple[Any, ...]:
+def _prefix(axis: int, indices: Sequence[Array], xp: Any = np) -> tuple[Any, ...]:
+    """The index with full slices in front; host indices move to the device of the array."""
+    if xp is not np:
+        indices = [xp.asarray(index) if isinstance(index, (np.ndarray, np.generic)) else index for index in indices]
     return (*[slice(None)] * axis, *indices)
 
 
@@ -67,7 +70,7 @@ def _with_lane_axis(x: Array, lanes: Array, full: Sequence[Array], axis: int) ->
 
 gather: Linear = linear(
     "gather",
-    lambda xp, x, *indices, axis: x[_prefix(axis, indices)],
+    lambda xp, x, *indices, axis: x[_prefix(axis, indices, xp)],
     aval=lambda x, *indices, axis: Aval(_gathered_shape(x.shape, indices[0].shape, len(indices), axis), x.dtype),
     transpose=lambda ct, x, *indices, axis: (
         scatter_add(full_like(ct, 0, x.shape, x.dtype), ct, *indices, axis=axis),
@@ -82,7 +85,7 @@ def _scatter_add_impl(xp: Any, x: Array, value: Array, *indices: Array, axis: in
     out = writable(xp, x)
     if xp is np and axis == 0 and len(indices) == 1 and value.ndim > 1 and value.size:
         return _scatter_rows(out, value, indices[0])
-    xp.add.at(out, _prefix(axis, indices), value)
+    xp.add.at(out, _prefix(axis, indices, xp), value)
     return out
 
 
@@ -128,7 +131,7 @@ scatter_add: Linear = linear(
 
 def _scatter_impl(xp: Any, x: Array, value: Array, *indices: Array, axis: int) -> Array:
     out = writable(xp, x)
-    out[_prefix(axis, indices)] = value
+    out[_prefix(axis, indices, xp)] = value
     return out
 
 

@@ -26,7 +26,7 @@ def _qr_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, mode: str) -> 
     m, n = shape_of(a)[-2:]
     k = min(m, n)
     thin, square = block(q, (0, m), (0, k)), block(r, (0, k), (0, k))
-    first, d_first = (a, da) if m >= n else (block(a, (0, m), (0, m)), block(da, (0, m), (0, m)))
+    d_first = da if m >= n else block(da, (0, m), (0, m))
     scaled = mH(triangular_solve(square, mH(d_first), lower=False, adjoint=True, unit=False))
     inner = mm(mH(thin), scaled)
     rotation = _rotation(inner)

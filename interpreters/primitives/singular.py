@@ -207,7 +207,8 @@ pinv: Row = general(
 
 def _lstsq_impl(xp: Any, a: Array, b: Array, *, limit: float, cut: bool) -> tuple[Array, ...]:
     """x, the sums of squared residuals, and the singular values, of every matrix in turn."""
-    batch, m, n, k = a.shape[:-2], *a.shape[-2:], b.shape[-1]
+    batch: tuple[int, ...] = a.shape[:-2]
+    (m, n), k = a.shape[-2:], b.shape[-1]
     dtype = np.result_type(float_dtype(a.dtype), b.dtype)
     x = xp.zeros((*batch, n, k), dtype)
     residuals = xp.zeros((*batch, k), real_dtype(dtype))

@@ -99,10 +99,7 @@ def matrix_rank(A: Array, tol: Any = None, hermitian: bool = False, *, rtol: Any
         return rows.multiply(any(rows.not_equal(A, 0)), 1)
     s = svd(A, compute_uv=False, hermitian=hermitian)
     if tol is None:
-        if rtol is None:
-            rtol = np.max(shape_of(A)[-2:]) * np.finfo(dtype_of(s)).eps
-        else:
-            rtol = _trailing(rtol)
+        rtol = np.max(shape_of(A)[-2:]) * np.finfo(dtype_of(s)).eps if rtol is None else _trailing(rtol)
         tol = rows.multiply(max(s, axis=-1, keepdims=True, initial=0), rtol)
     else:
         tol = _trailing(tol)
