@@ -18,7 +18,7 @@ __all__ = [
     "namespace_of",
     "namespace_of_type",
     "register_namespace",
-    "scipy_linalg_of",
+    "scipy_of",
 ]
 
 HOST_TYPES: frozenset[type] = frozenset({np.ndarray, bool, int, float, complex, *np.sctypeDict.values()})

@@ -82,9 +82,7 @@ def paired_ratio(mine: Measurement, peer: Measurement) -> float:
 def best(result: Result, admits: Callable[[str], bool]) -> Measurement | None:
     """The fastest contestant that is not ours and of an admitted mode."""
     peers = [m for m in result.measurements if m.rounds and m.contestant not in _OURS]
-    return min(
-        (m for m in peers if admits(_MODE[m.contestant])), key=lambda m: median(m.rounds), default=None
-    )
+    return min((m for m in peers if admits(_MODE[m.contestant])), key=lambda m: median(m.rounds), default=None)
 
 
 def as_data(environment: dict[str, str], results: Iterable[Result]) -> dict[str, Any]:

@@ -137,13 +137,13 @@ class custom_jvp(_CustomRule):
         self.rule: Callable[..., Any] | None = None
 
     def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Set the rule: rule(*nondiff, primals, tangents) -> (out, tangent_out)."""
+        """Set the rule: `rule(*nondiff, primals, tangents) -> (out, tangent_out)`."""
         check_callable(rule, "custom_jvp.defjvp")
         self.rule = rule
         return rule
 
     def defjvps(self, *rules: Callable[..., Any] | None) -> None:
-        """One rule per argument, rule(tangent, out, *args) -> its part of the tangent; None for no derivative."""
+        """One rule per argument, `rule(tangent, out, *args)` -> its part of the tangent; None for no derivative."""
 
         def combined(*call: Any) -> tuple[Any, Any]:
             primals, tangents = call[-2:]
@@ -350,7 +350,7 @@ def custom_gradient(func: Callable[..., Any]) -> Callable[..., Any]:
 class custom_vmap(_CustomRule):
     """Give a function a batching rule of your own.
 
-    The rule takes (axis_size, in_batched, *args), where in_batched has the trees of the arguments with a bool for
+    The rule takes `(axis_size, in_batched, *args)`, where in_batched has the trees of the arguments with a bool for
     every leaf; batch axes lead. It returns (out, out_batched). Derivatives differentiate function and rule alike.
 
     Example:

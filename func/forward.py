@@ -330,7 +330,7 @@ def vhp(func: Callable[..., Any], primals: Any, cotangents: Any) -> Any:
 
 
 def ggnvp(model: Callable[..., Any], loss: Callable[..., Any], primals: Any, tangents: Any) -> Any:
-    """Generalised Gauss-Newton vector product of loss(model(*primals)): Jᵀ H J v, with J the Jacobian of the model
+    """Generalised Gauss-Newton vector product of `loss(model(*primals))`: Jᵀ H J v, with J the Jacobian of the model
     and H the Hessian of the loss with respect to the model's output.
 
     Source: N. Schraudolph (2002), "Fast curvature matrix-vector products for second-order gradient descent".

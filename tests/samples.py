@@ -81,6 +81,9 @@ ROUNDING = [
 ]
 # fmt: on
 
+APART = np.array([[1.0, 0.2, 0.1], [0.05, 3.0, 0.3], [0.1, 0.02, 5.0]])
+"""A matrix whose eigenvalues are far apart, so that LAPACK keeps their order."""
+
 SAMPLES: dict[str, list[Sample]] = {}
 
 for name in UNARY:
@@ -183,8 +186,8 @@ SAMPLES |= {
     "complex": [Sample((real(3), real(3)), {}, (0, 1))],
     "adjugate": [Sample((spd(3),)), Sample((np.diag([1.0, 2.0, 0.0]),), tolerance=1e-6)],
     "eigvalsh": [Sample((spd(3),), {"lower": True})],
-    "eigvals": [Sample((np.triu(real(3, 3)) + np.diag([1.0, 3.0, 5.0]) + 0.1 * real(3, 3),), tolerance=1e-6)],
-    "eig": [Sample((np.triu(real(3, 3)) + np.diag([1.0, 3.0, 5.0]) + 0.1 * real(3, 3),), tolerance=1e-6)],
+    "eigvals": [Sample((APART,), tolerance=1e-6)],
+    "eig": [Sample((APART,), tolerance=1e-6)],
     "svdvals": [Sample((real(4, 3),))],
     "pinv": [Sample((real(4, 3), np.asarray(1e-12)), {"hermitian": False, "cut": False}, batched=False)],
     "lstsq": [Sample((real(4, 3), real(4, 2)), {"limit": 1e-12, "cut": False}, (0, 1), tolerance=1e-6)],

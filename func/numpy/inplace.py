@@ -83,6 +83,7 @@ def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
     chain = _views_above(box)
     root = chain[-1].base if chain else box
     new = None
+    keeps = False
     try:
         if chain:
             new = value = change(_fresh(box))
@@ -93,7 +94,6 @@ def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
             _empty_views(root)
             value = _in_place(root, lambda present: last.put(present, value))  # type: ignore[misc]
         else:
-            keeps = False
             _empty_views(root)
             value = _in_place(root, change)
         _assign(root, value)

@@ -24,7 +24,7 @@ def _complex_aval(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _real_aval(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return np.result_type(np.empty(0, dtype).real.dtype, 1.0)
+    return np.result_type(np.real(np.empty(0, dtype)).dtype, 1.0)
 
 
 def _resized(x: Any, axis: int, length: int) -> tuple[int, ...]:

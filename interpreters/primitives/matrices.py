@@ -145,7 +145,7 @@ def float_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of moduli."""
-    return np.empty(0, float_dtype(dtype)).real.dtype
+    return np.real(np.empty(0, float_dtype(dtype))).dtype
 
 
 def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
