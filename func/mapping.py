@@ -271,6 +271,10 @@ def _prefix(dims: Any, spec: Any, word: str, what: str, whole: Any) -> Iterator[
         if len(dims) != len(children) or spec.is_leaf():
             raise MappedAxisError(f"func.vmap: {word}={whole!r} is not a prefix of the tree of the {what}, {spec}")
         entries = list(dims)
+    elif (own := tree.one_level(dims)) is not None:
+        if spec.is_leaf() or type(dims) is not spec.type or len(own) != len(children):
+            raise MappedAxisError(f"func.vmap: {word}={whole!r} is not a prefix of the tree of the {what}, {spec}")
+        entries = own
     else:
         raise MappedAxisError(f"func.vmap: {word} must be ints, None, or a tree of these, got {dims!r}")
     for entry, child in zip(entries, children, strict=True):

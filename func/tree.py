@@ -91,6 +91,13 @@ def path_names(tree: Tree, root: str = "") -> list[str]:
     return [accessor.codify(root) for accessor in optree.tree_accessors(tree, namespace=_NAMESPACE)]
 
 
+def one_level(tree: Tree) -> list[Any] | None:
+    """The children of a node, or None for a leaf."""
+    if optree.tree_is_leaf(tree, namespace=_NAMESPACE):
+        return None
+    return list(optree.tree_flatten_one_level(tree, namespace=_NAMESPACE)[0])
+
+
 def register_node(
     cls: type,
     flatten: Callable[[Any], tuple[Sequence[Any], Any]],

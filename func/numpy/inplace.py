@@ -127,16 +127,21 @@ def _living_views(base: Tracer) -> list[tuple[Tracer, View]]:
 
 
 def _empty_views(base: Tracer) -> None:
-    for box, _ in _living_views(base):
-        box.value = box.attached = None
-        _empty_views(box)
+    bases = [base]
+    while bases:
+        for box, _ in _living_views(bases.pop()):
+            box.value = box.attached = None
+            bases.append(box)
 
 
 def _renew_views(base: Tracer, written: Tracer | None, new: Array) -> None:
     """Read the views of a box anew; the one that was written has its value already."""
-    for box, view in _living_views(base):
-        _assign(box, new if box is written else view.row(_fresh(base), **view.params))
-        _renew_views(box, written, new)
+    bases = [base]
+    while bases:
+        base = bases.pop()
+        for box, view in _living_views(base):
+            _assign(box, new if box is written else view.row(_fresh(base), **view.params))
+            bases.append(box)
 
 
 def _fresh(box: Tracer) -> Tracer:
@@ -170,8 +175,14 @@ def _shares(view: Array, base: Array) -> bool:
 
 def _replica(box: Tracer) -> Any:
     """A plain array laid out as NumPy's would be behind a staged box, for which only shapes are known."""
-    view = view_of(box)
-    return np.empty(box.shape, bool) if view is None else view.row(_replica(view.base), **view.params)
+    chain = []
+    while (view := view_of(box)) is not None:
+        chain.append(view)
+        box = view.base
+    array: Any = np.empty(box.shape, bool)
+    for view in reversed(chain):
+        array = view.row(array, **view.params)
+    return array
 
 
 def getitem(x: Tracer, index: Any) -> Array:

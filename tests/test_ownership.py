@@ -1,0 +1,106 @@
+"""What user code writes, and what it may write to: results, arguments, buffers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import func
+
+X = np.linspace(0.1, 1.0, 5)
+C = np.linspace(2.0, 3.0, 5)
+
+RESULTS: dict[str, Callable[[Any, Any], Any]] = {
+    "vmap": lambda x, c: func.vmap(lambda t: (c, c, t, t), out_dims=(None, 0, 0, 0))(x),
+    "aux": lambda x, c: func.value_and_grad(lambda t: (np.sum(t), (t, t[1:], c)), has_aux=True)(x),
+    "jvp": lambda x, c: func.jvp(lambda t: (t, t[1:], c), (x,), (c,)),
+    "vjp": lambda x, c: func.vjp(lambda t: (t, t), x)[1]((c, c)),
+    "linearize": lambda x, c: func.linearize(lambda t: (t, c), x)[1](c),
+    "jacobian": lambda x, c: func.jacobian(lambda a, b: a + b, argnums=(0, 1))(x, c),
+    "program": lambda x, c: func.make_program(lambda t: (t, t[1:], c))(x)(x),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_share_no_memory(name: str) -> None:
+    x, c = X.copy(), C.copy()
+    arrays = [leaf for leaf in func.tree.leaves(RESULTS[name](x, c)) if isinstance(leaf, np.ndarray)]
+    assert arrays and all([array.flags.writeable for array in arrays])
+    everything = [*arrays, x, c]
+    for i, one in enumerate(everything):
+        assert not any([np.shares_memory(one, other) for other in everything[:i]])
+
+
+def writing(t: Any) -> Any:
+    t[0] = 5.0
+    t *= 2
+    return np.sum(t**2)
+
+
+WRITERS: dict[str, Callable[[Any], Any]] = {
+    "grad": lambda x: func.grad(writing)(x),
+    "hessian": lambda x: func.hessian(writing)(x),
+    "linearize": lambda x: func.linearize(writing, x)[1](x),
+    "vmap of grad": lambda x: func.vmap(func.grad(writing))(np.stack([x, x]))[0],
+    "checkpoint": lambda x: func.grad(func.checkpoint(writing))(x),
+    "checkpoint with a policy": lambda x: func.grad(
+        func.checkpoint(writing, policy=func.checkpoint_policies.everything_saveable)
+    )(x),
+    "program": lambda x: func.make_program(writing)(x)(x),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_functions_may_write_to_their_arguments(name: str) -> None:
+    x = X.copy()
+    result = WRITERS[name](x)
+    np.testing.assert_array_equal(x, X)
+    if "grad" in name or "checkpoint" in name:
+        np.testing.assert_allclose(result, [0, *8 * X[1:]])
+
+
+def test_custom_rules_may_write_to_what_they_are_given() -> None:
+    @func.custom_vjp
+    def square(x: Any) -> Any:
+        return x * x
+
+    def backward(x: Any, ct: Any) -> Any:
+        ct *= 2 * x
+        x[:] = 0
+        return (ct,)
+
+    square.defvjp(lambda x: (x * x, x), backward)
+    _, pullback = func.vjp(lambda x: square(x) + x, X)
+    for _ in range(2):
+        np.testing.assert_allclose(pullback(np.ones(5))[0], 2 * X + 1)
+
+
+def test_long_chains_of_views_are_written() -> None:
+    def f(x: Any) -> Any:
+        y = x * 1
+        for _ in range(3000):
+            y = y[::-1]
+        y[0] = 7.0
+        return np.sum(y * y)
+
+    np.testing.assert_allclose(func.grad(f)(X), [0, *2 * X[1:]])
+
+
+@dataclasses.dataclass
+class Scaled:
+    value: Any
+    scale: Any
+
+
+func.tree.register_node(Scaled, lambda s: ((s.value, s.scale), None), lambda _, parts: Scaled(*parts))
+
+
+def test_axes_in_registered_classes() -> None:
+    mapped = func.vmap(lambda s: s.value * s.scale, in_dims=(Scaled(0, None),))
+    np.testing.assert_allclose(mapped(Scaled(X, 2.0)), 2 * X)
+    with pytest.raises(func.errors.MappedAxisError, match="not a prefix"):
+        func.vmap(lambda p: p, in_dims=(Scaled(0, None),))((X, 2.0))
