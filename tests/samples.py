@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,51 +9,8 @@ import numpy as np
 from func.interpreters.core import Aval
 from func.interpreters.primitives.contraction import spec
 from func.interpreters.primitives.elementwise import multiply, sin
-
-RNG = np.random.default_rng(0)
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One call of a row. `differentiable`: positions with a derivative. `smooth`: differences can check it."""
-
-    args: tuple[Any, ...]
-    params: dict[str, Any] = field(default_factory=dict)
-    differentiable: tuple[int, ...] = (0,)
-    tolerance: float = 1e-7
-    batched: bool = True
-
-
-def real(*shape: int, low: float = 0.2, high: float = 0.9) -> Any:
-    """Numbers within the domain of most functions."""
-    return RNG.uniform(low, high, shape)
-
-
-def complex_(*shape: int) -> Any:
-    """Complex numbers of modest size."""
-    return real(*shape) + 1j * real(*shape)
-
-
-def integers(*shape: int, high: int = 3) -> Any:
-    """Small non-negative integers."""
-    return RNG.integers(0, high, shape)
-
-
-def spd(n: int, *batch: int) -> Any:
-    """Symmetric positive-definite matrices with well separated eigenvalues."""
-    a = RNG.normal(size=(*batch, n, n))
-    q = np.linalg.qr(a)[0]
-    out = (q * np.arange(1.0, n + 1)) @ np.swapaxes(q, -1, -2)
-    return (out + np.swapaxes(out, -1, -2)) / 2
-
-
-def hermitian(n: int) -> Any:
-    """A Hermitian positive-definite matrix."""
-    a = RNG.normal(size=(n, n)) + 1j * RNG.normal(size=(n, n))
-    q = np.linalg.qr(a)[0]
-    out = (q * np.arange(1.0, n + 1)) @ q.conj().T
-    return (out + out.conj().T) / 2
-
+from tests import samples_linalg, samples_random, samples_special
+from tests.sampling import Sample, complex_, hermitian, integers, real, spd
 
 # fmt: off
 UNARY = [
@@ -138,8 +94,13 @@ SAMPLES |= {
     "update": [Sample((real(4, 3), real(2, 3)), {"index": ((1, 3, 1), (0, 3, 1))}, (0, 1))],
     "concatenate": [Sample((real(2, 3), real(1, 3), real(2, 3)), {"axis": 0}, (0, 1, 2))],
     "where": [Sample((real(3, 2) > 0.5, real(3, 2), real(2)), {}, (1, 2))],
-    "windows": [Sample((real(5, 6),), {"sizes": (2, 3), "axes": (0, 1)})],
+    "windows": [
+        Sample((real(5, 6),), {"sizes": (2, 3), "axes": (0, 1)}),
+        Sample((real(7, 6),), {"sizes": (2, 2), "axes": (0, 1), "steps": (2, 1), "gaps": (2, 1)}),
+    ],
     "overlap_add": [Sample((real(4, 4, 2, 3),), {"sizes": (2, 3), "axes": (0, 1), "shape": (5, 6)})],
+    "correlate": [Sample((real(5), real(3)), {"mode": mode}, (0, 1)) for mode in ("full", "same", "valid")]
+    + [Sample((complex_(3), complex_(5)), {"mode": "same"}, (0, 1))],
     "named": [Sample((real(3),), {"label": "hidden"})],
     "conjugate": [Sample((complex_(3),)), Sample((real(3),))],
     "real": [Sample((complex_(3),)), Sample((real(3),))],
@@ -182,7 +143,15 @@ SAMPLES |= {
         Sample((real(3, 4), np.ones((3, 4), bool)), {"axes": (0,), "dtype": None, "initial": 2.0}),
     ],
     "prod_with": [Sample((real(3, 4), real(3, 4) > 0.4), {"axes": (1,), "dtype": None, "initial": None})],
-    "logaddexp_reduce": [Sample((real(3, 4),), {"axis": 1})],
+    "logaddexp_reduce": [Sample((real(3, 4),), {"axes": (1,)})],
+    "mean": [
+        Sample((real(2, 3, 4),), {"axes": (0, 2), "dtype": None}),
+        Sample((complex_(3),), {"axes": (0,), "dtype": None}),
+    ],
+    "variance": [
+        Sample((real(3, 4),), {"axes": (1,), "ddof": 0}),
+        Sample((complex_(3),), {"axes": (0,), "ddof": 1}),
+    ],
     "complex": [Sample((real(3), real(3)), {}, (0, 1))],
     "adjugate": [Sample((spd(3),)), Sample((np.diag([1.0, 2.0, 0.0]),), tolerance=1e-6)],
     "eigvalsh": [Sample((spd(3),), {"lower": True})],
@@ -291,3 +260,6 @@ SAMPLES |= {
 }
 _point = real(3)
 SAMPLES["given"] = [Sample((np.sin(_point), _point), {"row": sin, "options": ()}, (), batched=False)]
+
+for own in (samples_linalg.SAMPLES, samples_random.SAMPLES, samples_special.SAMPLES):
+    SAMPLES |= own

@@ -4,6 +4,7 @@ from func.numpy import fft as fft
 from func.numpy import linalg as linalg
 from func.numpy import ufunc_methods as _ufunc_methods
 from func.numpy import ufuncs as _ufuncs
+from func.numpy.convolution import *  # noqa: F403
 from func.numpy.creation import *  # noqa: F403
 from func.numpy.cumulative import *  # noqa: F403
 from func.numpy.einsum import *  # noqa: F403

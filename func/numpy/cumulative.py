@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
-from func.interpreters.primitives import reductions as reduce_rows
+from func.interpreters.primitives import scans
 from func.interpreters.primitives.structural import concatenate, full_like
 from func.interpreters.primitives.structural import cumsum as cumsum_row
 from func.interpreters.primitives.structural import reshape as reshape_row
@@ -24,7 +24,7 @@ def _cumsum_row(a: Array, axis: int) -> Array:
 
 
 def _cumprod_row(a: Array, axis: int) -> Array:
-    return reduce_rows.cumprod(a, axis=axis)
+    return scans.cumprod(a, axis=axis)
 
 
 def running(row: Callable[[Array, int], Array], a: Any, axis: Any, dtype: Any, out: Any) -> Array:

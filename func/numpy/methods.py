@@ -10,7 +10,18 @@ import numpy as np
 from func.interpreters.core import Array, Tracer, innermost, operand
 from func.interpreters.errors import LeakedTracerError
 from func.interpreters.primitives import elementwise as rows
-from func.numpy import creation, cumulative, elementary, products, reductions, selection, shaping, sorting, statistics
+from func.numpy import (
+    convolution,
+    creation,
+    cumulative,
+    elementary,
+    products,
+    reductions,
+    selection,
+    shaping,
+    sorting,
+    statistics,
+)
 from func.numpy import joining as joins
 from func.numpy.arguments import count, refuse
 from func.numpy.inplace import getitem, rebind, setitem
@@ -190,6 +201,7 @@ def method_table() -> dict[str, Any]:
         "__format__": _format,
         "__copy__": _copy,
         "__deepcopy__": _copy,
+        "__array_interface__": property(convolution.no_memory),
         "__array_namespace__": _array_namespace,
         "reshape": _reshape,
         "transpose": _transpose,

@@ -108,7 +108,7 @@ def polysub(a1: Any, a2: Any) -> Array:
 @implements(np.polymul)
 def polymul(a1: Any, a2: Any) -> Array:
     """The product of two polynomials, without leading zeros of the factors."""
-    from func.numpy.products import convolve
+    from func.numpy.convolution import convolve
 
     factors = []
     for p in (_coefficients(a1), _coefficients(a2)):

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.contraction import contract, matmul_spec, spec
-from func.interpreters.primitives.elementwise import conjugate, multiply, subtract
-from func.interpreters.primitives.structural import embed, reshape, windows
-from func.numpy.arguments import as_shape, one_axis, rank_of
+from func.interpreters.primitives.elementwise import conjugate, multiply, negative, subtract
+from func.interpreters.primitives.structural import expand, reshape
+from func.numpy.arguments import one_axis, rank_of, refuse, to_dtype
+from func.numpy.inplace import write_into
 from func.numpy.protocol import implements, implements_ufunc
-from func.numpy.shaping import ravel
+from func.numpy.shaping import moveaxis, ravel
 
 __all__ = [
-    "convolve",
-    "correlate",
     "cross",
     "dot",
     "inner",
@@ -24,7 +25,6 @@ __all__ = [
     "matmul",
     "matvec",
     "outer",
-    "sliding_window_view",
     "tensordot",
     "trace",
     "vdot",
@@ -33,64 +33,135 @@ __all__ = [
 ]
 
 
-def _strip_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Batch axes of length one in front can be broadcast by leaving them away."""
-    kept = list(shape)
-    while kept and kept[0] == 1:
-        kept.pop(0)
-    return tuple(kept)
+def _conjugated(x: Array) -> Array:
+    return conjugate(x) if dtype_of(x).kind == "c" else x
 
 
-def matmul(x1: Array, x2: Array) -> Array:
+def _finish(result: Array, out: Any) -> Array:
+    return result if out is None else write_into(out, result)
+
+
+# --- matrices and vectors in the last axes, batches in front ----------------------------------------------------
+
+
+def matmul(x1: Array, x2: Array, /, *, axes: Any = None, **options: Any) -> Array:
     """np.matmul."""
     x, y = operand(x1), operand(x2)
+    _only_default("matmul", axes=axes, **options)
     a, b = shape_of(x), shape_of(y)
     if not a or not b:
-        raise ValueError("matmul: Input operand does not have enough dimensions (0-d arrays multiply with *)")
+        raise ValueError(f"matmul: shapes {a} and {b}: 0-d arrays have no matrix product, multiply them with *")
     if a[-1] != b[-2 if len(b) > 1 else 0]:
         raise ValueError(
             f"matmul: the inner dimensions differ, {a[-1]} and {b[-2 if len(b) > 1 else 0]}: shapes {a} and {b}"
         )
     if len(a) <= 2 and len(b) <= 2:
         return contract(x, y, spec=matmul_spec(len(a), len(b), 0, 0))
-    batch = np.broadcast_shapes(a[:-2], b[:-2])
-    x, y = _fit_batch(x, batch), _fit_batch(y, batch)
+    return _over_batches("matmul", x, y, "nk" if len(a) > 1 else "k", "km" if len(b) > 1 else "k")
+
+
+def _only_default(function: str, **options: Any) -> None:
+    for name, value in options.items():
+        if value is not None and value is not False:
+            refuse(function, **{name: (value, None)})
+
+
+def _over_batches(function: str, x: Array, y: Array, x_core: str, y_core: str) -> Array:
+    """The product over "k" of the last axes of x and y, whose batch axes broadcast.
+
+    A batch axis of length one is left out of its operand, as a contraction lets an operand miss a label.
+    """
     a, b = shape_of(x), shape_of(y)
-    out = contract(x, y, spec=matmul_spec(len(a), len(b), max(len(a) - 2, 0), max(len(b) - 2, 0)))
-    full = (*batch, *((a[-2],) if len(a) > 1 else ()), *((b[-1],) if len(b) > 1 else ()))
-    return out if shape_of(out) == full else reshape(out, shape=full)
+    own = [a[: len(a) - len(x_core)], b[: len(b) - len(y_core)]]
+    try:
+        batch = np.broadcast_shapes(*own)
+    except ValueError:
+        raise ValueError(f"{function}: the batch axes of shapes {a} and {b} do not broadcast") from None
+    x, x_labels = _without_ones(x, own[0], len(batch))
+    y, y_labels = _without_ones(y, own[1], len(batch))
+    core = {"k": 0, "n": 1, "m": 2}
+    free = tuple([core[c] for c in x_core + y_core if c != "k"])
+    out = tuple([3 + i for i, n in enumerate(batch) if 3 + i in x_labels or 3 + i in y_labels])
+    labels = spec((*x_labels, *[core[c] for c in x_core]), (*y_labels, *[core[c] for c in y_core]), (*out, *free))
+    result = contract(x, y, spec=labels)
+    if len(out) == len(batch):
+        return result
+    return reshape(result, shape=(*batch, *shape_of(result)[len(out) :]))
 
 
-def _fit_batch(x: Array, batch: tuple[int, ...]) -> Array:
-    """Leading axes of length one dropped; inner ones broadcast, as contraction labels must agree in size."""
-    shape = shape_of(x)
-    if len(shape) <= 2:
-        return x
-    own = _strip_ones(shape[:-2])
-    if own != shape[:-2]:
-        x = reshape(x, shape=(*own, *shape[-2:]))
-    wanted = batch[len(batch) - len(own) :]
-    if own != wanted:
-        from func.interpreters.primitives.structural import broadcast
+def _without_ones(x: Array, own: Sequence[int], rank: int) -> tuple[Array, tuple[int, ...]]:
+    """x without its batch axes of length one, and the labels of those that stay."""
+    labels = tuple([3 + rank - len(own) + i for i, n in enumerate(own) if n != 1])
+    if len(labels) != len(own):
+        x = reshape(x, shape=(*[n for n in own if n != 1], *shape_of(x)[len(own) :]))
+    return x, labels
 
-        x = broadcast(x, shape=(*wanted, *shape[-2:]))
+
+def _vectors(function: str, x: Array, y: Array, lengths: tuple[int, int]) -> None:
+    if lengths[0] != lengths[1]:
+        raise ValueError(
+            f"{function}: the summed axes differ, {lengths[0]} and {lengths[1]}: shapes {shape_of(x)} and {shape_of(y)}"
+        )
+
+
+def _with_rank(function: str, name: str, x: Any, rank: int) -> Array:
+    x = operand(x)
+    if rank_of(x) < rank:
+        raise ValueError(f"{function}: {name} has {rank_of(x)} dimensions, {rank} are needed")
     return x
+
+
+def vecdot(x1: Array, x2: Array, /, *, axis: int = -1, axes: Any = None, **options: Any) -> Array:
+    """The product of vectors along an axis, the first one conjugated."""
+    _only_default("vecdot", axes=axes, **options)
+    x, y = _with_rank("vecdot", "x1", x1, 1), _with_rank("vecdot", "x2", x2, 1)
+    if axis != -1:
+        x, y = moveaxis(x, axis, -1), moveaxis(y, axis, -1)
+    _vectors("vecdot", x, y, (shape_of(x)[-1], shape_of(y)[-1]))
+    return _over_batches("vecdot", _conjugated(x), y, "k", "k")
+
+
+def matvec(x1: Array, x2: Array, /, *, axes: Any = None, **options: Any) -> Array:
+    """Matrices times vectors."""
+    _only_default("matvec", axes=axes, **options)
+    x, y = _with_rank("matvec", "x1", x1, 2), _with_rank("matvec", "x2", x2, 1)
+    _vectors("matvec", x, y, (shape_of(x)[-1], shape_of(y)[-1]))
+    return _over_batches("matvec", x, y, "nk", "k")
+
+
+def vecmat(x1: Array, x2: Array, /, *, axes: Any = None, **options: Any) -> Array:
+    """Vectors, conjugated, times matrices."""
+    _only_default("vecmat", axes=axes, **options)
+    x, y = _with_rank("vecmat", "x1", x1, 1), _with_rank("vecmat", "x2", x2, 2)
+    _vectors("vecmat", x, y, (shape_of(x)[-1], shape_of(y)[-2]))
+    return _over_batches("vecmat", _conjugated(x), y, "k", "km")
+
+
+for _name, _function in (("vecdot", vecdot), ("matvec", matvec), ("vecmat", vecmat)):
+    if hasattr(np, _name):
+        implements_ufunc(getattr(np, _name))(_function)
+
+
+# --- chosen axes ------------------------------------------------------------------------------------------------
 
 
 @implements(np.dot)
 def dot(a: Array, b: Array, out: Any = None) -> Array:
     """np.dot: products of scalars, the last axis of a with the last but one of b otherwise."""
     x, y = operand(a), operand(b)
-    n, m = len(shape_of(x)), len(shape_of(y))
+    n, m = rank_of(x), rank_of(y)
     if n == 0 or m == 0:
-        return multiply(x, y)
-    shared = shape_of(x)[-1]
-    if shared != shape_of(y)[-2 if m > 1 else 0]:
-        raise ValueError(f"shapes {shape_of(x)} and {shape_of(y)} not aligned")
+        return _finish(multiply(x, y), out)
+    place = -2 if m > 1 else 0
+    if shape_of(x)[-1] != shape_of(y)[place]:
+        raise ValueError(
+            f"shapes {shape_of(x)} and {shape_of(y)} not aligned: "
+            f"{shape_of(x)[-1]} (dim {n - 1}) != {shape_of(y)[place]} (dim {m + place if m > 1 else 0})"
+        )
     left = (*range(1, n), 0)
     right = tuple(range(n, n + m - 1))
     y_labels = (0,) if m == 1 else (*right[:-1], 0, right[-1])
-    return contract(x, y, spec=spec(left, y_labels, (*left[:-1], *right)))
+    return _finish(contract(x, y, spec=spec(left, y_labels, (*left[:-1], *right))), out)
 
 
 @implements(np.inner)
@@ -99,58 +170,57 @@ def inner(a: Array, b: Array, /) -> Array:
     x, y = operand(a), operand(b)
     if not shape_of(x) or not shape_of(y):
         return multiply(x, y)
+    if shape_of(x)[-1] != shape_of(y)[-1]:
+        raise ValueError(
+            f"shapes {shape_of(x)} and {shape_of(y)} not aligned: {shape_of(x)[-1]} (dim {rank_of(x) - 1}) != "
+            f"{shape_of(y)[-1]} (dim {rank_of(y) - 1})"
+        )
     return tensordot(x, y, (-1, -1))
 
 
 @implements(np.outer)
 def outer(a: Array, b: Array, out: Any = None) -> Array:
     """All products of elements of two flattened arrays."""
-    from func.numpy.inplace import write_into
-
-    x, y = ravel(operand(a)), ravel(operand(b))
-    result = contract(x, y, spec=spec((0,), (1,), (0, 1)))
-    return result if out is None else write_into(out, result)
+    x, y = ravel(a), ravel(b)
+    return _finish(contract(x, y, spec=spec((0,), (1,), (0, 1))), out)
 
 
 @implements(np.vdot)
 def vdot(a: Array, b: Array, /) -> Array:
     """The sum of products of two flattened arrays, the first one conjugated."""
-    x = operand(a)
-    return dot(ravel(conjugate(x) if dtype_of(x).kind == "c" else x), ravel(operand(b)))
+    x, y = ravel(a), ravel(b)
+    if shape_of(x) != shape_of(y):
+        raise ValueError(f"vdot: cannot pair {shape_of(x)[0]} elements with {shape_of(y)[0]}")
+    return contract(_conjugated(x), y, spec=spec((0,), (0,), ()))
+
+
+def _axis_list(axes: Any) -> list[int]:
+    return list(axes) if np.iterable(axes) else [axes]
 
 
 @implements(np.tensordot)
 def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
-    """The sum of products over chosen axes of each array."""
+    """The sum of products over chosen axes of each array: a number of them, or (axes of a, axes of b)."""
     x, y = operand(a), operand(b)
     n, m = rank_of(x), rank_of(y)
-    if isinstance(axes, (int, np.integer)):
-        left, right = list(range(n - axes, n)), list(range(axes))
+    if np.iterable(axes):
+        left, right = [_axis_list(side) for side in axes]
     else:
-        left, right = [list(as_shape(side)) for side in axes]
+        left, right = list(range(-axes, 0)), list(range(axes))
     left = [one_axis(axis, n) for axis in left]
     right = [one_axis(axis, m) for axis in right]
+    if len(set(left)) != len(left) or len(set(right)) != len(right):
+        raise ValueError("duplicate axes are not allowed in tensordot")
     pairs = list(zip(left, right, strict=False))
     if len(left) != len(right) or any([shape_of(x)[i] != shape_of(y)[j] for i, j in pairs]):
-        raise ValueError("shape-mismatch for sum")
+        raise ValueError(
+            f"shape-mismatch for sum: axes {left} of shape {shape_of(x)} with axes {right} of shape {shape_of(y)}"
+        )
     y_labels = list(range(n, n + m))
     for i, j in pairs:
         y_labels[j] = i
     out = [i for i in range(n) if i not in left] + [label for label in y_labels if label >= n]
     return contract(x, y, spec=spec(tuple(range(n)), tuple(y_labels), tuple(out)))
-
-
-@implements(np.kron)
-def kron(a: Array, b: Array) -> Array:
-    """Copies of b scaled by the elements of a."""
-    x, y = operand(a), operand(b)
-    rank = max(rank_of(x), rank_of(y))
-    x = reshape(x, shape=(*[1] * (rank - rank_of(x)), *shape_of(x)))
-    y = reshape(y, shape=(*[1] * (rank - rank_of(y)), *shape_of(y)))
-    wide = reshape(x, shape=tuple([k for n in shape_of(x) for k in (n, 1)]))
-    narrow = reshape(y, shape=tuple([k for n in shape_of(y) for k in (1, n)]))
-    shape = tuple([n * m for n, m in zip(shape_of(x), shape_of(y), strict=True)])
-    return reshape(multiply(wide, narrow), shape=shape)
 
 
 @implements(np.trace)
@@ -162,99 +232,66 @@ def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any 
     return sum(diagonal(a, offset, axis1, axis2), -1, dtype, out)
 
 
+# --- without sums -----------------------------------------------------------------------------------------------
+
+
+@implements(np.kron)
+def kron(a: Array, b: Array) -> Array:
+    """Copies of b scaled by the elements of a."""
+    x, y = operand(a), operand(b)
+    if rank_of(x) == 0 or rank_of(y) == 0:
+        return multiply(x, y)
+    rank = max(rank_of(x), rank_of(y))
+    outer_shape = (*[1] * (rank - rank_of(x)), *shape_of(x))
+    inner_shape = (*[1] * (rank - rank_of(y)), *shape_of(y))
+    wide = reshape(x, shape=tuple([k for n in outer_shape for k in (n, 1)]))
+    narrow = reshape(y, shape=tuple([k for n in inner_shape for k in (1, n)]))
+    shape = tuple([n * m for n, m in zip(outer_shape, inner_shape, strict=True)])
+    return reshape(multiply(wide, narrow), shape=shape)
+
+
 @implements(np.cross)
 def cross(a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Array:
     """The vector product in three dimensions (two count as lying in the plane)."""
-    from func.numpy.joining import stack
-    from func.numpy.shaping import moveaxis
+    from func.numpy.joining import concatenate
 
     if axis is not None:
         axisa = axisb = axisc = axis
-    x, y = moveaxis(operand(a), axisa, 0), moveaxis(operand(b), axisb, 0)
-    if shape_of(x)[0] not in (2, 3) or shape_of(y)[0] not in (2, 3):
-        raise ValueError("Both input arrays must be (arrays of) 3-dimensional vectors")
-    x0, x1, y0, y1 = x[0], x[1], y[0], y[1]
+    x, y = operand(a), operand(b)
+    if rank_of(x) < 1 or rank_of(y) < 1:
+        raise ValueError("At least one array has zero dimension")
+    x = moveaxis(x, one_axis(axisa, rank_of(x), "axisa"), -1)
+    y = moveaxis(y, one_axis(axisb, rank_of(y), "axisb"), -1)
+    n, m = shape_of(x)[-1], shape_of(y)[-1]
+    if n not in (2, 3) or m not in (2, 3):
+        raise ValueError("incompatible dimensions for cross product\n(dimension must be 2 or 3)")
+    if 2 in (n, m):
+        warnings.warn(
+            "Arrays of 2-dimensional vectors are deprecated. Use arrays of 3-dimensional vectors instead.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+    dtype = np.promote_types(dtype_of(x), dtype_of(y))
+    parts = _cross_parts(to_dtype(x, dtype), to_dtype(y, dtype))
+    if len(parts) == 1:
+        return parts[0]
+    rank = rank_of(parts[0])
+    result = concatenate([expand(part, (rank,)) for part in parts], -1)
+    return moveaxis(result, -1, one_axis(axisc, rank + 1, "axisc"))
+
+
+def _cross_parts(x: Array, y: Array) -> list[Array]:
+    """The components, each rounded as NumPy does."""
+    x0, x1, y0, y1 = x[..., 0], x[..., 1], y[..., 0], y[..., 1]
     last = subtract(multiply(x0, y1), multiply(x1, y0))
-    if shape_of(x)[0] == 2 and shape_of(y)[0] == 2:
-        return last
-    x2 = x[2] if shape_of(x)[0] == 3 else multiply(x0, 0)
-    y2 = y[2] if shape_of(y)[0] == 3 else multiply(y0, 0)
+    n, m = shape_of(x)[-1], shape_of(y)[-1]
+    if n == 2 and m == 2:
+        return [last]
+    if n == 2:
+        return [multiply(x1, y[..., 2]), negative(multiply(x0, y[..., 2])), last]
+    if m == 2:
+        return [negative(multiply(x[..., 2], y1)), multiply(x[..., 2], y0), last]
+    x2, y2 = x[..., 2], y[..., 2]
     first = subtract(multiply(x1, y2), multiply(x2, y1))
     second = subtract(multiply(x2, y0), multiply(x0, y2))
-    return moveaxis(stack([first, second, last], 0), 0, axisc)
-
-
-def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
-    """The product of vectors along an axis, the first one conjugated."""
-    from func.numpy.reductions import sum
-
-    x, y = operand(x1), operand(x2)
-    return sum(multiply(conjugate(x) if dtype_of(x).kind == "c" else x, y), axis)
-
-
-def matvec(x1: Array, x2: Array, /) -> Array:
-    """Matrices times vectors."""
-    return matmul(x1, operand(x2)[..., None])[..., 0]
-
-
-def vecmat(x1: Array, x2: Array, /) -> Array:
-    """Vectors, conjugated, times matrices."""
-    x = operand(x1)
-    return matmul((conjugate(x) if dtype_of(x).kind == "c" else x)[..., None, :], x2)[..., 0, :]
-
-
-for _name, _function in (("vecdot", vecdot), ("matvec", matvec), ("vecmat", vecmat)):
-    if hasattr(np, _name):
-        implements_ufunc(getattr(np, _name))(_function)
-
-
-@implements(np.lib.stride_tricks.sliding_window_view)
-def sliding_window_view(
-    x: Array, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
-) -> Array:
-    """All windows along axes, as trailing axes."""
-    x = operand(x)
-    sizes = as_shape(window_shape)
-    axes = tuple(range(rank_of(x))) if axis is None else tuple([one_axis(k, rank_of(x)) for k in as_shape(axis)])
-    if len(sizes) != len(axes):
-        raise ValueError("Must provide matching length window_shape and axis")
-    if any([size < 0 or size > shape_of(x)[k] for size, k in zip(sizes, axes, strict=True)]):
-        raise ValueError("window shape cannot be larger than input array shape")
-    return windows(x, sizes=sizes, axes=axes)
-
-
-@implements(np.convolve)
-def convolve(a: Array, v: Array, mode: str = "full") -> Array:
-    """Discrete convolution of two vectors: windows of one times the other reversed."""
-    x, y = operand(a), operand(v)
-    if rank_of(x) != 1 or rank_of(y) != 1 or not shape_of(x)[0] or not shape_of(y)[0]:
-        raise ValueError("convolve takes two vectors that are not empty")
-    if shape_of(y)[0] > shape_of(x)[0]:
-        x, y = y, x
-    return _slide(x, y[::-1], mode, shape_of(y)[0] - 1 - (shape_of(y)[0] - 1) // 2)
-
-
-@implements(np.correlate)
-def correlate(a: Array, v: Array, mode: str = "valid") -> Array:
-    """Discrete correlation of two vectors, the second one conjugated."""
-    x, y = operand(a), operand(v)
-    y = conjugate(y) if dtype_of(y).kind == "c" else y
-    if shape_of(y)[0] > shape_of(x)[0]:
-        return convolve(y[::-1], x, mode) if mode != "same" else _same_swapped(x, y)
-    return _slide(x, y, mode, shape_of(y)[0] // 2)
-
-
-def _same_swapped(x: Array, y: Array) -> Array:
-    full = convolve(y[::-1], x, "full")
-    extra = shape_of(x)[0] - 1
-    start = extra - extra // 2
-    return full[start : start + shape_of(y)[0]]
-
-
-def _slide(x: Array, y: Array, mode: str, before: int) -> Array:
-    n, k = shape_of(x)[0], shape_of(y)[0]
-    low, high = {"full": (k - 1, k - 1), "valid": (0, 0), "same": (before, k - 1 - before)}.get(mode, (-1, -1))
-    if low < 0:
-        raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
-    padded = embed(x, index=((low, low + n, 1),), shape=(low + n + high,)) if low or high else x
-    return dot(windows(padded, sizes=(k,), axes=(0,)), y)
+    return [first, second, last]

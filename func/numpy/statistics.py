@@ -9,6 +9,7 @@ import numpy as np
 
 from func.interpreters.core import Array, Tracer, dtype_of, innermost, operand, shape_of
 from func.interpreters.primitives import elementwise as rows
+from func.interpreters.primitives.reductions import counts_exactly, reduce_mean, reduce_var
 from func.interpreters.primitives.structural import broadcast, full_like, ones_at, permute, reduce_sum
 from func.interpreters.primitives.structural import reshape as reshape_row
 from func.numpy.arguments import NO_VALUE, count, many_axes, one_axis, rank_of, to_dtype
@@ -18,13 +19,12 @@ from func.numpy.reductions import finish, is_given, mask_for, total_of
 __all__ = ["average", "corrcoef", "cov", "mean", "std", "var"]
 
 _INTP = np.dtype(np.intp)
-_EXACT_COUNTS = {np.dtype(np.float64): 2**53, np.dtype(np.float32): 2**24, np.dtype(np.float16): 2**11}
 
 
 def divided(total: Array, number: Any) -> Array:
     """total / number in the dtype of the total: as NumPy divides by a count, in double precision where that matters."""
     dtype = dtype_of(total)
-    if dtype == np.complex128 or (type(number) is int and number <= _EXACT_COUNTS.get(dtype, -1)):
+    if counts_exactly(dtype, number):
         return rows.divide(total, number)
     divisor = number if hasattr(number, "dtype") else np.intp(number) if type(number) is int else np.float64(number)
     return to_dtype(rows.divide(total, divisor), dtype)
@@ -71,9 +71,13 @@ def mean(
     shape = shape_of(a)
     axes = mean_axes(axis, len(shape))
     number = number_of(a, axes, where)
-    if type(number) is not int or number == 0:
-        warn_where(rows.equal(number, 0), "Mean of empty slice.")
-    result = divided(total_of(a, axes, _mean_dtype(a, dtype), NO_VALUE, where), number)
+    accumulate = _mean_dtype(a, dtype)
+    if type(number) is int and number and (accumulate or dtype_of(a)).kind in "fc":
+        result = reduce_mean(a, axes=axes, dtype=accumulate)
+    else:
+        if type(number) is not int or number == 0:
+            warn_where(rows.equal(number, 0), "Mean of empty slice.")
+        result = divided(total_of(a, axes, accumulate, NO_VALUE, where), number)
     if dtype is None and dtype_of(a) == np.float16 and out is None:
         result = to_dtype(result, np.float16)
     return finish(result, shape, axes, keepdims, out)
@@ -104,6 +108,9 @@ def variance(a: Array, axes: tuple[int, ...], dtype: Any, ddof: Any, where: Any,
         dtype = np.dtype(np.float64)
     dtype = None if dtype is None else np.dtype(dtype)
     number = number_of(a, axes, where)
+    plain = dtype is None and center is NO_VALUE and dtype_of(a).kind in "fc"
+    if plain and type(number) is int and number > ddof:
+        return reduce_var(a, axes=axes, ddof=ddof)
     if type(number) is not int or number <= ddof:
         warn_where(rows.less_equal(number, ddof), "Degrees of freedom <= 0 for slice")
     squares = _deviations(a, axes, dtype, where, number, center)

@@ -11,6 +11,7 @@ from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, s
 from func.interpreters.errors import TracerConversionError, UnsupportedFunctionError
 from func.interpreters.primitives import elementwise as rows
 from func.interpreters.primitives import reductions as reduce_rows
+from func.interpreters.primitives import scans
 from func.interpreters.primitives.indexing import gather
 from func.interpreters.primitives.segments import segment_bounds, segment_sum
 from func.interpreters.primitives.structural import broadcast, concatenate, expand, getitem, move_axis
@@ -36,8 +37,8 @@ _LOGICAL = {np.logical_and: reductions.all, np.logical_or: reductions.any}
 _RUNNING: dict[Any, Callable[[Array, int], Array]] = {
     np.add: cumulative.cumsum,
     np.multiply: cumulative.cumprod,
-    np.maximum: lambda a, axis: reduce_rows.cummax(a, axis=axis),
-    np.minimum: lambda a, axis: reduce_rows.cummin(a, axis=axis),
+    np.maximum: lambda a, axis: scans.cummax(a, axis=axis),
+    np.minimum: lambda a, axis: scans.cummin(a, axis=axis),
 }
 _EXACT = {np.fmax, np.fmin, np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical_xor, np.gcd, np.lcm}
 """Associative without rounding, so that an axis may be folded in halves."""
@@ -107,7 +108,7 @@ def _folded(ufunc: Any, function: Any, array: Array, axes: Any, initial: Any, ma
     start = initial if is_given(initial) else ufunc.identity
     if mask is None and not is_given(initial) and n:
         if ufunc is np.logaddexp:
-            return reduce_rows.reduce_logaddexp(x, axis=0)
+            return reduce_rows.reduce_logaddexp(x, axes=(0,))
         if ufunc in _EXACT:
             return _halved(function, x)
         total, rest = _entry(x, 0), range(1, n)

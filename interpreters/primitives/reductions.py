@@ -1,4 +1,4 @@
-"""Reductions over axes: max, min, prod, any, all, argmax; and running products and extrema."""
+"""Reductions over axes: max, min, prod, mean, variance, log-sum-exp, any, all, argmax."""
 
 from __future__ import annotations
 
@@ -8,36 +8,42 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Aval, Params, Shaped, bind, dtype_of, shape_of
+from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, bind, dtype_of, is_inexact, shape_of
 from func.interpreters.errors import NotDifferentiableError
 from func.interpreters.primitives.elementwise import (
-    add,
+    conjugate,
     divide,
     equal,
     exp,
-    greater_equal,
     isfinite,
     isnan,
-    less_equal,
     logical_and,
     logical_not,
     logical_or,
     maximum,
-    minimum,
     multiply,
+    real,
     subtract,
 )
-from func.interpreters.primitives.kinds import NonDifferentiable, Row, general, materialize, nondifferentiable
+from func.interpreters.primitives.kinds import (
+    Linear,
+    NonDifferentiable,
+    Row,
+    general,
+    linear,
+    materialize,
+    nondifferentiable,
+)
+from func.interpreters.primitives.scans import products_of_others
 from func.interpreters.primitives.structural import (
-    concatenate,
+    broadcast,
     convert,
     drop_axes,
     full_like,
-    getitem,
-    move_axis,
     ones_at,
     reduce_sum,
     reshape,
+    same_dtype,
     where,
 )
 
@@ -53,34 +59,33 @@ def _shift(axes: Axes) -> Axes:
     return tuple([axis + 1 for axis in axes])
 
 
-def _batch_axes(row_name: str) -> Any:
-    def batch_reduction(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
-        return _ROWS[row_name](args[0], axes=_shift(params["axes"]))
-
-    return batch_reduction
+# --- reductions that state their partial derivatives ------------------------------------------------------------
 
 
-# --- extrema ----------------------------------------------------------------------------------------------------
+class Reduction(Row):
+    """A reduction over axes. `partial(x, out, axes=..., ...)` is the derivative of the result (its axes kept) by each
+    element, from which both modes follow; of a real result by complex elements it is the steepest ascent."""
 
+    __slots__ = ("partial",)
+    partial: Callable[..., Array]
 
-class Extremum(Row):
-    """max or min. Ties split evenly; where the result is NaN, the derivative is the NaN elements' share."""
-
-    __slots__ = ()
-
-    def weights(self, x: Array, out: Array, axes: Axes) -> Array:
-        """The derivative of the result by each element: one over the number of elements that attain it."""
-        shape = shape_of(x)
-        hit = equal(x, keep_axes(out, shape, axes))
-        if dtype_of(x).kind in "fc":
-            hit = logical_or(hit, isnan(x))
-        hits = convert(hit, dtype=dtype_of(x))
-        return divide(hits, keep_axes(reduce_sum(hits, axes=axes), shape, axes))
+    def weights(self, x: Array, out: Array, params: Params) -> Array:
+        """The partial derivatives by all elements."""
+        with np.errstate(all="ignore"):
+            return self.partial(x, keep_axes(out, shape_of(x), params["axes"]), **params)
 
     def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
         out = bind(self, primals, params)
-        axes = params["axes"]
-        return out, reduce_sum(multiply(self.weights(primals[0], out, axes), tangents[0]), axes=axes)
+        return out, self.tangent_of(primals, out, tangents, params)
+
+    def tangent_of(self, primals: tuple[Array, ...], out: Any, tangents: tuple[Any, ...], params: Params) -> Any:
+        if not is_inexact(dtype_of(out)):
+            return ZERO
+        (x,), (dx,) = primals, tangents
+        weights = self.weights(x, out, params)
+        if dtype_of(x).kind == "c" and dtype_of(out).kind != "c":
+            return reduce_sum(real(multiply(conjugate(weights), dx)), axes=params["axes"])
+        return reduce_sum(multiply(weights, dx), axes=params["axes"])
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
         out = bind(self, values, params)
@@ -88,69 +93,134 @@ class Extremum(Row):
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         x, out = saved
-        axes = params["axes"]
-        return (multiply(self.weights(x, out, axes), keep_axes(ct, shape_of(x), axes)),)
+        weights = self.weights(x, out, params)
+        if dtype_of(out).kind == "c":
+            weights = conjugate(weights)
+        return (multiply(weights, keep_axes(ct, shape_of(x), params["axes"])),)
 
     def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
         raise NotDifferentiableError(f"{self.name} is not linear and cannot be transposed")
 
 
-def _extremum(name: str) -> Extremum:
-    def impl(xp: Any, x: Array, *, axes: Axes) -> Array:
-        return getattr(xp, name)(x, axes)
+def reduction(
+    name: str,
+    impl: Callable[..., Array],
+    partial: Callable[..., Array],
+    dtype: Callable[[np.dtype[Any]], Any] | None = None,
+) -> Reduction:
+    """A reduction of one array with a parameter `axes` (non-negative, sorted); `dtype` is that of the result."""
 
-    def aval(x: Aval, *, axes: Axes) -> Aval:
-        return Aval(drop_axes(x.shape, axes), x.dtype)
+    def aval(x: Aval, *, axes: Axes, **params: Any) -> Aval:
+        return Aval(drop_axes(x.shape, axes), x.dtype if dtype is None else dtype(x.dtype))
 
-    return Extremum(name, impl, aval=aval, batch=_batch_axes(name))
+    def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+        return row(args[0], **{**params, "axes": _shift(params["axes"])})
 
-
-reduce_max = _extremum("max")
-reduce_min = _extremum("min")
-
-
-# --- products ---------------------------------------------------------------------------------------------------
-
-
-def _along(x: Array, axis: int, start: int, stop: int) -> Array:
-    shape = shape_of(x)
-    return getitem(x, index=tuple([(start, stop, 1) if i == axis else (0, n, 1) for i, n in enumerate(shape)]))
+    row = Reduction(name, impl, aval=aval, batch=batch)
+    row.partial = partial
+    return row
 
 
-def _prod_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, axes: Axes) -> tuple[Array, Array]:
-    """The product rule on pairs (p, t), halving the axis each time: exact also where elements are zero."""
-    (x,), (dx,) = primals, tangents
-    out = reduce_prod(x, axes=axes)
-    shape = shape_of(x)
-    kept = drop_axes(shape, axes)
-    for value_axis in range(len(axes)):
-        x = move_axis(x, axes[value_axis], value_axis)
-        dx = move_axis(dx, axes[value_axis], value_axis)
-    count = math.prod([shape[axis] for axis in axes])
-    if count == 0:
-        return out, full_like(out, 0)
-    p = reshape(convert(x, dtype=dtype_of(out)), shape=(count, *kept))
-    t = reshape(convert(dx, dtype=dtype_of(out)), shape=(count, *kept))
-    while count > 1:
-        half = count // 2
-        p1, p2 = _along(p, 0, 0, half), _along(p, 0, half, 2 * half)
-        t1, t2 = _along(t, 0, 0, half), _along(t, 0, half, 2 * half)
-        paired, grown = multiply(p1, p2), add(multiply(t1, p2), multiply(p1, t2))
-        if count % 2:
-            paired = concatenate(paired, _along(p, 0, count - 1, count), axis=0)
-            grown = concatenate(grown, _along(t, 0, count - 1, count), axis=0)
-        p, t = paired, grown
-        count = half + count % 2
-    return out, reshape(t, shape=kept)
+def _extremum_partial(x: Array, out: Array, *, axes: Axes) -> Array:
+    """Ties split evenly; where the result is NaN, the derivative is the NaN elements' share."""
+    hit = equal(x, out)
+    if dtype_of(x).kind in "fc":
+        hit = logical_or(hit, isnan(x))
+    hits = convert(hit, dtype=dtype_of(x))
+    return divide(hits, keep_axes(reduce_sum(hits, axes=axes), shape_of(x), axes))
 
 
-reduce_prod: Row = general(
+reduce_max = reduction("max", lambda xp, x, *, axes: xp.max(x, axes), _extremum_partial)
+reduce_min = reduction("min", lambda xp, x, *, axes: xp.min(x, axes), _extremum_partial)
+
+
+def _product_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    total: np.dtype[Any] = np.multiply.reduce(np.ones(1, dtype)).dtype
+    return total
+
+
+reduce_prod = reduction(
     "prod",
-    lambda xp, x, *, axes: xp.prod(x, axes),
-    aval=lambda x, *, axes: Aval(drop_axes(x.shape, axes), np.multiply.reduce(np.ones(1, x.dtype)).dtype),
-    batch=_batch_axes("prod"),
-    jvp=_prod_jvp,
+    lambda xp, x, *, axes: xp.multiply.reduce(x, axes) if xp is np else xp.prod(x, axes),
+    lambda x, out, *, axes: products_of_others(x, axes),
+    _product_dtype,
 )
+
+
+def _variance_partial(x: Array, out: Array, *, axes: Axes, ddof: float) -> Array:
+    """2 (x - mean) / (count - ddof)."""
+    shape = shape_of(x)
+    center = keep_axes(reduce_mean(x, axes=axes, dtype=None), shape, axes)
+    number = math.prod([shape[axis] for axis in axes]) - ddof
+    return multiply(subtract(x, center), 2 / number)
+
+
+def _real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.real(np.empty(0, dtype)).dtype
+
+
+reduce_var = reduction(
+    "variance",
+    lambda xp, x, *, axes, ddof: xp.var(x, axes, ddof=ddof),
+    _variance_partial,
+    _real_dtype,
+)
+"""The variance of floating point elements, more than ddof of them."""
+
+
+def _logaddexp_impl(xp: Any, x: Array, *, axes: Axes) -> Array:
+    if xp is np:
+        return np.logaddexp.reduce(x, axes)
+    top = xp.max(x, axes, keepdims=True)
+    top = xp.where(xp.isfinite(top), top, 0)
+    return xp.log(xp.sum(xp.exp(x - top), axes)) + xp.squeeze(top, axes)
+
+
+def _logaddexp_partial(x: Array, out: Array, *, axes: Axes) -> Array:
+    """exp(x - out), shared evenly between terms that are infinite or all zero."""
+    infinite = logical_not(isfinite(out))
+    hits = convert(logical_and(equal(x, out), infinite), dtype=dtype_of(x))
+    number = maximum(keep_axes(reduce_sum(hits, axes=axes), shape_of(x), axes), 1)
+    zero = full_like(x, 0, ())
+    plain = exp(where(infinite, zero, subtract(x, where(infinite, zero, out))))
+    return where(infinite, divide(hits, number), plain)
+
+
+reduce_logaddexp = reduction("logaddexp_reduce", _logaddexp_impl, _logaddexp_partial)
+
+
+# --- means ------------------------------------------------------------------------------------------------------
+
+_EXACT_COUNTS = {np.dtype(np.float64): 2**53, np.dtype(np.float32): 2**24, np.dtype(np.float16): 2**11}
+
+
+def counts_exactly(dtype: np.dtype[Any], number: Any) -> bool:
+    """Whether total / number rounds as NumPy's division by an integer does, in double precision where it matters."""
+    return dtype == np.complex128 or (type(number) is int and number <= _EXACT_COUNTS.get(dtype, -1))
+
+
+def _mean_impl(xp: Any, x: Array, *, axes: Axes, dtype: Any) -> Array:
+    total = xp.add.reduce(x, axes, dtype) if xp is np else xp.sum(x, axes, dtype)
+    number = math.prod([shape_of(x)[axis] for axis in axes])
+    if counts_exactly(total.dtype, number):
+        return xp.true_divide(total, number)
+    return xp.asarray(xp.true_divide(total, np.intp(number))).astype(total.dtype)[()]
+
+
+def _mean_transpose(ct: Array, x: Shaped, *, axes: Axes, dtype: Any) -> tuple[Array]:
+    number = math.prod([x.shape[axis] for axis in axes])
+    share = same_dtype(multiply(ct, 1 / number), x)
+    return (broadcast(reshape(share, shape=ones_at(x.shape, axes)), shape=x.shape),)
+
+
+reduce_mean: Linear = linear(
+    "mean",
+    _mean_impl,
+    aval=lambda x, *, axes, dtype: Aval(drop_axes(x.shape, axes), dtype or x.dtype),
+    transpose=_mean_transpose,
+    batch=lambda x, *, axes, dtype: reduce_mean(x, axes=_shift(axes), dtype=dtype),
+)
+"""The mean of at least one floating point element (or in a floating point dtype)."""
 
 
 # --- sums and products with where= and initial= -----------------------------------------------------------------
@@ -191,8 +261,8 @@ def _grow_sum(x: Array, dx: Array, axes: Axes, dtype: Any, initial: Any) -> Arra
 
 
 def _grow_prod(x: Array, dx: Array, axes: Axes, dtype: Any, initial: Any) -> Array:
-    both = convert(x, dtype=dtype), convert(dx, dtype=dtype)
-    grown = _prod_jvp(both[:1], both[1:], axes=axes)[1]
+    grown = multiply(products_of_others(convert(x, dtype=dtype), axes), convert(dx, dtype=dtype))
+    grown = reduce_sum(grown, axes=axes)
     return grown if initial is None else multiply(grown, convert(initial, dtype=dtype))
 
 
@@ -200,129 +270,27 @@ sum_with = _optioned("sum", "add", 0, _grow_sum)
 prod_with = _optioned("prod", "multiply", 1, _grow_prod)
 
 
-# --- log-sum-exp ------------------------------------------------------------------------------------------------
-
-
-def _logaddexp_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, axis: int) -> tuple[Array, Array]:
-    """Weights exp(x - out), which are shared evenly between terms that are infinite or all zero."""
-    (x,), (dx,) = primals, tangents
-    out = reduce_logaddexp(x, axis=axis)
-    kept = keep_axes(out, shape_of(x), (axis,))
-    stuck = logical_and(equal(x, kept), logical_not(isfinite(x)))
-    stuck_any = logical_not(isfinite(kept))
-    hits = convert(stuck, dtype=dtype_of(x))
-    number = maximum(keep_axes(reduce_sum(hits, axes=(axis,)), shape_of(x), (axis,)), 1)
-    zero = full_like(x, 0, ())
-    plain = exp(where(stuck_any, zero, subtract(x, where(stuck_any, zero, kept))))
-    weight = where(stuck_any, divide(hits, number), plain)
-    return out, reduce_sum(multiply(weight, dx), axes=(axis,))
-
-
-def _logaddexp_impl(xp: Any, x: Array, *, axis: int) -> Array:
-    if xp is np:
-        return np.logaddexp.reduce(x, axis)
-    top = xp.max(x, axis, keepdims=True)
-    top = xp.where(xp.isfinite(top), top, 0)
-    return xp.log(xp.sum(xp.exp(x - top), axis)) + xp.squeeze(top, axis)
-
-
-reduce_logaddexp: Row = general(
-    "logaddexp_reduce",
-    _logaddexp_impl,
-    aval=lambda x, *, axis: Aval(drop_axes(x.shape, (axis,)), x.dtype),
-    batch=lambda size, batched, args, params: reduce_logaddexp(args[0], axis=params["axis"] + 1),
-    jvp=_logaddexp_jvp,
-)
-
-
-# --- running products and extrema: prefix scans by doubling -----------------------------------------------------
-
-
-def _scan(parts: Sequence[Array], axis: int, combine: Callable[..., Sequence[Array]]) -> Sequence[Array]:
-    """Inclusive prefix scan of tuples of arrays under an associative `combine(early, late)`, by doubling."""
-    length = shape_of(parts[0])[axis]
-    step = 1
-    while step < length:
-        early = [_along(part, axis, 0, length - step) for part in parts]
-        late = [_along(part, axis, step, length) for part in parts]
-        heads = [_along(part, axis, 0, step) for part in parts]
-        joined = combine(early, late)
-        parts = [concatenate(head, new, axis=axis) for head, new in zip(heads, joined, strict=True)]
-        step *= 2
-    return parts
-
-
-def _combine_products(early: Sequence[Array], late: Sequence[Array]) -> Sequence[Array]:
-    (p1, t1), (p2, t2) = early, late
-    return multiply(p1, p2), add(multiply(t1, p2), multiply(p1, t2))
-
-
-def _cumprod_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, axis: int) -> tuple[Array, Array]:
-    """The product rule as a scan over pairs (product, tangent): exact also at zeros."""
-    (x,), (dx,) = primals, tangents
-    out = cumprod(x, axis=axis)
-    both = convert(x, dtype=dtype_of(out)), convert(dx, dtype=dtype_of(out))
-    return out, _scan(both, axis, _combine_products)[1]
-
-
-cumprod: Row = general(
-    "cumprod",
-    lambda xp, x, *, axis: xp.cumprod(x, axis),
-    aval=lambda x, *, axis: Aval(x.shape, np.multiply.reduce(np.ones(1, x.dtype)).dtype),
-    batch=lambda size, batched, args, params: cumprod(args[0], axis=params["axis"] + 1),
-    jvp=_cumprod_jvp,
-)
-
-
-def _running_extremum(name: str, ufunc: str, step: Callable[..., Array], wins: Callable[..., Array]) -> Row:
-    """maximum.accumulate or minimum.accumulate; equal elements so far share the derivative evenly."""
-
-    def combine(early: Sequence[Array], late: Sequence[Array]) -> Sequence[Array]:
-        (m1, t1, n1), (m2, t2, n2) = early, late
-        first, second = logical_or(wins(m1, m2), isnan(m1)), logical_or(wins(m2, m1), isnan(m2))
-        zero = full_like(t1, 0, ())
-        t = add(where(first, t1, zero), where(second, t2, zero))
-        return step(m1, m2), t, add(where(first, n1, zero), where(second, n2, zero))
-
-    def jvp(primals: Sequence[Array], tangents: Sequence[Any], *, axis: int) -> tuple[Array, Array]:
-        (x,), (dx,) = primals, tangents
-        _, total, number = _scan((x, dx, full_like(x, 1)), axis, combine)
-        return row(x, axis=axis), divide(total, number)
-
-    def impl(xp: Any, x: Array, *, axis: int) -> Array:
-        return getattr(xp, ufunc).accumulate(x, axis)
-
-    row = general(
-        name,
-        impl,
-        aval=lambda x, *, axis: x,
-        batch=lambda size, batched, args, params: row(args[0], axis=params["axis"] + 1),
-        jvp=jvp,
-    )
-    return row
-
-
-cummax = _running_extremum("cummax", "maximum", maximum, greater_equal)
-cummin = _running_extremum("cummin", "minimum", minimum, less_equal)
-
-
 # --- without a derivative ---------------------------------------------------------------------------------------
 
 
-def _constant_reduction(name: str, dtype: Any) -> Any:
-    return nondifferentiable(
+def _constant_reduction(name: str, dtype: Any) -> NonDifferentiable:
+    def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+        return row(args[0], axes=_shift(params["axes"]))
+
+    row = nondifferentiable(
         name,
         lambda xp, x, *, axes: getattr(xp, name)(x, axes),
         aval=lambda x, *, axes: Aval(drop_axes(x.shape, axes), dtype),
-        batch=_batch_axes(name),
+        batch=batch,
     )
+    return row
 
 
 reduce_any = _constant_reduction("any", np.bool_)
 reduce_all = _constant_reduction("all", np.bool_)
 
 
-def _index_reduction(name: str) -> Any:
+def _index_reduction(name: str) -> NonDifferentiable:
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
         return row(args[0], axis=params["axis"] + 1)
 
@@ -349,5 +317,3 @@ argsort: NonDifferentiable = nondifferentiable(
     aval=lambda x, *, axis, kind: Aval(x.shape, np.intp),
     batch=_argsort_batch,
 )
-
-_ROWS = {"max": reduce_max, "min": reduce_min, "prod": reduce_prod, "any": reduce_any, "all": reduce_all}

@@ -396,53 +396,6 @@ def result_dtype(*avals: Any) -> np.dtype[Any]:
     )
 
 
-# --- windows ----------------------------------------------------------------------------------------------------
-
-
-def _windows_impl(xp: Any, x: Array, *, sizes: Shape, axes: tuple[int, ...]) -> Array:
-    return xp.lib.stride_tricks.sliding_window_view(x, sizes, axes)
-
-
-def _windows_aval(x: Aval, *, sizes: Shape, axes: tuple[int, ...]) -> Aval:
-    shape = list(x.shape)
-    for size, axis in zip(sizes, axes, strict=True):
-        shape[axis] -= size - 1
-    return Aval((*shape, *sizes), x.dtype)
-
-
-def _overlap_add_impl(xp: Any, x: Array, *, sizes: Shape, axes: tuple[int, ...], shape: Shape) -> Array:
-    out = xp.zeros(shape, x.dtype)
-    kept = x.shape[: len(shape)]
-    for offset in np.ndindex(*sizes):
-        target = [slice(None)] * len(shape)
-        for axis, start in zip(axes, offset, strict=True):
-            target[axis] = slice(start + (target[axis].start or 0), None)
-        region = tuple([slice(s.start or 0, (s.start or 0) + n) for s, n in zip(target, kept, strict=True)])
-        out[region] += x[(..., *offset)]
-    return out
-
-
-windows: Linear = linear(
-    "windows",
-    _windows_impl,
-    aval=_windows_aval,
-    transpose=lambda ct, x, *, sizes, axes: (overlap_add(ct, sizes=sizes, axes=axes, shape=x.shape),),
-    batch=lambda x, *, sizes, axes: windows(x, sizes=sizes, axes=tuple([axis + 1 for axis in axes])),
-)
-"""All windows of given sizes along axes, as trailing axes; with a contraction it is convolution."""
-
-overlap_add: Linear = linear(
-    "overlap_add",
-    _overlap_add_impl,
-    aval=lambda x, *, sizes, axes, shape: Aval(shape, x.dtype),
-    transpose=lambda ct, x, *, sizes, axes, shape: (windows(ct, sizes=sizes, axes=axes),),
-    batch=lambda x, *, sizes, axes, shape: overlap_add(
-        x, sizes=sizes, axes=tuple([axis + 1 for axis in axes]), shape=(x.shape[0], *shape)
-    ),
-)
-"""The sum of windows at their places: the transpose of `windows`."""
-
-
 # --- names and barriers -----------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,7 @@
+"""Samples of the rows behind func.linalg."""
+
+from __future__ import annotations
+
+from tests.sampling import Sample
+
+SAMPLES: dict[str, list[Sample]] = {}
