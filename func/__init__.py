@@ -12,6 +12,7 @@ from func import errors, numpy, testing, tree
 from func.checkpointing import checkpoint, checkpoint_name, checkpoint_policies, remat
 from func.custom import custom_gradient, custom_jvp, custom_vjp, custom_vmap, stop_gradient
 from func.forward import ggnvp, hvp, jvp, linear_transpose, linearize, vhp
+from func.interception import intercept
 from func.jacobians import hessian, jacfwd, jacobian, jacrev
 from func.mapping import vmap
 from func.reverse import grad, grad_and_value, value_and_grad, vjp
@@ -34,6 +35,7 @@ __all__ = [
     "grad_and_value",
     "hessian",
     "hvp",
+    "intercept",
     "jacfwd",
     "jacobian",
     "jacrev",

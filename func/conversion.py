@@ -12,15 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Tracer
+from func.interpreters.core import CARRIERS, Tracer
 from func.interpreters.functions import set_running_hooks
 
 _NAMES = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
-_originals: dict[str, Callable[..., Any]] = {name: getattr(np, name) for name in _NAMES}
+_originals: dict[str, Any] = {name: getattr(np, name) for name in _NAMES}
 _namespace: Any = vars(np)
 _lock = threading.Lock()
 _running = 0
 _convert: list[Callable[..., Any]] = []
+
+
+def original(name: str) -> Callable[..., Any]:
+    """NumPy's own function of that name."""
+    found: Callable[..., Any] = _originals[name]
+    return found
 
 
 def set_converter(convert: Callable[..., Any]) -> None:
@@ -28,10 +34,19 @@ def set_converter(convert: Callable[..., Any]) -> None:
     _convert[:] = [convert]
 
 
+_adopt: list[Callable[[Any, Any], Any]] = [lambda made, source: made]
+"""The last one has its say on every array that a converter made of something plain."""
+
+
+def set_adoption(adopt: Callable[[Any, Any], Any]) -> None:
+    """Registration from func.interception: (array, what it was made of) to the array to hand out."""
+    _adopt.append(adopt)
+
+
 def holds_tracer(value: Any) -> bool:
     """True for traced values and for nested lists and tuples with one inside."""
     kind = type(value)
-    if kind is Tracer:
+    if kind is Tracer or kind in CARRIERS:
         return True
     if kind is list or kind is tuple:
         return any([holds_tracer(item) for item in value])
@@ -42,16 +57,23 @@ def _wrapper(name: str) -> Callable[..., Any]:
     original = _originals[name]
 
     def converter(*args: Any, **kwargs: Any) -> Any:
-        if args and holds_tracer(args[0]):
-            return _convert[0](name, *args, **kwargs)
-        return original(*args, **kwargs)
+        traced = args and (holds_tracer(args[0]) or type(kwargs.get("like")) is Tracer)
+        made = _convert[0](name, *args, **kwargs) if traced else original(*args, **kwargs)
+        return _adopt[-1](made, args[0]) if args else made
 
     converter.__name__ = converter.__qualname__ = name
     converter.__doc__ = original.__doc__
     return converter
 
 
-_wrappers = {name: _wrapper(name) for name in _NAMES}
+_wrappers: dict[str, Any] = {name: _wrapper(name) for name in _NAMES}
+
+
+def stand_in(**objects: Any) -> None:
+    """Registration from above: further objects that stand in NumPy's namespace while a transform runs."""
+    for name, value in objects.items():
+        _originals[name] = getattr(np, name)
+        _wrappers[name] = value
 
 
 def enter() -> None:

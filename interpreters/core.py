@@ -337,12 +337,17 @@ def operand(value: Any) -> Array:
         return _from_sequence(value)
     if namespace_of_type(kind) is not None:
         return value
+    if kind in CARRIERS:
+        return CARRIERS[kind](value)
     if isinstance(value, np.ndarray):
         refuse_array(value)
     if hasattr(value, "__array__"):
         return operand(np.asarray(value))
     return refuse_array(value)
 
+
+CARRIERS: dict[type, Callable[[Any], Array]] = {}
+"""Classes from above whose objects stand for an array, with what gives that array."""
 
 _sequence_converter: list[Callable[[Any], Array]] = []
 

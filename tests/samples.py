@@ -72,6 +72,7 @@ SAMPLES |= {
     "ldexp": [Sample((real(3), integers(3)))],
     "heaviside": [Sample((real(3) - 0.5, real(3)), differentiable=())],
     "nextafter": [Sample((real(3), real(3)), differentiable=())],
+    "bitwise_count": [Sample((integers(3, high=99),), differentiable=())],
     "invert": [Sample((integers(3),), differentiable=())],
     "zero_wins": [Sample((real(3), real(3)), differentiable=(0, 1))],
     "stop_gradient": [Sample((real(3),), differentiable=())],

@@ -1,14 +1,17 @@
-"""Making arrays: from nested sequences, like others, and grids."""
+"""Making arrays: from nested sequences, like others, and constants that can be written with traced values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from func import conversion
+from func.backends import namespace_of
 from func.interpreters.core import (
+    CARRIERS,
     EVALUATE,
     Array,
     Tracer,
@@ -18,11 +21,13 @@ from func.interpreters.core import (
     set_sequence_converter,
     shape_of,
 )
+from func.interpreters.errors import UnsupportedFunctionError
 from func.interpreters.primitives.structural import broadcast
 from func.interpreters.primitives.structural import full_like as constant_like
-from func.numpy.arguments import as_shape, rank_of, refuse, to_dtype
+from func.interpreters.source import at_line
+from func.numpy.arguments import as_shape, rank_of, to_dtype
 from func.numpy.inplace import getitem
-from func.numpy.protocol import implements
+from func.numpy.protocol import implements, implements_creation, set_creation
 
 __all__ = [
     "arange",
@@ -33,46 +38,53 @@ __all__ = [
     "asfortranarray",
     "astype",
     "copy",
-    "diag",
-    "diagflat",
     "empty",
     "empty_like",
     "eye",
     "full",
     "full_like",
-    "geomspace",
     "identity",
-    "linspace",
-    "logspace",
-    "meshgrid",
     "ones",
     "ones_like",
-    "tri",
-    "tril",
-    "triu",
-    "vander",
     "zeros",
     "zeros_like",
 ]
 
-arange = np.arange
-empty = np.empty
-eye = np.eye
-identity = np.identity
-ones = np.ones
-tri = np.tri
-zeros = np.zeros
+# --- arguments --------------------------------------------------------------------------------------------------
+
+
+def check_order(order: Any, function: str) -> None:
+    """Refuse a memory layout: a traced array has none."""
+    if order in (None, "K", "A", "C"):
+        return
+    if order == "F":
+        raise UnsupportedFunctionError(
+            f"{function} of a traced array does not support order='F'{at_line()}\n"
+            "A traced array has no memory layout: leave order= away, and use np.reshape(x, ..., order='F') or "
+            "np.ravel(x, order='F') where the order of the elements is meant."
+        )
+    raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+
+
+def _check_device(device: Any) -> None:
+    if device not in (None, "cpu"):
+        raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')
+
+
+# --- from sequences ---------------------------------------------------------------------------------------------
 
 
 def stack_nested(value: Any) -> Array:
     """A nested list or tuple that may hold traced values, as one array."""
     if type(value) is Tracer:
         return value
+    if type(value) in CARRIERS:
+        return CARRIERS[type(value)](value)
     if isinstance(value, (list, tuple)) and conversion.holds_tracer(value):
         from func.numpy.joining import stack
 
         return stack([stack_nested(item) for item in value])
-    return np.asarray(value)
+    return conversion.original("asarray")(value)
 
 
 def array(
@@ -87,238 +99,244 @@ def array(
 ) -> Array:
     """An array of a nested sequence; traced values inside stay traced. An array is copied."""
     out = stack_nested(object)
-    if type(out) is Tracer and out is object and copy:
-        out = Tracer(out.interpreter, out.value, out.attached)
-    elif out is object and copy:
-        out = np.array(out)
+    if type(out) is Tracer:
+        check_order(order, "np.array")
+        if copy is False and (out is not object or (dtype is not None and np.dtype(dtype) != out.dtype)):
+            raise ValueError("Unable to avoid copy while creating an array as requested.")
+        out = Tracer(out.interpreter, out.value, out.attached) if out is object and copy else out
+    elif hasattr(out, "get") and type(out) is not np.ndarray:
+        out = namespace_of((out,)).array(out, dtype, copy=bool(copy))
+    else:
+        out = conversion.original("array")(out, dtype, copy=copy if out is object else None, order=order)
     out = to_dtype(out, dtype)
     while rank_of(out) < ndmin:
         out = out[None]
-    return out
+    return like_array(out, like)
 
 
-def asarray(a: Any, dtype: Any = None, order: str | None = None, **kwargs: Any) -> Array:
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    device: Any = None,
+    copy: bool | None = None,
+    like: Any = None,
+) -> Array:
     """An array of a nested sequence; an array as it is."""
-    return array(a, dtype, copy=False)
+    _check_device(device)
+    if type(a) in CARRIERS and not copy and (dtype is None or np.dtype(dtype) == a.dtype):
+        return a
+    return array(a, dtype, copy=copy, order=order, like=like)
 
 
-asanyarray = asarray
-ascontiguousarray = asarray
-asfortranarray = asarray
+def asanyarray(
+    a: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    device: Any = None,
+    copy: bool | None = None,
+    like: Any = None,
+) -> Array:
+    """`asarray`: subclasses of ndarray are not traced."""
+    return asarray(a, dtype, order, device=device, copy=copy, like=like)
+
+
+def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
+    """An array with at least one axis; a traced array has no memory layout."""
+    out = asarray(a, dtype, like=like)
+    return out if rank_of(out) else out[None]
+
+
+def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
+    """An array with at least one axis; a traced array has no memory layout."""
+    return ascontiguousarray(a, dtype, like=like)
 
 
 def _converted(name: str, *args: Any, **kwargs: Any) -> Array:
     """What np.array and its kin do with traced values inside."""
-    if name == "array":
-        return array(*args, **kwargs)
-    return asarray(*args, **kwargs)
+    made: Callable[..., Array] = globals()[name]
+    return made(*args, **kwargs)
 
 
 set_sequence_converter(stack_nested)
 conversion.set_converter(_converted)
 
 
+# --- like others ------------------------------------------------------------------------------------------------
+
+
 @implements(np.full_like)
 def full_like(
-    a: Array, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, **device: Any
+    a: Array,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
 ) -> Array:
     """A constant array of a's shape and dtype, which can be written with traced values where a is traced."""
-    a = operand(a)
+    check_order(order, "np.full_like")
+    _check_device(device)
+    a, fill_value = operand(a), operand(fill_value)
     wanted = shape_of(a) if shape is None else as_shape(shape)
     dtype = dtype_of(a) if dtype is None else np.dtype(dtype)
-    fill_value = operand(fill_value)
     if type(fill_value) is Tracer:
         return broadcast(to_dtype(fill_value, dtype), shape=wanted)
     bottom = innermost(a)
-    like = 0.0 if bottom is None else bottom
     if shape_of(fill_value) == ():
-        made = constant_like(like, fill_value, wanted, dtype)
+        made = constant_like(0.0 if bottom is None else bottom, fill_value, wanted, dtype)
     else:
-        made = np.full(wanted, fill_value, dtype)
+        made = namespace_of((bottom,)).full(wanted, fill_value, dtype)
     return Tracer(EVALUATE, made, None) if type(a) is Tracer else made
 
 
 @implements(np.zeros_like)
 def zeros_like(
-    a: Array, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, **device: Any
+    a: Array, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> Array:
     """Zeros of a's shape and dtype, which can be written with traced values where a is traced."""
-    return full_like(a, 0, dtype, order, subok, shape)
+    return full_like(a, 0, dtype, order, subok, shape, device=device)
 
 
 @implements(np.ones_like)
 def ones_like(
-    a: Array, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, **device: Any
+    a: Array, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> Array:
     """Ones of a's shape and dtype, which can be written with traced values where a is traced."""
-    return full_like(a, 1, dtype, order, subok, shape)
+    return full_like(a, 1, dtype, order, subok, shape, device=device)
 
 
 @implements(np.empty_like)
 def empty_like(
-    prototype: Array, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, **device: Any
+    prototype: Array, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> Array:
     """Zeros of a's shape and dtype, which can be written with traced values where a is traced."""
-    return full_like(prototype, 0, dtype, order, subok, shape)
+    return full_like(prototype, 0, dtype, order, subok, shape, device=device)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **kwargs: Any) -> Array:
+# --- constants --------------------------------------------------------------------------------------------------
+
+
+def like_array(made: Array, like: Any) -> Array:
+    """A plain array as one that can be written with traced values, where `like` is traced; on `like`'s backend."""
+    if like is None or type(made) is Tracer:
+        return made
+    bottom = innermost(like) if type(like) is Tracer else like
+    made = namespace_of((bottom,)).asarray(made)
+    return Tracer(EVALUATE, made, None) if type(like) is Tracer else made
+
+
+@implements_creation(np.zeros)
+def zeros(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Array:
+    """Zeros; with `like` a traced array they can be written with traced values."""
+    return like_array(np.zeros(shape, dtype, order, device=device), like)
+
+
+@implements_creation(np.ones)
+def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Array:
+    """Ones; with `like` a traced array they can be written with traced values."""
+    return like_array(np.ones(shape, dtype, order, device=device), like)
+
+
+@implements_creation(np.empty)
+def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Array:
+    """Zeros: an array to be written."""
+    return zeros(shape, dtype, order, device=device, like=like)
+
+
+@implements_creation(np.full)
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
+) -> Array:
     """A constant array; the constant may be traced."""
     fill_value = operand(fill_value)
     if type(fill_value) is not Tracer:
-        return np.full(shape, fill_value, dtype)
+        return like_array(np.full(shape, fill_value, dtype, order, device=device), like)
+    check_order(order, "np.full")
     return broadcast(to_dtype(fill_value, dtype), shape=as_shape(shape))
 
 
-def astype(
-    x: Array,
-    dtype: Any,
-    order: str = "K",
-    casting: str = "unsafe",
-    subok: bool = True,
-    copy: bool = True,
-    **device: Any,
+@implements_creation(np.eye)
+def eye(
+    N: int,
+    M: int | None = None,
+    k: int = 0,
+    dtype: Any = float,
+    order: Any = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
 ) -> Array:
-    """x in another dtype; complex to real keeps the real part."""
-    refuse("astype", casting=(casting, "unsafe"))
-    x = operand(x)
-    if dtype_of(x) == np.dtype(dtype):
-        return Tracer(x.interpreter, x.value, x.attached) if type(x) is Tracer else x.copy() if copy else x
+    """Ones on diagonal k, zeros elsewhere."""
+    return like_array(np.eye(N, M, k, dtype, order, device=device), like)  # type: ignore[call-overload]
+
+
+@implements_creation(np.identity)
+def identity(n: int, dtype: Any = None, *, like: Any = None) -> Array:
+    """The identity matrix."""
+    return like_array(np.identity(n, dtype), like)
+
+
+@implements_creation(np.arange)
+def arange(
+    start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None, like: Any = None
+) -> Array:
+    """Evenly spaced numbers within an interval; the bounds may be traced integers, whose values are read."""
+    first, last, gap = [_known_integer(x) for x in ((0, start, step) if stop is None else (start, stop, step))]
+    return like_array(np.arange(first, last, gap, dtype, device=device), like)
+
+
+def _known_integer(x: Any) -> Any:
+    return operator.index(x) if type(x) is Tracer else x
+
+
+# --- copies and dtypes ------------------------------------------------------------------------------------------
+
+
+def as_type(
+    x: Array, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+) -> Array:
+    """x.astype(dtype): complex to real keeps the real part."""
+    check_order(order, "ndarray.astype")
+    x, dtype = operand(x), np.dtype(dtype)
+    if not np.can_cast(dtype_of(x), dtype, casting):  # type: ignore[arg-type]
+        raise TypeError(f"Cannot cast array data from {dtype_of(x)!r} to {dtype!r} according to the rule '{casting}'")
+    if dtype_of(x) == dtype:
+        return x if not copy else copied(x)
     return to_dtype(x, dtype)
+
+
+@implements(np.astype)
+def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
+    """x in another dtype; complex to real keeps the real part."""
+    _check_device(device)
+    return as_type(x, dtype, copy=copy)
+
+
+def copied(x: Array) -> Array:
+    """A copy: writing it leaves the original alone."""
+    return Tracer(x.interpreter, x.value, x.attached) if type(x) is Tracer else namespace_of((x,)).array(x)
 
 
 @implements(np.copy)
 def copy(a: Array, order: str = "K", subok: bool = False) -> Array:
     """A copy: writing it leaves the original alone."""
-    a = operand(a)
-    return Tracer(a.interpreter, a.value, a.attached) if type(a) is Tracer else np.copy(a)
+    check_order(order, "np.copy")
+    return copied(operand(a))
 
 
-@implements(np.linspace)
-def linspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    retstep: bool = False,
-    dtype: Any = None,
-    axis: int = 0,
-    **device: Any,
-) -> Any:
-    """Evenly spaced numbers between two ends, which may be traced arrays."""
-    from func.numpy.shaping import moveaxis
-
-    start, stop = operand(start) * 1.0, operand(stop) * 1.0
-    gaps = num - 1 if endpoint else num
-    delta = stop - start
-    step = delta / gaps if gaps > 0 else delta * np.nan
-    ticks = np.arange(num).reshape(-1, *[1] * rank_of(delta))
-    out = ticks * step + start if gaps > 0 else ticks * delta + start
-    if endpoint and num > 1:
-        last = (ticks == num - 1) & np.ones(shape_of(delta), bool)
-        from func.numpy.selection import where
-
-        out = where(last, stop, out)
-    out = to_dtype(out, dtype)
-    out = out if axis == 0 else moveaxis(out, 0, axis)
-    return (out, step) if retstep else out
+def _cast_operand(x: Array, dtype: Any, casting: str) -> Array:
+    """An operand of a ufunc with dtype=: Python numbers adapt, arrays are cast by the rule."""
+    if not hasattr(x, "dtype"):
+        return np.asarray(x, dtype)
+    return as_type(x, dtype, casting=casting, copy=False)
 
 
-@implements(np.logspace)
-def logspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
-) -> Array:
-    """base to the powers between two ends."""
-    powers = linspace(start, stop, num, endpoint, axis=axis)
-    return to_dtype(operand(base) ** powers, dtype)
-
-
-@implements(np.geomspace)
-def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Array:
-    """Numbers between two ends with equal quotients."""
-    from func.interpreters.primitives.elementwise import exp, log
-
-    start, stop = operand(start) * 1.0, operand(stop) * 1.0
-    return to_dtype(start * exp(linspace(0.0 * start, log(stop / start), num, endpoint, axis=axis)), dtype)
-
-
-@implements(np.meshgrid)
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Array, ...]:
-    """Coordinate grids of coordinate vectors."""
-    if indexing not in ("xy", "ij"):
-        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
-    from func.numpy.shaping import broadcast_arrays, reshape
-
-    rank = len(xi)
-    grids = []
-    for i, x in enumerate(xi):
-        place = 1 - i if indexing == "xy" and rank > 1 and i < 2 else i
-        grids.append(reshape(x, tuple([-1 if axis == place else 1 for axis in range(rank)])))
-    return tuple(grids) if sparse else tuple(broadcast_arrays(*grids))
-
-
-def _band(m: Array, test: Any) -> Array:
-    from func.numpy.selection import where
-
-    m = operand(m)
-    if rank_of(m) < 2:
-        m = broadcast(m, shape=(*shape_of(m), *shape_of(m)))
-    rows, columns = shape_of(m)[-2:]
-    mask = test(np.arange(rows)[:, None], np.arange(columns)[None, :])
-    return where(mask, m, np.zeros((), dtype_of(m)))
-
-
-@implements(np.tril)
-def tril(m: Array, k: int = 0) -> Array:
-    """The lower triangle, zero above diagonal k."""
-    return _band(m, lambda i, j: j - i <= k)
-
-
-@implements(np.triu)
-def triu(m: Array, k: int = 0) -> Array:
-    """The upper triangle, zero below diagonal k."""
-    return _band(m, lambda i, j: j - i >= k)
-
-
-@implements(np.diag)
-def diag(v: Array, k: int = 0) -> Array:
-    """The diagonal of a matrix, or a matrix with a diagonal."""
-    v = operand(v)
-    if rank_of(v) == 2:
-        from func.numpy.selection import diagonal
-
-        return diagonal(v, k)
-    if rank_of(v) != 1:
-        raise ValueError("Input must be 1- or 2-d.")
-    from func.interpreters.primitives.indexing import scatter
-
-    (n,) = shape_of(v)
-    i = np.arange(n)
-    board = constant_like(v, 0, (n + abs(k), n + abs(k)))
-    return scatter(board, v, i + max(-k, 0), i + max(k, 0), axis=0)
-
-
-@implements(np.diagflat)
-def diagflat(v: Any, k: int = 0) -> Array:
-    """A matrix with the flattened input as its diagonal."""
-    from func.numpy.shaping import ravel
-
-    return diag(ravel(operand(v)), k)
-
-
-@implements(np.vander)
-def vander(x: Array, N: int | None = None, increasing: bool = False) -> Array:
-    """The powers of x as columns."""
-    from func.numpy.joining import stack
-
-    x = operand(x)
-    if rank_of(x) != 1:
-        raise ValueError("x must be a one-dimensional array or sequence.")
-    columns: list[Array] = [ones_like(x)]
-    for _ in range((shape_of(x)[0] if N is None else N) - 1):
-        columns.append(columns[-1] * x)
-    columns = columns[: shape_of(x)[0] if N is None else N]
-    return stack(columns if increasing else columns[::-1], axis=1)
+set_creation(check_order, _cast_operand)
 
 
 def sequence(values: Any) -> Sequence[Any]:

@@ -12,7 +12,7 @@ from func.interpreters.primitives import orders
 from func.interpreters.primitives.structural import convert
 from func.interpreters.primitives.structural import where as where_row
 from func.numpy.arguments import NO_VALUE, refuse, to_dtype
-from func.numpy.inplace import link_view, write_into
+from func.numpy.inplace import view_imag, view_real, write_into
 from func.numpy.protocol import implements
 from func.numpy.reductions import all, deliver
 
@@ -47,27 +47,13 @@ __all__ = [
 @implements(np.real)
 def real(val: Array) -> Array:
     """The real part, a view of a complex array."""
-    val = operand(val)
-    if dtype_of(val).kind != "c":
-        return val
-
-    def put(base: Array, value: Array) -> Array:
-        return rows.make_complex(value, rows.imag(base))
-
-    return link_view(rows.real(val), val, rows.real, {}, put)
+    return view_real(operand(val))
 
 
 @implements(np.imag)
 def imag(val: Array) -> Array:
     """The imaginary part, a view of a complex array."""
-    val = operand(val)
-    if dtype_of(val).kind != "c":
-        return rows.imag(val)
-
-    def put(base: Array, value: Array) -> Array:
-        return rows.make_complex(rows.real(base), value)
-
-    return link_view(rows.imag(val), val, rows.imag, {}, put)
+    return view_imag(operand(val))
 
 
 @implements(np.angle)

@@ -62,7 +62,7 @@ def _outer_edges(a: Array, range: Any) -> tuple[Array, Array]:
 
 def _edges(a: Array, bins: Any, range: Any, weights: Any) -> tuple[Array, int | None]:
     """The edges of the bins, and their number where they are equally wide."""
-    from func.numpy.creation import linspace
+    from func.numpy.grids import linspace
 
     if isinstance(bins, str):
         if weights is not None:
@@ -202,7 +202,7 @@ def _columns(sample: Any) -> list[Array]:
 
 
 def _grid_edges(columns: Sequence[Array], bins: Any, ranges: Any) -> list[Array]:
-    from func.numpy.creation import linspace
+    from func.numpy.grids import linspace
 
     try:
         given = list(bins)

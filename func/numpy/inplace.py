@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from func.interpreters.core import EVALUATE, Array, Tracer, dtype_of, innermost, shape_of, snapshot
+from func.interpreters.core import CARRIERS, EVALUATE, Array, Tracer, dtype_of, innermost, shape_of, snapshot
 from func.interpreters.errors import TracerConversionError
 from func.interpreters.primitives import elementwise as rows
 from func.interpreters.primitives.buffers import keep, reuse, spare_buffers
@@ -252,7 +252,7 @@ def view_imag(x: Array) -> Array:
 def write_into(target: Any, result: Array, broadcasts: bool = False) -> Array:
     """out=target: the target's box is rebound to the result, cast to its dtype ('same_kind') and shape."""
     if type(target) is not Tracer:
-        if type(result) is not Tracer:
+        if type(result) is not Tracer or type(target) in CARRIERS:
             target[...] = result
             return target
         raise TracerConversionError(

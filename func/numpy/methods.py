@@ -15,6 +15,7 @@ from func.numpy import (
     creation,
     cumulative,
     elementary,
+    flat,
     products,
     reductions,
     selection,
@@ -24,7 +25,7 @@ from func.numpy import (
 )
 from func.numpy import joining as joins
 from func.numpy.arguments import count, refuse
-from func.numpy.inplace import getitem, rebind, setitem
+from func.numpy.inplace import base_of, getitem, rebind, setitem
 
 
 def _ndim(self: Tracer) -> int:
@@ -92,7 +93,7 @@ def _transpose(self: Tracer, *axes: Any) -> Array:
 
 
 def _flatten(self: Tracer, order: str = "C") -> Array:
-    return creation.copy(shaping.ravel(self, order))
+    return creation.copied(shaping.ravel(self, order))
 
 
 def _real(self: Tracer) -> Array:
@@ -100,10 +101,7 @@ def _real(self: Tracer) -> Array:
 
 
 def _set_real(self: Tracer, value: Any) -> None:
-    if self.dtype.kind != "c":
-        setitem(self, Ellipsis, value)
-    else:
-        setitem(self, Ellipsis, rows.add(rows.multiply(elementary.imag(_copy(self)), 1j), operand(value)))
+    setitem(elementary.real(self), Ellipsis, value)
 
 
 def _imag(self: Tracer) -> Array:
@@ -113,7 +111,7 @@ def _imag(self: Tracer) -> Array:
 def _set_imag(self: Tracer, value: Any) -> None:
     if self.dtype.kind != "c":
         raise TypeError("array does not have imaginary part to set")
-    setitem(self, Ellipsis, rows.add(elementary.real(_copy(self)), rows.multiply(operand(value), 1j)))
+    setitem(elementary.imag(self), Ellipsis, value)
 
 
 def _sort(self: Tracer, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
@@ -179,7 +177,7 @@ _BY_NAME: dict[Any, str] = {
     selection: "diagonal nonzero put take",
     sorting: "argpartition argsort",
     products: "dot trace",
-    creation: "astype copy",
+    creation: "copy",
 }
 
 
@@ -192,6 +190,9 @@ def method_table() -> dict[str, Any]:
         "nbytes": property(_nbytes),
         "T": property(shaping.transpose),
         "mT": property(_mT),
+        "flat": property(flat.flat_of, flat.set_flat),
+        "at": property(flat.At),
+        "base": property(base_of),
         "real": property(_real, _set_real),
         "imag": property(_imag, _set_imag),
         "__len__": _len,
@@ -203,6 +204,7 @@ def method_table() -> dict[str, Any]:
         "__deepcopy__": _copy,
         "__array_interface__": property(convolution.no_memory),
         "__array_namespace__": _array_namespace,
+        "astype": creation.as_type,
         "reshape": _reshape,
         "transpose": _transpose,
         "flatten": _flatten,

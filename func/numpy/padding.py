@@ -1,86 +1,208 @@
-"""np.pad: zeros by the embed row, other modes by gathering the elements that NumPy repeats."""
+"""np.pad in all of its modes: axis after axis, borders are made and joined to the array."""
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, operand, shape_of
-from func.interpreters.errors import UnsupportedFunctionError
-from func.interpreters.primitives.structural import embed
-from func.interpreters.source import at_line
-from func.numpy.arguments import rank_of
+from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
+from func.interpreters.primitives import elementwise as rows
+from func.interpreters.primitives.structural import broadcast, embed
+from func.numpy.arguments import rank_of, to_dtype
+from func.numpy.elementary import round
+from func.numpy.grids import linspace
+from func.numpy.joining import concatenate
 from func.numpy.protocol import implements
+from func.numpy.quantiles import median
+from func.numpy.reductions import max, min
+from func.numpy.selection import take
+from func.numpy.shaping import broadcast_to, flip, moveaxis
+from func.numpy.statistics import mean
 
 __all__ = ["pad"]
 
-_GATHERED = ("edge", "reflect", "symmetric", "wrap")
+Pair = tuple[int, int]
+_STATISTICS: dict[str, Callable[..., Array]] = {"maximum": max, "minimum": min, "mean": mean, "median": median}
+_KEYWORDS = {
+    "constant": ("constant_values",),
+    "empty": (),
+    "edge": (),
+    "wrap": (),
+    "linear_ramp": ("end_values",),
+    "reflect": ("reflect_type",),
+    "symmetric": ("reflect_type",),
+    **dict.fromkeys(_STATISTICS, ("stat_length",)),
+}
 
 
 @implements(np.pad)
 def pad(array: Array, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
-    """An array with borders, in NumPy's modes constant, edge, reflect, symmetric, wrap, and empty (as zeros)."""
+    """An array with borders, in every mode of NumPy's (`empty` gives zeros), a function included."""
     array = operand(array)
-    widths = _pairs(pad_width, rank_of(array), "pad_width")
-    if any([w < 0 for pair in widths for w in pair]):
-        raise ValueError("index can't contain negative values")
-    if mode in ("constant", "empty"):
-        values = kwargs.pop("constant_values", 0)
-        _no_more(kwargs, mode)
-        return _constant(array, widths, values)
-    if mode not in _GATHERED:
-        raise UnsupportedFunctionError(
-            f"np.pad of a traced array does not support mode={mode!r}{at_line()}\n"
-            f"Supported are constant, empty, {', '.join(_GATHERED)}."
-        )
-    if kwargs.pop("reflect_type", "even") != "even":
-        raise UnsupportedFunctionError(f"np.pad of a traced array supports reflect_type='even' only{at_line()}")
-    _no_more(kwargs, mode)
-    from func.numpy.selection import take
-
-    for axis, (low, high) in enumerate(widths):
-        if low or high:
-            places = np.pad(np.arange(shape_of(array)[axis]), (low, high), mode)
-            array = take(array, places, axis=axis)
+    array = array if hasattr(array, "dtype") else np.asarray(array)
+    rank = rank_of(array)
+    widths = _widths(pad_width, rank)
+    if callable(mode):
+        return _by_function(array, widths, mode, kwargs)
+    if mode not in _KEYWORDS:
+        raise ValueError(f"mode '{mode}' is not supported")
+    unknown = set(kwargs) - set(_KEYWORDS[mode])
+    if unknown:
+        raise ValueError(f"unsupported keyword arguments for mode '{mode}': {unknown}")
+    if mode in ("constant", "empty") and _is_zero(kwargs.get("constant_values", 0)):
+        return _framed(array, widths)
+    extend = _extension(mode, rank, kwargs)
+    for axis, width in enumerate(widths):
+        if width == (0, 0):
+            continue
+        if shape_of(array)[axis] == 0 and mode != "constant":
+            raise ValueError(f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'")
+        array = extend(array, axis, width)
     return array
 
 
-def _no_more(kwargs: dict[str, Any], mode: str) -> None:
-    if kwargs:
-        raise ValueError(f"unsupported keyword arguments for mode '{mode}': {set(kwargs)}")
+# --- arguments --------------------------------------------------------------------------------------------------
 
 
 def _pairs(value: Any, rank: int, name: str) -> list[tuple[Any, Any]]:
-    """(low, high) per axis, in the forms that NumPy takes."""
+    """(before, after) per axis, in the forms that NumPy takes; traced values stay traced."""
+    value = operand(value)
+    try:
+        whole = broadcast_to(value if hasattr(value, "dtype") else np.asarray(value), (rank, 2))
+    except ValueError:
+        raise ValueError(f"{name} must be a number, a pair, or a pair per axis, got {value!r}") from None
+    return [(whole[axis, 0], whole[axis, 1]) for axis in range(rank)]
+
+
+def _widths(value: Any, rank: int) -> list[Pair]:
     if isinstance(value, dict):
         full: list[Any] = [(0, 0)] * rank
         for axis, pair in value.items():
             full[axis] = pair if isinstance(pair, (tuple, list)) else (pair, pair)
         value = full
-    try:
-        return [tuple(pair) for pair in np.broadcast_to(np.asarray(value), (rank, 2)).tolist()]
-    except ValueError:
-        raise ValueError(f"{name} must be a number, a pair, or a pair per axis, got {value!r}") from None
+    given = np.asarray(value)
+    if given.dtype.kind not in "iu" and given.size:
+        raise TypeError("`pad_width` must be of integral type.")
+    widths = [(operator.index(low), operator.index(high)) for low, high in _pairs(given, rank, "pad_width")]
+    if any([side < 0 for pair in widths for side in pair]):
+        raise ValueError("index can't contain negative values")
+    return widths
 
 
-def _constant(array: Array, widths: list[tuple[int, int]], values: Any) -> Array:
-    from func.numpy.selection import where
+def _is_zero(value: Any) -> bool:
+    return type(value) in (int, float) and value == 0
 
+
+# --- borders ----------------------------------------------------------------------------------------------------
+
+
+def _framed(array: Array, widths: list[Pair]) -> Array:
+    """The array within zeros."""
     shape = shape_of(array)
     index = tuple([(low, low + n, 1) for (low, _), n in zip(widths, shape, strict=True)])
-    full = tuple([low + n + high for (low, high), n in zip(widths, shape, strict=True)])
-    out = embed(array, index=index, shape=full)
-    fill = operand(values)
-    if rank_of(fill) == 0 and type(fill) in (int, float) and fill == 0:
-        return out
-    if rank_of(fill) == 0:
-        inside = np.zeros(full, bool)
-        inside[tuple([slice(low, low + n) for (low, _), n in zip(widths, shape, strict=True)])] = True
-        return where(inside, out, fill.astype(out.dtype) if hasattr(fill, "astype") else np.asarray(fill, out.dtype))
-    pairs = _pairs(values, len(shape), "constant_values")
-    for axis, (low, high) in enumerate(widths):
-        places = np.arange(full[axis]).reshape([-1 if i == axis else 1 for i in range(len(full))])
-        out = where(places < low, np.asarray(pairs[axis][0], out.dtype), out)
-        out = where(places >= full[axis] - high, np.asarray(pairs[axis][1], out.dtype), out)
-    return out
+    return embed(
+        array, index=index, shape=tuple([low + n + high for (low, high), n in zip(widths, shape, strict=True)])
+    )
+
+
+def _extension(mode: str, rank: int, options: dict[str, Any]) -> Callable[[Array, int, Pair], Array]:
+    """How an array is extended along one axis."""
+    if mode == "constant":
+        values = _pairs(options["constant_values"], rank, "constant_values")
+        return lambda x, axis, width: _joined(
+            x, axis, [_filled(x, axis, n, v) for n, v in zip(width, values[axis], strict=True)]
+        )
+    if mode == "linear_ramp":
+        ends = _pairs(options.get("end_values", 0), rank, "end_values")
+        return lambda x, axis, width: _joined(x, axis, _ramps(x, axis, width, ends[axis]))
+    if mode in _STATISTICS:
+        lengths = _lengths(options.get("stat_length"), rank)
+        return lambda x, axis, width: _joined(x, axis, _statistics(x, axis, width, lengths[axis], mode))
+    if mode in ("reflect", "symmetric") and options.get("reflect_type", "even") == "odd":
+        return lambda x, axis, width: _reflected(x, axis, width, mode == "symmetric")
+    return lambda x, axis, width: take(x, np.pad(np.arange(shape_of(x)[axis]), width, mode), axis=axis)  # type: ignore[call-overload]
+
+
+def _joined(x: Array, axis: int, borders: list[Array]) -> Array:
+    """The array between its borders, in the array's dtype."""
+    left, right = [to_dtype(border, dtype_of(x)) for border in borders]
+    return concatenate([left, x, right], axis=axis)
+
+
+def _part(x: Array, axis: int, start: int, stop: int) -> Array:
+    return x[(slice(None),) * axis + (slice(start, stop),)]
+
+
+def _filled(x: Array, axis: int, width: int, value: Array) -> Array:
+    shape = list(shape_of(x))
+    shape[axis] = width
+    return broadcast(value, shape=tuple(shape))
+
+
+def _ramps(x: Array, axis: int, width: Pair, ends: tuple[Any, Any]) -> list[Array]:
+    n = shape_of(x)[axis]
+    borders = []
+    for count, end, place in ((width[0], ends[0], 0), (width[1], ends[1], n - 1)):
+        edge = x[(slice(None),) * axis + (place,)]
+        borders.append(linspace(end, edge, count, endpoint=False, dtype=dtype_of(x), axis=axis))
+    return [borders[0], flip(borders[1], axis)]
+
+
+def _lengths(value: Any, rank: int) -> list[tuple[int | None, int | None]]:
+    if value is None:
+        return [(None, None)] * rank
+    return [(operator.index(low), operator.index(high)) for low, high in _pairs(value, rank, "stat_length")]
+
+
+def _statistics(x: Array, axis: int, width: Pair, lengths: tuple[int | None, int | None], mode: str) -> list[Array]:
+    n = shape_of(x)[axis]
+    borders = []
+    for side, (count, length) in enumerate(zip(width, lengths, strict=True)):
+        used = n if length is None or length > n else length
+        if used < 0:
+            raise ValueError("index can't contain negative values")
+        if used == 0 and mode in ("maximum", "minimum"):
+            raise ValueError("stat_length of 0 yields no value for padding")
+        part = _part(x, axis, 0, used) if side == 0 else _part(x, axis, n - used, n)
+        value = _STATISTICS[mode](part, axis=axis, keepdims=True)
+        value = round(value) if dtype_of(x).kind in "iu" and mode in ("mean", "median") else value
+        borders.append(_filled(x, axis, count, value))
+    return borders
+
+
+def _reflected(x: Array, axis: int, width: Pair, with_edge: bool) -> Array:
+    """Point reflections at the ends, as often as the widths need."""
+    left, right = width
+    period = shape_of(x)[axis]
+    if period == 1:
+        return take(x, np.zeros(1 + left + right, int), axis=axis)
+    edge = 1 if with_edge else 0
+    while left or right:
+        length = shape_of(x)[axis]
+        usable = length // period * period if with_edge else (length - 1) // (period - 1) * (period - 1)
+        if left:
+            count = np.minimum(usable, left).item()
+            chunk = flip(_part(x, axis, 1 - edge, count + 1 - edge), axis)
+            x = concatenate([rows.subtract(rows.multiply(_part(x, axis, 0, 1), 2), chunk), x], axis=axis)
+            left -= count
+        if right:
+            count, n = np.minimum(usable, right).item(), shape_of(x)[axis]
+            chunk = flip(_part(x, axis, n - 1 + edge - count, n - 1 + edge), axis)
+            x = concatenate([x, rows.subtract(rows.multiply(_part(x, axis, n - 1, n), 2), chunk)], axis=axis)
+            right -= count
+    return x
+
+
+def _by_function(array: Array, widths: list[Pair], function: Callable[..., Any], options: dict[str, Any]) -> Array:
+    """NumPy's protocol for modes of the user's own: function(vector, width, axis, options) writes the borders."""
+    padded = _framed(array, widths)
+    if type(padded) is not Tracer:
+        return np.pad(array, widths, function, **options)  # type: ignore[call-overload, no-any-return]
+    for axis, width in enumerate(widths):
+        view = moveaxis(padded, axis, -1)
+        for place in np.ndindex(*shape_of(view)[:-1]):
+            function(view[place], width, axis, options)
+    return padded

@@ -27,7 +27,19 @@ METHODS: dict[str, Callable[..., Any]] = {}
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 """NumPy functions that dispatch by __array_function__."""
 
+CREATION: dict[Any, Callable[..., Any]] = {}
+"""NumPy functions that dispatch by the keyword like=."""
+
 _WRITE: list[Callable[[Any, Any], Any]] = []
+
+
+_CHECK_ORDER: list[Callable[[Any, str], None]] = []
+_CAST: list[Callable[[Any, Any, str], Any]] = []
+
+
+def set_creation(check_order: Callable[[Any, str], None], cast: Callable[[Any, Any, str], Any]) -> None:
+    """Registration from func.numpy.creation: what order= may be, and how operands are cast."""
+    _CHECK_ORDER[:], _CAST[:] = [check_order], [cast]
 
 
 def set_writer(write: Callable[[Any, Any], Any]) -> None:
@@ -41,6 +53,17 @@ def implements(*numpy_functions: Any) -> Callable[[F], F]:
     def register(function: F) -> F:
         for numpy_function in numpy_functions:
             FUNCTIONS[numpy_function] = function
+        return function
+
+    return register
+
+
+def implements_creation(*numpy_functions: Any) -> Callable[[F], F]:
+    """Register a function that NumPy dispatches by `like=`, which it does not hand on: the traced array is passed."""
+
+    def register(function: F) -> F:
+        for numpy_function in numpy_functions:
+            CREATION[numpy_function] = function
         return function
 
     return register
@@ -88,13 +111,13 @@ def call_ufunc(ufunc: Any, row: Primitive | None, inputs: tuple[Any, ...], kwarg
     out = kwargs.pop("out", None)
     where = kwargs.pop("where", True)
     dtype = kwargs.pop("dtype", None)
-    kwargs.pop("casting", None)
-    extra = {key: value for key, value in kwargs.items() if key not in ("subok", "order")}
+    casting = kwargs.pop("casting", "same_kind")
+    if "order" in kwargs:
+        _CHECK_ORDER[0](kwargs.pop("order"), f"np.{ufunc.__name__}")
+    extra = {key: value for key, value in kwargs.items() if key != "subok"}
     args = [x if type(x) is Tracer else operand(x) for x in inputs]
     if dtype is not None:
-        from func.numpy.creation import astype
-
-        args = [astype(x, dtype) for x in args]
+        args = [_CAST[0](x, dtype, casting) for x in args]
     result = function(*args, **extra)
     if out is None and where is True:
         return result
@@ -117,6 +140,8 @@ def function_protocol(self: Tracer, function: Any, types: Any, args: Any, kwargs
     """Tracer.__array_function__."""
     traced = FUNCTIONS.get(function)
     if traced is None:
+        if function in CREATION:
+            return CREATION[function](*args, **kwargs, like=self)
         module = getattr(function, "__module__", "numpy").replace("numpy", "np", 1)
         raise UnsupportedFunctionError(
             f"{module}.{function.__name__} has no traced version{at_line()}\n"

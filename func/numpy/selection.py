@@ -24,7 +24,6 @@ __all__ = [
     "choose",
     "compress",
     "copyto",
-    "count_nonzero",
     "diagonal",
     "extract",
     "fill_diagonal",
@@ -78,14 +77,6 @@ def flatnonzero(a: Array) -> Array:
 def argwhere(a: Array) -> Array:
     """The places of elements that are not zero, as rows."""
     return np.argwhere(concrete(as_bool(a)))
-
-
-@implements(np.count_nonzero)
-def count_nonzero(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """How many elements are not zero."""
-    from func.numpy.reductions import sum
-
-    return sum(as_bool(a), axis=axis, keepdims=keepdims)
 
 
 @implements(np.take)

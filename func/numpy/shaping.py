@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Tracer, operand, shape_of
+from func.interpreters.core import Array, Tracer, innermost, operand, shape_of
 from func.interpreters.primitives.structural import broadcast
-from func.numpy.arguments import as_shape, count, many_axes, one_axis, rank_of, refuse
-from func.numpy.inplace import getitem, view_permute, view_reshape
+from func.numpy.arguments import as_shape, count, many_axes, one_axis, rank_of
+from func.numpy.inplace import getitem, view_of, view_permute, view_reshape
 from func.numpy.protocol import implements
 
 __all__ = [
@@ -78,21 +78,35 @@ def reshape(
         wanted[wanted.index(-1)] = total // known
     if count(wanted) != total:
         raise ValueError(f"cannot reshape array of size {total} into shape {tuple(wanted)}")
-    if order == "F":
-        flipped = view_reshape(transpose(a), tuple(wanted[::-1]))
-        return transpose(flipped)
-    refuse("reshape", order=("C" if order == "A" else order, "C"))
-    return view_reshape(a, tuple(wanted))
+    if order == "A":
+        order = "F" if memory_order(a) == tuple(reversed(range(rank_of(a)))) and rank_of(a) > 1 else "C"
+    if order not in ("C", "F"):
+        raise ValueError(f"order must be one of 'C', 'F' or 'A' (got {order!r})")
+    in_columns = order == "F"
+    out = view_reshape(transpose(a) if in_columns else a, tuple(wanted[::-1] if in_columns else wanted))
+    out = transpose(out) if in_columns else out
+    if copy is False and type(a) is Tracer and out is not a and view_of(out) is None:
+        raise ValueError("Unable to avoid creating a copy while reshaping.")
+    return Tracer(out.interpreter, out.value, out.attached) if copy and type(out) is Tracer else out
+
+
+def memory_order(a: Array) -> tuple[int, ...]:
+    """The axes from the one that varies slowest in memory to the fastest, as NumPy's order "K" reads them."""
+    rank = rank_of(a)
+    strides = getattr(innermost(a), "strides", None)
+    if not strides or len(strides) < rank:
+        return tuple(range(rank))
+    own = strides[len(strides) - rank :]
+    return tuple(sorted(range(rank), key=lambda axis: -abs(own[axis])))
 
 
 @implements(np.ravel)
 def ravel(a: Array, order: str = "C") -> Array:
     """All elements in one axis."""
-    return reshape(operand(a), (-1,), "C" if order in ("A", "K") else order) if count(shape(a)) else _empty_flat(a)
-
-
-def _empty_flat(a: Array) -> Array:
-    return view_reshape(operand(a), (0,))
+    a = operand(a)
+    if order == "K":
+        a, order = transpose(a, memory_order(a)), "C"
+    return reshape(a, (count(shape_of(a)),), order)
 
 
 @implements(np.transpose, np.permute_dims)

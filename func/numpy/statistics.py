@@ -307,7 +307,7 @@ def _normalization(observations: int, total: Array, ddof: Any, both: Any, aweigh
 @implements(np.corrcoef)
 def corrcoef(x: Array, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Array:
     """The correlation coefficients of variables."""
-    from func.numpy.creation import diag
+    from func.numpy.grids import diag
 
     c = cov(x, y, rowvar, dtype=dtype)
     if rank_of(c) == 0:

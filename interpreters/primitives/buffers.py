@@ -81,8 +81,11 @@ def writable(xp: Any, x: Array) -> Array:
     """A copy of x to write into, or x itself where its only holder is about to be written."""
     if id(x) in _reusable:
         return x
-    # Order "K" would put the batch axis of a broadcast array last.
-    flags = getattr(x, "flags", None)
-    return xp.array(
-        x, copy=True, order="F" if flags is not None and flags.f_contiguous and not flags.c_contiguous else "C"
-    )
+    strides = getattr(x, "strides", ())
+    if 0 not in strides:
+        return xp.array(x, copy=True, order="K")
+    # Order "K" would put the batch axis of a broadcast array last; here axes without a stride come first.
+    order = sorted(range(len(strides)), key=lambda axis: (strides[axis] != 0, -abs(strides[axis])))
+    out = xp.transpose(xp.empty([x.shape[axis] for axis in order], x.dtype), np.argsort(order).tolist())
+    out[...] = x
+    return out

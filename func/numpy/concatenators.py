@@ -1,0 +1,80 @@
+"""`r_` and `c_`: arrays joined by indexing. While a transform runs they stand in for np.r_ and np.c_."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from func import conversion
+from func.interpreters.core import Array, Tracer, operand
+from func.numpy.arguments import rank_of
+from func.numpy.joining import concatenate
+from func.numpy.shaping import expand_dims, swapaxes
+
+__all__ = ["c_", "r_"]
+
+
+class Concatenator:
+    """Joins the parts of an index along an axis; slices are ranges, a leading string says how, as in NumPy."""
+
+    def __init__(self, plain: Any, directive: tuple[int, int, int]) -> None:
+        self.plain = plain
+        self.directive = directive
+
+    def __getitem__(self, key: Any) -> Any:
+        parts = key if isinstance(key, tuple) else (key,)
+        if not any([conversion.holds_tracer(part) or _ranges_over_tracers(part) for part in parts]):
+            return self.plain[key]
+        axis, least, first = self.directive
+        if isinstance(parts[0], str):
+            numbers = parts[0].split(",")
+            if not all([number.strip().lstrip("-").isdigit() for number in numbers]):
+                raise ValueError(f"unknown special directive {parts[0]!r} for traced arrays: give numbers")
+            axis, least, first = [
+                int(given) if given is not None else default
+                for given, default in zip([*numbers, None, None][:3], self.directive, strict=True)
+            ]
+            parts = parts[1:]
+        return concatenate([_raised(part, least, first) for part in parts], axis=axis)
+
+    def __len__(self) -> int:
+        return 0
+
+
+def _ranges_over_tracers(part: Any) -> bool:
+    return isinstance(part, slice) and any([type(x) is Tracer for x in (part.start, part.stop, part.step)])
+
+
+def _raised(part: Any, least: int, first: int) -> Array:
+    """A part with at least so many axes; `first` says where its own begin."""
+    if isinstance(part, slice):
+        part = _range(part)
+    value = operand(part)
+    value = value if hasattr(value, "dtype") else np.asarray(value)
+    rank = rank_of(value)
+    for _ in range(rank, least):
+        value = expand_dims(value, 0)
+    if rank and first != -1 and rank < least:
+        start = first + (least - rank + 1 if first < 0 else 0)
+        for k in range(rank):
+            source = least - rank + k
+            for place in range(source, start + k, -1):
+                value = swapaxes(value, place, place - 1)
+    return value
+
+
+def _range(part: slice) -> Any:
+    from func.numpy.creation import arange
+    from func.numpy.grids import linspace
+
+    start = 0 if part.start is None else part.start
+    step = 1 if part.step is None else part.step
+    if isinstance(step, complex):
+        return linspace(start, part.stop, int(abs(step)))
+    return arange(start, part.stop, step)
+
+
+r_ = Concatenator(np.r_, (0, 1, -1))
+c_ = Concatenator(np.c_, (-1, 2, 0))
+conversion.stand_in(r_=r_, c_=c_)

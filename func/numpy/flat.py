@@ -1,0 +1,208 @@
+"""`x.flat` and `x.at[i]`: the elements in C order, and indexed updates that return a new array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import EVALUATE, Array, Tracer, operand, shape_of
+from func.interpreters.errors import UnsupportedFunctionError
+from func.interpreters.source import at_line
+from func.numpy.arguments import count
+from func.numpy.creation import copy
+from func.numpy.indexing import fit_value, write
+from func.numpy.shaping import ravel, reshape
+from func.numpy.ufunc_methods import at as ufunc_at
+
+# --- x.flat -----------------------------------------------------------------------------------------------------
+
+
+class Flat:
+    """What `x.flat` is: reading gives copies, writing writes the array, whatever its layout."""
+
+    __slots__ = ("base",)
+
+    def __init__(self, base: Any) -> None:
+        self.base = base
+
+    def __len__(self) -> int:
+        return int(self.base.size)
+
+    def __iter__(self) -> Iterator[Any]:
+        flat = ravel(self.base)
+        return iter([flat[i] for i in range(len(self))])
+
+    def __getitem__(self, index: Any) -> Any:
+        return copy(ravel(self.base)[_one_index(index)])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        flat: Any = copy(ravel(self.base))
+        value = operand(value)
+        region = flat[_one_index(index)]
+        if type(flat) is not Tracer and type(value) is Tracer:
+            flat = Tracer(EVALUATE, flat, None)
+        flat[index] = _cycled(value, count(shape_of(region)), shape_of(region))
+        self.base[...] = reshape(flat, self.base.shape)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.asarray(ravel(self.base), dtype)
+
+    def copy(self) -> Array:
+        """The elements as a one-dimensional array of their own."""
+        return copy(ravel(self.base))
+
+
+def _one_index(index: Any) -> Any:
+    if isinstance(index, tuple) and len(index) > 1:
+        raise IndexError("unsupported iterator index")
+    return index
+
+
+def _cycled(value: Array, size: int, shape: tuple[int, ...]) -> Array:
+    """NumPy repeats a value that is shorter than the places to write, and leaves out what is too long."""
+    if shape_of(value) == ():
+        return value
+    value = ravel(value)
+    have = shape_of(value)[0]
+    if have == 0 and size:
+        raise ValueError("Error setting single item of array.")
+    return reshape(value if have == size else value[np.arange(size) % have], shape)
+
+
+def flat_of(x: Tracer) -> Flat:
+    """x.flat."""
+    return Flat(x)
+
+
+def set_flat(x: Tracer, value: Any) -> None:
+    """x.flat = value."""
+    Flat(x)[...] = value
+
+
+# --- x.at -------------------------------------------------------------------------------------------------------
+
+
+class At:
+    """What `x.at` is: index it, then call one of the methods of `AtIndex`."""
+
+    __slots__ = ("base",)
+
+    def __init__(self, base: Array) -> None:
+        self.base = base
+
+    def __getitem__(self, index: Any) -> AtIndex:
+        return AtIndex(self.base, index)
+
+    def __repr__(self) -> str:
+        return f"At({self.base!r})"
+
+
+class AtIndex:
+    """`x.at[i]`: updates of an array at an index that return a new array and leave x as it is.
+
+    Where an index occurs more than once, `add`, `multiply`, `min` and `max` count each occurrence; of several values
+    to `set` the last one stays. An index out of range raises IndexError, as everywhere in NumPy; other modes of JAX's
+    are refused.
+    """
+
+    __slots__ = ("base", "index")
+
+    def __init__(self, base: Array, index: Any) -> None:
+        self.base = base
+        self.index = index
+
+    def set(self, values: Any, **options: Any) -> Array:
+        """x with values at the index."""
+        _refuse_modes(options)
+        return write(self.base, self.index, operand(values))
+
+    def get(self, **options: Any) -> Array:
+        """x[index]."""
+        _refuse_modes(options)
+        return copy(self.base)[self.index]
+
+    def apply(self, function: Callable[[Array], Array], **options: Any) -> Array:
+        """x with function(x[index]) at the index."""
+        _refuse_modes(options)
+        return write(self.base, self.index, function(self.get()))
+
+    def add(self, values: Any, **options: Any) -> Array:
+        """x with values added at the index."""
+        return self._by(np.add, values, options)
+
+    def subtract(self, values: Any, **options: Any) -> Array:
+        """x with values subtracted at the index."""
+        return self._by(np.subtract, values, options)
+
+    def multiply(self, values: Any, **options: Any) -> Array:
+        """x with values multiplied in at the index."""
+        return self._by(np.multiply, values, options)
+
+    mul = multiply
+
+    def divide(self, values: Any, **options: Any) -> Array:
+        """x divided by values at the index."""
+        return self._by(np.divide, values, options)
+
+    def power(self, values: Any, **options: Any) -> Array:
+        """x raised to powers at the index."""
+        return self._by(np.power, values, options)
+
+    def min(self, values: Any, **options: Any) -> Array:
+        """x with the smaller of x and values at the index."""
+        return self._by(np.minimum, values, options)
+
+    def max(self, values: Any, **options: Any) -> Array:
+        """x with the larger of x and values at the index."""
+        return self._by(np.maximum, values, options)
+
+    def _by(self, ufunc: Any, values: Any, options: dict[str, Any]) -> Array:
+        _refuse_modes(options)
+        values = operand(values)
+        traced = type(self.base) is Tracer or type(values) is Tracer
+        if not traced:
+            out = np.array(self.base)
+            ufunc.at(out, self.index, np.asarray(values).astype(out.dtype))
+            return out
+        box = copy(self.base) if type(self.base) is Tracer else Tracer(EVALUATE, self.base, None)
+        ufunc_at(ufunc, box, self.index, fit_dtype(values, box))
+        return box
+
+
+def fit_dtype(values: Array, box: Array) -> Array:
+    """Values converted to the dtype of the array that they are written to."""
+    return fit_value(values, tuple(getattr(values, "shape", ())), box)
+
+
+_DEFAULTS = {
+    "mode": (None, "promise_in_bounds"),
+    "indices_are_sorted": (False, True),
+    "unique_indices": (False, True),
+    "fill_value": (None,),
+    "wrap_negative_indices": (True,),
+    "out_sharding": (None,),
+}
+
+
+def _refuse_modes(options: dict[str, Any]) -> None:
+    for name, value in options.items():
+        if name not in _DEFAULTS:
+            raise TypeError(f"x.at[...] got an unexpected keyword argument {name!r}")
+        if value not in _DEFAULTS[name]:
+            raise UnsupportedFunctionError(
+                f"x.at[...] does not support {name}={value!r}{at_line()}\n"
+                "An index out of range raises IndexError; np.clip the index, or select with np.where."
+            )
+
+
+def at(x: Array) -> At:
+    """The `x.at` of any array, traced or plain: `func.numpy.at(x)[i].set(v)` is x with v at i.
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.numpy.at(np.zeros(3))[[0, 0, 2]].add(1.0)
+        array([2., 0., 1.])
+    """
+    return At(operand(x))

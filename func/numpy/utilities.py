@@ -1,0 +1,219 @@
+"""Functions of whole arrays that are no mathematics: along axes, flat places, bits, dtypes, printing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, shape_of
+from func.interpreters.primitives import elementwise as rows
+from func.numpy.arguments import many_axes, one_axis, rank_of
+from func.numpy.inplace import base_of
+from func.numpy.joining import stack
+from func.numpy.protocol import implements, implements_ufunc
+from func.numpy.shaping import expand_dims, moveaxis, reshape
+
+__all__ = [
+    "apply_along_axis",
+    "apply_over_axes",
+    "array2string",
+    "array_repr",
+    "array_str",
+    "bitwise_count",
+    "can_cast",
+    "common_type",
+    "may_share_memory",
+    "min_scalar_type",
+    "packbits",
+    "ravel_multi_index",
+    "result_type",
+    "shares_memory",
+    "trim_zeros",
+    "unpackbits",
+    "unravel_index",
+]
+
+# --- along axes -------------------------------------------------------------------------------------------------
+
+
+@implements(np.apply_along_axis)
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Array, *args: Any, **kwargs: Any) -> Array:
+    """A function of the one-dimensional slices along an axis, called for each of them."""
+    arr = operand(arr)
+    place = one_axis(axis, rank_of(arr))
+    moved = moveaxis(arr, place, -1)
+    shape = shape_of(moved)
+    if 0 in shape[:-1]:
+        raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
+    results = [operand(func1d(moved[index], *args, **kwargs)) for index in np.ndindex(*shape[:-1])]
+    inner = shape_of(results[0])
+    out = reshape(stack(results), (*shape[:-1], *inner))
+    rank = len(shape) - 1
+    for k in range(len(inner)):
+        out = moveaxis(out, rank + k, place + k)
+    return out
+
+
+@implements(np.apply_over_axes)
+def apply_over_axes(func: Callable[..., Any], a: Array, axes: Any) -> Array:
+    """A function (x, axis) applied over several axes in turn, which stay at length one."""
+    out = operand(a)
+    rank = rank_of(out)
+    for axis in [axes] if np.ndim(axes) == 0 else axes:
+        place = one_axis(axis, rank)
+        result = func(out, place)
+        if rank_of(result) != rank:
+            result = expand_dims(result, place)
+            if rank_of(result) != rank:
+                raise ValueError("function is not returning an array of the correct shape")
+        out = result
+    return out
+
+
+@implements(np.trim_zeros)
+def trim_zeros(filt: Array, trim: str = "fb", axis: Any = None) -> Array:
+    """An array without the zeros at the ends of its axes; which elements are zero is read from the values."""
+    filt = operand(filt)
+    letters = trim.lower()
+    if letters not in ("fb", "bf", "f", "b"):
+        raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
+    places = np.argwhere(np.asarray(concrete(rows.not_equal(filt, 0))))
+    rank = rank_of(filt)
+    axes = many_axes(axis, rank)
+    first, last = (places.min(axis=0), places.max(axis=0)) if len(places) else (np.array(shape_of(filt)), [0] * rank)
+    index = []
+    for k, n in enumerate(shape_of(filt)):
+        if k not in axes:
+            index.append(slice(None))
+        elif len(places) == 0:
+            index.append(slice(0, 0))
+        else:
+            index.append(slice(first[k] if "f" in letters else 0, last[k] + 1 if "b" in letters else n))
+    return filt[tuple(index)]
+
+
+# --- flat places ------------------------------------------------------------------------------------------------
+
+
+def _known(x: Any) -> Any:
+    """Indices as plain arrays: their values are read."""
+    if isinstance(x, (tuple, list)):
+        return type(x)([_known(part) for part in x])
+    return np.asarray(concrete(x)) if type(x) is Tracer else x
+
+
+@implements(np.unravel_index)
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Array, ...]:
+    """Flat places as an index for each axis."""
+    if type(indices) is not Tracer or order != "C":
+        return np.unravel_index(_known(indices), shape, order)  # type: ignore[call-overload, no-any-return]
+    parts = []
+    for n in reversed(shape if isinstance(shape, tuple) else (shape,)):
+        parts.append(rows.remainder(indices, n))
+        indices = rows.floor_divide(indices, n)
+    return tuple(parts[::-1])
+
+
+@implements(np.ravel_multi_index)
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Array:
+    """An index for each axis as flat places."""
+    return np.ravel_multi_index(tuple(_known(tuple(multi_index))), dims, mode, order)  # type: ignore[call-overload]
+
+
+# --- bits -------------------------------------------------------------------------------------------------------
+
+
+@implements_ufunc(np.bitwise_count)
+def bitwise_count(x: Array) -> Array:
+    """The number of ones in the bits of |x|."""
+    return rows.bitwise_count(operand(x))
+
+
+@implements(np.packbits)
+def packbits(a: Array, /, axis: int | None = None, bitorder: str = "big") -> Array:
+    """The bits of a boolean or integer array packed into bytes; their values are read."""
+    return np.packbits(_known(operand(a)), axis, bitorder)  # type: ignore[call-overload]
+
+
+@implements(np.unpackbits)
+def unpackbits(a: Array, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
+    """The bits of bytes; their values are read."""
+    return np.unpackbits(_known(operand(a)), axis, count, bitorder)  # type: ignore[call-overload]
+
+
+# --- dtypes and memory ------------------------------------------------------------------------------------------
+
+
+def _stand_in(x: Any) -> Any:
+    """Something of the same dtype: for traced values an empty array."""
+    return np.empty(0, dtype_of(x)) if type(x) is Tracer else x
+
+
+@implements(np.result_type)
+def result_type(*arrays_and_dtypes: Any) -> Any:
+    """The dtype that NumPy's promotion gives."""
+    return np.result_type(*[_stand_in(x) for x in arrays_and_dtypes])
+
+
+@implements(np.can_cast)
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+    """Whether a dtype can be cast to another."""
+    return np.can_cast(dtype_of(from_) if type(from_) is Tracer else from_, to, casting)  # type: ignore[arg-type]
+
+
+@implements(np.common_type)
+def common_type(*arrays: Any) -> Any:
+    """The floating point type that arrays have in common."""
+    return np.common_type(*[_stand_in(x) for x in arrays])
+
+
+@implements(np.min_scalar_type)
+def min_scalar_type(a: Any, /) -> Any:
+    """The smallest dtype that holds a value; of an array its dtype."""
+    return dtype_of(a) if type(a) is Tracer and a.shape else np.min_scalar_type(_known(a))
+
+
+def _root(x: Any) -> Any:
+    base = base_of(x) if type(x) is Tracer else None
+    return x if base is None else base
+
+
+@implements(np.shares_memory)
+def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
+    """Whether writing one array may be seen in the other."""
+    if type(a) is not Tracer and type(b) is not Tracer:
+        return bool(np.shares_memory(a, b, max_work))
+    return _root(a) is _root(b)
+
+
+@implements(np.may_share_memory)
+def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
+    """Whether writing one array may be seen in the other."""
+    return shares_memory(a, b)
+
+
+# --- printing ---------------------------------------------------------------------------------------------------
+
+
+def _text(a: Any, show: Callable[..., str], *args: Any, **kwargs: Any) -> str:
+    return repr(a) if type(a) is Tracer else show(a, *args, **kwargs)
+
+
+@implements(np.array_repr)
+def array_repr(arr: Any, *args: Any, **kwargs: Any) -> str:
+    """How an array prints; a traced one shows its aval and value."""
+    return _text(arr, np.array_repr, *args, **kwargs)
+
+
+@implements(np.array_str)
+def array_str(a: Any, *args: Any, **kwargs: Any) -> str:
+    """How an array prints; a traced one shows its aval and value."""
+    return _text(a, np.array_str, *args, **kwargs)
+
+
+@implements(np.array2string)
+def array2string(a: Any, *args: Any, **kwargs: Any) -> str:
+    """How an array prints; a traced one shows its aval and value."""
+    return _text(a, np.array2string, *args, **kwargs)
