@@ -353,3 +353,78 @@ def test_drop_in_import() -> None:
     callables = [n for n in fnp.__all__ if callable(getattr(fnp, n)) and not isinstance(getattr(fnp, n), type)]
     assert len(callables) > 340
     assert set(np.linalg.__all__) <= set(fnp.linalg.__all__) and set(np.fft.__all__) <= set(fnp.fft.__all__)
+
+
+# --- shapes that depend on values -------------------------------------------------------------------------------
+
+MASKED = np.array([0.0, 3.0, 0.0, 1.0, 3.0, 2.0])
+
+
+def test_sizes_fix_the_shape() -> None:
+    fnp = func.numpy
+    np.testing.assert_array_equal(fnp.nonzero(MASKED, size=3)[0], [1, 3, 4])
+    np.testing.assert_array_equal(fnp.nonzero(MASKED, size=6, fill_value=9)[0], [1, 3, 4, 5, 9, 9])
+    np.testing.assert_array_equal(fnp.flatnonzero(MASKED.reshape(2, 3), size=8), [1, 3, 4, 5, 0, 0, 0, 0])
+    np.testing.assert_array_equal(
+        fnp.argwhere(MASKED.reshape(2, 3), size=5, fill_value=(7, 8)), [[0, 1], [1, 0], [1, 1], [1, 2], [7, 8]]
+    )
+    np.testing.assert_array_equal(fnp.where(MASKED > 2, size=2)[0], [1, 4])
+    for size in (2, 4, 6):
+        values, first, back, counts = fnp.unique(MASKED, True, True, True, size=size)
+        expected = np.unique(MASKED, return_index=True, return_inverse=True, return_counts=True)
+        np.testing.assert_array_equal(values, np.r_[expected[0], 0, 0][:size])
+        np.testing.assert_array_equal(first, np.r_[expected[1], 0, 0][:size])
+        np.testing.assert_array_equal(back, expected[2])
+        np.testing.assert_array_equal(counts, np.r_[expected[3], 0, 0][:size])
+    assert fnp.unique(np.array([np.nan, np.nan]), size=2)[1].shape == ()
+    with pytest.raises(func.errors.ArgumentError, match="non-negative int"):
+        fnp.nonzero(MASKED, size=-1)
+
+
+def test_sizes_are_staged_and_mapped() -> None:
+    def f(x: Any) -> Any:
+        (places,) = func.numpy.nonzero(x, size=3)
+        return np.sum(x[places] ** 2) + func.numpy.unique(x, size=4)[-1]
+
+    program = func.make_program(f)(MASKED)
+    np.testing.assert_allclose(program(MASKED)[0], f(MASKED))
+    np.testing.assert_allclose(func.vmap(f)(np.stack([MASKED, MASKED[::-1]])), [f(MASKED), f(MASKED[::-1])])
+    np.testing.assert_allclose(func.grad(f)(MASKED), [0, 7, 0, 2, 6, 0])
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (np.nonzero, "size=n"),
+        (lambda x: x[x > 1], "np.where"),
+        (lambda x: np.sum(x[x > 1]), "size=n"),
+        (np.unique, "size=n"),
+        (np.argwhere, "size=n"),
+        (lambda x: np.extract(x > 1, x), "size=n"),
+        (lambda x: np.union1d(x, x), "size=n"),
+        (np.trim_zeros, "known"),
+        (lambda x: np.piecewise(x, [x > 1], [np.sin]), "np.where"),
+    ],
+)
+def test_staging_refuses_shapes_of_values(call: Function, words: str) -> None:
+    with pytest.raises(func.errors.StagingError, match=words) as info:
+        func.make_program(call)(MASKED)
+    assert "test_numpy_places.py" in str(info.value)
+
+
+def test_boolean_masks_split_lanes() -> None:
+    def f(x: Any) -> Any:
+        return np.sum(np.sin(x[x > 1.0])) + np.unique(x).shape[0]
+
+    batch = np.stack([MASKED, np.arange(6.0), MASKED])
+    np.testing.assert_allclose(func.vmap(f)(batch), [f(x) for x in batch])
+    np.testing.assert_allclose(func.vmap(func.grad(f))(batch), [func.grad(f)(x) for x in batch])
+
+
+def test_piecewise_hands_out_the_elements_of_its_part() -> None:
+    def f(x: Any) -> Any:
+        return np.piecewise(x, [x < 0.5], [lambda v: v - np.mean(v), lambda v: np.sqrt(v)])
+
+    check.check_value((f, V), exact=False)
+    check.check_modes((f, V))
+    check.check_mapped((f, V))

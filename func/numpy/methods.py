@@ -20,6 +20,7 @@ from func.numpy import (
     reductions,
     selection,
     shaping,
+    sizes,
     sorting,
     statistics,
 )
@@ -174,7 +175,8 @@ _BY_NAME: dict[Any, str] = {
     cumulative: "cumprod cumsum",
     statistics: "mean std var",
     shaping: "ravel squeeze swapaxes",
-    selection: "diagonal nonzero put take",
+    selection: "diagonal put take",
+    sizes: "nonzero",
     sorting: "argpartition argsort",
     products: "dot trace",
     creation: "copy",

@@ -200,7 +200,7 @@ def _by_function(array: Array, widths: list[Pair], function: Callable[..., Any],
     """NumPy's protocol for modes of the user's own: function(vector, width, axis, options) writes the borders."""
     padded = _framed(array, widths)
     if type(padded) is not Tracer:
-        return np.pad(array, widths, function, **options)  # type: ignore[call-overload, no-any-return]
+        return np.pad(array, widths, function, **options)
     for axis, width in enumerate(widths):
         view = moveaxis(padded, axis, -1)
         for place in np.ndindex(*shape_of(view)[:-1]):

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, shape_of
-from func.interpreters.errors import TracerConversionError
+from func.interpreters.core import Array, Tracer, dtype_of, innermost, operand, shape_of
+from func.interpreters.errors import ArgumentError, TracerConversionError
 from func.interpreters.primitives import elementwise as rows
 from func.interpreters.primitives.indexing import gather, scatter
 from func.interpreters.primitives.structural import broadcast
@@ -18,18 +18,16 @@ from func.numpy.arguments import common, one_axis, rank_of, refuse
 from func.numpy.inplace import rebind, setitem, write_into
 from func.numpy.protocol import implements
 from func.numpy.shaping import broadcast_arrays, ravel, reshape
+from func.numpy.sizes import as_bool, flatnonzero, nonzero, values_for_shape
 
 __all__ = [
-    "argwhere",
     "choose",
     "compress",
     "copyto",
     "diagonal",
     "extract",
     "fill_diagonal",
-    "flatnonzero",
     "ix_",
-    "nonzero",
     "piecewise",
     "place",
     "put",
@@ -44,39 +42,18 @@ __all__ = [
 _MISSING = object()
 
 
-def as_bool(x: Any) -> Array:
-    """A condition as booleans."""
-    x = operand(x)
-    return x if dtype_of(x).kind == "b" else rows.not_equal(x, 0)
-
-
 @implements(np.where)
-def where(condition: Array, x: Any = _MISSING, y: Any = _MISSING, /) -> Any:
-    """x where the condition holds, y elsewhere; with the condition alone its nonzero places."""
+def where(
+    condition: Array, x: Any = _MISSING, y: Any = _MISSING, /, *, size: int | None = None, fill_value: Any = None
+) -> Any:
+    """x where the condition holds, y elsewhere; with the condition alone its nonzero places, `size` of them."""
     if x is _MISSING and y is _MISSING:
-        return nonzero(condition)
+        return nonzero(condition, size=size, fill_value=fill_value)
     if x is _MISSING or y is _MISSING:
         raise ValueError("either both or neither of x and y should be given")
+    if size is not None or fill_value is not None:
+        raise ArgumentError("func.numpy.where: size and fill_value go with the condition alone")
     return where_row(as_bool(condition), operand(x), operand(y))
-
-
-@implements(np.nonzero)
-def nonzero(a: Array) -> tuple[Array, ...]:
-    """The places of elements that are not zero. Their number depends on the values: lanes of a vmap are parted."""
-    mask = concrete(as_bool(a))
-    return tuple(mask.nonzero())
-
-
-@implements(np.flatnonzero)
-def flatnonzero(a: Array) -> Array:
-    """The places in the flattened array of elements that are not zero."""
-    return nonzero(ravel(operand(a)))[0]
-
-
-@implements(np.argwhere)
-def argwhere(a: Array) -> Array:
-    """The places of elements that are not zero, as rows."""
-    return np.argwhere(concrete(as_bool(a)))
 
 
 @implements(np.take)
@@ -159,6 +136,10 @@ def choose(a: Array, choices: Any, out: Any = None, mode: str = "raise") -> Arra
         index = rows.remainder(index, count)
     elif mode == "clip":
         index = rows.minimum(rows.maximum(index, 0), count - 1)
+    elif mode != "raise":
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got '{mode}')")
+    elif (known := innermost(index)) is not None and count and bool(((known < 0) | (known >= count)).any()):
+        raise ValueError("invalid entry in choice array")
     stacked = stack(parts[1:], 0)
     chosen = take_along_axis(stacked, reshape(index, (1, *shape_of(index))), 0)
     result = reshape(chosen, shape_of(index))
@@ -183,7 +164,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 @implements(np.piecewise)
 def piecewise(x: Array, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Array:
-    """A function given piece by piece; each piece is evaluated everywhere and chosen where its condition holds."""
+    """A function given piece by piece: each piece gets the elements for which its condition is the last that holds."""
     from func.numpy.creation import zeros_like
 
     x = operand(x)
@@ -204,7 +185,13 @@ def piecewise(x: Array, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> 
             "are expected"
         )
     for condition, piece in zip(conditions, functions, strict=True):
-        result = where(condition, piece(x, *args, **kw) if callable(piece) else piece, result)
+        if callable(piece):
+            known = values_for_shape(condition, "np.piecewise's parts", "Write np.where(condition, f(x), g(x)).")
+            if known.any():
+                part = x[known] if rank_of(x) else x
+                result[known if rank_of(x) else ...] = piece(part, *args, **kw)
+        else:
+            result[...] = where(condition, piece, result)
     return result
 
 

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from func.interpreters.core import Array, concrete, dtype_of, operand, shape_of
+from func.interpreters.core import Array, dtype_of, operand, shape_of
+from func.interpreters.errors import ArgumentError
 from func.interpreters.primitives import elementwise as rows
 from func.interpreters.primitives.indexing import gather
 from func.interpreters.primitives.sorting import search
@@ -18,6 +19,8 @@ from func.interpreters.primitives.structural import full_like
 from func.numpy.arguments import one_axis, rank_of
 from func.numpy.interpolation import joined
 from func.numpy.protocol import implements
+from func.numpy.shaping import reshape
+from func.numpy.sizes import sized_unique, values_for_shape
 from func.numpy.sorting import arrayed, flat, sort
 
 __all__ = [
@@ -39,7 +42,11 @@ _UNSORTED = {"sorted": False} if np.lib.NumpyVersion(np.__version__) >= "2.3.0" 
 
 def _host(x: Array) -> np.ndarray[Any, Any]:
     """The values, which all lanes share, as a NumPy array."""
-    known = concrete(x)
+    known = values_for_shape(
+        x,
+        "what np.unique and the set functions return",
+        "Write func.numpy.unique(x, size=n), or sort and keep the shape.",
+    )
     return np.asarray(known.get() if hasattr(known, "get") else known)
 
 
@@ -53,9 +60,22 @@ def unique(
     *,
     equal_nan: bool = True,
     sorted: bool = True,
+    size: int | None = None,
+    fill_value: Any = None,
 ) -> Any:
-    """The distinct elements (of an axis: slices), on demand with their first places, the way back, and counts."""
+    """The distinct elements (of an axis: slices), on demand with their first places, the way back, and counts.
+
+    With `size` there are exactly so many: the largest are left out, missing ones are `fill_value` (the smallest).
+    """
     ar = arrayed(operand(ar))
+    if size is not None:
+        if axis is not None:
+            raise ArgumentError("func.numpy.unique: size goes with the flattened array, without axis")
+        values, *others = sized_unique(flat(ar), size, fill_value, equal_nan)
+        others[1] = reshape(others[1], shape_of(ar))
+        wanted = (return_index, return_inverse, return_counts)
+        picked = [values, *[other for other, want in zip(others, wanted, strict=True) if want]]
+        return picked[0] if len(picked) == 1 else tuple(picked)
     if axis is not None:
         axis = one_axis(axis, rank_of(ar))
     known = _host(ar)

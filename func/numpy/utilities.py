@@ -14,6 +14,7 @@ from func.numpy.inplace import base_of
 from func.numpy.joining import stack
 from func.numpy.protocol import implements, implements_ufunc
 from func.numpy.shaping import expand_dims, moveaxis, reshape
+from func.numpy.sizes import values_for_shape
 
 __all__ = [
     "apply_along_axis",
@@ -79,7 +80,9 @@ def trim_zeros(filt: Array, trim: str = "fb", axis: Any = None) -> Array:
     letters = trim.lower()
     if letters not in ("fb", "bf", "f", "b"):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
-    places = np.argwhere(np.asarray(concrete(rows.not_equal(filt, 0))))
+    places = np.argwhere(
+        values_for_shape(rows.not_equal(filt, 0), "np.trim_zeros(x)", "Slice with indices that are known, x[i:j].")
+    )
     rank = rank_of(filt)
     axes = many_axes(axis, rank)
     first, last = (places.min(axis=0), places.max(axis=0)) if len(places) else (np.array(shape_of(filt)), [0] * rank)

@@ -1,0 +1,124 @@
+"""Functions whose result is as long as the values say: with `size=` the length is fixed, so that code can be staged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Array, concrete, dtype_of, operand, shape_of
+from func.interpreters.errors import ArgumentError, StagingError
+from func.interpreters.primitives import elementwise as rows
+from func.interpreters.primitives.indexing import gather
+from func.interpreters.primitives.reductions import argsort
+from func.interpreters.primitives.structural import convert, cumsum, reduce_sum
+from func.interpreters.primitives.structural import where as where_row
+from func.interpreters.source import at_line
+from func.numpy.arguments import count, rank_of
+from func.numpy.joining import concatenate, stack
+from func.numpy.protocol import implements
+from func.numpy.shaping import ravel
+
+__all__ = ["argwhere", "flatnonzero", "nonzero"]
+
+
+def values_for_shape(x: Array, what: str, instead: str) -> Any:
+    """The values that decide a shape; where they are not known, an error that names what to write instead."""
+    try:
+        return concrete(x)
+    except StagingError:
+        raise StagingError(
+            f"the shape of {what} depends on values, which are not known while the code is staged{at_line()}\n{instead}"
+        ) from None
+
+
+def as_bool(x: Any) -> Array:
+    """A condition as booleans."""
+    x = operand(x)
+    return x if dtype_of(x).kind == "b" else rows.not_equal(x, 0)
+
+
+def _checked_size(size: Any, function: str) -> int:
+    if not isinstance(size, (int, np.integer)) or size < 0:
+        raise ArgumentError(f"func.numpy.{function}: size must be a non-negative int, not {size!r}")
+    return int(size)
+
+
+def _first_places(mask: Array, size: int) -> tuple[Array, Array]:
+    """The first `size` places where a flat mask holds, and which of them there are."""
+    n = shape_of(mask)[0]
+    order = argsort(rows.logical_not(mask), axis=0, kind="stable")[:size]
+    if n < size:
+        order = concatenate([order, np.zeros(size - n, np.intp)])
+    return order, rows.less(np.arange(size), reduce_sum(_counted(mask), axes=(0,)))
+
+
+def _counted(mask: Array) -> Array:
+    return convert(mask, dtype=np.dtype(np.intp))
+
+
+@implements(np.nonzero)
+def nonzero(a: Array, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
+    """The places of elements that are not zero, an index array for each axis.
+
+    Their number depends on the values: lanes of a vmap are parted, staged code raises StagingError. With `size` there
+    are so many: later ones are left out, missing ones are `fill_value` (0; or one value for each axis).
+    """
+    mask = as_bool(a)
+    if size is None:
+        known = values_for_shape(
+            mask,
+            "np.nonzero(x)",
+            "Write func.numpy.nonzero(x, size=n), or np.where(condition, x, 0) and keep the shape.",
+        )
+        return tuple(known.nonzero())
+    size = _checked_size(size, "nonzero")
+    shape = shape_of(mask)
+    places, there = _first_places(ravel(mask), size)
+    fills: Sequence[Any] = fill_value if isinstance(fill_value, tuple) else [fill_value or 0] * len(shape)
+    if len(fills) != len(shape):
+        raise ArgumentError(f"func.numpy.nonzero: fill_value has {len(fills)} entries for {len(shape)} axes")
+    found = []
+    for axis, fill in enumerate(fills):
+        stride = count(shape[axis + 1 :])
+        index = rows.remainder(rows.floor_divide(places, stride), shape[axis])
+        found.append(where_row(there, index, fill))
+    return tuple(found)
+
+
+@implements(np.flatnonzero)
+def flatnonzero(a: Array, *, size: int | None = None, fill_value: Any = None) -> Array:
+    """The places in the flattened array of elements that are not zero; `size` and `fill_value` as for `nonzero`."""
+    return nonzero(ravel(operand(a)), size=size, fill_value=fill_value)[0]
+
+
+@implements(np.argwhere)
+def argwhere(a: Array, *, size: int | None = None, fill_value: Any = None) -> Array:
+    """The places of elements that are not zero, as rows; `size` and `fill_value` as for `nonzero`."""
+    a = operand(a)
+    if rank_of(a) == 0:
+        return nonzero(rows.multiply(a, np.ones(1, dtype_of(a))), size=size, fill_value=fill_value)[0][:, None][:, :0]
+    return stack(list(nonzero(a, size=size, fill_value=fill_value)), axis=1)
+
+
+def sized_unique(x: Array, size: Any, fill_value: Any, equal_nan: bool) -> tuple[Array, Array, Array, Array]:
+    """(values, first places, way back, counts) of exactly `size` distinct elements of a flat array; what is missing
+    has `fill_value` (the smallest element), place 0 and count 0."""
+    size, n = _checked_size(size, "unique"), shape_of(x)[0]
+    order = argsort(x, axis=0, kind="stable")
+    ordered = gather(x, order, axis=0)
+    changes = rows.not_equal(ordered[1:], ordered[:-1])
+    if equal_nan and dtype_of(x).kind in "fc":
+        missing = rows.isnan(ordered)
+        changes = rows.logical_and(changes, rows.logical_not(rows.logical_and(missing[1:], missing[:-1])))
+    first = concatenate([np.ones(np.minimum(n, 1), bool), changes])
+    places, there = _first_places(first, size + 1)
+    ends = where_row(there[1:], places[1:], n)
+    places, there = places[:size], there[:size]
+    fill = ordered[0] if fill_value is None else operand(fill_value)
+    values = where_row(there, gather(ordered, places, axis=0), fill)
+    group = rows.subtract(cumsum(_counted(first), axis=0, reverse=False), 1)
+    back = gather(group, argsort(order, axis=0, kind="stable"), axis=0)
+    counts = where_row(there, rows.subtract(ends, places), 0)
+    return values, where_row(there, gather(order, places, axis=0), 0), back, counts
