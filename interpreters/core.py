@@ -451,8 +451,11 @@ def row_named(name: str) -> Primitive:
 
 
 def evaluate(row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-    """Run a row on concrete arrays, on the backend they live on."""
-    return row.impl(namespace_of(args), *args, **params)
+    """Run a row on concrete arrays, on the backend they live on; host arrays beside device arrays go there."""
+    xp = namespace_of(args)
+    if xp is not np:
+        args = tuple([xp.asarray(arg) if type(arg) is np.ndarray else arg for arg in args])
+    return row.impl(xp, *args, **params)
 
 
 def bind(row: Primitive, args: tuple[Array, ...], params: Params) -> Any:

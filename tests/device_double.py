@@ -16,8 +16,6 @@ from func.backends import register_namespace
 class DeviceArray:
     """An array that only its own namespace computes on; `get()` brings it to the host, as CuPy's does."""
 
-    __array_ufunc__ = None
-
     def __init__(self, host: Any) -> None:
         self._host = np.asarray(host)
 
@@ -81,6 +79,30 @@ class DeviceArray:
 
     def __bool__(self) -> bool:
         return bool(self._host)
+
+    def __int__(self) -> int:
+        return int(self._host)
+
+    def __float__(self) -> float:
+        return float(self._host)
+
+    def __complex__(self) -> complex:
+        return complex(self._host)
+
+    def __index__(self) -> int:
+        return operator.index(self._host)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """NumPy's ufuncs reach the device, as they reach CuPy."""
+        if method != "__call__":
+            return NotImplemented
+        host = {key: host_of(value) for key, value in kwargs.items()}
+        return wrapped(ufunc(*[host_of(x) for x in inputs], **host))
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """NumPy's functions reach the device, as they reach CuPy."""
+        host = {key: host_of(value) for key, value in kwargs.items()}
+        return wrapped(function(*[host_of(x) for x in args], **host))
 
 
 def host_of(value: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, dtype_of, operand, shape_of
+from func.interpreters.core import Array, concrete, dtype_of, operand, shape_of
 from func.interpreters.errors import UnsupportedFunctionError
 from func.interpreters.primitives.structural import convert
 from func.interpreters.source import at_line
@@ -71,6 +71,12 @@ def to_dtype(x: Array, dtype: Any) -> Array:
     if dtype is None or (hasattr(x, "dtype") and dtype_of(x) == np.dtype(dtype)):
         return x
     return convert(x, dtype=np.dtype(dtype))
+
+
+def host_values(x: Any) -> Any:
+    """The plain values behind an argument, which all lanes share, as a NumPy array."""
+    known = concrete(operand(x))
+    return np.asarray(known.get() if hasattr(known, "get") else known)
 
 
 def rank_of(x: Array) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, concrete, dtype_of, innermost, operand, shape_of
+from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
 from func.interpreters.primitives import elementwise as rows
 from func.interpreters.primitives.indexing import gather, scatter_add
 from func.interpreters.primitives.sorting import argsort, reorder, search
@@ -16,7 +16,7 @@ from func.interpreters.primitives.structural import concatenate, cumsum, full_li
 from func.interpreters.primitives.structural import reshape as reshape_row
 from func.interpreters.primitives.structural import where as where_row
 from func.numpy import reductions
-from func.numpy.arguments import count, rank_of, to_dtype
+from func.numpy.arguments import count, host_values, rank_of, to_dtype
 from func.numpy.interpolation import cut, diff
 from func.numpy.protocol import implements
 from func.numpy.sorting import arrayed, flat, sort
@@ -49,7 +49,7 @@ def _outer_edges(a: Array, range: Any) -> tuple[Array, Array]:
         first, last = reductions.min(a), reductions.max(a)
         origin = "autodetected"
     known = [innermost(edge) for edge in (first, last)]
-    if _all_known(known) and not np.all(np.isfinite(known)):
+    if _all_known(known) and not all([bool(np.isfinite(edge).all()) for edge in known]):
         raise ValueError(f"{origin} range of [{known[0]}, {known[1]}] is not finite")
     same = rows.equal(first, last)
     if type(same) in (bool, np.bool_) and not same:
@@ -67,8 +67,8 @@ def _edges(a: Array, bins: Any, range: Any, weights: Any) -> tuple[Array, int | 
     if isinstance(bins, str):
         if weights is not None:
             raise TypeError("Automated estimation of the number of bins is not supported for weighted data")
-        known = np.asarray(concrete(a))
-        fixed: Any = None if range is None else tuple([np.asarray(concrete(edge)) for edge in range])
+        known = host_values(a)
+        fixed: Any = None if range is None else tuple([host_values(edge) for edge in range])
         bins = len(np.histogram_bin_edges(known, bins, fixed)) - 1
     if rank_of(operand(bins)) == 0:
         try:

@@ -9,6 +9,7 @@ import numpy as np
 
 from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
 from func.interpreters.primitives import elementwise as rows
+from func.interpreters.primitives.matrices import constant_mask
 from func.interpreters.primitives.structural import (
     concatenate,
     embed,
@@ -193,8 +194,9 @@ def roots(p: Any) -> Array:
     if n == 1:
         return np.zeros(trailing)
     first = rows.divide(rows.negative(cut(p, 0, 1)), _entry(p, 0))
-    below = full_like(p, 0, (n - 1, n - 1))
-    below[np.arange(1, n - 1), np.arange(n - 2)] = 1
+    below = to_dtype(
+        constant_mask(full_like(p, 0, (n - 1, n - 1)), lambda i, j: rows.equal(i, rows.add(j, 1))), dtype_of(p)
+    )
     companion = rows.add(below, embed(first, index=(0, (0, n - 1, 1)), shape=(n - 1, n - 1)))
     found = linalg.eigvals(companion)
     return concatenate(found, full_like(found, 0, (trailing,)), axis=0) if trailing else found

@@ -55,7 +55,7 @@ bitwise_count = elementwise_constant("bitwise_count", 1)
 gcd = elementwise_constant("gcd", 2)
 lcm = elementwise_constant("lcm", 2)
 heaviside = elementwise_constant("heaviside", 2)
-nextafter = elementwise_constant("nextafter", 2)
+nextafter = elementwise("nextafter", 1, None)
 spacing = elementwise_constant("spacing", 1)
 exponent = elementwise_constant("exponent", 1, impl=lambda xp, x: xp.frexp(x)[1])
 
