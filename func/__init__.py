@@ -8,7 +8,7 @@
 (3,)
 """
 
-from func import errors, numpy, testing, tree
+from func import errors, linalg, numpy, random, testing, tree
 from func.checkpointing import checkpoint, checkpoint_name, checkpoint_policies, remat
 from func.custom import custom_gradient, custom_jvp, custom_vjp, custom_vmap, stop_gradient
 from func.forward import ggnvp, hvp, jvp, linear_transpose, linearize, vhp
@@ -40,10 +40,12 @@ __all__ = [
     "jacobian",
     "jacrev",
     "jvp",
+    "linalg",
     "linear_transpose",
     "linearize",
     "make_program",
     "numpy",
+    "random",
     "remat",
     "stop_gradient",
     "testing",

@@ -18,7 +18,7 @@ from func.door import (
     traced,
     unbox,
 )
-from func.interpreters.core import ZERO, Array, Aval, Tracer, dtype_of, innermost, is_inexact, shape_of
+from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Tracer, dtype_of, innermost, is_inexact, shape_of
 from func.interpreters.errors import ArgumentError, NotDifferentiableError, TangentError
 from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.structural import convert, full_like, zeros_like
@@ -108,6 +108,8 @@ def _paired(primals: Any, tangents: Any, transform: str) -> tuple[list[Any], lis
 def fit_tangent(primal: Array, tangent: Any, path: str, transform: str) -> Any:
     """A tangent of its primal's shape and dtype (Python and integer numbers convert), or a TangentError."""
     tangent = array_leaf(tangent, f"tangent of {path}", transform)
+    if type(tangent) in PYTHON_SCALARS:
+        tangent = np.asarray(tangent)[()]
     shape, dtype = shape_of(primal), dtype_of(primal)
     if shape_of(tangent) != shape:
         raise TangentError(f"func.{transform}: {path} has shape {shape}, but its tangent has shape {shape_of(tangent)}")

@@ -195,7 +195,7 @@ class Lanes:
             paths = out_paths(spec)
             return [unbox(array_leaf(out, path, "vmap")) for out, path in zip(outs, paths, strict=True)]
 
-        interpreter = Vmap("vmap", (stop - start, *options))
+        interpreter = Vmap("vmap", (stop - start, *options, self, np.arange(start, stop)))
         with traced(interpreter):
             outs, flags = map_flat(flat, stop - start, self.which, chosen, interpreter)
         return outs, flags, specs[-1]

@@ -34,7 +34,7 @@ from func.interpreters.program import Program
 from func.interpreters.source import at_line
 from func.interpreters.stage import Recorder, Stage, TangentStage
 from func.interpreters.transpose import transpose_program
-from func.interpreters.vmap import SplitLanes, Vmap
+from func.interpreters.vmap import RUNNING, Call, SplitLanes, Vmap
 
 Flat: TypeAlias = Callable[..., Sequence[Array]]
 
@@ -105,8 +105,11 @@ def map_flat(
 
     Where Python asks lanes that differ for one value, the lanes are parted and the function runs on each part.
     """
-    level = interpreter if interpreter is not None else Vmap("vmap", (size, None, "error"))
+    if interpreter is None:
+        interpreter = Vmap("vmap", (size, None, "call", Call(), np.arange(size)))
+    level = interpreter
     options = level.extra
+    token = RUNNING.set((*RUNNING.get(), level))
     try:
         _hooks[0]()
         outs = fun(*[level.lift(arg) if mapped else arg for arg, mapped in zip(args, which, strict=True)])
@@ -121,12 +124,13 @@ def map_flat(
         groups = split.groups
         del error, split
     finally:
+        RUNNING.reset(token)
         _hooks[1]()
         level.close()
     parts = []
     for group in groups:
         chosen = [gather(arg, group, axis=0) if mapped else arg for arg, mapped in zip(args, which, strict=True)]
-        inner = Vmap(level.transform, (len(group), *options[1:]))
+        inner = Vmap(level.transform, (len(group), *options[1:4], options[4][group]))
         inner.line = level.line
         parts.append((len(group), *map_flat(fun, len(group), which, chosen, inner)))
     return _merge_lanes(groups, parts)

@@ -20,6 +20,7 @@ from func.interpreters.core import (
     Tracer,
     bind,
     dtype_of,
+    innermost,
     is_inexact,
     new_tracer,
     shape_of,
@@ -61,6 +62,8 @@ class LeafRow:
     def pull(self, ct: Any, parents: Any, saved: Any, params: Any) -> Sequence[Any]:
         return ()
 
+    pull_guarded = pull
+
     def __reduce__(self) -> str:
         return "LEAF"
 
@@ -72,6 +75,8 @@ class OutputRow:
 
     def pull(self, ct: Any, parents: Any, saved: Any, params: Any) -> Sequence[Any]:
         return ({saved: ct},)
+
+    pull_guarded = pull
 
     def __reduce__(self) -> str:
         return "OUTPUT"
@@ -211,8 +216,28 @@ def _out_aval(out: Array, want_x: Any, want_y: Any) -> Any:
 def pull_back(seeds: Iterable[tuple[Any, Array]], leaves: Sequence[Any]) -> list[Any]:
     """Cotangents of the leaves, given those of some outputs. ZERO where a leaf is not reached.
 
-    Iterative, in decreasing order of creation; what a node saved is released as soon as nobody refers to it.
+    Where a cotangent comes out as NaN, a zero may have met an infinite or NaN factor, as in a branch that np.where
+    did not take: the walk is made again with rows in which zero wins.
     """
+    seeds = list(seeds)
+    found = _walk(seeds, leaves, False)
+    return _walk(seeds, leaves, True) if any([_has_nan(ct) for ct in found]) else found
+
+
+def _has_nan(ct: Any) -> bool:
+    """One pass: a sum of squares is NaN exactly where some element is."""
+    bottom = innermost(ct)
+    if type(bottom) is not _ARRAY:
+        return bottom is not None and bottom is not ZERO and bool((bottom != bottom).any())
+    if bottom.dtype.kind not in "fc":
+        return False
+    flat = bottom.ravel("K")
+    total = np.vdot(flat, flat)
+    return bool(total != total)
+
+
+def _walk(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any], guarded: bool) -> list[Any]:
+    """Iterative, in decreasing order of creation."""
     cotangents: dict[int, Any] = {}
     queue: list[Any] = []
     for node, seed in seeds:
@@ -222,7 +247,6 @@ def pull_back(seeds: Iterable[tuple[Any, Array]], leaves: Sequence[Any]) -> list
         else:
             cotangents[index] = seed
             heappush(queue, node)
-    del seeds
     kept: dict[int, Any] = {leaf[0]: ZERO for leaf in leaves}
     with np.errstate(all="ignore"):
         while queue:
@@ -231,7 +255,7 @@ def pull_back(seeds: Iterable[tuple[Any, Array]], leaves: Sequence[Any]) -> list
             if index in kept:
                 kept[index] = ct
             place = 0
-            for grown in row.pull(ct, wanted, saved, params):
+            for grown in (row.pull_guarded if guarded else row.pull)(ct, wanted, saved, params):
                 parent = parents[place]
                 place += 1
                 if grown is ZERO or parent is None:

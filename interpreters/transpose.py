@@ -77,6 +77,8 @@ class LinearizedRow:
         grown = iter(transpose_program(program, cts))
         return [next(grown) if is_active else ZERO for is_active in active]
 
+    pull_guarded = pull
+
     def __reduce__(self) -> str:
         return "LINEARIZED"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,13 @@ from func.interpreters.core import (
 )
 from func.interpreters.primitives.structural import broadcast
 
+RUNNING: ContextVar[tuple[Vmap, ...]] = ContextVar("RUNNING", default=())
+"""The vmaps whose functions are running, outermost first."""
+
+
+class Call:
+    """Stands for one mapped call."""
+
 
 class SplitLanes(BaseException):
     """Python asked for one value where the lanes of a vmap differ; its driver re-runs them in groups.
@@ -35,7 +43,11 @@ class SplitLanes(BaseException):
 
 
 class Vmap(Interpreter):
-    """Carries arrays whose batch axis leads. `extra` is (size, axis_name, randomness)."""
+    """Carries arrays whose batch axis leads. `extra` is (size, axis_name, randomness, call, lanes).
+
+    `lanes` are the numbers of its lanes within the whole mapped call, for which the object `call` stands: the parts
+    and chunks of one call share it.
+    """
 
     __slots__ = ()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, dtype_of, operand, shape_of
+from func.interpreters.core import Array, dtype_of, is_inexact, operand, shape_of
 from func.interpreters.primitives import fft as rows
 from func.interpreters.primitives.elementwise import conjugate
 from func.interpreters.primitives.structural import convert, embed
@@ -76,7 +76,8 @@ def resized(x: Array, axis: int, length: int) -> Array:
 def _array(a: Any) -> Array:
     """An array in floating point."""
     a = operand(a)
-    return a if dtype_of(a).kind in "fc" else convert(a, dtype=np.dtype(np.float64))
+    dtype = dtype_of(a)
+    return a if dtype.kind in "fc" else convert(a, dtype=np.dtype(np.float32 if is_inexact(dtype) else np.float64))
 
 
 def _finish(result: Array, out: Any) -> Array:

@@ -213,8 +213,10 @@ def poly(seq_of_zeros: Any) -> Array:
         zeros = linalg.eigvals(zeros)
     elif len(shape) != 1:
         raise ValueError("input must be 1d or non-empty square 2d array.")
-    elif dtype_of(zeros).kind not in "fc":
-        zeros = to_dtype(zeros, _FLOAT)
+    else:
+        zeros = to_dtype(
+            zeros, np.promote_types(dtype_of(zeros), np.float32 if dtype_of(zeros).char in "fF" else float)
+        )
     n = shape_of(zeros)[0]
     if n == 0:
         return 1.0

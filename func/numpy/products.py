@@ -11,7 +11,7 @@ import numpy as np
 from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.contraction import contract, matmul_spec, spec
 from func.interpreters.primitives.elementwise import conjugate, multiply, negative, subtract
-from func.interpreters.primitives.structural import expand, reshape
+from func.interpreters.primitives.structural import convert, expand, reshape
 from func.numpy.arguments import one_axis, rank_of, refuse, to_dtype
 from func.numpy.inplace import write_into
 from func.numpy.protocol import implements, implements_ufunc
@@ -46,7 +46,7 @@ def _finish(result: Array, out: Any) -> Array:
 
 def matmul(x1: Array, x2: Array, /, *, axes: Any = None, **options: Any) -> Array:
     """np.matmul."""
-    x, y = operand(x1), operand(x2)
+    x, y = _single(operand(x1)), _single(operand(x2))
     _only_default("matmul", axes=axes, **options)
     a, b = shape_of(x), shape_of(y)
     if not a or not b:
@@ -58,6 +58,11 @@ def matmul(x1: Array, x2: Array, /, *, axes: Any = None, **options: Any) -> Arra
     if len(a) <= 2 and len(b) <= 2:
         return contract(x, y, spec=matmul_spec(len(a), len(b), 0, 0))
     return _over_batches("matmul", x, y, "nk" if len(a) > 1 else "k", "km" if len(b) > 1 else "k")
+
+
+def _single(x: Array) -> Array:
+    """NumPy's product of matrices of bfloat16 is in single precision."""
+    return convert(x, dtype=np.dtype(np.float32)) if dtype_of(x).kind == "V" else x
 
 
 def _only_default(function: str, **options: Any) -> None:
@@ -105,7 +110,7 @@ def _vectors(function: str, x: Array, y: Array, lengths: tuple[int, int]) -> Non
 
 
 def _with_rank(function: str, name: str, x: Any, rank: int) -> Array:
-    x = operand(x)
+    x = _single(operand(x))
     if rank_of(x) < rank:
         raise ValueError(f"{function}: {name} has {rank_of(x)} dimensions, {rank} are needed")
     return x

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Primitive, dtype_of, operand
+from func.interpreters.core import Array, Primitive, dtype_of, is_inexact, operand
 from func.interpreters.primitives import elementwise as rows
 from func.interpreters.primitives.structural import full_like, where
 from func.numpy.protocol import DIRECT, implements_ufunc
@@ -51,7 +51,7 @@ def fabs(x: Array) -> Array:
     x = operand(x)
     if dtype_of(x).kind == "c":
         raise TypeError("ufunc 'fabs' not supported for complex input; use np.abs")
-    return rows.absolute(x) if dtype_of(x).kind == "f" else rows.absolute(rows.multiply(x, 1.0))
+    return rows.absolute(x) if is_inexact(dtype_of(x)) else rows.absolute(rows.multiply(x, 1.0))
 
 
 @implements_ufunc(np.sign)

@@ -176,9 +176,16 @@ def _batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Pa
     return contract(*args, spec=params["spec"].batched((batched[0], batched[1])))
 
 
+def _impl(xp: Any, x: Array, y: Array, *, spec: Spec) -> Array:
+    out = spec.run(xp, x, y)
+    if x.dtype.kind == "V" and out.dtype != x.dtype and x.dtype == y.dtype:
+        return out.astype(x.dtype)  # products of bfloat16 are summed in single precision
+    return out
+
+
 contract = Bilinear(
     "contract",
-    lambda xp, x, y, *, spec: spec.run(xp, x, y),
+    _impl,
     aval=_aval,
     batch=_batch,
     transpose=_transpose,

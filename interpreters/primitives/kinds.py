@@ -56,6 +56,10 @@ class Row(Primitive):
         operands = [kept if parent is None else parent for parent, kept in zip(parents, saved, strict=True)]
         return self.transpose(ct, *operands, **params)
 
+    def pull_guarded(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        """`pull` where zero cotangents win over infinite and NaN factors."""
+        return self.pull(ct, parents, saved, params)
+
     def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
         """`pull` for an equation of a linear program: arguments are unknowns or known values, there is no output."""
         return self.pull(ct, parents, known, params)

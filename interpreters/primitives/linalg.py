@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from func.backends import scipy_of
-from func.interpreters.core import ZERO, Array, Aval, Shaped
+from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, bind, snapshot
 from func.interpreters.primitives.elementwise import negative
-from func.interpreters.primitives.kinds import Row, add_tangents, general, leading_axes
+from func.interpreters.primitives.kinds import Row, add_tangents, leading_axes
 from func.interpreters.primitives.matrices import (
     float_dtype,
     hermitian_part,
@@ -21,6 +21,38 @@ from func.interpreters.primitives.matrices import (
     same_aval,
     solve_batch,
 )
+from func.interpreters.primitives.structural import fit_cotangent
+
+
+class Direct(Row):
+    """A general row whose pullback is written out: `adjoint(ct, parents, saved, **params)` gives one cotangent per
+    argument from the arguments and the output, which costs less than transposing the staged tangent."""
+
+    __slots__ = ("adjoint",)
+    adjoint: Callable[..., tuple[Any, ...]]
+
+    def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
+        out = bind(self, values, params)
+        kept = [snapshot(v) if parent is None else v for v, parent in zip(values, parents, strict=True)]
+        return out, self, (*kept, out)
+
+    def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        cotangents = self.adjoint(ct, parents, saved, **params)
+        return [
+            ZERO if parent is None else fit_cotangent(cotangent, parent)
+            for cotangent, parent in zip(cotangents, parents, strict=True)
+        ]
+
+    def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
+        return Row.pull(self, ct, parents, known, params)
+
+
+def direct(name: str, impl: Callable[..., Any], adjoint: Callable[..., tuple[Any, ...]], **rules: Any) -> Direct:
+    """A general row with its pullback written out."""
+    row = Direct(name, impl, **rules)
+    row.adjoint = adjoint
+    return row
+
 
 # --- Cholesky ---------------------------------------------------------------------------------------------------
 
@@ -48,7 +80,23 @@ def _cholesky_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, upper: b
     return factor, mH(tangent) if upper else tangent
 
 
-cholesky: Row = general("cholesky", _cholesky_impl, aval=same_aval, batch=leading_axes("cholesky"), jvp=_cholesky_jvp)
+def _cholesky_adjoint(ct: Array, parents: Any, saved: Any, *, upper: bool = False) -> tuple[Array]:
+    """Ā = ½ L⁻ᴴ (P + Pᴴ) L⁻¹ with P = Φ(Lᴴ L̄). Source: I. Murray (2016), arXiv:1602.07527, equation 10."""
+    factor = saved[-1]
+    lower, grown = (mH(factor), mH(ct)) if upper else (factor, ct)
+    middle = hermitian_part(lower_half(mm(mH(lower), grown)))
+    left = triangular_solve(lower, middle, lower=True, adjoint=True, unit=False)
+    return (mH(triangular_solve(lower, mH(left), lower=True, adjoint=True, unit=False)),)
+
+
+cholesky: Row = direct(
+    "cholesky",
+    _cholesky_impl,
+    _cholesky_adjoint,
+    aval=same_aval,
+    batch=leading_axes("cholesky"),
+    jvp=_cholesky_jvp,
+)
 """L with L Lᴴ = A, or with `upper` U = Lᴴ from the upper triangle."""
 
 
@@ -122,10 +170,7 @@ def _triangular_solve_jvp(
     x = triangular_solve(a, b, lower=lower, adjoint=adjoint, unit=unit)
     right = db
     if da is not ZERO:
-        if unit:
-            da = keep_where(da, (lambda i, j: j < i) if lower else (lambda i, j: j > i))
-        else:
-            da = keep_where(da, (lambda i, j: j <= i) if lower else (lambda i, j: j >= i))
+        da = _triangle(da, lower, unit)
         right = add_tangents(db, negative(mm(mH(da) if adjoint else da, x)))
     return x, triangular_solve(a, right, lower=lower, adjoint=adjoint, unit=unit)
 
@@ -136,9 +181,29 @@ def _triangular_solve_transpose(
     return ZERO, triangular_solve(a, ct, lower=lower, adjoint=not adjoint, unit=unit)
 
 
-triangular_solve: Row = general(
+def _triangle(x: Array, lower: bool, unit: bool) -> Array:
+    """The triangle of a matrix that is read."""
+    if unit:
+        return keep_where(x, (lambda i, j: j < i) if lower else (lambda i, j: j > i))
+    return keep_where(x, (lambda i, j: j <= i) if lower else (lambda i, j: j >= i))
+
+
+def _triangular_solve_adjoint(
+    ct: Array, parents: Any, saved: Any, *, lower: bool, adjoint: bool, unit: bool
+) -> tuple[Any, Array]:
+    """b̄ = A⁻ᴴ x̄ and Ā = -b̄ xᴴ, or its adjoint, in the triangle that is read. Source: Giles (2008), section 2.2.2."""
+    a, _, x = saved
+    right = triangular_solve(a, ct, lower=lower, adjoint=not adjoint, unit=unit)
+    if parents[0] is None:
+        return ZERO, right
+    outer = mm(x, mH(right)) if adjoint else mm(right, mH(x))
+    return negative(_triangle(outer, lower, unit)), right
+
+
+triangular_solve: Row = direct(
     "triangular_solve",
     _triangular_solve_impl,
+    _triangular_solve_adjoint,
     aval=lambda a, b, **params: Aval(b.shape, np.result_type(float_dtype(a.dtype), b.dtype)),
     batch=solve_batch(lambda a, b, **params: triangular_solve(a, b, **params)),
     jvp=_triangular_solve_jvp,
@@ -158,9 +223,17 @@ def _solve_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array
     return x, solve(a, right)
 
 
-solve: Row = general(
+def _solve_adjoint(ct: Array, parents: Any, saved: Any) -> tuple[Any, Array]:
+    """b̄ = A⁻ᴴ x̄, Ā = -b̄ xᴴ. Source: Giles (2008), section 2.2.2."""
+    a, _, x = saved
+    right = solve(mH(a), ct)
+    return ZERO if parents[0] is None else negative(mm(right, mH(x))), right
+
+
+solve: Row = direct(
     "solve",
     lambda xp, a, b: xp.linalg.solve(a, b),
+    _solve_adjoint,
     aval=lambda a, b: Aval(b.shape, np.result_type(float_dtype(a.dtype), b.dtype)),
     batch=solve_batch(lambda a, b: solve(a, b)),
     jvp=_solve_jvp,
@@ -193,5 +266,11 @@ def _inv_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, strict: bool 
     return out, negative(mm(mm(out, da), out))
 
 
-inv: Row = general("inv", _inv_impl, aval=same_aval, batch=leading_axes("inv"), jvp=_inv_jvp)
+def _inv_adjoint(ct: Array, parents: Any, saved: Any, *, strict: bool = True) -> tuple[Array]:
+    """Ā = -A⁻ᴴ X̄ A⁻ᴴ. Source: Giles (2008), section 2.2.3."""
+    dual = mH(saved[-1])
+    return (negative(mm(mm(dual, ct), dual)),)
+
+
+inv: Row = direct("inv", _inv_impl, _inv_adjoint, aval=same_aval, batch=leading_axes("inv"), jvp=_inv_jvp)
 """A⁻¹. A singular matrix raises, or becomes NaN where `strict` is off."""

@@ -225,6 +225,19 @@ class Elementwise(Row):
             for partial, parent in zip(self.partials, parents, strict=True)
         ]
 
+    def pull_guarded(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        grown: list[Any] = []
+        for partial, parent in zip(self.partials, parents, strict=True):
+            if parent is None or partial is None:
+                grown.append(ZERO)
+            elif partial.constant is not None:
+                grown.append(fit_cotangent(ct if partial.constant == 1 else negative(ct), parent))
+            else:
+                factor = partial.evaluate(saved)
+                factor = conjugate(factor) if dtype_of(factor).kind == "c" else factor
+                grown.append(fit_cotangent(zero_wins(factor, ct), parent))
+        return grown
+
     def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
         for place, (partial, parent) in enumerate(zip(self.partials, parents, strict=True)):
             if parent is None or partial is None:
@@ -292,6 +305,9 @@ class PlainUnary:
             return (self.partial.fast(saved) * ct,)
         return self.row.pull(ct, wanted, saved, params)
 
+    def pull_guarded(self, ct: Any, wanted: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        return self.row.pull_guarded(ct, wanted, saved, params)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return operator.attrgetter("plain"), (self.row,)
 
@@ -310,6 +326,9 @@ class PlainBinary:
         if type(ct) is _ARRAY:
             return self.to_x(saved, ct), self.to_y(saved, ct)
         return self.row.pull(ct, wanted, saved, params)
+
+    def pull_guarded(self, ct: Any, wanted: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        return self.row.pull_guarded(ct, wanted, saved, params)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return operator.attrgetter("plain"), (self.row,)
@@ -415,8 +434,32 @@ conjugate: Linear = linear(
     batch=lambda x: conjugate(x),
 )
 """Linear over the reals, and its own adjoint."""
-zero_wins: Elementwise = elementwise("zero_wins", "y", "x", impl=_zero_wins_impl, guarded=True)
-"""x · y where y is a tangent or cotangent: exactly zero wherever y is, also where x is infinite or NaN."""
+
+
+class ZeroWins(Binary):
+    """x · y where y is a tangent or cotangent: exactly zero wherever y is, also where x is infinite or NaN.
+
+    So are its derivatives: in x it is y times the direction, which is zero wherever y is, whatever the direction.
+    """
+
+    __slots__ = ()
+
+    def tangent_factor(self, place: int, saved: Sequence[Array], direction: Array, adjoint: bool) -> Array:
+        factor = saved[1 - place]
+        if adjoint and dtype_of(factor).kind == "c":
+            factor = conjugate(factor)
+        return zero_wins(factor, direction) if place == 1 else zero_wins(direction, factor)
+
+    def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        return [
+            ZERO if parent is None else fit_cotangent(self.tangent_factor(place, saved, ct, True), parent)
+            for place, parent in enumerate(parents)
+        ]
+
+    pull_guarded = pull
+
+
+zero_wins = ZeroWins("zero_wins", ("y", "x"), *implementations("zero_wins", _zero_wins_impl), True, False)
 add: Elementwise = elementwise("add", 1, 1, weak=True)
 
 register_helpers(add=add)

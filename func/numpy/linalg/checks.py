@@ -24,8 +24,6 @@ def floating(a: Any) -> Array:
     a = operand(a)
     dtype = dtype_of(a)
     if dtype.kind not in "fc":
-        if dtype.name == "bfloat16":
-            raise TypeError("array type bfloat16 is unsupported in linalg")
         return convert(a, dtype=np.dtype(np.float64))
     if dtype.char not in "fdFD":
         raise TypeError(f"array type {dtype.name} is unsupported in linalg")

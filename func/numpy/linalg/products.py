@@ -99,7 +99,8 @@ def matrix_transpose(x: Array, /) -> Array:
 def matrix_power(a: Array, n: int) -> Array:
     """An integer power of a square matrix, by repeated squaring."""
     a = operand(a)
-    matrices(a)
+    if rank_of(a) < 2 or shape_of(a)[-1] != shape_of(a)[-2]:
+        matrices(a)
     try:
         n = operator.index(n)
     except TypeError as error:

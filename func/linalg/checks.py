@@ -1,0 +1,112 @@
+"""What scipy.linalg checks of its arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from func.backends import is_device_array, scipy_of
+from func.interpreters.core import Array, Tracer, dtype_of, innermost, operand, shape_of
+from func.interpreters.errors import UnsupportedFunctionError
+from func.interpreters.primitives.elementwise import real
+from func.interpreters.primitives.structural import broadcast, convert, expand, getitem
+from func.interpreters.source import at_line
+
+_LAPACK: dict[str, np.dtype[Any]] = {"e": np.dtype(np.float32), "g": np.dtype(np.float64), "G": np.dtype(np.complex128)}
+
+
+def as_dtype(a: Array, dtype: np.dtype[Any]) -> Array:
+    """An array in a dtype."""
+    return a if dtype_of(a) == dtype and hasattr(a, "dtype") else convert(a, dtype=dtype)
+
+
+def validated(a: Any, name: str, check_finite: bool = True) -> Array:
+    """An array in a dtype that LAPACK computes in, without infinities and NaNs where that is to be checked."""
+    a = operand(a)
+    dtype = dtype_of(a)
+    if dtype.kind in "biu":
+        a = as_dtype(a, np.dtype(np.float64))
+    elif dtype.char in _LAPACK:
+        a = as_dtype(a, _LAPACK[dtype.char])
+    elif dtype.kind not in "fc":
+        raise TypeError(f"{name}: array type {dtype.name} is unsupported in linalg")
+    known = innermost(a) if check_finite else None
+    if known is not None and not is_device_array(known) and not np.isfinite(known).all():
+        raise ValueError(f"array must not contain infs or NaNs: {name}")
+    return a
+
+
+def matrices(a: Any, name: str, check_finite: bool = True, error: type[ValueError] = ValueError) -> Array:
+    """Matrices (…, m, n)."""
+    a = validated(a, name, check_finite)
+    if len(shape_of(a)) < 2:
+        raise error(f"{name} must be at least two-dimensional (…, m, n), got shape {shape_of(a)}")
+    return a
+
+
+def squares(a: Any, name: str, check_finite: bool = True, error: type[ValueError] = ValueError) -> Array:
+    """Square matrices (…, n, n)."""
+    a = matrices(a, name, check_finite, error)
+    if shape_of(a)[-1] != shape_of(a)[-2]:
+        raise error(f"{name} must be a square matrix (…, n, n), got shape {shape_of(a)}")
+    return a
+
+
+def vectors(a: Any, name: str, check_finite: bool = True) -> Array:
+    """Vectors (…, n)."""
+    a = validated(a, name, check_finite)
+    return expand(a, (0,)) if shape_of(a) == () else a
+
+
+def alike(*arrays: Array, cores: tuple[int, ...] = (2, 2, 2)) -> list[Array]:
+    """Arrays in their common dtype with their common batch axes in front of the `cores` last ones of each."""
+    dtype = np.result_type(*[dtype_of(a) for a in arrays])
+    fronts = [shape_of(a)[: len(shape_of(a)) - core] for a, core in zip(arrays, cores, strict=False)]
+    batch = np.broadcast_shapes(*fronts)
+    out = []
+    for a, front, core in zip(arrays, fronts, cores, strict=False):
+        a = as_dtype(a, dtype)
+        out.append(a if front == batch else broadcast(a, shape=(*batch, *shape_of(a)[len(shape_of(a)) - core :])))
+    return out
+
+
+def as_columns(b: Array) -> tuple[Array, bool]:
+    """Right-hand sides (…, n, k), and whether b is one vector."""
+    if len(shape_of(b)) > 1:
+        return b, False
+    return expand(b, (len(shape_of(b)),)), True
+
+
+def from_columns(x: Array, vector: bool) -> Array:
+    """A vector again, where the right-hand side was one."""
+    return getitem(x, index=(*[(0, n, 1) for n in shape_of(x)[:-1]], 0)) if vector else x
+
+
+def right_hand_side(a: Array, b: Any, check_finite: bool = True, name: str = "b") -> tuple[Array, bool]:
+    """Columns (…, n, k) that fit matrices with n rows."""
+    columns, vector = as_columns(vectors(b, name, check_finite))
+    n = shape_of(a)[-2]
+    if shape_of(columns)[-2] != n:
+        raise ValueError(f"{name} of shape {shape_of(b)} does not have the {n} rows of a of shape {shape_of(a)}")
+    return columns, vector
+
+
+def real_if_known(x: Array, *inputs: Array) -> Array:
+    """The real part, where all inputs are real and the result is known to be; unknown while staging, then complex."""
+    if any(dtype_of(a).kind == "c" for a in inputs) or dtype_of(x).kind != "c":
+        return x
+    known = innermost(x)
+    return real(x) if known is not None and bool((known.imag == 0).all()) else x
+
+
+def is_plain(*values: Any) -> bool:
+    """Whether no value is traced and none lives on a device."""
+    return not any(type(value) is Tracer or is_device_array(value) for value in values)
+
+
+def on_plain_arrays(name: str, why: str, arrays: tuple[Any, ...], **keywords: Any) -> Any:
+    """SciPy's own function for what has no traced version; traced arrays end in an error that says why."""
+    if is_plain(*arrays):
+        return getattr(scipy_of(np, "linalg"), name)(*arrays, **keywords)
+    raise UnsupportedFunctionError(f"func.linalg.{name} of a traced array does not support {why}{at_line()}")

@@ -1,0 +1,214 @@
+"""Eigenvalues and eigenvectors of Hermitian matrices, pencils, tridiagonal and general matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from func import numpy as fnp
+from func.interpreters.core import Array, concrete, dtype_of, shape_of
+from func.interpreters.primitives import pencils, spectral
+from func.interpreters.primitives.elementwise import real
+from func.linalg.checks import alike, on_plain_arrays, real_if_known, squares, vectors
+
+__all__ = ["eig", "eigh", "eigh_tridiagonal", "eigvals", "eigvalsh", "eigvalsh_tridiagonal"]
+
+_DRIVERS = (None, "ev", "evd", "evr", "evx", "gv", "gvd", "gvx")
+
+
+def eigh(
+    a: Array,
+    b: Array | None = None,
+    *,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    type: int = 1,
+    check_finite: bool = True,
+    subset_by_index: Any = None,
+    subset_by_value: Any = None,
+    driver: str | None = None,
+) -> Any:
+    """(w, v): ascending eigenvalues and vectors of a Hermitian a (…, n, n), or of a with a positive-definite b.
+
+    With b the problem is a v = b v w (type 1), a b v = v w (2) or b a v = v w (3), and vᴴ b v = 1 (1 and 2) or
+    vᴴ b⁻¹ v = 1 (3). One triangle of each is read; the derivative is that of the Hermitian matrix it stands for.
+    Vectors keep their phase; of equal eigenvalues the undetermined part of the derivative is dropped. A subset is taken
+    of all eigenvalues, by indices [first, last] or by values in (low, high].
+
+    Raises: ValueError for shapes and options, LinAlgError where b is not positive definite.
+
+    >>> import numpy as np, func
+    >>> def lowest(b):
+    ...     return func.linalg.eigh(np.diag([1.0, 8.0]), b, eigvals_only=True)[0]
+    >>> g = func.grad(lowest)(np.diag([2.0, 2.0]))
+    >>> bool(np.allclose(g, np.diag([-0.25, 0.0])))
+    True
+    """
+    if driver not in _DRIVERS:
+        raise ValueError(f"driver: {driver!r} is unknown. Possible values are {_DRIVERS}")
+    if type not in (1, 2, 3):
+        raise ValueError(f'"type" keyword only accepts 1, 2, and 3, got {type!r}')
+    if subset_by_index is not None and subset_by_value is not None:
+        raise ValueError("Either index or value subsets can be requested.")
+    if b is None and driver is not None and driver.startswith("g"):
+        raise ValueError(f"driver: {driver} requires input b array to be supplied for generalized eigenvalue problems.")
+    if b is not None and driver is not None and not driver.startswith("g"):
+        raise ValueError(f'driver: "{driver}" does not accept input b array for standard eigenvalue problems.')
+    a = squares(a, "a", check_finite)
+    chosen = None if driver in ("evx", "gvx") else driver
+    if b is None:
+        if eigvals_only:
+            w, v = spectral.eigvalsh(a, lower=bool(lower)), None
+        else:
+            w, v = pencils.eigh_by_driver(a, lower=bool(lower), driver=chosen)
+    else:
+        b = squares(b, "b", check_finite)
+        if shape_of(a)[-1] != shape_of(b)[-1]:
+            raise ValueError(f"b: wrong dimensions of input matrices, a {shape_of(a)} and b {shape_of(b)}")
+        a, b = alike(a, b)
+        w, v = pencils.eigh_pencil(a, b, kind=int(type), lower=bool(lower), driver=chosen)
+    first, last = _subset(w, subset_by_index, subset_by_value)
+    w = w[..., first:last]
+    return w if eigvals_only or v is None else (w, v[..., first:last])
+
+
+def eigvalsh(
+    a: Array,
+    b: Array | None = None,
+    *,
+    lower: bool = True,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    type: int = 1,
+    check_finite: bool = True,
+    subset_by_index: Any = None,
+    subset_by_value: Any = None,
+    driver: str | None = None,
+) -> Array:
+    """The eigenvalues of eigh in ascending order."""
+    return eigh(
+        a,
+        b,
+        lower=lower,
+        eigvals_only=True,
+        type=type,
+        check_finite=check_finite,
+        subset_by_index=subset_by_index,
+        subset_by_value=subset_by_value,
+        driver=driver,
+    )
+
+
+def _subset(w: Array, indices: Any, values: Any) -> tuple[int, int]:
+    """The range of ascending eigenvalues asked for."""
+    n = shape_of(w)[-1]
+    if indices is not None:
+        first, last = int(indices[0]), int(indices[1])
+        if not 0 <= first <= last < n:
+            raise ValueError(
+                f"subset_by_index: requested eigenvalue indices are not valid. Valid range is [0, {n - 1}] and "
+                f"start <= end, but start={first}, end={last} is given"
+            )
+        return first, last + 1
+    if values is None:
+        return 0, n
+    low, high = values
+    if not low < high:
+        raise ValueError(f"subset_by_value: requested eigenvalue bounds are not valid: low={low}, high={high}")
+    if len(shape_of(w)) != 1:
+        raise ValueError("subset_by_value of a stack of matrices: the counts may differ; call it for each matrix")
+    known = concrete(fnp.stack([fnp.count_nonzero(w <= low), fnp.count_nonzero(w <= high)]))
+    return int(known[0]), int(known[1])
+
+
+# --- tridiagonal matrices ---------------------------------------------------------------------------------------
+
+
+def eigh_tridiagonal(
+    d: Array,
+    e: Array,
+    eigvals_only: bool = False,
+    select: Any = "a",
+    select_range: Any = None,
+    check_finite: bool = True,
+    tol: float = 0.0,
+    lapack_driver: str = "auto",
+) -> Any:
+    """(w, v) of the real symmetric tridiagonal matrix with diagonal d (…, n) and e (…, n - 1) beside it.
+
+    select "a" gives all eigenvalues, "i" those with indices in select_range, "v" those with values in it.
+    """
+    if lapack_driver not in ("auto", "stemr", "stev", "stevd", "sterf", "stebz"):
+        raise ValueError(f"lapack_driver: {lapack_driver!r} is not found")
+    d, e = vectors(d, "d", check_finite), vectors(e, "e", check_finite)
+    for name, x in (("d", d), ("e", e)):
+        if dtype_of(x).kind == "c":
+            raise TypeError(f"{name}: only real arrays currently supported")
+    if shape_of(d)[-1] != shape_of(e)[-1] + 1:
+        raise ValueError(f"d ({shape_of(d)[-1]}) must have one more element than e ({shape_of(e)[-1]})")
+    d, e = alike(d, e, cores=(1, 1))
+    kind = {"a": "a", "all": "a", "i": "i", "index": "i", "v": "v", "value": "v", 0: "a", 1: "v", 2: "i"}.get(select)
+    if kind is None:
+        raise ValueError(f"select: invalid argument {select!r}")
+    if eigvals_only:
+        w, v = pencils.eigvalsh_tridiagonal(d, e, driver=lapack_driver), None
+    else:
+        w, v = pencils.eigh_tridiagonal(d, e, driver="auto" if lapack_driver == "sterf" else lapack_driver)
+    first, last = _subset(w, select_range if kind == "i" else None, select_range if kind == "v" else None)
+    w = w[..., first:last]
+    return w if v is None else (w, v[..., first:last])
+
+
+def eigvalsh_tridiagonal(
+    d: Array,
+    e: Array,
+    select: Any = "a",
+    select_range: Any = None,
+    check_finite: bool = True,
+    tol: float = 0.0,
+    lapack_driver: str = "auto",
+) -> Array:
+    """The eigenvalues of eigh_tridiagonal in ascending order."""
+    return eigh_tridiagonal(d, e, True, select, select_range, check_finite, tol, lapack_driver)
+
+
+# --- general matrices -------------------------------------------------------------------------------------------
+
+
+def eig(
+    a: Array,
+    b: Array | None = None,
+    left: bool = False,
+    right: bool = True,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    homogeneous_eigvals: bool = False,
+) -> Any:
+    """(w, v): complex eigenvalues and right eigenvectors of a (…, n, n), or w alone with right=False.
+
+    The vectors of a real matrix with real eigenvalues are real (always complex while staging). Left vectors, pencils
+    and homogeneous eigenvalues are for plain arrays only.
+    """
+    if b is not None or left or homogeneous_eigvals:
+        arrays = (a,) if b is None else (a, b)
+        options: dict[str, Any] = {"left": left, "right": right, "homogeneous_eigvals": homogeneous_eigvals}
+        return on_plain_arrays("eig", "b=, left= or homogeneous_eigvals=", arrays, **options, check_finite=check_finite)
+    a = squares(a, "a", check_finite)
+    if not right:
+        return spectral.eigvals(a)
+    w, v = spectral.eig(a)
+    real_values = real_if_known(w, a)
+    return w, v if dtype_of(real_values).kind == "c" else real(v)
+
+
+def eigvals(
+    a: Array,
+    b: Array | None = None,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    homogeneous_eigvals: bool = False,
+) -> Array:
+    """The eigenvalues of a (…, n, n), always complex."""
+    return eig(a, b, left=False, right=False, check_finite=check_finite, homogeneous_eigvals=homogeneous_eigvals)

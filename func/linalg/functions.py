@@ -1,0 +1,221 @@
+"""Functions of square matrices, and matrix equations of Sylvester's and Lyapunov's kind."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from func import numpy as fnp
+from func.interpreters.core import Array, dtype_of, shape_of
+from func.interpreters.primitives import linalg
+from func.interpreters.primitives import matrix_functions as functions
+from func.interpreters.primitives.elementwise import imag, real
+from func.interpreters.primitives.matrices import complex_dtype, identity_like, mH
+from func.linalg.checks import alike, as_dtype, matrices, real_if_known, squares
+from func.numpy.linalg import LinAlgError, matrix_power
+
+__all__ = [
+    "coshm",
+    "cosm",
+    "expm",
+    "expm_frechet",
+    "fractional_matrix_power",
+    "logm",
+    "signm",
+    "sinhm",
+    "sinm",
+    "solve_continuous_lyapunov",
+    "solve_discrete_lyapunov",
+    "solve_lyapunov",
+    "solve_sylvester",
+    "sqrtm",
+    "tanhm",
+    "tanm",
+]
+
+# --- exponential, logarithm, powers -----------------------------------------------------------------------------
+
+
+def expm(A: Array) -> Array:
+    """The matrix exponential of A (…, n, n).
+
+    Raises: LinAlgError where A is not square. Source of the derivative: A. Al-Mohy and N. Higham (2009), SIAM J. Matrix
+    Anal. Appl. 30, 1639.
+
+    >>> import numpy as np, func
+    >>> rotation = np.array([[0.0, -1.0], [1.0, 0.0]])
+    >>> value, slope = func.jvp(lambda t: func.linalg.expm(t * rotation), (0.0,), (1.0,))
+    >>> bool(np.allclose(slope, rotation))
+    True
+    """
+    return functions.expm(squares(A, "A", False, LinAlgError))
+
+
+def expm_frechet(
+    A: Array, E: Array, method: str | None = None, compute_expm: bool = True, check_finite: bool = True
+) -> Any:
+    """(exp(A), L(A, E)), or with compute_expm=False the derivative L(A, E) of exp at A in the direction E alone."""
+    if method not in (None, "SPS", "blockEnlarge"):
+        raise ValueError(f"method: unknown implementation {method!r}; use 'SPS' or 'blockEnlarge'")
+    A, E = squares(A, "A", check_finite), squares(E, "E", check_finite)
+    if shape_of(A)[-1] != shape_of(E)[-1]:
+        raise ValueError(f"expected A and E to be the same shape, got {shape_of(A)} and {shape_of(E)}")
+    A, E = alike(A, E)
+    slope = functions.expm_frechet(A, E)
+    return (functions.expm(A), slope) if compute_expm else slope
+
+
+def logm(A: Array) -> Array:
+    """The principal logarithm of A (…, n, n), which must not have eigenvalues on the closed negative real axis.
+
+    Real where the logarithm of a real matrix is (always complex while staging).
+    """
+    A = squares(A, "A", False)
+    return real_if_known(functions.logm(A), A)
+
+
+def sqrtm(A: Array) -> Array:
+    """The principal square root of A (…, n, n), real where that of a real matrix is (always complex while staging).
+
+    The derivative solves a Sylvester equation; what a singular A leaves undetermined of it is dropped.
+
+    >>> import numpy as np, func
+    >>> def trace_of_root(a):
+    ...     return np.trace(func.linalg.sqrtm(a))
+    >>> func.grad(trace_of_root)(np.array([[4.0, 0.0], [0.0, 1.0]]))
+    array([[0.25, 0.  ],
+           [0.  , 0.5 ]])
+    """
+    A = squares(A, "A", False)
+    return real_if_known(functions.sqrtm(A), A)
+
+
+def fractional_matrix_power(A: Array, t: float) -> Array:
+    """The principal power Aᵗ for a real number t (which is not differentiated), by products where t is an integer."""
+    A = squares(A, "A", False)
+    if isinstance(t, (int, np.integer)) or float(t).is_integer():
+        return matrix_power(A, operator.index(int(t)))
+    return real_if_known(functions.matrix_power(A, exponent=float(t)), A)
+
+
+def signm(A: Array) -> Array:
+    """The matrix sign function A (A²)^(-1/2) of A (…, n, n), which must not have imaginary eigenvalues."""
+    A = squares(A, "A", False)
+    root = functions.sqrtm(A @ A)
+    return real_if_known(linalg.solve(root, as_dtype(A, dtype_of(root))), A)
+
+
+# --- trigonometric and hyperbolic functions ---------------------------------------------------------------------
+
+
+def _turned(A: Array, sign: int = 1) -> Array:
+    """exp(± i A)."""
+    A = squares(A, "A", False)
+    return functions.expm(as_dtype(A, complex_dtype(dtype_of(A))) * dtype_of(A).type(sign) * _unit(A))
+
+
+def _unit(A: Array) -> Any:
+    return complex_dtype(dtype_of(A)).type(1j)
+
+
+def cosm(A: Array) -> Array:
+    """The matrix cosine (exp(i A) + exp(-i A)) / 2 of A (…, n, n)."""
+    A = squares(A, "A", False)
+    if dtype_of(A).kind != "c":
+        return real(_turned(A))
+    return 0.5 * (_turned(A) + _turned(A, -1))
+
+
+def sinm(A: Array) -> Array:
+    """The matrix sine (exp(i A) - exp(-i A)) / 2i of A (…, n, n)."""
+    A = squares(A, "A", False)
+    if dtype_of(A).kind != "c":
+        return imag(_turned(A))
+    return -0.5j * (_turned(A) - _turned(A, -1))
+
+
+def tanm(A: Array) -> Array:
+    """The matrix tangent cos(A)⁻¹ sin(A) of A (…, n, n)."""
+    return linalg.solve(cosm(A), sinm(A))
+
+
+def coshm(A: Array) -> Array:
+    """The matrix hyperbolic cosine (exp(A) + exp(-A)) / 2 of A (…, n, n)."""
+    A = squares(A, "A", False)
+    return 0.5 * (functions.expm(A) + functions.expm(-A))
+
+
+def sinhm(A: Array) -> Array:
+    """The matrix hyperbolic sine (exp(A) - exp(-A)) / 2 of A (…, n, n)."""
+    A = squares(A, "A", False)
+    return 0.5 * (functions.expm(A) - functions.expm(-A))
+
+
+def tanhm(A: Array) -> Array:
+    """The matrix hyperbolic tangent cosh(A)⁻¹ sinh(A) of A (…, n, n)."""
+    return linalg.solve(coshm(A), sinhm(A))
+
+
+# --- matrix equations -------------------------------------------------------------------------------------------
+
+
+def solve_sylvester(a: Array, b: Array, q: Array) -> Array:
+    """X (…, m, n) with a X + X b = q, for a (…, m, m), b (…, n, n), q (…, m, n).
+
+    The derivative solves the same equation. Raises: LinAlgError where a and -b share an eigenvalue.
+
+    >>> import numpy as np, func
+    >>> a, b = np.diag([1.0, 2.0]), np.diag([3.0])
+    >>> func.linalg.solve_sylvester(a, b, np.array([[4.0], [10.0]]))
+    array([[1.],
+           [2.]])
+    """
+    a, b, q = squares(a, "a"), squares(b, "b"), matrices(q, "q")
+    if (shape_of(a)[-1], shape_of(b)[-1]) != shape_of(q)[-2:]:
+        raise ValueError(
+            f"q: wanted a (m, m), b (n, n) and q (m, n), got {shape_of(a)}, {shape_of(b)} and {shape_of(q)}"
+        )
+    a, b, q = alike(a, b, q)
+    return functions.sylvester(a, b, q, drop=False)
+
+
+def _lyapunov_pair(a: Array, q: Array) -> list[Array]:
+    a, q = squares(a, "a"), squares(q, "q")
+    if shape_of(a)[-1] != shape_of(q)[-1]:
+        raise ValueError(f"Matrix a and q should have the same shape, got {shape_of(a)} and {shape_of(q)}")
+    return alike(a, q)
+
+
+def solve_continuous_lyapunov(a: Array, q: Array) -> Array:
+    """X (…, n, n) with a X + X aᴴ = q."""
+    a, q = _lyapunov_pair(a, q)
+    return functions.sylvester(a, mH(a), q, drop=False)
+
+
+solve_lyapunov = solve_continuous_lyapunov
+
+
+def solve_discrete_lyapunov(a: Array, q: Array, method: str | None = None) -> Array:
+    """X (…, n, n) with a X aᴴ - X + q = 0, by a linear system of n² unknowns ("direct", the choice for n < 10) or as a
+    continuous equation ("bilinear")."""
+    a, q = _lyapunov_pair(a, q)
+    kind = ("bilinear" if shape_of(a)[-1] >= 10 else "direct") if method is None else method.lower()
+    if kind == "direct":
+        return _direct_lyapunov(a, q)
+    if kind != "bilinear":
+        raise ValueError(f"method: Unknown solver {method}")
+    one = identity_like(a, shape_of(a)[-1])
+    inverse = linalg.inv(mH(a) + one)
+    moved = (mH(a) - one) @ inverse
+    right = 2 * (linalg.inv(a + one) @ q @ inverse)
+    return functions.sylvester(mH(moved), moved, -right, drop=False)
+
+
+def _direct_lyapunov(a: Array, q: Array) -> Array:
+    """(1 - a ⊗ conj a) vec X = vec q."""
+    *batch, n, _ = shape_of(a)
+    product = fnp.reshape(fnp.einsum("...ij,...kl->...ikjl", a, fnp.conj(a)), (*batch, n * n, n * n))
+    system = identity_like(a, n * n) - product
+    return fnp.reshape(linalg.solve(system, fnp.reshape(q, (*batch, n * n, 1))), (*batch, n, n))

@@ -1,0 +1,301 @@
+"""Solving linear systems: dense, triangular, banded, factored, Toeplitz and circulant ones, and least squares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from func import numpy as fnp
+from func.interpreters.core import Array, dtype_of, shape_of
+from func.interpreters.primitives import banded, factorizations, singular
+from func.interpreters.primitives import elementwise as rows
+from func.interpreters.primitives.linalg import triangular_solve
+from func.interpreters.primitives.matrices import mT
+from func.linalg.checks import (
+    alike,
+    as_columns,
+    from_columns,
+    matrices,
+    right_hand_side,
+    squares,
+    validated,
+    vectors,
+)
+from func.linalg.factorizations import rows_exchanged
+from func.linalg.special_matrices import circulant, toeplitz
+
+__all__ = [
+    "cho_solve",
+    "lstsq",
+    "lu_solve",
+    "matmul_toeplitz",
+    "solve",
+    "solve_banded",
+    "solve_circulant",
+    "solve_toeplitz",
+    "solve_triangular",
+    "solveh_banded",
+]
+
+_STRUCTURES = {
+    None,
+    "diagonal",
+    "tridiagonal",
+    "banded",
+    "upper triangular",
+    "lower triangular",
+    "symmetric",
+    "sym",
+    "hermitian",
+    "her",
+    "positive definite",
+    "pos",
+    "general",
+    "gen",
+}
+_FLIPPED = {"upper triangular": "lower triangular", "lower triangular": "upper triangular"}
+
+
+def solve(
+    a: Array,
+    b: Array,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    assume_a: str | None = None,
+    transposed: bool = False,
+) -> Array:
+    """The solution x of a x = b for a (…, n, n) and b (n,) or (…, n, k), by the solver for the structure of a.
+
+    Of "sym", "her" and "pos" one triangle is read (the upper one, or with `lower` the lower one), and the derivative is
+    that of the symmetric (Hermitian) matrix it stands for.
+
+    Raises: ValueError for shapes that do not fit and unknown structures, LinAlgError for singular a,
+    NotImplementedError for `transposed` with complex a.
+
+    >>> import numpy as np, func
+    >>> a, b = np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([1.0, 2.0])
+    >>> x = func.linalg.solve(a, b, assume_a="pos")
+    >>> g = func.grad(lambda b: func.linalg.solve(a, b, assume_a="pos")[0])(b)
+    >>> bool(np.allclose(g, np.linalg.inv(a)[0]))
+    True
+    """
+    if assume_a not in _STRUCTURES:
+        raise ValueError(f"assume_a: {assume_a} is not a recognized matrix structure")
+    a = validated(a, "a", check_finite)
+    a = squares(fnp.atleast_2d(a), "a", False)
+    if transposed and dtype_of(a).kind == "c":
+        raise NotImplementedError("transposed: a^T x = b of a complex a cannot be solved; pass a.T instead")
+    b, vector = right_hand_side(a, b, check_finite)
+    assume = "her" if assume_a == "hermitian" else assume_a
+    if dtype_of(a).kind != "c" and assume == "her":
+        assume = "sym"
+    if transposed and assume not in (*factorizations.SYMMETRIC, *factorizations.HERMITIAN):
+        a, assume = mT(a), _FLIPPED.get(assume or "", assume)
+    a, b = alike(a, b)
+    return from_columns(factorizations.solve_assumed(a, b, assume=assume, lower=bool(lower)), vector)
+
+
+_TRANS = {"N": 0, "T": 1, "C": 2, 0: 0, 1: 1, 2: 2}
+
+
+def _trans(trans: Any) -> int:
+    if trans not in _TRANS:
+        raise ValueError(f"trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}")
+    return _TRANS[trans]
+
+
+def solve_triangular(
+    a: Array,
+    b: Array,
+    trans: int | str = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Array:
+    """The solution x of a x = b (trans 0, "N"), aᵀ x = b (1, "T") or aᴴ x = b (2, "C") for a triangular a (…, n, n).
+
+    The other triangle is not read. Raises: ValueError for shapes that do not fit and unknown `trans`, LinAlgError for
+    a zero on the diagonal.
+    """
+    kind = _trans(trans)
+    a = squares(a, "a", check_finite)
+    b, vector = right_hand_side(a, b, check_finite)
+    a, b = alike(a, b)
+    return from_columns(_by_triangle(a, b, kind, bool(lower), bool(unit_diagonal)), vector)
+
+
+def _by_triangle(a: Array, b: Array, kind: int, lower: bool, unit: bool) -> Array:
+    if kind == 1 and dtype_of(a).kind == "c":
+        a = rows.conjugate(a)
+    return triangular_solve(a, b, lower=lower, adjoint=kind != 0, unit=unit)
+
+
+def cho_solve(c_and_lower: Any, b: Array, overwrite_b: bool = False, check_finite: bool = True) -> Array:
+    """The solution x of a x = b from (c, lower), what cho_factor made of a.
+
+    >>> import numpy as np, func
+    >>> def by_factor(a, b):
+    ...     return func.linalg.cho_solve(func.linalg.cho_factor(a), b)
+    >>> by_factor(np.array([[4.0, 2.0], [2.0, 2.0]]), np.array([2.0, 0.0]))
+    array([ 1., -1.])
+    """
+    c, lower = c_and_lower
+    c = squares(c, "c", check_finite)
+    b, vector = right_hand_side(c, b, check_finite)
+    c, b = alike(c, b)
+    half = triangular_solve(c, b, lower=bool(lower), adjoint=not lower, unit=False)
+    return from_columns(triangular_solve(c, half, lower=bool(lower), adjoint=bool(lower), unit=False), vector)
+
+
+def lu_solve(lu_and_piv: Any, b: Array, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Array:
+    """The solution x of a x = b (trans 0), aᵀ x = b (1) or aᴴ x = b (2) from (lu, piv), what lu_factor made of a."""
+    kind = _trans(trans)
+    packed, pivots = lu_and_piv
+    packed = squares(packed, "lu", check_finite)
+    b, vector = right_hand_side(packed, b, check_finite)
+    packed, b = alike(packed, b)
+    if kind == 0:
+        half = _by_triangle(packed, rows_exchanged(b, pivots), 0, True, True)
+        return from_columns(_by_triangle(packed, half, 0, False, False), vector)
+    half = _by_triangle(packed, b, kind, False, False)
+    return from_columns(rows_exchanged(_by_triangle(packed, half, kind, True, True), pivots, back=True), vector)
+
+
+def solve_banded(
+    l_and_u: tuple[int, int],
+    ab: Array,
+    b: Array,
+    overwrite_ab: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Array:
+    """The solution x of a x = b for a banded a with l lower and u upper diagonals ab (…, l + u + 1, n).
+
+    ab[u + i - j, j] = a[i, j]. Raises: ValueError for shapes that do not fit, LinAlgError for singular matrices.
+    """
+    lower, upper = int(l_and_u[0]), int(l_and_u[1])
+    ab = matrices(ab, "ab", check_finite)
+    if lower + upper + 1 != shape_of(ab)[-2]:
+        raise ValueError(
+            f"l_and_u: ab must have l + u + 1 = {lower + upper + 1} rows, got {shape_of(ab)[-2]} (shape {shape_of(ab)})"
+        )
+    b, vector = _band_columns(ab, b, check_finite)
+    ab, b = alike(ab, b)
+    return from_columns(banded.solve_banded(ab, b, lower=lower, upper=upper), vector)
+
+
+def _band_columns(ab: Array, b: Any, check_finite: bool) -> tuple[Array, bool]:
+    columns, vector = as_columns(vectors(b, "b", check_finite))
+    if shape_of(columns)[-2] != shape_of(ab)[-1]:
+        raise ValueError(f"ab of shape {shape_of(ab)} and b of shape {shape_of(b)} do not match")
+    return columns, vector
+
+
+def solveh_banded(
+    ab: Array,
+    b: Array,
+    overwrite_ab: bool = False,
+    overwrite_b: bool = False,
+    lower: bool = False,
+    check_finite: bool = True,
+) -> Array:
+    """The solution x of a x = b for a Hermitian positive-definite banded a with diagonals ab (…, u + 1, n).
+
+    Upper form ab[u + i - j, j] = a[i, j] (i <= j), lower form ab[i - j, j] = a[i, j] (i >= j).
+    """
+    ab = matrices(ab, "ab", check_finite)
+    b, vector = _band_columns(ab, b, check_finite)
+    ab, b = alike(ab, b)
+    return from_columns(banded.solveh_banded(ab, b, lower=bool(lower)), vector)
+
+
+def _column_and_row(c_or_cr: Any) -> tuple[Array, Array | None]:
+    return c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, None)
+
+
+def solve_toeplitz(c_or_cr: Any, b: Array, check_finite: bool = True) -> Array:
+    """The solution x of T x = b for the Toeplitz matrix T with first column c (and first row r), by elimination."""
+    c, r = _column_and_row(c_or_cr)
+    c = vectors(c, "c", check_finite)
+    matrix = toeplitz(c, None if r is None else vectors(r, "r", check_finite))
+    matrix = squares(matrix, "c and r", False)
+    b, vector = right_hand_side(matrix, b, check_finite)
+    matrix, b = alike(matrix, b)
+    return from_columns(factorizations.solve_assumed(matrix, b, assume="gen", lower=False), vector)
+
+
+def matmul_toeplitz(c_or_cr: Any, x: Array, check_finite: bool = False, workers: int | None = None) -> Array:
+    """The product T x with the Toeplitz matrix T with first column c (and first row r)."""
+    c, r = _column_and_row(c_or_cr)
+    matrix = toeplitz(vectors(c, "c", check_finite), None if r is None else vectors(r, "r", check_finite))
+    columns, vector = as_columns(vectors(x, "x", check_finite))
+    if shape_of(columns)[-2] != shape_of(matrix)[-1]:
+        raise ValueError(f"x of shape {shape_of(x)} does not have {shape_of(matrix)[-1]} rows")
+    return from_columns(fnp.matmul(*alike(matrix, columns)), vector)
+
+
+def solve_circulant(
+    c: Array,
+    b: Array,
+    singular: str = "raise",
+    tol: float | None = None,
+    caxis: int = -1,
+    baxis: int = 0,
+    outaxis: int = 0,
+) -> Array:
+    """The solution x of C x = b for the circulant matrix C with first column c, for one c (n,) and b (n,) or (n, k).
+
+    Singular matrices raise LinAlgError; least squares (singular="lstsq") by the pseudo-inverse.
+    """
+    if singular not in ("raise", "lstsq"):
+        raise ValueError(f"singular must be 'raise' or 'lstsq', got {singular!r}")
+    c = fnp.moveaxis(vectors(c, "c"), caxis, -1)
+    b = vectors(b, "b")
+    b = b if len(shape_of(b)) == 1 else fnp.moveaxis(b, baxis, -2)
+    matrix = circulant(c)
+    b, vector = right_hand_side(matrix, b)
+    matrix, b = alike(matrix, b)
+    if singular == "lstsq":
+        x = fnp.matmul(fnp.linalg.pinv(matrix, rtol=tol), b)
+    else:
+        x = factorizations.solve_assumed(matrix, b, assume="gen", lower=False)
+    x = from_columns(x, vector)
+    return x if vector else fnp.moveaxis(x, -2, outaxis)
+
+
+def lstsq(
+    a: Array,
+    b: Array,
+    cond: float | None = None,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str | None = None,
+) -> tuple[Array, Array, Any, Array]:
+    """Least-squares solutions of a x = b: (x, sums of squared residuals, rank, singular values of a).
+
+    Singular values up to cond (the dtype's epsilon) times the largest count as zero; the derivative is that at constant
+    rank. The residuals are empty where m <= n or the rank is deficient, as SciPy's are.
+    """
+    if lapack_driver not in (None, "gelsd", "gelsy", "gelss"):
+        raise ValueError(f"lapack_driver: LAPACK driver {lapack_driver!r} is not found")
+    a = matrices(a, "a", check_finite)
+    b, vector = right_hand_side(a, b, check_finite)
+    a, b = alike(a, b)
+    m, n = shape_of(a)[-2:]
+    limit = float(np.finfo(dtype_of(a)).eps) if cond is None else float(cond)
+    x, residuals, s = singular.lstsq(a, b, limit=limit, cut=limit > 1e-8)
+    kept = rows.greater(s, rows.multiply(fnp.max(s, axis=-1, keepdims=True, initial=0), limit))
+    rank = fnp.count_nonzero(kept, axis=-1)
+    if m <= n or not bool(fnp.all(rows.equal(rank, n))):
+        residuals = fnp.zeros_like(residuals, shape=(0,))
+    return (
+        from_columns(x, vector),
+        from_columns(residuals, vector) if shape_of(residuals) != (0,) else residuals,
+        rank,
+        s,
+    )

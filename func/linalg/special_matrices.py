@@ -1,0 +1,221 @@
+"""Matrices built from vectors, and constant matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from func import numpy as fnp
+from func.backends import scipy_of
+from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
+from func.interpreters.primitives.elementwise import conjugate
+from func.linalg.checks import alike
+from func.numpy.linalg import norm as numpy_norm
+
+__all__ = [
+    "block_diag",
+    "circulant",
+    "companion",
+    "convolution_matrix",
+    "dft",
+    "diagsvd",
+    "fiedler",
+    "hadamard",
+    "hankel",
+    "helmert",
+    "hilbert",
+    "invhilbert",
+    "invpascal",
+    "khatri_rao",
+    "leslie",
+    "norm",
+    "pascal",
+    "toeplitz",
+]
+
+
+def norm(a: Array, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Array:
+    """A vector or matrix norm, whose derivative at zero is zero."""
+    a = operand(a)
+    known = innermost(a)
+    if check_finite and isinstance(known, np.ndarray) and not np.isfinite(known).all():
+        raise ValueError("array must not contain infs or NaNs: a")
+    return numpy_norm(a, ord, axis, keepdims)
+
+
+def _row(x: Any) -> Array:
+    return fnp.atleast_1d(operand(x))
+
+
+def _taken(values: Array, index: Any) -> Array:
+    """values[..., index]."""
+    return fnp.take(values, np.asarray(index), axis=-1)
+
+
+def toeplitz(c: Array, r: Array | None = None) -> Array:
+    """The matrix (…, m, n) with first column c (…, m) and first row r (…, n), by default conj(c); r[0] is not read.
+
+    >>> import numpy as np, func
+    >>> func.linalg.toeplitz(np.array([1, 2, 3]), np.array([1, 4]))
+    array([[1, 4],
+           [2, 1],
+           [3, 2]])
+    """
+    c = _row(c)
+    given: Array = (conjugate(c) if dtype_of(c).kind == "c" else c) if r is None else _row(r)
+    c, given = alike(c, given, cores=(1, 1))
+    m, n = shape_of(c)[-1], shape_of(given)[-1]
+    values = fnp.concatenate([c, given[..., 1:]], -1)
+    offset = np.arange(m)[:, None] - np.arange(n)
+    return _taken(values, np.where(offset >= 0, offset, m - 1 - offset))
+
+
+def circulant(c: Array) -> Array:
+    """The matrix (…, n, n) with first column c (…, n), each further column turned down by one."""
+    c = _row(c)
+    n = shape_of(c)[-1]
+    return _taken(c, (np.arange(n)[:, None] - np.arange(n)) % max(n, 1))
+
+
+def hankel(c: Array, r: Array | None = None) -> Array:
+    """The matrix (…, m, n) with first column c (…, m) and last row r (…, n), by default zero; r[0] is not read."""
+    c = _row(c)
+    given: Array = fnp.zeros_like(c) if r is None else _row(r)
+    c, given = alike(c, given, cores=(1, 1))
+    m, n = shape_of(c)[-1], shape_of(given)[-1]
+    return _taken(fnp.concatenate([c, given[..., 1:]], -1), np.arange(m)[:, None] + np.arange(n))
+
+
+def companion(a: Array) -> Array:
+    """The matrix (…, n - 1, n - 1) whose eigenvalues are the roots of the polynomial with coefficients a (…, n)."""
+    a = _row(a)
+    n = shape_of(a)[-1]
+    if n < 2:
+        raise ValueError(f"The length of `a` along the last axis must be at least 2, got {n}.")
+    known = innermost(a)
+    if isinstance(known, np.ndarray) and np.any(known[..., 0] == 0):
+        raise ValueError("The first coefficient(s) of `a` (i.e. elements of `a[..., 0]`) must not be zero.")
+    first = fnp.expand_dims(-a[..., 1:] / (1.0 * a[..., 0:1]), -2)
+    below = np.eye(n - 2, n - 1, dtype=dtype_of(first))
+    return fnp.concatenate([first, fnp.broadcast_to(below, (*shape_of(first)[:-2], n - 2, n - 1))], -2)
+
+
+def block_diag(*arrs: Array) -> Array:
+    """The matrix with the matrices (…, m, n) on its diagonal; vectors are single rows."""
+    blocks = alike(*[fnp.atleast_2d(operand(a)) for a in (arrs or ([],))], cores=(2,) * max(len(arrs), 1))
+    width = sum([shape_of(a)[-1] for a in blocks])
+    rows = []
+    start = 0
+    for a in blocks:
+        *batch, m, n = shape_of(a)
+        left = fnp.zeros_like(a, shape=(*batch, m, start))
+        right = fnp.zeros_like(a, shape=(*batch, m, width - start - n))
+        rows.append(fnp.concatenate([left, a, right], -1))
+        start += n
+    return fnp.concatenate(rows, -2)
+
+
+def khatri_rao(a: Array, b: Array) -> Array:
+    """The products of every column of a (…, m, k) with that of b (…, n, k) by Kronecker, (…, m n, k)."""
+    a, b = operand(a), operand(b)
+    if len(shape_of(a)) < 2 or len(shape_of(b)) < 2:
+        raise ValueError(f"The both arrays should be 2-dimensional: a {shape_of(a)}, b {shape_of(b)}.")
+    if shape_of(a)[-1] != shape_of(b)[-1]:
+        raise ValueError(f"The number of columns of a {shape_of(a)} and b {shape_of(b)} should be equal.")
+    product = fnp.expand_dims(a, -2) * fnp.expand_dims(b, -3)
+    *batch, m, n, k = shape_of(product)
+    return fnp.reshape(product, (*batch, m * n, k))
+
+
+def diagsvd(s: Array, M: int, N: int) -> Array:
+    """The matrix (…, M, N) of a singular value decomposition, with s (…, min(M, N)) on its diagonal."""
+    s = _row(s)
+    k = shape_of(s)[-1]
+    if k not in (M, N):
+        raise ValueError(f"Length of s must be M or N: got {k}, M={M}, N={N}.")
+    return fnp.expand_dims(s, -1) * np.eye(k, N, dtype=dtype_of(s)) if k == M else _tall(s, M, N)
+
+
+def _tall(s: Array, M: int, N: int) -> Array:
+    return np.eye(M, N, dtype=dtype_of(s)) * fnp.expand_dims(s, -2)
+
+
+def leslie(f: Array, s: Array) -> Array:
+    """The population matrix (…, n, n) of fecundities f (…, n) and survivals s (…, n - 1)."""
+    f, s = _row(f), _row(s)
+    n = shape_of(f)[-1]
+    if shape_of(s)[-1] != n - 1:
+        raise ValueError(f"The length of s must be one less than the length of f: got {shape_of(s)[-1]} and {n}.")
+    if n < 2:
+        raise ValueError("The length of f must be at least 2.")
+    f, s = alike(f, s, cores=(1, 1))
+    below = fnp.expand_dims(s, -1) * np.eye(n - 1, n, dtype=dtype_of(s))
+    return fnp.concatenate([fnp.expand_dims(f, -2), below], -2)
+
+
+def fiedler(a: Array) -> Array:
+    """The symmetric matrix (…, n, n) of the distances |a_i - a_j|."""
+    a = _row(a)
+    return fnp.abs(fnp.expand_dims(a, -1) - fnp.expand_dims(a, -2))
+
+
+def convolution_matrix(a: Array, n: int, mode: str = "full") -> Array:
+    """The matrix whose product with a vector of length n is convolve(a, vector, mode); a is (…, m)."""
+    if n <= 0:
+        raise ValueError(f"n must be a positive integer, got {n}.")
+    a = operand(a)
+    m = shape_of(a)[-1] if shape_of(a) else 0
+    if m == 0:
+        raise ValueError("len(a) must be at least 1.")
+    if mode not in ("full", "valid", "same"):
+        raise ValueError(f"'mode' argument must be one of ('full', 'valid', 'same'), got {mode!r}")
+    padded = fnp.concatenate([a, fnp.zeros_like(a, shape=(*shape_of(a)[:-1], 1))], -1)
+    offset = np.arange(m + n - 1)[:, None] - np.arange(n)
+    full = _taken(padded, np.where((offset >= 0) & (offset < m), offset, m))
+    trim = 0 if mode == "full" else min(n, m) - 1
+    first = trim // 2 if mode == "same" else trim
+    last = trim - first if mode == "same" else trim
+    return full[..., first : m + n - 1 - last, :]
+
+
+# --- constants --------------------------------------------------------------------------------------------------
+
+
+def _constant(name: str, *args: Any, **keywords: Any) -> Any:
+    return getattr(scipy_of(np, "linalg"), name)(*args, **keywords)
+
+
+def dft(n: int, scale: str | None = None) -> Any:
+    """The matrix (n, n) of the discrete Fourier transform."""
+    return _constant("dft", n, scale)
+
+
+def hadamard(n: int, dtype: Any = int) -> Any:
+    """Sylvester's Hadamard matrix (n, n), n a power of two."""
+    return _constant("hadamard", n, dtype)
+
+
+def helmert(n: int, full: bool = False) -> Any:
+    """The Helmert matrix (n - 1, n), or (n, n) with `full`."""
+    return _constant("helmert", n, full)
+
+
+def hilbert(n: int) -> Any:
+    """The Hilbert matrix 1 / (i + j + 1)."""
+    return _constant("hilbert", n)
+
+
+def invhilbert(n: int, exact: bool = False) -> Any:
+    """The inverse of the Hilbert matrix."""
+    return _constant("invhilbert", n, exact)
+
+
+def pascal(n: int, kind: str = "symmetric", exact: bool = True) -> Any:
+    """The Pascal matrix of binomial coefficients."""
+    return _constant("pascal", n, kind, exact)
+
+
+def invpascal(n: int, kind: str = "symmetric", exact: bool = True) -> Any:
+    """The inverse of the Pascal matrix."""
+    return _constant("invpascal", n, kind, exact)

@@ -1,0 +1,88 @@
+"""Schur decompositions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Array, Aval, dtype_of, innermost, shape_of
+from func.interpreters.errors import NotDifferentiableError
+from func.interpreters.primitives.elementwise import add, multiply, real, subtract
+from func.interpreters.primitives.kinds import Row, general, leading_axes
+from func.interpreters.primitives.linalg import solve
+from func.interpreters.primitives.matrices import (
+    along_columns,
+    along_rows,
+    complex_dtype,
+    float_dtype,
+    keep_where,
+    largest,
+    mH,
+    mm,
+    safe_reciprocal,
+)
+from func.interpreters.primitives.routines import aval_from, over_stack, routine
+from func.interpreters.primitives.spectral import eig
+from func.interpreters.source import at_line
+
+
+def _schur_aval(a: Aval, *, output: str) -> tuple[Aval, Aval]:
+    dtype = float_dtype(a.dtype) if output == "real" else complex_dtype(a.dtype)
+    return Aval(a.shape, dtype), Aval(a.shape, dtype)
+
+
+def _schur_impl(xp: Any, a: Array, *, output: str) -> tuple[Array, ...]:
+    avals = _schur_aval(aval_from(a), output=output)
+    if a.size == 0:
+        return tuple([xp.empty(out.shape, out.dtype) for out in avals])
+    factor = routine(xp, "schur")
+    return over_stack(xp, lambda x: factor(x, output=output, check_finite=False), (a,), avals, (2,))
+
+
+def _schur_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, output: str) -> tuple[Any, Any]:
+    """With K = Zᴴ dA Z and eigenvectors R of T: dZ = Z Ω, dT = triu(K - Ω T + T Ω), where Ω is the antihermitian
+    matrix with the strict lower triangle of R (F ∘ R⁻¹ K R) R⁻¹, F_ij = 1 / (w_j - w_i).
+
+    As the eigenvectors of A are V = Z R, Z is what a QR decomposition of V makes of them, and turns as it does. The
+    phases of the columns of Z, which nothing determines, stay; of equal eigenvalues the undetermined part is dropped.
+    Sources: M. Giles (2008), section 3.1; S. Walter, L. Lehmann, R. Lamour (2012) for QR.
+    """
+    (a,), (da,) = primals, tangents
+    t, z = schur(a, output=output)
+    if output == "real" and dtype_of(a).kind != "c":
+        _refuse_blocks(t)
+    w, r = eig(t)
+    if dtype_of(t).kind != "c":
+        w, r = real(w), real(r)
+    inner = mm(mm(mH(z), da), z)
+    factor = safe_reciprocal(subtract(along_columns(w), along_rows(w)), largest(w))
+    moved = mm(r, multiply(factor, solve(r, mm(inner, r))))
+    below = keep_where(mH(solve(mH(r), mH(moved))), lambda i, j: j < i)
+    turn = subtract(below, mH(below))
+    dt = add(inner, subtract(mm(t, turn), mm(turn, t)))
+    return (t, z), (keep_where(dt, lambda i, j: j >= i), mm(z, turn))
+
+
+def _refuse_blocks(t: Array) -> None:
+    """A real form with blocks for pairs of complex eigenvalues has no derivative here."""
+    known = innermost(t)
+    n = shape_of(t)[-1]
+    if n > 1 and (known is None or bool((abs(diagonal_below(known)) > 0).any())):
+        raise NotDifferentiableError(
+            f"schur(output='real') has a derivative only where all eigenvalues are real{at_line()}\n"
+            "Use output='complex', which has one wherever the eigenvalues are distinct."
+        )
+
+
+def diagonal_below(t: Any) -> Any:
+    """The entries below the diagonal of concrete matrices."""
+    n = t.shape[-1]
+    return t[..., range(1, n), range(n - 1)] if isinstance(t, np.ndarray) else t.diagonal(-1, -2, -1)
+
+
+schur: Row = general("schur", _schur_impl, aval=_schur_aval, batch=leading_axes("schur"), jvp=_schur_jvp, multiple=True)
+"""T and Z with A = Z T Zᴴ; real matrices may have a real form with blocks for pairs of complex eigenvalues."""
+
+__all__ = ["schur"]
