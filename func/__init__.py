@@ -8,7 +8,10 @@
 (3,)
 """
 
-from func import errors, linalg, numpy, random, testing, tree
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from func import errors, linalg, numpy, testing, tree
 from func.checkpointing import checkpoint, checkpoint_name, checkpoint_policies, remat
 from func.custom import custom_gradient, custom_jvp, custom_vjp, custom_vmap, stop_gradient
 from func.forward import ggnvp, hvp, jvp, linear_transpose, linearize, vhp
@@ -17,6 +20,9 @@ from func.jacobians import hessian, jacfwd, jacobian, jacrev
 from func.mapping import vmap
 from func.reverse import grad, grad_and_value, value_and_grad, vjp
 from func.staging import eval_shape, make_program
+
+if TYPE_CHECKING:
+    from func import random, special
 
 __version__ = "0.1.0"
 
@@ -47,6 +53,7 @@ __all__ = [
     "numpy",
     "random",
     "remat",
+    "special",
     "stop_gradient",
     "testing",
     "tree",
@@ -55,3 +62,10 @@ __all__ = [
     "vjp",
     "vmap",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """func.random and func.special are imported when they are first used: SciPy's special functions take a while."""
+    if name in ("random", "special"):
+        return importlib.import_module(f"func.{name}")
+    raise AttributeError(f"module 'func' has no attribute {name!r}")

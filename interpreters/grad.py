@@ -28,7 +28,7 @@ from func.interpreters.core import (
     unboxed,
 )
 from func.interpreters.primitives.kinds import Linear, Row, add_tangents, refuse_captured
-from func.interpreters.primitives.pointwise import Binary, Unary
+from func.interpreters.primitives.pointwise import HOST_ARRAYS, Binary, Unary
 
 _ARRAY = np.ndarray
 
@@ -99,7 +99,7 @@ class Grad(Interpreter):
         if type(row) is not Unary:
             return self.apply(row, (x,), {})
         value = x.value
-        out = row.numpy(value) if type(value) is _ARRAY else row(value)  # type: ignore[misc]
+        out = row.numpy(value) if type(value) in HOST_ARRAYS else row(value)  # type: ignore[misc]
         saved = (value if row.keeps_x else None, out if row.keeps_out else None)
         node = x.attached
         aval = wanted = node[6]
@@ -129,7 +129,7 @@ class Grad(Interpreter):
                 want_y = node_y[6]
             else:
                 y = unboxed(y)
-        if (type(x) is _ARRAY and type(y) in HOST_TYPES) or (type(y) is _ARRAY and type(x) in HOST_TYPES):
+        if (type(x) in HOST_ARRAYS and type(y) in HOST_TYPES) or (type(y) in HOST_ARRAYS and type(x) in HOST_TYPES):
             out = row.numpy(x, y)  # type: ignore[misc]
         else:
             out = row(x, y)
@@ -177,7 +177,7 @@ class Grad(Interpreter):
     def _linear(self, row: Linear, x: Tracer, params: Params) -> Any:
         """A linear row of one array keeps nothing but its parameters."""
         value = x.value
-        out = row.impl(np, value, **params) if type(value) is _ARRAY else bind(row, (value,), params)
+        out = row.impl(np, value, **params) if type(value) in HOST_ARRAYS else bind(row, (value,), params)
         dtype = dtype_of(out)
         if not is_inexact(dtype):
             return out

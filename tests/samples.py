@@ -10,7 +10,9 @@ from func.interpreters.core import Aval
 from func.interpreters.primitives.contraction import spec
 from func.interpreters.primitives.elementwise import multiply, sin
 from tests import samples_linalg, samples_random, samples_special
-from tests.sampling import Sample, complex_, hermitian, integers, real, spd
+from tests.sampling import Sample, complex_, hermitian, integers, real, restart, spd
+
+restart(0)
 
 # fmt: off
 UNARY = [

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.sampling import Sample, complex_, hermitian, real, spd
+from tests.sampling import Sample, complex_, hermitian, real, restart, spd
+
+restart(1)
 
 __all__ = ["SAMPLES"]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import func.random
-from tests.sampling import Sample, real
+from tests.sampling import Sample, real, restart
+
+restart(2)
 
 KEY = func.random.key(11)
 KEYS = func.random.split(KEY, 3)

@@ -10,6 +10,11 @@ import numpy as np
 RNG = np.random.default_rng(0)
 
 
+def restart(seed: int) -> None:
+    """Begin the random numbers anew, so that one table's samples do not depend on those of another."""
+    RNG.bit_generator.state = np.random.default_rng(seed).bit_generator.state
+
+
 @dataclass(frozen=True)
 class Sample:
     """One call of a row. `differentiable`: positions with a derivative. `smooth`: differences can check it."""

@@ -10,14 +10,20 @@ from benchmarks.workloads import (
     gaussian_process,
     import_time,
     per_sample_gradients,
+    protocol_route,
     rnn,
     rosenbrock_hessian,
     small_gradient,
+    small_operations,
 )
 
 WORKLOADS: tuple[Workload, ...] = (
     small_gradient.WORKLOAD,
     chain.WORKLOAD,
+    small_operations.SLICING,
+    small_operations.WHERE,
+    small_operations.REDUCTIONS,
+    protocol_route.WORKLOAD,
     per_sample_gradients.WORKLOAD,
     rosenbrock_hessian.WORKLOAD,
     gaussian_process.WORKLOAD,

@@ -6,6 +6,8 @@ Registered by explicit tables, no namespace is wrapped. `np.sin(x)` reaches `ufu
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -100,9 +102,17 @@ def ufunc_protocol(self: Tracer, ufunc: Any, method: str, x: Any, y: Any = _ABSE
     return handler(ufunc, *inputs, **kwargs)
 
 
+def _late(ufunc: Any) -> Callable[..., Any] | None:
+    """A ufunc of scipy.special: func.special, which stands for them, is imported when the first one is met."""
+    if "scipy.special" in sys.modules and "func.special" not in sys.modules:
+        importlib.import_module("func.special")
+        return DIRECT.get(ufunc) or UFUNCS.get(ufunc)
+    return None
+
+
 def call_ufunc(ufunc: Any, row: Primitive | None, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc call with keywords (`out`, `where`, `dtype`) or without a row of its own."""
-    function: Callable[..., Any] | None = row if row is not None else UFUNCS.get(ufunc)
+    function: Callable[..., Any] | None = row if row is not None else UFUNCS.get(ufunc) or _late(ufunc)
     if function is None:
         raise UnsupportedFunctionError(
             f"np.{ufunc.__name__} has no traced version{at_line()}\n"

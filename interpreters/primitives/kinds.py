@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from func.interpreters.core import (
     ZERO,
     Array,
@@ -83,6 +85,15 @@ class Linear(Row):
 
     __slots__ = ("positions",)
     positions: frozenset[int] | None
+
+    def __call__(self, *args: Array, **params: Any) -> Any:
+        if len(args) == 1:
+            (x,) = args
+            if type(x) is Tracer:
+                return x.interpreter.apply(self, args, params)
+            if type(x) is np.ndarray:
+                return self.impl(np, x, **params)
+        return bind(self, args, params)
 
     def is_linear_in(self, position: int) -> bool:
         return self.positions is None or position in self.positions

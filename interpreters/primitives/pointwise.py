@@ -41,6 +41,8 @@ from func.interpreters.primitives.structural import (
 )
 
 Rule: TypeAlias = Callable[..., Array] | str | int | None
+HOST_ARRAYS = HOST_TYPES - PYTHON_SCALARS
+"""What NumPy computes on without giving up Python scalars: arrays and NumPy scalars."""
 _NAMES = ("x", "y", "z")
 _ARRAY = np.ndarray
 _REAL = (np.dtype(np.float64), np.dtype(np.float32))
@@ -259,7 +261,7 @@ class Unary(Elementwise):
     def __call__(self, x: Array, **params: Any) -> Any:
         if type(x) is Tracer:
             return x.interpreter.apply1(self, x)
-        if type(x) is np.ndarray:
+        if type(x) in HOST_ARRAYS:
             return self.numpy(x)  # type: ignore[misc]
         return self.compute((x,))
 
@@ -285,7 +287,7 @@ class Binary(Elementwise):
             return x.interpreter.apply2(self, x, y)
         if type(y) is Tracer:
             return y.interpreter.apply2(self, x, y)
-        if (type(x) is _ARRAY and type(y) in HOST_TYPES) or (type(y) is _ARRAY and type(x) in HOST_TYPES):
+        if (type(x) in HOST_ARRAYS and type(y) in HOST_TYPES) or (type(y) in HOST_ARRAYS and type(x) in HOST_TYPES):
             return self.numpy(x, y)  # type: ignore[misc]
         return self.compute((x, y))
 
