@@ -12,12 +12,19 @@ import numpy as np
 
 import func
 from tests.device_double import DeviceArray, to_device
-from tests.functions import FUNCTIONS, Call
+from tests.functions import FUNCTIONS as NUMPY_FUNCTIONS
+from tests.functions import WITHOUT, Call
+from tests.functions_scipy import CONSTANTS, NO_DERIVATIVE, SCIPY_FUNCTIONS, SETTINGS
 from tests.numpy_properties import assert_same, extrapolated
 
 PAGE = Path(__file__).parent.parent / "docs" / "coverage.md"
+FUNCTIONS = NUMPY_FUNCTIONS | SCIPY_FUNCTIONS
+ALONE = {f"np.{name}" for name in WITHOUT}
+ALONE |= {f"linalg.{name}" for name in CONSTANTS} | {f"special.{name}" for name in NO_DERIVATIVE}
+ALONE |= {f"random.{name}" for name in SETTINGS}
+"""Functions that take no array to differentiate."""
 COLUMNS = ("value", "jvp", "vjp", "order 2", "vmap", "vmap∘grad", "complex", "CuPy-ready")
-YES, NONE, REFUSED = "✓", "none", "–"
+YES, NONE, REFUSED, VALUE = "✓", "none", "–", "value"
 
 
 def smooth(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -119,20 +126,32 @@ def accepts(plain: Callable[[Any], Any], x: Any) -> bool:
     return True
 
 
+def has_derivative(f: Callable[[Any], Any], x: Any) -> bool:
+    """Whether a derivative is defined; where not, asking for it raises a worded error."""
+    try:
+        func.jvp(f, (x,), (np.ones_like(x),))
+    except func.errors.NotDifferentiableError:
+        return False
+    return True
+
+
 def check_complex(f: Callable[[Any], Any], plain: Callable[[Any], Any], x: Any, differentiable: bool) -> None:
     """Value, tangent and pullback at complex input."""
-    np.testing.assert_allclose(func.vjp(f, x)[0], plain(x), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(func.vmap(f)(x[None])[0], plain(x), rtol=1e-10, atol=1e-12)
     if differentiable:
+        np.testing.assert_allclose(func.vjp(f, x)[0], plain(x), rtol=1e-10, atol=1e-12)
         check_jvp(f, plain, x)
         check_vjp(f, x)
 
 
 def check_device(f: Callable[[Any], Any], x: Any, differentiable: bool) -> None:
     """On arrays that refuse to become NumPy arrays: the same value and the same pullback."""
-    expected, pullback = func.vjp(f, x)
-    got, pullback_there = func.vjp(f, to_device(x))
-    np.testing.assert_allclose(host(got), expected, rtol=1e-9, atol=1e-11)
+    got = func.vmap(f)(to_device(x[None]))
+    np.testing.assert_allclose(host(got)[0], f(x), rtol=1e-9, atol=1e-11)
     if differentiable:
+        expected, pullback = func.vjp(f, x)
+        got, pullback_there = func.vjp(f, to_device(x))
+        np.testing.assert_allclose(host(got), expected, rtol=1e-9, atol=1e-11)
         ct = np.asarray(direction(expected, 2), np.asarray(expected).dtype)
         (pulled,) = pullback_there(to_device(ct))
         assert isinstance(pulled, DeviceArray)
@@ -159,8 +178,9 @@ def row(name: str) -> list[str]:
     """What the table says of a function: the laws that hold; a law that is broken raises."""
     call = FUNCTIONS[name]
     f, plain, x = smooth(call.function), smooth(call.plain or call.function), call.x
-    check_value(call)
-    differentiable = carries((call.plain or call.function)(x))
+    differentiable = carries((call.plain or call.function)(x)) and has_derivative(f, x)
+    if differentiable or not carries(plain(x)):
+        check_value(call)
     cells = [YES]
     if differentiable:
         check_jvp(f, plain, x)
@@ -177,8 +197,9 @@ def row(name: str) -> list[str]:
     cells.append(YES if differentiable else NONE)
     z = x + 1j * np.real(np.roll(x, 1)) * 0.3
     if accepts(plain, z):
-        check_complex(f, plain, z, differentiable and carries(plain(z)))
-        cells.append(YES)
+        holomorphic = differentiable and carries(plain(z)) and has_derivative(f, z)
+        check_complex(f, plain, z, holomorphic)
+        cells.append(YES if holomorphic or not differentiable else VALUE)
     else:
         cells.append(REFUSED)
     check_device(f, x, differentiable)
@@ -188,17 +209,18 @@ def row(name: str) -> list[str]:
 
 def public_names() -> list[str]:
     """Every public function of arrays."""
-    from tests.functions import WITHOUT
-
     names = []
-    for prefix, short, module in (
-        ("np.", "", func.numpy),
-        ("np.linalg.", "linalg.", func.numpy.linalg),
-        ("np.fft.", "fft.", func.numpy.fft),
+    for prefix, module in (
+        ("np.", func.numpy),
+        ("np.linalg.", func.numpy.linalg),
+        ("np.fft.", func.numpy.fft),
+        ("special.", func.special),
+        ("linalg.", func.linalg),
+        ("random.", func.random),
     ):
         for name in module.__all__:
             value = getattr(module, name)
-            if callable(value) and not inspect.isclass(value) and short + name not in WITHOUT:
+            if callable(value) and not inspect.isclass(value) and prefix + name not in ALONE:
                 names.append(prefix + name)
     return sorted(names)
 
@@ -214,15 +236,16 @@ def page_text(lines: list[str]) -> str:
     return (
         f"""# Coverage
 
-Made from the table of public functions, `tests/functions.py`, by `python -m tests.coverage`; the tests compute every
-row again and compare. {len(lines)} functions.
+Made from the tables of public functions, `tests/functions.py` and `tests/functions_scipy.py`, by
+`python -m tests.coverage`; the tests compute every row again and compare. {len(lines)} functions.
 
 - **value**: under both modes the value is NumPy's or SciPy's (to the bit, except where linear algebra, products and
   interpolation may round in another order).
 - **jvp**, **vjp**, **order 2**: checked against extrapolated differences, as adjoints, and against each other.
-  *none*: the output is integer or boolean and carries no derivative; asking for one raises a worded TypeError.
+  *none*: the output is integer or boolean, or no derivative is defined; asking for one raises a worded TypeError.
 - **vmap**, **vmap∘grad**: equal to the stack of single calls.
-- **complex**: the same at complex input; – where NumPy refuses complex input itself.
+- **complex**: the same at complex input; – where NumPy or SciPy refuses complex input itself, *value* where the
+  function is not holomorphic and asking for its complex derivative raises.
 - **CuPy-ready**: the same value and pullback on a strict double of device arrays, which refuse implicit conversion.
 
 {head}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.coverage import PAGE, page_text, public_names, row, table_line
-from tests.functions import FUNCTIONS
+from tests.coverage import FUNCTIONS, PAGE, page_text, public_names, row, table_line
 
 
 def test_every_public_function_has_a_sample() -> None:

@@ -1,0 +1,157 @@
+"""The gamma function and its relatives."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from func.backends import scipy_of
+from func.interpreters.core import Array, Tracer, operand
+from func.interpreters.errors import UnsupportedFunctionError
+from func.interpreters.primitives import special_gamma as rows
+from func.interpreters.primitives.elementwise import add, equal, greater_equal, less_equal, logical_and, subtract
+from func.interpreters.primitives.structural import full_like, where
+from func.interpreters.source import at_line
+from func.numpy.joining import stack
+from func.numpy.reductions import any, sum
+from func.special.arguments import floating
+
+
+def gamma(z: Array) -> Array:
+    """The gamma function Γ(z), real or complex; poles at 0, -1, -2, ... DLMF 5.2.1.
+
+    >>> import func
+    >>> float(func.grad(func.special.gamma)(1.0))
+    -0.5772156649015329
+    """
+    return rows.gamma(operand(z))
+
+
+def gammaln(x: Array) -> Array:
+    """log|Γ(x)| of real x. DLMF 5.2.1."""
+    return rows.gammaln(operand(x))
+
+
+def loggamma(z: Array) -> Array:
+    """The principal branch of log Γ(z), with the cut along the negative real axis. DLMF 5.4."""
+    return rows.loggamma(operand(z))
+
+
+def gammasgn(x: Array) -> Array:
+    """The sign of Γ(x), which has no derivative."""
+    return rows.gammasgn(operand(x))
+
+
+def rgamma(z: Array) -> Array:
+    """1 / Γ(z), an entire function: its derivative is right at the poles of Γ too. DLMF 5.5.3."""
+    return rows.rgamma(operand(z))
+
+
+def digamma(z: Array) -> Array:
+    """ψ(z) = Γ'(z) / Γ(z), real or complex. DLMF 5.2.2."""
+    return rows.digamma(operand(z))
+
+
+def polygamma(n: Array, x: Array) -> Array:
+    """The n-th derivative of ψ at x, which may be complex here. No derivative by n. DLMF 5.15.1."""
+    return rows.polygamma(operand(n), operand(x))
+
+
+def poch(x: Array, m: Array) -> Array:
+    """Pochhammer's symbol (x)ₘ = Γ(x + m) / Γ(x). DLMF 5.2.5."""
+    return rows.poch(operand(x), operand(m))
+
+
+def beta(a: Array, b: Array) -> Array:
+    """Euler's beta function Γ(a) Γ(b) / Γ(a + b). DLMF 5.12.1."""
+    return rows.beta(operand(a), operand(b))
+
+
+def betaln(a: Array, b: Array) -> Array:
+    """log|B(a, b)|."""
+    return rows.betaln(operand(a), operand(b))
+
+
+def binom(n: Array, k: Array) -> Array:
+    """The binomial coefficient of real n and k. DLMF 1.2.6."""
+    return rows.binom(operand(n), operand(k))
+
+
+def zetac(x: Array) -> Array:
+    """Riemann's ζ(x) - 1; its derivative is not defined."""
+    return rows.zetac(operand(x))
+
+
+psi = digamma
+
+
+def zeta(x: Array, q: Any = None) -> Array:
+    """Hurwitz' ζ(x, q), or Riemann's ζ(x) where q is not given; no derivative by x. DLMF 25.11.1."""
+    return rows.riemann_zeta(operand(x)) if q is None else rows.zeta(operand(x), operand(q))
+
+
+def multigammaln(a: Array, d: int) -> Array:
+    """The logarithm of the gamma function of d × d matrices, a > (d - 1) / 2.
+
+    Source: R. Muirhead (1982), Aspects of multivariate statistical theory, theorem 2.1.12.
+    """
+    a = floating(a)
+    size = operator.index(d)
+    if size < 1:
+        raise ValueError("d should be a positive integer (dimension)")
+    if bool(any(less_equal(a, 0.5 * (size - 1)))):
+        raise ValueError(f"condition a > 0.5 * (d-1) ({0.5 * (size - 1)}) not met")
+    terms = [rows.loggamma(subtract(a, (j - 1.0) / 2)) for j in range(1, size + 1)]
+    return add(sum(stack(terms), axis=0), size * (size - 1) * 0.25 * math.log(math.pi))
+
+
+def factorial(n: Array, exact: bool = False) -> Any:
+    """n! = Γ(n + 1), zero for negative n; `exact` for integers, which SciPy computes."""
+    n = operand(n)
+    if exact:
+        return scipy_of(np, "special").factorial(_plain("factorial", n), exact=True)
+    n = floating(n)
+    inside = greater_equal(n, 0)
+    safe = where(inside, n, full_like(n, 0, ()))
+    return where(inside, rows.gamma(add(safe, 1)), full_like(n, 0, ()))
+
+
+def _plain(function: str, value: Any) -> Any:
+    """A value for integer arithmetic, which no derivative passes."""
+    if type(value) is Tracer:
+        raise UnsupportedFunctionError(f"{function}(exact=True) of a traced array has no traced version{at_line()}")
+    return value
+
+
+def comb(N: Array, k: Array, *, exact: bool = False, repetition: bool = False) -> Any:
+    """The number of ways to take k of N things, zero outside 0 <= k <= N; `exact` for integers."""
+    if exact:
+        plain = [_plain("comb", value) for value in (N, k)]
+        return scipy_of(np, "special").comb(*plain, exact=True, repetition=repetition)
+    N, k = floating(N), floating(k)
+    if repetition:
+        one = logical_and(equal(k, 0), greater_equal(N, 0))
+        value = rows.binom(subtract(add(N, k), 1), k)
+        return where(one, full_like(value, 1, ()), value)
+    inside = logical_and(logical_and(less_equal(k, N), greater_equal(N, 0)), greater_equal(k, 0))
+    value = rows.binom(N, k)
+    return where(inside, value, full_like(value, 0, ()))
+
+
+def perm(N: Array, k: Array, exact: bool = False) -> Any:
+    """The number of ways to arrange k of N things, zero outside 0 <= k <= N; `exact` for integers."""
+    if exact:
+        plain = [_plain("perm", value) for value in (N, k)]
+        return scipy_of(np, "special").perm(*plain, exact=True)
+    N, k = floating(N), floating(k)
+    inside = logical_and(logical_and(less_equal(k, N), greater_equal(N, 0)), greater_equal(k, 0))
+    value = rows.poch(add(subtract(N, k), 1), k)
+    return where(inside, value, full_like(value, 0, ()))
+
+
+def bernoulli(n: int) -> Any:
+    """The Bernoulli numbers B₀ ... Bₙ, which are constants."""
+    return scipy_of(np, "special").bernoulli(n)

@@ -1,0 +1,69 @@
+"""Softmax and logarithms of sums of exponentials."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Array, operand, shape_of
+from func.interpreters.primitives import special_sums as rows
+from func.interpreters.primitives.elementwise import logaddexp
+from func.interpreters.primitives.reductions import keep_axes
+from func.interpreters.primitives.structural import broadcast, full_like
+from func.numpy.arguments import many_axes
+from func.special.arguments import floating
+
+
+def softmax(x: Array, axis: Any = None) -> Array:
+    """exp(x) / Σ exp(x) over `axis` (None: all axes).
+
+    >>> import numpy as np, func
+    >>> float(func.special.softmax(np.array([0.0, 0.0]))[0])
+    0.5
+    """
+    x = floating(x)
+    return rows.softmax(x, axes=many_axes(axis, len(shape_of(x))))
+
+
+def log_softmax(x: Array, axis: Any = None) -> Array:
+    """x - log Σ exp(x) over `axis` (None: all axes)."""
+    x = floating(x)
+    return rows.log_softmax(x, axes=many_axes(axis, len(shape_of(x))))
+
+
+def _spread(x: Array, shape: tuple[int, ...]) -> Array:
+    """x broadcast to a shape."""
+    return x if shape_of(x) == shape else broadcast(x, shape=shape)
+
+
+def logsumexp(a: Array, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
+    """log Σ b exp(a) over `axis` (None: all axes) without overflow; b = 1 where it is not given.
+
+    A negative sum of real numbers gives NaN. With `return_sign` the result is the pair of log|Σ b exp(a)| and the
+    sign of the sum, which for complex numbers is its phase. Infinite terms share the derivative evenly.
+
+    >>> import numpy as np, func
+    >>> func.grad(lambda x: func.special.logsumexp(x))(np.array([1000.0, 1000.0]))
+    array([0.5, 0.5])
+    """
+    a = floating(a)
+    if b is not None:
+        b = floating(b)
+    shape = np.broadcast_shapes(shape_of(a), () if b is None else shape_of(b))
+    full = shape or (1,)
+    axes = many_axes(axis, len(full))
+    a = _spread(a, full)
+    if b is None and not return_sign:
+        outs = (rows.logsumexp(a, axes=axes),)
+    else:
+        weights = full_like(a, 1, full) if b is None else _spread(b, full)
+        outs = rows.weighted_logsumexp(a, weights, axes=axes, signed=return_sign)
+    if keepdims:
+        outs = tuple([keep_axes(out, full, axes) for out in outs])
+    return tuple(outs) if return_sign else outs[0]
+
+
+def softplus(x: Array) -> Array:
+    """log(1 + exp(x)), the integral of expit."""
+    return logaddexp(0, operand(x))
