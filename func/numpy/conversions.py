@@ -28,6 +28,9 @@ def _hint(otherwise: str) -> str:
     """What to write instead, guessed from the user's line."""
     line = user_line(3)
     text = line.text if line is not None else ""
+    for module in ("special", "linalg"):
+        if line is not None and f"/scipy/{module}/" in line.file.replace("\\", "/"):
+            return f"This function of SciPy's takes plain arrays only: func.{module} has it for traced ones."
     left, is_assignment, _ = text.partition("=")
     if is_assignment and left.rstrip().endswith("]"):
         return (

@@ -70,6 +70,14 @@ def _check_device(device: Any) -> None:
         raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')
 
 
+def _copy_wanted(copy: Any) -> bool | None:
+    """copy= as True, False or None (where needed); NumPy's own functions may hand on its private names for these."""
+    return _COPY_MODES.get(copy, copy) if isinstance(copy, np._CopyMode) else copy
+
+
+_COPY_MODES: dict[Any, Any] = {np._CopyMode.ALWAYS: True, np._CopyMode.NEVER: False, np._CopyMode.IF_NEEDED: None}
+
+
 # --- from sequences ---------------------------------------------------------------------------------------------
 
 
@@ -97,7 +105,7 @@ def array(
     like: Any = None,
 ) -> Array:
     """An array of a nested sequence; traced values inside stay traced. An array is copied."""
-    out = stack_nested(object)
+    out, copy = stack_nested(object), _copy_wanted(copy)
     if type(out) is Tracer:
         check_order(order, "np.array")
         if copy is False and (out is not object or (dtype is not None and np.dtype(dtype) != out.dtype)):
@@ -124,6 +132,7 @@ def asarray(
 ) -> Array:
     """An array of a nested sequence; an array as it is."""
     _check_device(device)
+    copy = _copy_wanted(copy)
     if type(a) in CARRIERS and not copy and (dtype is None or np.dtype(dtype) == a.dtype):
         return a
     return array(a, dtype, copy=copy, order=order, like=like)
@@ -307,7 +316,7 @@ def as_type(
     if not np.can_cast(dtype_of(x), dtype, casting):
         raise TypeError(f"Cannot cast array data from {dtype_of(x)!r} to {dtype!r} according to the rule '{casting}'")
     if dtype_of(x) == dtype:
-        return x if not copy else copied(x)
+        return copied(x) if _copy_wanted(copy) else x
     return to_dtype(x, dtype)
 
 
@@ -315,7 +324,7 @@ def as_type(
 def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
     """x in another dtype; complex to real keeps the real part."""
     _check_device(device)
-    return as_type(x, dtype, copy=copy)
+    return as_type(x, dtype, copy=bool(_copy_wanted(copy)))
 
 
 def copied(x: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from func.interpreters.primitives.contraction import contract, spec
 from func.interpreters.primitives.indexing import gather
 from func.interpreters.primitives.structural import broadcast, permute, reduce_sum
 from func.numpy.arguments import rank_of, refuse, to_dtype
+from func.numpy.creation import check_order
 from func.numpy.inplace import write_into
 from func.numpy.protocol import implements
 from func.numpy.shaping import moveaxis
@@ -30,7 +32,12 @@ def einsum(
     order: str = "K",
     casting: str = "safe",
 ) -> Array:
-    """A sum of products over labelled axes, written as in NumPy."""
+    """A sum of products over labelled axes, written as in NumPy.
+
+    Three and more operands are contracted two at a time in the order that opt_einsum finds (`optimize` names its
+    strategy, or is a path of einsum_path).
+    """
+    check_order(order, "np.einsum")
     refuse("einsum", casting=(casting, "safe"))
     terms, output, arrays = parse(operands)
     arrays = [to_dtype(a, dtype) for a in arrays]
@@ -107,25 +114,39 @@ def _take_diagonals(a: Array, term: str) -> tuple[Array, str]:
     return a, term
 
 
-def _pairs(terms: Sequence[str], output: str, sizes: dict[str, int], optimize: Any) -> list[tuple[int, int]]:
-    count = len(terms)
-    if count <= 2 or optimize is False:
-        return [(0, 1)] * (count - 1) if count <= 2 else _in_order(count)
+def _pairs(terms: Sequence[str], output: str, sizes: dict[str, int], optimize: Any) -> Sequence[tuple[int, int]]:
+    """Which two operands to contract next; the result goes to the end of the list."""
+    if len(terms) <= 2:
+        return [(0, 1)] * (len(terms) - 1)
+    shapes = tuple([tuple([sizes[c] for c in term]) for term in terms])
+    if isinstance(optimize, (list, tuple)) and optimize and optimize[0] == "einsum_path":
+        return _in_pairs(optimize[1:], len(terms))
+    if isinstance(optimize, (list, tuple)):
+        optimize = optimize[0]  # ("greedy", memory limit): contractions of pairs need no more memory than NumPy's
+    wanted = optimize if isinstance(optimize, str) else "auto"
+    return _found_path(f"{','.join(terms)}->{output}", shapes, wanted)
+
+
+@functools.lru_cache(maxsize=512)
+def _found_path(text: str, shapes: tuple[tuple[int, ...], ...], strategy: str) -> list[tuple[int, int]]:
     import opt_einsum
 
-    shapes = [tuple([sizes[c] for c in term]) for term in terms]
-    wanted = optimize if isinstance(optimize, str) else "auto"
-    path, _ = opt_einsum.contract_path(f"{','.join(terms)}->{output}", *shapes, shapes=True, optimize=wanted)
-    pairs: list[tuple[int, int]] = []
+    path, _ = opt_einsum.contract_path(text, *shapes, shapes=True, optimize=strategy)
+    return _in_pairs(path, len(shapes))
+
+
+def _in_pairs(path: Sequence[Sequence[int]], count: int) -> list[tuple[int, int]]:
+    """A path whose steps may take several operands, as steps of two."""
+    pool, new, pairs = list(range(count)), count, []
     for step in path:
-        for _ in range(len(step) - 1):
-            pairs.append((step[0], step[1]) if len(step) == 2 else (0, 1))
-    return pairs
-
-
-def _in_order(count: int) -> list[tuple[int, int]]:
-    """The first two, then the result (which goes to the end) with the next one."""
-    return [(0, 1), *[(0, left - 1) for left in range(count - 1, 1, -1)]]
+        chosen = [pool[place] for place in step]
+        while len(chosen) > 1:
+            first, second = chosen.pop(0), chosen.pop(0)
+            pairs.append((pool.index(first), pool.index(second)))
+            pool = [one for one in pool if one not in (first, second)] + [new]
+            chosen.append(new)
+            new += 1
+    return pairs + [(0, 1)] * (len(pool) - 1)
 
 
 def _sum_away(a: Array, term: str, needed: set[str]) -> tuple[Array, str]:

@@ -102,17 +102,18 @@ def ufunc_protocol(self: Tracer, ufunc: Any, method: str, x: Any, y: Any = _ABSE
     return handler(ufunc, *inputs, **kwargs)
 
 
-def _late(ufunc: Any) -> Callable[..., Any] | None:
-    """A ufunc of scipy.special: func.special, which stands for them, is imported when the first one is met."""
-    if "scipy.special" in sys.modules and "func.special" not in sys.modules:
+def rule_of(ufunc: Any) -> Callable[..., Any] | None:
+    """What stands for a ufunc. func.special, which stands for SciPy's, is imported when the first one is met."""
+    found = DIRECT.get(ufunc) or UFUNCS.get(ufunc)
+    if found is None and "scipy.special" in sys.modules and "func.special" not in sys.modules:
         importlib.import_module("func.special")
         return DIRECT.get(ufunc) or UFUNCS.get(ufunc)
-    return None
+    return found
 
 
 def call_ufunc(ufunc: Any, row: Primitive | None, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc call with keywords (`out`, `where`, `dtype`) or without a row of its own."""
-    function: Callable[..., Any] | None = row if row is not None else UFUNCS.get(ufunc) or _late(ufunc)
+    function: Callable[..., Any] | None = row if row is not None else rule_of(ufunc)
     if function is None:
         raise UnsupportedFunctionError(
             f"np.{ufunc.__name__} has no traced version{at_line()}\n"

@@ -23,7 +23,7 @@ from func.numpy.arguments import NO_VALUE, common, count, one_axis, rank_of, to_
 from func.numpy.indexing import fit_value, write
 from func.numpy.inplace import rebind
 from func.numpy.interpolation import cut
-from func.numpy.protocol import DIRECT, METHODS, UFUNCS, call_ufunc
+from func.numpy.protocol import DIRECT, METHODS, call_ufunc, rule_of
 from func.numpy.reductions import deliver, finish, is_given, mask_for, reduction_axes
 from func.numpy.sorting import arrayed
 
@@ -48,7 +48,7 @@ def _binary(ufunc: Any, method: str) -> Callable[..., Array]:
     """The traced version of a ufunc of two arguments."""
     if ufunc.nin != 2 or ufunc.nout != 1:
         raise ValueError(f"{method} only supported for binary functions")
-    function = DIRECT.get(ufunc) or UFUNCS.get(ufunc)
+    function = rule_of(ufunc)
     if function is None or ufunc.signature is not None:
         raise UnsupportedFunctionError(f"np.{ufunc.__name__}.{method} has no traced version{at_line()}")
     return function
@@ -216,7 +216,7 @@ def at(ufunc: Any, a: Any, indices: Any, b: Any = NO_VALUE, /) -> None:
             f"np.{ufunc.__name__}.at cannot write traced values into a plain array{at_line()}\n"
             "Make the array with np.zeros_like(x, shape=...) of a traced x."
         )
-    function = DIRECT.get(ufunc) or UFUNCS.get(ufunc)
+    function = rule_of(ufunc)
     if function is None or ufunc.nout != 1:
         raise UnsupportedFunctionError(f"np.{ufunc.__name__}.at has no traced version{at_line()}")
     if (ufunc.nin == 2) != (b is not NO_VALUE):
