@@ -1,5 +1,7 @@
 """How Sphinx builds the pages."""
 
+from typing import Any
+
 import func
 
 project = "func"
@@ -24,3 +26,15 @@ html_title = "func"
 html_static_path = ["_static"]
 html_css_files = ["func.css"]
 html_show_sourcelink = False
+
+
+def escape_signs(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """|x| and (*shape, n) mean what they mean in mathematics and Python, not substitutions and emphasis."""
+    for i, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            lines[i] = line.replace("|", r"\|").replace("*", r"\*")
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    app.connect("autodoc-process-docstring", escape_signs, priority=400)

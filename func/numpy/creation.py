@@ -70,7 +70,7 @@ def _check_device(device: Any) -> None:
         raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')
 
 
-def _copy_wanted(copy: Any) -> bool | None:
+def _copy_wanted(copy: Any) -> Any:
     """copy= as True, False or None (where needed); NumPy's own functions may hand on its private names for these."""
     return _COPY_MODES.get(copy, copy) if isinstance(copy, np._CopyMode) else copy
 
