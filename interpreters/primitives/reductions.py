@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from func.backends import HOST_TYPES
 from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, bind, dtype_of, is_inexact, shape_of
 from func.interpreters.errors import NotDifferentiableError
 from func.interpreters.primitives.elementwise import (
@@ -45,6 +46,7 @@ from func.interpreters.primitives.structural import (
     reshape,
     same_dtype,
     where,
+    zero_of,
 )
 
 Axes = tuple[int, ...]
@@ -107,6 +109,7 @@ def reduction(
     impl: Callable[..., Array],
     partial: Callable[..., Array],
     dtype: Callable[[np.dtype[Any]], Any] | None = None,
+    kind: type[Reduction] = Reduction,
 ) -> Reduction:
     """A reduction of one array with a parameter `axes` (non-negative, sorted); `dtype` is that of the result."""
 
@@ -116,7 +119,7 @@ def reduction(
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
         return row(args[0], **{**params, "axes": _shift(params["axes"])})
 
-    row = Reduction(name, impl, aval=aval, batch=batch)
+    row = kind(name, impl, aval=aval, batch=batch)
     row.partial = partial
     return row
 
@@ -130,8 +133,34 @@ def _extremum_partial(x: Array, out: Array, *, axes: Axes) -> Array:
     return divide(hits, keep_axes(reduce_sum(hits, axes=axes), shape_of(x), axes))
 
 
-reduce_max = reduction("max", lambda xp, x, *, axes: xp.max(x, axes), _extremum_partial)
-reduce_min = reduction("min", lambda xp, x, *, axes: xp.min(x, axes), _extremum_partial)
+class Extremum(Reduction):
+    """max or min, whose pullback on plain arrays without NaN is a choice by one comparison."""
+
+    __slots__ = ()
+
+    def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        x, out = saved
+        if type(x) is not np.ndarray or type(ct) not in HOST_TYPES or x.dtype.kind != "f":
+            return super().pull(ct, parents, saved, params)
+        shape = ones_at(x.shape, params["axes"])
+        hit = x == np.reshape(out, shape)
+        number = np.add.reduce(hit, params["axes"], x.dtype, None, True)
+        if not number.all():  # NaN equals nothing
+            return super().pull(ct, parents, saved, params)
+        return (np.where(hit, np.reshape(ct, shape) / number, zero_of(x.dtype)),)
+
+
+def _extremum(name: str, ufunc: str) -> Extremum:
+    def impl(xp: Any, x: Array, *, axes: Axes) -> Array:
+        return getattr(np, ufunc).reduce(x, axes) if xp is np else getattr(xp, name)(x, axes)
+
+    made = reduction(name, impl, _extremum_partial, kind=Extremum)
+    assert isinstance(made, Extremum)
+    return made
+
+
+reduce_max = _extremum("max", "maximum")
+reduce_min = _extremum("min", "minimum")
 
 
 def _product_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -383,7 +383,7 @@ def align_ranks(size: int, batched: Sequence[bool], args: Sequence[Array]) -> li
 
 
 @functools.cache
-def _zero_of(dtype: np.dtype[Any]) -> Array:
+def zero_of(dtype: np.dtype[Any]) -> Array:
     """A zero that np.where need not convert."""
     return np.zeros((), dtype)
 
@@ -402,7 +402,7 @@ class Where(Linear):
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
         _, px, py = parents
         if type(ct) is np.ndarray and type(saved) is np.ndarray:
-            zero, choose = _zero_of(ct.dtype), np.where
+            zero, choose = zero_of(ct.dtype), np.where
         else:
             zero, choose = 0, where
         return (
