@@ -144,7 +144,7 @@ class Extremum(Reduction):
             return super().pull(ct, parents, saved, params)
         shape = ones_at(x.shape, params["axes"])
         hit = x == np.reshape(out, shape)
-        number = np.add.reduce(hit, params["axes"], x.dtype, None, True)
+        number = np.add.reduce(hit, params["axes"], x.dtype, keepdims=True)
         if not number.all():  # NaN equals nothing
             return super().pull(ct, parents, saved, params)
         return (np.where(hit, np.reshape(ct, shape) / number, zero_of(x.dtype)),)
