@@ -11,7 +11,17 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from func import errors, linalg, numpy, testing, tree
+from func import autograd, errors, linalg, numpy, testing, tree
+from func.autograd import (
+    Tensor,
+    backward,
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    no_grad,
+    set_grad_enabled,
+    tensor,
+)
 from func.checkpointing import checkpoint, checkpoint_name, checkpoint_policies, remat
 from func.custom import custom_gradient, custom_jvp, custom_vjp, custom_vmap, stop_gradient
 from func.forward import ggnvp, hvp, jvp, linear_transpose, linearize, vhp
@@ -27,6 +37,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Tensor",
+    "autograd",
+    "backward",
     "checkpoint",
     "checkpoint_name",
     "checkpoint_policies",
@@ -34,6 +47,7 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "custom_vmap",
+    "enable_grad",
     "errors",
     "eval_shape",
     "ggnvp",
@@ -41,7 +55,9 @@ __all__ = [
     "grad_and_value",
     "hessian",
     "hvp",
+    "inference_mode",
     "intercept",
+    "is_grad_enabled",
     "jacfwd",
     "jacobian",
     "jacrev",
@@ -50,11 +66,14 @@ __all__ = [
     "linear_transpose",
     "linearize",
     "make_program",
+    "no_grad",
     "numpy",
     "random",
     "remat",
+    "set_grad_enabled",
     "special",
     "stop_gradient",
+    "tensor",
     "testing",
     "tree",
     "value_and_grad",

@@ -12,6 +12,7 @@ import numpy as np
 from func import conversion, tree
 from func.backends import HOST_TYPES
 from func.interpreters.core import (
+    CURRENT,
     EVALUATE,
     PYTHON_SCALARS,
     Array,
@@ -42,16 +43,18 @@ class traced:
     Errors leave it without the engine's frames.
     """
 
-    __slots__ = ("interpreter",)
+    __slots__ = ("interpreter", "token")
 
     def __init__(self, interpreter: Interpreter) -> None:
         self.interpreter = interpreter
 
     def __enter__(self) -> None:
+        self.token = CURRENT.set(self.interpreter)
         conversion.enter()
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         conversion.leave()
+        CURRENT.reset(self.token)
         self.interpreter.close()
         if isinstance(error, Exception):
             cause = error.__cause__

@@ -1,11 +1,17 @@
 """The errors that func words itself; each is also a standard type."""
 
 from func.interpreters.errors import (
+    AnomalyError,
     ArgumentError,
+    BackwardError,
     CheckpointError,
     CustomRuleError,
     DifferentiatedInputError,
+    FreedGraphError,
     FuncError,
+    GradcheckError,
+    InferenceTensorError,
+    LeafError,
     LeakedTracerError,
     MappedAxisError,
     NotDifferentiableError,
@@ -19,11 +25,17 @@ from func.interpreters.errors import (
 )
 
 __all__ = [
+    "AnomalyError",
     "ArgumentError",
+    "BackwardError",
     "CheckpointError",
     "CustomRuleError",
     "DifferentiatedInputError",
+    "FreedGraphError",
     "FuncError",
+    "GradcheckError",
+    "InferenceTensorError",
+    "LeafError",
     "LeakedTracerError",
     "MappedAxisError",
     "NotDifferentiableError",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -143,15 +144,17 @@ class Tracer:
     """A stand-in for an array: a box around an immutable value, owned by one interpreter.
 
     `value` is the array one level down; `attached` is what the owner keeps beside it (a graph node, a tangent,
-    a variable). An in-place write rebinds all three. The last three slots are unset until they are needed:
-    `view_of` says what this box is a view of, `views` lists the views of this box, `written` the line of a write.
+    a variable). An in-place write rebinds all three. The last slots are unset until they are needed: `view_of` says what
+    this box is a view of, `views` lists the views of this box, `written` the line of a write, `state` is what the
+    imperative interface keeps for a tensor.
     The array interface (operators, methods, NumPy's protocols) is installed by `func.numpy`.
     """
 
-    __slots__ = ("__weakref__", "attached", "interpreter", "value", "view_of", "views", "written")
+    __slots__ = ("__weakref__", "attached", "interpreter", "state", "value", "view_of", "views", "written")
     value: Any
     attached: Any
     interpreter: Interpreter
+    state: Any
     view_of: Any
     views: Any
     written: Any
@@ -183,11 +186,17 @@ _make_tracer: Any = object.__new__
 _next_level: Iterator[int] = itertools.count(1)
 
 
+def next_level() -> int:
+    """A level above all that are in use: of a transform, or of a mode that is entered."""
+    return next(_next_level)
+
+
 class Interpreter:
     """One meaning of applying a primitive. Inner transforms are created later and so have the higher level."""
 
-    __slots__ = ("__weakref__", "example", "extra", "level", "line", "transform")
-    level: int
+    __slots__ = ("__weakref__", "ambient", "example", "extra", "level", "line", "transform")
+    level: float
+    ambient: Any
     transform: str
     line: Line | None
     extra: Any
@@ -228,6 +237,9 @@ class Interpreter:
     def close(self) -> None:
         """The transform has returned: from now on its tracers raise LeakedTracerError."""
         self.__class__ = ClosedInterpreter  # pyright: ignore[reportAttributeAccessIssue]
+        inner = getattr(self, "ambient", None)
+        if inner is not None:
+            inner.close()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(level={self.level})"
@@ -286,6 +298,9 @@ class Evaluate(Interpreter):
             return tuple([Tracer(self, value, None) for value in out])
         return Tracer(self, out, None)
 
+
+CURRENT: ContextVar[Any] = ContextVar("func_transform", default=None)
+"""The interpreter of the innermost transform whose function is running, or None."""
 
 EVALUATE = Evaluate("evaluate")
 EVALUATE.level = 0
@@ -461,7 +476,7 @@ def evaluate(row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
 def bind(row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
     """Apply a row with the interpreter of the highest level among its arguments."""
     top: Interpreter | None = None
-    level = -1
+    level: float = -1
     for arg in args:
         if type(arg) is Tracer and arg.interpreter.level > level:
             top = arg.interpreter

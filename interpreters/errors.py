@@ -61,3 +61,27 @@ class CheckpointError(FuncError, RuntimeError):
 
 class CustomRuleError(FuncError, TypeError):
     """A custom derivative or batching rule returned something of the wrong structure."""
+
+
+class FreedGraphError(FuncError, RuntimeError):
+    """A graph whose saved values were released by an earlier backward was to be walked again."""
+
+
+class BackwardError(FuncError, RuntimeError):
+    """backward or autograd.grad was called in a way that has no meaning."""
+
+
+class LeafError(FuncError, RuntimeError):
+    """Something was asked of a tensor that only leaves (or only non-leaves) allow."""
+
+
+class InferenceTensorError(FuncError, RuntimeError):
+    """A tensor made in inference mode was to take part in a recorded computation."""
+
+
+class AnomalyError(FuncError, RuntimeError):
+    """Anomaly detection has found NaN or infinity."""
+
+
+class GradcheckError(FuncError, RuntimeError):
+    """A numerical and an analytical derivative differ."""

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from func.interpreters.core import (
+    CURRENT,
     ZERO,
     Array,
     Aval,
@@ -50,16 +51,18 @@ def set_running_hooks(enter: Callable[[], None], leave: Callable[[], None]) -> N
 class running:
     """An interpreter at work: the hooks hold meanwhile, and at the end it is closed."""
 
-    __slots__ = ("interpreter",)
+    __slots__ = ("interpreter", "token")
 
     def __init__(self, interpreter: Interpreter) -> None:
         self.interpreter = interpreter
 
     def __enter__(self) -> None:
+        self.token = CURRENT.set(self.interpreter)
         _hooks[0]()
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         _hooks[1]()
+        CURRENT.reset(self.token)
         self.interpreter.close()
 
 
@@ -110,6 +113,7 @@ def map_flat(
     level = interpreter
     options = level.extra
     token = RUNNING.set((*RUNNING.get(), level))
+    current = CURRENT.set(level)
     try:
         _hooks[0]()
         outs = fun(*[level.lift(arg) if mapped else arg for arg, mapped in zip(args, which, strict=True)])
@@ -124,6 +128,7 @@ def map_flat(
         groups = split.groups
         del error, split
     finally:
+        CURRENT.reset(current)
         RUNNING.reset(token)
         _hooks[1]()
         level.close()

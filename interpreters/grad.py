@@ -27,6 +27,7 @@ from func.interpreters.core import (
     snapshot,
     unboxed,
 )
+from func.interpreters.modes import MODE, is_suspended
 from func.interpreters.primitives.kinds import Linear, Row, add_tangents, refuse_captured
 from func.interpreters.primitives.pointwise import HOST_ARRAYS, Binary, Unary
 
@@ -95,7 +96,14 @@ class Grad(Interpreter):
         """A traced leaf."""
         return Tracer(self, value, leaf_node(Aval(shape_of(value), dtype_of(value))))
 
+    def unrecorded(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        """The row on the values alone: gradients are off here."""
+        values = [a.value if type(a) is Tracer and a.interpreter is self else unboxed(a) for a in args]
+        return bind(row, tuple(values), params)
+
     def apply1(self, row: Primitive, x: Tracer) -> Any:
+        if MODE.get() is not None and is_suspended(self.level):
+            return self.unrecorded(row, (x,), {})
         if type(row) is not Unary:
             return self.apply(row, (x,), {})
         value = x.value
@@ -110,6 +118,8 @@ class Grad(Interpreter):
         return new_tracer(self, out, (next(_ticks), row, (node,), (wanted,), saved, None, aval))
 
     def apply2(self, row: Primitive, x: Array, y: Array) -> Any:
+        if MODE.get() is not None and is_suspended(self.level):
+            return self.unrecorded(row, (x, y), {})
         if type(row) is not Binary:
             return self.apply(row, (x, y), {})
         mask = 0
@@ -148,6 +158,8 @@ class Grad(Interpreter):
         return new_tracer(self, out, node)
 
     def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        if MODE.get() is not None and is_suspended(self.level):
+            return self.unrecorded(row, args, params)
         if len(args) == 1 and isinstance(row, Linear):
             return self._linear(row, args[0], params)
         values = []

@@ -9,16 +9,18 @@ import numpy as np
 from func.interpreters.core import Tracer, concrete
 from func.interpreters.errors import TracerConversionError
 from func.interpreters.grad import Grad
+from func.interpreters.imperative import Imperative
 from func.interpreters.jvp import Jvp
 from func.interpreters.source import at_line, user_line
 from func.interpreters.stage import Recorder
 
 
 def carries_derivative(tracer: Tracer) -> bool:
-    """True where some level below would lose a derivative if the value were read."""
+    """True where some running transform would lose a derivative if the value were read. (The number in a tensor may be
+    read, as `loss.item()` is: that is not part of what `backward` differentiates.)"""
     value: Any = tracer
     while type(value) is Tracer:
-        if isinstance(value.interpreter, (Grad, Jvp, Recorder)):
+        if isinstance(value.interpreter, (Grad, Jvp, Recorder)) and type(value.interpreter) is not Imperative:
             return True
         value = value.value
     return False

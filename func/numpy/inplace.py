@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from func.interpreters import imperative
 from func.interpreters.core import CARRIERS, EVALUATE, Array, Tracer, dtype_of, innermost, shape_of, snapshot
 from func.interpreters.errors import TracerConversionError
+from func.interpreters.modes import MODE
 from func.interpreters.primitives import elementwise as rows
 from func.interpreters.primitives.buffers import keep, reuse, spare_buffers
 from func.interpreters.primitives.structural import broadcast, inverse_permutation, permute, reshape, update
@@ -96,7 +98,7 @@ def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
         else:
             _empty_views(root)
             value = _in_place(root, change)
-        _assign(root, value)
+        _assign_root(root, value)
     finally:
         _renew_views(root, box if new is not None and keeps else None, new)
 
@@ -137,11 +139,15 @@ def _empty_views(base: Tracer) -> None:
 def _renew_views(base: Tracer, written: Tracer | None, new: Array) -> None:
     """Read the views of a box anew; the one that was written has its value already."""
     bases = [base]
-    while bases:
-        base = bases.pop()
-        for box, view in _living_views(base):
-            _assign(box, new if box is written else view.row(_fresh(base), **view.params))
-            bases.append(box)
+    mode = MODE.set(None)  # views of a tensor go on belonging to its history, whoever writes it
+    try:
+        while bases:
+            base = bases.pop()
+            for box, view in _living_views(base):
+                _assign(box, new if box is written else view.row(_fresh(base), **view.params))
+                bases.append(box)
+    finally:
+        MODE.reset(mode)
 
 
 def _fresh(box: Tracer) -> Tracer:
@@ -155,6 +161,14 @@ def _assign(box: Tracer, new: Array) -> None:
     if new.interpreter.level > box.interpreter.level:
         box.written = user_line(2)
     box.interpreter, box.value, box.attached = new.interpreter, new.value, new.attached
+
+
+def _assign_root(root: Tracer, new: Array) -> None:
+    """What was written itself: a tensor may keep its history, or refuse."""
+    if type(new) is not Tracer:
+        new = Tracer(EVALUATE, new, None)
+    if not imperative.assign(root, new):
+        _assign(root, new)
 
 
 def _is_contiguous(x: Array) -> bool:
@@ -285,7 +299,7 @@ def augmented(row: Callable[[Array, Array], Array]) -> Callable[[Tracer, Any], A
     """x += v and its kin: rebinds the box, unless x stands for a scalar, which NumPy does not write in place."""
 
     def operate(self: Tracer, other: Any) -> Any:
-        if self.shape == () and view_of(self) is None:
+        if self.shape == () and view_of(self) is None and getattr(self, "state", None) is None:
             return row(self, other)
         result = row(_fresh(self), other)
         return result if result is NotImplemented else write_into(self, result)

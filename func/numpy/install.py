@@ -32,3 +32,9 @@ def install(methods: dict[str, Any]) -> None:
     for name, value in table.items():
         setattr(Tracer, name, value)
     set_writer(write_into)
+
+
+def extend(attributes: dict[str, Any]) -> None:
+    """Give traced arrays further attributes: those of the imperative interface."""
+    for name, value in attributes.items():
+        setattr(Tracer, name, value)

@@ -61,7 +61,19 @@ def _contains(self: Tracer, value: Any) -> bool:
     return bool(reductions.any(rows.equal(self, operand(value))))
 
 
+_show: list[Callable[[Any, Callable[[Any], str]], str]] = []
+
+
+def set_tensor_repr(show: Callable[[Any, Callable[[Any], str]], str]) -> None:
+    """Registration from func.autograd: how tensors print; the second argument prints other traced values."""
+    _show[:] = [show]
+
+
 def _repr(self: Tracer) -> str:
+    return _show[0](self, _traced_repr) if _show else _traced_repr(self)
+
+
+def _traced_repr(self: Tracer) -> str:
     interpreter = self.interpreter
     try:
         aval = interpreter.aval(self)

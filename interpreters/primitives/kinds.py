@@ -126,6 +126,10 @@ class Linear(Row):
         ]
         return out, self, saved
 
+    def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
+        """What was saved, by traced values: operands in which the row is not linear have no derivative."""
+        return saved
+
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         assert self.transpose is not None
         if saved is None:
@@ -190,6 +194,10 @@ class Bilinear(Row):
         x, y = values
         out = bind(self, values, params)
         return out, self, (_kept(x, parents[0], parents[1]), _kept(y, parents[1], parents[0]))
+
+    def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
+        """What was saved, by traced values."""
+        return tuple([lift(place, value) for place, value in enumerate(saved)])
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         assert self.transpose is not None

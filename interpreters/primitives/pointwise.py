@@ -227,6 +227,10 @@ class Elementwise(Row):
             for partial, parent in zip(self.partials, parents, strict=True)
         ]
 
+    def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
+        """What was saved, by traced values: lift(place, value) of an argument, lift(None, value) of the output."""
+        return [lift(place if place < self.arity else None, value) for place, value in enumerate(saved)]
+
     def pull_guarded(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         grown: list[Any] = []
         for partial, parent in zip(self.partials, parents, strict=True):
@@ -307,6 +311,9 @@ class PlainUnary:
             return (self.partial.fast(saved) * ct,)
         return self.row.pull(ct, wanted, saved, params)
 
+    def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
+        return self.row.retraced(saved, lift)
+
     def pull_guarded(self, ct: Any, wanted: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         return self.row.pull_guarded(ct, wanted, saved, params)
 
@@ -328,6 +335,9 @@ class PlainBinary:
         if type(ct) is _ARRAY:
             return self.to_x(saved, ct), self.to_y(saved, ct)
         return self.row.pull(ct, wanted, saved, params)
+
+    def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
+        return self.row.retraced(saved, lift)
 
     def pull_guarded(self, ct: Any, wanted: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         return self.row.pull_guarded(ct, wanted, saved, params)

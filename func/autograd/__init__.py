@@ -1,0 +1,38 @@
+"""The imperative interface: tensors with `backward`, gradient modes, hooks, `Function`, checks."""
+
+from func.autograd import graph
+from func.autograd.backwards import backward, grad
+from func.autograd.modes import (
+    detect_anomaly,
+    enable_grad,
+    inference_mode,
+    is_anomaly_enabled,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_detect_anomaly,
+    set_grad_enabled,
+)
+from func.autograd.tensor import Tensor, attributes, show, tensor
+from func.numpy.install import extend as _extend
+from func.numpy.methods import set_tensor_repr as _set_tensor_repr
+
+__all__ = [
+    "Tensor",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "grad",
+    "graph",
+    "inference_mode",
+    "is_anomaly_enabled",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+    "tensor",
+]
+
+_extend(attributes())
+_set_tensor_repr(show)

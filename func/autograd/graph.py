@@ -1,0 +1,332 @@
+"""The graph behind tensors: nodes, edges, hooks on both, and hooks on what nodes save."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from func.interpreters.core import EVALUATE, Tracer
+from func.interpreters.errors import BackwardError, LeafError
+from func.interpreters.grad import INDEX, LEAF, OUTPUT
+from func.interpreters.imperative import HOOKS, LINE, SAVED, Hooks, Imperative, is_leaf_node, name_of, state_of
+from func.interpreters.modes import SAVING
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "RemovableHandle",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]
+
+_numbers = itertools.count()
+
+
+class RemovableHandle:
+    """Removes a hook: by `remove()`, or at the end of a `with` block."""
+
+    def __init__(self, hooks: dict[int, Any], hook: Any) -> None:
+        self._hooks = hooks
+        self.id = next(_numbers)
+        hooks[self.id] = hook
+
+    def remove(self) -> None:
+        """Take the hook away; harmless if it is gone."""
+        self._hooks.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.remove()
+
+
+def weakly(state: Any) -> Any:
+    """A weak reference: a graph must not own the tensors whose gradients it fills."""
+    return weakref.ref(state)
+
+
+def hooks_of(node: Any) -> Hooks:
+    """The hooks of a node, made on first use."""
+    cell = node[4]
+    if cell[HOOKS] is None:
+        cell[HOOKS] = Hooks()
+    hooks: Hooks = cell[HOOKS]
+    return hooks
+
+
+def node_of(tensor: Any, what: str) -> Any:
+    """The node that a tensor stands for."""
+    if type(tensor) is not Tracer or type(tensor.interpreter) is not Imperative:
+        raise BackwardError(f"{what}: the tensor does not require a gradient")
+    return tensor.attached
+
+
+# --- nodes ------------------------------------------------------------------------------------------------------
+
+
+class Node:
+    """A recorded operation: `grad_fn` of a tensor. Two of them are equal if they stand for the same operation."""
+
+    __slots__ = ("_node",)
+
+    def __init__(self, node: Any) -> None:
+        self._node = node
+
+    def name(self) -> str:
+        """The operation's name, for example SinBackward; AccumulateGrad for leaves."""
+        row = self._node[1]
+        return "AccumulateGrad" if row is LEAF else name_of(row)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What is known of the node: its line if anomaly detection recorded it, and its parameters."""
+        line = self._node[4][LINE]
+        return {"line": None if line is None else line[0], "params": dict(self._node[5] or {})}
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """For each argument its node (None: no gradient) and which of that node's outputs it was."""
+        return tuple([(None, 0) if parent is None else _edge(parent) for parent in self._node[2]])
+
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call fn(grad_inputs, grad_outputs) when the node has been pulled back; it may return other grad_inputs."""
+        return RemovableHandle(hooks_of(self._node).post, fn)
+
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call fn(grad_outputs) before the node is pulled back; it may return others."""
+        return RemovableHandle(hooks_of(self._node).pre, fn)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Node) and other._node[INDEX] == self._node[INDEX]
+
+    def __hash__(self) -> int:
+        return hash(self._node[INDEX])
+
+    def __repr__(self) -> str:
+        return f"<{self.name()}>"
+
+
+def _edge(node: Any) -> tuple[Node, int]:
+    if node[1] is OUTPUT:
+        return Node(node[2][0]), node[4][SAVED]
+    return Node(node), 0
+
+
+def grad_fn(tensor: Any) -> Node | None:
+    """The operation that made a tensor, or None for leaves and tensors without a gradient."""
+    if type(tensor.interpreter) is not Imperative or is_leaf_node(tensor.attached):
+        return None
+    return _edge(tensor.attached)[0]
+
+
+def output_number(tensor: Any) -> int:
+    """Which output of its operation a tensor is."""
+    return 0 if type(tensor.interpreter) is not Imperative else _edge(tensor.attached)[1]
+
+
+class GradientEdge(NamedTuple):
+    """A place in a graph at which gradients can be asked for: a node and which of its outputs."""
+
+    node: Node
+    output_nr: int
+    ownership_token: Any = None
+
+
+def get_gradient_edge(tensor: Any) -> GradientEdge:
+    """The edge at which a tensor's gradient arrives; it keeps the graph alive, but not the tensor's value.
+
+    Example:
+        >>> import func
+        >>> x = func.tensor(3.0, requires_grad=True)
+        >>> y = x * x
+        >>> edge = func.autograd.graph.get_gradient_edge(x)
+        >>> func.autograd.grad(y, edge)
+        (tensor(6.),)
+    """
+    node = node_of(tensor, "get_gradient_edge")
+    return GradientEdge(*_edge(node), ownership_token=(tensor.interpreter, node))
+
+
+# --- hooks on tensors -------------------------------------------------------------------------------------------
+
+
+def register_hook(self: Any, hook: Callable[[Any], Any]) -> RemovableHandle:
+    """Call hook(grad) whenever the gradient of this tensor has been computed; it may return another gradient, but must
+    not change its argument. Hooks run in the order in which they were registered, before the gradient is accumulated.
+
+    Example:
+        >>> import func
+        >>> x = func.tensor([1.0, 2.0], requires_grad=True)
+        >>> handle = x.register_hook(lambda grad: grad * 10)
+        >>> x.sum().backward()
+        >>> x.grad
+        tensor([10., 10.])
+        >>> handle.remove()
+    """
+    if not callable(hook):
+        raise TypeError("register_hook takes a function of the gradient")
+    return RemovableHandle(hooks_of(node_of(self, "register_hook")).tensor, hook)
+
+
+def register_post_accumulate_grad_hook(self: Any, hook: Callable[[Any], Any]) -> RemovableHandle:
+    """Call hook(tensor) after a gradient has been accumulated into the `grad` of this leaf."""
+    if not is_leaf_node(node_of(self, "register_post_accumulate_grad_hook")):
+        raise LeafError("post-accumulate hooks can be registered on leaf tensors only")
+    return RemovableHandle(state_of(self).post_hooks, hook)
+
+
+class _MultiHandle:
+    def __init__(self, handles: Sequence[RemovableHandle]) -> None:
+        self._handles = handles
+
+    def remove(self) -> None:
+        """Take the hook away."""
+        for handle in self._handles:
+            handle.remove()
+
+    def __enter__(self) -> _MultiHandle:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.remove()
+
+
+def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, mode: str = "all") -> _MultiHandle:
+    """Call `fn` once for each backward: with all gradients when the last has come ("all": fn(list), None for those that
+    do not come), or with the first ("any": fn(grad))."""
+    if mode not in ("all", "any"):
+        raise ValueError(f"mode must be 'all' or 'any', not {mode!r}")
+    lock = threading.Lock()
+    grads: list[Any] = [None] * len(tensors)
+    seen: dict[Any, Any] = {"backward": None, "count": 0}
+
+    def hook(place: int) -> Callable[[Any], None]:
+        def record(grad: Any) -> None:
+            with lock:
+                if seen["backward"] is not _current[0]:
+                    seen["backward"], seen["count"] = _current[0], 0
+                    grads[:] = [None] * len(tensors)
+                seen["count"] += 1
+                grads[place] = grad
+                first = seen["count"] == 1
+                last = seen["count"] == _expected(tensors)
+            if mode == "any" and first:
+                fn(grad)
+            elif mode == "all" and last:
+                fn(list(grads))
+
+        return record
+
+    return _MultiHandle([register_hook(tensor, hook(i)) for i, tensor in enumerate(tensors)])
+
+
+_current: list[Any] = [None, None]
+"""The backward that runs, and the nodes that it will visit."""
+
+
+@contextlib.contextmanager
+def running_backward(reached: Any) -> Iterator[None]:
+    """Names the backward that runs, for hooks on several tensors."""
+    before = list(_current)
+    _current[:] = [object(), reached]
+    try:
+        yield
+    finally:
+        _current[:] = before
+
+
+def _expected(tensors: Sequence[Any]) -> int:
+    reached = _current[1]
+    return len([t for t in tensors if reached is None or t.attached[INDEX] in reached])
+
+
+# --- hooks on what is saved -------------------------------------------------------------------------------------
+
+
+class saved_tensors_hooks:
+    """Inside, whatever an operation saves for backward goes through `pack_hook(tensor)`, and comes back when needed
+    through `unpack_hook(packed)`: to keep it on disk, in another precision, or not at all.
+
+    Example:
+        >>> import func
+        >>> x = func.tensor([2.0], requires_grad=True)
+        >>> with func.autograd.graph.saved_tensors_hooks(lambda t: t.numpy().tolist(), func.tensor):
+        ...     y = x * x
+        >>> y.backward()
+        >>> x.grad
+        tensor([4.])
+    """
+
+    def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
+        self._tokens: list[Any] = []
+
+    def __enter__(self) -> None:
+        stack = SAVING.get()
+        if stack and isinstance(stack[-1], str):
+            raise RuntimeError(stack[-1])
+        self._tokens.append(SAVING.set((*stack, (self.pack_hook, self.unpack_hook))))
+
+    def __exit__(self, *error: object) -> None:
+        SAVING.reset(self._tokens.pop())
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Inside, what operations on device arrays save for backward is moved to host memory until it is needed.
+
+    On NumPy arrays there is nothing to move: a warning says so. `pin_memory` asks for page-locked memory, which makes
+    the transfers faster.
+    """
+
+    def __init__(self, pin_memory: bool = False) -> None:
+        warned: list[bool] = []
+
+        def pack(saved: Any) -> Any:
+            value = saved.value
+            if isinstance(value, np.ndarray):
+                if not warned:
+                    warned.append(True)
+                    warnings.warn("save_on_cpu: NumPy arrays are in host memory already", UserWarning, stacklevel=4)
+                return (None, value)
+            return (type(value), _to_host(value, pin_memory))
+
+        def unpack(packed: Any) -> Any:
+            kind, value = packed
+            if kind is not None:
+                from func.backends import namespace_of_type
+
+                value = namespace_of_type(kind).asarray(value)  # type: ignore[union-attr]
+            return Tracer(EVALUATE, value, None)
+
+        super().__init__(pack, unpack)
+
+
+def _to_host(value: Any, pin_memory: bool) -> Any:
+    if pin_memory:
+        import cupyx
+
+        pinned = cupyx.empty_pinned(value.shape, value.dtype)
+        value.get(out=pinned)
+        return pinned
+    return value.get()
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Inside, entering `saved_tensors_hooks` raises a RuntimeError with this message."""
+    token = SAVING.set((*SAVING.get(), error_message))
+    try:
+        yield
+    finally:
+        SAVING.reset(token)

@@ -1,0 +1,284 @@
+"""Tensors: traced arrays of an imperative interpreter, and what they have beyond an array.
+
+A tensor is the traced array that every transform uses. This module gives it the attributes of the imperative interface
+(`grad`, `backward`, `detach`, hooks); whatever NumPy does with traced arrays it does with tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from func.autograd import backwards, graph
+from func.interpreters.core import EVALUATE, Array, Tracer, dtype_of, innermost, is_inexact, operand, shape_of, snapshot
+from func.interpreters.errors import BackwardError, LeafError, TracerConversionError
+from func.interpreters.grad import Grad
+from func.interpreters.imperative import (
+    DETACHED,
+    Imperative,
+    State,
+    ambient,
+    boxed,
+    is_leaf_node,
+    state_of,
+)
+from func.numpy import inplace
+from func.numpy.arguments import to_dtype
+
+Tensor = Tracer
+
+__all__ = ["Tensor", "tensor"]
+
+
+def tensor(data: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
+    """A tensor with a copy of the data: an array that can require a gradient.
+
+    Args:
+        data: An array, a number, a nested list, or a tensor (whose value is taken without its history).
+        dtype: The dtype; None keeps NumPy's.
+        requires_grad: Record operations on it, so that `backward` can fill its `grad`. Needs a floating point dtype.
+
+    Raises:
+        TypeError: `requires_grad` with an integer dtype, or data that is not numbers.
+
+    Example:
+        >>> import func
+        >>> x = func.tensor([1.0, 2.0], requires_grad=True)
+        >>> (x * x).sum().backward()
+        >>> x.grad
+        tensor([2., 4.])
+    """
+    value = operand(data)
+    value = to_dtype(_plain(value), dtype)
+    value = np.asarray(value) if not hasattr(value, "dtype") or isinstance(value, np.generic) else snapshot(value)
+    if isinstance(value, np.ndarray) and not value.flags.writeable:
+        value = value.copy()
+    made: Any = boxed(value) if type(value) is not Tracer else _apart(value)
+    state_of(made)
+    return requires_grad_(made) if requires_grad else made
+
+
+def _apart(value: Tracer) -> Tracer:
+    return Tracer(value.interpreter, value.value, value.attached)
+
+
+def _plain(value: Array) -> Array:
+    """A value without the history of the imperative interpreter that it may belong to."""
+    if type(value) is not Tracer:
+        return value
+    if value.interpreter is EVALUATE or type(value.interpreter) is Imperative:
+        return value.value
+    return value
+
+
+def requires_grad(self: Any) -> bool:
+    """Whether operations on this tensor are recorded for a gradient."""
+    value = self
+    while type(value) is Tracer:
+        if isinstance(value.interpreter, Grad):
+            return True
+        value = value.value
+    return False
+
+
+def is_leaf(self: Any) -> bool:
+    """Whether the tensor was made by the user and not by a recorded operation."""
+    return type(self.interpreter) is not Imperative or is_leaf_node(self.attached)
+
+
+def requires_grad_(self: Any, requires_grad: bool = True) -> Any:
+    """Start (or stop) recording operations on this tensor, which must be a leaf. Returns the tensor."""
+    if type(self.interpreter) is Imperative:
+        if not is_leaf_node(self.attached):
+            if requires_grad:
+                return self
+            raise LeafError(
+                "requires_grad can be changed for leaf tensors only; use x.detach() for a tensor without history"
+            )
+        if not requires_grad:
+            _become(self, self.value)
+        return self
+    if not requires_grad:
+        return self
+    if not is_inexact(dtype_of(self)):
+        raise TypeError(
+            f"only tensors of floating point and complex dtype can require gradients, not {dtype_of(self)}; convert "
+            "with .astype(float)"
+        )
+    state = state_of(self)
+    if state.inference:
+        raise BackwardError("requires_grad cannot be set on a tensor made in inference mode; clone it outside first")
+    home = ambient()
+    value = self.value if self.interpreter is EVALUATE else _apart(self)
+    self.attached = home.leaf(value, state)
+    self.interpreter, self.value = home, value
+    return self
+
+
+def _become(self: Any, value: Array) -> None:
+    """Give up history: the tensor is its value."""
+    if type(value) is Tracer:
+        self.interpreter, self.value, self.attached = value.interpreter, value.value, value.attached
+    else:
+        self.interpreter, self.value, self.attached = EVALUATE, value, None
+
+
+# --- grad -------------------------------------------------------------------------------------------------------
+
+
+def get_grad(self: Any) -> Any:
+    """The accumulated gradient of a leaf (or of a tensor that retains it), or None."""
+    state: State | None = getattr(self, "state", None)
+    return None if state is None else state.grad
+
+
+def set_grad(self: Any, value: Any) -> None:
+    """Replace the gradient by a tensor or array of the same shape and dtype, or by None."""
+    if value is not None:
+        value = operand(value)
+        if shape_of(value) != self.shape:
+            raise BackwardError(f"the gradient of a tensor of shape {self.shape} cannot have shape {shape_of(value)}")
+        if dtype_of(value) != self.dtype:
+            raise BackwardError(f"the gradient of a tensor of dtype {self.dtype} cannot have dtype {dtype_of(value)}")
+        value = value if type(value) is Tracer else Tracer(EVALUATE, np.array(value), None)
+    state_of(self).grad = value
+
+
+def retain_grad(self: Any) -> None:
+    """Keep the gradient of a tensor that is not a leaf, as leaves do."""
+    if type(self.interpreter) is not Imperative:
+        raise LeafError("retain_grad: the tensor does not require a gradient")
+    if not is_leaf_node(self.attached):
+        state = state_of(self)
+        state.retains = True
+        graph.hooks_of(self.attached).retain = graph.weakly(state)
+
+
+def retains_grad(self: Any) -> bool:
+    """Whether a tensor that is not a leaf keeps its gradient."""
+    state: State | None = getattr(self, "state", None)
+    return state is not None and state.retains
+
+
+# --- without history --------------------------------------------------------------------------------------------
+
+
+def _detached(value: Any) -> Any:
+    """The value of a tensor without its history."""
+    value = value.value if type(value.interpreter) is Imperative else value
+    made: Any = boxed(value) if type(value) is not Tracer else _apart(value)
+    return made
+
+
+def _write_detached(base: Any, value: Any) -> Any:
+    return Tracer(EVALUATE, value.value, DETACHED) if value.interpreter is EVALUATE else value
+
+
+def detach(self: Any) -> Any:
+    """A tensor of the same value that requires no gradient. It shares memory: writing one is seen in the other."""
+    out = _detached(self)
+    return inplace.link_view(out, self, _detached, {}, _write_detached)
+
+
+def detach_(self: Any) -> Any:
+    """Give up the history in place: from now on the tensor is a leaf that requires no gradient."""
+    if type(self.interpreter) is Imperative:
+        if inplace.view_of(self) is not None:
+            raise LeafError("detach_ of a view would part it from its base; use x.detach()")
+        _become(self, self.value)
+    return self
+
+
+def set_data(self: Any, value: Any) -> None:
+    """x.data = value: the value is replaced without being recorded."""
+    value = _plain(operand(value))
+    value = (
+        value.copy() if isinstance(value, np.ndarray) else np.asarray(value) if not hasattr(value, "dtype") else value
+    )
+    if dtype_of(value) != self.dtype:
+        raise BackwardError(f"x.data of dtype {self.dtype} cannot be set to {dtype_of(value)}; convert it")
+    if type(self.interpreter) is not Imperative:
+        _become(self, value)
+        return
+    if shape_of(value) != self.shape and not is_leaf_node(self.attached):
+        raise BackwardError("x.data of a tensor that is not a leaf cannot change its shape")
+    if shape_of(value) != self.shape:
+        self.attached = self.interpreter.leaf(value, state_of(self))
+    self.value = value
+
+
+def to_numpy(self: Any, *, force: bool = False) -> Any:
+    """The value as a plain array; refused while a gradient is required, unless `force`."""
+    if requires_grad(self) and not force:
+        raise TracerConversionError(
+            "numpy() of a tensor that requires a gradient would lose its history; write x.detach().numpy()"
+        )
+    value: Any = self
+    while type(value) is Tracer:
+        if not isinstance(value.interpreter, Imperative) and value.interpreter is not EVALUATE:
+            raise TracerConversionError("numpy() of a value traced by a running transform: return it instead")
+        value = value.value
+    return value.get() if hasattr(value, "get") else np.asarray(value)
+
+
+def clone(self: Any) -> Any:
+    """A copy that is recorded: gradients pass through it."""
+    return self * 1 if is_inexact(dtype_of(self)) else _apart(self)
+
+
+# --- printing ---------------------------------------------------------------------------------------------------
+
+
+def show(self: Any, fallback: Callable[[Any], str]) -> str:
+    """tensor([...], requires_grad=True) or with grad_fn=<...>; values of running transforms as before."""
+    if self.interpreter is not EVALUATE and type(self.interpreter) is not Imperative:
+        return fallback(self)
+    bottom = innermost(self)
+    if bottom is None or type(self.value) is Tracer:
+        return fallback(self)
+    array = np.asarray(bottom.get() if hasattr(bottom, "get") else bottom)
+    text = np.array2string(array, separator=", ", prefix="tensor(", threshold=200)
+    if array.dtype not in (np.float64, np.int64, np.bool_, np.complex128):
+        text += f", dtype={array.dtype}"
+    if type(self.interpreter) is Imperative:
+        node = graph.grad_fn(self)
+        text += ", requires_grad=True" if node is None else f", grad_fn=<{node.name()}>"
+    return f"tensor({text})"
+
+
+def version(self: Any) -> int:
+    """How often the tensor has been written in place."""
+    state: State | None = getattr(self, "state", None)
+    return 0 if state is None else state.version
+
+
+def is_inference(self: Any) -> bool:
+    """Whether the tensor was made in inference mode."""
+    state: State | None = getattr(self, "state", None)
+    return state is not None and state.inference
+
+
+def attributes() -> dict[str, Any]:
+    """What a traced array gains by the imperative interface."""
+    return {
+        "requires_grad": property(requires_grad, lambda self, value: requires_grad_(self, bool(value)) and None),
+        "requires_grad_": requires_grad_,
+        "is_leaf": property(is_leaf),
+        "grad": property(get_grad, set_grad),
+        "grad_fn": property(graph.grad_fn),
+        "output_nr": property(graph.output_number),
+        "data": property(detach, set_data),
+        "backward": backwards.tensor_backward,
+        "detach": detach,
+        "detach_": detach_,
+        "clone": clone,
+        "numpy": to_numpy,
+        "retain_grad": retain_grad,
+        "retains_grad": property(retains_grad),
+        "register_hook": graph.register_hook,
+        "register_post_accumulate_grad_hook": graph.register_post_accumulate_grad_hook,
+        "_version": property(version),
+        "is_inference": is_inference,
+    }

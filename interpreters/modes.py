@@ -1,0 +1,41 @@
+"""Gradient modes: which open grad interpreters record, and the switches that hold for a thread or task.
+
+A mode remembers the level at which it was entered. It governs the interpreters that were open then; a transform that
+starts later has a higher level and records. So an inner `no_grad` is respected by `func.grad`, an outer one is not.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+
+class Mode(NamedTuple):
+    """A switch: interpreters from `floor` to below `level` record if `records`, for others the mode `outer` holds;
+    `inference` marks what is made meanwhile."""
+
+    level: float
+    records: bool
+    inference: bool = False
+    outer: Mode | None = None
+    floor: float = 0.0
+
+
+MODE: ContextVar[Mode | None] = ContextVar("func_mode", default=None)
+"""The switch in force; None: everything records."""
+
+SAVING: ContextVar[tuple[Any, ...]] = ContextVar("func_saving", default=())
+"""The pairs (pack, unpack) for saved values, innermost last; a string forbids them, being the reason."""
+
+ANOMALY: ContextVar[Any] = ContextVar("func_anomaly", default=None)
+"""None, or whether NaN are looked for: then the lines of operations are recorded."""
+
+
+def is_suspended(level: float) -> bool:
+    """Whether an interpreter of that level is told not to record."""
+    mode = MODE.get()
+    while mode is not None:
+        if mode.floor <= level < mode.level:
+            return not mode.records
+        mode = mode.outer
+    return False
