@@ -11,7 +11,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from func import autograd, errors, linalg, numpy, testing, tree
+from func import autograd, debug, errors, linalg, numpy, testing, tree
 from func.autograd import (
     Tensor,
     backward,
@@ -47,6 +47,7 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "custom_vmap",
+    "debug",
     "enable_grad",
     "errors",
     "eval_shape",

@@ -129,7 +129,9 @@ linear_call = CallRow(
 # --- custom_vjp and checkpoint ----------------------------------------------------------------------------------
 
 
-def _custom_vjp_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, fun: Any, fwd: Any, bwd: Any) -> Any:
+def _custom_vjp_jvp(
+    primals: Sequence[Array], tangents: Sequence[Any], *, fun: Any, fwd: Any, bwd: Any, push: Any = None
+) -> Any:
     outs, residuals = fwd(*primals)
     given = _materialized(primals, tangents)
     active = [i for i, t in enumerate(given) if t is not ZERO]
@@ -138,7 +140,11 @@ def _custom_vjp_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, fun: A
     avals = tuple([(shape_of(p), dtype_of(p)) for p in primals])
     outs_info = tuple([(shape_of(o), dtype_of(o)) for o in outs])
     backward = functions.CustomBackward(bwd, tuple(active), avals, outs_info)
-    forward = functions.TransposedBackward(backward, len(residuals), tuple([avals[i] for i in active]))
+    forward: Any
+    if push is None:
+        forward = functions.TransposedBackward(backward, len(residuals), tuple([avals[i] for i in active]))
+    else:
+        forward = functions.CustomForward(push, len(residuals), tuple(active), len(primals), outs_info)
     dout = linear_call(
         *residuals,
         *[given[i] for i in active],
@@ -158,6 +164,7 @@ def _custom_vjp_batch(size: int, batched: Sequence[bool], args: Sequence[Array],
         fun=functions.Mapped(params["fun"], size, which),
         fwd=fwd,
         bwd=functions.MappedCustomBackward(params["bwd"], size, which),
+        **({} if params.get("push") is None else {"push": functions.MappedPush(params["push"], size, which)}),
     )
 
 
@@ -169,7 +176,8 @@ custom_vjp_call = CallRow(
     jvp=_custom_vjp_jvp,
     multiple=True,
 )
-"""fun(*args); fwd(*args) -> (outs, residuals); bwd(residuals, cts) -> cotangents of the args."""
+"""fun(*args); fwd(*args) -> (outs, residuals); bwd(residuals, cts) -> cotangents of the args; and, where a tangent rule
+is given too, push(residuals, tangents) -> tangents of the outs."""
 
 
 def _checkpoint_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, fun: Any, policy: Any) -> Any:

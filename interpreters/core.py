@@ -144,8 +144,8 @@ class Tracer:
     """A stand-in for an array: a box around an immutable value, owned by one interpreter.
 
     `value` is the array one level down; `attached` is what the owner keeps beside it (a graph node, a tangent,
-    a variable). An in-place write rebinds all three. The last slots are unset until they are needed: `view_of` says what
-    this box is a view of, `views` lists the views of this box, `written` the line of a write, `state` is what the
+    a variable). An in-place write rebinds all three. The last slots are unset until they are needed: `view_of` says
+    what this box is a view of, `views` lists the views of this box, `written` the line of a write, `state` is what the
     imperative interface keeps for a tensor.
     The array interface (operators, methods, NumPy's protocols) is installed by `func.numpy`.
     """
@@ -290,6 +290,10 @@ class Evaluate(Interpreter):
     written with traced values later."""
 
     __slots__ = ()
+
+    def apply2(self, row: Primitive, x: Array, y: Array) -> Any:
+        out = row(x.value if type(x) is Tracer else x, y.value if type(y) is Tracer else y)
+        return tuple([Tracer(self, value, None) for value in out]) if row.multiple else new_tracer(self, out, None)
 
     def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         values = tuple([arg.value if type(arg) is Tracer else arg for arg in args])

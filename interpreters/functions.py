@@ -331,7 +331,10 @@ class CustomBackward:
 
     def __call__(self, residuals: Sequence[Array], ct: dict[int, Any]) -> list[Array]:
         like = next(iter(ct.values()))
-        cts = [ct[i] if i in ct else full_like(like, 0, *info) for i, info in enumerate(self.outs)]
+        if getattr(self.bwd, "takes_missing", False):
+            cts = [ct.get(i) for i in range(len(self.outs))]
+        else:
+            cts = [ct[i] if i in ct else full_like(like, 0, *info) for i, info in enumerate(self.outs)]
         grown = self.bwd(residuals, cts)
         if len(grown) != len(self.args):
             raise CustomRuleError(
@@ -350,6 +353,52 @@ class CustomBackward:
         from func.interpreters.primitives.structural import convert
 
         return ct if dtype_of(ct) == dtype else convert(ct, dtype=dtype)
+
+
+@dataclass(frozen=True)
+class CustomForward:
+    """The user's tangent rule as the forward direction of a linear call: push(residuals, tangents), None for zero."""
+
+    push: Any
+    residuals: int
+    active: tuple[int, ...]
+    args: int
+    outs: tuple[Info, ...]
+
+    def __call__(self, *operands: Array) -> list[Any]:
+        known, given = operands[: self.residuals], operands[self.residuals :]
+        tangents: list[Any] = [None] * self.args
+        for i, tangent in zip(self.active, given, strict=True):
+            tangents[i] = tangent
+        douts = self.push(known, tangents)
+        return [
+            full_like(given[0], 0, *info) if dout is None else dout for dout, info in zip(douts, self.outs, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class MappedPush:
+    """A tangent rule over lanes."""
+
+    push: Any
+    size: int
+    which: tuple[bool, ...]
+
+    def __call__(self, known: Sequence[Array], tangents: Sequence[Any]) -> list[Any]:
+        places = [i for i, tangent in enumerate(tangents) if tangent is not None]
+        missing: list[bool] = []
+
+        def flat(*inner: Array) -> list[Array]:
+            full: list[Any] = [None] * len(tangents)
+            for i, tangent in zip(places, inner[len(known) :], strict=True):
+                full[i] = tangent
+            douts = self.push(inner[: len(known)], full)
+            missing[:] = [dout is None for dout in douts]
+            return [dout for dout in douts if dout is not None]
+
+        mapped = (True,) * len(known) + tuple([self.which[i] for i in places])
+        outs = iter(Mapped(flat, self.size, mapped)(*known, *[tangents[i] for i in places]))
+        return [None if absent else next(outs) for absent in missing]
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ from func.interpreters.core import (
     unboxed,
 )
 from func.interpreters.modes import MODE, is_suspended
-from func.interpreters.primitives.kinds import Linear, Row, add_tangents, refuse_captured
+from func.interpreters.primitives.kinds import Bilinear, Linear, Row, add_tangents, refuse_captured
 from func.interpreters.primitives.pointwise import HOST_ARRAYS, Binary, Unary
 
 _ARRAY = np.ndarray
@@ -52,6 +53,27 @@ class Node(NamedTuple):
 
 
 _ticks = itertools.count(0, -1)
+PULLING: list[Any] = [None]
+"""While something is being watched: the index of the node that is pulled back."""
+_WATCHED = [0]
+
+
+def tick() -> int:
+    """A number between those of the nodes made before and after."""
+    return next(_ticks)
+
+
+@contextlib.contextmanager
+def watching() -> Iterator[None]:
+    """Inside, PULLING names the node that is pulled back."""
+    _WATCHED[0] += 1
+    try:
+        yield
+    finally:
+        _WATCHED[0] -= 1
+        PULLING[0] = None
+
+
 INDEX, AVAL = 0, 6
 
 
@@ -162,6 +184,8 @@ class Grad(Interpreter):
             return self.unrecorded(row, args, params)
         if len(args) == 1 and isinstance(row, Linear):
             return self._linear(row, args[0], params)
+        if type(row) is Bilinear:
+            return self._bilinear(row, args[0], args[1], params)
         values = []
         parents = []
         for arg in args:
@@ -195,6 +219,33 @@ class Grad(Interpreter):
             return out
         node = (next(_ticks), row, (x.attached,), (x.attached[6],), None, params, Aval(shape_of(out), dtype))
         return new_tracer(self, out, node)
+
+    def _bilinear(self, row: Bilinear, x: Array, y: Array, params: Params) -> Any:
+        """A product keeps each operand where the other one is traced."""
+        node_x: Any = None
+        node_y: Any = None
+        if type(x) is Tracer:
+            if x.interpreter is self:
+                node_x, x = x.attached, x.value
+            else:
+                x = unboxed(x)
+        if type(y) is Tracer:
+            if y.interpreter is self:
+                node_y, y = y.attached, y.value
+            else:
+                y = unboxed(y)
+        plain = type(x) in HOST_ARRAYS and type(y) in HOST_ARRAYS
+        out = row.impl(np, x, y, **params) if plain else bind(row, (x, y), params)
+        dtype = dtype_of(out)
+        if not is_inexact(dtype):
+            return out
+        saved = (
+            None if node_y is None else x if node_x is not None else snapshot(x),
+            None if node_x is None else y if node_y is not None else snapshot(y),
+        )
+        wanted = (None if node_x is None else node_x[6], None if node_y is None else node_y[6])
+        aval = Aval(shape_of(out), dtype)
+        return new_tracer(self, out, (next(_ticks), row, (node_x, node_y), wanted, saved, params, aval))
 
     def _several(
         self, out: Any, parents: Sequence[Any], wanted: Sequence[Any], pulling: Any, saved: Any, params: Params
@@ -266,6 +317,8 @@ def _walk(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any], guarded: bo
             ct = cotangents.pop(index)
             if index in kept:
                 kept[index] = ct
+            if _WATCHED[0]:
+                PULLING[0] = index
             place = 0
             for grown in (row.pull_guarded if guarded else row.pull)(ct, wanted, saved, params):
                 parent = parents[place]
@@ -282,6 +335,8 @@ def _walk(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any], guarded: bo
                 else:
                     cotangents[index] = accumulate(before, grown)
             del parents, saved
+    if _WATCHED[0]:
+        PULLING[0] = None
     return [kept[leaf[0]] for leaf in leaves]
 
 

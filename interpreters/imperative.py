@@ -30,7 +30,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.errors import AnomalyError, FreedGraphError, InferenceTensorError, LeafError
 from func.interpreters.grad import INDEX, LEAF, OUTPUT, Grad, accumulate, leaf_node
-from func.interpreters.modes import ANOMALY, MODE, SAVING, is_suspended
+from func.interpreters.modes import ANOMALY, MODE, SAVING, WATCHED, is_suspended
 from func.interpreters.source import Line, user_line
 
 SAVED, HOOKS, CALL, LINE = 0, 1, 2, 3
@@ -58,6 +58,12 @@ class Packed:
     def __init__(self, held: Any, unpack: Callable[[Any], Any]) -> None:
         self.held = held
         self.unpack = unpack
+
+
+class PackedValues(list[Any]):
+    """Several saved values, some of them packed."""
+
+    __slots__ = ()
 
 
 class Hooks:
@@ -148,10 +154,11 @@ class Imperative(Grad):
         cell = Cell((saved, None, None, None))
         if saved is not None and not hasattr(pulling, "retraced"):
             cell[CALL] = (row, tuple([fresh(arg) for arg in args]), params)
-        if SAVING.get():
-            _pack(cell)
-        if ANOMALY.get() is not None:
-            cell[LINE] = _watched_line(row, args, (out.value,))
+        if WATCHED[0]:
+            if SAVING.get():
+                _pack(cell)
+            if ANOMALY.get() is not None:
+                cell[LINE] = _watched_line(row, args, (out.value,))
         out.attached = (index, pulling, parents, wanted, cell, params, aval)
         return out
 
@@ -238,21 +245,40 @@ def assign(box: Tracer, new: Tracer) -> bool:
 
     Returns False where nothing special holds and the box is to be rebound to the new value as it is.
     """
-    state = getattr(box, "state", None)
-    if state is not None:
-        state.version += 1
+    state: State | None = getattr(box, "state", None)
     interpreter = box.interpreter
-    if type(interpreter) is not Imperative:
-        return False
-    if new.interpreter.level < interpreter.level and (new.attached is DETACHED or is_suspended(interpreter.level)):
-        box.value = new.value if new.interpreter is EVALUATE else new
-        return True
-    if is_leaf_node(box.attached):
+    own = type(interpreter) is Imperative
+    unrecorded = new.interpreter.level < interpreter.level and (
+        new.attached is DETACHED or is_suspended(interpreter.level)
+    )
+    if own and not unrecorded and is_leaf_node(box.attached):
         raise LeafError(
             "a leaf tensor that requires a gradient was written in place while operations are recorded. Write to it "
             "under func.no_grad(), to x.data, or to a copy (x * 1)."
         )
+    if state is not None:
+        state.version += 1
+    if own and unrecorded:
+        box.value = new.value if new.interpreter is EVALUATE else new
+        return True
     return False
+
+
+def update(row: Primitive | None, box: Tracer, other: Any) -> bool:
+    """x += v and its kin on a tensor that is not recorded and shares no memory: the plain case of `rewrite`."""
+    if row is None or MODE.get() is None or not is_suspended(box.interpreter.level):
+        return False
+    if getattr(box, "views", None) or getattr(box, "view_of", None) is not None:
+        return False
+    value, other = box.value, unboxed(other)
+    if type(value) is not np.ndarray or type(other) is Tracer:
+        return False
+    new = row(value, other)
+    if type(new) is not np.ndarray or new.dtype != value.dtype or new.shape != value.shape:
+        return False
+    box.value = new
+    state_of(box).version += 1
+    return True
 
 
 # --- saved values in other hands --------------------------------------------------------------------------------
@@ -274,7 +300,7 @@ def _pack(cell: list[Any]) -> None:
     token = SAVING.set(())
     try:
         if isinstance(cell[SAVED], (tuple, list)) and cell[CALL] is None:
-            cell[SAVED] = type(cell[SAVED])([packed(value) for value in cell[SAVED]])
+            cell[SAVED] = PackedValues([packed(value) for value in cell[SAVED]])
         elif isinstance(cell[SAVED], np.ndarray):
             cell[SAVED] = packed(cell[SAVED])
     finally:
@@ -284,8 +310,8 @@ def _pack(cell: list[Any]) -> None:
 def _unpacked(saved: Any) -> Any:
     if type(saved) is Packed:
         return unboxed(saved.unpack(saved.held))
-    if isinstance(saved, (tuple, list)) and any([type(value) is Packed for value in saved]):
-        return type(saved)([_unpacked(value) for value in saved])
+    if type(saved) is PackedValues:
+        return [_unpacked(value) for value in saved]
     return saved
 
 
@@ -306,6 +332,8 @@ class Walk:
     def run(self, seeds: Iterable[tuple[Any, Array]], targets: set[int] | None, accumulating: bool) -> None:
         """Pull the seeds back. `targets`: the nodes whose cotangents are wanted; None: all leaves."""
         seeds = list(seeds)
+        if targets is None and not self.create and ANOMALY.get() is None and self._run_plainly(seeds):
+            return
         needed = None if targets is None else _leading_to(targets, [node for node, _ in seeds])
         cotangents: dict[int, Any] = {}
         queue: list[Any] = []
@@ -336,6 +364,50 @@ class Walk:
             for node in visited:
                 free(node)
 
+    def _run_plainly(self, seeds: Sequence[tuple[Any, Array]]) -> bool:
+        """The walk where nothing but rows takes part. False, before anything has happened, where a hook is met or a
+        gradient is NaN: then the careful walk is to be made."""
+        cotangents: dict[int, Any] = {}
+        queue: list[Any] = []
+        for node, seed in seeds:
+            _give(cotangents, queue, node, seed)
+        visited: list[Any] = []
+        leaves: list[Any] = []
+        with np.errstate(all="ignore"):
+            while queue:
+                node = heappop(queue)
+                index, row, parents, wanted, cell, params, _ = node
+                ct = cotangents.pop(index)
+                if cell[HOOKS] is not None:
+                    return False
+                saved = cell[SAVED]
+                if row is LEAF:
+                    leaves.append((node, ct))
+                    continue
+                if type(saved) in (Freed, PackedValues, Packed):
+                    return False
+                visited.append(node)
+                place = 0
+                for grown in ({saved: ct},) if row is OUTPUT else row.pull(ct, wanted, saved, params):
+                    parent = parents[place]
+                    place += 1
+                    if grown is ZERO or parent is None:
+                        continue
+                    index = parent[0]
+                    before = cotangents.get(index)
+                    if before is None:
+                        cotangents[index] = grown
+                        heappush(queue, parent)
+                    else:
+                        cotangents[index] = accumulate(before, grown)
+        if any([_is_nan(ct) for _, ct in leaves]):
+            return False
+        self.leaves = leaves
+        if not self.retain:
+            for node in visited:
+                free(node)
+        return True
+
     def _hooked(self, node: Any, ct: Any) -> Any:
         """The cotangent after the hooks of the tensor that the node stands for."""
         hooks = node[4][HOOKS]
@@ -357,14 +429,14 @@ class Walk:
             return ({cell[SAVED]: ct},)
         if cell[SAVED] is FREED:
             raise FreedGraphError(
-                f"the graph was freed by an earlier backward (at {name_of(row)}). Pass retain_graph=True to the first "
-                "backward or grad call if it is to be walked again."
+                f"the graph was freed by an earlier backward (at {node_name(node)}). Pass retain_graph=True to the "
+                "first backward or grad call if it is to be walked again."
             )
         if needed is not None:
             wanted = [w if p is not None and p[INDEX] in needed else None for w, p in zip(wanted, parents, strict=True)]
         grown = self._grown(node, ct, wanted)
         if ANOMALY.get():
-            _check_pulled(row, cell, ct, grown)
+            _check_pulled(node, ct, grown)
         if hooks is not None and hooks.post:
             given = tuple([None if g is ZERO else as_tensor(g) for g in grown])
             for hook in list(hooks.post.values()):
@@ -450,9 +522,12 @@ def _leading_to(targets: set[int], roots: Sequence[Any]) -> set[int]:
 def free(node: Any) -> None:
     """Release what a node has saved."""
     cell = node[4]
-    if node[1] is not LEAF and node[1] is not OUTPUT and cell[SAVED] is not None:
+    saved = cell[SAVED]
+    if isinstance(saved, (tuple, list)) and all([value is None for value in saved]):
+        saved = None
+    if node[1] is not LEAF and node[1] is not OUTPUT and saved is not None:
+        cell[CALL] = None if cell[CALL] is None else node_name(node)
         cell[SAVED] = FREED
-        cell[CALL] = None
 
 
 def as_tensor(value: Any) -> Any:
@@ -492,6 +567,20 @@ def _is_nan(value: Any) -> bool:
     flat = bottom.ravel("K")
     total = np.vdot(flat, flat)
     return bool(total != total)
+
+
+def node_name(node: Any) -> str:
+    """The name of a node's operation: SinBackward; the class's for a Function; AccumulateGrad for leaves."""
+    row, call = node[1], node[4][CALL]
+    if row is LEAF:
+        return "AccumulateGrad"
+    if isinstance(call, str):
+        return call
+    if call is None:
+        return name_of(row)
+    fun = (call[2] or {}).get("fun")
+    named = getattr(getattr(fun, "__self__", fun), "cls", None)
+    return name_of(call[0]) if named is None else f"{named.__name__}Backward"
 
 
 def name_of(row: Any) -> str:
@@ -545,16 +634,16 @@ def _watched_line(row: Any, args: Sequence[Any], outs: Sequence[Any]) -> tuple[A
     return (line, tuple([_summary(arg) for arg in args]))
 
 
-def _check_pulled(row: Any, cell: list[Any], ct: Any, grown: Sequence[Any]) -> None:
+def _check_pulled(node: Any, ct: Any, grown: Sequence[Any]) -> None:
     for place, one in enumerate(grown):
         if one is ZERO or type(one) is dict:
             continue
         index = first_bad(one)
         if index is not None and (type(ct) is dict or first_bad(ct) is None):
-            line, operands = cell[LINE] or (None, ())
+            line, operands = node[4][LINE] or (None, ())
             listed = "".join([f"\n  operand {i}: {x}" for i, x in enumerate(operands)])
             raise AnomalyError(
-                f"{name_of(row)} returned {'nan' if _is_nan(one) else 'a value that is not finite'} in its {place}th "
-                f"output{f', at index {index}' if index else ''}\n"
+                f"{node_name(node)} returned {'nan' if _is_nan(one) else 'a value that is not finite'} in its "
+                f"{place}th output{f', at index {index}' if index else ''}\n"
                 f"  the forward operation was at {line or 'an unrecorded line: enter detect_anomaly before it'}{listed}"
             )

@@ -31,6 +31,10 @@ ANOMALY: ContextVar[Any] = ContextVar("func_anomaly", default=None)
 """None, or whether NaN are looked for: then the lines of operations are recorded."""
 
 
+WATCHED = [False]
+"""Whether SAVING or ANOMALY has ever been set: what spares every operation two look-ups."""
+
+
 def is_suspended(level: float) -> bool:
     """Whether an interpreter of that level is told not to record."""
     mode = MODE.get()

@@ -8,6 +8,7 @@ from benchmarks.workload import Workload
 from benchmarks.workloads import (
     chain,
     gaussian_process,
+    imperative,
     import_time,
     per_sample_gradients,
     protocol_route,
@@ -24,6 +25,8 @@ WORKLOADS: tuple[Workload, ...] = (
     small_operations.WHERE,
     small_operations.REDUCTIONS,
     protocol_route.WORKLOAD,
+    imperative.TRAINING_STEP,
+    imperative.BACKWARD,
     per_sample_gradients.WORKLOAD,
     rosenbrock_hessian.WORKLOAD,
     gaussian_process.WORKLOAD,

@@ -2,6 +2,7 @@
 
 from func.autograd import graph
 from func.autograd.backwards import backward, grad
+from func.autograd.function import Function, once_differentiable
 from func.autograd.modes import (
     detect_anomaly,
     enable_grad,
@@ -18,6 +19,7 @@ from func.numpy.install import extend as _extend
 from func.numpy.methods import set_tensor_repr as _set_tensor_repr
 
 __all__ = [
+    "Function",
     "Tensor",
     "backward",
     "detect_anomaly",
@@ -29,6 +31,7 @@ __all__ = [
     "is_grad_enabled",
     "is_inference_mode_enabled",
     "no_grad",
+    "once_differentiable",
     "set_detect_anomaly",
     "set_grad_enabled",
     "tensor",

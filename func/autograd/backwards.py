@@ -13,7 +13,7 @@ from func.interpreters.core import EVALUATE, ZERO, Array, Tracer, dtype_of, oper
 from func.interpreters.errors import ArgumentError, BackwardError
 from func.interpreters.functions import map_flat
 from func.interpreters.grad import INDEX
-from func.interpreters.imperative import SAVED, Imperative, Walk, as_tensor, reachable
+from func.interpreters.imperative import SAVED, Imperative, Walk, as_tensor, is_leaf_node, state_of
 from func.interpreters.modes import MODE, Mode
 from func.interpreters.primitives.elementwise import add
 from func.interpreters.primitives.kinds import zeros_like
@@ -37,8 +37,9 @@ def _root(out: Any, i: int) -> tuple[Any, Any, Any, Any]:
         raise TypeError(f"element {i} is not a tensor but {type(out).__name__}; make it with func.tensor")
     if type(out.interpreter) is not Imperative:
         raise BackwardError(
-            f"element {i} of tensors does not require grad and does not have a grad_fn: it does not depend on a tensor "
-            "with requires_grad=True (made inside the running transform, if there is one), or was computed under no_grad"
+            f"element {i} of tensors does not require grad and does not have a grad_fn: it does not depend on a "
+            "tensor with requires_grad=True (made inside the running transform, if there is one), or was computed "
+            "under no_grad"
         )
     return out.interpreter, out.attached, out.shape, out.dtype
 
@@ -61,13 +62,14 @@ def _seed(out: Any, given: Any, i: int, shape: Any, dtype: Any, create: bool, la
     seed = operand(given)
     if shape_of(seed)[1 if lanes else 0 :] != shape:
         raise BackwardError(
-            f"Mismatch in shape: grad_output[{i}] has a shape of {shape_of(seed)} and output[{i}] has a shape of {shape}."
+            f"Mismatch in shape: grad_output[{i}] has a shape of {shape_of(seed)} and output[{i}] has a shape of "
+            f"{shape}."
         )
     if dtype_of(seed).kind == "c" and dtype.kind != "c":
         raise BackwardError(f"grad_output[{i}] is complex, but output[{i}] is {dtype}")
     seed = seed if dtype_of(seed) == dtype and hasattr(seed, "dtype") else convert(seed, dtype=dtype)
     if type(seed) is Tracer and type(seed.interpreter) is Imperative and not create:
-        return seed.value  # type: ignore[no-any-return]
+        return seed.value
     return unboxed(seed)
 
 
@@ -151,6 +153,7 @@ def backward(
     home, seeds = _roots(outputs, grad_tensors, create_graph)
     targets: set[int] | None = None
     wanted: list[Any] = []
+    chosen: list[Any] = []
     if inputs is not None:
         chosen = list(inputs.values()) if isinstance(inputs, Mapping) else _sequence(inputs)
         if not chosen:
@@ -158,14 +161,13 @@ def backward(
         wanted = [_target(value, i, home, "inputs") for i, value in enumerate(chosen)]
         targets = {node[INDEX] for node in wanted if node is not None}
     walk = Walk(home, create_graph if retain_graph is None else bool(retain_graph), create_graph)
-    with _recording(home, create_graph), graph.running_backward(reachable(seeds)):
+    with _recording(home, create_graph), graph.running_backward(seeds):
         walk.run(seeds, targets, accumulating=True)
     pairs = [(node[4][SAVED](), ct) for node, ct in walk.leaves if node[4][SAVED]() is not None]
     pairs += walk.retained
-    if inputs is not None:
-        for value, node in zip(chosen, wanted, strict=True):
-            if node is not None and type(value) is Tracer and not graph.is_leaf_node(node):
-                pairs.append((graph.state_of(value), walk.captured.get(node[INDEX], ZERO)))
+    for value, node in zip(chosen, wanted, strict=True):
+        if node is not None and type(value) is Tracer and not is_leaf_node(node):
+            pairs.append((state_of(value), walk.captured.get(node[INDEX], ZERO)))
     _accumulate_all(pairs, create_graph)
 
 
@@ -224,7 +226,7 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> Any:
-    """Gradients of outputs with respect to inputs, without touching any `grad`: a tuple, or a dict for a dict of inputs.
+    """Gradients of outputs with respect to inputs, without touching any `grad`: a tuple, or a dict for a dict.
 
     Args:
         outputs: A tensor or a sequence of tensors (or GradientEdges).
@@ -262,7 +264,7 @@ def grad(
 
     def walked(pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
         walk = Walk(home, retain, create_graph)
-        with _recording(home, create_graph), graph.running_backward(reachable(pairs)):
+        with _recording(home, create_graph), graph.running_backward(list(pairs)):
             walk.run(pairs, targets, accumulating=False)
         return [ZERO if node is None else walk.captured.get(node[INDEX], ZERO) for node in wanted]
 

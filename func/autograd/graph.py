@@ -14,9 +14,19 @@ import numpy as np
 
 from func.interpreters.core import EVALUATE, Tracer
 from func.interpreters.errors import BackwardError, LeafError
-from func.interpreters.grad import INDEX, LEAF, OUTPUT
-from func.interpreters.imperative import HOOKS, LINE, SAVED, Hooks, Imperative, is_leaf_node, name_of, state_of
-from func.interpreters.modes import SAVING
+from func.interpreters.grad import INDEX, OUTPUT
+from func.interpreters.imperative import (
+    HOOKS,
+    LINE,
+    SAVED,
+    Hooks,
+    Imperative,
+    is_leaf_node,
+    node_name,
+    reachable,
+    state_of,
+)
+from func.interpreters.modes import SAVING, WATCHED
 
 __all__ = [
     "GradientEdge",
@@ -85,8 +95,7 @@ class Node:
 
     def name(self) -> str:
         """The operation's name, for example SinBackward; AccumulateGrad for leaves."""
-        row = self._node[1]
-        return "AccumulateGrad" if row is LEAF else name_of(row)
+        return node_name(self._node)
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -235,18 +244,25 @@ _current: list[Any] = [None, None]
 """The backward that runs, and the nodes that it will visit."""
 
 
-@contextlib.contextmanager
-def running_backward(reached: Any) -> Iterator[None]:
+class running_backward:
     """Names the backward that runs, for hooks on several tensors."""
-    before = list(_current)
-    _current[:] = [object(), reached]
-    try:
-        yield
-    finally:
-        _current[:] = before
+
+    __slots__ = ("before", "seeds")
+
+    def __init__(self, seeds: list[Any]) -> None:
+        self.seeds = seeds
+
+    def __enter__(self) -> None:
+        self.before = list(_current)
+        _current[:] = [object(), self.seeds]
+
+    def __exit__(self, *error: object) -> None:
+        _current[:] = self.before
 
 
 def _expected(tensors: Sequence[Any]) -> int:
+    if isinstance(_current[1], list):
+        _current[1] = reachable(_current[1])
     reached = _current[1]
     return len([t for t in tensors if reached is None or t.attached[INDEX] in reached])
 
@@ -276,6 +292,7 @@ class saved_tensors_hooks:
         stack = SAVING.get()
         if stack and isinstance(stack[-1], str):
             raise RuntimeError(stack[-1])
+        WATCHED[0] = True
         self._tokens.append(SAVING.set((*stack, (self.pack_hook, self.unpack_hook))))
 
     def __exit__(self, *error: object) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 
 from func.interpreters.core import next_level
 from func.interpreters.imperative import ambient
-from func.interpreters.modes import ANOMALY, MODE, Mode, is_suspended
+from func.interpreters.modes import ANOMALY, MODE, WATCHED, Mode, is_suspended
 
 __all__ = [
     "detect_anomaly",
@@ -42,6 +42,7 @@ class Switch:
         raise NotImplementedError
 
     def __enter__(self) -> Self:
+        WATCHED[0] = WATCHED[0] or self._variable is ANOMALY
         self._tokens.append(self._variable.set(self._setting()))
         return self
 
@@ -56,9 +57,9 @@ class Switch:
         if inspect.isclass(function):
             raise TypeError(f"decorate the methods of {function.__name__}, not the class, with {type(self).__name__}")
         if inspect.iscoroutinefunction(function):
-            return self._coroutine(function)
+            return self._coroutine(function)  # type: ignore[no-any-return]
         if inspect.isgeneratorfunction(function):
-            return self._generator(function)
+            return self._generator(function)  # type: ignore[no-any-return]
 
         @functools.wraps(function)
         def switched(*args: Any, **kwargs: Any) -> Any:
@@ -145,9 +146,9 @@ class _GradSwitch(Switch):
 class no_grad(_GradSwitch):
     """What is computed inside is not recorded: results require no gradient.
 
-    A context manager, and a decorator of functions, generators and coroutines; it holds for the thread or task. Transforms
-    that were entered outside are switched off; one that is entered inside records as always: an inner `no_grad` is
-    respected by `func.grad`, an outer one is not. Forward mode is not affected.
+    A context manager, and a decorator of functions, generators and coroutines; it holds for the thread or task.
+    Transforms that were entered outside are switched off; one that is entered inside records as always: an inner
+    `no_grad` is respected by `func.grad`, an outer one is not. Forward mode is not affected.
 
     Example:
         >>> import func
@@ -241,16 +242,15 @@ class inference_mode(Switch):
         self.mode = bool(mode)
 
     def _setting(self) -> Mode:
-        mode = MODE.get()
-        return Mode(next_level(), not self.mode, self.mode, mode) if self.mode or mode is None else mode
+        return Mode(next_level(), not self.mode, self.mode, MODE.get())
 
     def clone(self) -> Switch:
         return inference_mode(self.mode)
 
 
 class detect_anomaly(Switch):
-    """Look for NaN and infinity, forwards and backwards: the error shows the line of the forward operation that made the
-    offending value, its operands, and the first bad index. Slow; for debugging.
+    """Look for NaN and infinity, forwards and backwards: the error shows the line of the forward operation that made
+    the offending value, its operands, and the first bad index. Slow; for debugging.
 
     With `check_nan=False` only the lines are recorded.
     """
@@ -276,6 +276,7 @@ class set_detect_anomaly(Switch):
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         super().__init__()
         self.mode, self.check_nan = bool(mode), bool(check_nan)
+        WATCHED[0] = True
         self._tokens.append(ANOMALY.set(self._setting()))
 
     def _setting(self) -> bool | None:

@@ -298,7 +298,11 @@ def _fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 def augmented(row: Callable[[Array, Array], Array]) -> Callable[[Tracer, Any], Any]:
     """x += v and its kin: rebinds the box, unless x stands for a scalar, which NumPy does not write in place."""
 
+    plain_row = getattr(row, "row", None)
+
     def operate(self: Tracer, other: Any) -> Any:
+        if type(self.interpreter) is imperative.Imperative and imperative.update(plain_row, self, other):
+            return self
         if self.shape == () and view_of(self) is None and getattr(self, "state", None) is None:
             return row(self, other)
         result = row(_fresh(self), other)

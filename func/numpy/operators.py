@@ -25,6 +25,7 @@ def _binary(row: Primitive) -> Callable[[Any, Any], Any]:
             other = operand(other)
         return self.interpreter.apply2(row, self, other)
 
+    operate.row = row  # type: ignore[attr-defined]
     return operate
 
 

@@ -44,6 +44,7 @@ def _finish(result: Array, out: Any) -> Array:
 # --- matrices and vectors in the last axes, batches in front ----------------------------------------------------
 
 
+@implements_ufunc(np.matmul)
 def matmul(x1: Array, x2: Array, /, *, axes: Any = None, **options: Any) -> Array:
     """np.matmul."""
     x, y = _single(operand(x1)), _single(operand(x2))

@@ -93,6 +93,9 @@ def ufunc_protocol(self: Tracer, ufunc: Any, method: str, x: Any, y: Any = _ABSE
             if y is _ABSENT:
                 return x.interpreter.apply1(row, x)
             return row(x if type(x) is Tracer else operand(x), y if type(y) is Tracer else operand(y))
+        function = UFUNCS.get(ufunc)
+        if function is not None:
+            return function(x) if y is _ABSENT else function(x, y)
     inputs = (x, *more) if y is _ABSENT else (x, y, *more)
     if method == "__call__":
         return call_ufunc(ufunc, DIRECT.get(ufunc), inputs, kwargs)

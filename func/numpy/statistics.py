@@ -69,6 +69,10 @@ def mean(
     """The arithmetic mean over axes."""
     a = operand(a)
     shape = shape_of(a)
+    if axis is None and dtype is None and out is None and keepdims is NO_VALUE and where is NO_VALUE:
+        known = dtype_of(a)
+        if (known == np.float64 or known == np.float32) and 0 not in shape:
+            return reduce_mean(a, axes=tuple(range(len(shape))), dtype=None)
     axes = mean_axes(axis, len(shape))
     number = number_of(a, axes, where)
     accumulate = _mean_dtype(a, dtype)

@@ -88,13 +88,6 @@ def frexp(x: Array) -> tuple[Array, Array]:
     return rows.ldexp(x, rows.negative(power)), power
 
 
-@implements_ufunc(np.matmul)
-def _matmul(x: Array, y: Array, **kwargs: Any) -> Array:
-    from func.numpy.products import matmul
-
-    return matmul(x, y, **kwargs)
-
-
 # Every row is public under its NumPy name, and under NumPy's other names for it.
 add = rows.add
 subtract = rows.subtract

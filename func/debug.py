@@ -1,0 +1,151 @@
+"""Finding out: where NaN and infinity come from, and what traced values hold."""
+
+from __future__ import annotations
+
+import bisect
+import builtins
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from func import tree
+from func.door import check_callable, name_of
+from func.interpreters import grad
+from func.interpreters.core import Array, Interpreter, Params, Primitive, Tracer, bind, innermost, unboxed
+from func.interpreters.imperative import describe_anomaly, first_bad
+from func.interpreters.source import Line, user_line
+
+__all__ = ["Report", "callback", "explain", "print"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `explain` has found: the first operation with finite operands whose result is NaN or infinite."""
+
+    value: Any
+    operation: str | None = None
+    phase: str = "forward"
+    line: Line | None = None
+    index: tuple[int, ...] | None = None
+    text: str = "every value is finite"
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+
+@dataclass
+class Notes:
+    """What a watch remembers: its finding, and which lines ran at which ticks."""
+
+    found: Report | None = None
+    lines: list[Line | None] = field(default_factory=list)
+    ticks: list[int] = field(default_factory=list)
+
+
+class Watch(Interpreter):
+    """Computes, and notes the first result that is not finite though its operands are."""
+
+    __slots__ = ()
+    extra: Notes
+
+    def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        values = tuple([a.value if type(a) is Tracer and a.interpreter is self else unboxed(a) for a in args])
+        pulled = grad.PULLING[0]
+        if pulled is None:
+            self.extra.ticks.append(-grad.tick())
+            self.extra.lines.append(user_line(2))
+        out = bind(row, values, params)
+        outs = out if row.multiple else (out,)
+        if self.extra.found is None:
+            for one in outs:
+                if first_bad(one) is not None and all([first_bad(value) is None for value in values]):
+                    self.extra.found = self._report(row, values, one, pulled)
+                    break
+        traced = tuple([Tracer(self, one, None) if hasattr(one, "dtype") else one for one in outs])
+        return traced if row.multiple else traced[0]
+
+    def _report(self, row: Primitive, values: tuple[Array, ...], out: Any, pulled: int | None) -> Report:
+        if pulled is None:
+            line, phase, what = user_line(3), "forward", f"the result of {row.name}"
+        else:
+            place = bisect.bisect_right(self.extra.ticks, -pulled) - 1
+            line, phase = self.extra.lines[place] if place >= 0 else None, "backward"
+            what = f"in the backward pass, the result of {row.name} for the operation below"
+        return Report(None, row.name, phase, line, first_bad(out), describe_anomaly(what, line, values, out))
+
+
+def explain(func: Callable[..., Any]) -> Callable[..., Report]:
+    """Run a function, transformed or not, and report where its first NaN or infinity came from.
+
+    The result of `explain(f)(*args)` is a Report: it prints the operation, the line of the forward operation, the
+    operands and the first bad index, and has them as attributes; `value` is the output of f.
+
+    Example:
+        >>> import numpy as np, func
+        >>> with np.errstate(divide="ignore"):
+        ...     report = func.debug.explain(func.grad(lambda x: np.sum(np.log(x))))(np.array([1.0, 0.0]))
+        >>> report.operation, report.phase, report.index
+        ('log', 'forward', (1,))
+    """
+    check_callable(func, "debug.explain")
+
+    @functools.wraps(func)
+    def explained(*args: Any, **kwargs: Any) -> Report:
+        notes = Notes()
+        watch = Watch("debug.explain", notes)
+        watch.level = 0.25
+        leaves, spec = tree.flatten((args, kwargs))
+        lifted = [Tracer(watch, leaf, None) if _is_floating(leaf) else leaf for leaf in leaves]
+        moved, keywords = tree.unflatten(spec, lifted)
+        with grad.watching():
+            out = func(*moved, **keywords)
+        value = tree.map(_plain, out)
+        watch.close()
+        found = notes.found
+        if found is None:
+            return Report(value, text=f"{name_of(func)}: every value is finite")
+        return Report(value, found.operation, found.phase, found.line, found.index, found.text)
+
+    return explained
+
+
+def _is_floating(leaf: Any) -> bool:
+    return isinstance(leaf, float) or (isinstance(leaf, (np.ndarray, np.generic)) and leaf.dtype.kind in "fc")
+
+
+def _plain(value: Any) -> Any:
+    while type(value) is Tracer and isinstance(value.interpreter, Watch):
+        value = value.value
+    return value
+
+
+def callback(function: Callable[..., Any], *args: Any) -> None:
+    """Call a function with the plain arrays behind traced values, for its side effects; nothing is returned.
+
+    Under `vmap` it gets all lanes at once, with the batch axis in front.
+    """
+    function(*[tree.map(_shown, arg) for arg in args])
+
+
+def print(text: str, *args: Any, **kwargs: Any) -> None:
+    """Print traced values: `text` is a format string for the plain arrays behind the arguments.
+
+    Example:
+        >>> import func
+        >>> _ = func.grad(lambda x: (func.debug.print("x is {}", x), x**2)[1])(3.0)
+        x is 3.0
+    """
+    shown = [tree.map(_shown, arg) for arg in args]
+    builtins.print(text.format(*shown, **{key: tree.map(_shown, value) for key, value in kwargs.items()}))
+
+
+def _shown(value: Any) -> Any:
+    if type(value) is not Tracer:
+        return value
+    bottom = innermost(value)
+    return value if bottom is None else bottom
