@@ -182,10 +182,10 @@ class Grad(Interpreter):
     def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         if MODE.get() is not None and is_suspended(self.level):
             return self.unrecorded(row, args, params)
-        if len(args) == 1 and isinstance(row, Linear):
-            return self._linear(row, args[0], params)
         if type(row) is Bilinear:
             return self._bilinear(row, args[0], args[1], params)
+        if len(args) == 1 and isinstance(row, Linear):
+            return self._linear(row, args[0], params)
         values = []
         parents = []
         for arg in args:
