@@ -12,7 +12,7 @@ from func.backends import HOST_TYPES, namespace_of_type
 from func.custom import FlatFunction
 from func.door import array_leaf, check_callable
 from func.interpreters import calls
-from func.interpreters.core import Array, Primitive, Tracer
+from func.interpreters.core import EVALUATE, Array, Primitive, Tracer
 from func.interpreters.errors import ArgumentError
 from func.interpreters.primitives.structural import named
 
@@ -41,10 +41,10 @@ def checkpoint(func: Callable[..., Any], *, policy: Callable[..., bool] | None =
 
     @functools.wraps(func)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        if not conversion.is_tracing():
-            return func(*args, **kwargs)
         function, captured = closed_over(func)
         leaves, spec = tree.flatten((args, kwargs))
+        if not conversion.is_tracing() and not any([_is_traced(value) for value in (*leaves, *captured)]):
+            return func(*args, **kwargs)
         is_array = [_is_array(leaf) for leaf in leaves]
         arrays = [array_leaf(leaf, "argument", "checkpoint") for leaf, yes in zip(leaves, is_array, strict=True) if yes]
 
@@ -62,6 +62,11 @@ def checkpoint(func: Callable[..., Any], *, policy: Callable[..., bool] | None =
 
 
 remat = checkpoint
+
+
+def _is_traced(value: Any) -> bool:
+    """Whether a value belongs to a transform or is a tensor with a history."""
+    return type(value) is Tracer and value.interpreter is not EVALUATE
 
 
 def _is_array(leaf: Any) -> bool:

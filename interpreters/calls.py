@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from func.interpreters import functions, partials  # noqa: F401  (partials registers itself)
-from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, bind, dtype_of, is_inexact, shape_of
+from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, bind, dtype_of, is_inexact, shape_of, unboxed
 from func.interpreters.primitives.kinds import Row, materialize, zeros_like
 
 
 def _call_impl(xp: Any, *args: Array, fun: Any, **params: Any) -> tuple[Array, ...]:
-    return tuple(fun(*args))
+    return tuple([unboxed(out) for out in fun(*args)])
 
 
 def _call_aval(*avals: Any, fun: Any, **params: Any) -> tuple[Any, ...]:

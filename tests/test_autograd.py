@@ -149,6 +149,19 @@ def test_detach_and_data() -> None:
         x.data = np.ones(3, np.float32)
 
 
+def test_detach_holds_under_transforms() -> None:
+    assert func.grad(lambda x: np.sum(x.detach() * x))(A).tolist() == A.tolist()
+    x = leaf()
+    func.autograd.checkpoint(lambda z: z.detach() * z, x).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), A)
+    with func.autograd.forward_ad.dual_level():
+        dual = func.autograd.forward_ad.make_dual(func.tensor(A), func.tensor(np.ones(3)))
+        y = func.tensor(dual, requires_grad=True)
+        (y**3).sum().backward()
+        slope = func.autograd.forward_ad.unpack_dual(y.grad)
+        np.testing.assert_array_equal(slope.tangent.numpy(), 6 * A)
+
+
 # --- backward and grad ------------------------------------------------------------------------------------------
 
 

@@ -1,7 +1,8 @@
 """The imperative interface: tensors with `backward`, gradient modes, hooks, `Function`, checks."""
 
-from func.autograd import graph
+from func.autograd import forward_ad, functional, graph
 from func.autograd.backwards import backward, grad
+from func.autograd.checkpointing import checkpoint, checkpoint_sequential
 from func.autograd.function import Function, once_differentiable
 from func.autograd.modes import (
     detect_anomaly,
@@ -22,8 +23,12 @@ __all__ = [
     "Function",
     "Tensor",
     "backward",
+    "checkpoint",
+    "checkpoint_sequential",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",
+    "functional",
     "grad",
     "graph",
     "inference_mode",

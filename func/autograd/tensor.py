@@ -20,10 +20,12 @@ from func.interpreters.imperative import (
     Imperative,
     State,
     ambient,
+    ambient_of,
     boxed,
     is_leaf_node,
     state_of,
 )
+from func.interpreters.primitives.structural import stop_gradient
 from func.numpy import inplace
 from func.numpy.arguments import to_dtype
 
@@ -111,6 +113,8 @@ def requires_grad_(self: Any, requires_grad: bool = True) -> Any:
     if state.inference:
         raise BackwardError("requires_grad cannot be set on a tensor made in inference mode; clone it outside first")
     home = ambient()
+    if self.interpreter.level > home.level:  # a dual number of func.autograd.forward_ad
+        home = ambient_of(self.interpreter)
     value = self.value if self.interpreter is EVALUATE else _apart(self)
     self.attached = home.leaf(value, state)
     self.interpreter, self.value = home, value
@@ -166,8 +170,10 @@ def retains_grad(self: Any) -> bool:
 
 
 def _detached(value: Any) -> Any:
-    """The value of a tensor without its history."""
+    """The value of a tensor without its history; no running transform differentiates it either."""
     value = value.value if type(value.interpreter) is Imperative else value
+    if type(value) is Tracer and value.interpreter is not EVALUATE:
+        value = stop_gradient(value)
     made: Any = boxed(value) if type(value) is not Tracer else _apart(value)
     return made
 

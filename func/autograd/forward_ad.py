@@ -1,0 +1,237 @@
+"""Forward mode without a transform around it: dual tensors, which carry a tangent while a dual level is open.
+
+Levels nest: a dual tensor of an outer level can be the primal or the tangent of one of an inner level, which gives
+mixed second derivatives. When a level has been left, its tangents are gone: `unpack_dual` gives None, and what is
+computed from its duals is computed from their primals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from func import conversion
+from func.door import array_leaf
+from func.forward import fit_tangent
+from func.interpreters.core import EVALUATE, Array, Params, Primitive, Tracer, bind, dtype_of, is_inexact, snapshot
+from func.interpreters.errors import FuncError
+from func.interpreters.imperative import boxed
+from func.interpreters.jvp import Jvp
+
+__all__ = [
+    "DualLevelError",
+    "UnpackedDualTensor",
+    "dual_level",
+    "enter_dual_level",
+    "exit_dual_level",
+    "make_dual",
+    "unpack_dual",
+]
+
+
+class DualLevelError(FuncError, RuntimeError):
+    """A dual level was used that is not open, or not the one that may be used."""
+
+
+class UnpackedDualTensor(NamedTuple):
+    """A tensor, and its tangent or None."""
+
+    primal: Any
+    tangent: Any
+
+
+class Left(Jvp):
+    """What the interpreter of a dual level becomes when it is left: its duals are their primals."""
+
+    __slots__ = ()
+
+    def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        out = bind(row, tuple([primal_of(arg) for arg in args]), params)
+        return tuple([boxed(one) for one in out]) if row.multiple else boxed(out)
+
+
+def primal_of(value: Array) -> Array:
+    """A value without the tangents of levels that have been left."""
+    while type(value) is Tracer and type(value.interpreter) is Left:
+        value = value.value
+    return value
+
+
+_LEVELS: ContextVar[tuple[Jvp, ...]] = ContextVar("func_dual_levels", default=())
+"""The interpreters of the open levels, innermost last."""
+
+
+# --- levels -----------------------------------------------------------------------------------------------------
+
+
+def enter_dual_level() -> int:
+    """Open a dual level, inside those that are open, and return its number (0 for the outermost).
+
+    Example:
+        >>> import func
+        >>> from func.autograd import forward_ad
+        >>> level = forward_ad.enter_dual_level()
+        >>> forward_ad.unpack_dual(forward_ad.make_dual(func.tensor(3.0), 1.0) ** 2).tangent
+        tensor(6.)
+        >>> forward_ad.exit_dual_level(level=level)
+    """
+    levels = _LEVELS.get()
+    _LEVELS.set((*levels, Jvp("dual_level")))
+    conversion.enter()
+    return len(levels)
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Close the innermost dual level: all its tangents are gone.
+
+    Args:
+        level: The number of the level, which must be the innermost; None for whichever that is.
+
+    Raises:
+        DualLevelError: No level is open, or `level` is not the innermost (a RuntimeError).
+
+    Example:
+        >>> from func.autograd import forward_ad
+        >>> level = forward_ad.enter_dual_level()
+        >>> forward_ad.exit_dual_level()
+    """
+    levels = _LEVELS.get()
+    if not levels:
+        raise DualLevelError("exit_dual_level: no dual level is open")
+    if level is not None and level != len(levels) - 1:
+        raise DualLevelError(
+            f"exit_dual_level: level {level} is not the innermost, which is {len(levels) - 1}; levels are left in the "
+            "reverse of the order in which they were entered"
+        )
+    _LEVELS.set(levels[:-1])
+    conversion.leave()
+    levels[-1].__class__ = Left  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@contextmanager
+def dual_level() -> Iterator[int]:
+    """A context in which tensors can carry tangents.
+
+    Example:
+        >>> import numpy as np, func
+        >>> from func.autograd import forward_ad
+        >>> with forward_ad.dual_level():
+        ...     x = forward_ad.make_dual(func.tensor([0.0, 1.0]), func.tensor([1.0, 0.0]))
+        ...     forward_ad.unpack_dual(x * np.cos(x))
+        UnpackedDualTensor(primal=tensor([0.        , 0.54030231]), tangent=tensor([1., 0.]))
+    """
+    level = enter_dual_level()
+    try:
+        yield level
+    finally:
+        exit_dual_level(level=level)
+
+
+def _interpreter(level: int | None, name: str) -> Jvp:
+    """The interpreter of an open level."""
+    levels = _LEVELS.get()
+    if not levels:
+        raise DualLevelError(f"{name}: no dual level is open; write `with forward_ad.dual_level():` around it")
+    if level is None:
+        return levels[-1]
+    if not 0 <= level < len(levels):
+        raise DualLevelError(f"{name}: level {level} is not open; the open levels are 0 to {len(levels) - 1}")
+    return levels[level]
+
+
+# --- dual tensors -----------------------------------------------------------------------------------------------
+
+
+def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
+    """A tensor that carries a tangent: whatever is computed from it carries the directional derivative.
+
+    Gradients pass through both parts, so a tangent can be pulled back by `backward`.
+
+    Args:
+        tensor: A tensor or array of floating point dtype.
+        tangent: A tensor or array of its shape and dtype.
+        level: The number of an open dual level; None for the innermost.
+
+    Raises:
+        DualLevelError: No such level is open, or the tensor or tangent already belongs to it or to an inner one (a
+            RuntimeError).
+        TangentError: The tangent is not of the tensor's shape or dtype (a ValueError).
+        TypeError: The tensor is not of floating point dtype.
+
+    Example:
+        >>> import func
+        >>> from func.autograd import forward_ad
+        >>> w = func.tensor([1.0, 2.0], requires_grad=True)
+        >>> with forward_ad.dual_level():
+        ...     loss = (forward_ad.make_dual(w, func.tensor([1.0, 0.0])) ** 3).sum()
+        ...     forward_ad.unpack_dual(loss).tangent.backward()
+        >>> w.grad
+        tensor([6., 0.])
+    """
+    interpreter = _interpreter(level, "make_dual")
+    primal = primal_of(array_leaf(tensor, "tensor", "autograd.forward_ad.make_dual"))
+    direction = primal_of(tangent)
+    for value, what in ((primal, "tensor"), (direction, "tangent")):
+        if type(value) is Tracer and value.interpreter is interpreter:
+            raise DualLevelError(f"make_dual: the {what} carries a tangent of this level; unpack_dual gives its parts")
+        if type(value) is Tracer and value.interpreter.level > interpreter.level:
+            raise DualLevelError(
+                f"make_dual: the {what} belongs to a level or transform that was entered inside this level; make the "
+                "dual there, in a level of its own"
+            )
+    if not is_inexact(dtype_of(primal)):
+        raise TypeError(
+            f"make_dual: only tensors of floating point and complex dtype carry tangents, not {dtype_of(primal)}; "
+            "convert with .astype(float)"
+        )
+    direction = fit_tangent(primal, direction, "tensor", "autograd.forward_ad.make_dual")
+    return Tracer(interpreter, _kept(primal), _kept(direction))
+
+
+def _kept(value: Array) -> Array:
+    """A value that later writes to its tensor cannot change."""
+    if type(value) is Tracer and value.interpreter is EVALUATE:
+        value = value.value
+    elif isinstance(value, (np.ndarray, np.generic)) or type(value) is Tracer:
+        value = snapshot(value)
+    return value if hasattr(value, "dtype") else np.asarray(value)
+
+
+def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
+    """The primal and the tangent of a tensor; None for the tangent of one that carries none (of that level).
+
+    When the level has been left the tangent is None and the primal remains. Where no level is open any tensor is its
+    own primal.
+
+    Args:
+        tensor: A tensor.
+        level: The number of an open dual level; None for the innermost.
+
+    Raises:
+        DualLevelError: No such level is open, or the tensor carries a tangent of an inner level (a RuntimeError).
+
+    Example:
+        >>> import func
+        >>> from func.autograd import forward_ad
+        >>> with forward_ad.dual_level():
+        ...     dual = forward_ad.make_dual(func.tensor(2.0), 1.0)
+        >>> forward_ad.unpack_dual(dual)
+        UnpackedDualTensor(primal=tensor(2.), tangent=None)
+    """
+    value = primal_of(array_leaf(tensor, "tensor", "autograd.forward_ad.unpack_dual"))
+    if value is not tensor:
+        value = boxed(value)
+    if level is None and not _LEVELS.get():
+        return UnpackedDualTensor(value, None)
+    interpreter = _interpreter(level, "unpack_dual")
+    if type(value) is not Tracer:
+        return UnpackedDualTensor(value, None)
+    if value.interpreter is interpreter:
+        return UnpackedDualTensor(boxed(_kept(value.value)), boxed(_kept(value.attached)))
+    if type(value.interpreter) is Jvp and value.interpreter.level > interpreter.level and level is not None:
+        raise DualLevelError(f"unpack_dual: the tensor carries a tangent inside level {level}; unpack that one first")
+    return UnpackedDualTensor(value, None)
