@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -47,7 +48,7 @@ def _root(out: Any, i: int) -> tuple[Any, Any, Any, Any]:
 def _seed(out: Any, given: Any, i: int, shape: Any, dtype: Any, create: bool, lanes: bool = False) -> Array:
     """The cotangent of an output: as given, or one for a single real number."""
     if given is None:
-        if int(np.prod(shape, dtype=int)) != 1:
+        if math.prod(shape) != 1:
             raise BackwardError(
                 f"grad can be implicitly created only for scalar outputs; output {i} has shape {shape}. Pass "
                 f"gradient= (grad_outputs=) of that shape, or reduce it with .sum()"
@@ -58,6 +59,8 @@ def _seed(out: Any, given: Any, i: int, shape: Any, dtype: Any, create: bool, la
                 "gradient, or take .real or np.abs"
             )
         value = out.value if type(out) is Tracer else np.zeros(())
+        if shape == () and isinstance(value, (np.generic, np.ndarray)):
+            return dtype.type(1)
         return full_like(value, 1, shape, dtype)
     seed = operand(given)
     if shape_of(seed)[1 if lanes else 0 :] != shape:

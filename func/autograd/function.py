@@ -11,7 +11,7 @@ import numpy as np
 
 from func.autograd.modes import enable_grad, no_grad
 from func.autograd.tensor import requires_grad
-from func.backends import is_device_array
+from func.backends import is_device_array, namespace_of
 from func.custom import stop_gradient
 from func.interpreters import calls
 from func.interpreters.core import EVALUATE, Array, Tracer, concrete, operand, shape_of, snapshot, unboxed
@@ -168,7 +168,8 @@ class _Call:
         """The arguments of `apply` with these arrays in their places."""
         full = list(self.args)
         for place, leaf in zip(self.places, leaves, strict=True):
-            full[place] = leaf
+            plain = type(self.args[place]) is not Tracer and leaf.interpreter is EVALUATE
+            full[place] = namespace_of((leaf.value,)).array(leaf.value) if plain else leaf
         return full
 
     def run(self, inputs: list[Any]) -> tuple[FunctionCtx, Any]:

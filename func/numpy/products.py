@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -48,7 +49,8 @@ def _finish(result: Array, out: Any) -> Array:
 def matmul(x1: Array, x2: Array, /, *, axes: Any = None, **options: Any) -> Array:
     """np.matmul."""
     x, y = _single(operand(x1)), _single(operand(x2))
-    _only_default("matmul", axes=axes, **options)
+    if axes is not None or options:
+        _only_default("matmul", axes=axes, **options)
     a, b = shape_of(x), shape_of(y)
     if not a or not b:
         raise ValueError(f"matmul: shapes {a} and {b}: 0-d arrays have no matrix product, multiply them with *")
@@ -63,7 +65,9 @@ def matmul(x1: Array, x2: Array, /, *, axes: Any = None, **options: Any) -> Arra
 
 def _single(x: Array) -> Array:
     """NumPy's product of matrices of bfloat16 is in single precision."""
-    return convert(x, dtype=np.dtype(np.float32)) if dtype_of(x).kind == "V" else x
+    if "ml_dtypes" in sys.modules and dtype_of(x).kind == "V":
+        return convert(x, dtype=np.dtype(np.float32))
+    return x
 
 
 def _only_default(function: str, **options: Any) -> None:

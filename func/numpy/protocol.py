@@ -11,7 +11,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from func.interpreters.core import Primitive, Tracer, operand
+import numpy as np
+
+from func.interpreters.core import EVALUATE, Primitive, Tracer, operand
 from func.interpreters.errors import UnsupportedFunctionError
 from func.interpreters.source import at_line
 
@@ -165,7 +167,9 @@ def function_protocol(self: Tracer, function: Any, types: Any, args: Any, kwargs
 
 
 def no_array(self: Tracer, *args: Any, **kwargs: Any) -> Any:
-    """Tracer.__array__: a conversion that would lose the derivative."""
+    """Tracer.__array__: a conversion that would lose the derivative, unless there is none to lose."""
+    if self.interpreter is EVALUATE and isinstance(self.value, (np.ndarray, np.generic)):
+        return np.array(self.value, *args)
     from func.numpy.conversions import refuse_conversion
 
     return refuse_conversion(self)
