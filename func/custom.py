@@ -58,6 +58,11 @@ class FlatFunction:
         return [array_leaf(out, "output", "custom rule") for out in outs]
 
 
+def _nothing_traced(args: Any) -> bool:
+    """Whether a function with a rule can just be called: no transform runs, and no tensor is among the arguments."""
+    return not conversion.is_tracing() and not any([type(leaf) is Tracer for leaf in tree.leaves(args)])
+
+
 def _bound(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """Positional arguments, with keywords and defaults put in their places."""
     if not kwargs:
@@ -160,7 +165,7 @@ class custom_jvp(_CustomRule):
         if self.rule is None:
             raise CustomRuleError(f"custom_jvp {name_of(self.function)} has no rule yet; give it one with defjvp")
         args = _bound(self.function, args, kwargs)
-        if not conversion.is_tracing():
+        if _nothing_traced(args):
             return self.function(*args)
         held, _, leaves, spec, of_moving = self._split(args)
         flat = FlatFunction(of_moving, spec)
@@ -242,7 +247,7 @@ class custom_vjp(_CustomRule):
         if self.fwd is None or self.bwd is None:
             raise CustomRuleError(f"custom_vjp {name_of(self.function)} has no rule yet; give it one with defvjp")
         args = _bound(self.function, args, kwargs)
-        if not conversion.is_tracing():
+        if _nothing_traced(args):
             return self.function(*args)
         held, _, leaves, spec, of_moving = self._split(args)
         flat = FlatFunction(of_moving, spec)
@@ -379,7 +384,7 @@ class custom_vmap(_CustomRule):
         if self.rule is None:
             raise CustomRuleError(f"custom_vmap {name_of(self.function)} has no rule yet; give it one with def_vmap")
         args = _bound(self.function, args, kwargs)
-        if not conversion.is_tracing():
+        if _nothing_traced(args):
             return self.function(*args)
         _, _, leaves, spec, of_moving = self._split(args)
         flat = FlatFunction(of_moving, spec)

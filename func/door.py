@@ -161,6 +161,19 @@ def array_leaf(value: Any, path: str, transform: str) -> Array:
         raise UnsupportedArrayError(f"func.{transform}: {path} cannot be traced: {error}") from None
 
 
+def output_leaf(value: Any, path: str, transform: str) -> Array:
+    """An output as the running transform takes it: `array_leaf`, without the graph of the transform's own tensors."""
+    return _settled(array_leaf(value, path, transform))
+
+
+def _settled(value: Any) -> Any:
+    """A tensor that was made inside the transform leaves it as its value, which the transform traces."""
+    home = getattr(CURRENT.get(), "ambient", None)
+    while type(value) is Tracer and home is not None and value.interpreter is home:
+        value = value.value
+    return value
+
+
 def differentiable_leaf(value: Any, path: str, transform: str, top: bool, allow_int: bool) -> Array | None:
     """A leaf to differentiate, or None for an integer leaf that passes through."""
     if type(value) is np.ndarray and value.dtype.kind in "fc":
@@ -186,6 +199,7 @@ def differentiable_leaf(value: Any, path: str, transform: str, top: bool, allow_
 
 def scalar_output(out: Any, transform: str, function: Callable[..., Any], holomorphic: bool) -> Array:
     """The one output of a function to take a gradient of: a real (holomorphic: complex) scalar."""
+    out = _settled(out)
     if type(out) is not Tracer and type(out) not in HOST_TYPES and not hasattr(out, "dtype"):
         leaves = tree.leaves(out)
         shown = ", ".join([describe(leaf) for leaf in leaves]) or "nothing"

@@ -13,6 +13,7 @@ from func.door import (
     check_callable,
     differentiable_leaf,
     name_of,
+    output_leaf,
     own,
     own_tree,
     traced,
@@ -76,7 +77,7 @@ def _unpack(interpreter: Jvp, out: Any, transform: str) -> tuple[list[Any], Any,
     outs, spec = tree.flatten(out)
     names = tree.path_names(out, "output")
     pairs = [
-        interpreter.unpack(unbox(array_leaf(leaf, path, transform))) for leaf, path in zip(outs, names, strict=True)
+        interpreter.unpack(unbox(output_leaf(leaf, path, transform))) for leaf, path in zip(outs, names, strict=True)
     ]
     return outs, spec, pairs
 
@@ -250,7 +251,7 @@ def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., A
         variables = [tracer.attached for tracer in inputs]
         out = func(*tree.unflatten(spec, inputs))
         outs, out_spec = tree.flatten(out)
-        program = stage.program(variables, [array_leaf(o, "output", "linear_transpose") for o in outs])
+        program = stage.program(variables, [output_leaf(o, "output", "linear_transpose") for o in outs])
     infos = [Aval(o.shape, o.dtype) for o in program.outputs if hasattr(o, "shape")]
     _check_linear(program, name_of(func))
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from func import reverse, tree
 from func.door import (
-    array_leaf,
     check_callable,
     differentiable_leaf,
     name_of,
     normalize_argnums,
+    output_leaf,
     own,
     own_tree,
     traced,
@@ -263,7 +263,7 @@ class _Call:
         if self.has_aux:
             out, self.aux = reverse.split_aux(out, self.transform, self.function)
         outs, self.out_spec = tree.flatten(out)
-        return [unbox(array_leaf(o, "output", self.transform)) for o in outs]
+        return [unbox(output_leaf(o, "output", self.transform)) for o in outs]
 
     def strip_aux(self, interpreter: Any) -> None:
         """aux leaves the level as plain values."""

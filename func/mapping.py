@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from func import tree
-from func.door import array_leaf, check_callable, name_of, own, traced, unbox
+from func.door import array_leaf, check_callable, name_of, output_leaf, own, traced, unbox
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.interpreters.errors import ArgumentError, MappedAxisError
 from func.interpreters.functions import map_flat
@@ -192,7 +192,7 @@ class Lanes:
                 )
             specs.append(spec)
             paths = out_paths(spec)
-            return [unbox(array_leaf(out, path, "vmap")) for out, path in zip(outs, paths, strict=True)]
+            return [unbox(output_leaf(out, path, "vmap")) for out, path in zip(outs, paths, strict=True)]
 
         interpreter = Vmap("vmap", (stop - start, *options, self, np.arange(start, stop)))
         with traced(interpreter):

@@ -10,7 +10,6 @@ import numpy as np
 
 from func import tree
 from func.door import (
-    array_leaf,
     check_callable,
     describe,
     differentiable_leaf,
@@ -18,6 +17,7 @@ from func.door import (
     locate_names,
     name_of,
     normalize_argnums,
+    output_leaf,
     own,
     own_tree,
     scalar_output,
@@ -301,8 +301,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
             out, aux = split_aux(out, "vjp", func)
             aux = tree.map(_strip(interpreter), aux)
         outs, spec = tree.flatten(out)
-        for leaf, path in zip(outs, tree.path_names(out, "output"), strict=True):
-            array_leaf(leaf, path, "vjp")
+        outs = [output_leaf(leaf, path, "vjp") for leaf, path in zip(outs, tree.path_names(out, "output"), strict=True)]
         nodes = [o.attached if type(o) is Tracer and o.interpreter is interpreter else None for o in outs]
         values = [unbox(o.value if node is not None else o) for o, node in zip(outs, nodes, strict=True)]
     arguments = [(one.spec, one.nodes, one.leaves) for one in lifted]

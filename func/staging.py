@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from func import tree
-from func.door import array_leaf, check_callable, name_of, traced, unbox
+from func.door import array_leaf, check_callable, name_of, output_leaf, traced, unbox
 from func.interpreters.core import Aval, aval_of
 from func.interpreters.errors import ArgumentError
 from func.interpreters.program import Program
@@ -71,7 +71,7 @@ def stage_call(
         rest = iter(moving)
         full = [arg if i in fixed else next(rest) for i, arg in enumerate(args)]
         outs, out_spec = tree.flatten(function(*full, **keywords))
-        program = stage.program(variables, [unbox(array_leaf(o, "output", transform)) for o in outs])
+        program = stage.program(variables, [unbox(output_leaf(o, "output", transform)) for o in outs])
     return program, out_spec
 
 

@@ -647,6 +647,24 @@ def test_function_refusals() -> None:
         Twice.apply(leaf(), 1.0)
 
 
+def test_rules_of_func_hold_for_tensors() -> None:
+    @func.custom_vjp
+    def odd(x: Any) -> Any:
+        return x * 2
+
+    odd.defvjp(lambda x: (x * 2, None), lambda _, ct: (ct * 7,))
+
+    @func.custom_jvp
+    def even(x: Any) -> Any:
+        return x * 2
+
+    even.defjvp(lambda primals, tangents: (primals[0] * 2, tangents[0] * 5))
+    for rule, slope in ((odd, 7), (even, 5)):
+        x = leaf()
+        rule(x).sum().backward()
+        np.testing.assert_array_equal(x.grad.numpy(), [slope] * 3)
+
+
 def test_once_differentiable() -> None:
     class Square(Function):
         @staticmethod
@@ -810,6 +828,47 @@ def test_transforms_of_tensors_backpropagate_further(name: str) -> None:
     assert isinstance(out, func.Tensor) and out.requires_grad
     out.sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), func.grad(lambda z: np.sum(OUTSIDE[name](z)))(A))
+
+
+def test_a_tensor_may_leave_its_transform() -> None:
+    def f(x: Any) -> Any:
+        return (func.tensor(x, requires_grad=True) ** 3).sum()
+
+    def g(x: Any) -> Any:
+        y = func.tensor(x, requires_grad=True)
+        (y**3).sum().backward(create_graph=True)
+        return y.grad.sum()
+
+    np.testing.assert_allclose(func.grad(f)(A), 3 * A**2)
+    np.testing.assert_allclose(func.vjp(f, A)[1](1.0)[0], 3 * A**2)
+    np.testing.assert_allclose(func.jvp(f, (A,), (A,))[1], np.sum(3 * A**3))
+    np.testing.assert_allclose(func.vmap(f)(np.stack([A, -A])), [36, -36])
+    np.testing.assert_allclose(func.hessian(f)(A), np.diag(6 * A))
+    np.testing.assert_allclose(func.jacrev(f)(A), 3 * A**2)
+    np.testing.assert_allclose(func.grad(g)(A), 6 * A)
+    with pytest.raises(CustomRuleError, match="pass the value as an argument"):
+        func.grad(func.checkpoint(lambda x: f(x)))(A)
+
+
+def test_numbers_are_read_on_purpose_only() -> None:
+    import copy
+    import math
+    import pickle
+
+    x = leaf()
+    plain = np.zeros(3)
+    with pytest.raises(func.errors.TracerConversionError, match=r"np\.sin, not math\.sin"):
+        math.sin(x[0])
+    with pytest.raises((func.errors.TracerConversionError, ValueError)):
+        plain[0] = x[0]
+    assert float(x[0]) == x[0].item() == 1.0
+    np.testing.assert_array_equal(np.asarray(x.detach()), A)
+    np.testing.assert_array_equal(np.arange(4.0)[func.tensor([1, 2])], [1, 2])
+    for twin in (pickle.loads(pickle.dumps(x)), copy.deepcopy(func.tensor(A))):
+        np.testing.assert_array_equal(twin.detach().numpy(), A)
+    with pytest.raises(TypeError, match="without history"):
+        pickle.dumps(x * 2)
+    assert func.grad(lambda v: v * v.detach())(3.0) == 3.0
 
 
 def test_gradients_of_outer_leaves_are_refused_inside() -> None:

@@ -140,7 +140,7 @@ CALLS: dict[str, tuple[Callable[[], Any], type[Exception], type[Exception], str]
         lambda: func.vmap(plain_index)(np.arange(3)),
         errors.TracerConversionError,
         TypeError,
-        r"plain\[i\](.|\n)*np\.take\(a, i, axis=0\)",
+        r"plain\[i\](.|\n)*func\.numpy\.take\(a, i, axis=0\)",
     ),
     "float()": (
         lambda: func.grad(lambda x: float(x) * x)(3.0),

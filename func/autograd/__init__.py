@@ -3,6 +3,7 @@
 from func.autograd import forward_ad, functional, graph
 from func.autograd.backwards import backward, grad
 from func.autograd.checkpointing import checkpoint, checkpoint_sequential
+from func.autograd.checks import gradcheck, gradgradcheck
 from func.autograd.function import Function, once_differentiable
 from func.autograd.modes import (
     detect_anomaly,
@@ -30,6 +31,8 @@ __all__ = [
     "forward_ad",
     "functional",
     "grad",
+    "gradcheck",
+    "gradgradcheck",
     "graph",
     "inference_mode",
     "is_anomaly_enabled",

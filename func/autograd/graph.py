@@ -195,7 +195,8 @@ def saved_bytes(tensor: Any) -> int:
         elif isinstance(value, Program):
             count(value.constants)
         elif isinstance(value, np.ndarray) or is_device_array(value):
-            owner = value if getattr(value, "base", None) is None else value.base
+            base = getattr(value, "base", None)
+            owner: Any = value if base is None else base
             arrays[id(owner)] = owner.nbytes
 
     stack = [node_of(tensor, "saved_bytes")]

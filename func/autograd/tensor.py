@@ -174,6 +174,8 @@ def _detached(value: Any) -> Any:
     value = value.value if type(value.interpreter) is Imperative else value
     if type(value) is Tracer and value.interpreter is not EVALUATE:
         value = stop_gradient(value)
+    if type(value) is not Tracer and not hasattr(value, "dtype"):
+        value = np.asarray(value)[()]
     made: Any = boxed(value) if type(value) is not Tracer else _apart(value)
     return made
 
@@ -234,6 +236,23 @@ def clone(self: Any) -> Any:
     return self * 1 if is_inexact(dtype_of(self)) else _apart(self)
 
 
+def reduce(self: Any, protocol: Any = None) -> Any:
+    """Pickling and copying: leaves and tensors without history; what a graph or a transform traces is refused."""
+    plain = self.interpreter is EVALUATE or (type(self.interpreter) is Imperative and is_leaf_node(self.attached))
+    if not plain or type(self.value) is Tracer:
+        raise TypeError(
+            "only tensors without history can be pickled: a leaf, or x.detach(); not values of a graph or of a running "
+            "transform"
+        )
+    return _restored, (self.value, type(self.interpreter) is Imperative, get_grad(self))
+
+
+def _restored(value: Any, requires: bool, gradient: Any) -> Any:
+    made = tensor(value, requires_grad=requires)
+    made.grad = gradient
+    return made
+
+
 # --- printing ---------------------------------------------------------------------------------------------------
 
 
@@ -285,6 +304,7 @@ def attributes() -> dict[str, Any]:
         "retains_grad": property(retains_grad),
         "register_hook": graph.register_hook,
         "register_post_accumulate_grad_hook": graph.register_post_accumulate_grad_hook,
+        "__reduce_ex__": reduce,
         "_version": property(version),
         "is_inference": is_inference,
     }

@@ -46,7 +46,7 @@ def refuse_conversion(tracer: Tracer) -> NoReturn:
     """A plain NumPy array was about to be made of a traced one."""
     hint = _hint(
         "Use NumPy functions on it (np.sin, not math.sin; np.array and np.asarray work inside a transform). To index a "
-        "plain array a by it write np.take(a, i, axis=0) or func.numpy.asarray(a)[i]."
+        "plain array a by it write func.numpy.take(a, i, axis=0) or func.tensor(a)[i]."
     )
     raise TracerConversionError(
         f"a traced value of shape {tracer.shape} and dtype {tracer.dtype} was converted to a plain NumPy array, "
@@ -85,14 +85,23 @@ def to_index(tracer: Tracer) -> int:
 def _refuse_number(tracer: Tracer, call: str) -> NoReturn:
     hint = _hint(
         "Keep it an array: NumPy functions and operators take 0-d arrays (np.sin, not math.sin). To read the number "
-        "on purpose write float(func.stop_gradient(x))."
+        "on purpose write float(func.stop_gradient(x)), or x.item() of a tensor."
     )
     raise TracerConversionError(f"{call} of a traced value would silently lose its derivative{at_line()}\n{hint}")
 
 
+def _is_read_unseen(tracer: Tracer) -> bool:
+    """Whether a tensor that requires a gradient is made a number by something other than float() in the user's line:
+    by math.sin, or by an assignment into a plain array, which would drop the gradient in silence."""
+    if type(tracer.interpreter) is not Imperative:
+        return False
+    line = user_line(3)
+    return line is not None and line.text != "" and "float" not in line.text
+
+
 def to_float(tracer: Tracer) -> float:
     """float(x): refused where a derivative would be lost."""
-    if tracer.dtype.kind in "fc" and carries_derivative(tracer):
+    if tracer.dtype.kind in "fc" and (carries_derivative(tracer) or _is_read_unseen(tracer)):
         _refuse_number(tracer, "float()")
     return float(_scalar(tracer, "float"))
 

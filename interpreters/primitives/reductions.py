@@ -242,7 +242,7 @@ def _mean_impl(xp: Any, x: Array, *, axes: Axes, dtype: Any) -> Array:
 
 def _mean_transpose(ct: Array, x: Shaped, *, axes: Axes, dtype: Any) -> tuple[Array]:
     number = math.prod([x.shape[axis] for axis in axes])
-    if isinstance(ct, np.generic) and ct.dtype == x.dtype:
+    if type(ct) in (np.float64, np.float32) and ct.dtype == x.dtype:
         return (np.full(x.shape, ct * ct.dtype.type(1 / number)),)
     share = same_dtype(multiply(ct, 1 / number), x)
     return (broadcast(reshape(share, shape=ones_at(x.shape, axes)), shape=x.shape),)
