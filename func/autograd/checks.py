@@ -25,7 +25,7 @@ def _plain(value: Any) -> Any:
 
 def _flat(value: Any) -> Any:
     """An array as a real vector: real parts, then imaginary parts."""
-    array = np.asarray(value)
+    array: Any = np.asarray(value)
     return np.concatenate([array.real.ravel(), array.imag.ravel()]) if array.dtype.kind == "c" else array.ravel()
 
 
