@@ -334,7 +334,7 @@ class Walk:
         seeds = list(seeds)
         if targets is None and not self.create and ANOMALY.get() is None and self._run_plainly(seeds):
             return
-        needed = None if targets is None else _leading_to(targets, [node for node, _ in seeds])
+        needed = None if targets is None else leading_to(targets, [node for node, _ in seeds])
         cotangents: dict[int, Any] = {}
         queue: list[Any] = []
         for node, seed in seeds:
@@ -434,7 +434,12 @@ class Walk:
             )
         if needed is not None:
             wanted = [w if p is not None and p[INDEX] in needed else None for w, p in zip(wanted, parents, strict=True)]
-        grown = self._grown(node, ct, wanted)
+        try:
+            grown = self._grown(node, ct, wanted)
+        except Exception as error:
+            if cell[LINE] is not None:
+                error.add_note(f"while pulling back {node_name(node)}, whose forward operation was at {cell[LINE][0]}")
+            raise
         if ANOMALY.get():
             _check_pulled(node, ct, grown)
         if hooks is not None and hooks.post:
@@ -495,7 +500,7 @@ def reachable(seeds: Sequence[tuple[Any, Any]]) -> set[int]:
     return seen
 
 
-def _leading_to(targets: set[int], roots: Sequence[Any]) -> set[int]:
+def leading_to(targets: set[int], roots: Sequence[Any]) -> set[int]:
     """The nodes from which some target can be reached, the targets among them."""
     children: dict[int, list[int]] = {}
     seen: set[int] = set()

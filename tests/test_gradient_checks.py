@@ -116,6 +116,18 @@ def test_backward_that_is_not_deterministic() -> None:
 
 
 def test_refusals() -> None:
+    x = leaf(X)
+    for options, words in (
+        ({"eps": 0.0}, "eps must be positive"),
+        ({"check_backward_ad": False}, "nothing would be checked"),
+        ({"check_backward_ad": False, "check_forward_ad": True, "check_batched_grad": True}, "check_backward_ad"),
+        ({"check_batched_forward_grad": True}, "check_forward_ad=True"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            gradcheck(np.sin, x, **options)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="output 0 is str"):
+        gradcheck(lambda x: "s", x)
+    assert gradcheck(lambda x: (x**2, x.detach() * 3), x)
     with pytest.raises(ValueError, match="at least one input tensor to require gradient"):
         gradcheck(np.sin, func.tensor(X))
     assert gradgradcheck(lambda x: np.sum(x**3), leaf(X), func.tensor(2.0), gen_non_contig_grad_outputs=True)

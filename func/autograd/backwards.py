@@ -164,14 +164,15 @@ def backward(
         wanted = [_target(value, i, home, "inputs") for i, value in enumerate(chosen)]
         targets = {node[INDEX] for node in wanted if node is not None}
     walk = Walk(home, create_graph if retain_graph is None else bool(retain_graph), create_graph)
-    with _recording(home, create_graph), graph.running_backward(seeds):
+    with _recording(home, create_graph), graph.running_backward(seeds, targets):
         walk.run(seeds, targets, accumulating=True)
     pairs = [(node[4][SAVED](), ct) for node, ct in walk.leaves if node[4][SAVED]() is not None]
     pairs += walk.retained
     for value, node in zip(chosen, wanted, strict=True):
         if node is not None and type(value) is Tracer and not is_leaf_node(node):
             pairs.append((state_of(value), walk.captured.get(node[INDEX], ZERO)))
-    _accumulate_all(pairs, create_graph)
+    with _recording(home, create_graph):  # hooks after accumulation see the mode that the walk has
+        _accumulate_all(pairs, create_graph)
 
 
 def _accumulate_all(pairs: Sequence[tuple[Any, Any]], create: bool) -> None:
@@ -267,7 +268,7 @@ def grad(
 
     def walked(pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
         walk = Walk(home, retain, create_graph)
-        with _recording(home, create_graph), graph.running_backward(list(pairs)):
+        with _recording(home, create_graph), graph.running_backward(list(pairs), targets):
             walk.run(pairs, targets, accumulating=False)
         return [ZERO if node is None else walk.captured.get(node[INDEX], ZERO) for node in wanted]
 

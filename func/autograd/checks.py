@@ -13,7 +13,7 @@ from func.autograd.modes import enable_grad
 from func.autograd.tensor import requires_grad, tensor, to_numpy
 from func.forward import jvp
 from func.interpreters.core import Tracer, dtype_of
-from func.interpreters.errors import GradcheckError
+from func.interpreters.errors import ArgumentError, GradcheckError
 
 __all__ = ["gradcheck", "gradgradcheck"]
 
@@ -62,8 +62,12 @@ class _Checked:
             args[place] = leaf
         with enable_grad():
             out = self.func(*args)
-        outs = list(out) if isinstance(out, (tuple, list)) else [out]
-        return [o for o in outs if hasattr(o, "dtype") and dtype_of(o).kind in "fc"]
+        return _floating(list(out) if isinstance(out, (tuple, list)) else [out])
+
+    def differentiable(self) -> list[int]:
+        """Which outputs require a gradient."""
+        outs = self.outputs(self.leaves(self.points))
+        return [o for o, out in enumerate(outs) if type(out) is Tracer and requires_grad(out)]
 
     def values(self, points: Sequence[Any]) -> list[Any]:
         """The outputs as plain arrays."""
@@ -146,9 +150,16 @@ def _compare(numerical: Any, analytical: Any, mode: str, i: int, o: int, atol: f
     index = tuple(np.argwhere(~close)[0].tolist())
     raise GradcheckError(
         f"Jacobian mismatch for output {o} with respect to input {i} ({mode} mode), first at index {index}: "
-        f"numerical {numerical[index]:.10g}, analytical {analytical[index]:.10g}\n"
-        f"numerical:\n{numerical}\nanalytical:\n{analytical}"
+        f"numerical {numerical[index]:.10g}, analytical {analytical[index]:.10g}\n{_beside(numerical, analytical)}"
     )
+
+
+def _beside(numerical: Any, analytical: Any) -> str:
+    """Two Jacobians side by side."""
+    left, right = [np.array2string(m, precision=5, threshold=400).split("\n") for m in (numerical, analytical)]
+    width = max([len("numerical:"), *[len(line) for line in left]])
+    pairs = [("numerical:", "analytical:"), *zip(left, right, strict=True)]
+    return "\n".join([f"{one:<{width}}   {other}" for one, other in pairs])
 
 
 def _precision(checked: _Checked, eps: float, atol: float, rtol: float) -> tuple[Any, float, float, float]:
@@ -176,9 +187,12 @@ def _full(checked: _Checked, options: dict[str, Any], values: Any, eps: float, a
     numerical = _numerical(values, wide, eps)
     modes = [("backward", _backward)] if options["backward"] else []
     modes += [("forward", _forward)] if options["forward"] else []
+    differentiable = checked.differentiable()
     for mode, jacobians in modes:
         for i, (mine, theirs) in enumerate(zip(numerical, jacobians(checked), strict=True)):
             for o, (one, other) in enumerate(zip(mine, theirs, strict=True)):
+                if o not in differentiable:
+                    continue
                 _compare(one, other, mode, checked.places[i], o, atol, rtol)
 
 
@@ -193,7 +207,10 @@ def _fast(checked: _Checked, options: dict[str, Any], values: Any, eps: float, a
     leaves = checked.leaves(checked.points)
     outs = checked.outputs(leaves)
     wide = [p.astype(np.result_type(p, np.float64)) for p in checked.points]
+    differentiable = checked.differentiable()
     for o, out in enumerate(outs):
+        if o not in differentiable:
+            continue
         u = direction(_plain(out))
         for i, point in enumerate(checked.points):
             v = direction(wide[i])
@@ -258,9 +275,11 @@ def _further(checked: _Checked, options: dict[str, Any]) -> None:
                 if not np.allclose(a, b):
                     raise GradcheckError(f"undefined gradients of the outputs other than {o} are not taken for zero")
     if options["batched"]:
-        batch = [np.stack([s, 2 * s, -s]) for s in seeds]
-        for i, (whole, one) in enumerate(zip(pulled(outs, batch, is_grads_batched=True), first, strict=True)):
-            if not np.allclose(whole, np.stack([one, 2 * one, -one])):
+        others = [_unflat(rng.normal(size=len(_flat(s))), s) for s in seeds]
+        batch = [np.stack([s, other]) for s, other in zip(seeds, others, strict=True)]
+        singles = zip(first, pulled(outs, others), strict=True)
+        for i, (whole, pair) in enumerate(zip(pulled(outs, batch, is_grads_batched=True), singles, strict=True)):
+            if not np.allclose(whole, np.stack(pair)):
                 raise GradcheckError(f"the batched gradient of input {checked.places[i]} differs from the single ones")
 
 
@@ -309,9 +328,19 @@ def gradcheck(
         True
     """
     checked = _Checked(func, inputs)
+    if not eps > 0:
+        raise ArgumentError(f"gradcheck: eps must be positive, not {eps!r}")
+    if not (check_backward_ad or check_forward_ad):
+        raise ArgumentError(
+            "gradcheck: check_backward_ad and check_forward_ad are both off, so nothing would be checked"
+        )
+    if check_batched_grad and not check_backward_ad:
+        raise ArgumentError("gradcheck: check_batched_grad needs check_backward_ad=True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise ArgumentError("gradcheck: check_batched_forward_grad needs check_forward_ad=True")
     options = {
         "backward": check_backward_ad,
-        "forward": check_forward_ad or check_batched_forward_grad,
+        "forward": check_forward_ad,
         "nondet_tol": nondet_tol,
         "undefined": check_undefined_grad,
         "dtypes": check_grad_dtypes,
@@ -338,10 +367,10 @@ def _check_batched_forward(checked: _Checked) -> None:
     rng = np.random.default_rng(2)
     for i, point in enumerate(checked.points):
         tangents = [_unflat(rng.normal(size=len(_flat(point))), point) for _ in range(3)]
-        whole = vmap(lambda t, i=i: [np.real(p) * 1 for p in _push_traced(checked, i, t)])(np.stack(tangents))
+        whole = vmap(lambda t, i=i: _push_traced(checked, i, t))(np.stack(tangents))
         for k, one in enumerate(tangents):
             for mapped, single in zip(whole, _push_traced(checked, i, one), strict=True):
-                if not np.allclose(_plain(mapped)[k], np.real(_plain(single))):
+                if not np.allclose(_plain(mapped)[k], _plain(single)):
                     raise GradcheckError(
                         f"the batched tangents of input {checked.places[i]} differ from the single ones"
                     )
@@ -440,4 +469,8 @@ def gradgradcheck(
 
 
 def _floating(outs: Sequence[Any]) -> list[Any]:
+    """The outputs that can carry a derivative."""
+    for i, out in enumerate(outs):
+        if not hasattr(out, "dtype") and not isinstance(out, (int, float, complex)):
+            raise TypeError(f"gradcheck: the function must return tensors, but output {i} is {type(out).__name__}")
     return [o for o in outs if hasattr(o, "dtype") and dtype_of(o).kind in "fc"]

@@ -17,7 +17,7 @@ from func.interpreters import calls
 from func.interpreters.core import EVALUATE, Array, Tracer, concrete, operand, shape_of, snapshot, unboxed
 from func.interpreters.errors import CustomRuleError, NotDifferentiableError
 from func.interpreters.grad import Grad
-from func.interpreters.imperative import boxed
+from func.interpreters.imperative import boxed, state_of
 from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.structural import move_axis
 from func.numpy.inplace import rebind
@@ -322,10 +322,9 @@ def lent_tensors(values: Sequence[Array]) -> list[Any]:
     """The engine's values as tensors that a user's code may write without harm."""
     lent: list[Any] = []
     for value in values:
-        if type(value) is Tracer:
-            lent.append(snapshot(value))
-        else:
-            lent.append(Tracer(EVALUATE, value, None))
+        box = snapshot(value) if type(value) is Tracer else Tracer(EVALUATE, value, None)
+        state_of(box)  # a tensor without axes is written in place, too
+        lent.append(box)
     return lent
 
 

@@ -24,6 +24,7 @@ from func.interpreters.imperative import (
     Hooks,
     Imperative,
     is_leaf_node,
+    leading_to,
     node_name,
     reachable,
     state_of,
@@ -293,8 +294,8 @@ class running_backward:
 
     __slots__ = ("before", "seeds")
 
-    def __init__(self, seeds: list[Any]) -> None:
-        self.seeds = seeds
+    def __init__(self, seeds: list[Any], targets: set[int] | None) -> None:
+        self.seeds = (seeds, targets)
 
     def __enter__(self) -> None:
         self.before = list(_current)
@@ -305,8 +306,9 @@ class running_backward:
 
 
 def _expected(tensors: Sequence[Any]) -> int:
-    if isinstance(_current[1], list):
-        _current[1] = reachable(_current[1])
+    if isinstance(_current[1], tuple):
+        seeds, targets = _current[1]
+        _current[1] = reachable(seeds) if targets is None else leading_to(targets, [node for node, _ in seeds])
     reached = _current[1]
     return len([t for t in tensors if reached is None or t.attached[INDEX] in reached])
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from func.autograd import backwards, graph
 from func.interpreters.core import EVALUATE, Array, Tracer, dtype_of, innermost, is_inexact, operand, shape_of, snapshot
-from func.interpreters.errors import BackwardError, LeafError, TracerConversionError
+from func.interpreters.errors import BackwardError, InferenceTensorError, LeafError, TracerConversionError
 from func.interpreters.grad import Grad
 from func.interpreters.imperative import (
     DETACHED,
@@ -276,6 +276,8 @@ def show(self: Any, fallback: Callable[[Any], str]) -> str:
 def version(self: Any) -> int:
     """How often the tensor has been written in place."""
     state: State | None = getattr(self, "state", None)
+    if state is not None and state.inference:
+        raise InferenceTensorError("Inference tensors do not track version counter.")
     return 0 if state is None else state.version
 
 
