@@ -9,6 +9,7 @@ import numpy as np
 
 from func.interpreters.core import PYTHON_SCALARS, Array, Primitive, Tracer, dtype_of, operand
 from func.interpreters.primitives import elementwise as rows
+from func.numpy import products
 from func.numpy.inplace import augmented, getitem, setitem
 
 _PLAIN = frozenset({Tracer, np.ndarray, float, int, complex, bool})
@@ -91,15 +92,11 @@ def _abs(self: Tracer) -> Any:
 
 
 def _matmul(self: Tracer, other: Any) -> Any:
-    from func.numpy.products import matmul
-
-    return matmul(self, other)
+    return products.matmul(self, other)
 
 
 def _rmatmul(self: Tracer, other: Any) -> Any:
-    from func.numpy.products import matmul
-
-    return matmul(other, self)
+    return products.matmul(other, self)
 
 
 _BINARY = {

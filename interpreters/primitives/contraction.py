@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, dtype_of, shape_of
 from func.interpreters.primitives.kinds import Bilinear
 from func.interpreters.primitives.pointwise import conjugate
@@ -166,6 +168,10 @@ def _transpose(ct: Array, x: Any, y: Any, *, spec: Spec) -> tuple[Any, Any]:
 
 def _grown(ct: Array, other: Array, derived: Spec, labels: Labels, target: Shaped) -> Array:
     """The cotangent of one operand; labels that only it had and that were summed away do not occur."""
+    if type(ct) is np.ndarray and type(other) is np.ndarray and other.dtype.kind == "f":
+        grown = derived.run(np, ct, other)
+        if grown.shape == target.shape and grown.dtype is target.dtype:
+            return grown
     grown = contract(ct, conjugate(other) if dtype_of(other).kind == "c" else other, spec=derived)
     if shape_of(grown) == target.shape and dtype_of(grown) == target.dtype:
         return grown

@@ -203,14 +203,20 @@ def unbroadcast(ct: Array, shape: Shape) -> Array:
         return ct
     if shape == () and type(ct) is np.ndarray:
         return np.add.reduce(ct, None)
-    extra = len(have) - len(shape)
-    if extra < 0:
+    if len(have) < len(shape):
         return broadcast(ct, shape=shape)
-    axes = [*range(extra)]
-    axes += [extra + axis for axis, length in enumerate(shape) if length == 1 and have[extra + axis] != 1]
+    axes = _stretched(have, shape)
     if axes:
-        ct = reduce_sum(ct, axes=tuple(axes))
+        ct = np.add.reduce(ct, axes) if type(ct) is np.ndarray else reduce_sum(ct, axes=axes)
     return ct if shape_of(ct) == shape else broadcast(reshape_to_ones(ct, shape), shape=shape)
+
+
+@functools.lru_cache(4096)
+def _stretched(have: Shape, shape: Shape) -> tuple[int, ...]:
+    """The axes of `have` that are not in `shape`, or are of length one there."""
+    extra = len(have) - len(shape)
+    ones = [extra + axis for axis, length in enumerate(shape) if length == 1 and have[extra + axis] != 1]
+    return (*range(extra), *ones)
 
 
 def reshape_to_ones(ct: Array, shape: Shape) -> Array:
