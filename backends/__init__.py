@@ -5,12 +5,13 @@ Nothing is imported for the user: CuPy is looked up only once one of its arrays 
 
 from __future__ import annotations
 
-import importlib
 import sys
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+
+from func.backends.support import scipy_of
 
 __all__ = [
     "is_device_array",
@@ -65,11 +66,3 @@ def namespace_of(values: tuple[Any, ...]) -> Any:
             if namespace is not None:
                 return namespace
     return np
-
-
-def scipy_of(namespace: Any, module: str) -> Any:
-    """The module with the names of scipy.linalg or scipy.special that goes with a namespace."""
-    if namespace is np:
-        return importlib.import_module(f"scipy.{module}")
-    found = getattr(namespace, f"scipy_{module}", None)
-    return importlib.import_module(f"cupyx.scipy.{module}") if found is None else found

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 FUNC = "func"
+FUNC_JIT = "func.jit"
 HIPS = "HIPS autograd"
 TORCH_FUNC = "torch.func"
 TORCH = "torch.autograd"
@@ -60,6 +61,7 @@ def _load_numpy() -> Any:
 
 CONTESTANTS = (
     Contestant(FUNC, _load_func, ours=True),
+    Contestant(FUNC_JIT, _load_func, mode="compiled", ours=True),
     Contestant(HIPS, _load_hips),
     Contestant(TORCH_FUNC, _load_torch),
     Contestant(TORCH, _load_torch),

@@ -11,7 +11,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from func import autograd, debug, errors, linalg, numpy, testing, tree
+from func import autograd, collectives, debug, errors, linalg, numpy, testing, tree
 from func.autograd import (
     Tensor,
     backward,
@@ -23,12 +23,18 @@ from func.autograd import (
     tensor,
 )
 from func.checkpointing import checkpoint, checkpoint_name, checkpoint_policies, remat
+from func.compilation import disable_jit, jit
+from func.control import cond, fori_loop, switch, while_loop
 from func.custom import custom_gradient, custom_jvp, custom_vjp, custom_vmap, stop_gradient
+from func.exporting import to_source
+from func.files import load, save
 from func.forward import ggnvp, hvp, jvp, linear_transpose, linearize, vhp
 from func.interception import intercept
 from func.jacobians import hessian, jacfwd, jacobian, jacrev
 from func.mapping import vmap
+from func.prefixes import associative_scan
 from func.reverse import grad, grad_and_value, value_and_grad, vjp
+from func.scanning import map, scan
 from func.staging import eval_shape, make_program
 
 if TYPE_CHECKING:
@@ -38,19 +44,24 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Tensor",
+    "associative_scan",
     "autograd",
     "backward",
     "checkpoint",
     "checkpoint_name",
     "checkpoint_policies",
+    "collectives",
+    "cond",
     "custom_gradient",
     "custom_jvp",
     "custom_vjp",
     "custom_vmap",
     "debug",
+    "disable_jit",
     "enable_grad",
     "errors",
     "eval_shape",
+    "fori_loop",
     "ggnvp",
     "grad",
     "grad_and_value",
@@ -62,25 +73,33 @@ __all__ = [
     "jacfwd",
     "jacobian",
     "jacrev",
+    "jit",
     "jvp",
     "linalg",
     "linear_transpose",
     "linearize",
+    "load",
     "make_program",
+    "map",
     "no_grad",
     "numpy",
     "random",
     "remat",
+    "save",
+    "scan",
     "set_grad_enabled",
     "special",
     "stop_gradient",
+    "switch",
     "tensor",
     "testing",
+    "to_source",
     "tree",
     "value_and_grad",
     "vhp",
     "vjp",
     "vmap",
+    "while_loop",
 ]
 
 

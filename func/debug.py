@@ -13,9 +13,10 @@ import numpy as np
 
 from func import tree
 from func.door import check_callable, name_of
-from func.interpreters import grad
+from func.interpreters import effects, grad
 from func.interpreters.core import Array, Interpreter, Params, Primitive, Tracer, bind, innermost, unboxed
 from func.interpreters.imperative import describe_anomaly, first_bad
+from func.interpreters.primitives.barriers import is_staged
 from func.interpreters.source import Line, user_line
 
 __all__ = ["Report", "callback", "explain", "print"]
@@ -127,9 +128,26 @@ def _plain(value: Any) -> Any:
 def callback(function: Callable[..., Any], *args: Any) -> None:
     """Call a function with the plain arrays behind traced values, for its side effects; nothing is returned.
 
-    Under `vmap` it gets all lanes at once, with the batch axis in front.
+    Under `vmap` it gets all lanes at once, with the batch axis in front. In a jitted function it is called each time
+    that the function runs (once more where gradients that came out as NaN are computed again).
+
+    Example:
+        >>> import func
+        >>> seen = []
+        >>> @func.jit
+        ... def twice(x):
+        ...     func.debug.callback(seen.append, x)
+        ...     return 2 * x
+        >>> twice(1.0), twice(3.0)
+        (2.0, 6.0)
+        >>> seen
+        [1.0, 3.0]
     """
-    function(*[tree.map(_shown, arg) for arg in args])
+    leaves, spec = tree.flatten(args)
+    if any([is_staged(leaf) for leaf in leaves]):
+        effects.callback(*leaves, function=lambda *arrays: function(*tree.unflatten(spec, arrays)))
+    else:
+        function(*[tree.map(_shown, arg) for arg in args])
 
 
 def print(text: str, *args: Any, **kwargs: Any) -> None:
@@ -140,8 +158,11 @@ def print(text: str, *args: Any, **kwargs: Any) -> None:
         >>> _ = func.grad(lambda x: (func.debug.print("x is {}", x), x**2)[1])(3.0)
         x is 3.0
     """
-    shown = [tree.map(_shown, arg) for arg in args]
-    builtins.print(text.format(*shown, **{key: tree.map(_shown, value) for key, value in kwargs.items()}))
+
+    def show(positional: Any, keywords: Any) -> None:
+        builtins.print(text.format(*positional, **keywords))
+
+    callback(show, args, kwargs)
 
 
 def _shown(value: Any) -> Any:

@@ -6,7 +6,9 @@ among them and asks it to apply the row; without a tracer the backend's own func
 
 from __future__ import annotations
 
+import importlib
 import itertools
+import pkgutil
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, NoReturn, TypeAlias
@@ -194,9 +196,10 @@ def next_level() -> int:
 class Interpreter:
     """One meaning of applying a primitive. Inner transforms are created later and so have the higher level."""
 
-    __slots__ = ("__weakref__", "ambient", "example", "extra", "level", "line", "transform")
+    __slots__ = ("__weakref__", "ambient", "example", "extra", "level", "line", "pulled", "transform")
     level: float
     ambient: Any
+    pulled: bool
     transform: str
     line: Line | None
     extra: Any
@@ -328,6 +331,15 @@ def innermost(value: Array) -> Any:
         inner = value.value
         value = value.interpreter.example if inner is None else inner
     return value
+
+
+def example_of(value: Array) -> Any:
+    """What a stage may know of the arrays that its values stand for: an empty one of their device, None on the host.
+
+    Never the numbers: code that looks at them where they are known would take them for those of later calls.
+    """
+    bottom = innermost(value)
+    return namespace_of((bottom,)).empty(0) if is_device_array(bottom) else None
 
 
 def snapshot(value: Array) -> Array:
@@ -465,7 +477,11 @@ ROWS: dict[str, Primitive] = {}
 
 
 def row_named(name: str) -> Primitive:
-    """The row of that name (what pickles and saved programs store)."""
+    """The row of that name (what pickles and saved programs store). Modules that define rows are imported for it."""
+    if name not in ROWS:
+        primitives = importlib.import_module("func.interpreters.primitives")
+        for module in pkgutil.iter_modules(primitives.__path__):
+            importlib.import_module(f"{primitives.__name__}.{module.name}")
     return ROWS[name]
 
 

@@ -85,3 +85,43 @@ class AnomalyError(FuncError, RuntimeError):
 
 class GradcheckError(FuncError, RuntimeError):
     """A numerical and an analytical derivative differ."""
+
+
+class NoSourceError(FuncError, NotImplementedError):
+    """An operation of a program has no source text."""
+
+
+class StaticArgumentError(FuncError, TypeError):
+    """A static argument of a jitted function cannot be hashed."""
+
+
+class DonatedBufferError(FuncError, RuntimeError):
+    """An array was used again after it had been donated to a jitted function."""
+
+
+class CarryError(FuncError, TypeError):
+    """The body of a loop changed the tree, a shape or a dtype of what it carries or stacks."""
+
+
+class BranchError(FuncError, TypeError):
+    """Branches of which one is chosen return outputs of different trees, shapes or dtypes."""
+
+
+class PredicateError(FuncError, TypeError):
+    """The condition of a branch or loop is not one bool, or an index or a bound is not one integer."""
+
+
+class LengthError(FuncError, ValueError):
+    """The arrays that a scan runs over have no common length."""
+
+
+class AxisNameError(FuncError, NameError):
+    """A collective names an axis that no running vmap has, or whose lanes are not together."""
+
+
+class ProgramError(FuncError, ValueError):
+    """A Program is not well formed."""
+
+
+class ProgramFileError(FuncError, ValueError):
+    """A Program cannot be saved, or a file holds none that can be loaded."""

@@ -21,13 +21,14 @@ from func.interpreters.core import (
     Shaped,
     Tracer,
     dtype_of,
-    innermost,
+    example_of,
     is_inexact,
     shape_of,
 )
 from func.interpreters.errors import CustomRuleError, RaggedLanesError
 from func.interpreters.grad import Grad, pull_back
 from func.interpreters.jvp import Jvp
+from func.interpreters.primitives.barriers import shielded
 from func.interpreters.primitives.indexing import gather
 from func.interpreters.primitives.kinds import zeros_like
 from func.interpreters.primitives.structural import broadcast, concatenate, full_like, reduce_sum
@@ -170,7 +171,7 @@ def all_mapped(outs: Sequence[Array], mapped: Sequence[bool], size: int) -> list
 
 def stage_flat(fun: Flat, avals: Sequence[Aval], stage: Stage, example: Array = None) -> Program:
     """The Program of a function on abstract arguments, on the backend of `example`."""
-    stage.example = innermost(example)
+    stage.example = example_of(example)
     with running(stage):
         inputs = [stage.variable(aval) for aval in avals]
         variables = [tracer.attached for tracer in inputs]
@@ -501,7 +502,7 @@ class RecomputedForward:
     saved: int
 
     def __call__(self, *operands: Array) -> list[Array]:
-        primals = operands[: self.primals]
+        primals = shielded(operands[: self.primals])
         saved = operands[self.primals : self.primals + self.saved]
         tangents: list[Any] = [ZERO] * self.primals
         for i, t in zip(self.active, operands[self.primals + self.saved :], strict=True):
@@ -519,7 +520,7 @@ class RecomputedBackward:
     primals: int
 
     def __call__(self, known: Sequence[Array], ct: dict[int, Any]) -> list[Array]:
-        primals, saved = known[: self.primals], known[self.primals :]
+        primals, saved = shielded(known[: self.primals]), known[self.primals :]
         cts = pull_flat(lambda *args: self.again(args, saved), primals, self.active, ct)
         return [zeros_like(primals[i]) if c is ZERO else c for i, c in zip(self.active, cts, strict=True)]
 

@@ -21,14 +21,13 @@ from func.interpreters.core import (
     Tracer,
     bind,
     dtype_of,
-    innermost,
     is_inexact,
     new_tracer,
     shape_of,
     snapshot,
     unboxed,
 )
-from func.interpreters.modes import MODE, is_suspended
+from func.interpreters.modes import GUARDED, MODE, is_suspended
 from func.interpreters.primitives.kinds import Bilinear, Linear, Row, add_tangents, refuse_captured
 from func.interpreters.primitives.pointwise import HOST_ARRAYS, Binary, Unary
 
@@ -283,23 +282,34 @@ def pull_back(seeds: Iterable[tuple[Any, Array]], leaves: Sequence[Any]) -> list
     did not take: the walk is made again with rows in which zero wins.
     """
     seeds = list(seeds)
-    found = _walk(seeds, leaves, False)
-    return _walk(seeds, leaves, True) if any([_has_nan(ct) for ct in found]) else found
+    if GUARDED.get():
+        return walk(seeds, leaves, True)
+    found = walk(seeds, leaves, False)
+    return walk(seeds, leaves, True) if any([has_nan(ct) for ct in found]) else found
 
 
-def _has_nan(ct: Any) -> bool:
-    """One pass: a sum of squares is NaN exactly where some element is."""
-    bottom = innermost(ct)
-    if type(bottom) is not _ARRAY:
-        return bottom is not None and bottom is not ZERO and bool((bottom != bottom).any())
-    if bottom.dtype.kind not in "fc":
+def has_nan(value: Any) -> bool:
+    """Whether the numbers at the bottom of a value have a NaN. One pass: a sum of squares is NaN where some element is.
+
+    Of a staged value that is not known; its stage is told that it may have to be traced again, with zeros that win.
+    """
+    while type(value) is Tracer:
+        inner = value.value
+        if inner is None:
+            value.interpreter.pulled = True
+            return False
+        value = inner
+    if type(value) is not _ARRAY:
+        inexact = hasattr(value, "dtype") and value.dtype.kind in "fc"
+        return inexact and bool((value != value).any())
+    if value.dtype.kind not in "fc":
         return False
-    flat = bottom.ravel("K")
+    flat = value.ravel("K")
     total = np.vdot(flat, flat)
     return bool(total != total)
 
 
-def _walk(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any], guarded: bool) -> list[Any]:
+def walk(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any], guarded: bool) -> list[Any]:
     """Iterative, in decreasing order of creation."""
     cotangents: dict[int, Any] = {}
     queue: list[Any] = []

@@ -29,8 +29,8 @@ from func.interpreters.core import (
     unboxed,
 )
 from func.interpreters.errors import AnomalyError, FreedGraphError, InferenceTensorError, LeafError
-from func.interpreters.grad import INDEX, LEAF, OUTPUT, Grad, accumulate, leaf_node
-from func.interpreters.modes import ANOMALY, MODE, SAVING, WATCHED, is_suspended
+from func.interpreters.grad import INDEX, LEAF, OUTPUT, Grad, accumulate, has_nan, leaf_node
+from func.interpreters.modes import ANOMALY, GUARDED, MODE, SAVING, WATCHED, is_suspended
 from func.interpreters.source import Line, user_line
 
 SAVED, HOOKS, CALL, LINE = 0, 1, 2, 3
@@ -332,7 +332,8 @@ class Walk:
     def run(self, seeds: Iterable[tuple[Any, Array]], targets: set[int] | None, accumulating: bool) -> None:
         """Pull the seeds back. `targets`: the nodes whose cotangents are wanted; None: all leaves."""
         seeds = list(seeds)
-        if targets is None and not self.create and ANOMALY.get() is None and self._run_plainly(seeds):
+        plain = targets is None and not self.create and ANOMALY.get() is None and not GUARDED.get()
+        if plain and self._run_plainly(seeds):
             return
         needed = None if targets is None else leading_to(targets, [node for node, _ in seeds])
         cotangents: dict[int, Any] = {}
@@ -400,7 +401,7 @@ class Walk:
                         heappush(queue, parent)
                     else:
                         cotangents[index] = accumulate(before, grown)
-        if any([_is_nan(ct) for _, ct in leaves]):
+        if any([has_nan(ct) for _, ct in leaves]):
             return False
         self.leaves = leaves
         if not self.retain:
@@ -457,7 +458,7 @@ class Walk:
         saved = _unpacked(cell[SAVED])
         if not self.create:
             grown: Sequence[Any] = row.pull(ct, wanted, saved, params)
-            if any([_is_nan(g) for g in grown]):
+            if GUARDED.get() or any([has_nan(g) for g in grown]):
                 grown = row.pull_guarded(ct, wanted, saved, params)
             return grown
         if cell[CALL] is not None:
@@ -474,7 +475,7 @@ class Walk:
 
         lifted = row.retraced(saved, lift)
         grown = row.pull(ct, wanted, lifted, params)
-        if any([_is_nan(g) for g in grown]):
+        if GUARDED.get() or any([has_nan(g) for g in grown]):
             grown = row.pull_guarded(ct, wanted, lifted, params)
         return grown
 
@@ -565,15 +566,6 @@ def _replaced_all(result: Any, ct: Any) -> Any:
     return unboxed(results[0])
 
 
-def _is_nan(value: Any) -> bool:
-    bottom = innermost(value) if value is not ZERO else None
-    if type(bottom) is not np.ndarray or bottom.dtype.kind not in "fc":
-        return False
-    flat = bottom.ravel("K")
-    total = np.vdot(flat, flat)
-    return bool(total != total)
-
-
 def node_name(node: Any) -> str:
     """The name of a node's operation: SinBackward; the class's for a Function; AccumulateGrad for leaves."""
     row, call = node[1], node[4][CALL]
@@ -648,7 +640,7 @@ def _check_pulled(node: Any, ct: Any, grown: Sequence[Any]) -> None:
             line, operands = node[4][LINE] or (None, ())
             listed = "".join([f"\n  operand {i}: {x}" for i, x in enumerate(operands)])
             raise AnomalyError(
-                f"{node_name(node)} returned {'nan' if _is_nan(one) else 'a value that is not finite'} in its "
+                f"{node_name(node)} returned {'nan' if has_nan(one) else 'a value that is not finite'} in its "
                 f"{place}th output{f', at index {index}' if index else ''}\n"
                 f"  the forward operation was at {line or 'an unrecorded line: enter detect_anomaly before it'}{listed}"
             )

@@ -31,6 +31,9 @@ ANOMALY: ContextVar[Any] = ContextVar("func_anomaly", default=None)
 """None, or whether NaN are looked for: then the lines of operations are recorded."""
 
 
+GUARDED: ContextVar[bool] = ContextVar("func_guarded", default=False)
+"""Whether pullbacks use rows in which zero cotangents win from the start: where their values cannot be looked at."""
+
 WATCHED = [False]
 """Whether SAVING or ANOMALY has ever been set: what spares every operation two look-ups."""
 

@@ -28,7 +28,7 @@ def compile_partial(partial: Partial) -> Callable[[Any], Any]:
     if program.constants or not all([_is_ufunc(equation.row) for equation in program.equations]):
         return partial.evaluate
     names: dict[str, Any] = {}
-    exec(_source(program, partial.needs, names), names)
+    exec(compile(_source(program, partial.needs, names), __file__, "exec"), names)  # an engine frame like others
     return names["partial"]  # type: ignore[no-any-return]
 
 

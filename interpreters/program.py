@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Aval, Params, Primitive, Shaped, bind, short_dtype, snapshot
+from func.interpreters.core import Array, Aval, Params, Primitive, Shaped, bind, snapshot
 from func.interpreters.source import Line
+
+if TYPE_CHECKING:
+    from func.interpreters.cost import Cost
 
 _serials: Iterator[int] = itertools.count()
 
@@ -65,6 +69,17 @@ class Equation:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.row, self.inputs, self.params, self.outputs, self.line = state
 
+    def nested(self) -> list[tuple[str, Program]]:
+        """The programs among the parameters, with their names: `body`, `branches[0]`."""
+        found = []
+        for key, value in self.params.items():
+            several = isinstance(value, (tuple, list))
+            for i, entry in enumerate(value if several else (value,)):
+                program = entry if isinstance(entry, Program) else getattr(entry, "program", None)
+                if isinstance(program, Program):
+                    found.append((f"{key}[{i}]" if several else key, program))
+        return found
+
 
 class Program:
     """A traced function: straight-line equations from inputs and constants to outputs.
@@ -73,7 +88,7 @@ class Program:
     Call it with arrays, one per input, to get the tuple of outputs, which are the caller's own.
     """
 
-    __slots__ = ("constants", "equations", "inputs", "outputs")
+    __slots__ = ("_hash", "constants", "equations", "inputs", "outputs")
 
     def __init__(
         self,
@@ -86,6 +101,7 @@ class Program:
         self.equations = tuple(equations)
         self.outputs = tuple(outputs)
         self.constants = constants
+        self._hash: int | None = None
 
     def __call__(self, *args: Array) -> tuple[Any, ...]:
         return tuple([out.copy() if type(out) is np.ndarray else snapshot(out) for out in self.run(args)])
@@ -125,7 +141,7 @@ class Program:
         needed = {x for x in self.outputs if type(x) is Var}
         kept: list[Equation] = []
         for equation in reversed(self.equations):
-            if any([out in needed for out in equation.outputs]):
+            if not equation.outputs or any([out in needed for out in equation.outputs]):
                 kept.append(equation)
                 needed.update([x for x in equation.inputs if type(x) is Var])
         kept.reverse()
@@ -138,62 +154,56 @@ class Program:
         return sum(getattr(value, "nbytes", 0) for value in self.constants.values())
 
     def check(self) -> None:
-        """Raise AssertionError unless every variable is defined once, before its use, with the row's avals."""
-        defined = {*self.inputs, *self.constants}
-        assert len(defined) == len(self.inputs) + len(self.constants), "a variable is defined twice"
-        for equation in self.equations:
-            avals = []
-            for x in equation.inputs:
-                assert type(x) is not Var or x in defined, f"{x} is used before it is defined"
-                avals.append(x.aval if type(x) is Var else Aval((), np.asarray(x).dtype, True))
-            out = equation.row.aval(*avals, **equation.params)
-            outs = out if equation.row.multiple else (out,)
-            for var, aval in zip(equation.outputs, outs, strict=True):
-                assert var not in defined, f"{var} is defined twice"
-                assert (var.shape, var.dtype) == (aval.shape, aval.dtype), f"{equation.row}: {var.aval} is not {aval}"
-                defined.add(var)
-        for x in self.outputs:
-            assert type(x) is not Var or x in defined, f"output {x} is not defined"
+        """Raise ProgramError unless every variable is defined once, before its use, with what its row says of it."""
+        from func.interpreters.checking import check_program
+
+        check_program(self)
+
+    def cost(self) -> Cost:
+        """What running the program costs: operations, bytes moved, peak of live bytes, per equation and in total."""
+        from func.interpreters.cost import program_cost
+
+        return program_cost(self)
+
+    def draw(self, path: str | os.PathLike[str]) -> str:
+        """Write a picture of the dataflow, an SVG file, and return its path.
+
+        Raises ArgumentError where the path does not end in .svg.
+        """
+        from func.interpreters.drawing import draw_program
+
+        return draw_program(self, path)
 
     def text(self, lines: bool = False) -> str:
         """The program as text; with `lines` each equation says which source line it came from."""
-        names = _names(self)
-        head = ", ".join(f"{names[var]}:{var.aval}" for var in self.inputs)
-        rows = [f"program({head}) {{"]
-        for var, value in self.constants.items():
-            rows.append(f"  {names[var]}:{var.aval} = constant {_brief(value)}")
-        for equation in self.equations:
-            left = ", ".join(f"{names[var]}:{var.aval}" for var in equation.outputs)
-            params = ", ".join(f"{key}={_brief(value)}" for key, value in equation.params.items())
-            right = " ".join(names[x] if type(x) is Var else repr(x) for x in equation.inputs)
-            row = f"  {left} = {equation.row.name}{f'[{params}]' if params else ''} {right}"
-            rows.append(f"{row:<72}# {equation.line}" if lines and equation.line else row)
-        outs = ", ".join(names[x] if type(x) is Var else repr(x) for x in self.outputs)
-        return "\n".join([*rows, f"  return {outs}", "}"])
+        from func.interpreters.printing import program_text
+
+        return program_text(self, lines)
 
     def __repr__(self) -> str:
         return self.text()
 
+    def _repr_html_(self) -> str:
+        from func.interpreters.printing import program_html
 
-def _names(program: Program) -> dict[Var, str]:
-    """Short names a, b, ..., z, aa, ... in order of definition."""
-    order = [*program.inputs, *program.constants, *[out for eq in program.equations for out in eq.outputs]]
-    names: dict[Var, str] = {}
-    for i, var in enumerate(order):
-        letters = ""
-        i += 1
-        while i:
-            i, digit = divmod(i - 1, 26)
-            letters = chr(97 + digit) + letters
-        names[var] = letters
-    return names
+        return program_html(self)
 
+    def __eq__(self, other: object) -> bool:
+        """Equal: the same rows, parameters, wiring, avals and, bit by bit, constants."""
+        if self is other:
+            return True
+        if not isinstance(other, Program):
+            return NotImplemented
+        from func.interpreters.equality import same_program
 
-def _brief(value: Any) -> str:
-    if isinstance(value, np.ndarray) and value.size > 4:
-        return f"{short_dtype(value.dtype)}[{','.join(map(str, value.shape))}]"
-    if isinstance(value, np.dtype):
-        return short_dtype(value)
-    if callable(value):
-        return getattr(value, "__name__", type(value).__name__)
-    return " ".join(repr(value).split())
+        return same_program(self, other)
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            from func.interpreters.equality import program_hash
+
+            self._hash = program_hash(self)
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Program, (self.inputs, self.equations, self.outputs, self.constants)

@@ -22,6 +22,8 @@ from func.interpreters.core import (
     unboxed,
 )
 from func.interpreters.errors import StagingError
+from func.interpreters.modes import MODE, is_suspended
+from func.interpreters.primitives.structural import stop_gradient
 from func.interpreters.program import Equation, Program, Var
 from func.interpreters.source import at_line, user_line
 
@@ -35,6 +37,8 @@ class Stage(Interpreter):
 
     def __init__(self, transform: str) -> None:
         super().__init__(transform, ([], {}, {}))
+        self.pulled = False
+        """Whether a pullback was staged, whose values could not be looked at for zeros that meet infinities."""
 
     def variable(self, aval: Aval) -> Tracer:
         """A new input."""
@@ -79,9 +83,10 @@ class Stage(Interpreter):
         out = row.aval(*avals, **params)
         variables = tuple([Var(aval) for aval in (out if row.multiple else (out,))])
         self.extra[0].append(Equation(row, inputs, params, variables, user_line(2) if self.keeps_lines else None))
-        if row.multiple:
-            return tuple([self.wrap(var) for var in variables])
-        return self.wrap(variables[0])
+        outs = [self.wrap(var) for var in variables]
+        if MODE.get() is not None and is_suspended(self.level) and row is not stop_gradient:
+            outs = [stop_gradient(one) for one in outs]
+        return tuple(outs) if row.multiple else outs[0]
 
     def wrap(self, var: Var) -> Tracer:
         """The tracer that stands for a variable."""

@@ -39,6 +39,10 @@ class DeviceArray:
         return self._host.ndim
 
     @property
+    def T(self) -> DeviceArray:
+        return DeviceArray(self._host.T)
+
+    @property
     def size(self) -> int:
         return self._host.size
 

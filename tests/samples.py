@@ -9,7 +9,8 @@ import numpy as np
 from func.interpreters.core import Aval
 from func.interpreters.primitives.contraction import spec
 from func.interpreters.primitives.elementwise import multiply, sin
-from tests import samples_linalg, samples_random, samples_special
+from func.interpreters.primitives.placement import Placement
+from tests import samples_control, samples_linalg, samples_random, samples_special, samples_staged
 from tests.sampling import Sample, complex_, hermitian, integers, real, restart, spd
 
 restart(0)
@@ -77,6 +78,7 @@ SAMPLES |= {
     "bitwise_count": [Sample((integers(3, high=99),), differentiable=())],
     "invert": [Sample((integers(3),), differentiable=())],
     "zero_wins": [Sample((real(3), real(3)), differentiable=(0, 1))],
+    "barrier": [Sample((real(3),), {"tag": 0})],
     "stop_gradient": [Sample((real(3),), differentiable=())],
     "root": [Sample((real(3),))],
     "sinc": [
@@ -264,5 +266,19 @@ SAMPLES |= {
 _point = real(3)
 SAMPLES["given"] = [Sample((np.sin(_point), _point), {"row": sin, "options": ()}, (), batched=False)]
 
-for own in (samples_linalg.SAMPLES, samples_random.SAMPLES, samples_special.SAMPLES):
-    SAMPLES |= own
+_DIAGONALS: tuple[Placement, ...] = ((0, (3,), (5,)), (1, (3,), (5,)))
+_BLOCKS: tuple[Placement, ...] = ((2, (2, 3), (-1, 6)), (0, (3, 5), (6, 1)))
+SAMPLES |= {
+    "place": [
+        Sample((real(3), real(1)), {"shape": (3, 4), "dtype": np.dtype(float), "placements": _DIAGONALS}, (0, 1)),
+        Sample((real(1, 3), real(3, 1)), {"shape": (3, 6), "dtype": np.dtype(float), "placements": _BLOCKS}, (0, 1)),
+        Sample((complex_(3),), {"shape": (3, 4), "dtype": np.dtype(complex), "placements": _DIAGONALS[1:]}),
+    ],
+    "take": [
+        Sample((real(3, 4),), {"placement": _DIAGONALS[1]}),
+        Sample((complex_(3, 6),), {"placement": _BLOCKS[0]}),
+    ],
+}
+
+for _module in (samples_control, samples_linalg, samples_random, samples_special, samples_staged):
+    SAMPLES |= _module.SAMPLES

@@ -45,6 +45,13 @@ SIGNATURES = {
     "custom_vmap": "func",
     "eval_shape": "func, *args, **kwargs",
     "make_program": "func, static_argnums=()",
+    "cond": "pred, true_fun, false_fun, *operands",
+    "switch": "index, branches, *operands",
+    "while_loop": "cond_fun, body_fun, init, *, max_steps=None",
+    "fori_loop": "lower, upper, body_fun, init, *, unroll=1",
+    "scan": "f, init, xs=None, length=None, reverse=False, unroll=1, *, checkpoint=False",
+    "map": "f, xs, *, batch_size=None",
+    "associative_scan": "fn, elems, reverse=False, axis=0",
 }
 
 

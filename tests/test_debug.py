@@ -69,3 +69,20 @@ def test_print_and_callback(capsys: pytest.CaptureFixture[str]) -> None:
     func.vmap(func.grad(f))(np.ones((2, 3)))
     assert capsys.readouterr().out.startswith("value [[1. 1. 1.]")
     assert type(seen[0]) is np.ndarray and seen[0].shape == (2, 3)
+
+
+def test_callbacks_in_compiled_code_run_every_time(capsys: pytest.CaptureFixture[str]) -> None:
+    seen: list[Any] = []
+
+    @func.jit
+    def f(x: Any) -> Any:
+        func.debug.callback(lambda pair, scale: seen.append((pair["x"].tolist(), scale)), {"x": x}, 2)
+        func.debug.print("x is {} or {y}", x, y=x)
+        return np.sum(x * x)
+
+    f(np.ones(1))
+    f(np.zeros(1))
+    func.grad(f)(np.ones(1))
+    func.vmap(f)(np.array([[3.0], [4.0]]))
+    assert seen == [([1.0], 2), ([0.0], 2), ([1.0], 2), ([[3.0], [4.0]], 2)]
+    assert capsys.readouterr().out.splitlines()[0] == "x is [1.] or [1.]"

@@ -12,7 +12,7 @@ import scipy.stats as st
 
 import func
 import func.random as fr
-from func.interpreters.primitives.random_bits import threefry
+from func.backends.support_random import threefry
 from func.interpreters.primitives.random_gamma import slope
 
 KEY = fr.key(2024)

@@ -16,6 +16,7 @@ from benchmarks.workloads import (
     rosenbrock_hessian,
     small_gradient,
     small_operations,
+    structure,
 )
 
 WORKLOADS: tuple[Workload, ...] = (
@@ -31,5 +32,7 @@ WORKLOADS: tuple[Workload, ...] = (
     rosenbrock_hessian.WORKLOAD,
     gaussian_process.WORKLOAD,
     rnn.WORKLOAD,
+    structure.NORMS,
+    structure.JACOBIAN,
     import_time.WORKLOAD,
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.contestants import BY_HAND, HIPS, TORCH, TORCH_FUNC
+from benchmarks.contestants import BY_HAND, FUNC, FUNC_JIT, HIPS, JAX_JIT, TORCH, TORCH_FUNC
 from benchmarks.workload import Bar, Call, Workload
 from benchmarks.workloads.scalar_gradient import gradient_entries
 
@@ -50,5 +50,12 @@ WORKLOAD = Workload(
     "chain",
     "gradient of a chain of 100 operations (50 times x = sin(x) * x), 10 elements, float64",
     {**gradient_entries(make_loss, make_data), BY_HAND: by_hand},
-    bars=(Bar(HIPS, 0.3), Bar(TORCH_FUNC, 0.2), Bar(TORCH, 0.4)),
+    bars=(
+        Bar(HIPS, 0.3),
+        Bar(TORCH_FUNC, 0.2),
+        Bar(TORCH, 0.4),
+        Bar(FUNC, 0.35, FUNC_JIT),
+        Bar(BY_HAND, 1.3, FUNC_JIT),
+        Bar(JAX_JIT, 0.25, FUNC_JIT, "first call"),
+    ),
 )

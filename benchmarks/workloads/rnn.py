@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.contestants import BY_HAND, HIPS, JAX_JIT
+from benchmarks.contestants import BY_HAND, FUNC_JIT, HIPS, JAX_JIT
 from benchmarks.workload import Bar, Call, Workload
 from benchmarks.workloads.scalar_gradient import gradient_entries
 
@@ -68,6 +68,6 @@ WORKLOAD = Workload(
     "rnn",
     f"gradient of all parameters of an RNN, {STEPS} steps, {INPUTS} inputs, {HIDDEN} hidden, float64",
     {**gradient_entries(make_loss, make_data), BY_HAND: by_hand},
-    bars=(Bar(HIPS, 0.4),),
+    bars=(Bar(HIPS, 0.4), Bar(JAX_JIT, 0.05, FUNC_JIT, "first call")),
     slow=frozenset({JAX_JIT}),
 )

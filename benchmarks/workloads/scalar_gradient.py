@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.contestants import FUNC, HIPS, JAX, JAX_JIT, TORCH, TORCH_FUNC
+from benchmarks.contestants import FUNC, FUNC_JIT, HIPS, JAX, JAX_JIT, TORCH, TORCH_FUNC
 from benchmarks.workload import Call
 
 MakeLoss = Callable[[Any], Callable[..., Any]]
@@ -20,6 +20,10 @@ def gradient_entries(make_loss: MakeLoss, make_data: MakeData) -> Mapping[str, C
 
     def with_func(func: Any) -> Call:
         gradient, data = func.grad(make_loss(np)), make_data()
+        return lambda: gradient(*data)
+
+    def with_func_jit(func: Any) -> Call:
+        gradient, data = func.jit(func.grad(make_loss(np))), make_data()
         return lambda: gradient(*data)
 
     def with_hips(autograd: Any) -> Call:
@@ -58,6 +62,7 @@ def gradient_entries(make_loss: MakeLoss, make_data: MakeData) -> Mapping[str, C
 
     return {
         FUNC: with_func,
+        FUNC_JIT: with_func_jit,
         HIPS: with_hips,
         TORCH_FUNC: with_torch_func,
         TORCH: with_torch,

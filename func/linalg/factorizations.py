@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from func import numpy as fnp
+from func.backends.support_linalg import real_dtype
 from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives import factorizations, linalg, orthogonal, singular
 from func.interpreters.primitives import schur as schur_rows
-from func.interpreters.primitives.matrices import mH, real_dtype
+from func.interpreters.primitives.matrices import mH
 from func.interpreters.primitives.sorting import argsort
 from func.interpreters.primitives.structural import full_like
 from func.linalg.checks import alike, matrices, on_plain_arrays, squares

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from func import numpy as fnp
+from func.backends.support_linalg import complex_dtype
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.interpreters.primitives import linalg
 from func.interpreters.primitives import matrix_functions as functions
 from func.interpreters.primitives.elementwise import imag, real
-from func.interpreters.primitives.matrices import complex_dtype, identity_like, mH
+from func.interpreters.primitives.matrices import identity_like, mH
 from func.linalg.checks import alike, as_dtype, matrices, real_if_known, squares
 from func.numpy.linalg import LinAlgError, matrix_power
 

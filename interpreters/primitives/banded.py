@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from func.backends import support_linalg
+from func.backends.support_linalg import float_dtype
 from func.interpreters.core import ZERO, Array, Aval, Shaped, dtype_of, shape_of
 from func.interpreters.primitives.elementwise import add, conjugate, make_complex, multiply, negative, real
 from func.interpreters.primitives.kinds import Row, add_tangents, general, leading_axes
-from func.interpreters.primitives.matrices import float_dtype
-from func.interpreters.primitives.routines import aval_from, over_stack, routine
+from func.interpreters.primitives.routines import worded
 from func.interpreters.primitives.structural import concatenate, expand, fit_cotangent, full_like, getitem, zeros_like
 
 # --- diagonals --------------------------------------------------------------------------------------------------
@@ -92,16 +93,6 @@ def _banded_aval(ab: Aval, b: Aval, **params: Any) -> Aval:
     return Aval(b.shape, np.result_type(float_dtype(ab.dtype), b.dtype))
 
 
-def _solve_banded_impl(xp: Any, ab: Array, b: Array, *, lower: int, upper: int) -> Array:
-    out = _banded_aval(aval_from(ab), aval_from(b))
-    if b.size == 0:
-        return xp.empty(out.shape, out.dtype)
-    solver = routine(xp, "solve_banded")
-    return over_stack(xp, lambda ab, b: (solver((lower, upper), ab, b, check_finite=False),), (ab, b), (out,), (2, 2))[
-        0
-    ]
-
-
 def _solve_banded_jvp(
     primals: Sequence[Array], tangents: Sequence[Any], *, lower: int, upper: int
 ) -> tuple[Array, Any]:
@@ -119,7 +110,7 @@ def _solve_banded_transpose(ct: Array, ab: Array, b: Shaped, *, lower: int, uppe
 
 solve_banded: Row = general(
     "solve_banded",
-    _solve_banded_impl,
+    worded(support_linalg.solve_banded),
     aval=_banded_aval,
     batch=leading_axes("solve_banded"),
     jvp=_solve_banded_jvp,
@@ -129,14 +120,6 @@ solve_banded: Row = general(
 
 
 # --- Hermitian positive-definite bands --------------------------------------------------------------------------
-
-
-def _solveh_banded_impl(xp: Any, ab: Array, b: Array, *, lower: bool) -> Array:
-    out = _banded_aval(aval_from(ab), aval_from(b))
-    if b.size == 0:
-        return xp.empty(out.shape, out.dtype)
-    solver = routine(xp, "solveh_banded")
-    return over_stack(xp, lambda ab, b: (solver(ab, b, lower=lower, check_finite=False),), (ab, b), (out,), (2, 2))[0]
 
 
 def _solveh_banded_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, lower: bool) -> tuple[Array, Any]:
@@ -156,7 +139,7 @@ def _solveh_banded_transpose(ct: Array, ab: Array, b: Shaped, *, lower: bool) ->
 
 solveh_banded: Row = general(
     "solveh_banded",
-    _solveh_banded_impl,
+    worded(support_linalg.solveh_banded),
     aval=_banded_aval,
     batch=leading_axes("solveh_banded"),
     jvp=_solveh_banded_jvp,

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from func.backends import support_linalg
+from func.backends.support_linalg import float_dtype, real_dtype
 from func.interpreters.core import ZERO, Array, Aval, dtype_of, shape_of
 from func.interpreters.primitives.elementwise import (
     add,
@@ -27,14 +29,12 @@ from func.interpreters.primitives.matrices import (
     along_rows,
     constant_mask,
     diagonal_of,
-    float_dtype,
     identity_like,
     imaginary_part,
     keep_where,
     mH,
     mm,
     over_matrices,
-    real_dtype,
     same_aval,
     trace_product,
 )
@@ -126,31 +126,6 @@ def _small_adjugate(a: Array) -> Array:
 # --- adjugate ---------------------------------------------------------------------------------------------------
 
 
-def _adjugate_impl(xp: Any, a: Array) -> Array:
-    """det(A) A⁻¹ where that is safe for all matrices, otherwise from singular values."""
-    if xp is not np:
-        return _adjugate_by_svd(xp, a)
-    with np.errstate(all="ignore"):
-        inverse = inv.impl(np, a, strict=False)
-        condition = np.abs(a).sum(-1).max(-1) * np.abs(inverse).sum(-1).max(-1)
-        if np.all(condition < 1e7):
-            return np.linalg.det(a)[..., None, None] * inverse
-        return _adjugate_by_svd(np, a)
-
-
-def _adjugate_by_svd(xp: Any, a: Array) -> Array:
-    """adj(A) = det(U) det(Vᴴ) V adj(S) Uᴴ for A = U S Vᴴ; the cofactors of S are products of the other values.
-
-    Source: G. W. Stewart (1998), "On the adjugate matrix", Linear Algebra and its Applications 283.
-    """
-    u, s, vh = xp.linalg.svd(a)
-    n = a.shape[-1]
-    others = xp.where(xp.eye(n, dtype=bool), xp.ones((), s.dtype), s[..., None, :])
-    turn = xp.linalg.det(u) * xp.linalg.det(vh)
-    columns = xp.conjugate(xp.swapaxes(vh, -1, -2)) * xp.prod(others, -1)[..., None, :]
-    return turn[..., None, None] * xp.matmul(columns, xp.conjugate(xp.swapaxes(u, -1, -2)))
-
-
 def _adjugate_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Array]:
     """d adj A = tr(A⁻¹ dA) adj A - A⁻¹ dA adj A, or for (nearly) singular A its limit in the basis of its singular
     vectors. (A third derivative there is that of distinct singular values.)"""
@@ -195,5 +170,7 @@ def _products_but_two(s: Array) -> Array:
     return keep_where(where(equal(left, 0), product, zero), lambda i, j: i != j)
 
 
-adjugate: Row = general("adjugate", _adjugate_impl, aval=same_aval, batch=leading_axes("adjugate"), jvp=_adjugate_jvp)
+adjugate: Row = general(
+    "adjugate", support_linalg.adjugate, aval=same_aval, batch=leading_axes("adjugate"), jvp=_adjugate_jvp
+)
 """The matrix of cofactors, transposed: det(A) A⁻¹ where A has an inverse."""

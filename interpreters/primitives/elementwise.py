@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.support import make_complex as make_complex_into
 from func.interpreters.core import PYTHON_SCALARS, Array, Aval, Shaped, dtype_of, shape_of
 from func.interpreters.primitives.kinds import Linear, linear
 from func.interpreters.primitives.pointwise import (
@@ -249,8 +250,7 @@ imag: Linear = linear(
 def _complex_impl(xp: Any, re: Array, im: Array) -> Array:
     dtype = _complex_dtype(np.result_type(dtype_of(re), dtype_of(im)))
     out = xp.empty(np.broadcast_shapes(shape_of(re), shape_of(im)), dtype)
-    out.real, out.imag = re, im
-    return out[()]
+    return make_complex_into(re, im, out)[()]
 
 
 def _complex_aval(re: Aval, im: Aval) -> Aval:

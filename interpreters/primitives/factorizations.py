@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from func.backends import support_linalg
+from func.backends.support_linalg import float_dtype
 from func.interpreters.core import ZERO, Array, Aval, Shaped, dtype_of, shape_of
 from func.interpreters.primitives.elementwise import add, conjugate, multiply, negative, subtract
 from func.interpreters.primitives.kinds import Row, add_tangents, general, leading_axes, nondifferentiable
 from func.interpreters.primitives.linalg import triangular_solve
 from func.interpreters.primitives.matrices import (
     block,
-    float_dtype,
     hermitian_part,
     identity_like,
     keep_where,
@@ -23,7 +24,7 @@ from func.interpreters.primitives.matrices import (
     real_part,
     solve_batch,
 )
-from func.interpreters.primitives.routines import aval_from, has_routine, over_stack, routine
+from func.interpreters.primitives.routines import worded
 from func.interpreters.primitives.sorting import reorder
 from func.interpreters.primitives.structural import broadcast, concatenate, expand, fit_cotangent
 
@@ -34,26 +35,6 @@ def _lu_aval(a: Aval) -> tuple[Aval, Aval, Aval]:
     *batch, m, n = a.shape
     pivots = Aval((*batch, min(m, n)), np.int32)
     return Aval(a.shape, float_dtype(a.dtype)), pivots, Aval((*batch, m), np.int64)
-
-
-def _lu_impl(xp: Any, a: Array) -> tuple[Array, ...]:
-    factor = routine(xp, "lu_factor")
-
-    def one(matrix: Array) -> tuple[Array, Array, Array]:
-        if 0 in matrix.shape:
-            return matrix, xp.zeros(0, np.int32), xp.arange(matrix.shape[0])
-        packed, pivots = factor(matrix, check_finite=False)
-        return packed, pivots, _as_order(xp, pivots, matrix.shape[0])
-
-    return over_stack(xp, one, (a,), _lu_aval(aval_from(a)), (2,))
-
-
-def _as_order(xp: Any, pivots: Array, m: int) -> Array:
-    """The order of rows that LAPACK's exchanges make."""
-    order = list(range(m))
-    for i, j in enumerate(pivots.tolist()):
-        order[i], order[j] = order[j], order[i]
-    return xp.asarray(order) if xp is np else xp.asarray(np.asarray(order))
 
 
 def lower_of(packed: Array) -> Array:
@@ -122,19 +103,13 @@ def _right_divided(x: Array, square: Array) -> Array:
     return mH(triangular_solve(square, mH(x), lower=False, adjoint=True, unit=False))
 
 
-lu: Row = general("lu", _lu_impl, aval=_lu_aval, batch=leading_axes("lu"), jvp=_lu_jvp, multiple=True)
+lu: Row = general("lu", worded(support_linalg.lu), aval=_lu_aval, batch=leading_axes("lu"), jvp=_lu_jvp, multiple=True)
 """L and U in one matrix (…, m, n), LAPACK's row exchanges (…, min(m, n)), and the order of rows that they make."""
-
-
-def _pivot_order_impl(xp: Any, pivots: Array) -> Array:
-    out = Aval(pivots.shape, np.int64)
-    n = pivots.shape[-1]
-    return over_stack(xp, lambda one: (_as_order(xp, one, n),), (pivots,), (out,), (1,))[0]
 
 
 pivot_order = nondifferentiable(
     "pivot_order",
-    _pivot_order_impl,
+    support_linalg.pivot_order,
     aval=lambda pivots: Aval(pivots.shape, np.int64),
     batch=leading_axes("pivot_order"),
 )
@@ -148,16 +123,9 @@ def _qr_order_aval(a: Aval) -> Aval:
     return Aval((*a.shape[:-2], a.shape[-1]), np.int64)
 
 
-def _qr_order_impl(xp: Any, a: Array) -> Array:
-    factor = routine(xp, "qr")
-
-    def one(matrix: Array) -> tuple[Array]:
-        return (factor(matrix, mode="r", pivoting=True, check_finite=False)[1],)
-
-    return over_stack(xp, one, (a,), (_qr_order_aval(aval_from(a)),), (2,))[0]
-
-
-qr_order = nondifferentiable("qr_order", _qr_order_impl, aval=_qr_order_aval, batch=leading_axes("qr_order"))
+qr_order = nondifferentiable(
+    "qr_order", worded(support_linalg.qr_order), aval=_qr_order_aval, batch=leading_axes("qr_order")
+)
 """Which column of each matrix stands where when a pivoted QR has sorted them."""
 
 
@@ -206,31 +174,6 @@ def _adjoint(a: Array, assume: str | None, lower: bool) -> tuple[Array, str | No
     return mH(a), assume
 
 
-def _solve_assumed_impl(xp: Any, a: Array, b: Array, *, assume: str | None, lower: bool) -> Array:
-    dtype = np.result_type(a.dtype, b.dtype)
-    if b.size == 0:
-        return xp.empty(b.shape, dtype)
-    if not has_routine(xp, "solve"):
-        if assume in SYMMETRIC or assume in HERMITIAN:
-            a = _whole(xp, a, lower, assume in HERMITIAN)
-        elif assume in TRIANGLES:
-            a = xp.tril(a) if TRIANGLES[assume] else xp.triu(a)
-        return xp.linalg.solve(a, b)
-    solve = routine(xp, "solve")
-    known: dict[str, Any] = {} if assume is None else {"assume_a": assume}
-
-    def one(matrix: Array, right: Array) -> tuple[Array]:
-        return (solve(matrix, right, lower=lower, check_finite=False, **known),)
-
-    return over_stack(xp, one, (a, b), (Aval(b.shape, dtype),), (2, 2))[0]
-
-
-def _whole(xp: Any, a: Array, lower: bool, hermitian: bool) -> Array:
-    strict = xp.tril(a, -1) if lower else xp.triu(a, 1)
-    other = xp.swapaxes(strict, -1, -2)
-    return strict + (xp.conjugate(other) if hermitian else other) + a * xp.eye(a.shape[-1], dtype=a.dtype)
-
-
 def _solve_assumed_jvp(
     primals: Sequence[Array], tangents: Sequence[Any], *, assume: str | None, lower: bool
 ) -> tuple[Array, Any]:
@@ -251,7 +194,7 @@ def _solve_assumed_transpose(ct: Array, a: Array, b: Shaped, *, assume: str | No
 
 solve_assumed: Row = general(
     "solve_assumed",
-    _solve_assumed_impl,
+    worded(support_linalg.solve_assumed),
     aval=lambda a, b, **params: Aval(b.shape, np.result_type(float_dtype(a.dtype), b.dtype)),
     batch=solve_batch(lambda a, b, **params: solve_assumed(a, b, **params)),
     jvp=_solve_assumed_jvp,

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from func.backends import support
 from func.interpreters.core import ZERO, Array, Aval, Params, Shape, Shaped, dtype_of, shape_of
 from func.interpreters.primitives.buffers import writable
 from func.interpreters.primitives.elementwise import equal, multiply
@@ -82,21 +83,7 @@ gather: Linear = linear(
 
 
 def _scatter_add_impl(xp: Any, x: Array, value: Array, *indices: Array, axis: int) -> Array:
-    out = writable(xp, x)
-    if xp is np and axis == 0 and len(indices) == 1 and value.ndim > 1 and value.size:
-        return _scatter_rows(out, value, indices[0])
-    xp.add.at(out, _prefix(axis, indices, xp), value)
-    return out
-
-
-def _scatter_rows(out: Array, value: Array, index: Array) -> Array:
-    """Add whole rows; without repeated rows one buffered addition does it."""
-    index = np.where(index < 0, index + out.shape[0], index)
-    if np.unique(index).size == index.size:
-        out[index] += value
-    else:
-        np.add.at(out, index, value)
-    return out
+    return support.scatter_add(xp, writable(xp, x), _prefix(axis, indices, xp), value)
 
 
 def _scatter_transpose_add(ct: Array, x: Any, value: Any, *indices: Array, axis: int) -> tuple[Any, ...]:

@@ -7,20 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from func.backends import scipy_of
+from func.backends import support_linalg
+from func.backends.support_linalg import float_dtype
 from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, bind, snapshot
 from func.interpreters.primitives.elementwise import negative
 from func.interpreters.primitives.kinds import Row, add_tangents, leading_axes
-from func.interpreters.primitives.matrices import (
-    float_dtype,
-    hermitian_part,
-    keep_where,
-    lower_half,
-    mH,
-    mm,
-    same_aval,
-    solve_batch,
-)
+from func.interpreters.primitives.matrices import hermitian_part, keep_where, lower_half, mH, mm, same_aval, solve_batch
+from func.interpreters.primitives.routines import worded
 from func.interpreters.primitives.structural import fit_cotangent
 
 
@@ -57,14 +50,6 @@ def direct(name: str, impl: Callable[..., Any], adjoint: Callable[..., tuple[Any
 # --- Cholesky ---------------------------------------------------------------------------------------------------
 
 
-def _cholesky_impl(xp: Any, a: Array, *, upper: bool = False) -> Array:
-    if not upper:
-        return xp.linalg.cholesky(a)
-    if xp is np:
-        return np.linalg.cholesky(a, upper=True)
-    return xp.conjugate(xp.swapaxes(xp.linalg.cholesky(xp.conjugate(xp.swapaxes(a, -1, -2))), -1, -2))
-
-
 def _cholesky_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, upper: bool = False) -> tuple[Array, Array]:
     """dL = L Φ(L⁻¹ dA L⁻ᴴ), where Φ keeps the lower triangle and halves the diagonal.
 
@@ -91,7 +76,7 @@ def _cholesky_adjoint(ct: Array, parents: Any, saved: Any, *, upper: bool = Fals
 
 cholesky: Row = direct(
     "cholesky",
-    _cholesky_impl,
+    support_linalg.cholesky,
     _cholesky_adjoint,
     aval=same_aval,
     batch=leading_axes("cholesky"),
@@ -101,62 +86,6 @@ cholesky: Row = direct(
 
 
 # --- triangular solves ------------------------------------------------------------------------------------------
-
-
-def _triangular_solve_impl(xp: Any, a: Array, b: Array, *, lower: bool, adjoint: bool, unit: bool) -> Array:
-    if xp is not np:
-        solve = scipy_of(xp, "linalg").solve_triangular
-        return _one_by_one(xp, a, b, _device_solver(solve, lower, adjoint, unit))
-    dtype = np.result_type(a, b)
-    a, b = np.asarray(a, dtype), np.asarray(b, dtype)
-    if b.size == 0:
-        return np.empty(b.shape, dtype)
-    if a.ndim > 2 and a.shape[-1] <= 16 and a.size > 4 * a.shape[-1] ** 2:
-        return _solve_masked(a, b, lower, adjoint, unit)
-    return _one_by_one(np, a, b, _host_solver(dtype, lower, adjoint, unit))
-
-
-def _one_by_one(xp: Any, a: Array, b: Array, solve_one: Callable[[Array, Array], Array]) -> Array:
-    if a.ndim == 2:
-        return solve_one(a, b)
-    out = xp.empty(b.shape, xp.result_type(a, b))
-    for place in np.ndindex(*a.shape[:-2]):
-        out[place] = solve_one(a[place], b[place])
-    return out
-
-
-def _device_solver(solve_triangular: Any, lower: bool, adjoint: bool, unit: bool) -> Callable[[Array, Array], Array]:
-    def solve_one(a: Array, b: Array) -> Array:
-        trans = ("C" if a.dtype.kind == "c" else "T") if adjoint else "N"
-        return solve_triangular(a, b, lower=lower, trans=trans, unit_diagonal=unit, check_finite=False)
-
-    return solve_one
-
-
-def _host_solver(dtype: Any, lower: bool, adjoint: bool, unit: bool) -> Callable[[Array, Array], Array]:
-    """LAPACK's trtrs, which wants columns in memory: an array of rows is handed over as its transpose."""
-    from scipy.linalg import lapack
-
-    trtrs = getattr(lapack, {"f": "s", "d": "d", "F": "c", "D": "z"}[dtype.char] + "trtrs")
-
-    def solve_one(a: Array, b: Array) -> Array:
-        if a.flags.f_contiguous or (adjoint and dtype.kind == "c"):
-            x, info = trtrs(a, b, lower, 2 * adjoint, unit)
-        else:
-            x, info = trtrs(a.T, b, not lower, 1 - adjoint, unit)
-        if info > 0:
-            raise np.linalg.LinAlgError(f"singular matrix: the triangular factor is zero at diagonal {info - 1}")
-        return x
-
-    return solve_one
-
-
-def _solve_masked(a: Array, b: Array, lower: bool, adjoint: bool, unit: bool) -> Array:
-    """Many small systems: a general solve of the triangle takes one call for all of them."""
-    triangle = np.tril(a, -unit) if lower else np.triu(a, unit)
-    if unit:
-        triangle += np.eye(a.shape[-1], dtype=a.dtype)
-    return np.linalg.solve(np.conjugate(np.swapaxes(triangle, -1, -2)) if adjoint else triangle, b)
 
 
 def _triangular_solve_jvp(
@@ -202,7 +131,7 @@ def _triangular_solve_adjoint(
 
 triangular_solve: Row = direct(
     "triangular_solve",
-    _triangular_solve_impl,
+    worded(support_linalg.triangular_solve),
     _triangular_solve_adjoint,
     aval=lambda a, b, **params: Aval(b.shape, np.result_type(float_dtype(a.dtype), b.dtype)),
     batch=solve_batch(lambda a, b, **params: triangular_solve(a, b, **params)),
@@ -242,23 +171,6 @@ solve: Row = direct(
 """A⁻¹ B; B is (…, n, k)."""
 
 
-def _inv_impl(xp: Any, a: Array, *, strict: bool = True) -> Array:
-    if strict or xp is not np:
-        return xp.linalg.inv(a)
-    try:
-        return np.linalg.inv(a)
-    except np.linalg.LinAlgError:
-        flat = a.reshape(-1, *a.shape[-2:])
-        return np.stack([_inverse_or_nan(matrix) for matrix in flat]).reshape(a.shape)
-
-
-def _inverse_or_nan(a: Array) -> Array:
-    try:
-        return np.linalg.inv(a)
-    except np.linalg.LinAlgError:
-        return np.full_like(a, np.nan)
-
-
 def _inv_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, strict: bool = True) -> tuple[Array, Array]:
     """dA⁻¹ = -A⁻¹ dA A⁻¹. Source: Giles (2008), section 2.2.3."""
     (a,), (da,) = primals, tangents
@@ -272,5 +184,5 @@ def _inv_adjoint(ct: Array, parents: Any, saved: Any, *, strict: bool = True) ->
     return (negative(mm(mm(dual, ct), dual)),)
 
 
-inv: Row = direct("inv", _inv_impl, _inv_adjoint, aval=same_aval, batch=leading_axes("inv"), jvp=_inv_jvp)
+inv: Row = direct("inv", support_linalg.inv, _inv_adjoint, aval=same_aval, batch=leading_axes("inv"), jvp=_inv_jvp)
 """A⁻¹. A singular matrix raises, or becomes NaN where `strict` is off."""

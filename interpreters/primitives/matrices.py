@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.support_linalg import float_dtype, real_dtype
 from func.interpreters.core import Array, Aval, Params, dtype_of, shape_of
 from func.interpreters.primitives.contraction import Spec, contract, matmul_spec, spec
 from func.interpreters.primitives.elementwise import (
@@ -136,21 +137,6 @@ def over_matrices(test: Array) -> Array:
 
 
 # --- dtypes and avals -------------------------------------------------------------------------------------------
-
-
-def float_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype that linear algebra computes in."""
-    return dtype if dtype.kind in "fc" else np.dtype(np.float64)
-
-
-def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of moduli."""
-    return np.real(np.empty(0, float_dtype(dtype))).dtype
-
-
-def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of eigenvalues of a general matrix."""
-    return np.result_type(float_dtype(dtype), np.complex64)
 
 
 def same_aval(x: Aval, **params: Any) -> Aval:

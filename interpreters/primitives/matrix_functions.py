@@ -16,11 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from func.backends import support_spectra
+from func.backends.support_linalg import complex_dtype, float_dtype
 from func.interpreters.core import ZERO, Array, Aval, Shaped, shape_of
 from func.interpreters.primitives.elementwise import negative
 from func.interpreters.primitives.kinds import Row, add_tangents, general, leading_axes, zeros_like
-from func.interpreters.primitives.matrices import block, complex_dtype, float_dtype, mH, mm
-from func.interpreters.primitives.routines import aval_from, has_routine, over_stack, routine
+from func.interpreters.primitives.matrices import block, mH, mm
+from func.interpreters.primitives.routines import worded
 from func.interpreters.primitives.structural import concatenate, convert, fit_cotangent
 
 
@@ -47,32 +49,12 @@ def _shape_dtype(dtype: Callable[[np.dtype[Any]], np.dtype[Any]]) -> Callable[..
 
 def matrix_function(
     name: str,
-    one: Callable[..., Array],
-    *,
+    impl: Callable[..., Array],
+    frechet_impl: Callable[..., Array],
     dtype: Callable[[np.dtype[Any]], np.dtype[Any]] = float_dtype,
-    direction: Callable[..., Array] | None = None,
-    stacked: bool = False,
 ) -> tuple[Row, Row]:
-    """The rows of f and of its derivative L. `one(xp, a, **params)` is f of one matrix (of a stack, if `stacked`),
-    `direction(xp, a, e, **params)` L where the backend has a better way, scipy.linalg.<name>_frechet."""
+    """The rows of f and of its derivative L."""
     aval = _shape_dtype(dtype)
-
-    def impl(xp: Any, a: Array, **params: Any) -> Array:
-        out = aval(aval_from(a))
-        if a.size == 0:
-            return xp.empty(out.shape, out.dtype)
-        if stacked:
-            return one(xp, a, **params).astype(out.dtype, copy=False)
-        return over_stack(xp, lambda matrix: (one(xp, matrix, **params),), (a,), (out,), (2,))[0]
-
-    def frechet_impl(xp: Any, a: Array, e: Array, **params: Any) -> Array:
-        out = aval(aval_from(a), aval_from(e))
-        if a.size == 0:
-            return xp.empty(out.shape, out.dtype)
-        if direction is not None and has_routine(xp, f"{name}_frechet"):
-            known = direction
-            return over_stack(xp, lambda *pair: (known(xp, *pair, **params),), (a, e), (out,), (2, 2))[0]
-        return over_stack(xp, lambda *pair: (_doubled(xp, one, *pair, **params),), (a, e), (out,), (2, 2))[0]
 
     def jvp(primals: Sequence[Array], tangents: Sequence[Any], **params: Any) -> tuple[Array, Array]:
         """df = L(A, dA)."""
@@ -93,10 +75,10 @@ def matrix_function(
     def transpose(ct: Array, a: Array, e: Shaped, **params: Any) -> tuple[Any, Array]:
         return ZERO, fit_cotangent(frechet(mH(a), ct, **params), e)
 
-    row = general(name, impl, aval=aval, batch=leading_axes(name), jvp=jvp)
+    row = general(name, worded(impl), aval=aval, batch=leading_axes(name), jvp=jvp)
     frechet = general(
         f"{name}_frechet",
-        frechet_impl,
+        worded(frechet_impl),
         aval=aval,
         batch=leading_axes(f"{name}_frechet"),
         jvp=frechet_jvp,
@@ -105,56 +87,16 @@ def matrix_function(
     return row, frechet
 
 
-def _doubled(xp: Any, one: Callable[..., Array], a: Array, e: Array, **params: Any) -> Array:
-    """L(A, E) by the matrix of twice the size, E scaled to A's size so that neither drowns the other."""
-    size, length = xp.linalg.norm(a).item(), xp.linalg.norm(e).item()
-    scale = size / length if size and length else 1.0
-    n = a.shape[-1]
-    dtype = np.result_type(a.dtype, e.dtype)
-    both = xp.zeros((2 * n, 2 * n), dtype)
-    both[:n, :n] = a
-    both[n:, n:] = a
-    both[:n, n:] = e * dtype.type(scale)
-    return one(xp, both, **params)[:n, n:] / scale
-
-
-# --- the exponential --------------------------------------------------------------------------------------------
-
-
-def _expm(xp: Any, a: Array) -> Array:
-    return routine(xp, "expm")(a)
-
-
-def _expm_direction(xp: Any, a: Array, e: Array) -> Array:
-    """The scaling, Padé approximation and squaring of both at once.
-
-    Source: A. Al-Mohy and N. Higham (2009), "Computing the Fréchet derivative of the matrix exponential, with an
-    application to condition number estimation", SIAM J. Matrix Anal. Appl. 30, algorithm 6.4.
-    """
-    return routine(xp, "expm_frechet")(a, e, compute_expm=False, check_finite=False)
-
-
-expm, expm_frechet = matrix_function("expm", _expm, direction=_expm_direction, stacked=True)
+expm, expm_frechet = matrix_function("expm", support_spectra.expm, support_spectra.expm_frechet)
 """exp(A) and its derivative L(A, E)."""
-
-
-# --- logarithm and powers ---------------------------------------------------------------------------------------
-
-
-def _logm(xp: Any, a: Array) -> Array:
-    """Single precision is computed in double: SciPy measures the error of every logarithm in double precision."""
-    return routine(xp, "logm")(a.astype(np.result_type(a.dtype, np.float64), copy=False))
-
-
-logm, logm_frechet = matrix_function("logm", _logm, dtype=complex_dtype)
+logm, logm_frechet = matrix_function("logm", support_spectra.logm, support_spectra.logm_frechet, complex_dtype)
 """The principal logarithm, always complex, and its derivative."""
-
-
-def _power(xp: Any, a: Array, *, exponent: float) -> Array:
-    return routine(xp, "fractional_matrix_power")(a, exponent)
-
-
-matrix_power, matrix_power_frechet = matrix_function("fractional_matrix_power", _power, dtype=complex_dtype)
+matrix_power, matrix_power_frechet = matrix_function(
+    "fractional_matrix_power",
+    support_spectra.fractional_matrix_power,
+    support_spectra.fractional_matrix_power_frechet,
+    complex_dtype,
+)
 """The principal power A^exponent, always complex, and its derivative."""
 
 
@@ -163,44 +105,6 @@ matrix_power, matrix_power_frechet = matrix_function("fractional_matrix_power", 
 
 def _sylvester_aval(a: Aval, b: Aval, q: Aval, **params: Any) -> Aval:
     return Aval(q.shape, np.result_type(float_dtype(a.dtype), b.dtype, q.dtype))
-
-
-def _sylvester_impl(xp: Any, a: Array, b: Array, q: Array, *, drop: bool) -> Array:
-    out = _sylvester_aval(aval_from(a), aval_from(b), aval_from(q))
-    if q.size == 0:
-        return xp.empty(out.shape, out.dtype)
-    if not has_routine(xp, "solve_sylvester"):
-        return over_stack(xp, lambda *three: (_by_kronecker(xp, *three),), (a, b, q), (out,), (2, 2, 2))[0]
-    solver = routine(xp, "solve_sylvester")
-
-    def one(a: Array, b: Array, q: Array) -> tuple[Array]:
-        if drop and _meets_zero(xp, a, b):
-            return (_by_pseudo_inverse(xp, a, b, q),)
-        return (solver(a, b, q),)
-
-    return over_stack(xp, one, (a, b, q), (out,), (2, 2, 2))[0]
-
-
-def _kronecker(xp: Any, a: Array, b: Array) -> Array:
-    return xp.kron(a, xp.eye(b.shape[0], dtype=b.dtype)) + xp.kron(xp.eye(a.shape[0], dtype=a.dtype), xp.transpose(b))
-
-
-def _by_kronecker(xp: Any, a: Array, b: Array, q: Array) -> Array:
-    return xp.linalg.solve(_kronecker(xp, a, b), q.reshape(-1, 1)).reshape(q.shape)
-
-
-def _by_pseudo_inverse(xp: Any, a: Array, b: Array, q: Array) -> Array:
-    system = _kronecker(xp, a, b)
-    limit = float(np.finfo(system.dtype).eps) * 16 * system.shape[0]
-    return (xp.linalg.pinv(system, limit) @ q.reshape(-1, 1)).reshape(q.shape)
-
-
-def _meets_zero(xp: Any, a: Array, b: Array) -> bool:
-    """Whether an eigenvalue of A and one of -B agree up to rounding: the solution is not determined then."""
-    sums = xp.linalg.eigvals(a)[:, None] + xp.linalg.eigvals(b)
-    largest: float = xp.max(xp.abs(sums)).item()
-    smallest: float = xp.min(xp.abs(sums)).item()
-    return bool(smallest <= float(np.finfo(a.dtype).eps) * 16 * a.shape[0] * largest)
 
 
 def _sylvester_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, drop: bool) -> tuple[Array, Any]:
@@ -221,7 +125,7 @@ def _sylvester_transpose(ct: Array, a: Array, b: Array, q: Shaped, *, drop: bool
 
 sylvester: Row = general(
     "sylvester",
-    _sylvester_impl,
+    worded(support_spectra.sylvester),
     aval=_sylvester_aval,
     batch=leading_axes("sylvester"),
     jvp=_sylvester_jvp,
@@ -237,14 +141,6 @@ def _sqrtm_aval(a: Aval) -> Aval:
     return Aval(a.shape, complex_dtype(a.dtype))
 
 
-def _sqrtm_impl(xp: Any, a: Array) -> Array:
-    out = _sqrtm_aval(aval_from(a))
-    if a.size == 0:
-        return xp.empty(out.shape, out.dtype)
-    root = routine(xp, "sqrtm")
-    return over_stack(xp, lambda matrix: (root(matrix),), (a,), (out,), (2,))[0]
-
-
 def _sqrtm_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Array]:
     """X dX + dX X = dA; of a singular A the undetermined part is dropped.
 
@@ -255,7 +151,9 @@ def _sqrtm_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array
     return x, sylvester(x, x, convert(da, dtype=complex_dtype(da.dtype)), drop=True)
 
 
-sqrtm: Row = general("sqrtm", _sqrtm_impl, aval=_sqrtm_aval, batch=leading_axes("sqrtm"), jvp=_sqrtm_jvp)
+sqrtm: Row = general(
+    "sqrtm", worded(support_spectra.sqrtm), aval=_sqrtm_aval, batch=leading_axes("sqrtm"), jvp=_sqrtm_jvp
+)
 """The principal square root, always complex."""
 
 __all__ = [

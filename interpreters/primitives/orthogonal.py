@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from func.backends.support_linalg import float_dtype
 from func.interpreters.core import Array, Aval, dtype_of, shape_of
 from func.interpreters.primitives.elementwise import add, negative, subtract
 from func.interpreters.primitives.kinds import Row, general, leading_axes
 from func.interpreters.primitives.linalg import triangular_solve
-from func.interpreters.primitives.matrices import block, float_dtype, imaginary_part, keep_where, mH, mm
+from func.interpreters.primitives.matrices import block, imaginary_part, keep_where, mH, mm
 from func.interpreters.primitives.structural import concatenate, full_like
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from func.backends import support_spectra
+from func.backends.support_linalg import float_dtype, real_dtype
 from func.interpreters.core import ZERO, Array, Aval, shape_of
 from func.interpreters.primitives.elementwise import add, multiply, subtract
 from func.interpreters.primitives.factorizations import from_triangle
@@ -20,16 +22,14 @@ from func.interpreters.primitives.matrices import (
     along_rows,
     block,
     diagonal_of,
-    float_dtype,
     hermitian_part,
     largest,
     mH,
     mm,
-    real_dtype,
     real_part,
     safe_reciprocal,
 )
-from func.interpreters.primitives.routines import aval_from, has_routine, over_stack, routine
+from func.interpreters.primitives.routines import worded
 from func.interpreters.primitives.spectral import reduce_columns
 from func.interpreters.primitives.structural import concatenate, full_like
 
@@ -38,16 +38,6 @@ from func.interpreters.primitives.structural import concatenate, full_like
 
 def _driver_aval(a: Aval, **params: Any) -> tuple[Aval, Aval]:
     return Aval(a.shape[:-1], real_dtype(a.dtype)), Aval(a.shape, float_dtype(a.dtype))
-
-
-def _driver_impl(xp: Any, a: Array, *, lower: bool, driver: str | None) -> tuple[Array, ...]:
-    avals = _driver_aval(aval_from(a))
-    if a.size == 0:
-        return tuple([xp.empty(out.shape, out.dtype) for out in avals])
-    if not has_routine(xp, "eigh"):
-        return tuple(xp.linalg.eigh(a, "L" if lower else "U"))
-    eigh = routine(xp, "eigh")
-    return over_stack(xp, lambda x: eigh(x, lower=lower, driver=driver, check_finite=False), (a,), avals, (2,))
 
 
 def _turn(w: Array, inner: Array) -> tuple[Array, Array]:
@@ -71,7 +61,7 @@ def _driver_jvp(
 
 eigh_by_driver: Row = general(
     "eigh_by_driver",
-    _driver_impl,
+    worded(support_spectra.eigh_by_driver),
     aval=_driver_aval,
     batch=leading_axes("eigh_by_driver"),
     jvp=_driver_jvp,
@@ -85,38 +75,6 @@ eigh_by_driver: Row = general(
 
 def _pencil_aval(a: Aval, b: Aval, **params: Any) -> tuple[Aval, Aval]:
     return _driver_aval(Aval(a.shape, np.result_type(float_dtype(a.dtype), float_dtype(b.dtype))))
-
-
-def _pencil_impl(xp: Any, a: Array, b: Array, *, kind: int, lower: bool, driver: str | None) -> tuple[Array, ...]:
-    avals = _pencil_aval(aval_from(a), aval_from(b))
-    if a.size == 0:
-        return tuple([xp.empty(out.shape, out.dtype) for out in avals])
-    if not has_routine(xp, "eigh"):
-        return _reduced_pencil(xp, a, b, kind, lower)
-    eigh = routine(xp, "eigh")
-
-    def one(a: Array, b: Array) -> Any:
-        return eigh(a, b, type=kind, lower=lower, driver=driver, check_finite=False)
-
-    return over_stack(xp, one, (a, b), avals, (2, 2))
-
-
-def _reduced_pencil(xp: Any, a: Array, b: Array, kind: int, lower: bool) -> tuple[Array, ...]:
-    """By the Cholesky factor B = L Lᴴ, where a backend has eigh for one matrix only."""
-
-    def adjoint(x: Array) -> Array:
-        return xp.conjugate(xp.swapaxes(x, -1, -2))
-
-    if not lower:
-        a, b = adjoint(a), adjoint(b)
-    factor = xp.linalg.cholesky(b)
-    whole = xp.tril(a) + adjoint(xp.tril(a, -1))
-    if kind == 1:
-        half = xp.linalg.solve(factor, whole)
-        w, v = xp.linalg.eigh(adjoint(xp.linalg.solve(factor, adjoint(half))))
-    else:
-        w, v = xp.linalg.eigh(adjoint(factor) @ whole @ factor)
-    return w, factor @ v if kind == 3 else xp.linalg.solve(adjoint(factor), v)
 
 
 def _pencil_jvp(
@@ -148,7 +106,7 @@ def _pencil_jvp(
 
 eigh_pencil: Row = general(
     "eigh_pencil",
-    _pencil_impl,
+    worded(support_spectra.eigh_pencil),
     aval=_pencil_aval,
     batch=leading_axes("eigh_pencil"),
     jvp=_pencil_jvp,
@@ -163,16 +121,6 @@ eigh_pencil: Row = general(
 def _tridiagonal_aval(d: Aval, e: Aval, *, driver: str) -> tuple[Aval, Aval]:
     dtype = np.result_type(float_dtype(d.dtype), float_dtype(e.dtype))
     return Aval(d.shape, dtype), Aval((*d.shape, d.shape[-1]), dtype)
-
-
-def _tridiagonal_impl(xp: Any, d: Array, e: Array, *, driver: str) -> tuple[Array, ...]:
-    avals = _tridiagonal_aval(aval_from(d), aval_from(e), driver=driver)
-    eigh = routine(xp, "eigh_tridiagonal")
-
-    def one(d: Array, e: Array) -> Any:
-        return eigh(d, e, check_finite=False, lapack_driver=driver)
-
-    return over_stack(xp, one, (d, e), avals, (1, 1))
 
 
 def _times_tridiagonal(d: Any, e: Any, v: Array) -> Any:
@@ -201,23 +149,13 @@ def _tridiagonal_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, drive
 
 eigh_tridiagonal: Row = general(
     "eigh_tridiagonal",
-    _tridiagonal_impl,
+    worded(support_spectra.eigh_tridiagonal),
     aval=_tridiagonal_aval,
     batch=leading_axes("eigh_tridiagonal"),
     jvp=_tridiagonal_jvp,
     multiple=True,
 )
 """Eigenvalues and vectors of real symmetric tridiagonal matrices: diagonal (…, n), the one beside it (…, n - 1)."""
-
-
-def _tridiagonal_values_impl(xp: Any, d: Array, e: Array, *, driver: str) -> Array:
-    aval = _tridiagonal_aval(aval_from(d), aval_from(e), driver=driver)[0]
-    values = routine(xp, "eigvalsh_tridiagonal")
-
-    def one(d: Array, e: Array) -> tuple[Array]:
-        return (values(d, e, check_finite=False, lapack_driver=driver),)
-
-    return over_stack(xp, one, (d, e), (aval,), (1, 1))[0]
 
 
 def _tridiagonal_values_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, driver: str) -> tuple[Any, Any]:
@@ -230,7 +168,7 @@ def _tridiagonal_values_jvp(primals: Sequence[Array], tangents: Sequence[Any], *
 
 eigvalsh_tridiagonal: Row = general(
     "eigvalsh_tridiagonal",
-    _tridiagonal_values_impl,
+    worded(support_spectra.eigvalsh_tridiagonal),
     aval=lambda d, e, *, driver: _tridiagonal_aval(d, e, driver=driver)[0],
     batch=leading_axes("eigvalsh_tridiagonal"),
     jvp=_tridiagonal_values_jvp,

@@ -6,30 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from func.backends import scipy_of
-from func.interpreters.core import ZERO, Array, dtype_of, shape_of
+from func.backends import support_gamma
+from func.interpreters.core import ZERO, Array
 from func.interpreters.primitives.elementwise import add, divide, exp, multiply, sqrt, subtract
 from func.interpreters.primitives.kinds import Row, general, materialize
 from func.interpreters.primitives.pointwise import zero_wins
-from func.interpreters.primitives.random_bits import Trials, shaped
-
-
-def _special(xp: Any, function: str, x: Array) -> Array:
-    return getattr(scipy_of(xp, "special"), function)(x)
-
-
-def _kept(out: Array, x: Array) -> Array:
-    """A result in the dtype of the argument: SciPy widens half precision."""
-    return out if dtype_of(out) == dtype_of(x) else out.astype(dtype_of(x))
-
 
 # --- the inverse Gaussian distribution --------------------------------------------------------------------------
-
-
-def _mills_impl(xp: Any, z: Array) -> Array:
-    return _kept(math.sqrt(math.pi / 2) * _special(xp, "erfcx", z * math.sqrt(0.5)), z)
 
 
 def _mills_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Any]:
@@ -40,26 +23,12 @@ def _mills_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array
 
 mills: Row = general(
     "random_mills",
-    _mills_impl,
+    support_gamma.random_mills,
     aval=lambda z: z,
     batch=lambda size, batched, args, params: mills(*args),
     jvp=_mills_jvp,
 )
 """Mills' ratio of the normal distribution: (1 - Φ(z)) / φ(z)."""
-
-
-def _wald_impl(xp: Any, key: Array, mean: Array) -> Array:
-    """Source: J. Michael, W. Schucany, R. Haas (1976), Generating random variates using transformations with
-    multiple roots.
-    """
-    shape = shape_of(mean)
-    trials = Trials(xp, key, shape)
-    every = xp.arange(trials.size)
-    flat = xp.reshape(xp.asarray(mean), (-1,)).astype(np.float64)
-    w = flat * _special(xp, "ndtri", trials.units(0, every)) ** 2
-    small = 2 * flat / (2 + w + xp.sqrt(w * (4 + w)))
-    out = xp.where(trials.units(1, every) * (flat + small) <= flat, small, flat * flat / small)
-    return shaped(xp, out.astype(dtype_of(mean)), shape)
 
 
 def _wald_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Any]:
@@ -77,7 +46,7 @@ def _wald_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array,
 
 wald: Row = general(
     "random_wald",
-    _wald_impl,
+    support_gamma.random_wald,
     aval=lambda key, mean: mean,
     batch=lambda size, batched, args, params: wald(*materialize(size, batched, args)),
     jvp=_wald_jvp,
@@ -103,7 +72,7 @@ def _ndtr_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array,
 
 ndtr: Row = general(
     "random_ndtr",
-    lambda xp, x: _kept(_special(xp, "ndtr", x), x),
+    support_gamma.random_ndtr,
     aval=lambda x: x,
     batch=lambda size, batched, args, params: ndtr(*args),
     jvp=_ndtr_jvp,
@@ -118,7 +87,7 @@ def _ndtri_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array
 
 ndtri: Row = general(
     "random_ndtri",
-    lambda xp, p: _kept(_special(xp, "ndtri", p), p),
+    support_gamma.random_ndtri,
     aval=lambda p: p,
     batch=lambda size, batched, args, params: ndtri(*args),
     jvp=_ndtri_jvp,

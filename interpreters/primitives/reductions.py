@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from func.backends import HOST_TYPES
+from func.backends.support import logaddexp_reduce
 from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, bind, dtype_of, is_inexact, shape_of
 from func.interpreters.errors import NotDifferentiableError
 from func.interpreters.primitives.elementwise import (
@@ -201,14 +202,6 @@ reduce_var = reduction(
 """The variance of floating point elements, more than ddof of them."""
 
 
-def _logaddexp_impl(xp: Any, x: Array, *, axes: Axes) -> Array:
-    if xp is np:
-        return np.logaddexp.reduce(x, axes)
-    top = xp.max(x, axes, keepdims=True)
-    top = xp.where(xp.isfinite(top), top, 0)
-    return xp.log(xp.sum(xp.exp(x - top), axes)) + xp.squeeze(top, axes)
-
-
 def _logaddexp_partial(x: Array, out: Array, *, axes: Axes) -> Array:
     """exp(x - out), shared evenly between terms that are infinite or all zero."""
     infinite = logical_not(isfinite(out))
@@ -219,7 +212,7 @@ def _logaddexp_partial(x: Array, out: Array, *, axes: Axes) -> Array:
     return where(infinite, divide(hits, number), plain)
 
 
-reduce_logaddexp = reduction("logaddexp_reduce", _logaddexp_impl, _logaddexp_partial)
+reduce_logaddexp = reduction("logaddexp_reduce", logaddexp_reduce, _logaddexp_partial)
 
 
 # --- means ------------------------------------------------------------------------------------------------------

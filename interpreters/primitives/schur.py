@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from func.backends import support_spectra
+from func.backends.support_linalg import complex_dtype, float_dtype
 from func.interpreters.core import Array, Aval, dtype_of, innermost, shape_of
 from func.interpreters.errors import NotDifferentiableError
 from func.interpreters.primitives.elementwise import add, multiply, real, subtract
@@ -15,15 +17,13 @@ from func.interpreters.primitives.linalg import solve
 from func.interpreters.primitives.matrices import (
     along_columns,
     along_rows,
-    complex_dtype,
-    float_dtype,
     keep_where,
     largest,
     mH,
     mm,
     safe_reciprocal,
 )
-from func.interpreters.primitives.routines import aval_from, over_stack, routine
+from func.interpreters.primitives.routines import worded
 from func.interpreters.primitives.spectral import eig
 from func.interpreters.source import at_line
 
@@ -31,14 +31,6 @@ from func.interpreters.source import at_line
 def _schur_aval(a: Aval, *, output: str) -> tuple[Aval, Aval]:
     dtype = float_dtype(a.dtype) if output == "real" else complex_dtype(a.dtype)
     return Aval(a.shape, dtype), Aval(a.shape, dtype)
-
-
-def _schur_impl(xp: Any, a: Array, *, output: str) -> tuple[Array, ...]:
-    avals = _schur_aval(aval_from(a), output=output)
-    if a.size == 0:
-        return tuple([xp.empty(out.shape, out.dtype) for out in avals])
-    factor = routine(xp, "schur")
-    return over_stack(xp, lambda x: factor(x, output=output, check_finite=False), (a,), avals, (2,))
 
 
 def _schur_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, output: str) -> tuple[Any, Any]:
@@ -82,7 +74,9 @@ def diagonal_below(t: Any) -> Any:
     return t[..., range(1, n), range(n - 1)] if isinstance(t, np.ndarray) else t.diagonal(-1, -2, -1)
 
 
-schur: Row = general("schur", _schur_impl, aval=_schur_aval, batch=leading_axes("schur"), jvp=_schur_jvp, multiple=True)
+schur: Row = general(
+    "schur", worded(support_spectra.schur), aval=_schur_aval, batch=leading_axes("schur"), jvp=_schur_jvp, multiple=True
+)
 """T and Z with A = Z T Zᴴ; real matrices may have a real form with blocks for pairs of complex eigenvalues."""
 
 __all__ = ["schur"]

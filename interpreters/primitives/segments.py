@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from func.interpreters.core import Array, Aval, Shaped, shape_of
+from func.backends import support
+from func.interpreters.core import Array, Aval, Shaped
 from func.interpreters.primitives.indexing import gather, scatter_add
 from func.interpreters.primitives.kinds import Linear, linear
 from func.interpreters.primitives.structural import full_like, same_dtype
@@ -18,13 +17,6 @@ def segment_bounds(starts: Starts, length: int) -> list[tuple[int, int]]:
     """(start, stop) of each segment; a start that is not below the next one stands for itself."""
     stops = [*starts[1:], length]
     return [(start, stop if stop > start else start + 1) for start, stop in zip(starts, stops, strict=True)]
-
-
-def _sum_impl(xp: Any, x: Array, *, starts: Starts, axis: int) -> Array:
-    if xp is np:
-        return np.add.reduceat(x, starts, axis)
-    parts = [xp.take(x, xp.arange(*bounds), axis) for bounds in segment_bounds(starts, shape_of(x)[axis])]
-    return xp.stack([xp.sum(part, axis) for part in parts], axis)
 
 
 def _sum_aval(x: Aval, *, starts: Starts, axis: int) -> Aval:
@@ -42,7 +34,7 @@ def _sum_transpose(ct: Array, x: Shaped, *, starts: Starts, axis: int) -> tuple[
 
 segment_sum: Linear = linear(
     "segment_sum",
-    _sum_impl,
+    support.segment_sum,
     aval=_sum_aval,
     transpose=_sum_transpose,
     batch=lambda x, *, starts, axis: segment_sum(x, starts=starts, axis=axis + 1),

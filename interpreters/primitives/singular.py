@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from func.backends import support_linalg
+from func.backends.support_linalg import float_dtype, real_dtype
 from func.interpreters.core import ZERO, Array, Aval, shape_of
 from func.interpreters.primitives.elementwise import (
     add,
@@ -24,13 +26,11 @@ from func.interpreters.primitives.matrices import (
     along_rows,
     block,
     diagonal_of,
-    float_dtype,
     hermitian_part,
     keep_where,
     largest,
     mH,
     mm,
-    real_dtype,
     real_part,
     safe_reciprocal,
     scale_columns,
@@ -205,23 +205,6 @@ pinv: Row = general(
 # --- least squares ----------------------------------------------------------------------------------------------
 
 
-def _lstsq_impl(xp: Any, a: Array, b: Array, *, limit: float, cut: bool) -> tuple[Array, ...]:
-    """x, the sums of squared residuals, and the singular values, of every matrix in turn."""
-    batch: tuple[int, ...] = a.shape[:-2]
-    (m, n), k = a.shape[-2:], b.shape[-1]
-    dtype = np.result_type(float_dtype(a.dtype), b.dtype)
-    x = xp.zeros((*batch, n, k), dtype)
-    residuals = xp.zeros((*batch, k), real_dtype(dtype))
-    s = xp.zeros((*batch, min(m, n)), real_dtype(dtype))
-    for place in np.ndindex(*batch):
-        x[place], squares, _, s[place] = xp.linalg.lstsq(a[place], b[place], limit)
-        if squares.size:
-            residuals[place] = squares
-        elif k:
-            residuals[place] = xp.sum(xp.abs(b[place] - a[place] @ x[place]) ** 2, 0)
-    return x, residuals, s
-
-
 def _lstsq_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, limit: float, cut: bool) -> tuple[Any, Any]:
     """x = P b with the pseudo-inverse P of A; d‖b - A x‖² = 2 Re (b - A x)ᴴ (db - dA x), as Aᴴ (b - A x) = 0."""
     (a, b), (da, db) = primals, tangents
@@ -255,5 +238,5 @@ def _lstsq_batch(size: int, batched: Sequence[bool], args: Sequence[Array], para
     return lstsq(*materialize(size, batched, args), **params)
 
 
-lstsq: Row = general("lstsq", _lstsq_impl, aval=_lstsq_aval, batch=_lstsq_batch, jvp=_lstsq_jvp, multiple=True)
+lstsq: Row = general("lstsq", support_linalg.lstsq, aval=_lstsq_aval, batch=_lstsq_batch, jvp=_lstsq_jvp, multiple=True)
 """Least-squares solutions x of A x = b, sums of squared residuals, singular values; b is (…, m, k)."""

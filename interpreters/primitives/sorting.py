@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import ZERO, Array, Aval, Params, shape_of
+from func.backends import support
+from func.interpreters.core import ZERO, Array, Aval, Params
 from func.interpreters.primitives.kinds import Linear, NonDifferentiable, linear, materialize, nondifferentiable
 from func.interpreters.primitives.reductions import argsort
 
@@ -35,24 +35,13 @@ reorder: Linear = linear(
 """x along an axis in the order of an array of permutations, whose inverse is the transpose."""
 
 
-def _partition_impl(xp: Any, x: Array, *, kth: tuple[int, ...], axis: int, kind: str) -> Array:
-    """The order that np.partition gives, found by matching the sorted elements of both."""
-    if xp is not np:
-        return xp.argsort(x, axis)
-    partition: Any = np.partition
-    parted = np.argsort(partition(x, kth, axis, kind), axis, kind="stable")
-    order = np.empty_like(parted)
-    np.put_along_axis(order, parted, np.argsort(x, axis, kind="stable"), axis)
-    return order
-
-
 def _partition_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
     return partition_order(args[0], **{**params, "axis": params["axis"] + 1})
 
 
 partition_order: NonDifferentiable = nondifferentiable(
     "partition_order",
-    _partition_impl,
+    support.partition_order,
     aval=lambda x, *, kth, axis, kind: Aval(x.shape, np.intp),
     batch=_partition_batch,
 )
@@ -78,17 +67,6 @@ lexsort: NonDifferentiable = nondifferentiable(
 )
 
 
-def _search_impl(xp: Any, sorted_values: Array, values: Array, *, side: str, lanes: int) -> Array:
-    if lanes == 0:
-        return xp.searchsorted(sorted_values, values, side)
-    shape = shape_of(values)
-    count = math.prod(shape[:lanes])
-    tables = xp.reshape(sorted_values, (count, shape_of(sorted_values)[-1]))
-    wanted = xp.reshape(values, (count, *shape[lanes:]))
-    out = [xp.searchsorted(table, lane, side) for table, lane in zip(tables, wanted, strict=True)]
-    return xp.reshape(xp.stack([xp.asarray(found) for found in out]), shape) if out else xp.zeros(shape, np.intp)
-
-
 def _search_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
     if not batched[0] and params["lanes"] == 0:
         return search(*args, **params)
@@ -98,7 +76,7 @@ def _search_batch(size: int, batched: Sequence[bool], args: Sequence[Array], par
 
 search: NonDifferentiable = nondifferentiable(
     "search",
-    _search_impl,
+    support.search,
     aval=lambda sorted_values, values, *, side, lanes: Aval(values.shape, np.intp),
     batch=_search_batch,
 )

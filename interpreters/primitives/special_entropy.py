@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
+from func.backends import support_special
 from func.interpreters.core import Array
 from func.interpreters.primitives.elementwise import (
     absolute,
@@ -30,7 +28,7 @@ from func.interpreters.primitives.elementwise import (
 )
 from func.interpreters.primitives.kinds import Row
 from func.interpreters.primitives.pointwise import Elementwise
-from func.interpreters.primitives.special_lookup import ordered, special, special_row, times, unless_zero
+from func.interpreters.primitives.special_lookup import ordered, special_row, times, unless_zero
 from func.interpreters.primitives.structural import full_like, where
 
 # --- products with a logarithm -----------------------------------------------------------------------------------
@@ -97,31 +95,10 @@ pseudo_huber: Elementwise = special_row(
 # --- relative exponential and logarithm, with derivatives of every order -----------------------------------------
 
 
-def _exprel_impl(xp: Any, x: Array, *, order: int) -> Array:
-    """(eˣ - 1) / x = ∫₀¹ e^(x t) dt, so its derivatives are ∫ tⁿ e^(x t) dt = M(n + 1, n + 2, x) / (n + 1).
-
-    Source: DLMF 13.4.1.
-    """
-    if order == 0:
-        return special(xp, "exprel")(x)
-    return special(xp, "hyp1f1")(order + 1.0, order + 2.0, x) / (order + 1)
+exprel: Row = ordered("exprel", support_special.exprel)
 
 
-exprel: Row = ordered("exprel", _exprel_impl)
-
-
-def _log1prel_impl(xp: Any, x: Array, *, order: int) -> Array:
-    """log(1 + x) / x = ∫₀¹ dt / (1 + x t); its derivatives are Gauss' hypergeometric functions. DLMF 15.6.1."""
-    if order == 0:
-        nothing = x == 0
-        safe = xp.where(nothing, xp.ones_like(x), x)
-        return xp.where(nothing, xp.ones_like(x), special(xp, "log1p")(safe) / safe)
-    n = float(order)
-    scale = (-1) ** order * math.factorial(order) / (n + 1)
-    return scale * special(xp, "hyp2f1")(n + 1, n + 1, n + 2, -x)
-
-
-log1prel: Row = ordered("log1prel", _log1prel_impl)
+log1prel: Row = ordered("log1prel", support_special.log1prel)
 """log(1 + x) / x, which is 1 at 0."""
 
 # --- power transforms --------------------------------------------------------------------------------------------

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-import numpy as np
-
+from func.backends import support_special
 from func.interpreters.core import Array
 from func.interpreters.primitives.elementwise import (
     add,
@@ -20,10 +18,9 @@ from func.interpreters.primitives.elementwise import (
     subtract,
 )
 from func.interpreters.primitives.pointwise import Elementwise
+from func.interpreters.primitives.routines import worded
 from func.interpreters.primitives.special_lookup import (
     missing,
-    result_of,
-    special,
     special_constant,
     special_row,
     times,
@@ -55,45 +52,11 @@ rgamma: Elementwise = special_row("rgamma", _rgamma_partial)
 
 # --- polygamma and zeta ------------------------------------------------------------------------------------------
 
-_SHIFT = 18.0
-_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
-
-
-def _complex_zeta(xp: Any, s: Array, z: Array) -> Array:
-    """Hurwitz' ζ(s, z) for complex z by the Euler-Maclaurin formula, after the recurrence has moved z to the right.
-
-    Source: DLMF 25.11.5 and 2.10.1.
-    """
-    steps = math.ceil(max(0.0, _SHIFT - xp.min(z.real).item())) if z.size else 0
-    out = 0.0 * z
-    for _ in range(steps):
-        out = out + z**-s
-        z = z + 1
-    out = out + z ** (1 - s) / (s - 1) + 0.5 * z**-s
-    rising, power = s, z ** (-s - 1)
-    for k, number in enumerate(_BERNOULLI, start=1):
-        out = out + number / math.factorial(2 * k) * rising * power
-        rising, power = rising * (s + 2 * k - 1) * (s + 2 * k), power / (z * z)
-    return out
-
-
-def _polygamma_impl(xp: Any, n: Array, x: Array) -> Array:
-    """SciPy's, in the dtype of x; for complex x, which SciPy refuses, by the series of ζ."""
-    x = xp.asarray(x)
-    dtype = result_of(x.dtype)
-    if dtype.kind != "c":
-        return special(xp, "polygamma")(n, x).astype(dtype)[()]
-    n, x = xp.asarray(n), x.astype(np.complex128)
-    order = xp.where(n == 0, 1, n)
-    factor = (-1.0) ** (order + 1) * special(xp, "gamma")(order + 1.0)
-    return xp.where(n == 0, special(xp, "digamma")(x), factor * _complex_zeta(xp, order + 1, x)).astype(dtype)[()]
-
-
 polygamma: Elementwise = special_row(
     "polygamma",
     missing("polygamma", "its order n"),
     lambda x, y: polygamma(add(x, 1), y),
-    impl=_polygamma_impl,
+    impl=worded(support_special.polygamma, "special"),
 )
 """ψ⁽ⁿ⁾(x), the arguments in the order n, x. DLMF 5.15."""
 digamma: Elementwise = special_row("digamma", lambda x: polygamma(1, x))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from func.backends import scipy_of
+from func.backends.support_special import of_order, result_of
 from func.interpreters.core import ZERO, Array, Aval, Params, dtype_of
 from func.interpreters.errors import NotDifferentiableError, UnsupportedFunctionError
 from func.interpreters.primitives.elementwise import add, equal, multiply
@@ -20,6 +21,7 @@ from func.interpreters.primitives.pointwise import (
     elementwise_constant,
     zero_wins,
 )
+from func.interpreters.primitives.routines import worded
 from func.interpreters.primitives.structural import align_ranks, broadcast, convert, full_like, where
 from func.interpreters.source import at_line
 
@@ -34,6 +36,10 @@ def special(xp: Any, name: str) -> Any:
             f"{getattr(module, '__name__', 'scipy.special')} has no function {name} for these arrays{at_line()}\n"
             "Bring them to the host with .get(), or write it with functions that exist there."
         ) from None
+
+
+SPECIAL_FUNCTIONS: dict[str, str] = {}
+"""For rows that are one function of scipy.special, its name there."""
 
 
 def _ufunc_impl(name: str) -> Callable[..., Array]:
@@ -51,11 +57,14 @@ def special_row(
     guarded: bool = True,
 ) -> Elementwise:
     """An elementwise row of scipy.special. `guarded`: a partial can be infinite or NaN, zero times it is zero."""
+    if impl is None:
+        SPECIAL_FUNCTIONS[name] = ufunc or name
     return elementwise(name, *partials, impl=impl or _ufunc_impl(ufunc or name), guarded=guarded)
 
 
 def special_constant(name: str, arity: int) -> ElementwiseConstant:
     """A piecewise constant function of scipy.special."""
+    SPECIAL_FUNCTIONS[name] = name
     return elementwise_constant(name, arity, impl=_ufunc_impl(name))
 
 
@@ -79,10 +88,10 @@ def refuse_complex(function: str, x: Array) -> None:
 def ordered(name: str, impl: Callable[..., Array]) -> Row:
     """A row with a parameter `order`: the function's derivative of that order, each computed by `impl` alone."""
 
+    checked = worded(impl, "special")
+
     def typed_impl(xp: Any, x: Array, *, order: int) -> Array:
-        x = xp.asarray(x)
-        dtype = result_of(x.dtype)
-        return impl(xp, x.astype(dtype), order=order).astype(dtype)[()]
+        return of_order(xp, checked, x, order)
 
     def aval(x: Aval, *, order: int) -> Aval:
         return Aval(x.shape, result_of(x.dtype))
@@ -97,13 +106,6 @@ def ordered(name: str, impl: Callable[..., Array]) -> Row:
 
     row = general(name, typed_impl, aval=aval, batch=batch, jvp=jvp)
     return row
-
-
-def result_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype that a function of scipy.special gives for an argument of a dtype."""
-    if dtype.kind not in "fc":
-        return np.dtype(np.float64)
-    return np.dtype(np.float32) if dtype == np.float16 else dtype
 
 
 def several(name: str, count: int, slopes: Callable[..., Sequence[Array]], impl: Callable[..., Any]) -> Row:
@@ -136,6 +138,7 @@ def several(name: str, count: int, slopes: Callable[..., Sequence[Array]], impl:
 
 def of_many(name: str, *partials: Callable[..., Array], ufunc: str | None = None) -> Row:
     """A row of four or more arguments, which broadcast; a partial takes all of them and the output."""
+    SPECIAL_FUNCTIONS[name] = ufunc or name
     impl = _ufunc_impl(ufunc or name)
     dtypes: dict[Any, np.dtype[Any]] = {}
 

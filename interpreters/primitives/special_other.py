@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from func.backends import support_special
 from func.interpreters.core import Array, dtype_of
 from func.interpreters.primitives.elementwise import (
     add,
@@ -23,6 +24,7 @@ from func.interpreters.primitives.elementwise import (
 from func.interpreters.primitives.kinds import Row
 from func.interpreters.primitives.orders import sinc
 from func.interpreters.primitives.pointwise import Elementwise
+from func.interpreters.primitives.routines import worded
 from func.interpreters.primitives.special_entropy import exprel, log1prel
 from func.interpreters.primitives.special_lookup import (
     missing,
@@ -100,65 +102,9 @@ wrightomega: Elementwise = special_row("wrightomega", lambda out: divide(out, ad
 # --- elliptic integrals ------------------------------------------------------------------------------------------
 
 
-def _hypergeometric(xp: Any, a: float, b: float, c: float, order: int, x: Array) -> Array:
-    """The derivative of an order of Gauss' function. DLMF 15.5.2."""
-    scale = 1.0
-    for k in range(order):
-        scale *= (a + k) * (b + k) / (c + k)
-    return scale * special(xp, "hyp2f1")(a + order, b + order, c + order, x)
-
-
-def _ellipk_impl(xp: Any, m: Array, *, order: int) -> Array:
-    """K = π/2 F(1/2, 1/2; 1; m), and K' by Carlson's R_D. DLMF 19.5.1 and 19.25.1."""
-    if order == 0:
-        return special(xp, "ellipk")(m)
-    return math.pi / 2 * _hypergeometric(xp, 0.5, 0.5, 1.0, order, m)
-
-
-def _ellipkm1_impl(xp: Any, p: Array, *, order: int) -> Array:
-    """K of 1 - p; its derivatives by Euler's transformation, so that small p stays exact. DLMF 15.8.1."""
-    if order == 0:
-        return special(xp, "ellipkm1")(p)
-    scale = (-1) ** order * math.pi / 2
-    for k in range(order):
-        scale *= (0.5 + k) ** 2 / (1 + k)
-    return scale * p**-order * special(xp, "hyp2f1")(0.5, 0.5, 1.0 + order, 1 - p)
-
-
-def _ellipe_impl(xp: Any, m: Array, *, order: int) -> Array:
-    """E = π/2 F(-1/2, 1/2; 1; m). DLMF 19.5.2."""
-    if order == 0:
-        return special(xp, "ellipe")(m)
-    return math.pi / 2 * _hypergeometric(xp, -0.5, 0.5, 1.0, order, m)
-
-
-ellipk: Row = ordered("ellipk", _ellipk_impl)
-ellipkm1: Row = ordered("ellipkm1", _ellipkm1_impl)
-ellipe: Row = ordered("ellipe", _ellipe_impl)
-
-
-def _reduced(xp: Any, phi: Array) -> tuple[Array, Array]:
-    """(n, r) with phi = n π + r and |r| <= π/2."""
-    n = xp.round(phi / math.pi)
-    return n, phi - n * math.pi
-
-
-def _ellipkinc_dm_impl(xp: Any, phi: Array, m: Array) -> Array:
-    """∂F(φ|m)/∂m = sin³r R_D(cos²r, 1, 1 - m sin²r) / 6 + 2 n K'. DLMF 19.25.5 and 19.18.4."""
-    n, r = _reduced(xp, xp.asarray(phi))
-    sine = xp.sin(r)
-    complete = special(xp, "elliprd")(0.0, 1.0, 1 - m) / 3
-    part = sine**3 * special(xp, "elliprd")(xp.cos(r) ** 2, 1.0, 1 - m * sine**2) / 6
-    return (part + xp.where(n == 0, xp.zeros_like(n), n * complete))[()]
-
-
-def _ellipeinc_dm_impl(xp: Any, phi: Array, m: Array) -> Array:
-    """∂E(φ|m)/∂m = -sin³r R_D(cos²r, 1 - m sin²r, 1) / 6 + 2 n E'. DLMF 19.25.9 and 19.4.6."""
-    n, r = _reduced(xp, xp.asarray(phi))
-    sine = xp.sin(r)
-    complete = special(xp, "elliprd")(0.0, 1 - m, 1.0) / -3
-    part = sine**3 * special(xp, "elliprd")(xp.cos(r) ** 2, 1 - m * sine**2, 1.0) / -6
-    return (part + n * complete)[()]
+ellipk: Row = ordered("ellipk", support_special.ellipk)
+ellipkm1: Row = ordered("ellipkm1", support_special.ellipkm1)
+ellipe: Row = ordered("ellipe", support_special.ellipe)
 
 
 def _root(phi: Array, m: Array) -> Array:
@@ -178,13 +124,13 @@ ellipkinc_dm: Elementwise = special_row(
     "ellipkinc_dm",
     _cubed_partial,
     missing("the derivative of ellipkinc by m", "m"),
-    impl=_ellipkinc_dm_impl,
+    impl=worded(support_special.ellipkinc_dm, "special"),
 )
 ellipeinc_dm: Elementwise = special_row(
     "ellipeinc_dm",
     lambda x, y: divide(multiply(square(sin(x)), -0.5), _root(x, y)),
     missing("the derivative of ellipeinc by m", "m"),
-    impl=_ellipeinc_dm_impl,
+    impl=worded(support_special.ellipeinc_dm, "special"),
 )
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from func.backends import support_spectra
+from func.backends.support_linalg import complex_dtype, float_dtype, real_dtype
 from func.interpreters.core import Array, Aval, Params, dtype_of, shape_of
 from func.interpreters.primitives.contraction import contract, matmul_spec
 from func.interpreters.primitives.elementwise import absolute, add, conjugate, divide, equal, imag, multiply, subtract
@@ -19,14 +21,11 @@ from func.interpreters.primitives.linalg import solve
 from func.interpreters.primitives.matrices import (
     along_columns,
     along_rows,
-    complex_dtype,
     diagonal_of,
-    float_dtype,
     hermitian_part,
     largest,
     mH,
     mm,
-    real_dtype,
     real_part,
     safe_reciprocal,
     scale_columns,
@@ -86,12 +85,6 @@ eigvalsh: Row = general(
 # --- general matrices -------------------------------------------------------------------------------------------
 
 
-def _eig_impl(xp: Any, a: Array) -> tuple[Array, Array]:
-    w, v = xp.linalg.eig(a)
-    dtype = complex_dtype(a.dtype)
-    return w.astype(dtype), v.astype(dtype)
-
-
 def _eig_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """dw = diag(V⁻¹ dA V), dV = V (F ∘ V⁻¹ dA V) + V diag(c), F_ij = 1 / (w_j - w_i), zero for equal eigenvalues.
 
@@ -123,7 +116,7 @@ def _largest_of_columns(v: Array) -> Array:
 
 eig: Row = general(
     "eig",
-    _eig_impl,
+    support_spectra.eig,
     aval=lambda a: (Aval(a.shape[:-1], complex_dtype(a.dtype)), Aval(a.shape, complex_dtype(a.dtype))),
     batch=leading_axes("eig"),
     jvp=_eig_jvp,
@@ -143,34 +136,14 @@ def _eigvals_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Arr
     return values, contract(convert(choice, dtype=dtype_of(moved)), moved, spec=matmul_spec(2, 1, rank, rank))
 
 
-def _eigvals_impl(xp: Any, a: Array) -> Array:
-    return xp.linalg.eigvals(a).astype(complex_dtype(a.dtype))
-
-
 eigvals: Row = general(
     "eigvals",
-    _eigvals_impl,
+    support_spectra.eigvals,
     aval=lambda a: Aval(a.shape[:-1], complex_dtype(a.dtype)),
     batch=leading_axes("eigvals"),
     jvp=_eigvals_jvp,
 )
 """Eigenvalues, always complex."""
-
-
-def _match_impl(xp: Any, x: Array, y: Array) -> Array:
-    n = x.shape[-1]
-    distance = xp.abs(x[..., :, None] - y[..., None, :])
-    same = xp.broadcast_to(xp.eye(n, dtype=bool), distance.shape)
-    scale = xp.max(xp.abs(x), -1, initial=0)[..., None]
-    if bool(xp.all(xp.abs(x - y) <= 1e-7 * scale)):
-        return same
-    from scipy.optimize import linear_sum_assignment
-
-    host = distance.get() if hasattr(distance, "get") else distance
-    choice = np.zeros(host.shape, bool)
-    for place in np.ndindex(*host.shape[:-2]):
-        choice[place][linear_sum_assignment(host[place])] = True
-    return xp.asarray(choice)
 
 
 def _match_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
@@ -179,7 +152,7 @@ def _match_batch(size: int, batched: Sequence[bool], args: Sequence[Array], para
 
 match_values = nondifferentiable(
     "match_values",
-    _match_impl,
+    support_spectra.match_values,
     aval=lambda x, y: Aval((*x.shape, x.shape[-1]), np.bool_),
     batch=_match_batch,
 )

@@ -87,12 +87,12 @@ convert: Linear = linear(
 # --- shape ------------------------------------------------------------------------------------------------------
 
 
-_SMALL = 1024
+SMALL = 1024
 """Up to so many elements a filled array is faster than NumPy's view, which takes 3 µs to make."""
 
 
 def _broadcast_impl(xp: Any, x: Array, *, shape: Shape) -> Array:
-    if xp is np and math.prod(shape) <= _SMALL and shape:
+    if xp is np and math.prod(shape) <= SMALL and shape:
         out = np.empty(shape, dtype_of(x))
         out[...] = x
         return out

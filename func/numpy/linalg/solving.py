@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.support_linalg import float_dtype, real_dtype
 from func.interpreters.core import Array, concrete, dtype_of, innermost, operand, shape_of
 from func.interpreters.primitives import determinants, linalg, singular
 from func.interpreters.primitives import elementwise as rows
-from func.interpreters.primitives.matrices import float_dtype, real_dtype
 from func.interpreters.primitives.structural import expand, getitem, stop_gradient
 from func.numpy.arguments import NO_VALUE, rank_of
 from func.numpy.linalg.checks import LinAlgError, SlogdetResult, floating, matrices, matrix, with_batch

@@ -1,0 +1,134 @@
+"""Plain functions of arrays that generated source calls by name.
+
+Each stands alone: it uses `numpy`, `math` and functions of the support modules only, so that its source
+can be pasted into an exported module. `xp` is the array namespace; `numpy` is the host's, also where `xp` is another.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+
+def scipy_of(xp: Any, module: str) -> Any:
+    """The module with the names of scipy.linalg or scipy.special that goes with a namespace."""
+    if xp is numpy:
+        import scipy
+
+        return getattr(scipy, module)
+    found = getattr(xp, f"scipy_{module}", None)
+    return __import__(f"cupyx.scipy.{module}", fromlist=[module]) if found is None else found
+
+
+def zero_wins(xp: Any, x: Any, y: Any) -> Any:
+    """x · y, exactly zero wherever y is, also where x is infinite or NaN."""
+    out = xp.multiply(x, y)
+    if xp is numpy and type(out) is numpy.ndarray and out.ndim == 1:
+        check = numpy.vdot(out, out)  # NaN exactly where some element is: one pass instead of three
+        if check == check:
+            return out
+    return xp.where(xp.equal(y, 0), xp.zeros((), out.dtype), out)
+
+
+def zero_wins_into(xp: Any, x: Any, y: Any, out: Any) -> Any:
+    """`zero_wins`, written into an array."""
+    xp.multiply(x, y, out)
+    if xp is numpy and out.ndim == 1:
+        check = numpy.vdot(out, out)
+        if check == check:
+            return out
+    xp.copyto(out, 0, where=xp.equal(y, 0))
+    return out
+
+
+def select_into(xp: Any, condition: Any, x: Any, y: Any, out: Any) -> Any:
+    """where(condition, x, y), written into an array."""
+    xp.copyto(out, y)
+    xp.copyto(out, x, where=condition)
+    return out
+
+
+def make_complex(re: Any, im: Any, out: Any) -> Any:
+    """re + i im, written into an array."""
+    out.real = re
+    out.imag = im
+    return out
+
+
+def place(out: Any, index: Any, value: Any) -> Any:
+    """An array after a value was written into it."""
+    out[index] = value
+    return out
+
+
+def place_into(out: Any, x: Any, index: Any, value: Any) -> Any:
+    """x with a value written at an index, in an array that may be x itself."""
+    if out is not x:
+        out[...] = x
+    out[index] = value
+    return out
+
+
+def matmul_into(xp: Any, x: Any, y: Any, shape: Any, out: Any) -> Any:
+    """A product of matrices, written into an array of another shape."""
+    xp.matmul(x, y, out.reshape(shape))
+    return out
+
+
+def scatter_add(xp: Any, out: Any, index: Any, value: Any) -> Any:
+    """Add a value at an index of an array; repeated indices add up."""
+    if xp is numpy and len(index) == 1 and value.ndim > 1 and value.size:
+        rows = numpy.where(index[0] < 0, index[0] + out.shape[0], index[0])
+        if numpy.unique(rows).size == rows.size:  # without repeated rows one buffered addition does it
+            out[rows] += value
+            return out
+    xp.add.at(out, index, value)
+    return out
+
+
+def scatter_add_into(xp: Any, out: Any, x: Any, index: Any, value: Any) -> Any:
+    """x with a value added at an index, in an array that may be x itself."""
+    if out is not x:
+        out[...] = x
+    return scatter_add(xp, out, index, value)
+
+
+def logaddexp_reduce(xp: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
+    """The logarithm of a sum of exponentials over axes."""
+    if xp is numpy:
+        return numpy.logaddexp.reduce(x, axes)
+    top = xp.max(x, axes, keepdims=True)
+    top = xp.where(xp.isfinite(top), top, 0)
+    return xp.log(xp.sum(xp.exp(x - top), axes)) + xp.squeeze(top, axes)
+
+
+def segment_sum(xp: Any, x: Any, *, starts: tuple[int, ...], axis: int) -> Any:
+    """Sums over segments of an axis; a start that is not below the next one stands for itself."""
+    if xp is numpy:
+        return numpy.add.reduceat(x, starts, axis)
+    stops = [*starts[1:], x.shape[axis]]
+    bounds = [(start, stop if stop > start else start + 1) for start, stop in zip(starts, stops, strict=True)]
+    return xp.stack([xp.sum(xp.take(x, xp.arange(*ends), axis), axis) for ends in bounds], axis)
+
+
+def partition_order(xp: Any, x: Any, *, kth: tuple[int, ...], axis: int, kind: Any) -> Any:
+    """The order that partition gives, found by matching the sorted elements of both."""
+    if xp is not numpy:
+        return xp.argsort(x, axis)
+    parted = numpy.argsort(numpy.partition(x, kth, axis, kind), axis, kind="stable")
+    order = numpy.empty_like(parted)
+    numpy.put_along_axis(order, parted, numpy.argsort(x, axis, kind="stable"), axis)
+    return order
+
+
+def search(xp: Any, sorted_values: Any, values: Any, *, side: Any, lanes: int) -> Any:
+    """searchsorted, where the first `lanes` axes of both arrays are a batch."""
+    if lanes == 0:
+        return xp.searchsorted(sorted_values, values, side)
+    shape = values.shape
+    count = numpy.prod(shape[:lanes], dtype=int).item()
+    tables = xp.reshape(sorted_values, (count, sorted_values.shape[-1]))
+    wanted = xp.reshape(values, (count, *shape[lanes:]))
+    out = [xp.searchsorted(table, lane, side) for table, lane in zip(tables, wanted, strict=True)]
+    return xp.reshape(xp.stack([xp.asarray(found) for found in out]), shape) if out else xp.zeros(shape, numpy.intp)

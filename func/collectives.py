@@ -1,0 +1,205 @@
+"""Functions that reach across the lanes of a vmap, which they know by its axis_name.
+
+They take and return trees. Inside `func.vmap(f, axis_name="batch")` they see all lanes, so that all lanes must run
+together: a vmap with chunks, or whose lanes have taken different paths, raises AxisNameError.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from func import tree
+from func.door import array_leaf, unbox
+from func.interpreters.core import Array, shape_of
+from func.interpreters.errors import ArgumentError, AxisNameError
+from func.interpreters.primitives import collectives as rows
+from func.interpreters.primitives.elementwise import divide
+from func.interpreters.primitives.structural import move_axis, reshape
+from func.interpreters.source import at_line
+from func.interpreters.vmap import RUNNING, Call, Vmap
+
+__all__ = ["all_gather", "axis_index", "pmax", "pmean", "pmin", "psum"]
+
+Names: TypeAlias = str | Sequence[str]
+
+
+def axis_index(axis_name: Names) -> Any:
+    """The number of the lane along the axis; of several axes, the number in C order.
+
+    Raises:
+        AxisNameError: No running vmap has that axis_name (a NameError).
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.vmap(lambda x: x * func.collectives.axis_index("i"), axis_name="i")(np.ones(3))
+        array([0., 1., 2.])
+    """
+    index: Any = 0
+    for level in _levels(axis_name, "axis_index"):
+        index = _number(level) if type(index) is int else index * _whole_size(level) + _number(level)
+    return index
+
+
+def psum(x: Any, axis_name: Names) -> Any:
+    """The sum over all lanes, in every lane. Of a value that is the same in all lanes: so many times the value.
+
+    Raises:
+        AxisNameError: No running vmap has that axis_name, or its lanes are not together (a NameError).
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.vmap(lambda x: x / func.collectives.psum(x, "i"), axis_name="i")(np.array([1.0, 1.0, 2.0]))
+        array([0.25, 0.25, 0.5 ])
+    """
+    return _collected(rows.psum, x, axis_name, "psum")
+
+
+def pmean(x: Any, axis_name: Names) -> Any:
+    """The mean over all lanes, in every lane.
+
+    Raises:
+        AxisNameError: No running vmap has that axis_name, or its lanes are not together (a NameError).
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.vmap(lambda x: x - func.collectives.pmean(x, "i"), axis_name="i")(np.array([1.0, 2.0, 6.0]))
+        array([-2., -1.,  3.])
+    """
+    count = math.prod([_whole_size(level) for level in _levels(axis_name, "pmean")])
+    return tree.map(lambda total: divide(total, count), psum(x, axis_name))
+
+
+def pmax(x: Any, axis_name: Names) -> Any:
+    """The largest value of all lanes, in every lane; ties share the derivative evenly.
+
+    Raises:
+        AxisNameError: No running vmap has that axis_name, or its lanes are not together (a NameError).
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.vmap(lambda x: x == func.collectives.pmax(x, "i"), axis_name="i")(np.array([1.0, 7.0]))
+        array([False,  True])
+    """
+    return _collected(rows.pmax, x, axis_name, "pmax")
+
+
+def pmin(x: Any, axis_name: Names) -> Any:
+    """The smallest value of all lanes, in every lane; ties share the derivative evenly.
+
+    Raises:
+        AxisNameError: No running vmap has that axis_name, or its lanes are not together (a NameError).
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.vmap(lambda x: x - func.collectives.pmin(x, "i"), axis_name="i")(np.array([3.0, 7.0]))
+        array([0., 4.])
+    """
+    return _collected(rows.pmin, x, axis_name, "pmin")
+
+
+def all_gather(x: Any, axis_name: Names, *, axis: int = 0, tiled: bool = False) -> Any:
+    """The values of all lanes stacked along a new axis, in every lane; `tiled`: along an axis that is there.
+
+    Args:
+        x: A tree of arrays.
+        axis_name: The name of a vmap's axis, or several, whose lanes are stacked in C order.
+        axis: The place of the new axis; tiled: the axis along which the values are concatenated.
+        tiled: Concatenate instead of stacking.
+
+    Raises:
+        AxisNameError: No running vmap has that axis_name, or its lanes are not together (a NameError).
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.vmap(lambda x: func.collectives.all_gather(x, "i") @ np.ones(2), axis_name="i")(np.array([1.0, 2.0]))
+        array([3., 3.])
+    """
+    levels = _levels(axis_name, "all_gather")
+    count = math.prod([_whole_size(level) for level in levels])
+
+    def gathered(leaf: Array) -> Array:
+        own = shape_of(leaf)
+        rank = len(own) if tiled else len(own) + 1
+        if not -rank <= axis < rank:
+            raise ArgumentError(f"func.collectives.all_gather: axis={axis} is out of range for a value of shape {own}")
+        for level in reversed(levels):
+            leaf = rows.all_gather(leaf, _number(level), size=_whole_size(level))
+        stacked = move_axis(reshape(leaf, shape=(count, *own)), 0, axis % rank)
+        if not tiled:
+            return stacked
+        shape = list(own)
+        shape[axis] *= count
+        return reshape(stacked, shape=tuple(shape))
+
+    return _mapped(gathered, x, "all_gather")
+
+
+# --- axes -------------------------------------------------------------------------------------------------------
+
+
+def _levels(names: Names, function: str) -> list[Vmap]:
+    """The running vmaps of these names, whose lanes are all together."""
+    given = tuple(names) if isinstance(names, (tuple, list)) else (names,)
+    if not given or not all([isinstance(name, str) for name in given]):
+        raise TypeError(f"func.collectives.{function}: axis_name must be a string or several, got {names!r}")
+    if len(set(given)) < len(given):
+        raise ArgumentError(f"func.collectives.{function}: axis_name={names!r} names an axis twice")
+    return [_level(str(name), function) for name in given]
+
+
+def _level(name: str, function: str) -> Vmap:
+    running = RUNNING.get()
+    found = [place for place, level in enumerate(running) if level.extra[1] == name]
+    if not found:
+        known = ", ".join([repr(level.extra[1]) for level in running if level.extra[1] is not None]) or "none"
+        raise AxisNameError(
+            f"func.collectives.{function}: no running vmap has the axis_name {name!r}; names in scope: {known}"
+            f"{at_line()}"
+        )
+    level = running[found[-1]]
+    if any([type(inner.extra[3]) is Call for inner in running[found[-1] + 1 :]]):
+        raise AxisNameError(
+            f"func.collectives.{function}: the axis {name!r} cannot be reached from inside a checkpointed function or "
+            f"a custom rule{at_line()}\nApply the collective outside, and pass its result as an argument."
+        )
+    whole = getattr(level.extra[3], "size", level.size)
+    if level.size != whole and function != "axis_index":
+        raise AxisNameError(
+            f"func.collectives.{function}: only {level.size} of the {whole} lanes of the axis {name!r} are together "
+            f"here{at_line()}\nThe vmap has a chunk_size, or its lanes took different paths at an `if` or a loop: "
+            "leave chunk_size out, and write the choice with np.where."
+        )
+    return level
+
+
+def _whole_size(level: Vmap) -> int:
+    return getattr(level.extra[3], "size", level.size)
+
+
+def _number(level: Vmap) -> Any:
+    """The numbers of the lanes, one in each."""
+    return level.lift(np.asarray(level.extra[4]))
+
+
+def _collected(row: Callable[..., Array], x: Any, names: Names, function: str) -> Any:
+    levels = _levels(names, function)
+
+    def collect(leaf: Array) -> Array:
+        for level in levels:
+            leaf = row(leaf, _number(level), size=level.size)
+        return leaf
+
+    return _mapped(collect, x, function)
+
+
+def _mapped(collect: Callable[[Array], Array], x: Any, function: str) -> Any:
+    """A function of arrays on the leaves of a tree."""
+    leaves, spec = tree.flatten(x)
+    names = tree.path_names(x, "x")
+    word = f"collectives.{function}"
+    arrays = [unbox(array_leaf(leaf, name, word)) for leaf, name in zip(leaves, names, strict=True)]
+    return tree.unflatten(spec, [collect(leaf) for leaf in arrays])

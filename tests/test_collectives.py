@@ -1,0 +1,204 @@
+"""Collectives over the lanes of a vmap: values, both derivatives, nested axes, staging, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import func
+from func import collectives, errors
+
+Function = Callable[[Any], Any]
+
+X = np.array([1.0, 2.0, 4.0, 4.0])
+ROWS = np.arange(8.0).reshape(4, 2) / 5 + 0.1
+WEIGHTS = np.array([0.5, -1.0, 2.0, 3.0])
+HIT = X == 4.0
+
+# A function of one lane, and the same for all lanes at once.
+LANES: dict[str, tuple[Function, Function]] = {
+    "psum": (lambda x: collectives.psum(np.sin(x), "i") * x, lambda xs: np.sum(np.sin(xs)) * xs),
+    "pmean": (lambda x: x - collectives.pmean(x * x, "i"), lambda xs: xs - np.mean(xs * xs)),
+    "pmax": (lambda x: collectives.pmax(x, "i") * x, lambda xs: np.max(xs) * xs),
+    "pmin": (lambda x: x / collectives.pmin(x + 1, "i"), lambda xs: xs / np.min(xs + 1)),
+    "all_gather": (
+        lambda x: np.sum(np.cos(collectives.all_gather(x * x, "i") * x) * WEIGHTS),
+        lambda xs: np.cos(xs[:, None] * xs * xs) @ WEIGHTS,
+    ),
+    "axis_index": (lambda x: x ** (1 + collectives.axis_index("i")), lambda xs: xs ** np.arange(1, 5)),
+    "a value that all lanes share": (lambda x: x * collectives.psum(3.0, "i"), lambda xs: xs * 12.0),
+    "twice": (
+        lambda x: collectives.psum(x * collectives.psum(x, "i"), "i") + x,
+        lambda xs: np.sum(xs) ** 2 + xs,
+    ),
+}
+
+
+@pytest.mark.parametrize("staging", ["eager", "outside", "inside"])
+@pytest.mark.parametrize("name", LANES)
+def test_values_and_derivatives(name: str, staging: str) -> None:
+    lane, plain = LANES[name]
+    mapped: Function = func.vmap(func.jit(lane) if staging == "inside" else lane, axis_name="i")
+    whole: Function = func.jit(mapped) if staging == "outside" else mapped
+    np.testing.assert_allclose(whole(X), plain(X))
+
+    jacobian = func.jacrev(plain)(X)
+    np.testing.assert_allclose(func.jacrev(whole)(X), jacobian, atol=1e-12)
+    np.testing.assert_allclose(func.jacfwd(whole)(X), jacobian, atol=1e-12)
+
+    def inner(x: Any) -> Any:
+        return func.grad(func.jit(lane) if staging == "inside" else lane)(x)
+
+    # The pullback inside the lanes is that of all lanes together: cotangents of one reach the values of all others.
+    within: Function = func.vmap(inner, axis_name="i")
+    within = func.jit(within) if staging == "outside" else within
+    np.testing.assert_allclose(within(X), jacobian.sum(axis=0), atol=1e-12)
+    pushed = func.vmap(lambda x: func.jvp(lane, (x,), (1.0,))[1], axis_name="i")
+    np.testing.assert_allclose(pushed(X), jacobian.sum(axis=1), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["psum", "pmean", "all_gather", "twice"])
+def test_second_derivatives(name: str) -> None:
+    lane, plain = LANES[name]
+
+    def loss(f: Function) -> Function:
+        return lambda xs: np.sum(f(xs) * WEIGHTS)
+
+    hessian = func.hessian(loss(plain))(X)
+    whole = func.vmap(lane, axis_name="i")
+    np.testing.assert_allclose(func.hessian(loss(whole))(X), hessian, atol=1e-11)
+    np.testing.assert_allclose(func.jacrev(func.grad(loss(func.jit(whole))))(X), hessian, atol=1e-11)
+
+
+def test_ties_share_the_derivative() -> None:
+    peak = func.vmap(lambda x: collectives.pmax(x, "i"), axis_name="i")
+    np.testing.assert_allclose(func.grad(lambda xs: peak(xs)[0])(X), HIT / 2)
+
+
+def test_trees_and_dtypes() -> None:
+    def f(x: Any) -> Any:
+        return collectives.psum({"a": x, "b": (x > 1, 2)}, "i"), collectives.pmean([x.astype(np.float32)], "i")
+
+    sums, (mean,) = func.vmap(f, axis_name="i")(X)
+    np.testing.assert_array_equal(sums["a"], [11.0] * 4)
+    np.testing.assert_array_equal(sums["b"][0], [3] * 4)
+    np.testing.assert_array_equal(sums["b"][1], [8] * 4)
+    assert mean.dtype == np.float32 and sums["b"][0].dtype == np.int64
+
+
+def nested(f: Function) -> Function:
+    return func.vmap(func.vmap(f, axis_name="j"), axis_name="i")
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, func.jit], ids=["eager", "staged"])
+def test_nested_axes(wrap: Callable[[Function], Function]) -> None:
+    def check(f: Function, expected: Any) -> None:
+        np.testing.assert_allclose(wrap(nested(f))(ROWS), expected)
+        np.testing.assert_allclose(nested(wrap(f))(ROWS), expected)
+
+    check(lambda x: x - collectives.psum(x, "i"), ROWS - ROWS.sum(axis=0))
+    check(lambda x: x - collectives.psum(x, "j"), ROWS - ROWS.sum(axis=1, keepdims=True))
+    check(lambda x: x - collectives.psum(x, ("i", "j")), ROWS - ROWS.sum())
+    check(lambda x: x - collectives.pmean(x, ("j", "i")), ROWS - ROWS.mean())
+    check(lambda x: x - collectives.pmax(x, ("j", "i")), ROWS - ROWS.max())
+    check(lambda x: x + collectives.axis_index(("i", "j")), ROWS + np.arange(8).reshape(4, 2))
+    check(lambda x: x + collectives.axis_index(("j", "i")), ROWS + np.arange(8).reshape(2, 4).T)
+    check(lambda x: x * np.sum(collectives.all_gather(x, "i") * WEIGHTS), ROWS * (WEIGHTS @ ROWS))
+    weights = np.arange(8.0)
+    check(lambda x: x * (collectives.all_gather(x, ("i", "j")) @ weights), ROWS * (ROWS.ravel() @ weights))
+    check(
+        lambda x: func.grad(lambda y: y * collectives.psum(y * y, "i"))(x),
+        (ROWS**2).sum(axis=0) + 2 * ROWS * ROWS.sum(axis=0),
+    )
+
+
+def test_an_axis_that_the_value_does_not_have() -> None:
+    """Of the two axes the value has one only: along the other there are copies."""
+    inner = func.vmap(lambda x, y: collectives.psum(y, "i") + 0 * x, in_dims=(None, 0), axis_name="j")
+    outer = func.vmap(inner, in_dims=(0, None), axis_name="i")
+    np.testing.assert_allclose(outer(X, np.array([1.0, 2.0])), np.broadcast_to([4.0, 8.0], (4, 2)))
+
+
+def test_the_innermost_axis_of_a_name_counts() -> None:
+    inner = func.vmap(lambda x: collectives.psum(x, "i"), axis_name="i")
+    np.testing.assert_allclose(func.vmap(inner, axis_name="i")(ROWS), np.repeat(ROWS.sum(1), 2).reshape(4, 2))
+
+
+def test_gathering_along_an_axis() -> None:
+    def f(axis: int, tiled: bool) -> Any:
+        return func.vmap(lambda x: collectives.all_gather(x, "i", axis=axis, tiled=tiled), axis_name="i")(ROWS)[2]
+
+    np.testing.assert_array_equal(f(0, False), ROWS)
+    np.testing.assert_array_equal(f(-1, False), ROWS.T)
+    np.testing.assert_array_equal(f(0, True), ROWS.ravel())
+    with pytest.raises(errors.ArgumentError, match=r"axis=1 is out of range for a value of shape \(2,\)"):
+        f(1, True)
+
+
+def test_loops_and_branches_in_lanes() -> None:
+    def lane(x: Any) -> Any:
+        scanned = func.scan(lambda c, w: (c * 0.5 + collectives.pmean(c, "i") * w, None), x, WEIGHTS)[0]
+        return func.cond(scanned + collectives.axis_index("i") > np.inf, lambda v: -v, lambda v: v * v, scanned)
+
+    def plain(xs: Any) -> Any:
+        for w in WEIGHTS:
+            xs = xs * 0.5 + np.mean(xs) * w
+        return xs * xs
+
+    staged = func.jit(func.vmap(lane, axis_name="i"))
+    np.testing.assert_allclose(staged(X), plain(X))
+    np.testing.assert_allclose(func.jacrev(staged)(X), func.jacrev(plain)(X))
+    np.testing.assert_allclose(func.vmap(func.jit(lane), axis_name="i")(X), plain(X))
+
+
+def test_a_jitted_function_knows_the_number_of_lanes() -> None:
+    total = func.jit(lambda x: collectives.psum(x, "i"))
+    for count in (2, 3):
+        np.testing.assert_array_equal(func.vmap(total, axis_name="i")(np.ones(count)), [count] * count)
+    with pytest.raises(errors.AxisNameError):
+        total(1.0)
+
+
+BAD: dict[str, tuple[Callable[[], Any], str]] = {
+    "no vmap": (lambda: collectives.psum(1.0, "i"), "no running vmap has the axis_name 'i'; names in scope: none"),
+    "another name": (
+        lambda: nested(lambda x: collectives.pmax(x, "k"))(ROWS),
+        "func.collectives.pmax: no running vmap has the axis_name 'k'; names in scope: 'i', 'j'",
+    ),
+    "no name": (lambda: func.vmap(lambda x: collectives.axis_index("i"))(X), "names in scope: none"),
+    "chunks": (
+        lambda: func.vmap(lambda x: collectives.pmean(x, "i"), axis_name="i", chunk_size=3)(X),
+        r"func.collectives.pmean: only 3 of the 4 lanes of the axis 'i' are together here(?s:.*)chunk_size",
+    ),
+    "parted lanes": (
+        lambda: func.vmap(lambda x: collectives.psum(x, "i") if x > 1 else x, axis_name="i")(X),
+        r"of the 4 lanes of the axis 'i' are together here(?s:.*)np\.where",
+    ),
+    "inside checkpoint": (
+        lambda: func.vmap(func.checkpoint(lambda x: collectives.psum(x, "i")), axis_name="i")(X),
+        "cannot be reached from inside a checkpointed function",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_axes_that_cannot_be_reached(name: str) -> None:
+    call, words = BAD[name]
+    with pytest.raises(errors.AxisNameError, match=words) as info:
+        call()
+    assert isinstance(info.value, NameError)
+
+
+def test_bad_names() -> None:
+    with pytest.raises(TypeError, match="axis_name must be a string or several, got 0"):
+        func.vmap(lambda x: collectives.psum(x, 0), axis_name="i")(X)  # type: ignore[arg-type]
+    with pytest.raises(errors.ArgumentError, match="names an axis twice"):
+        func.vmap(lambda x: collectives.psum(x, ("i", "i")), axis_name="i")(X)
+
+
+def test_lane_numbers_are_known_in_chunks() -> None:
+    numbered = func.vmap(lambda x: collectives.axis_index("i"), axis_name="i", chunk_size=3)
+    np.testing.assert_array_equal(numbered(X), np.arange(4))
