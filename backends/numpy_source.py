@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -75,9 +76,7 @@ def _bound(text: str, names: dict[str, Any], roots: dict[str, Any]) -> str:
 def _statements(plan: Plan, names: dict[str, Any], xp: Any) -> Iterator[str]:
     roots: dict[str, Any] = {"np": xp, "scipy": _Scipy(xp)}
     if any(["ml_dtypes." in item.text for item in plan.items if isinstance(item, Step)]):
-        import ml_dtypes
-
-        roots["ml_dtypes"] = ml_dtypes
+        roots["ml_dtypes"] = importlib.import_module("ml_dtypes")
     yield f"def run({', '.join(plan.inputs)}):"
     depth = INDENT
     if plan.buffers:
