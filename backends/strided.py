@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+import numpy
 
 
 def strided_window(x: Any, offset: int, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Any:
@@ -15,14 +15,14 @@ def strided_window(x: Any, offset: int, sizes: tuple[int, ...], strides: tuple[i
     if len(sizes) == 1 and strides[0] > 0:
         return x.reshape(-1)[offset : offset + strides[0] * sizes[0] : strides[0]]
     steps = tuple([stride * x.itemsize for stride in strides])
-    return np.ndarray(sizes, x.dtype, x, offset * x.itemsize, steps)
+    return numpy.ndarray(sizes, x.dtype, x, offset * x.itemsize, steps)
 
 
 def strided_places(xp: Any, offset: int, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Any:
     """The flat positions offset + Σ strides · l, as an array of integers."""
-    places = np.full(sizes, offset)
+    places = numpy.full(sizes, offset)
     for axis, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
-        places += (stride * np.arange(size)).reshape(-1, *[1] * (len(sizes) - axis - 1))
+        places += (stride * numpy.arange(size)).reshape(-1, *[1] * (len(sizes) - axis - 1))
     return xp.asarray(places)
 
 
@@ -37,7 +37,7 @@ def place_strided(xp: Any, out: Any, cleared: bool, placements: Any, *values: An
     elif not cleared:
         out[...] = 0
     for placement, value in zip(placements[whole:], values[whole:], strict=True):
-        if xp is np:
+        if xp is numpy:
             window = strided_window(out, *placement)
             window += value
         else:
@@ -47,6 +47,6 @@ def place_strided(xp: Any, out: Any, cleared: bool, placements: Any, *values: An
 
 def take_strided(xp: Any, x: Any, offset: int, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Any:
     """A copy of the elements of an array at a placement."""
-    if xp is np:
-        return strided_window(np.ascontiguousarray(x), offset, sizes, strides).copy()
+    if xp is numpy:
+        return strided_window(numpy.ascontiguousarray(x), offset, sizes, strides).copy()
     return x.reshape(-1)[strided_places(xp, offset, sizes, strides)]

@@ -439,6 +439,40 @@ def test_zero_wins_in_compiled_code_too(f: Callable[[Any], Any]) -> None:
     np.testing.assert_allclose(func.jit(func.vmap(func.grad(func.jit(f))))(both), np.stack([wanted, wanted]))
 
 
+def trap(x: Any, w: Any) -> Any:
+    return func.grad(lambda z: np.where(z > 0, np.sqrt(z) / z * z, 0.0) * w)(x)
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
+def test_zero_wins_where_traced_values_of_an_outer_level_are_used() -> None:
+    def by_scan(x: Any, w: Any) -> Any:
+        return func.scan(lambda total, a: (total + trap(a, w), trap(a, w)), 0.0, x)
+
+    total, slopes = func.jit(by_scan)(np.array([0.0, 4.0, 1.0]), 2.0)
+    assert total == 1.5
+    np.testing.assert_allclose(slopes, [0.0, 0.5, 1.0])
+
+    def by_calls(x: Any, w: Any) -> Any:
+        def inner(z: Any) -> Any:
+            for _ in range(400):
+                z = np.sin(z) + z - np.sin(z)
+            return trap(z, w)
+
+        return func.jit(inner)(x)
+
+    jitted = func.jit(by_calls)
+    np.testing.assert_allclose([jitted(4.0, 2.0), jitted(0.0, 2.0)], [0.5, 0.0])
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
+def test_pickled_programs_keep_the_second_look() -> None:
+    _, pull = func.vjp(lambda x: func.jit(func.vmap(lambda z: trap(z, 1.0)))(x), np.array([4.0, 9.0]))
+    np.testing.assert_allclose(pickle.loads(pickle.dumps(pull))(np.ones(2))[0], pull(np.ones(2))[0])
+    staged = func.make_program(func.jit(lambda x: trap(x, 1.0)))(1.0).equations[0].params["staged"]
+    again = pickle.loads(pickle.dumps(staged))
+    assert again(0.0) == staged(0.0) == (0.0,)
+
+
 # --- bad input --------------------------------------------------------------------------------------------------
 
 
