@@ -275,7 +275,7 @@ class Jitted:
         def trace() -> tuple[Program, bool]:
             stage = Stage("jit")
             stage.example = example
-            with traced(stage):
+            with traced(stage, staging=True):
                 inputs = [stage.variable(aval) for aval in avals]
                 variables = [tracer.attached for tracer in inputs]
                 args, kwargs = tree.unflatten(spec, inputs)

@@ -32,6 +32,7 @@ from func.interpreters.errors import (
     ScalarOutputError,
     UnsupportedArrayError,
 )
+from func.interpreters.modes import STAGING
 from func.interpreters.source import hide_engine_frames
 
 T = TypeVar("T")
@@ -40,20 +41,27 @@ T = TypeVar("T")
 class traced:
     """Context of a running transform: conversions work inside; at the end the interpreter is closed.
 
+    `staging` says that a program is made which is to be run later.
+
     Errors leave it without the engine's frames.
     """
 
-    __slots__ = ("interpreter", "token")
+    __slots__ = ("interpreter", "staging", "token")
 
-    def __init__(self, interpreter: Interpreter) -> None:
+    def __init__(self, interpreter: Interpreter, staging: bool = False) -> None:
         self.interpreter = interpreter
+        self.staging: Any = staging
 
     def __enter__(self) -> None:
         self.token = CURRENT.set(self.interpreter)
+        if self.staging:
+            self.staging = STAGING.set(self.interpreter.transform)
         conversion.enter()
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         conversion.leave()
+        if self.staging:
+            STAGING.reset(self.staging)
         CURRENT.reset(self.token)
         self.interpreter.close()
         if isinstance(error, Exception):

@@ -60,7 +60,7 @@ def stage_call(
     leaves, spec = tree.flatten((traced_args, kwargs))
     names = [name[1:] for name in tree.path_names((traced_args, kwargs), "_")]
     stage = Stage(transform)
-    with traced(stage):
+    with traced(stage, staging=transform != "eval_shape"):
         avals = [
             leaf if isinstance(leaf, Aval) else aval_of(array_leaf(leaf, f"arguments{path}", transform))
             for leaf, path in zip(leaves, names, strict=True)

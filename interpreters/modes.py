@@ -34,6 +34,9 @@ ANOMALY: ContextVar[Any] = ContextVar("func_anomaly", default=None)
 GUARDED: ContextVar[bool] = ContextVar("func_guarded", default=False)
 """Whether pullbacks use rows in which zero cotangents win from the start: where their values cannot be looked at."""
 
+STAGING: ContextVar[str | None] = ContextVar("func_staging", default=None)
+"""The name of the transform that stages a program to be run later, while it does."""
+
 WATCHED = [False]
 """Whether SAVING or ANOMALY has ever been set: what spares every operation two look-ups."""
 

@@ -514,6 +514,16 @@ def test_bad_arguments() -> None:
         func.jit(lambda x: x)("text")
 
 
+@pytest.mark.parametrize("stage", [func.jit, func.make_program])
+def test_stateful_generators_are_refused(stage: Callable[..., Any]) -> None:
+    generator = func.random.Generator(0)
+    for f in (lambda x: x + generator.normal(size=5), func.grad(lambda x: np.sum(x * generator.normal()))):
+        with pytest.raises(func.random.RandomnessError, match=r"(?s)used inside func\..*pass a key of func\.random"):
+            stage(f)(X)
+    assert func.eval_shape(lambda x: x + generator.normal(size=5), X).shape == (5,)
+    assert np.isfinite(generator.normal())
+
+
 def test_donated_arrays_are_refused_afterwards() -> None:
     step = func.jit(lambda x, g: x - 0.1 * g, donate_argnums=0)
     x = np.ones(3)

@@ -11,6 +11,7 @@ import numpy as np
 
 from func.interpreters.core import Array, Tracer, shape_of
 from func.interpreters.errors import FuncError
+from func.interpreters.modes import STAGING
 from func.interpreters.primitives import random_bits as rows
 from func.interpreters.source import at_line
 from func.interpreters.vmap import RUNNING, Vmap
@@ -95,8 +96,14 @@ class Generator(Methods):
         """The key of the next draw: that of its number, and of the lane where a running vmap draws per lane.
 
         Raises:
-            RandomnessError: A running vmap has randomness="error".
+            RandomnessError: A running vmap has randomness="error", or the function is being staged.
         """
+        if STAGING.get() is not None:
+            raise RandomnessError(
+                f"a func.random.Generator was used inside func.{STAGING.get()}{at_line()}\n"
+                "The program would give the same numbers each time that it runs: pass a key of func.random as an "
+                "argument, and draw by func.random.normal(key, ...) and its kin."
+            )
         levels = RUNNING.get()
         parted = self._parted(levels) if levels else []
         key = rows.random_fold_in(keys_of(self._key, 2)[_STREAM], np.asarray(self._advance(levels)))
