@@ -253,6 +253,7 @@ cumsum: Linear = linear(
 # --- basic indexing ---------------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(8192)
 def as_slices(index: Index) -> tuple[Any, ...]:
     """A normalised basic index as NumPy takes it."""
     return tuple(
