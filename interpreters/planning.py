@@ -81,6 +81,8 @@ class _Planner:
         """For storages of scratch memory: the shape and dtype they were made with."""
         self.known_buffers: dict[Any, str] = {}
         self.numbers: dict[Any, str] = {}
+        self.taken: set[Any] = set()
+        """Storages whose memory has gone to another."""
 
     # --- what is known before ---------------------------------------------------------------------------------
 
@@ -266,6 +268,7 @@ class _Planner:
 
     def _taken_over(self, x: Var, out: Var, root: Any) -> str:
         self.holding[root] = (out.shape, out.dtype)
+        self.taken.add(x)
         slot = self.slot_of.pop(x, None)
         if slot is not None:
             self.slot_of[root] = slot
@@ -308,7 +311,7 @@ class _Planner:
             slot = self.slot_of.pop(root, None)
             if slot is not None:
                 self.free.append(slot)
-            elif self.words[root].startswith("t") and _bytes(root) >= WORTH_DROPPING:
+            elif root not in self.taken and self.words[root].startswith("t") and _bytes(root) >= WORTH_DROPPING:
                 drops.append(self.words[root])
         return tuple(drops)
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import func
+from func.backends import numpy_source
+from func.interpreters import planning
 from tests.coverage import ALONE, FUNCTIONS, has_derivative, loss_of, smooth
 
 NAMES = sorted(FUNCTIONS)
@@ -27,9 +29,30 @@ def same(got: Any, wanted: Any, rtol: float = 1e-9) -> None:
         np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-11)
 
 
+@pytest.fixture
+def treated_as_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All arrays count as large: they are dropped early, recycled, and worked on in small blocks."""
+    monkeypatch.setattr(planning, "WORTH_DROPPING", 0)
+    monkeypatch.setattr(planning, "LARGE", 0)
+    monkeypatch.setattr(planning, "BLOCKED", 1)
+    monkeypatch.setattr(numpy_source, "BLOCK", 5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("treated_as_large")
+def test_compiled_functions_of_large_arrays(name: str) -> None:
+    check_compiled(name)
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_functions(name: str) -> None:
+    check_compiled(name)
+
+
+def check_compiled(name: str) -> None:
+    """The function, its gradient both ways round, its tangent, its mapped gradient."""
     call = FUNCTIONS[name]
     x = call.x
     try:
