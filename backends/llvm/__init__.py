@@ -1,0 +1,1 @@
+"""Native code: kernels and whole programs compiled by LLVM."""

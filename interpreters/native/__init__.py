@@ -1,0 +1,1 @@
+"""From Programs to what the native backends take: array nodes without primitives."""
