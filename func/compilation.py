@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import inspect
-import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,15 +14,16 @@ import numpy as np
 
 from func import tree
 from func.backends import HOST_TYPES, namespace_of
+from func.donation import DONATED, donated_leaves, note_donated, overwritable, refuse_donated
 from func.door import array_leaf, check_callable, name_of, output_leaf, traced, unbox
 from func.interpreters.core import PYTHON_SCALARS, Tracer, aval_of, example_of, innermost
-from func.interpreters.errors import ArgumentError, DonatedBufferError, StaticArgumentError
+from func.interpreters.errors import ArgumentError
 from func.interpreters.grad import has_nan
 from func.interpreters.modes import GUARDED
 from func.interpreters.program import Program
-from func.interpreters.source import at_line
 from func.interpreters.stage import Stage
 from func.interpreters.staged import Staged, closed, executor
+from func.static_arguments import StaticArguments, argument_numbers
 
 __all__ = ["CacheInfo", "Jitted", "disable_jit", "jit"]
 
@@ -122,7 +121,7 @@ def jit(
 class Entry:
     """One traced call: the Staged, the traced values that it closes over, and the tree of the output."""
 
-    __slots__ = ("_donating", "captured", "donated", "out_spec", "single", "staged")
+    __slots__ = ("_donating", "captured", "donated", "out_spec", "passes_on", "single", "staged")
 
     def __init__(self, staged: Staged, out_spec: Any, captured: list[Any], donated: frozenset[int]) -> None:
         self.donated = donated
@@ -130,6 +129,8 @@ class Entry:
         self.staged = staged
         self.out_spec = out_spec
         self.captured = captured
+        self.passes_on = _may_pass_on(staged)
+        """Whether an output may be an argument itself, which callers get a copy of."""
         self.single = len(staged.program.outputs) == 1 and out_spec.num_nodes == 1
 
     def run_donating(self, leaves: Sequence[Any]) -> Sequence[Any]:
@@ -139,24 +140,14 @@ class Entry:
             return staged(*leaves)
         if self._donating is None:
             self._donating = executor(staged.program, np, staged.compiler, self.donated)
-        given = [
-            leaf.copy() if place in self.donated and not _is_exclusive(leaf, leaves) else leaf
-            for place, leaf in enumerate(leaves)
-        ]
-        outs: Sequence[Any] = self._donating(*given)
+        outs: Sequence[Any] = self._donating(*overwritable(leaves, self.donated))
         return outs
 
 
-def _is_exclusive(leaf: Any, leaves: Sequence[Any]) -> bool:
-    """Whether a donated array can be written to without anything else being changed by that."""
-    if type(leaf) is not np.ndarray or not leaf.flags.carray:
-        return False
-    base = leaf.base
-    if base is not None and (id(base) not in _DONATED or base.size != leaf.size):
-        return False
-    return not any([other is not leaf and np.may_share_memory(leaf, other) for other in leaves]) and (
-        sum([other is leaf for other in leaves]) == 1
-    )
+def _may_pass_on(staged: Staged) -> bool:
+    """Whether an output has the shape and dtype of an argument, as it must to be the same array."""
+    given = {(var.aval.shape, var.aval.dtype) for var in staged.program.inputs}
+    return any([(aval.shape, aval.dtype) in given for aval in staged.out_avals])
 
 
 class Jitted:
@@ -175,12 +166,12 @@ class Jitted:
         if compiler not in COMPILERS:
             raise ArgumentError(f"func.jit: compiler={compiler!r} is not one of {', '.join(map(repr, COMPILERS))}")
         self._compiler = compiler
-        self._static_nums, self._static_names = _static(function, static_argnums, static_argnames)
-        self._donated = _numbers(donate_argnums, "donate_argnums")
-        both = self._donated & self._static_nums
+        self._static = StaticArguments(function, static_argnums, static_argnames)
+        self._donated = argument_numbers(donate_argnums, "donate_argnums")
+        both = self._donated & self._static.numbers
         if both:
             raise ArgumentError(f"func.jit: argument {min(both)} cannot be both static and donated")
-        self._plain = not (self._static_nums or self._static_names or self._donated)
+        self._plain = not self._static
         self._cache: OrderedDict[Any, Entry] = OrderedDict()
         self._hits = self._misses = 0
 
@@ -193,8 +184,8 @@ class Jitted:
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (
             self._function,
-            tuple(self._static_nums),
-            tuple(self._static_names),
+            tuple(self._static.numbers),
+            tuple(self._static.names),
             tuple(self._donated),
             self._compiler,
         )
@@ -202,7 +193,7 @@ class Jitted:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not _ENABLED.get():
             return self._function(*args, **kwargs)
-        moving, kept, statics = self._parted(args, kwargs) if not self._plain else (args, kwargs, ())
+        moving, kept, statics = self._static.part(args, kwargs) if not self._plain else (args, kwargs, ())
         entry, leaves = self._entry(moving, kept, statics)
         staged = entry.staged
         if entry.captured:
@@ -215,8 +206,10 @@ class Jitted:
         else:
             outs = self._bound(staged, leaves)
         if self._donated:
-            self._forget(args)
-        outs = [_copy(out) if _is_one_of(out, leaves) else out for out in outs]
+            note_donated(args, self._donated)
+        if entry.passes_on:
+            given = set(map(id, leaves))
+            outs = [_copy(out) if id(out) in given else out for out in outs]
         return outs[0] if entry.single else tree.unflatten(entry.out_spec, outs)
 
     def _bound(self, staged: Staged, leaves: Sequence[Any]) -> Sequence[Any]:
@@ -240,13 +233,10 @@ class Jitted:
             leaves, spec = tree.flatten((tuple(args), kwargs))
             if any([type(leaf) not in HOST_TYPES and type(leaf) is not Tracer for leaf in leaves]):
                 leaves = self._checked(leaves, args, kwargs)
-        if _DONATED:
-            self._refuse_donated(leaves)
+        if DONATED:
+            refuse_donated(leaves)
         key = (spec, statics, *[_kind(leaf) for leaf in leaves])
-        try:
-            entry = self._cache.get(key)
-        except TypeError:
-            entry = None
+        entry = self._cache.get(key)
         if entry is not None:
             self._hits += 1
             if len(self._cache) > 1:
@@ -279,80 +269,14 @@ class Jitted:
                 inputs = [stage.variable(aval) for aval in avals]
                 variables = [tracer.attached for tracer in inputs]
                 args, kwargs = tree.unflatten(spec, inputs)
-                outs, out_spec = tree.flatten(self._called(args, kwargs, statics))
+                outs, out_spec = tree.flatten(self._static.call(args, kwargs, statics))
                 found[:] = [out_spec]
                 program = stage.program(variables, [unbox(output_leaf(o, "output", "jit")) for o in outs])
                 return program, stage.pulled
 
         staged, captured = closed(trace, self._compiler)
-        return Entry(staged, found[0], captured, self._donated_leaves(spec, statics) if not captured else frozenset())
-
-    def _donated_leaves(self, spec: Any, statics: tuple[Any, ...]) -> frozenset[int]:
-        """The places of the leaves of donated arguments."""
-        if not self._donated:
-            return frozenset()
-        args, _ = tree.unflatten(spec, list(range(spec.num_leaves)))
-        fixed = {name for name, _, _ in statics}
-        numbers = [i for i in range(len(args) + len(fixed)) if i not in fixed][: len(args)]
-        return frozenset(
-            [leaf for i, arg in zip(numbers, args, strict=True) if i in self._donated for leaf in tree.leaves(arg)]
-        )
-
-    # --- static arguments ---------------------------------------------------------------------------------------
-
-    def _parted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any], Any]:
-        """(traced positional, traced keyword, static) arguments."""
-        out_of_range = [number for number in self._static_nums if number >= len(args) and not self._static_names]
-        if out_of_range:
-            raise ArgumentError(
-                f"func.jit: static_argnums={tuple(sorted(self._static_nums))} is out of range, "
-                f"{name_of(self._function)} was called with {len(args)} positional arguments"
-            )
-        fixed = [(i, args[i]) for i in sorted(self._static_nums) if i < len(args)]
-        named = [(name, kwargs[name]) for name in sorted(self._static_names) if name in kwargs]
-        for name, value in (*fixed, *named):
-            try:
-                hash(value)
-            except TypeError:
-                what = f"argument {name}" if isinstance(name, int) else f"argument {name!r}"
-                raise StaticArgumentError(
-                    f"func.jit: static {what} of {name_of(self._function)} is a {type(value).__name__}, which is not "
-                    f"hashable{at_line()}\nPass a tuple instead of a list, a frozen dataclass instead of a dict, or "
-                    "let the argument be traced."
-                ) from None
-        moving = [arg for i, arg in enumerate(args) if i not in self._static_nums]
-        kept = {name: value for name, value in kwargs.items() if name not in self._static_names}
-        statics = tuple([(name, type(value), value) for name, value in (*fixed, *named)])
-        return moving, kept, statics
-
-    def _called(self, args: Sequence[Any], kwargs: dict[str, Any], statics: tuple[Any, ...]) -> Any:
-        fixed = {name: value for name, _, value in statics}
-        named = {name: value for name, value in fixed.items() if isinstance(name, str)}
-        count = len(args) + len(fixed) - len(named)
-        rest = iter(args)
-        full = [fixed[i] if i in fixed else next(rest) for i in range(count)]
-        return self._function(*full, **kwargs, **named)
-
-    # --- donation -----------------------------------------------------------------------------------------------
-
-    def _refuse_donated(self, leaves: Sequence[Any]) -> None:
-        for leaf in leaves:
-            reference = _DONATED.get(id(leaf))
-            if reference is not None and reference() is leaf:
-                raise DonatedBufferError(
-                    f"func.jit: an array of shape {leaf.shape} was donated to an earlier call and may have been "
-                    f"overwritten; it is given again{at_line()}\nPass what that call returned, or leave "
-                    "donate_argnums out."
-                )
-
-    def _forget(self, args: Sequence[Any]) -> None:
-        """Note that the arrays of donated arguments are not to be used again."""
-        for number in self._donated:
-            if number < len(args):
-                for leaf in tree.leaves(args[number]):
-                    if type(leaf) is np.ndarray:
-                        key = id(leaf)
-                        _DONATED[key] = weakref.ref(leaf, functools.partial(_collected, key))
+        donated = frozenset() if captured else donated_leaves(spec, self._donated, {name for name, _, _ in statics})
+        return Entry(staged, found[0], captured, donated)
 
     # --- for those who look inside ------------------------------------------------------------------------------
 
@@ -370,7 +294,7 @@ class Jitted:
 
     def found(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any], Any, Entry]:
         """(traced positional, traced keyword, static) arguments and the entry for them."""
-        moving, kept, statics = self._parted(args, kwargs)
+        moving, kept, statics = self._static.part(args, kwargs)
         return moving, kept, statics, self._entry(moving, kept, statics)[0]
 
     def _found(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Staged:
@@ -386,12 +310,7 @@ class Jitted:
         self._hits = self._misses = 0
 
 
-_DONATED: dict[int, Any] = {}
 _LEAVES = HOST_TYPES | {Tracer}
-
-
-def _collected(key: int, reference: Any) -> None:
-    _DONATED.pop(key, None)
 
 
 def _kind(leaf: Any) -> Any:
@@ -414,50 +333,8 @@ _WEAK = {"b": bool, "i": int, "f": float, "c": complex}
 _ON_HOST = HOST_TYPES | {type(None)}
 
 
-def _is_one_of(out: Any, leaves: Sequence[Any]) -> bool:
-    return type(out) not in PYTHON_SCALARS and any([out is leaf for leaf in leaves])
-
-
 def _copy(value: Any) -> Any:
     return value.copy() if hasattr(value, "copy") and type(value) is not Tracer else value
-
-
-def _numbers(given: Any, name: str) -> frozenset[int]:
-    if given is None:
-        return frozenset()
-    numbers = (given,) if isinstance(given, (int, np.integer)) else tuple(given)
-    for number in numbers:
-        if not isinstance(number, (int, np.integer)) or isinstance(number, bool):
-            raise TypeError(f"func.jit: {name} must be an int or a sequence of ints, got {given!r}")
-        if number < 0:
-            raise ArgumentError(f"func.jit: {name}={given!r}: count positions from 0, negative ones are ambiguous")
-    return frozenset([int(number) for number in numbers])
-
-
-def _static(function: Callable[..., Any], argnums: Any, argnames: Any) -> tuple[frozenset[int], frozenset[str]]:
-    """Static positions and names, each completed from the other by the signature."""
-    numbers = set(_numbers(argnums, "static_argnums"))
-    names = {argnames} if isinstance(argnames, str) else set(argnames or ())
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError(f"func.jit: static_argnames must be a string or strings, got {argnames!r}")
-    if not numbers and not names:
-        return frozenset(), frozenset()
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        return frozenset(numbers), frozenset(names)
-    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    takes_any = any([p.kind == p.VAR_KEYWORD for p in parameters])
-    known = {p.name for p in parameters}
-    unknown = names - known
-    if unknown and not takes_any:
-        raise ArgumentError(
-            f"func.jit: static_argnames names {sorted(unknown)}, but {name_of(function)} takes {sorted(known)}"
-        )
-    names |= {positional[number] for number in numbers if number < len(positional)}
-    numbers |= {positional.index(name) for name in names if name in positional}
-    return frozenset(numbers), frozenset(names)
 
 
 def _rebuilt(function: Any, numbers: Any, names: Any, donated: Any, compiler: Any) -> Jitted:

@@ -1,0 +1,99 @@
+"""Donated arrays: arguments of a jitted function whose memory its results may take."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections import Counter
+from collections.abc import Iterable, Sequence, Set
+from typing import Any
+
+import numpy as np
+
+from func import tree
+from func.interpreters.errors import DonatedBufferError
+from func.interpreters.source import at_line
+
+DONATED: dict[int, weakref.ref[Any]] = {}
+"""The arrays that were donated and still exist, by id."""
+
+
+def refuse_donated(leaves: Iterable[Any]) -> None:
+    """Raise DonatedBufferError if one of these was donated to an earlier call."""
+    for leaf in leaves:
+        reference = DONATED.get(id(leaf))
+        if reference is not None and leaf is reference():
+            raise DonatedBufferError(
+                f"func.jit: an array of shape {leaf.shape} was donated to an earlier call and may have been "
+                f"overwritten; it is given again{at_line()}\nPass what that call returned, or leave "
+                "donate_argnums out."
+            )
+
+
+def note_donated(args: Sequence[Any], numbers: Iterable[int]) -> None:
+    """Note that the arrays of the arguments with these numbers are not to be used again."""
+    for number in numbers:
+        if number < len(args):
+            for leaf in tree.leaves(args[number]):
+                if type(leaf) is np.ndarray:
+                    key = id(leaf)
+                    DONATED[key] = weakref.ref(leaf, functools.partial(_collected, key))
+
+
+def _collected(key: int, reference: Any) -> None:
+    DONATED.pop(key, None)
+
+
+def donated_leaves(spec: Any, donated: Set[int], static: Set[Any]) -> frozenset[int]:
+    """The places, among the leaves of the traced arguments, of those of the arguments in `donated`."""
+    if not donated:
+        return frozenset()
+    args, _ = tree.unflatten(spec, list(range(spec.num_leaves)))
+    numbers = [i for i in range(len(args) + len(static)) if i not in static]
+    return frozenset([leaf for i, arg in zip(numbers, args, strict=False) if i in donated for leaf in tree.leaves(arg)])
+
+
+def overwritable(leaves: Sequence[Any], donated: Set[int]) -> list[Any]:
+    """The leaves, with copies in `donated` of those that cannot be written to without something else being changed."""
+    shared = _sharing(leaves)
+    return [
+        leaf.copy() if place in donated and (place in shared or not _is_writable(leaf)) else leaf
+        for place, leaf in enumerate(leaves)
+    ]
+
+
+def _is_writable(leaf: Any) -> bool:
+    """Whether an array of its own, or all of a donated one."""
+    if type(leaf) is not np.ndarray or not leaf.flags.carray:
+        return False
+    base = leaf.base
+    return base is None or (id(base) in DONATED and base.size == leaf.size)
+
+
+def _sharing(leaves: Sequence[Any]) -> set[int]:
+    """The places of arrays that may share memory with another one of these."""
+    places = [place for place, leaf in enumerate(leaves) if type(leaf) is np.ndarray and leaf.size]
+    owners = [_owner(leaves[place]) for place in places]
+    if None in owners:
+        return _overlapping(leaves, places)
+    counts = Counter(owners)
+    return {place for place, owner in zip(places, owners, strict=True) if counts[owner] > 1}
+
+
+def _owner(array: Any) -> int | None:
+    """The id of the array whose memory this one's is, or None where it is somebody else's."""
+    base = array if array.base is None else array.base
+    return id(base) if isinstance(base, np.ndarray) and base.flags.owndata else None
+
+
+def _overlapping(leaves: Sequence[Any], places: Sequence[int]) -> set[int]:
+    """The places of arrays that lie, in part, between the first and the last byte of another one."""
+    spans = sorted([(*np.lib.array_utils.byte_bounds(leaves[place]), place) for place in places])
+    found: set[int] = set()
+    stop, furthest = 0, -1
+    for start, end, place in spans:
+        if start < stop:
+            found |= {furthest, place}
+        if end > stop:
+            stop, furthest = end, place
+    return found
