@@ -14,8 +14,8 @@ from func import tree
 from func.interpreters.errors import DonatedBufferError
 from func.interpreters.source import at_line
 
-DONATED: dict[int, weakref.ref[Any]] = {}
-"""The arrays that were donated and still exist, by id."""
+DONATED: dict[int, Any] = {}
+"""Weak references to the arrays that were donated and still exist, by id."""
 
 
 def refuse_donated(leaves: Iterable[Any]) -> None:
