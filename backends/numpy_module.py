@@ -14,8 +14,11 @@ import numpy as np
 
 from func.backends.plans import Plan, Step
 
-_MODULE = re.compile(r"\b(scipy)\.([a-z]+)\.")
-_NP = re.compile(r"\bnp\b")
+_MODULE = re.compile(r"\bscipy\.([a-z]+)\.")
+_STANDARD = ("base64", "functools", "importlib", "math")
+_SHARED = ("parameters", "places", "kinds", "result", "header")
+_CUPY = ((re.compile(r"\bnp\b"), "cp"), (re.compile(r"(?<![\w.])scipy\."), "cupyx.scipy."))
+"""What is written for NumPy, and how CuPy calls it."""
 SHOWN = 64
 """Constants of up to so many elements are written as lists, larger ones as encoded bytes."""
 WIDTH = 116
@@ -55,38 +58,44 @@ def module_text(plan: Plan, signature: Signature, device: bool, careful: Plan | 
         second = Signature(f"_careful_{signature.name}", *[getattr(signature, name) for name in _SHARED])
         bodies.append("\n".join(_function(careful, second, False)))
     body = "\n\n\n".join([*bodies, main])
+    if device:
+        body = _for_cupy(body)
     support = "\n\n\n".join([_source(one) for one in _supporting(plan, careful).values()])
+    alias = "cp" if device else "np"
     constants = "\n".join(
-        [line for name, value in _constants(plan, careful).items() for line in _constant(name, value)]
+        [line for name, value in _constants(plan, careful).items() for line in _constant(name, value, alias)]
     )
-    everything = "\n".join([body, support, constants])
     head = ['"""' + signature.header[0], *signature.header[1:], '"""', ""]
-    imports = [
-        f"import {name}"
-        for name in ("base64", "functools", "importlib", "math")
-        if re.search(rf"\b{name}\.", everything)
-    ]
-    if re.search(r"\bAny\b", support):
-        imports += ["from collections.abc import Callable, Sequence", "from typing import Any"]
-    if imports:
-        imports.append("")
-    if re.search(r"\bml_dtypes\.", everything):
-        imports.append("import ml_dtypes")
-    if re.search(r"\bnumpy\b", support):
-        imports.append("import numpy")
-    imports.append("import numpy as np")
-    imports += [f"import scipy.{module}" for module in sorted({match[2] for match in _MODULE.finditer(everything)})]
-    parts = ["\n".join([*head, *imports])]
+    parts = ["\n".join([*head, *_imports(body, support, constants, device)])]
     if constants:
         parts.append(constants)
     if support:
         parts.append("\n" + support)
-    text = "\n\n".join([*parts, "\n" + body]) + "\n"
-    return _for_cupy(text) if device else text
+    return "\n\n".join([*parts, "\n" + body]) + "\n"
 
 
-_STANDARD = ("base64", "functools", "importlib", "math")
-_SHARED = ("parameters", "places", "kinds", "result", "header")
+def _imports(body: str, support: str, constants: str, device: bool) -> list[str]:
+    """The lines that import what the parts of a module use."""
+    everything = "\n".join([body, support, constants])
+    lines = [f"import {name}" for name in _STANDARD if re.search(rf"\b{name}\.", everything)]
+    if re.search(r"\bAny\b", support):
+        lines += ["from collections.abc import Callable, Sequence", "from typing import Any"]
+    if lines:
+        lines.append("")
+    if re.search(r"\bml_dtypes\.", everything):
+        lines.append("import ml_dtypes")
+    if re.search(r"\bnumpy\b", support):
+        lines.append("import numpy")
+    lines.append("import cupy as cp" if device else "import numpy as np")
+    scipy = "cupyx.scipy" if device else "scipy"
+    return [*lines, *[f"import {scipy}.{module}" for module in sorted(set(_MODULE.findall(everything)))]]
+
+
+def _for_cupy(text: str) -> str:
+    """Generated code that computes with CuPy. Support functions take the namespace as an argument and stay."""
+    for pattern, name in _CUPY:
+        text = pattern.sub(name, text)
+    return text
 
 
 def _bodies(plan: Plan) -> list[str]:
@@ -122,31 +131,26 @@ def _statements(plan: Plan) -> Iterator[str]:
         yield item.text if item.target is None else f"{item.target} = {item.text}"
 
 
-def _for_cupy(text: str) -> str:
-    text = text.replace("import numpy as np", "import cupy as cp").replace("import scipy.", "import cupyx.scipy.")
-    return _NP.sub("cp", text.replace("scipy.linalg", "cupyx.scipy.linalg").replace("cupyx.cupyx.", "cupyx."))
-
-
 def _source(function: Callable[..., Any]) -> str:
     return textwrap.dedent(inspect.getsource(function)).rstrip()
 
 
-def _constant(name: str, value: Any) -> Iterator[str]:
+def _constant(name: str, value: Any, np_name: str) -> Iterator[str]:
     """A constant at the top of the module."""
     array = np.asarray(value.get() if hasattr(value, "get") else value)
-    dtype = f"np.{array.dtype.name}" if array.dtype.kind != "b" else "np.bool_"
+    dtype = f"{np_name}.{array.dtype.name}{'_' if array.dtype.kind == 'b' else ''}"
     if array.size <= SHOWN and np.isfinite(array).all():
-        text = f"{name} = np.array({array.tolist()!r}, {dtype})"
+        text = f"{name} = {np_name}.array({array.tolist()!r}, {dtype})"
         if len(text) <= WIDTH:
             yield text
             return
-        yield f"{name} = np.array("
+        yield f"{name} = {np_name}.array("
         yield from textwrap.wrap(f"{array.tolist()!r},", WIDTH, initial_indent="    ", subsequent_indent="    ")
         yield f"    {dtype},"
         yield ")"
         return
     data = base64.b85encode(np.ascontiguousarray(array).tobytes()).decode()
-    yield f"{name} = np.frombuffer("
+    yield f"{name} = {np_name}.frombuffer("
     yield "    base64.b85decode("
     for start in range(0, len(data), WIDTH - 12):
         yield f"        {data[start : start + WIDTH - 12]!r}"

@@ -14,7 +14,7 @@ from func.interpreters.stage import Stage
 if TYPE_CHECKING:
     from func.interpreters.staged import Staged
 
-CHEAP = frozenset({"broadcast", "reshape", "permute", "expand", "squeeze", "full_like", "convert"})
+CHEAP = frozenset({"broadcast", "reshape", "permute", "convert"})
 """Rows that a derivative's second half rather runs again than keeps the output of."""
 
 

@@ -28,7 +28,6 @@ LARGE = 1 << 18
 WORTH_DROPPING = 1 << 15
 BLOCKED = 1 << 17
 """Elements from which on elementwise statements run in blocks."""
-BLOCK = 1 << 14
 ALIGNED = 64
 
 

@@ -123,14 +123,9 @@ class Staged:
                 for var, is_mapped in zip(self.program.inputs, which, strict=True)
             ]
             program = functions.stage_flat(over_lanes, avals, DerivedStage("vmap"))
-            other = None if self._alternative is None else lambda: self._other().mapped(size, which)
+            other = None if self._alternative is None else lambda: (self.alternative() or self).mapped(size, which)
             found = self._mapped[key] = self.derived(program, other)
         return found
-
-    def _other(self) -> Staged:
-        other = self.alternative()
-        assert other is not None
-        return other
 
     def linearized(self, active: tuple[bool, ...]) -> Linearized:
         """The known half and the tangent half, for tangents of the arguments in `active`."""
@@ -265,12 +260,12 @@ class PulledRow:
     name = "program_call"
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        pulled, values, residuals = saved
-        return _spread(pulled, pulled.unguarded(residuals, _all_cotangents(pulled, ct)), len(values))
+        pulled, _, residuals = saved
+        return _spread(pulled, pulled.unguarded(residuals, _all_cotangents(pulled, ct)))
 
     def pull_guarded(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         pulled, values, _ = saved
-        return _spread(pulled, pulled.guarded(values, _all_cotangents(pulled, ct)), len(values))
+        return _spread(pulled, pulled.guarded(values, _all_cotangents(pulled, ct)))
 
     def __reduce__(self) -> str:
         return "PULLED"
@@ -285,7 +280,7 @@ def _all_cotangents(pulled: Pulled, ct: dict[int, Any]) -> list[Any]:
     return [ct[i] if i in ct else full_like(example, 0, avals[i].shape, avals[i].dtype) for i in pulled.inexact]
 
 
-def _spread(pulled: Pulled, grown: Sequence[Any], count: int) -> list[Any]:
+def _spread(pulled: Pulled, grown: Sequence[Any]) -> list[Any]:
     rest = iter(grown)
     return [next(rest) if on else ZERO for on in pulled.active]
 

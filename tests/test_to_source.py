@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import base64
 import re
 import subprocess
 import sys
@@ -114,6 +115,19 @@ def test_modules_for_cupy_import_cupy() -> None:
     text = module_text(plan, Signature("f", ["s", "x"], ["s", "x"], inputs, "".join, ["f"]), True)
     assert "import cupy as cp\n" in text and "cp.exp(" in text and not re.search(r"\bnp\b", text)
     ast.parse(text)
+
+
+def test_modules_for_cupy_import_its_scipy() -> None:
+    from func.backends.numpy_module import Signature, module_text
+    from func.interpreters.planning import plan_program, prepared
+
+    weights = np.linspace(0, 1, 100)
+    program = prepared(func.make_program(lambda x: func.special.erf(x * weights) + np.cumsum(x))(weights))
+    plan = plan_program(program, np, True, scratch=False)
+    text = module_text(plan, Signature("f", ["x"], ["x"], [((100,), X.dtype, False)], "".join, ["f"]), True)
+    assert "import cupyx.scipy.special\n" in text and "cp.frombuffer(" in text
+    assert re.findall(r"\S*erf\(", text) == ["cupyx.scipy.special.erf("]
+    assert base64.b85encode(weights.tobytes()).decode() == "".join(re.findall(r"^ {8}'(\S*)'$", text, re.MULTILINE))
 
 
 def test_static_arguments_are_built_in() -> None:

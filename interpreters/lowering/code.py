@@ -149,6 +149,26 @@ def support_code(function: Callable[..., Any], site: Site) -> Code:
     return Code(f"{function.__name__}(np, {site.operands()}{params})", support=(function,))
 
 
+def writing_code(
+    into: Callable[..., Any],
+    fresh: Callable[..., Any],
+    index: str,
+    *,
+    whole: str = "{0}",
+    copy: str = "{0}.copy()",
+    part: str = "{1}",
+    xp: str = "",
+) -> Code:
+    """The call of a support function that writes `part` at an index of `whole`: into given memory, or into a copy."""
+    return Code(
+        f"{into.__name__}({xp}{{out}}, {whole}, {index}, {part})",
+        out=True,
+        plain=f"{fresh.__name__}({xp}{copy}, {index}, {part})",
+        support=(fresh, into),
+        inplace=(0,) if whole == "{0}" else (),
+    )
+
+
 def is_support(function: Any) -> bool:
     """True for what is defined in the support modules of the backends."""
     return callable(function) and getattr(function, "__module__", "").startswith("func.backends.support")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from func.backends.support import place, place_into, scatter_add, scatter_add_into
-from func.interpreters.lowering.code import Code, Site, lowering
+from func.interpreters.lowering.code import Code, Site, lowering, writing_code
 from func.interpreters.lowering.text import literal
 
 
@@ -22,26 +22,13 @@ def _gather(site: Site) -> Code:
 
 @lowering("scatter")
 def _scatter(site: Site) -> Code:
-    index = _index(site.params["axis"], range(2, len(site.avals)))
-    return Code(
-        f"place_into({{out}}, {{0}}, {index}, {{1}})",
-        out=True,
-        plain=f"place({{0}}.copy(), {index}, {{1}})",
-        support=(place, place_into),
-        inplace=(0,),
-    )
+    return writing_code(place_into, place, _index(site.params["axis"], range(2, len(site.avals))))
 
 
 @lowering("scatter_add")
 def _scatter_add(site: Site) -> Code:
     index = _index(site.params["axis"], range(2, len(site.avals)))
-    return Code(
-        f"scatter_add_into(np, {{out}}, {{0}}, {index}, {{1}})",
-        out=True,
-        plain=f"scatter_add(np, {{0}}.copy(), {index}, {{1}})",
-        support=(scatter_add, scatter_add_into),
-        inplace=(0,),
-    )
+    return writing_code(scatter_add_into, scatter_add, index, xp="np, ")
 
 
 # --- sorting ----------------------------------------------------------------------------------------------------

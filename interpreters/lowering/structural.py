@@ -6,7 +6,7 @@ import math
 
 from func.backends.support import place, place_into
 from func.backends.support_windows import windows
-from func.interpreters.lowering.code import Code, Site, lowering, support_code
+from func.interpreters.lowering.code import Code, Site, lowering, support_code, writing_code
 from func.interpreters.lowering.text import dtype_text, index_text, literal, slices_text
 from func.interpreters.primitives.structural import SMALL
 
@@ -51,25 +51,14 @@ def _getitem(site: Site) -> Code:
 def _embed(site: Site) -> Code:
     index, shape = slices_text(site.params["index"]), literal(site.params["shape"])
     zeros = f"np.zeros({shape}, {dtype_text(site.out.dtype)})"
-    return Code(
-        f"place_into({{out}}, 0, {index}, {{0}})",
-        out=True,
-        plain=f"place({zeros}, {index}, {{0}})",
-        support=(place, place_into),
-    )
+    return writing_code(place_into, place, index, whole="0", copy=zeros, part="{0}")
 
 
 @lowering("update")
 def _update(site: Site) -> Code:
     index = slices_text(site.params["index"])
     copy = "{0}.copy()" if site.out.shape else "np.array({0})"
-    return Code(
-        f"place_into({{out}}, {{0}}, {index}, {{1}})",
-        out=True,
-        plain=f"place({copy}, {index}, {{1}})",
-        support=(place, place_into),
-        inplace=(0,),
-    )
+    return writing_code(place_into, place, index, copy=copy)
 
 
 @lowering("concatenate")
