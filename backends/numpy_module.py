@@ -52,11 +52,11 @@ class Signature:
 def module_text(plan: Plan, signature: Signature, device: bool, careful: Plan | None = None) -> str:
     """The source of a module with one function. `careful` computes the same with zeros that win over infinities; the
     function turns to it where its own result has a NaN."""
-    main = "\n".join(_function(plan, signature, careful is not None))
+    main = "\n".join(_function(plan, signature, device, careful is not None))
     bodies = [text for one in (plan, careful) if one is not None for text in _bodies(one)]
     if careful is not None:
         second = Signature(f"_careful_{signature.name}", *[getattr(signature, name) for name in _SHARED])
-        bodies.append("\n".join(_function(careful, second, False)))
+        bodies.append("\n".join(_function(careful, second, device)))
     body = "\n\n\n".join([*bodies, main])
     if device:
         body = _for_cupy(body)
@@ -159,7 +159,7 @@ def _constant(name: str, value: Any, np_name: str) -> Iterator[str]:
     yield f").reshape({array.shape!r})"
 
 
-def _function(plan: Plan, signature: Signature, checks: bool) -> Iterator[str]:
+def _function(plan: Plan, signature: Signature, device: bool, checks: bool = False) -> Iterator[str]:
     yield f"def {signature.name}({', '.join(signature.parameters)}):"
     for name, place, (shape, dtype, weak) in zip(plan.inputs, signature.places, signature.kinds, strict=True):
         if weak:
@@ -172,8 +172,11 @@ def _function(plan: Plan, signature: Signature, checks: bool) -> Iterator[str]:
         yield f'        raise ValueError(f"{words} has shape {{{name}.shape}}, not {shape!r}")'
         if shape == ():
             yield f"    {name} = {name}[()]"
-    yield '    with np.errstate(all="ignore"):'
-    yield from [f"        {line}" for line in _statements(plan)] or ["        pass"]
+    depth = "    "
+    if not device:  # CuPy never warns, and has no errstate
+        yield '    with np.errstate(all="ignore"):'
+        depth = "        "
+    yield from [depth + line for line in _statements(plan)] or [f"{depth}pass"]
     if checks:
         arguments = [name if name in signature.positional else f"{name}={name}" for name in signature.names]
         outs = ", ".join(dict.fromkeys(plan.outputs))
