@@ -1,0 +1,286 @@
+"""The way from LLVM IR to callable addresses: the host's target machine, the passes, object code, the engine.
+
+A module is printed, parsed, optimised and emitted to object code by one target machine, then linked into the process by
+an engine of its own, so that the memory of a piece of code goes when its `Code` is collected. Object code found in the
+cache (`func.backends.llvm.cache`) skips all but the linking.
+"""
+
+import functools
+import importlib
+import logging
+import struct
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from func.backends.llvm import cache
+
+try:
+    import llvmlite.binding as llvm
+except ImportError:
+    llvm = None
+
+__all__ = ["Code", "CompileError", "Host", "Source", "available", "compile_ir", "emit_object", "host", "optimise"]
+
+# What a module is given as: `llvmlite.ir.Module`, its text, or a function which makes one of them when it is needed.
+Source: TypeAlias = Any | str | Callable[[], Any | str]
+
+# Modules which register addresses on request: `provide(name)` is True when `name` was theirs and is registered now.
+# Cached object code may need an address that this process has not asked for yet.
+PROVIDERS = ("func.backends.llvm.blas",)
+
+# Passes of straight-line vector code: the printer unrolls and vectorises by itself. In the order they run.
+PASSES = (
+    "always_inliner",
+    "sroa",
+    "simplify_cfg",
+    "new_gvn",
+    "instruction_combine",
+    "dead_store_elimination",
+    "aggressive_dce",
+    "global_dead_code_eliminate",
+)
+
+_log = logging.getLogger("func")
+_lock = threading.RLock()
+_loaded: weakref.WeakValueDictionary[str, "Code"] = weakref.WeakValueDictionary()
+
+
+class CompileError(RuntimeError):
+    """A module could not be compiled or linked."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """The machine that code is made for.
+
+    >>> host().triple.count("-") >= 2
+    True
+    """
+
+    triple: str
+    cpu: str
+    features: str
+    llvm_version: str
+
+    @property
+    def fingerprint(self) -> str:
+        """All that object code depends on apart from its source."""
+        return "\n".join((self.triple, self.cpu, self.features, self.llvm_version))
+
+
+@functools.cache
+def host() -> Host:
+    """The host's triple, processor and features; the first call starts LLVM."""
+    if llvm is None:
+        raise CompileError("native code needs llvmlite, which is not installed")
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.check_jit_execution()
+    version = importlib.import_module("llvmlite").__version__
+    number = ".".join(str(part) for part in llvm.llvm_version_info)
+    return Host(llvm.get_process_triple(), llvm.get_host_cpu_name(), _features(), f"llvmlite {version}, LLVM {number}")
+
+
+def _features() -> str:
+    try:
+        return str(llvm.get_host_cpu_features().flatten())
+    except RuntimeError:  # LLVM does not know how to ask this processor
+        return ""
+
+
+@functools.cache
+def available() -> bool:
+    """Whether native code can be compiled and run on this host.
+
+    >>> available() in (True, False)
+    True
+    """
+    try:
+        _prepared()
+    except (CompileError, OSError, RuntimeError) as error:
+        _log.debug("no native code: %s", error)
+        return False
+    return True
+
+
+def _target_machine() -> Any:
+    """A new target machine for the host; an engine takes possession of the one it is given."""
+    this = host()
+    target = llvm.Target.from_triple(this.triple)
+    return target.create_target_machine(cpu=this.cpu, features=this.features, opt=2, codemodel="jitdefault", jit=True)
+
+
+@functools.cache
+def _prepared() -> Any:
+    """The target machine which emits code; made once, with the process's own symbols opened to the linker."""
+    machine = _target_machine()
+    llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
+    if llvm.address_of_symbol("exp") is None:
+        for library in ("libm.so.6", "libm.so", "libm.dylib", "ucrtbase.dll"):
+            try:
+                llvm.load_library_permanently(library)
+                break
+            except RuntimeError:
+                continue
+    return machine
+
+
+def compile_ir(module: Source, key: str | None = None, *, vectorize: bool = False) -> "Code":
+    """The module, compiled for this host; the same `Code` for the same module as long as somebody holds it.
+
+    `key` identifies the module in place of its text. With it, `module` may be a function that makes the module, called
+    only if neither the process nor the cache on disk has the code. `vectorize` runs LLVM's full pipeline with its loop
+    and straight-line vectorisers, some four times as long as the passes of explicit vector code.
+
+    Raises: CompileError for a module which LLVM refuses or which calls a function that does not exist.
+
+    >>> code = compile_ir("define i32 @seven() { ret i32 7 }")
+    >>> import ctypes
+    >>> ctypes.CFUNCTYPE(ctypes.c_int32)(code.address("seven"))()
+    7
+    """
+    text = _text(module) if key is None else None
+    digest = cache.digest(text if key is None else f"key {key}", host().fingerprint, f"vectorize={vectorize}")
+    with _lock:
+        code = _loaded.get(digest)
+        if code is None:
+            stored = cache.load(digest)
+            if stored is None:
+                source = _text(module) if text is None else text
+                stored = emit_object(source, vectorize=vectorize)
+                cache.store(digest, stored)
+            code = Code(stored, module if text is None else text, vectorize)
+            _loaded[digest] = code
+        return code
+
+
+class Code:
+    """Native code in the process; its memory is released when the object is collected."""
+
+    def __init__(self, stored: cache.ObjectCode, source: Source, vectorize: bool) -> None:
+        self._source = source
+        self._vectorize = vectorize
+        self._engine = _linked(stored)
+        self._addresses: dict[str, int] = {}
+
+    def address(self, name: str) -> int:
+        """The address of the function or variable `name`.
+
+        Raises: CompileError where the module defines no such thing.
+        """
+        address = self._addresses.get(name)
+        if address is None:
+            with _lock:
+                engine = self._engine
+                address = engine.get_function_address(name) or engine.get_global_value_address(name)
+            if not address:
+                raise CompileError(f"the compiled module defines no {name!r}")
+            self._addresses[name] = address
+        return address
+
+    def ir(self) -> str:
+        """The optimised IR, made again from the source for the reader."""
+        with _lock:
+            return str(optimise(_text(self._source), vectorize=self._vectorize))
+
+    def assembly(self) -> str:
+        """The host's assembly, made again from the source for the reader."""
+        with _lock:
+            module = optimise(_text(self._source), vectorize=self._vectorize)
+            return str(_prepared().emit_assembly(module))
+
+
+def _text(source: Source) -> str:
+    return str(source() if callable(source) else source)
+
+
+def optimise(text: str, *, vectorize: bool = False) -> Any:
+    """The module of the text after the passes, as LLVM's own object in a context of its own."""
+    machine = _prepared()
+    try:
+        module = llvm.parse_assembly(text, llvm.create_context())
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError(f"LLVM refuses the module: {error}") from None
+    module.triple = host().triple
+    module.data_layout = str(machine.target_data)
+    builder = llvm.create_pass_builder(machine, _tuning(vectorize))
+    passes = builder.getModulePassManager() if vectorize else _own_passes()
+    passes.run(module, builder)
+    return module
+
+
+def _tuning(vectorize: bool) -> Any:
+    tuning = llvm.create_pipeline_tuning_options(3 if vectorize else 2)
+    tuning.loop_vectorization = vectorize
+    tuning.slp_vectorization = vectorize
+    return tuning
+
+
+def _own_passes() -> Any:
+    manager = llvm.create_new_module_pass_manager()
+    for name in PASSES:
+        getattr(manager, f"add_{name}_pass")()
+    return manager
+
+
+def emit_object(text: str, *, vectorize: bool = False) -> cache.ObjectCode:
+    """Object code of the module's text with the names it expects the process to define."""
+    with _lock:
+        module = optimise(text, vectorize=vectorize)
+        image = _prepared().emit_object(module)
+        needed = elf_undefined(image)
+        if needed is None:
+            needed = [value.name for value in _declarations(module) if not value.name.startswith("llvm.")]
+        return cache.ObjectCode(image, tuple(needed))
+
+
+def _declarations(module: Any) -> Iterator[Any]:
+    for values in (module.functions, module.global_variables):
+        yield from (value for value in values if value.is_declaration)
+
+
+def _linked(stored: cache.ObjectCode) -> Any:
+    """An engine which holds the object code, with every address resolved."""
+    _prepared()
+    missing = [name for name in stored.needed if not _resolvable(name)]
+    if missing:
+        raise CompileError(f"no such function in this process: {', '.join(sorted(missing))}")
+    # The engine deletes its modules after their references are gone, so its empty one lives in the lasting context.
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(stored.image))
+    engine.finalize_object()
+    return engine
+
+
+def _resolvable(name: str) -> bool:
+    if llvm.address_of_symbol(name) is not None:
+        return True
+    return any(importlib.import_module(provider).provide(name) for provider in PROVIDERS)
+
+
+def elf_undefined(image: bytes) -> list[str] | None:
+    """Names that an ELF64 object leaves to the linker; None for another format.
+
+    LLVM aborts the process over a name it cannot find, so all are looked up beforehand.
+
+    Source: System V ABI, chapter 4 (sections, symbol table).
+    """
+    if image[:6] != b"\x7fELF\x02\x01":
+        return None
+    (offset,) = struct.unpack_from("<Q", image, 40)
+    size, count = struct.unpack_from("<HH", image, 58)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", image, offset + index * size) for index in range(count)]
+    names: list[str] = []
+    for _, kind, _, _, start, length, strings, _, _, width in sections:
+        if kind != 2:  # SHT_SYMTAB
+            continue
+        text = sections[strings][4]
+        for symbol in range(start + width, start + length, width):
+            name, _, _, section = struct.unpack_from("<IBBH", image, symbol)
+            if section == 0 and name:  # SHN_UNDEF
+                names.append(image[text + name : image.index(b"\0", text + name)].decode())
+    return [name for name in names if name != "_GLOBAL_OFFSET_TABLE_"]
