@@ -14,8 +14,8 @@ import numpy as np
 from func import tree
 from func.door import check_callable, name_of
 from func.interpreters import effects, grad
+from func.interpreters.anomalies import describe_anomaly, first_bad
 from func.interpreters.core import Array, Interpreter, Params, Primitive, Tracer, bind, innermost, unboxed
-from func.interpreters.imperative import describe_anomaly, first_bad
 from func.interpreters.primitives.barriers import is_staged
 from func.interpreters.source import Line, user_line
 

@@ -10,11 +10,13 @@ import numpy as np
 
 from func.autograd import graph
 from func.door import own
+from func.interpreters.backward import Walk
+from func.interpreters.cells import SAVED, is_leaf_node
 from func.interpreters.core import EVALUATE, ZERO, Array, Tracer, dtype_of, operand, shape_of, unboxed
 from func.interpreters.errors import ArgumentError, BackwardError
 from func.interpreters.functions import map_flat
 from func.interpreters.grad import INDEX
-from func.interpreters.imperative import SAVED, Imperative, Walk, as_tensor, is_leaf_node, state_of
+from func.interpreters.imperative import Imperative, as_tensor, state_of
 from func.interpreters.modes import MODE, Mode
 from func.interpreters.primitives.elementwise import add
 from func.interpreters.primitives.kinds import zeros_like

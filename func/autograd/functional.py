@@ -15,10 +15,11 @@ from func.autograd.backwards import grad
 from func.autograd.modes import enable_grad
 from func.autograd.tensor import clone, requires_grad_, tensor
 from func.door import check_callable, name_of
+from func.interpreters.cells import reachable
 from func.interpreters.core import EVALUATE, Array, Tracer, dtype_of, is_inexact, operand, shape_of, snapshot, unboxed
 from func.interpreters.errors import ArgumentError, BackwardError
 from func.interpreters.grad import INDEX
-from func.interpreters.imperative import Imperative, State, ambient, as_tensor, reachable, state_of
+from func.interpreters.imperative import Imperative, State, ambient, as_tensor, state_of
 from func.interpreters.primitives.kinds import zeros_like
 from func.interpreters.primitives.structural import convert, full_like, reshape
 

@@ -13,22 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from func.backends import is_device_array
+from func.interpreters.cells import CALL, HOOKS, LINE, SAVED, Hooks, is_leaf_node, leading_to, node_name, reachable
 from func.interpreters.core import EVALUATE, Tracer
 from func.interpreters.errors import BackwardError, LeafError
 from func.interpreters.grad import INDEX, OUTPUT
-from func.interpreters.imperative import (
-    CALL,
-    HOOKS,
-    LINE,
-    SAVED,
-    Hooks,
-    Imperative,
-    is_leaf_node,
-    leading_to,
-    node_name,
-    reachable,
-    state_of,
-)
+from func.interpreters.imperative import Imperative, state_of
 from func.interpreters.modes import SAVING, WATCHED
 from func.interpreters.program import Program
 
