@@ -13,6 +13,12 @@ ir = pytest.importorskip("llvmlite.ir")
 
 from func.backends.llvm import machine  # noqa: E402
 
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("FUNC_CACHE_DIR", str(tmp_path))
+
+
 AXPY = """
 define void @axpy({t}* %a, {t}* %b, {t}* %c, {t}* %out, i64 %n) {{
 entry:

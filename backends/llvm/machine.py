@@ -5,6 +5,7 @@ an engine of its own, so that the memory of a piece of code goes when its `Code`
 cache (`func.backends.llvm.cache`) skips all but the linking.
 """
 
+import contextlib
 import functools
 import importlib
 import logging
@@ -17,10 +18,9 @@ from typing import Any, TypeAlias
 
 from func.backends.llvm import cache
 
-try:
-    import llvmlite.binding as llvm
-except ImportError:
-    llvm = None
+llvm: Any = None
+with contextlib.suppress(ImportError):
+    llvm = importlib.import_module("llvmlite.binding")
 
 __all__ = ["Code", "CompileError", "Host", "Source", "available", "compile_ir", "emit_object", "host", "optimise"]
 
@@ -106,18 +106,27 @@ def available() -> bool:
     return True
 
 
-def _target_machine() -> Any:
-    """A new target machine for the host; an engine takes possession of the one it is given."""
-    this = host()
-    target = llvm.Target.from_triple(this.triple)
-    return target.create_target_machine(cpu=this.cpu, features=this.features, opt=2, codemodel="jitdefault", jit=True)
+def _target_machine(cpu: str = "", features: str = "") -> Any:
+    target = llvm.Target.from_triple(host().triple)
+    return target.create_target_machine(cpu=cpu, features=features, opt=2, codemodel="jitdefault", jit=True)
+
+
+def _empty_engine() -> Any:
+    """An engine that links object code: its own machine generates nothing.
+
+    It must be made with a module, and would run the whole code generator over even an empty one.
+    """
+    module = llvm.parse_assembly("")
+    engine = llvm.create_mcjit_compiler(module, _target_machine())
+    engine.remove_module(module)
+    return engine
 
 
 @functools.cache
 def _prepared() -> Any:
-    """The target machine which emits code; made once, with the process's own symbols opened to the linker."""
-    machine = _target_machine()
-    llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
+    """The target machine which emits code."""
+    machine = _target_machine(host().cpu, host().features)
+    _empty_engine()  # opens the process's symbols to LLVM
     if llvm.address_of_symbol("exp") is None:
         for library in ("libm.so.6", "libm.so", "libm.dylib", "ucrtbase.dll"):
             try:
@@ -135,6 +144,9 @@ def compile_ir(module: Source, key: str | None = None, *, vectorize: bool = Fals
     only if neither the process nor the cache on disk has the code. `vectorize` runs LLVM's full pipeline with its loop
     and straight-line vectorisers, some four times as long as the passes of explicit vector code.
 
+    Names outside the module are libc's, libm's, and those given to LLVM by `llvmlite.binding.add_symbol`. The text must
+    hold no address of this process, or the cache would keep an entry that nobody finds again.
+
     Raises: CompileError for a module which LLVM refuses or which calls a function that does not exist.
 
     >>> code = compile_ir("define i32 @seven() { ret i32 7 }")
@@ -142,19 +154,26 @@ def compile_ir(module: Source, key: str | None = None, *, vectorize: bool = Fals
     >>> ctypes.CFUNCTYPE(ctypes.c_int32)(code.address("seven"))()
     7
     """
-    text = _text(module) if key is None else None
-    digest = cache.digest(text if key is None else f"key {key}", host().fingerprint, f"vectorize={vectorize}")
+    source: Source = module
+    if key is None:
+        source = origin = _text(module)
+    else:
+        origin = f"{key} of {cache.source_fingerprint()}"
+    digest = cache.digest(origin, host().fingerprint, " ".join(PASSES), f"vectorize={vectorize}")
     with _lock:
         code = _loaded.get(digest)
         if code is None:
-            stored = cache.load(digest)
-            if stored is None:
-                source = _text(module) if text is None else text
-                stored = emit_object(source, vectorize=vectorize)
-                cache.store(digest, stored)
-            code = Code(stored, module if text is None else text, vectorize)
+            code = Code(_object_code(source, digest, vectorize), source, vectorize)
             _loaded[digest] = code
         return code
+
+
+def _object_code(source: Source, digest: str, vectorize: bool) -> cache.ObjectCode:
+    stored = cache.load(digest)
+    if stored is None:
+        stored = emit_object(_text(source), vectorize=vectorize)
+        cache.store(digest, stored)
+    return stored
 
 
 class Code:
@@ -249,8 +268,7 @@ def _linked(stored: cache.ObjectCode) -> Any:
     missing = [name for name in stored.needed if not _resolvable(name)]
     if missing:
         raise CompileError(f"no such function in this process: {', '.join(sorted(missing))}")
-    # The engine deletes its modules after their references are gone, so its empty one lives in the lasting context.
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
+    engine = _empty_engine()
     engine.add_object_file(llvm.ObjectFileRef.from_data(stored.image))
     engine.finalize_object()
     return engine
