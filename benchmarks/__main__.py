@@ -18,16 +18,21 @@ def main() -> int:
     from benchmarks.timing import Effort
     from benchmarks.workloads import WORKLOADS
 
-    chosen = [workload for workload in WORKLOADS if options.only in workload.name]
+    chosen = [workload for workload in WORKLOADS if _matches(workload.name, options.patterns)]
     if not chosen:
         names = ", ".join(workload.name for workload in WORKLOADS)
-        print(f"no workload has {options.only!r} in its name; there are: {names}", file=sys.stderr)
+        print(f"no workload matches {' '.join(options.patterns)}; there are: {names}", file=sys.stderr)
         return 2
     if options.list:
-        print("\n".join(f"{workload.name:18}{workload.title}" for workload in chosen))
+        print("\n".join(f"{workload.name:26}{workload.title}" for workload in chosen))
         return 0
 
-    effort = Effort(options.rounds or 3, block=0.005) if options.quick else Effort(options.rounds or 15)
+    effort = Effort(
+        options.rounds or (3 if options.quick else 15),
+        block=0.005 if options.quick else 0.02,
+        first_limit=options.limit,
+        call_limit=options.limit / 10,
+    )
     environment = describe() | {"rounds": str(effort.rounds)}
     print("\n".join(f"{name}: {value}" for name, value in environment.items()), end="\n\n", flush=True)
     libraries, missing = load_libraries()
@@ -51,15 +56,22 @@ def _options() -> argparse.Namespace:
     """The command line's options."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="func against its peers")
     add = parser.add_argument
-    add("--only", metavar="PATTERN", default="", help="workloads with this text in their name")
+    add("patterns", metavar="PATTERN", nargs="*", help="workloads with one of these texts in their name (all)")
     add("--rounds", metavar="N", type=_positive, help="rounds per workload (15, or 3 with --quick)")
     add("--threads", metavar="N", type=_positive, default=2, help="threads for every contestant (2)")
     add("--quick", action="store_true", help="a short run to see that everything works")
-    add("--slow", action="store_true", help="include contestants that take very long to start")
+    add("--slow", action="store_true", help="include contestants that take very long to start, and huge arrays")
+    add("--limit", metavar="S", type=float, default=60.0, help="seconds for a first call (60); later ones a tenth")
     add("--list", action="store_true", help="list the workloads and stop")
     add("--json", metavar="FILE", type=Path, help="write every measurement to this file")
     add("--markdown", metavar="FILE", type=Path, help="write the tables to this file")
     return parser.parse_args()
+
+
+def _matches(name: str, patterns: list[str]) -> bool:
+    """Whether a pattern is part of the name; a blank and a hyphen are the same."""
+    plain = name.replace(" ", "-")
+    return not patterns or any(pattern.replace(" ", "-") in plain for pattern in patterns)
 
 
 def _positive(text: str) -> int:

@@ -10,8 +10,11 @@ FUNC_JIT = "func.jit"
 HIPS = "HIPS autograd"
 TORCH_FUNC = "torch.func"
 TORCH = "torch.autograd"
+TORCH_COMPILE = "torch.compile"
 JAX = "JAX eager"
 JAX_JIT = "jax.jit"
+JAX_UNROLLED = "jax.jit, unrolled"
+JAX_JET = "jax.jit of jet"
 BY_HAND = "NumPy by hand"
 DEPENDENCIES = "dependencies"
 
@@ -65,8 +68,11 @@ CONTESTANTS = (
     Contestant(HIPS, _load_hips),
     Contestant(TORCH_FUNC, _load_torch),
     Contestant(TORCH, _load_torch),
+    Contestant(TORCH_COMPILE, _load_torch, mode="compiled"),
     Contestant(JAX, _load_jax),
     Contestant(JAX_JIT, _load_jax, mode="compiled"),
+    Contestant(JAX_UNROLLED, _load_jax, mode="compiled"),
+    Contestant(JAX_JET, _load_jax, mode="compiled"),
     Contestant(BY_HAND, _load_numpy, mode="reference"),
     Contestant(DEPENDENCIES, _load_numpy, mode="reference"),
 )

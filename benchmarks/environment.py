@@ -10,17 +10,20 @@ from importlib import metadata
 from pathlib import Path
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-_PACKAGES = ("func", "numpy", "scipy", "optree", "autograd", "torch", "jax", "jaxlib")
+_PACKAGES = ("func", "numpy", "scipy", "optree", "llvmlite", "autograd", "torch", "jax", "jaxlib")
 
 
 def limit_threads(threads: int) -> None:
     """Give this process and its children so many cores; call it before importing NumPy.
 
-    XLA has no thread variable of its own, but sizes its pool by the cores the process may run on.
+    XLA has no thread variable of its own, but sizes its pool by the cores the process may run on. torch.compile
+    keeps what it compiled on disk; without that cache its first call is a first call.
     """
     for variable in _THREAD_VARIABLES:
         os.environ[variable] = str(threads)
     os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+    os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
 

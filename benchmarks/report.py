@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.contestants import CONTESTANTS
 from benchmarks.tables import Table
-from benchmarks.workload import Bar, Measurement, Result
+from benchmarks.workload import BEST_PEER, Bar, Measurement, Result
 
 NOTHING = "-"
 _OURS = tuple(contestant.name for contestant in CONTESTANTS if contestant.ours)
@@ -60,18 +60,27 @@ def bar_rows(result: Result) -> list[tuple[str, str, str]]:
     for bar in result.workload.bars:
         ratio = bar_ratio(result, bar)
         verdict = "not measured" if ratio is None else "reached" if ratio <= bar.limit else "MISSED"
-        rows.append((str(bar), number(ratio), verdict))
+        peer = bar_peer(result, bar)
+        name = f"{bar} ({peer.contestant})" if peer and bar.peer == BEST_PEER else str(bar)
+        rows.append((name, number(ratio), verdict))
     return rows
 
 
 def bar_ratio(result: Result, bar: Bar) -> float | None:
     """The ratio that a bar limits, if both sides were measured."""
-    mine, peer = result.of(bar.contestant), result.of(bar.peer)
+    mine, peer = result.of(bar.contestant), bar_peer(result, bar)
     if mine is None or peer is None:
         return None
     if bar.measure == "first call":
         return mine.first_call / peer.first_call if mine.first_call and peer.first_call else None
+    if bar.measure == "peak memory":
+        return mine.peak / peer.peak if mine.peak and peer.peak else None
     return paired_ratio(mine, peer)
+
+
+def bar_peer(result: Result, bar: Bar) -> Measurement | None:
+    """The measurement that a bar compares with."""
+    return best(result, lambda mode: mode != "reference") if bar.peer == BEST_PEER else result.of(bar.peer)
 
 
 def paired_ratio(mine: Measurement, peer: Measurement) -> float:

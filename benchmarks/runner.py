@@ -5,10 +5,10 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.agreement import disagreements
+from benchmarks.agreement import difference, disagreements, flatten
 from benchmarks.contestants import CONTESTANTS
-from benchmarks.timing import Effort, ask_rounds, time_rounds
-from benchmarks.workload import Call, Measurement, Result, Workload
+from benchmarks.timing import Effort, TooSlow, ask_rounds, time_limit, time_rounds
+from benchmarks.workload import Call, Measurement, NotOffered, Result, Workload
 
 
 def run(
@@ -26,7 +26,7 @@ def run(
             measurements[name].left_out = missing[name]
         elif name in workload.slow and not slow:
             measurements[name].left_out = "slow; --slow includes it"
-    calls = _prepare(workload, libraries, measurements)
+    calls = _prepare(workload, libraries, measurements, effort)
     rounds = ask_rounds(calls, effort) if workload.times_itself else time_rounds(calls, effort)
     for name, times in rounds.items():
         measurements[name].rounds = times
@@ -34,9 +34,9 @@ def run(
 
 
 def _prepare(
-    workload: Workload, libraries: Mapping[str, Any], measurements: Mapping[str, Measurement]
+    workload: Workload, libraries: Mapping[str, Any], measurements: Mapping[str, Measurement], effort: Effort
 ) -> dict[str, Call]:
-    """The calls that run and agree, after one call each; what fails is written into its measurement."""
+    """The calls that run and agree, after two calls each; what fails is written into its measurement."""
     calls: dict[str, Call] = {}
     outputs: dict[str, Any] = {}
     for name, measurement in measurements.items():
@@ -44,12 +44,19 @@ def _prepare(
             continue
         try:
             calls[name] = workload.entries[name](libraries[name])
-            start = time.perf_counter()
-            outputs[name] = calls[name]()
-            measurement.first_call = time.perf_counter() - start
+            with time_limit(effort.first_limit, "the first call"):
+                start = time.perf_counter()
+                outputs[name] = calls[name]()
+                measurement.first_call = time.perf_counter() - start
+            if not workload.times_itself:
+                _repeat(calls[name], outputs[name], effort.call_limit)
+        except (NotOffered, TooSlow) as error:
+            measurement.left_out = str(error)
         except Exception as error:
-            calls.pop(name, None)
             measurement.left_out, measurement.broken = f"failed ({_words(error)})", True
+        if measurement.left_out:
+            calls.pop(name, None)
+            outputs.pop(name, None)
     if not workload.times_itself:
         for name, words in disagreements(outputs).items():
             del calls[name]
@@ -57,6 +64,16 @@ def _prepare(
     del outputs
     gc.collect()
     return calls
+
+
+def _repeat(call: Call, output: Any, limit: float) -> None:
+    """A second call gives what the first one gave, which it leaves alone, in the time that a call may take."""
+    kept = [leaf.copy() for leaf in flatten(output)]
+    with time_limit(limit, "a call"):
+        again = call()
+    for results, words in ((flatten(output), "wrote into the result of the first"), (flatten(again), "differs")):
+        if change := difference(results, kept):
+            raise ArithmeticError(f"the second call {words}: {change}")
 
 
 def _words(error: Exception) -> str:

@@ -3,6 +3,8 @@
 import gc
 import itertools
 import random
+import signal
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,10 +15,39 @@ from benchmarks.workload import Call
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to measure: the number of rounds, and the least seconds one contestant runs per round."""
+    """How long to measure: the number of rounds, and the least seconds one contestant runs per round.
+
+    A contestant whose first call takes longer than `first_limit` seconds, or a later one longer than `call_limit`, is
+    left out.
+    """
 
     rounds: int = 15
     block: float = 0.02
+    first_limit: float = 60.0
+    call_limit: float = 6.0
+
+
+class TooSlow(Exception):
+    """A call took longer than it may."""
+
+
+@contextmanager
+def time_limit(seconds: float, words: str) -> Iterator[None]:
+    """Raise TooSlow in the block once it has run so long; code of a library that never returns to Python goes on."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def interrupt(*_: object) -> None:
+        raise TooSlow(f"{words} takes more than {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @contextmanager

@@ -7,12 +7,20 @@ from typing import Any, Literal
 from benchmarks.contestants import FUNC
 
 Call = Callable[[], Any]
-Measure = Literal["call", "first call"]
+Measure = Literal["call", "first call", "peak memory"]
+BEST_PEER = "the best peer"
+
+
+class NotOffered(Exception):
+    """The library has nothing to do this job with; a contestant that raises it is left out with these words."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A limit to reach: the time of `contestant` divided by the time of `peer` is at most `limit`."""
+    """A limit to reach: what `contestant` takes divided by what `peer` takes is at most `limit`.
+
+    The peer `BEST_PEER` is the fastest library of the run.
+    """
 
     peer: str
     limit: float
@@ -21,7 +29,7 @@ class Bar:
 
     def __str__(self) -> str:
         measure = "" if self.measure == "call" else f", {self.measure}"
-        return f"{self.contestant} ≤ {self.limit:g} of {self.peer}{measure}"
+        return f"{self.contestant} ≤ {self.limit:.3g} of {self.peer}{measure}"
 
 
 @dataclass(frozen=True)
@@ -43,13 +51,17 @@ class Workload:
 
 @dataclass
 class Measurement:
-    """One contestant on one workload: seconds per call in each round, or a word on why there are none."""
+    """One contestant on one workload: seconds per call in each round, or a word on why there are none.
+
+    `peak` is the memory that a call adds to the process, in bytes.
+    """
 
     contestant: str
     rounds: list[float] = field(default_factory=list)
     first_call: float | None = None
     left_out: str = ""
     broken: bool = False
+    peak: int | None = None
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.contestants import BY_HAND, FUNC, HIPS, JAX, JAX_JIT, TORCH, TORCH_FUNC
+from benchmarks.trees import convert
 from benchmarks.workload import Bar, Call, Workload
-from benchmarks.workloads.scalar_gradient import convert
 
 PIXELS, HIDDEN, CLASSES, BATCH = 784, 128, 10, 256
 

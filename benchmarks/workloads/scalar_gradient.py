@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.contestants import FUNC, FUNC_JIT, HIPS, JAX, JAX_JIT, TORCH, TORCH_FUNC
+from benchmarks.trees import convert
 from benchmarks.workload import Call
 
 MakeLoss = Callable[[Any], Callable[..., Any]]
@@ -69,10 +70,3 @@ def gradient_entries(make_loss: MakeLoss, make_data: MakeData) -> Mapping[str, C
         JAX: with_jax,
         JAX_JIT: with_jax_jit,
     }
-
-
-def convert(function: Callable[[Any], Any], item: Any) -> Any:
-    """Apply a function to an array, or to every array of a dict."""
-    if isinstance(item, dict):
-        return {name: function(value) for name, value in item.items()}
-    return function(item)

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.contestants import BY_HAND, FUNC, FUNC_JIT, JAX_JIT
+from benchmarks.trees import convert
 from benchmarks.workload import Bar, Call, Workload
 from benchmarks.workloads.per_sample_gradients import BATCH, CLASSES, HIDDEN, PIXELS, make_data, make_loss
-from benchmarks.workloads.scalar_gradient import convert
 
 SIZE = 1000
 
