@@ -1,0 +1,90 @@
+"""Scratch memory of a native program: every buffer gets a place that nothing alive shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from func.backends.kernels import (
+    Accumulate,
+    Branch,
+    Buffer,
+    Dot,
+    Fill,
+    Item,
+    Library,
+    Load,
+    LoadAt,
+    Loop,
+    Move,
+    Nest,
+    Store,
+    StoreAt,
+    While,
+)
+
+ALIGNED = 64
+
+
+def buffers_of(item: Item) -> Iterator[Buffer]:
+    """All memory that an item touches."""
+    if isinstance(item, Nest):
+        yield from [buffer for buffer, _ in item.starts]
+        for stage in item.stages:
+            for one in stage.code:
+                if isinstance(one, (Load, LoadAt, Store, StoreAt, Accumulate)):
+                    yield one.spot.buffer
+    elif isinstance(item, Dot):
+        yield from (item.out.buffer, item.x.buffer, item.y.buffer)
+    elif isinstance(item, Fill):
+        yield item.buffer
+    elif isinstance(item, Move):
+        yield from (item.target, item.source)
+    elif isinstance(item, Library):
+        yield from [spot.buffer for spot in (*item.outs, *item.args)]
+    elif isinstance(item, Loop):
+        yield from item.slices
+        yield from _all(item.body)
+    elif isinstance(item, While):
+        yield from _all(item.test)
+        yield item.flag.buffer
+        yield from _all(item.body)
+    else:
+        yield item.index.buffer
+        for branch in item.branches:
+            yield from _all(branch)
+
+
+def _all(items: Iterable[Item]) -> Iterator[Buffer]:
+    for item in items:
+        yield from buffers_of(item)
+
+
+def place_buffers(items: list[Item]) -> int:
+    """Give every arena buffer its offset; the bytes that all of them take. A buffer lives from the first item that
+    touches it to the last; what is touched inside a loop lives as long as the loop."""
+    spans: dict[int, list[int]] = {}
+    known: dict[int, Buffer] = {}
+    for place, item in enumerate(items):
+        for buffer in buffers_of(item):
+            storage = buffer.storage
+            if storage.kind != "arena":
+                continue
+            span = spans.setdefault(id(storage), [place, place])
+            span[1] = place
+            known[id(storage)] = storage
+    placed: list[tuple[int, int, int]] = []
+    """(start, stop, last item) of memory in use."""
+    total = 0
+    for key in sorted(spans, key=lambda one: spans[one][0]):
+        first, last = spans[key]
+        placed = [one for one in placed if one[2] >= first]
+        size = -(-max(known[key].bytes, 1) // ALIGNED) * ALIGNED
+        at = 0
+        for start, stop, _ in sorted(placed):
+            if start - at >= size:
+                break
+            at = max(at, stop)
+        known[key].place = at
+        placed.append((at, at + size, last))
+        total = max(total, at + size)
+    return total

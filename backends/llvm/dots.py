@@ -1,0 +1,284 @@
+"""Products of matrices: small ones as loops over registers, large ones by BLAS.
+
+Written out, a product goes over blocks of rows and of vectors of columns whose sums stay in registers while the summed
+axis runs through; a product whose operands both have the summed axis last sums vectors instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from func.backends.kernels import Dot, DType, Spot
+from func.backends.llvm import blas
+from func.backends.llvm.elementary import Features
+from func.backends.llvm.nests import Memory, loop, number
+from func.backends.llvm.scalars import Scalars, constant, element, stored, widened
+
+ROWS, VECTORS = 4, 2
+"""Rows and vectors of columns of a block; its sums, a row's factor and the columns fill the registers of AVX2."""
+BY_BLAS = 48**3
+"""Products of more multiplications than this are BLAS's."""
+
+
+class DotPrinter:
+    """Emits products."""
+
+    def __init__(
+        self, builder: ir.IRBuilder, module: ir.Module, memory: Memory, scalars: Scalars, features: Features
+    ) -> None:
+        self.builder = builder
+        self.module = module
+        self.memory = memory
+        self.scalars = scalars
+        self.features = features
+
+    def emit(self, dot: Dot) -> None:
+        """A product for every index of the batch axes."""
+        self._batched(dot, 0, [])
+
+    def _batched(self, dot: Dot, depth: int, at: list[ir.Value]) -> None:
+        if depth < len(dot.batch):
+            loop(self.builder, dot.batch[depth], 1, lambda i: self._batched(dot, depth + 1, [*at, i]))
+            return
+        spots = [dot.out, dot.x, dot.y]
+        out, x, y = [Matrix(self._start(spot, at), *spot.strides[-2:]) for spot in spots]
+        self._product(dot.out.buffer.dtype, out, x, y, *dot.sizes)
+
+    def _start(self, spot: Spot, at: list[ir.Value]) -> ir.Value:
+        b = self.builder
+        total: Any = number(spot.offset)
+        for stride, i in zip(spot.strides, at, strict=False):
+            if stride:
+                total = b.add(total, b.mul(i, number(stride)))
+        return b.gep(self.memory.pointer(spot.buffer), [total], source_etype=stored(spot.buffer.dtype))
+
+    def _product(self, dtype: DType, out: Matrix, x: Matrix, y: Matrix, m: int, k: int, n: int) -> None:
+        if m != 1 and (n == 1 or (x.first == 1 and out.first == 1 and not (y.second == 1 and out.second == 1))):
+            out, x, y, m, n = out.turned(), y.turned(), x.turned(), n, m
+        if dtype.kind == "f" and m * k * n > BY_BLAS and self._by_blas(dtype, out, x, y, m, k, n):
+            return
+        if n > 1 and y.second == 1 and out.second == 1:
+            self._columns(dtype, out, x, y, m, k, n)
+        elif x.second == 1 and y.first == 1 and k > 1:
+            self._sums(dtype, out, x, y, m, k, n)
+        else:
+            self._plain(dtype, out, x, y, m, k, n)
+
+    def _by_blas(self, dtype: DType, out: Matrix, x: Matrix, y: Matrix, m: int, k: int, n: int) -> bool:
+        if min(m, n) == 1 or out.second != 1 or not (x.is_matrix(m, k) and y.is_matrix(k, n)):
+            return False
+        blas.emit_gemm(
+            self.builder,
+            dtype,
+            m,
+            n,
+            k,
+            x.start,
+            x.is_turned(m, k),
+            x.leading(m, k),
+            y.start,
+            y.is_turned(k, n),
+            y.leading(k, n),
+            out.start,
+            max(out.first, n),
+        )
+        return True
+
+    # --- loops --------------------------------------------------------------------------------------------------
+
+    def _fused(self, dtype: DType, x: ir.Value, y: ir.Value, total: ir.Value) -> ir.Value:
+        """x * y + total."""
+        if dtype.kind == "f":
+            if self.features.fma:
+                return self.scalars.intrinsic("fma", x, y, total)
+            return self.builder.fadd(self.builder.fmul(x, y), total)
+        return self.builder.add(self.builder.mul(x, y), total)
+
+    def _at(self, dtype: DType, start: ir.Value, *terms: tuple[ir.Value, int]) -> ir.Value:
+        b = self.builder
+        total: Any = None
+        for i, stride in terms:
+            if stride == 0:
+                continue
+            term = i if stride == 1 else b.mul(i, number(stride))
+            total = term if total is None else b.add(total, term)
+        return start if total is None else b.gep(start, [total], source_etype=stored(dtype))
+
+    def _columns(self, dtype: DType, out: Matrix, x: Matrix, y: Matrix, m: int, k: int, n: int) -> None:
+        """Vectors along the columns of y."""
+        native = max(1, self.features.bits // (8 * dtype.itemsize))
+        wide = native * VECTORS if m > 1 else native * VECTORS * 2
+
+        def rows(i: ir.Value, count: int) -> None:
+            self._steps(n, wide, lambda j, width: self._block(dtype, out, x, y, k, i, j, count, width))
+
+        self._steps(m, ROWS, rows)
+
+    def _steps(self, length: int, step: int, body: Callable[[ir.Value, int], None]) -> None:
+        """body(start, count) over the length in steps, and the rest."""
+        whole = length // step * step
+        if whole:
+            loop(self.builder, whole, step, lambda i: body(i, step))
+        if length - whole:
+            body(number(whole), length - whole)
+
+    def _block(
+        self,
+        dtype: DType,
+        out: Matrix,
+        x: Matrix,
+        y: Matrix,
+        k: int,
+        i: ir.Value,
+        j: ir.Value,
+        count: int,
+        width: int,
+    ) -> None:
+        b = self.builder
+        kind = widened(element(dtype), width)
+        with b.goto_entry_block():
+            sums = [b.alloca(kind) for _ in range(count)]
+        for one in sums:
+            b.store(constant(dtype, 0, width), one)
+        rows = [b.add(i, number(row)) if row else i for row in range(count)]
+        starts = [self._at(dtype, x.start, (row, x.first)) for row in rows]
+        columns = self._at(dtype, y.start, (j, y.second))
+
+        def step(place: ir.Value) -> None:
+            vector = b.load(self._at(dtype, columns, (place, y.first)), align=dtype.itemsize, typ=kind)
+            for one, start in zip(sums, starts, strict=True):
+                factor = b.load(
+                    self._at(dtype, start, (place, x.second)), align=dtype.itemsize, typ=element(dtype)
+                )
+                b.store(self._fused(dtype, self._spread(factor, width), vector, b.load(one, typ=kind)), one)
+
+        loop(b, k, 1, step)
+        for one, row in zip(sums, rows, strict=True):
+            pointer = self._at(dtype, out.start, (row, out.first), (j, out.second))
+            b.store(b.load(one, typ=kind), pointer, align=dtype.itemsize)
+
+    def _spread(self, value: ir.Value, width: int) -> ir.Value:
+        if width == 1:
+            return value
+        b = self.builder
+        kind = ir.VectorType(value.type, width)
+        place = ir.IntType(32)
+        one = b.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(place, 0))
+        return b.shuffle_vector(one, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(place, width), [0] * width))
+
+    def _sums(self, dtype: DType, out: Matrix, x: Matrix, y: Matrix, m: int, k: int, n: int) -> None:
+        """Vectors along the summed axis."""
+        b = self.builder
+        native = max(1, self.features.bits // (8 * dtype.itemsize))
+        width = min(native * 2, k)
+        kind = widened(element(dtype), width)
+
+        def columns(j: ir.Value, count: int) -> None:
+            starts = [
+                self._at(dtype, y.start, (b.add(j, number(place)) if place else j, y.second)) for place in range(count)
+            ]
+            with b.goto_entry_block():
+                sums = [b.alloca(kind) for _ in range(count)]
+            loop(b, m, 1, lambda i: row(i, j, starts, sums))
+
+        def row(i: ir.Value, j: ir.Value, starts: list[Any], sums: list[Any]) -> None:
+            for one in sums:
+                b.store(constant(dtype, 0, width), one)
+            first = self._at(dtype, x.start, (i, x.first))
+            main = k // width * width
+
+            def step(place: ir.Value) -> None:
+                left = b.load(self._at(dtype, first, (place, 1)), align=dtype.itemsize, typ=kind)
+                for one, start in zip(sums, starts, strict=True):
+                    right = b.load(self._at(dtype, start, (place, 1)), align=dtype.itemsize, typ=kind)
+                    b.store(self._fused(dtype, left, right, b.load(one, typ=kind)), one)
+
+            loop(b, main, width, step)
+            for number_, (one, start) in enumerate(zip(sums, starts, strict=True)):
+                total = self._folded(dtype, b.load(one, typ=kind), width)
+                if k > main:
+                    rest = widened(element(dtype), k - main)
+                    left = b.load(self._at(dtype, first, (number(main), 1)), align=dtype.itemsize, typ=rest)
+                    right = b.load(self._at(dtype, start, (number(main), 1)), align=dtype.itemsize, typ=rest)
+                    product = b.fmul(left, right) if dtype.kind == "f" else b.mul(left, right)
+                    total = self._added(dtype, total, self._folded(dtype, product, k - main))
+                place = b.add(j, number(number_)) if number_ else j
+                b.store(total, self._at(dtype, out.start, (i, out.first), (place, out.second)), align=dtype.itemsize)
+
+        self._steps(n, ROWS, columns)
+
+    def _added(self, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
+        return self.builder.fadd(x, y) if dtype.kind == "f" else self.builder.add(x, y)
+
+    def _folded(self, dtype: DType, value: ir.Value, width: int) -> ir.Value:
+        """The sum of the lanes."""
+        b, place = self.builder, ir.IntType(32)
+        if width == 1:
+            return value
+        lanes = [b.extract_element(value, ir.Constant(place, lane)) for lane in range(width)]
+        while len(lanes) > 1:
+            half = (len(lanes) + 1) // 2
+            lanes = [
+                self._added(dtype, lanes[i], lanes[half + i]) if half + i < len(lanes) else lanes[i] for i in range(half)
+            ]
+        return lanes[0]
+
+    def _plain(self, dtype: DType, out: Matrix, x: Matrix, y: Matrix, m: int, k: int, n: int) -> None:
+        """One element after the other."""
+        b = self.builder
+        kind = element(dtype)
+
+        def cell(i: ir.Value, j: ir.Value) -> None:
+            with b.goto_entry_block():
+                total = b.alloca(kind)
+            b.store(constant(dtype, 0), total)
+
+            def step(place: ir.Value) -> None:
+                left = b.load(self._at(dtype, x.start, (i, x.first), (place, x.second)), align=dtype.itemsize, typ=kind)
+                right = b.load(self._at(dtype, y.start, (place, y.first), (j, y.second)), align=dtype.itemsize, typ=kind)
+                b.store(self._fused(dtype, left, right, b.load(total, typ=kind)), total)
+
+            loop(b, k, 1, step)
+            pointer = self._at(dtype, out.start, (i, out.first), (j, out.second))
+            b.store(b.load(total, typ=kind), pointer, align=dtype.itemsize)
+
+        loop(b, m, 1, lambda i: loop(b, n, 1, lambda j: cell(i, j)))
+
+
+class Matrix:
+    """A matrix in memory: the address of its first element and its two strides."""
+
+    def __init__(self, start: Any, first: int, second: int) -> None:
+        self.start = start
+        self.first = first
+        self.second = second
+
+    def turned(self) -> Matrix:
+        """The transpose."""
+        return Matrix(self.start, self.second, self.first)
+
+    def is_matrix(self, rows: int, columns: int) -> bool:
+        """Whether BLAS can read it: one of the strides is one, the other long enough."""
+        return (self.second == 1 or columns == 1) and self.first >= columns or (
+            (self.first == 1 or rows == 1) and self.second >= rows
+        )
+
+    def is_turned(self, rows: int, columns: int) -> bool:
+        """Whether the rows lie next to each other, not the columns."""
+        return not (self.second == 1 and self.first >= columns)
+
+    def leading(self, rows: int, columns: int) -> int:
+        """The other stride."""
+        return self.second if self.is_turned(rows, columns) else self.first
+
+
+def work(dot: Dot) -> int:
+    """The number of multiplications."""
+    return math.prod(dot.batch) * math.prod(dot.sizes)
+
+
+__all__ = ["DotPrinter", "Matrix", "work"]

@@ -1,0 +1,597 @@
+"""Loop nests as LLVM IR: loops, vectors along the innermost dimension, reductions.
+
+Every instruction of a body is emitted at the depth of the deepest loop that it depends on: what does not vary along the
+innermost dimension is a scalar outside its loop. The innermost loop takes `width` elements at a time as one vector, and
+what is left over as one shorter vector, so that the code of a body is emitted at most twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from func.backends.kernels import (
+    Accumulate,
+    Apply,
+    Buffer,
+    DType,
+    Instruction,
+    Literal,
+    Load,
+    LoadAt,
+    Nest,
+    Operand,
+    Pick,
+    Reduce,
+    Reg,
+    Spot,
+    Stage,
+    Store,
+    StoreAt,
+)
+from func.backends.llvm.scalars import BIT, Scalars, constant, element, stored, widened, width_of
+
+INDEX = ir.IntType(64)
+POINTER = ir.PointerType()
+LIGHT, MIDDLE = 12, 40
+"""Bodies of up to so many instructions take four, and two, registers at a time."""
+SHIFTS = frozenset({"left_shift", "right_shift"})
+
+
+def number(value: int) -> ir.Constant:
+    """An index."""
+    return ir.Constant(INDEX, value)
+
+
+class Memory:
+    """Where the buffers of a function lie: a pointer for every buffer."""
+
+    def __init__(self) -> None:
+        self.pointers: dict[int, ir.Value] = {}
+        self.bad: Any = None
+        """Memory for the number of an error."""
+
+    def pointer(self, buffer: Buffer) -> ir.Value:
+        """The first byte of a buffer."""
+        return self.pointers[id(buffer)]
+
+
+def loop(builder: ir.IRBuilder, length: int, step: int, body: Callable[[ir.Value], None]) -> None:
+    """body(i) for i = 0, step, … below length, which is a multiple of step; no loop for one pass."""
+    if length == 0:
+        return
+    if length == step:
+        body(number(0))
+        return
+    before = builder.block
+    head = builder.append_basic_block()
+    builder.branch(head)
+    builder.position_at_end(head)
+    i = builder.phi(INDEX)
+    i.add_incoming(number(0), before)
+    body(i)
+    after = builder.add(i, number(step), flags=("nuw", "nsw"))
+    i.add_incoming(after, builder.block)
+    done = builder.append_basic_block()
+    builder.cbranch(builder.icmp_unsigned("<", after, number(length)), head, done)
+    builder.position_at_end(done)
+
+
+def neutral(op: str, dtype: DType) -> Any:
+    """What a reduction starts with."""
+    if op == "add":
+        return -0.0 if dtype.kind == "f" else 0
+    if op == "multiply":
+        return 1
+    if op in ("logical_or", "bitwise_or"):
+        return 0
+    if op in ("logical_and", "bitwise_and"):
+        return True if dtype.kind == "b" else -1
+    if dtype.kind == "b":
+        return op == "minimum"
+    if dtype.kind == "f":
+        return -np.inf if op == "maximum" else np.inf
+    info = np.iinfo(dtype)
+    return info.min if op == "maximum" else info.max
+
+
+def collapse(dims: Sequence[int], strides: Sequence[Sequence[int]], first: int, last: int) -> list[list[int]]:
+    """Groups of neighbouring dimensions in [first, last) that can be run through as one, given all strides."""
+    groups: list[list[int]] = []
+    for axis in range(first, last):
+        joins = bool(groups) and all([one[axis - 1] == one[axis] * dims[axis] for one in strides])
+        if joins:
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+    return groups
+
+
+def _spots(code: Sequence[Instruction]) -> list[Spot]:
+    return [one.spot for one in code if isinstance(one, (Load, LoadAt, Store, StoreAt, Accumulate))]
+
+
+class NestPrinter:
+    """Emits one nest after the other with a builder."""
+
+    def __init__(self, builder: ir.IRBuilder, scalars: Scalars, memory: Memory, bits: int) -> None:
+        self.builder = builder
+        self.scalars = scalars
+        self.memory = memory
+        self.bits = bits
+
+    # --- nests --------------------------------------------------------------------------------------------------
+
+    def emit(self, nest: Nest) -> None:
+        """All loops of a nest."""
+        for buffer, value in nest.starts:
+            self.fill(buffer, value)
+        outer = nest.outer or 0
+        self.nest = nest
+        strides = [spot.strides for stage in nest.stages for spot in _spots(stage.code)]
+        groups = collapse(nest.domain, strides, 0, outer)
+        self.rows: dict[int, ir.Value] = {}
+        self._outer_loops(groups, [])
+
+    def fill(self, buffer: Buffer, value: Any) -> None:
+        """Set all elements of a buffer."""
+        whole = Nest((buffer.size,) if buffer.size > 1 else ())
+        code: list[Instruction] = [
+            Store(Spot(buffer, 0, (1,) if buffer.size > 1 else ()), Literal(value, buffer.dtype))
+        ]
+        whole.stages.append(Stage(True, code))
+        self.emit(whole)
+
+    def _outer_loops(self, groups: list[list[int]], at: list[ir.Value]) -> None:
+        depth = len(at)
+        if depth < len(groups):
+            length = int(np.prod([self.nest.domain[axis] for axis in groups[depth]]))
+            loop(self.builder, length, 1, lambda i: self._outer_loops(groups, [*at, i]))
+            return
+        dims = [group[-1] for group in groups]
+        rows = dict(self.rows)
+        for stage in self.nest.stages:
+            if stage.inner:
+                StageLoops(self, stage, dims, at).emit()
+            else:
+                self._row_code(stage, dims, at)
+        self.rows = rows
+
+    def _row_code(self, stage: Stage, dims: list[int], at: list[ir.Value]) -> None:
+        for one in stage.code:
+            body = Body(self, dims, at, 1, self.rows, self.rows)
+            body.emit(one)
+
+
+class Body:
+    """Emits instructions at one index: `dims` are the axes that `at` gives the positions of."""
+
+    def __init__(
+        self,
+        printer: NestPrinter,
+        dims: list[int],
+        at: list[ir.Value],
+        width: int,
+        rows: dict[int, ir.Value],
+        regs: dict[int, ir.Value],
+        bases: dict[Any, ir.Value] | None = None,
+    ) -> None:
+        self.printer = printer
+        self.dims = dims
+        self.at = at
+        self.width = width
+        self.rows = rows
+        self.regs = regs
+        self.bases: dict[Any, ir.Value] = {} if bases is None else bases
+
+    # --- operands and addresses ---------------------------------------------------------------------------------
+
+    def value(self, x: Operand) -> ir.Value:
+        """An operand, in every lane."""
+        if isinstance(x, Literal):
+            return constant(x.dtype, x.value, self.width)
+        found = self.regs.get(id(x))
+        if found is None:
+            found = self.rows[id(x)]
+        return self.splat(found)
+
+    def splat(self, value: ir.Value) -> ir.Value:
+        """A scalar in every lane."""
+        width = self.width
+        if width == 1 or width_of(value) == width:
+            return value
+        b = self.printer.builder
+        one = b.insert_element(
+            ir.Constant(ir.VectorType(value.type, width), ir.Undefined), value, ir.Constant(ir.IntType(32), 0)
+        )
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), width), [0] * width)
+        return b.shuffle_vector(one, ir.Constant(one.type, ir.Undefined), zeros)
+
+    def base(self, spot: Spot, dims: list[int], at: list[ir.Value]) -> ir.Value:
+        """The address at positions of some axes."""
+        b = self.printer.builder
+        key = (id(spot.buffer), spot.offset, tuple([spot.strides[axis] for axis in dims]), len(at))
+        found = self.bases.get(key)
+        if found is None:
+            total: Any = number(spot.offset)
+            for axis, i in zip(dims, at, strict=True):
+                stride = spot.strides[axis]
+                if stride:
+                    total = b.add(total, i if stride == 1 else b.mul(i, number(stride)))
+            start = self.printer.memory.pointer(spot.buffer)
+            found = b.gep(start, [total], source_etype=stored(spot.buffer.dtype))
+            self.bases[key] = found
+        return found
+
+    def last_stride(self, spot: Spot) -> int:
+        """The stride along the vector."""
+        return spot.strides[self.dims[-1]] if self.width > 1 else 0
+
+    def address(self, spot: Spot, stride: int) -> ir.Value:
+        """The address of the first lane."""
+        if not self.dims:
+            return self.base(spot, [], [])
+        start = self.base(spot, self.dims[:-1], self.at[:-1])
+        stride = spot.strides[self.dims[-1]]
+        if not stride:
+            return start
+        b = self.printer.builder
+        i = self.at[-1]
+        return b.gep(start, [i if stride == 1 else b.mul(i, number(stride))], source_etype=stored(spot.buffer.dtype))
+
+    # --- memory -------------------------------------------------------------------------------------------------
+
+    def load(self, spot: Spot) -> ir.Value:
+        """The elements at the present index."""
+        stride = self.last_stride(spot)
+        return self.load_from(self.address(spot, stride), spot.buffer.dtype, stride)
+
+    def load_from(self, pointer: ir.Value, dtype: DType, stride: int) -> ir.Value:
+        """Elements at an address, `stride` apart."""
+        b, width, kind = self.printer.builder, self.width, stored(dtype)
+        size = dtype.itemsize
+        if width == 1 or stride == 0:
+            return self.splat(self.from_memory(b.load(pointer, align=size, typ=kind), dtype))
+        if stride == 1:
+            return self.from_memory(b.load(pointer, align=size, typ=ir.VectorType(kind, width)), dtype)
+        if stride == -1:
+            first = b.gep(pointer, [number(1 - width)], source_etype=kind)
+            value = b.load(first, align=size, typ=ir.VectorType(kind, width))
+            order = ir.Constant(ir.VectorType(ir.IntType(32), width), list(reversed(range(width))))
+            return self.from_memory(b.shuffle_vector(value, ir.Constant(value.type, ir.Undefined), order), dtype)
+        made: Any = ir.Constant(ir.VectorType(kind, width), ir.Undefined)
+        for lane in range(width):
+            one = b.load(b.gep(pointer, [number(lane * stride)], source_etype=kind), align=size, typ=kind)
+            made = b.insert_element(made, one, ir.Constant(ir.IntType(32), lane))
+        return self.from_memory(made, dtype)
+
+    def from_memory(self, value: ir.Value, dtype: DType) -> ir.Value:
+        """Booleans are bytes in memory."""
+        if dtype.kind != "b":
+            return value
+        return self.printer.builder.icmp_unsigned("!=", value, ir.Constant(value.type, 0 if width_of(value) == 1 else [0] * width_of(value)))
+
+    def to_memory(self, value: ir.Value, dtype: DType) -> ir.Value:
+        """Booleans are bytes in memory."""
+        if dtype.kind != "b":
+            return value
+        return self.printer.builder.zext(value, widened(ir.IntType(8), width_of(value)))
+
+    def store(self, spot: Spot, value: ir.Value) -> None:
+        """Write the elements at the present index."""
+        stride = self.last_stride(spot)
+        self.store_to(self.address(spot, stride), spot.buffer.dtype, stride, value)
+
+    def store_to(self, pointer: ir.Value, dtype: DType, stride: int, value: ir.Value) -> None:
+        """Write elements at an address, `stride` apart; where they fall together the last one stays."""
+        b, width, kind, size = self.printer.builder, self.width, stored(dtype), dtype.itemsize
+        value = self.to_memory(value, dtype)
+        if width == 1 or stride == 1:
+            b.store(value, pointer, align=size)
+            return
+        for lane in range(width) if stride else (width - 1,):
+            one = b.extract_element(value, ir.Constant(ir.IntType(32), lane))
+            b.store(one, b.gep(pointer, [number(lane * stride)], source_etype=kind), align=size)
+
+    # --- instructions -------------------------------------------------------------------------------------------
+
+    def emit(self, one: Instruction) -> None:
+        """Any instruction but a Reduce."""
+        if isinstance(one, Load):
+            self.regs[id(one.out)] = self.load(one.spot)
+        elif isinstance(one, Apply):
+            self.regs[id(one.out)] = self.apply(one)
+        elif isinstance(one, Store):
+            self.store(one.spot, self.value(one.value))
+        elif isinstance(one, LoadAt):
+            self.regs[id(one.out)] = self.load_at(one)
+        elif isinstance(one, StoreAt):
+            self.store_at(one)
+        elif isinstance(one, Accumulate):
+            dtype = one.spot.buffer.dtype
+            have = self.load(one.spot)
+            self.store(one.spot, self.printer.scalars.apply(one.op, dtype, [have, self.value(one.value)], dtype))
+
+    def apply(self, one: Apply) -> ir.Value:
+        """An operation on the present elements."""
+        dtype = one.args[-1].dtype
+        return self.printer.scalars.apply(one.op, dtype, [self.value(x) for x in one.args], one.out.dtype)
+
+    def load_at(self, one: LoadAt) -> ir.Value:
+        """Elements at dynamic positions, lane by lane."""
+        b, kind = self.printer.builder, stored(one.spot.buffer.dtype)
+        size = one.spot.buffer.dtype.itemsize
+        made: Any = None
+        for lane, pointer in enumerate(self.lane_addresses(one.spot, one.picks)):
+            value = b.load(pointer, align=size, typ=kind)
+            if self.width == 1:
+                return self.from_memory(value, one.spot.buffer.dtype)
+            made = ir.Constant(ir.VectorType(kind, self.width), ir.Undefined) if made is None else made
+            made = b.insert_element(made, value, ir.Constant(ir.IntType(32), lane))
+        return self.from_memory(made, one.spot.buffer.dtype)
+
+    def store_at(self, one: StoreAt) -> None:
+        """Write at dynamic positions, or add to what is there, one lane after the other."""
+        b, dtype = self.printer.builder, one.spot.buffer.dtype
+        size, value = dtype.itemsize, self.value(one.value)
+        for lane, pointer in enumerate(self.lane_addresses(one.spot, one.picks)):
+            mine = value if self.width == 1 else b.extract_element(value, ir.Constant(ir.IntType(32), lane))
+            if one.adds:
+                there = b.load(pointer, align=size, typ=stored(dtype))
+                if dtype.kind == "b":
+                    there = b.icmp_unsigned("!=", there, ir.Constant(there.type, 0))
+                mine = self.printer.scalars.apply("add", dtype, [there, mine], dtype)
+            b.store(b.zext(mine, ir.IntType(8)) if dtype.kind == "b" else mine, pointer, align=size)
+
+    def lane_addresses(self, spot: Spot, picks: tuple[Pick, ...]) -> list[ir.Value]:
+        """For every lane the address at its dynamic positions; positions out of range are noted and become 0."""
+        b, width = self.printer.builder, self.width
+        stride = self.last_stride(spot)
+        start = self.address(spot, stride)
+        total: Any = None
+        for pick in picks:
+            position = self.position(pick)
+            term = b.mul(position, self.constant_index(pick.stride))
+            total = term if total is None else b.add(total, term)
+        kind = stored(spot.buffer.dtype)
+        if width == 1:
+            return [b.gep(start, [total], source_etype=kind)]
+        found = []
+        for lane in range(width):
+            place = b.extract_element(total, ir.Constant(ir.IntType(32), lane))
+            found.append(b.gep(start, [b.add(place, number(lane * stride))], source_etype=kind))
+        return found
+
+    def constant_index(self, value: int) -> ir.Constant:
+        """An index in every lane."""
+        if self.width == 1:
+            return number(value)
+        return ir.Constant(ir.VectorType(INDEX, self.width), [value] * self.width)
+
+    def position(self, pick: Pick) -> ir.Value:
+        """A position in range, counted from the start."""
+        b = self.printer.builder
+        wide = self.printer.scalars.convert(self.value(pick.index), pick.index.dtype, np.dtype(np.int64))
+        length, zero = self.constant_index(pick.length), self.constant_index(0)
+        if pick.index.dtype.kind == "i":
+            wide = b.select(b.icmp_signed("<", wide, zero), b.add(wide, length), wide)
+        outside = b.icmp_unsigned(">=", wide, length)
+        found: Any = outside
+        if self.width > 1:
+            found = b.icmp_unsigned("!=", b.bitcast(outside, ir.IntType(self.width)), ir.Constant(ir.IntType(self.width), 0))
+        bad = self.printer.memory.bad
+        b.store(b.or_(b.load(bad, typ=ir.IntType(32)), b.shl(b.zext(found, ir.IntType(32)), ir.Constant(ir.IntType(32), 1))), bad)
+        return b.select(outside, zero, wide)
+
+
+class StageLoops:
+    """The loops of one inner stage, at one row."""
+
+    def __init__(self, printer: NestPrinter, stage: Stage, dims: list[int], at: list[ir.Value]) -> None:
+        self.printer = printer
+        self.stage = stage
+        self.outer_dims, self.outer_at = dims, at
+        nest = printer.nest
+        strides = [spot.strides for spot in _spots(stage.code)]
+        groups = collapse(nest.domain, strides, nest.outer or 0, len(nest.domain))
+        self.dims = [group[-1] for group in groups]
+        self.lengths = [int(np.prod([nest.domain[axis] for axis in group])) for group in groups]
+        self.groups = groups
+        self.levels = self._levels()
+        self.accumulators: list[tuple[Reduce | Accumulate, Any, int]] = []
+
+    def _levels(self) -> list[list[Instruction]]:
+        """The instructions by the number of loops that they depend on."""
+        depth: dict[int, int] = {}
+        levels: list[list[Instruction]] = [[] for _ in range(len(self.dims) + 1)]
+
+        def of(x: Operand) -> int:
+            return 0 if isinstance(x, Literal) else depth.get(id(x), 0)
+
+        def of_spot(spot: Spot) -> int:
+            varying = [i + 1 for i, axis in enumerate(self.dims) if spot.strides[axis]]
+            return max(varying, default=0)
+
+        written = {id(one.spot.buffer) for one in self.stage.code if isinstance(one, (Store, StoreAt, Accumulate))}
+        for one in self.stage.code:
+            if isinstance(one, Load):
+                level = len(self.dims) if id(one.spot.buffer) in written else of_spot(one.spot)
+                depth[id(one.out)] = level
+            elif isinstance(one, Apply):
+                level = max([of(x) for x in one.args], default=0)
+                depth[id(one.out)] = level
+            elif isinstance(one, LoadAt):
+                level = max(of_spot(one.spot), *[of(pick.index) for pick in one.picks])
+                depth[id(one.out)] = level
+            else:
+                level = len(self.dims)
+            levels[level].append(one)
+        return levels
+
+    def emit(self) -> None:
+        """Loops, and the values of reductions afterwards."""
+        width = self.width()
+        for one in self.levels[-1]:
+            if isinstance(one, Reduce):
+                self._accumulator(one, width if self.dims else 1)
+        self._loops(0, [], dict(self.printer.rows), width)
+        b = self.printer.builder
+        for one, memory, lanes in self.accumulators:
+            if isinstance(one, Reduce):
+                value = b.load(memory, typ=widened(element(one.out.dtype), lanes))
+                self.printer.rows[id(one.out)] = self.folded(one.op, one.out.dtype, value)
+
+    def width(self) -> int:
+        """How many elements are taken at a time."""
+        if not self.dims:
+            return 1
+        code = self.levels[-1]
+        sizes = [one.out.dtype.itemsize for one in code if isinstance(one, (Load, Apply, LoadAt))]
+        sizes += [one.spot.buffer.dtype.itemsize for one in code if isinstance(one, (Store, Accumulate))]
+        if any([isinstance(one, StoreAt) for one in code]):
+            return 1
+        native = self.printer.bits // (8 * max(sizes, default=8))
+        times = 4 if len(code) <= LIGHT else 2 if len(code) <= MIDDLE else 1
+        width = native * times
+        while width > native and width > self.lengths[-1]:
+            width //= 2
+        return min(width, self.lengths[-1])
+
+    def _accumulator(self, one: Reduce | Accumulate, lanes: int) -> Any:
+        b = self.printer.builder
+        dtype = one.out.dtype if isinstance(one, Reduce) else one.spot.buffer.dtype
+        kind = widened(element(dtype), lanes)
+        with b.goto_entry_block():
+            memory = b.alloca(kind)
+        b.store(constant(dtype, neutral(one.op, dtype), lanes), memory)
+        self.accumulators.append((one, memory, lanes))
+        return memory
+
+    def _loops(self, depth: int, at: list[ir.Value], regs: dict[int, ir.Value], width: int) -> None:
+        if depth < len(self.dims):
+            body = self._body(at, 1, regs)
+            for one in self.levels[depth]:
+                body.emit(one)
+            if depth == len(self.dims) - 1:
+                self._innermost(at, regs, width)
+            else:
+                loop(self.printer.builder, self.lengths[depth], 1, lambda i: self._loops(depth + 1, [*at, i], dict(regs), width))
+            return
+        body = self._body(at, 1, regs)
+        for one in self.levels[depth]:
+            self._emit(body, one)
+
+    def _body(self, at: list[ir.Value], width: int, regs: dict[int, ir.Value], bases: Any = None) -> Body:
+        dims = [*self.outer_dims, *self.dims[: len(at)]]
+        return Body(self.printer, dims, [*self.outer_at, *at], width, regs, regs, bases)
+
+    def _innermost(self, at: list[ir.Value], regs: dict[int, ir.Value], width: int) -> None:
+        length = self.lengths[-1]
+        main, rest = length // width * width, length % width
+        code = self.levels[-1]
+        axis = self.dims[-1]
+        local = []
+        for one in code:
+            if isinstance(one, Accumulate) and not one.spot.strides[axis]:
+                local.append((one, self._accumulator(one, width)))
+        bases: dict[Any, ir.Value] = {}
+        outside = self._body(at, 1, regs)
+        for spot in _spots(code):  # addresses are worked out before the loop
+            key_dims = [*self.outer_dims, *self.dims[:-1]]
+            outside.bases = bases
+            outside.base(spot, key_dims, [*self.outer_at, *at])
+        splats = self._splats(code, regs, width)
+
+        def run(i: ir.Value, lanes: int) -> None:
+            inside = dict(regs)
+            if lanes == width:
+                inside.update(splats)
+            body = self._body([*at, i], lanes, inside, bases)
+            for one in code:
+                self._emit(body, one)
+
+        loop(self.printer.builder, main, width, lambda i: run(i, width))
+        if rest:
+            run(number(main), rest)
+        for one, memory in local:
+            self._finish(one, memory, width, outside)
+
+    def _splats(self, code: list[Instruction], regs: dict[int, ir.Value], width: int) -> dict[int, ir.Value]:
+        """Scalars that the innermost loop uses, spread over vectors before it."""
+        if width == 1:
+            return {}
+        used: dict[int, ir.Value] = {}
+        helper = Body(self.printer, [], [], width, regs, regs)
+        for one in code:
+            operands: Sequence[Operand] = ()
+            if isinstance(one, Apply):
+                operands = one.args
+            elif isinstance(one, (Store, StoreAt, Reduce, Accumulate)):
+                operands = (one.value,)
+            elif isinstance(one, LoadAt):
+                operands = [pick.index for pick in one.picks]
+            for x in operands:
+                if isinstance(x, Reg) and id(x) in regs and id(x) not in used:
+                    used[id(x)] = helper.splat(regs[id(x)])
+        return used
+
+    def _emit(self, body: Body, one: Instruction) -> None:
+        kept = next((memory for known, memory, _ in self.accumulators if known is one), None)
+        if kept is None or not isinstance(one, (Reduce, Accumulate)):
+            body.emit(one)
+            return
+        lanes = next(lanes for known, _, lanes in self.accumulators if known is one)
+        dtype = one.out.dtype if isinstance(one, Reduce) else one.spot.buffer.dtype
+        b = self.printer.builder
+        value = self._filled(body.value(one.value), one.op, dtype, lanes)
+        have = b.load(kept, typ=widened(element(dtype), lanes))
+        b.store(self.printer.scalars.apply(one.op, dtype, [have, value], dtype), kept)
+
+    def _filled(self, value: ir.Value, op: str, dtype: DType, lanes: int) -> ir.Value:
+        """A shorter vector lengthened by neutral elements."""
+        have = width_of(value)
+        if have == lanes:
+            return value
+        b = self.printer.builder
+        if have == 1:
+            start = constant(dtype, neutral(op, dtype), lanes)
+            return b.insert_element(start, value, ir.Constant(ir.IntType(32), 0))
+        more = constant(dtype, neutral(op, dtype), have)
+        order = [lane if lane < have else have for lane in range(lanes)]
+        return b.shuffle_vector(value, more, ir.Constant(ir.VectorType(ir.IntType(32), lanes), order))
+
+    def _finish(self, one: Accumulate, memory: Any, width: int, body: Body) -> None:
+        """Add what the innermost loop has gathered to the element in memory."""
+        b = self.printer.builder
+        dtype = one.spot.buffer.dtype
+        value = self.folded(one.op, dtype, b.load(memory, typ=widened(element(dtype), width)))
+        pointer = body.base(one.spot, [*self.outer_dims, *self.dims[:-1]], body.at)
+        have = body.from_memory(b.load(pointer, align=dtype.itemsize, typ=stored(dtype)), dtype)
+        made = self.printer.scalars.apply(one.op, dtype, [have, value], dtype)
+        b.store(body.to_memory(made, dtype), pointer, align=dtype.itemsize)
+        self.accumulators = [known for known in self.accumulators if known[0] is not one]
+
+    def folded(self, op: str, dtype: DType, value: ir.Value) -> ir.Value:
+        """The lanes of a vector as one value: halves are combined until one lane is left."""
+        b = self.printer.builder
+        width = width_of(value)
+        while width > 1:
+            half = (width + 1) // 2
+            kind = ir.VectorType(ir.IntType(32), half)
+            low = b.shuffle_vector(value, value, ir.Constant(kind, list(range(half))))
+            if width % 2:
+                upper = [lane if lane < width else width for lane in range(half, 2 * half)]
+                high = b.shuffle_vector(value, constant(dtype, neutral(op, dtype), width), ir.Constant(kind, upper))
+            else:
+                high = b.shuffle_vector(value, value, ir.Constant(kind, list(range(half, width))))
+            value = self.printer.scalars.apply(op, dtype, [low, high], dtype)
+            width = half
+        return b.extract_element(value, ir.Constant(ir.IntType(32), 0)) if width_of(value) == 1 and isinstance(
+            value.type, ir.VectorType
+        ) else value
+
+
+__all__ = ["BIT", "INDEX", "POINTER", "Memory", "NestPrinter", "collapse", "loop", "neutral", "number"]

@@ -1,0 +1,175 @@
+"""Native programs as LLVM IR: one function that runs all items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from func.backends.kernels import (
+    Branch,
+    Buffer,
+    Dot,
+    Fill,
+    Item,
+    Library,
+    Loop,
+    Move,
+    NativeProgram,
+    Nest,
+    While,
+)
+from func.backends.lifetimes import buffers_of
+from func.backends.llvm.dots import DotPrinter
+from func.backends.llvm.elementary import Elementary, Features
+from func.backends.llvm.library import emit_library
+from func.backends.llvm.nests import INDEX, POINTER, Memory, NestPrinter, loop, number
+from func.backends.llvm.scalars import Scalars, stored
+
+STATUS = ir.IntType(32)
+BYTE = ir.IntType(8)
+FOUND_NAN, FOUND_ERROR = 1, 2
+
+
+def print_program(program: NativeProgram, features: Features, name: str = "run") -> ir.Module:
+    """A module with the function i32 run(ptr inputs, ptr outputs, ptr arena), and `constants`, a table of the addresses
+    of the program's constants that has to be filled."""
+    module = ir.Module(name)
+    module.triple = ""
+    kind = ir.FunctionType(STATUS, [POINTER, POINTER, POINTER])
+    function = ir.Function(module, kind, name)
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    Printer(module, builder, features, program).emit()
+    return module
+
+
+class Printer:
+    """Emits the items of a program."""
+
+    def __init__(self, module: ir.Module, builder: ir.IRBuilder, features: Features, program: NativeProgram) -> None:
+        self.module = module
+        self.builder = builder
+        self.program = program
+        self.memory = Memory()
+        self.scalars = Scalars(module, Elementary(module, features))
+        self.scalars.builder = builder
+        self.nests = NestPrinter(builder, self.scalars, self.memory, features.bits)
+        self.dots = DotPrinter(builder, module, self.memory, self.scalars, features)
+        self.bits = features.bits
+
+    def emit(self) -> None:
+        """The whole function."""
+        builder = self.builder
+        self.memory.bad = builder.alloca(STATUS, name="bad")
+        builder.store(ir.Constant(STATUS, 0), self.memory.bad)
+        start = builder.append_basic_block("start")
+        builder.branch(start)
+        builder.position_at_end(start)
+        self._pointers()
+        self._items(self.program.items)
+        builder.ret(builder.load(self.memory.bad, typ=STATUS))
+
+    def _pointers(self) -> None:
+        builder = self.builder
+        inputs, outputs, arena = builder.function.args
+        constants: Any = None
+        if self.program.constants:
+            table = ir.ArrayType(POINTER, len(self.program.constants))
+            constants = ir.GlobalVariable(self.module, table, "constants")
+            constants.initializer = ir.Constant(table, None)
+        tables = {"input": inputs, "output": outputs, "constant": constants}
+        for item in self.program.items:
+            for buffer in buffers_of(item):
+                storage = buffer.storage
+                if id(storage) in self.memory.pointers:
+                    continue
+                if storage.kind == "arena":
+                    pointer = builder.gep(arena, [number(storage.place)], source_etype=BYTE)
+                else:
+                    slot = builder.gep(tables[storage.kind], [number(storage.place)], source_etype=POINTER)
+                    pointer = builder.load(slot, typ=POINTER)
+                self.memory.pointers[id(storage)] = pointer
+
+    def _items(self, items: Sequence[Item]) -> None:
+        for item in items:
+            if isinstance(item, Nest):
+                self.nests.emit(item)
+            elif isinstance(item, Dot):
+                self.dots.emit(item)
+            elif isinstance(item, Fill):
+                self.nests.fill(item.buffer, item.value)
+            elif isinstance(item, Move):
+                self._move(item)
+            elif isinstance(item, Library):
+                emit_library(self, item)
+            elif isinstance(item, Loop):
+                self._loop(item)
+            elif isinstance(item, While):
+                self._while(item)
+            else:
+                self._branch(item)
+
+    def _move(self, item: Move) -> None:
+        b = self.builder
+        target, source = self.memory.pointer(item.target), self.memory.pointer(item.source)
+        copy = self.module.globals.get("llvm.memcpy.p0.p0.i64") or ir.Function(
+            self.module,
+            ir.FunctionType(ir.VoidType(), [POINTER, POINTER, INDEX, ir.IntType(1)]),
+            "llvm.memcpy.p0.p0.i64",
+        )
+        b.call(copy, [target, source, number(item.target.bytes), ir.Constant(ir.IntType(1), 0)])
+
+    # --- control flow -------------------------------------------------------------------------------------------
+
+    def _loop(self, item: Loop) -> None:
+        b = self.builder
+
+        def body(i: ir.Value) -> None:
+            at = b.sub(number(item.length - 1), i) if item.reverse else i
+            self._slide(item.slices, at)
+            self._items(item.body)
+
+        loop(b, item.length, 1, body)
+
+    def _slide(self, slices: Sequence[Buffer], at: ir.Value) -> None:
+        b = self.builder
+        for one in slices:
+            assert one.base is not None
+            place = b.add(b.mul(at, number(one.step)), number(one.start))
+            self.memory.pointers[id(one)] = b.gep(
+                self.memory.pointer(one.base), [place], source_etype=stored(one.dtype)
+            )
+
+    def _while(self, item: While) -> None:
+        b = self.builder
+        head, inside, done = [b.append_basic_block() for _ in range(3)]
+        b.branch(head)
+        b.position_at_end(head)
+        self._items(item.test)
+        start = self.memory.pointer(item.flag.buffer)
+        flag = b.load(b.gep(start, [number(item.flag.offset)], source_etype=BYTE), typ=BYTE)
+        b.cbranch(b.icmp_unsigned("!=", flag, ir.Constant(BYTE, 0)), inside, done)
+        b.position_at_end(inside)
+        self._items(item.body)
+        b.branch(head)
+        b.position_at_end(done)
+
+    def _branch(self, item: Branch) -> None:
+        b = self.builder
+        dtype = item.index.buffer.dtype
+        start = self.memory.pointer(item.index.buffer)
+        value = b.load(b.gep(start, [number(item.index.offset)], source_etype=stored(dtype)), typ=stored(dtype))
+        wide = self.scalars.convert(value, np.dtype(np.uint8) if dtype.kind == "b" else dtype, np.dtype(np.int64))
+        blocks = [b.append_basic_block() for _ in item.branches]
+        done = b.append_basic_block()
+        low = b.select(b.icmp_signed("<", wide, number(0)), number(0), wide)
+        chosen = b.switch(low, blocks[-1])
+        for place, block in enumerate(blocks[:-1]):
+            chosen.add_case(number(place), block)
+        for block, items in zip(blocks, item.branches, strict=True):
+            b.position_at_end(block)
+            self._items(items)
+            b.branch(done)
+        b.position_at_end(done)

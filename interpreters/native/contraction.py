@@ -1,0 +1,91 @@
+"""Contractions: products element by element, or matrices between the axes that play the same part."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from func.backends.fusion import Val
+from func.backends.kernels import Buffer, Dot, Spot, row_major
+from func.interpreters.native.rules import NotNative, Site, native
+
+
+@native("contract")
+def _contract(site: Site) -> Val:
+    spec = site.params["spec"]
+    dtype = np.result_type(site.avals[0].dtype, site.avals[1].dtype)
+    if dtype.kind not in "fiu" or (dtype.kind == "f" and dtype.itemsize < 4):
+        raise NotNative(f"a product of {dtype}")
+    x, y = [site.convert(one, dtype) for one in site.args]
+    summed = [label for label in spec.x if label in spec.y and label not in spec.out]
+    if not summed:
+        x, y = _aligned(site, x, spec.x, spec.out), _aligned(site, y, spec.y, spec.out)
+        return site.convert(site.map("multiply", x, y), site.out.dtype)
+    return site.convert(_product(site, x, y, summed), site.out.dtype)
+
+
+def _aligned(site: Site, x: Val, labels: Sequence[int], out: Sequence[int]) -> Val:
+    """An operand with its axes in the order of the output, and axes of length one for the others."""
+    moved = site.fuser.permute(x, [labels.index(label) for label in out if label in labels])
+    return site.fuser.slices(moved, [(0, 1, moved.shape[i]) if i >= 0 else None for i in _places(labels, out)])
+
+
+def _places(labels: Sequence[int], out: Sequence[int]) -> list[int]:
+    found = []
+    count = 0
+    for label in out:
+        found.append(count if label in labels else -1)
+        count += label in labels
+    return found
+
+
+def _product(site: Site, x: Val, y: Val, summed: list[int]) -> Val:
+    """A batch of matrix products; the axes of each part are run together where they lie so, else copied together."""
+    spec, fuser = site.params["spec"], site.fuser
+    sizes = dict(zip((*spec.x, *spec.y), (*x.shape, *y.shape), strict=True))
+    batch = [label for label in spec.out if label in spec.x and label in spec.y]
+    rows = [label for label in spec.out if label in spec.x and label not in spec.y]
+    columns = [label for label in spec.out if label in spec.y and label not in spec.x]
+
+    def count(labels: Sequence[int]) -> int:
+        return math.prod([sizes[label] for label in labels])
+
+    left = _matrices(site, x, spec.x, batch, rows, summed, sizes)
+    right = _matrices(site, y, spec.y, batch, summed, columns, sizes)
+    made = [*batch, *rows, *columns]
+    lengths = tuple([sizes[label] for label in batch])
+    flat = (*lengths, count(rows), count(columns))
+    turned = columns and rows and made != list(spec.out) and [*batch, *columns, *rows] == list(spec.out)
+    if turned:
+        buffer = Buffer(math.prod(flat), x.dtype)
+        strides = (*row_major((*lengths, flat[-1], flat[-2]))[:-2], 1, flat[-2])
+        made = [*batch, *columns, *rows]
+    else:
+        buffer = Buffer(math.prod(flat), x.dtype)
+        strides = row_major(flat)
+    item = Dot(Spot(buffer, 0, strides), left, right, lengths, (flat[-2], count(summed), flat[-1]))
+    place = fuser.add_item(item)
+    out = fuser.result(buffer, tuple([sizes[label] for label in made]), place)
+    return fuser.permute(out, [made.index(label) for label in spec.out])
+
+
+def _matrices(
+    site: Site, x: Val, labels: Sequence[int], batch: list[int], first: list[int], second: list[int], sizes: dict[int, int]
+) -> Spot:
+    """Where an operand's matrices lie: strides of the batch axes, of all first axes as one and of all second ones."""
+    fuser = site.fuser
+    order = [labels.index(label) for label in (*batch, *first, *second)]
+    moved = fuser.permute(x, order)
+    lengths = [sizes[label] for label in batch]
+    shape = (*lengths, math.prod([sizes[label] for label in first]), math.prod([sizes[label] for label in second]))
+    spot = fuser.spot(fuser.reshape(moved, shape))
+    if math.prod(shape[-2:]) > 64 and not _readable(spot.strides[-2:], shape[-2:]):
+        spot = fuser.spot(fuser.copied(fuser.reshape(moved, shape)))
+    return spot
+
+
+def _readable(strides: Sequence[int], shape: Sequence[int]) -> bool:
+    """Whether one of a matrix's axes lies element by element."""
+    return any([stride == 1 or length == 1 for stride, length in zip(strides, shape, strict=True)])

@@ -1,0 +1,109 @@
+"""Elementwise rows: the loop that NumPy would choose for these dtypes, as one operation of the body."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from func.backends.fusion import Val
+from func.backends.kernels import DType
+from func.backends.llvm.elementary import names
+from func.backends.llvm.scalars import KNOWN, TABLE
+from func.interpreters.core import Aval
+from func.interpreters.lowering.code import is_numpy_ufunc
+from func.interpreters.native.rules import NotNative, Site, native
+
+BOOL = np.dtype(bool)
+SPECIAL = frozenset(
+    {"erf", "erfc", "expit", "logit", "log_expit", "xlogy", "xlog1py", "ndtr", "log_ndtr", "digamma", "gammaln", "gamma"}
+)
+"""Rows of special functions that the elementary functions have under the same name."""
+_WEAK: dict[str, Any] = {"i": int, "f": float, "c": complex}
+
+
+@functools.cache
+def has_operation(op: str, dtype: DType) -> bool:
+    """Whether the printer knows an operation on elements of a dtype."""
+    if (op, dtype.kind) in TABLE or (op, "*") in TABLE:
+        return True
+    return dtype.kind == "f" and dtype.itemsize >= 4 and op in names()
+
+
+def elementwise(site: Site) -> Val:
+    """The rule of elementwise rows that have none of their own."""
+    row = site.equation.row
+    if site.params:
+        raise NotNative(f"{row.name} with parameters")
+    if is_numpy_ufunc(row.numpy):
+        return by_loop(site, row.numpy)
+    if row.name in SPECIAL:
+        return _special(site, row.name)
+    if row.name == "zero_wins":
+        return by_loop(site, np.multiply, "zero_wins")
+    raise NotNative(f"{row.name} has no native form")
+
+
+def by_loop(site: Site, ufunc: Any, op: str | None = None) -> Val:
+    """A ufunc on operands converted to the dtypes of its loop."""
+    loop = _loop(ufunc, tuple([(aval.dtype, aval.weak) for aval in site.avals]))
+    op = op or ufunc.__name__
+    if not has_operation(op, loop[0]):
+        raise NotNative(f"{op} of {loop[0]}")
+    args = [site.convert(x, dtype) for x, dtype in zip(site.args, loop, strict=False)]
+    return site.convert(site.map(op, *args, dtype=loop[-1]), site.out.dtype)
+
+
+@functools.lru_cache(4096)
+def _loop(ufunc: Any, operands: tuple[tuple[DType, bool], ...]) -> tuple[DType, ...]:
+    given: list[Any] = [
+        _WEAK.get(dtype.kind, dtype) if weak and dtype.kind != "b" else dtype for dtype, weak in operands
+    ]
+    if not [one for one in given if isinstance(one, np.dtype)]:
+        given = [dtype for dtype, _ in operands]
+    try:
+        found = ufunc.resolve_dtypes((*given, *[None] * ufunc.nout))
+    except TypeError as error:
+        raise NotNative(str(error)) from None
+    if any([dtype not in KNOWN for dtype in found]):
+        raise NotNative(f"{ufunc.__name__} of {', '.join([str(dtype) for dtype in found])}")
+    return tuple(found)
+
+
+def _special(site: Site, name: str) -> Val:
+    dtype = site.out.dtype
+    if dtype.kind != "f" or not has_operation(name, dtype):
+        raise NotNative(f"{name} of {dtype}")
+    return site.map(name, *[site.convert(x, dtype) for x in site.args], dtype=dtype)
+
+
+@native("where")
+def _where(site: Site) -> Val:
+    condition, x, y = site.args
+    dtype = site.out.dtype
+    if condition.dtype != BOOL:
+        condition = site.map("not_equal", condition, site.number(0, condition.dtype), dtype=BOOL)
+    return site.map("select", condition, site.convert(x, dtype), site.convert(y, dtype), dtype=dtype)
+
+
+@native("convert")
+def _convert(site: Site) -> Val:
+    return site.convert(site.args[0], site.out.dtype)
+
+
+@native("named", "stop_gradient", "barrier")
+def _identity(site: Site) -> Val:
+    return site.args[0]
+
+
+@native("conjugate", "real")
+def _real(site: Site) -> Val:
+    if site.avals[0].dtype.kind == "c":
+        raise NotNative("complex numbers")
+    return site.convert(site.args[0], site.out.dtype)
+
+
+def is_known(aval: Aval) -> bool:
+    """Whether arrays like this can be computed on natively."""
+    return aval.dtype in KNOWN and aval.dtype.isnative and 0 not in aval.shape

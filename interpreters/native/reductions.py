@@ -1,0 +1,118 @@
+"""Reductions, and the patterns of rows that are made of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from func.backends.fusion import Val
+from func.backends.kernels import DType
+from func.interpreters.native.rules import NotNative, Site, native
+
+BOOL = np.dtype(bool)
+OPS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "any": "logical_or", "all": "logical_and"}
+
+
+def start_of(op: str, dtype: DType) -> object:
+    """What a reduction starts with."""
+    if op == "add":
+        return -0.0 if dtype.kind == "f" else 0
+    if op == "multiply":
+        return 1
+    if op in ("logical_or", "logical_and"):
+        return op == "logical_and"
+    if dtype.kind == "f":
+        return -math.inf if op == "maximum" else math.inf
+    if dtype.kind == "b":
+        return op == "minimum"
+    info = np.iinfo(dtype)
+    return info.min if op == "maximum" else info.max
+
+
+def reduced(site: Site, op: str, x: Val, axes: Sequence[int]) -> Val:
+    """op over axes."""
+    return site.fuser.reduce(op, x, axes, start_of(op, x.dtype))
+
+
+@native("sum", "prod", "max", "min", "any", "all")
+def _reduction(site: Site) -> Val:
+    x = site.args[0]
+    op = OPS[site.equation.row.name]
+    if op.startswith("logical"):
+        if x.dtype != BOOL:
+            x = site.map("not_equal", x, site.number(0, x.dtype), dtype=BOOL)
+        return reduced(site, op, x, site.params["axes"])
+    return reduced(site, op, site.convert(x, site.out.dtype), site.params["axes"])
+
+
+@native("mean")
+def _mean(site: Site) -> Val:
+    x, axes = site.args[0], site.params["axes"]
+    if site.out.dtype.kind != "f":
+        raise NotNative(f"mean of {site.out.dtype}")
+    return mean_of(site, site.convert(x, site.out.dtype), axes)
+
+
+def mean_of(site: Site, x: Val, axes: Sequence[int], less: float = 0) -> Val:
+    """The sum over the number of elements less something."""
+    total = reduced(site, "add", x, axes)
+    number = math.prod([x.shape[axis] for axis in axes]) - less
+    return site.map("divide", total, site.number(number, x.dtype))
+
+
+@native("variance")
+def _variance(site: Site) -> Val:
+    x, axes = site.args[0], site.params["axes"]
+    if site.out.dtype.kind != "f":
+        raise NotNative(f"variance of {site.out.dtype}")
+    x = site.convert(x, site.out.dtype)
+    number = math.prod([x.shape[axis] for axis in axes]) - site.params["ddof"]
+    if number <= 0:
+        raise NotNative("a variance without degrees of freedom")
+    center = site.keep(mean_of(site, x, axes), x.shape, axes)
+    apart = site.map("subtract", x, center)
+    return mean_of(site, site.map("multiply", apart, apart), axes, site.params["ddof"])
+
+
+# --- sums of exponentials -----------------------------------------------------------------------------------------
+
+
+def _real(site: Site) -> Val:
+    if site.out.dtype.kind != "f" or site.out.dtype.itemsize < 4:
+        raise NotNative(f"{site.equation.row.name} of {site.out.dtype}")
+    return site.convert(site.args[0], site.out.dtype)
+
+
+def _shift(site: Site, x: Val, axes: Sequence[int]) -> Val:
+    """The largest element, or 0 where that is infinite; its axes are kept."""
+    top = reduced(site, "maximum", x, axes)
+    finite = site.map("isfinite", top, dtype=BOOL)
+    return site.keep(site.map("select", finite, top, site.number(0, x.dtype)), x.shape, axes)
+
+
+@native("softmax")
+def _softmax(site: Site) -> Val:
+    x, axes = _real(site), site.params["axes"]
+    top = site.keep(reduced(site, "maximum", x, axes), x.shape, axes)
+    powers = site.map("exp", site.map("subtract", x, top))
+    total = site.keep(reduced(site, "add", powers, axes), x.shape, axes)
+    return site.map("divide", powers, total)
+
+
+@native("log_softmax")
+def _log_softmax(site: Site) -> Val:
+    x, axes = _real(site), site.params["axes"]
+    apart = site.map("subtract", x, _shift(site, x, axes))
+    total = reduced(site, "add", site.map("exp", apart), axes)
+    return site.map("subtract", apart, site.keep(site.map("log", total), x.shape, axes))
+
+
+@native("logsumexp")
+def _logsumexp(site: Site) -> Val:
+    x, axes = _real(site), site.params["axes"]
+    shift = _shift(site, x, axes)
+    total = reduced(site, "add", site.map("exp", site.map("subtract", x, shift)), axes)
+    flat = site.fuser.reshape(shift, total.shape)
+    return site.map("add", site.map("log", total), flat)

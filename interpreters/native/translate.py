@@ -1,0 +1,125 @@
+"""A Program as a native program: every equation by its rule, then results and scratch memory."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from func.backends.fusion import Fuser, Val
+from func.backends.kernels import Buffer, NativeProgram, Result, Spot, row_major
+from func.backends.lifetimes import place_buffers
+from func.interpreters.core import Aval, aval_of
+from func.interpreters.native import contraction, pointwise, reductions, structural
+from func.interpreters.native.rules import RULES, NotNative, Site
+from func.interpreters.primitives.pointwise import Elementwise
+from func.interpreters.primitives.kinds import Row
+from func.interpreters.program import Equation, Program, Var
+
+MODULES = (contraction, pointwise, reductions, structural)
+"""The modules whose rules are in the table."""
+
+
+def translate(program: Program) -> NativeProgram:
+    """The program's items, with places for all memory. Raises NotNative where an equation has no native form."""
+    translator = Translator(program)
+    return translator.native()
+
+
+class Translator:
+    """One body: the values of its variables so far."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.fuser = Fuser()
+        self.values: dict[Var, Val] = {}
+
+    def native(self) -> NativeProgram:
+        """The whole program."""
+        program, fuser = self.program, self.fuser
+        made = NativeProgram([], [], [], fuser.items)
+        for place, var in enumerate(program.inputs):
+            made.inputs.append(Result(var.shape, var.dtype, var.weak))
+            buffer = Buffer(math.prod(var.shape), var.dtype, "input", place)
+            self.values[var] = fuser.located(buffer, var.shape)
+        for var, value in program.constants.items():
+            self.values[var] = self._constant(var, value, made)
+        self.run(program.equations)
+        taken: set[int] = set()
+        for place, x in enumerate(program.outputs):
+            aval = x.aval if type(x) is Var else aval_of(x)
+            made.outputs.append(Result(aval.shape, aval.dtype, aval.weak))
+            self._output(place, self.value(x), aval, taken)
+        made.arena = place_buffers(fuser.items)
+        return made
+
+    def run(self, equations: list[Equation] | tuple[Equation, ...]) -> None:
+        """Apply the rules of equations in order."""
+        for equation in equations:
+            for aval in [var.aval for var in equation.outputs]:
+                if not pointwise.is_known(aval):
+                    raise NotNative(f"{equation.row.name} makes {aval}")
+            outs = rule_of(equation)(Site(self, equation, [self.value(x) for x in equation.inputs]))
+            if not equation.row.multiple:
+                outs = [outs]
+            for var, out in zip(equation.outputs, outs, strict=True):
+                assert out.shape == var.shape and out.dtype == var.dtype, (equation.row.name, out, var.aval)
+                self.values[var] = out
+
+    def value(self, x: Any) -> Val:
+        """The value of a variable or number."""
+        if type(x) is Var:
+            return self.values[x]
+        aval = aval_of(x)
+        return self.fuser.number(x, aval.dtype)
+
+    def _constant(self, var: Var, value: Any, made: NativeProgram) -> Val:
+        array = np.ascontiguousarray(value)
+        if array.size == 1 and array.ndim == 0:
+            return self.fuser.number(array[()], var.dtype)
+        made.constants.append(array.reshape(var.shape))
+        buffer = Buffer(array.size, var.dtype, "constant", len(made.constants) - 1)
+        return self.fuser.located(buffer, var.shape)
+
+    def _output(self, place: int, x: Val, aval: Aval, taken: set[int]) -> None:
+        """Let a value be made in the memory of an output, or copy it there."""
+        size = math.prod(aval.shape)
+        if x.root is not None:
+            spot = self.fuser.spot(x) if x.root.spot is not None else None
+            if spot is None and x.root.reg is not None and size == math.prod(x.root.domain):
+                spot = self.fuser.spot(x)
+            if (
+                spot is not None
+                and spot.buffer.kind == "arena"
+                and id(spot.buffer) not in taken
+                and spot.buffer.size == size
+                and spot.offset == 0
+                and _same_layout(spot.strides, aval.shape)
+            ):
+                spot.buffer.kind, spot.buffer.place = "output", place
+                taken.add(id(spot.buffer))
+                return
+        buffer = Buffer(size, aval.dtype, "output", place)
+        if x.shape != aval.shape:
+            x = self.fuser.broadcast(x, aval.shape)
+        self.fuser.copied(x, Spot(buffer, 0, row_major(aval.shape)))
+
+
+def _same_layout(strides: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    return all([a == b or n == 1 for a, b, n in zip(strides, row_major(shape), shape, strict=True)])
+
+
+def rule_of(equation: Equation) -> Any:
+    """The rule of an equation. Raises NotNative where there is none."""
+    row = equation.row
+    for x in equation.inputs:
+        aval = x.aval if type(x) is Var else aval_of(x)
+        if not pointwise.is_known(aval):
+            raise NotNative(f"{row.name} of {aval}")
+    rule = RULES.get(row.name)
+    if rule is not None:
+        return rule
+    if isinstance(row, Elementwise) or (isinstance(row, Row) and row.numpy is not None):
+        return pointwise.elementwise
+    raise NotNative(f"{row.name} has no native form")
