@@ -13,7 +13,7 @@ def main() -> int:
     options = _options()
     limit_threads(options.threads)
     from benchmarks.contestants import load_libraries
-    from benchmarks.report import as_data, bars_table, summary_table, workload_table
+    from benchmarks.report import as_data, bars_table, check_table, summary_table, workload_table
     from benchmarks.runner import run
     from benchmarks.timing import Effort
     from benchmarks.workloads import WORKLOADS
@@ -28,7 +28,7 @@ def main() -> int:
         return 0
 
     effort = Effort(
-        options.rounds or (3 if options.quick else 15),
+        0 if options.check else options.rounds or (3 if options.quick else 15),
         block=0.005 if options.quick else 0.02,
         first_limit=options.limit,
         call_limit=options.limit / 10,
@@ -39,7 +39,11 @@ def main() -> int:
     results = []
     for workload in chosen:
         results.append(run(workload, libraries, missing, effort, slow=options.slow))
-        print(workload_table(results[-1]).text(), end="\n\n", flush=True)
+        table = check_table(results[-1]) if options.check else workload_table(results[-1])
+        print(table.text(), end="\n\n", flush=True)
+    broken = any(measurement.broken for result in results for measurement in result.measurements)
+    if options.check:
+        return int(broken)
     totals = [summary_table(results), bars_table(results)]
     print("\n\n".join(table.text() for table in totals))
 
@@ -49,7 +53,7 @@ def main() -> int:
         facts = "\n".join(f"- {name}: {value}" for name, value in environment.items())
         tables = [table.markdown() for table in (*totals, *map(workload_table, results))]
         options.markdown.write_text("\n\n".join([*tables, "### The machine and the run", facts]) + "\n")
-    return int(any(measurement.broken for result in results for measurement in result.measurements))
+    return int(broken)
 
 
 def _options() -> argparse.Namespace:
@@ -60,6 +64,7 @@ def _options() -> argparse.Namespace:
     add("--rounds", metavar="N", type=_positive, help="rounds per workload (15, or 3 with --quick)")
     add("--threads", metavar="N", type=_positive, default=2, help="threads for every contestant (2)")
     add("--quick", action="store_true", help="a short run to see that everything works")
+    add("--check", action="store_true", help="time nothing: see that every contestant runs and agrees")
     add("--slow", action="store_true", help="include contestants that take very long to start, and huge arrays")
     add("--limit", metavar="S", type=float, default=60.0, help="seconds for a first call (60); later ones a tenth")
     add("--list", action="store_true", help="list the workloads and stop")

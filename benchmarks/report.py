@@ -34,6 +34,13 @@ def workload_table(result: Result) -> Table:
     return Table(f"{result.workload.name}: {result.workload.title}", header, rows, (*bars, *remarks))
 
 
+def check_table(result: Result) -> Table:
+    """One row per contestant: the time of its first call, and whether it agrees or why it was left out."""
+    rows = tuple((m.contestant, seconds(m.first_call), m.left_out or "agrees") for m in result.measurements)
+    title = f"{result.workload.name}: {result.workload.title}"
+    return Table(title, ("contestant", "first call", "result"), rows)
+
+
 def summary_table(results: Iterable[Result]) -> Table:
     """One row per workload: ours against the best eager library and against the best of all libraries."""
     rows = []

@@ -1,15 +1,19 @@
 """The workloads, in the order they run. A new one is a file here and a row below.
 
-A `make_loss(np)` holds the job as plain NumPy source. Every contestant differentiates that same source: func
-with `numpy` itself, the peers with their own namespace in its place.
+A `make_job(library)` holds the work as plain NumPy source over `library.np`. Every contestant differentiates that same
+source: func with `numpy` itself, the peers with their own namespace in its place.
 """
 
 from benchmarks.workload import Workload
 from benchmarks.workloads import (
+    black_scholes,
     chain,
     gaussian_process,
     imperative,
     import_time,
+    logistic_regression,
+    mlp,
+    normalisations,
     per_sample_gradients,
     protocol_route,
     rnn,
@@ -21,15 +25,20 @@ from benchmarks.workloads import (
 
 WORKLOADS: tuple[Workload, ...] = (
     small_gradient.WORKLOAD,
-    chain.WORKLOAD,
+    *rosenbrock_hessian.WORKLOADS,
+    mlp.TRAINING_STEP,
+    *chain.WORKLOADS,
     small_operations.SLICING,
     small_operations.WHERE,
     small_operations.REDUCTIONS,
     protocol_route.WORKLOAD,
     imperative.TRAINING_STEP,
     imperative.BACKWARD,
+    *black_scholes.WORKLOADS,
+    *normalisations.WORKLOADS,
+    *logistic_regression.WORKLOADS,
+    *mlp.WORKLOADS,
     per_sample_gradients.WORKLOAD,
-    rosenbrock_hessian.WORKLOAD,
     gaussian_process.WORKLOAD,
     rnn.WORKLOAD,
     structure.NORMS,

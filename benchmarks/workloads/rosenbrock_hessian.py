@@ -5,90 +5,49 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.contestants import BY_HAND, FUNC, HIPS, JAX, JAX_JIT, TORCH, TORCH_FUNC
-from benchmarks.workload import Bar, Call, Workload
+from benchmarks.contestants import JAX, TORCH_FUNC
+from benchmarks.libraries import Library
+from benchmarks.suite import compiled_bars, entry, workload
+from benchmarks.workload import Bar, Workload
 
-SIZE = 100
 
-
-def make_loss(np: Any) -> Callable[[Any], Any]:
-    """The chained Rosenbrock function."""
+def make_job(library: Library) -> Callable[[Any], Any]:
+    """The Hessian of the chained Rosenbrock function."""
+    np = library.np
 
     def rosenbrock(x: Any) -> Any:
         return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
 
-    return rosenbrock
+    return library.hessian(rosenbrock)
 
 
-def make_point() -> Any:
-    """A point off the valley."""
-    return np.linspace(-1.5, 1.5, SIZE)
-
-
-def with_func(func: Any) -> Call:
-    """The library's hessian."""
-    hessian, x = func.hessian(make_loss(np)), make_point()
-    return lambda: hessian(x)
-
-
-def with_hips(autograd: Any) -> Call:
-    """The library's hessian."""
-    hessian, x = autograd.hessian(make_loss(autograd.numpy)), make_point()
-    return lambda: hessian(x)
-
-
-def with_torch_func(torch: Any) -> Call:
-    """The library's hessian."""
-    hessian, x = torch.func.hessian(make_loss(torch)), torch.from_numpy(make_point())
-    return lambda: hessian(x)
-
-
-def with_torch(torch: Any) -> Call:
-    """The hessian of the imperative API, with all rows in one batched backward."""
-    loss, x = make_loss(torch), torch.from_numpy(make_point())
-    return lambda: torch.autograd.functional.hessian(loss, x, vectorize=True)
-
-
-def with_jax(jax: Any) -> Call:
-    """The library's hessian."""
-    hessian, x = jax.hessian(make_loss(jax.numpy)), jax.numpy.asarray(make_point())
-    return lambda: jax.block_until_ready(hessian(x))
-
-
-def with_jax_jit(jax: Any) -> Call:
-    """The library's hessian, compiled."""
-    hessian, x = jax.jit(jax.hessian(make_loss(jax.numpy))), jax.numpy.asarray(make_point())
-    return lambda: jax.block_until_ready(hessian(x))
-
-
-def by_hand(_: Any) -> Call:
+def by_hand(x: Any) -> Any:
     """Three diagonals."""
-    x = make_point()
-
-    def hessian() -> Any:
-        result = np.zeros((SIZE, SIZE))
-        diagonal = np.einsum("ii->i", result)
-        diagonal[:-1] = 1200.0 * x[:-1] ** 2 - 400.0 * x[1:] + 2.0
-        diagonal[1:] += 200.0
-        off_diagonal = -400.0 * x[:-1]
-        np.einsum("ii->i", result[:-1, 1:])[:] = off_diagonal
-        np.einsum("ii->i", result[1:, :-1])[:] = off_diagonal
-        return result
-
-    return hessian
+    result = np.zeros((x.size, x.size))
+    diagonal = np.einsum("ii->i", result)
+    diagonal[:-1] = 1200.0 * x[:-1] ** 2 - 400.0 * x[1:] + 2.0
+    diagonal[1:] += 200.0
+    off_diagonal = -400.0 * x[:-1]
+    np.einsum("ii->i", result[:-1, 1:])[:] = off_diagonal
+    np.einsum("ii->i", result[1:, :-1])[:] = off_diagonal
+    return result
 
 
-WORKLOAD = Workload(
-    "rosenbrock",
-    f"Hessian of the Rosenbrock function, n = {SIZE}, float64",
-    {
-        FUNC: with_func,
-        HIPS: with_hips,
-        TORCH_FUNC: with_torch_func,
-        TORCH: with_torch,
-        JAX: with_jax,
-        JAX_JIT: with_jax_jit,
-        BY_HAND: by_hand,
-    },
-    bars=(Bar(TORCH_FUNC, 0.5),),
-)
+def of_size(size: int) -> Workload:
+    """The workload in so many dimensions, at a point off the valley."""
+
+    def data() -> tuple[Any, ...]:
+        return (np.linspace(-1.5, 1.5, size),)
+
+    return workload(
+        f"rosenbrock {size}",
+        f"Hessian of the Rosenbrock function, n = {size}, float64",
+        make_job,
+        data,
+        (*compiled_bars(against_jax=8, against_hand=1.0), Bar(TORCH_FUNC, 0.5)),
+        by_hand,
+        others={JAX: entry(JAX, make_job, data)},
+    )
+
+
+WORKLOADS = (of_size(10), of_size(100))

@@ -5,33 +5,33 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.contestants import BY_HAND
-from benchmarks.workload import Call, Workload
-from benchmarks.workloads.scalar_gradient import gradient_entries
+from benchmarks.contestants import JAX
+from benchmarks.libraries import Library
+from benchmarks.suite import compiled_bars, entry, workload
 
 
-def make_loss(np: Any) -> Callable[[Any], Any]:
+def make_job(library: Library) -> Callable[[Any], Any]:
     """A sum over a product of two functions."""
-
-    def loss(x: Any) -> Any:
-        return np.sum(np.sin(x) * np.exp(-x * x))
-
-    return loss
+    np = library.np
+    return library.grad(lambda x: np.sum(np.sin(x) * np.exp(-x * x)))
 
 
-def make_data() -> tuple[Any, ...]:
+def data() -> tuple[Any, ...]:
     """Ten points."""
     return (np.linspace(-1.0, 1.0, 10),)
 
 
-def by_hand(_: Any) -> Call:
+def by_hand(x: Any) -> Any:
     """(cos x - 2 x sin x) exp(-x²)."""
-    (x,) = make_data()
-    return lambda: (np.cos(x) - 2 * x * np.sin(x)) * np.exp(-x * x)
+    return (np.cos(x) - 2 * x * np.sin(x)) * np.exp(-x * x)
 
 
-WORKLOAD = Workload(
+WORKLOAD = workload(
     "small gradient",
     "gradient of sum(sin(x) exp(-x²)), 10 elements, float64",
-    {**gradient_entries(make_loss, make_data), BY_HAND: by_hand},
+    make_job,
+    data,
+    compiled_bars(against_jax=8, against_hand=1.0),
+    by_hand,
+    others={JAX: entry(JAX, make_job, data)},
 )
