@@ -28,7 +28,7 @@ from func.static_arguments import StaticArguments, argument_numbers
 __all__ = ["CacheInfo", "Jitted", "disable_jit", "jit"]
 
 CACHE_SIZE = 256
-COMPILERS = (None, "numpy")
+COMPILERS = (None, "numpy", "llvm")
 _ENABLED: ContextVar[bool] = ContextVar("func_jit_enabled", default=True)
 
 

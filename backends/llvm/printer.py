@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -77,6 +78,8 @@ class Printer:
         constants: Any = None
         if self.program.constants:
             table = ir.ArrayType(POINTER, len(self.program.constants))
+            mark = hashlib.sha256(b"".join([one.tobytes() for one in self.program.constants])).hexdigest()
+            self.module.add_metadata([mark])  # code is shared by equal text: equal constants too, then
             constants = ir.GlobalVariable(self.module, table, "constants")
             constants.initializer = ir.Constant(table, None)
         tables = {"input": inputs, "output": outputs, "constant": constants}

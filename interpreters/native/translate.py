@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -54,18 +55,37 @@ class Translator:
         made.arena = place_buffers(fuser.items)
         return made
 
-    def run(self, equations: list[Equation] | tuple[Equation, ...]) -> None:
+    def run(self, equations: Sequence[Equation]) -> None:
         """Apply the rules of equations in order."""
         for equation in equations:
-            for aval in [var.aval for var in equation.outputs]:
-                if not pointwise.is_known(aval):
-                    raise NotNative(f"{equation.row.name} makes {aval}")
-            outs = rule_of(equation)(Site(self, equation, [self.value(x) for x in equation.inputs]))
-            if not equation.row.multiple:
-                outs = [outs]
-            for var, out in zip(equation.outputs, outs, strict=True):
-                assert out.shape == var.shape and out.dtype == var.dtype, (equation.row.name, out, var.aval)
-                self.values[var] = out
+            self.apply(equation)
+
+    def apply(self, equation: Equation) -> None:
+        """Apply the rule of an equation. Raises NotNative where it has none."""
+        for var in equation.outputs:
+            if not pointwise.is_known(var.aval):
+                raise NotNative(f"{equation.row.name} makes {var.aval}")
+        outs = rule_of(equation)(Site(self, equation, [self.value(x) for x in equation.inputs]))
+        for var, out in zip(equation.outputs, outs if equation.row.multiple else [outs], strict=True):
+            assert out.shape == var.shape and out.dtype == var.dtype, (equation.row.name, out, var.aval)
+            self.values[var] = out
+
+    def foreign(self) -> set[int]:
+        """The places of the equations that have no native form."""
+        found = set()
+        for var in (*self.program.inputs, *self.program.constants):
+            self.values[var] = self._unknown(var)
+        for place, equation in enumerate(self.program.equations):
+            try:
+                self.apply(equation)
+            except NotNative:
+                found.add(place)
+                for var in equation.outputs:
+                    self.values[var] = self._unknown(var)
+        return found
+
+    def _unknown(self, var: Var) -> Val:
+        return self.fuser.located(Buffer(math.prod(var.shape), var.dtype), var.shape)
 
     def value(self, x: Any) -> Val:
         """The value of a variable or number."""

@@ -1,0 +1,89 @@
+"""Native programs as Python callables."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from func.backends.kernels import NativeProgram, Result
+from func.backends.llvm.elementary import host_features
+from func.backends.llvm.entry import Leaf, Signature, Tree, bind_entry, normalised
+from func.backends.llvm.machine import Code, compile_ir
+from func.backends.llvm.printer import print_program
+
+LONG_CALL = 1 << 15
+"""Bytes read and written from which on other Python threads run during a call."""
+
+_constants: weakref.WeakKeyDictionary[Code, list[Any]] = weakref.WeakKeyDictionary()
+"""Arrays whose addresses stand in the table of a piece of code."""
+
+
+class Executor:
+    """A compiled program: what it was made of, and its entries."""
+
+    def __init__(self, program: NativeProgram, fallback: Callable[..., Any]) -> None:
+        self.program = program
+        self.fallback = fallback
+
+    def module(self) -> ir.Module:
+        """The program as IR."""
+        return print_program(self.program, host_features())
+
+    @functools.cached_property
+    def code(self) -> Code:
+        """The machine code, with the table of constants filled."""
+        code = compile_ir(self.module())
+        if self.program.constants and code not in _constants:
+            _constants[code] = list(self.program.constants)
+            table = (ctypes.c_void_p * len(self.program.constants)).from_address(code.address("constants"))
+            for place, array in enumerate(self.program.constants):
+                table[place] = array.ctypes.data
+        return code
+
+    def entry(
+        self, args: tuple[Tree, ...], result: Tree, slow: Callable[..., Any], failed: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        """A callable of arguments in these trees. What does not fit them goes to `slow`; `failed` is called with a
+        status and the arguments where the program reports one."""
+        size = sum([_bytes(one) for one in (*self.program.inputs, *self.program.outputs)])
+        signature = Signature(args, result, self.program.arena, size >= LONG_CALL)
+        return bind_entry(self.code.address("run"), signature, slow, failed, self)
+
+    def flat(self) -> Callable[..., tuple[Any, ...]]:
+        """A callable of the program's inputs that returns the tuple of its outputs."""
+        args = tuple([leaf_of(one) for one in self.program.inputs])
+        result = tuple([leaf_of(one) for one in self.program.outputs])
+        signature = Signature(args, result)
+
+        def slow(*given: Any) -> Any:
+            try:
+                fitting = normalised(signature, given)
+            except (TypeError, ValueError):
+                return self.fallback(*given)
+            for place, leaf in enumerate(args):
+                if leaf.kind == "python":  # an integer beyond 64 bits comes here too
+                    return self.fallback(*given)
+                if not leaf.shape:
+                    fitting[place] = fitting[place].reshape(())
+            return entry(*fitting)
+
+        def failed(status: int, *given: Any) -> Any:
+            return self.fallback(*given)
+
+        entry = self.entry(args, result, slow, failed)
+        return entry
+
+
+def leaf_of(result: Result) -> Leaf:
+    """What an entry takes or makes."""
+    return Leaf("python" if result.weak else "array", result.shape, result.dtype)
+
+
+def _bytes(result: Result) -> int:
+    return int(np.prod(result.shape, dtype=np.int64)) * result.dtype.itemsize
