@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from func.interpreters.core import row_named
 from tests.sampling import Sample, complex_, hermitian, real, restart, spd
 
 restart(1)
@@ -23,6 +24,11 @@ SAMPLES: dict[str, list[Sample]] = {
         *[Sample((real(m, n) + 2 * np.eye(m, n)[::-1],)) for m, n in ((3, 3), (4, 2), (2, 4))],
         Sample((APART_COMPLEX,)),
         Sample((BATCH,)),
+    ],
+    "cholesky_inverse": [
+        Sample((np.linalg.cholesky(spd(3)),)),
+        Sample((np.linalg.cholesky(spd(3, 2)),)),
+        Sample((np.linalg.cholesky(hermitian(3)),), {}, ()),
     ],
     "pivot_order": [Sample((np.array([2, 2, 2]),), {}, ()), Sample((np.array([[1, 2, 2], [0, 1, 2]]),), {}, ())],
     "qr_order": [Sample((real(4, 3),), {}, ()), Sample((BATCH,), {}, ())],
@@ -100,3 +106,6 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample((BATCH,), {"output": "complex"}, ()),
     ],
 }
+
+for _name in SAMPLES:  # rows that only passes use are not defined before they are asked for
+    row_named(_name)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from func.backends.support_inverses import cholesky_factor, lapack_letter
 from func.backends.support_linalg import cholesky, inv
 from func.interpreters.lowering.code import Code, Site, lowering, support_code
 from func.interpreters.lowering.text import literal
+
+_LARGE = 32
+"""Rows from which on LAPACK's own routine, called without copies, is faster than NumPy's."""
 
 
 @lowering("cholesky")
 def _cholesky(site: Site) -> Code:
     if site.params.get("upper"):
         return support_code(cholesky, site) if site.device else Code("np.linalg.cholesky({0}, upper=True)")
+    single = len(site.out.shape) == 2 and site.avals[0].dtype == site.out.dtype
+    if single and not site.device and site.out.shape[0] >= _LARGE:
+        return Code("cholesky_factor(np, {0})", support=(cholesky_factor, lapack_letter))
     return Code("np.linalg.cholesky({0})")
 
 

@@ -9,8 +9,10 @@ from func.interpreters.passes.adjoints import adjoints
 from func.interpreters.passes.algebra import algebra
 from func.interpreters.passes.bands import bands
 from func.interpreters.passes.common import common
+from func.interpreters.passes.congruences import congruences
 from func.interpreters.passes.contractions import contractions
 from func.interpreters.passes.dead import dead
+from func.interpreters.passes.factorings import factorings
 from func.interpreters.passes.folding import folding
 from func.interpreters.passes.labels import labels
 from func.interpreters.passes.outer import outer
@@ -19,7 +21,20 @@ from func.interpreters.program import Program
 
 Pass: TypeAlias = Callable[[Program], Program]
 
-PIPELINE: tuple[Pass, ...] = (dead, labels, folding, algebra, common, padding, contractions, bands, adjoints, outer)
+PIPELINE: tuple[Pass, ...] = (
+    dead,
+    labels,
+    folding,
+    algebra,
+    common,
+    factorings,
+    congruences,
+    padding,
+    contractions,
+    bands,
+    adjoints,
+    outer,
+)
 """The passes of a round, in order. A pass that finds nothing to do returns the program it was given."""
 ROUNDS, LONG, ROUNDS_IF_LONG = 4, 1000, 2
 """How many rounds are worth their time, and how many for programs of so many equations."""
