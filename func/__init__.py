@@ -24,6 +24,7 @@ from func.autograd import (
 )
 from func.checkpointing import checkpoint, checkpoint_name, checkpoint_policies, remat
 from func.compilation import disable_jit, jit
+from func.configuration import config
 from func.control import cond, fori_loop, switch, while_loop
 from func.custom import custom_gradient, custom_jvp, custom_vjp, custom_vmap, stop_gradient
 from func.exporting import to_source
@@ -52,6 +53,7 @@ __all__ = [
     "checkpoint_policies",
     "collectives",
     "cond",
+    "config",
     "custom_gradient",
     "custom_jvp",
     "custom_vjp",

@@ -1,0 +1,136 @@
+"""The settings of a process: `func.config`."""
+
+from __future__ import annotations
+
+import importlib
+import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypedDict, cast
+
+from typing_extensions import Unpack
+
+from func.interpreters.errors import ArgumentError
+
+__all__ = ["COMPILERS", "Config", "config"]
+
+COMPILERS = (None, "numpy", "llvm")
+
+
+class Settings(TypedDict, total=False):
+    """What `override` takes."""
+
+    num_threads: int
+    compiler: str | None
+
+
+class Config:
+    """The settings that hold for the whole process, whichever thread reads or sets them.
+
+    Example:
+        >>> import func
+        >>> func.config.num_threads = 2
+        >>> with func.config.override(num_threads=1, compiler="numpy"):
+        ...     func.config.num_threads, func.config.compiler
+        (1, 'numpy')
+        >>> func.config.num_threads, func.config.compiler
+        (2, None)
+    """
+
+    __slots__ = ("_compiler",)
+
+    def __init__(self) -> None:
+        self._compiler: str | None = None
+
+    @property
+    def num_threads(self) -> int:
+        """How many threads a large native kernel may use, the caller's own included.
+
+        At first the number in the environment variable FUNC_NUM_THREADS, or else that of the cores on which the process
+        may run. Results do not depend on it. A new number holds from the next call on.
+
+        Raises:
+            ArgumentError: The number is not a whole one from 1 to 1024, or that of the environment is not.
+        """
+        try:
+            return cast(int, _native("pool_size").num_threads())
+        except ValueError as error:
+            raise ArgumentError(f"func.config.num_threads: {error}") from None
+
+    @num_threads.setter
+    def num_threads(self, number: int) -> None:
+        try:
+            if isinstance(number, bool):
+                raise TypeError
+            _native("pool_size").set_num_threads(operator.index(number))
+        except TypeError:
+            raise ArgumentError(f"func.config.num_threads must be a whole number of threads, not {number!r}") from None
+        except ValueError as error:
+            raise ArgumentError(f"func.config.num_threads: {error}") from None
+
+    @property
+    def compiler(self) -> str | None:
+        """What compiles the functions of a `jit` without `compiler=`: "llvm", "numpy", or None, the best there is.
+
+        It is read when a function is compiled; programs that are compiled stay as they are.
+
+        Raises:
+            ArgumentError: There is no such compiler.
+        """
+        return self._compiler
+
+    @compiler.setter
+    def compiler(self, name: str | None) -> None:
+        if name not in COMPILERS:
+            raise ArgumentError(f"func.config.compiler={name!r} is not one of {', '.join(map(repr, COMPILERS))}")
+        self._compiler = name
+
+    @property
+    def cache_dir(self) -> Path | None:
+        """Where compiled code is kept between processes, or None where it is not; it cannot be set.
+
+        The folder that the environment variable FUNC_CACHE_DIR names, or else the platform's folder for caches; none
+        if the variable is empty.
+        """
+        return cast("Path | None", _native("cache").folder())
+
+    @contextmanager
+    def override(self, **settings: Unpack[Settings]) -> Iterator[None]:
+        """Inside, the settings have other values; at the end they get back those from before.
+
+        They hold for the other threads of the process, too.
+
+        Raises:
+            ArgumentError: A setting is unknown or cannot have the value.
+
+        Example:
+            >>> import func
+            >>> with func.config.override(compiler="numpy"):
+            ...     func.jit(lambda x: x + 1)(1.0)
+            2.0
+        """
+        if unknown := sorted(settings.keys() - Settings.__annotations__.keys()):
+            names = ", ".join(Settings.__annotations__)
+            raise ArgumentError(f"func.config.override: {unknown[0]!r} is not a setting; those are {names}")
+        before = {name: getattr(self, name) for name in settings}
+        try:
+            for name, value in settings.items():
+                setattr(self, name, value)
+            yield
+        finally:
+            for name, value in before.items():
+                setattr(self, name, value)
+
+    def __repr__(self) -> str:
+        values = (f"{name}={getattr(self, name)!r}" for name in ("num_threads", "compiler", "cache_dir"))
+        return f"func.config({', '.join(values)})"
+
+
+def _native(module: str) -> Any:
+    """A module of the native backend, imported when it is needed."""
+    return importlib.import_module(f"func.backends.llvm.{module}")
+
+
+config = Config()
+"""The settings of this process."""
