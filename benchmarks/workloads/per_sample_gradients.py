@@ -1,130 +1,136 @@
-"""Per-sample gradients of a two-layer network: vmap of grad, bound by memory."""
+"""Per-sample gradients of two small networks, and the norms of them: vmap of grad."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from benchmarks.contestants import BY_HAND, FUNC, HIPS, JAX, JAX_JIT, TORCH, TORCH_FUNC
+from benchmarks.contestants import JAX, TORCH_FUNC
+from benchmarks.libraries import Library
+from benchmarks.suite import compiled_bars, entry, workload
 from benchmarks.trees import convert
-from benchmarks.workload import Bar, Call, Workload
+from benchmarks.workload import Bar
 
 PIXELS, HIDDEN, CLASSES, BATCH = 784, 128, 10, 256
+SIDE, CNN_BATCH = 28, 64
 
 
-def make_loss(np: Any) -> Callable[..., Any]:
-    """The cross-entropy of one image; `target` is one-hot."""
+def cross_entropy(np: Any, logits: Any, target: Any) -> Any:
+    """Of the logits of one image; `target` is one-hot."""
+    shifted = logits - np.max(logits)
+    return np.log(np.sum(np.exp(shifted))) - np.sum(target * shifted)
+
+
+def mlp_loss(library: Library) -> Callable[..., Any]:
+    """The cross-entropy of one image under a two-layer network."""
+    np = library.np
 
     def loss(parameters: Any, image: Any, target: Any) -> Any:
         hidden = np.tanh(image @ parameters["w1"] + parameters["b1"])
-        logits = hidden @ parameters["w2"] + parameters["b2"]
-        shifted = logits - np.max(logits)
-        return np.log(np.sum(np.exp(shifted))) - np.sum(target * shifted)
+        return cross_entropy(np, hidden @ parameters["w2"] + parameters["b2"], target)
 
     return loss
 
 
-def make_data() -> tuple[Any, ...]:
-    """Parameters, a batch of random images and their one-hot classes, float32."""
+def cnn_loss(library: Library) -> Callable[..., Any]:
+    """The cross-entropy of one image under two convolutions and a dense layer."""
+    np = library.np
+
+    def loss(parameters: Any, image: Any, target: Any) -> Any:
+        x = np.tanh(library.convolve(image[None], parameters["k1"], 2) + parameters["b1"][:, None, None])
+        x = np.tanh(library.convolve(x, parameters["k2"], 2) + parameters["b2"][:, None, None])
+        return cross_entropy(np, x.reshape(-1) @ parameters["w3"] + parameters["b3"], target)
+
+    return loss
+
+
+def norm_of(library: Library, loss: Callable[..., Any]) -> Callable[..., Any]:
+    """The norm of the gradient of one image's loss by all parameters."""
+    gradient = library.grad(loss)
+
+    def norm(parameters: Any, image: Any, target: Any) -> Any:
+        gradients = gradient(parameters, image, target)
+        return library.np.sqrt(sum([library.np.sum(array**2) for array in gradients.values()]))
+
+    return norm
+
+
+def normal(shapes: dict[str, tuple[int, ...]], images: tuple[int, ...]) -> tuple[Any, ...]:
+    """Random parameters of these shapes (the first letter b is a bias), images, one-hot classes, float32."""
     generator = np.random.default_rng(0)
-    parameters = {
-        "w1": generator.normal(size=(PIXELS, HIDDEN)) / PIXELS**0.5,
-        "b1": generator.normal(size=HIDDEN),
-        "w2": generator.normal(size=(HIDDEN, CLASSES)) / HIDDEN**0.5,
-        "b2": generator.normal(size=CLASSES),
+    parameters = {}
+    for name, shape in shapes.items():
+        inputs = np.prod(shape[1:]) if name[0] == "k" else shape[0]
+        parameters[name] = generator.normal(size=shape) / (1.0 if name[0] == "b" else inputs**0.5)
+    targets = np.eye(CLASSES)[generator.integers(CLASSES, size=images[0])]
+    return convert(lambda array: array.astype(np.float32), (parameters, generator.uniform(size=images), targets))
+
+
+def mlp_data() -> tuple[Any, ...]:
+    """Parameters, a batch of random images and their one-hot classes."""
+    shapes = {"w1": (PIXELS, HIDDEN), "b1": (HIDDEN,), "w2": (HIDDEN, CLASSES), "b2": (CLASSES,)}
+    return normal(shapes, (BATCH, PIXELS))
+
+
+def cnn_data() -> tuple[Any, ...]:
+    """The same for the convolutions."""
+    shapes = {"k1": (8, 1, 5, 5), "b1": (8,), "k2": (16, 8, 3, 3), "b2": (16,), "w3": (400, CLASSES), "b3": (CLASSES,)}
+    return normal(shapes, (CNN_BATCH, 1, SIDE, SIDE))
+
+
+def backward(parameters: Any, images: Any, targets: Any) -> tuple[Any, Any, Any]:
+    """The hidden layer, its cotangent and that of the logits, for the whole batch."""
+    hidden = np.tanh(images @ parameters["w1"] + parameters["b1"])
+    logits = hidden @ parameters["w2"] + parameters["b2"]
+    exponentials = np.exp(logits - np.max(logits, axis=1, keepdims=True))
+    ct_logits = exponentials / np.sum(exponentials, axis=1, keepdims=True) - targets
+    return hidden, (ct_logits @ parameters["w2"].T) * (1 - hidden * hidden), ct_logits
+
+
+def gradients_by_hand(parameters: Any, images: Any, targets: Any) -> Any:
+    """A weight's gradients are outer products, sample by sample."""
+    hidden, ct_hidden, ct_logits = backward(parameters, images, targets)
+    return {
+        "w1": images[:, :, None] * ct_hidden[:, None, :],
+        "b1": ct_hidden,
+        "w2": hidden[:, :, None] * ct_logits[:, None, :],
+        "b2": ct_logits,
     }
-    images = generator.uniform(size=(BATCH, PIXELS))
-    targets = np.eye(CLASSES)[generator.integers(CLASSES, size=BATCH)]
-    data = (parameters, images, targets)
-    return tuple(convert(lambda array: array.astype(np.float32), item) for item in data)
 
 
-def with_func(func: Any) -> Call:
+def norms_by_hand(parameters: Any, images: Any, targets: Any) -> Any:
+    """An outer product's norm is the product of the norms."""
+    hidden, ct_hidden, ct_logits = backward(parameters, images, targets)
+    squares = [np.sum(array * array, axis=1) for array in (images, hidden, ct_hidden, ct_logits)]
+    return np.sqrt((squares[0] + 1) * squares[2] + (squares[1] + 1) * squares[3])
+
+
+def make_gradients(library: Library) -> Callable[..., Any]:
     """vmap of grad."""
-    gradients, data = func.vmap(func.grad(make_loss(np)), in_dims=(None, 0, 0)), make_data()
-    return lambda: gradients(*data)
+    return library.per_sample(library.grad(mlp_loss(library)), 2)
 
 
-def with_hips(autograd: Any) -> Call:
-    """A loop over the images: the library has no vmap."""
-    gradient = autograd.grad(make_loss(autograd.numpy))
-    parameters, images, targets = make_data()
-
-    def gradients() -> Any:
-        rows = [gradient(parameters, image, target) for image, target in zip(images, targets, strict=True)]
-        return {name: np.stack([row[name] for row in rows]) for name in parameters}
-
-    return gradients
-
-
-def with_torch_func(torch: Any) -> Call:
-    """vmap of grad."""
-    gradients = torch.func.vmap(torch.func.grad(make_loss(torch)), in_dims=(None, 0, 0))
-    data = tuple(convert(torch.from_numpy, item) for item in make_data())
-    return lambda: gradients(*data)
-
-
-def with_torch(torch: Any) -> Call:
-    """A loop over the images: backward sums over a batch."""
-    loss = make_loss(torch)
-    parameters, images, targets = (convert(torch.from_numpy, item) for item in make_data())
-    leaves = [leaf.requires_grad_(True) for leaf in parameters.values()]
-
-    def gradients() -> Any:
-        rows = [
-            torch.autograd.grad(loss(parameters, image, target), leaves)
-            for image, target in zip(images, targets, strict=True)
-        ]
-        return dict(zip(parameters, map(torch.stack, zip(*rows, strict=True)), strict=True))
-
-    return gradients
-
-
-def with_jax(jax: Any) -> Call:
-    """vmap of grad."""
-    gradients = jax.vmap(jax.grad(make_loss(jax.numpy)), in_axes=(None, 0, 0))
-    data = tuple(convert(jax.numpy.asarray, item) for item in make_data())
-    return lambda: jax.block_until_ready(gradients(*data))
-
-
-def with_jax_jit(jax: Any) -> Call:
-    """jit of vmap of grad."""
-    gradients = jax.jit(jax.vmap(jax.grad(make_loss(jax.numpy)), in_axes=(None, 0, 0)))
-    data = tuple(convert(jax.numpy.asarray, item) for item in make_data())
-    return lambda: jax.block_until_ready(gradients(*data))
-
-
-def by_hand(_: Any) -> Call:
-    """The whole batch forward and backward; a weight's gradients are outer products, sample by sample."""
-    parameters, images, targets = make_data()
-
-    def gradients() -> Any:
-        hidden = np.tanh(images @ parameters["w1"] + parameters["b1"])
-        logits = hidden @ parameters["w2"] + parameters["b2"]
-        exponentials = np.exp(logits - np.max(logits, axis=1, keepdims=True))
-        ct_logits = exponentials / np.sum(exponentials, axis=1, keepdims=True) - targets
-        ct_hidden = (ct_logits @ parameters["w2"].T) * (1 - hidden * hidden)
-        return {
-            "w1": images[:, :, None] * ct_hidden[:, None, :],
-            "b1": ct_hidden,
-            "w2": hidden[:, :, None] * ct_logits[:, None, :],
-            "b2": ct_logits,
-        }
-
-    return gradients
-
-
-WORKLOAD = Workload(
+WORKLOAD = workload(
     "per-sample",
     f"per-sample gradients of an MLP {PIXELS}-{HIDDEN}-{CLASSES}, batch {BATCH}, float32",
-    {
-        FUNC: with_func,
-        HIPS: with_hips,
-        TORCH_FUNC: with_torch_func,
-        TORCH: with_torch,
-        JAX: with_jax,
-        JAX_JIT: with_jax_jit,
-        BY_HAND: by_hand,
-    },
-    bars=(Bar(TORCH_FUNC, 1.1),),
+    make_gradients,
+    mlp_data,
+    (*compiled_bars(against_jax=1.5, memory=True), Bar(TORCH_FUNC, 1.1)),
+    gradients_by_hand,
+    others={JAX: entry(JAX, make_gradients, mlp_data)},
+)
+MLP_NORMS = workload(
+    "norms mlp",
+    f"norms of per-sample gradients of an MLP {PIXELS}-{HIDDEN}-{CLASSES}, batch {BATCH}, float32",
+    lambda library: library.per_sample(norm_of(library, mlp_loss(library)), 2),
+    mlp_data,
+    compiled_bars(against_jax=20, memory=True),
+    norms_by_hand,
+)
+CNN_NORMS = workload(
+    "norms cnn",
+    f"norms of per-sample gradients of a CNN (two convolutions, one dense), {SIDE} by {SIDE}, batch {CNN_BATCH}, float32",
+    lambda library: library.per_sample(norm_of(library, cnn_loss(library)), 2),
+    cnn_data,
+    compiled_bars(against_jax=2),
 )
