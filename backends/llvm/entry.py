@@ -1,0 +1,78 @@
+"""Python-callable entries of compiled programs: they check arguments, run the program, and make results.
+
+An entry is a C function made by LLVM. Its code is the same for all signatures, compiled once and kept on disk; it
+follows a table made from the signature, so a new entry costs no compilation. Arguments that are not as the signature
+says go, as they are, to a slow function.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from func.backends.llvm import capi
+from func.backends.llvm.entry_native import entry_module
+from func.backends.llvm.entry_python import normalised, python_entry
+from func.backends.llvm.entry_table import Table
+from func.backends.llvm.entry_trees import Leaf, Mismatch, Signature, Tree, tree_of
+
+__all__ = [
+    "Leaf",
+    "Mismatch",
+    "Signature",
+    "Tree",
+    "bind_entry",
+    "native_entry",
+    "normalised",
+    "python_entry",
+    "tree_of",
+]
+
+
+def bind_entry(
+    run: int,
+    signature: Signature,
+    slow: Callable[..., Any],
+    failed: Callable[..., Any],
+    owner: object = None,
+) -> Callable[..., Any]:
+    """A Python function around the native function at address `run`, native itself where this interpreter allows it.
+
+    `i32 run(i8** inputs, i8** outputs, i8* arena)` gets the addresses of the data of the leaves of the arguments, of
+    memory for the leaves of the result, both in the order of `entry_trees.leaves`, and of scratch memory aligned to 64
+    bytes. It returns 0, or a status.
+
+    `slow` gets the arguments where they differ from the signature, as they are. `failed` gets the status and the
+    arguments where `run` returned one, unless it set a Python error, which is raised. `owner` is kept alive as long as
+    the function: whatever owns the code at `run`.
+    """
+    make = native_entry if capi.available() else python_entry
+    return make(run, signature, slow, failed, owner)
+
+
+def native_entry(
+    run: int,
+    signature: Signature,
+    slow: Callable[..., Any],
+    failed: Callable[..., Any],
+    owner: object = None,
+) -> Callable[..., Any]:
+    """What bind_entry returns, as native code; for interpreters for which `capi.available()` holds."""
+    code = entry_code()
+    table = Table(signature, run, slow, failed)
+    definition = capi.MethodDefinition(b"entry", code.address("entry"), capi.METH_FASTCALL_KEYWORDS, None)
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)(
+        ("PyCFunction_NewEx", ctypes.pythonapi)
+    )
+    state = (table.words, *table.objects, owner, code, definition)
+    return make(ctypes.addressof(definition), state, None)  # type: ignore[no-any-return]
+
+
+@functools.cache
+def entry_code() -> Any:
+    """The compiled code of all entries."""
+    machine = importlib.import_module("func.backends.llvm.machine")
+    return machine.compile_ir(entry_module, key=f"entry {capi.abi()}")

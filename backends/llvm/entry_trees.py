@@ -1,0 +1,178 @@
+"""Trees of arguments and results as an entry knows them: structure, shapes and dtypes, but no values."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+import optree
+
+PYTHON_TYPES: Final[dict[np.dtype[Any], type]] = {
+    np.dtype(np.bool_): bool,
+    np.dtype(np.int64): int,
+    np.dtype(np.float64): float,
+    np.dtype(np.complex128): complex,
+}
+LARGEST_INT: Final = 2**63 - 1
+
+
+class Mismatch(Exception):
+    """Arguments differ from a signature."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """An array or a Python scalar in a tree.
+
+    Of kind `"array"` it is an exact `np.ndarray`, or for shape () also a NumPy scalar of just this dtype; a result of
+    shape () is a NumPy scalar. Of kind `"python"` it is an exact bool, int, float or complex.
+
+    >>> Leaf("array", (3,), np.dtype(np.float32))
+    Leaf(kind='array', shape=(3,), dtype=dtype('float32'))
+    """
+
+    kind: Literal["array", "python"]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def __post_init__(self) -> None:
+        own = np.dtype(self.dtype.type)
+        if own != self.dtype or not (own.kind in "biufc" or own.isbuiltin == 2):
+            raise ValueError(f"a leaf has a number type in native byte order, and {self.dtype!r} is none")
+        object.__setattr__(self, "dtype", own)
+        if self.kind == "python" and (self.shape or own not in PYTHON_TYPES):
+            raise ValueError(
+                f"a Python scalar has shape () and dtype bool, int64, float64 or complex128, not {self.shape} and {own}"
+            )
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the data in bytes."""
+        size = self.dtype.itemsize
+        for length in self.shape:
+            size *= length
+        return size
+
+
+Tree: TypeAlias = "Leaf | tuple[Tree, ...] | list[Tree] | dict[Any, Tree] | None"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What an entry accepts and returns: the trees of its positional arguments, and the tree of its result.
+
+    `arena` is the size in bytes of the scratch memory that a call needs. With `releases_gil` other Python threads run
+    during the computation.
+    """
+
+    args: tuple[Tree, ...]
+    result: Tree
+    arena: int = 0
+    releases_gil: bool = False
+
+
+def items(tree: dict[Any, Tree]) -> list[tuple[Any, Tree]]:
+    """A dict's children in the order in which optree visits them."""
+    keys = list(tree)
+    places: Any = {key: place for place, key in enumerate(keys)}
+    order: list[int] = optree.tree_leaves(places)
+    return [(_interned(keys[place]), tree[keys[place]]) for place in order]
+
+
+def _interned(key: Any) -> Any:
+    """The key as the compiler stores it in code, so that a look-up compares pointers."""
+    return sys.intern(key) if type(key) is str else key
+
+
+def leaves(tree: Tree) -> Iterator[Leaf]:
+    """The leaves in the order of inputs and outputs.
+
+    >>> scalar, vector = Leaf("python", (), np.dtype(float)), Leaf("array", (2,), np.dtype(float))
+    >>> [leaf.kind for leaf in leaves({"b": scalar, "a": (vector, None)})]
+    ['array', 'python']
+    """
+    if isinstance(tree, Leaf):
+        yield tree
+    elif isinstance(tree, dict):
+        for _, child in items(tree):
+            yield from leaves(child)
+    elif tree is not None:
+        for child in tree:
+            yield from leaves(child)
+
+
+def dicts(tree: Tree) -> Iterator[dict[Any, Tree]]:
+    """The dicts in a tree."""
+    if isinstance(tree, dict):
+        yield tree
+        for child in tree.values():
+            yield from dicts(child)
+    elif isinstance(tree, (tuple, list)):
+        for child in tree:
+            yield from dicts(child)
+
+
+def count_containers(tree: Tree) -> int:
+    """How many tuples, lists and dicts a tree has."""
+    if tree is None or isinstance(tree, Leaf):
+        return 0
+    children = tree.values() if isinstance(tree, dict) else tree
+    return 1 + sum([count_containers(child) for child in children])
+
+
+def tree_of(value: Any) -> Tree:
+    """The tree of an argument. Raises Mismatch where an entry cannot take such a value.
+
+    >>> tree_of([1.5, np.zeros(3)])
+    [Leaf(kind='python', shape=(), dtype=dtype('float64')), Leaf(kind='array', shape=(3,), dtype=dtype('float64'))]
+    """
+    if value is None:
+        return None
+    if type(value) is tuple:
+        return tuple([tree_of(child) for child in value])
+    if type(value) is list:
+        return [tree_of(child) for child in value]
+    if type(value) is dict:
+        return {key: tree_of(child) for key, child in value.items()}
+    if type(value) in (bool, int, float, complex):
+        return Leaf("python", (), next(dtype for dtype, kind in PYTHON_TYPES.items() if kind is type(value)))
+    if type(value) is np.ndarray or isinstance(value, np.generic):
+        try:
+            return Leaf("array", value.shape, value.dtype)
+        except ValueError as error:
+            raise Mismatch(str(error)) from None
+    raise Mismatch(f"a value of type {type(value).__name__} is not an array, a number or a plain container")
+
+
+def flatten(tree: Tree, value: Any) -> Iterator[Any]:
+    """The leaves of a value that has the structure of a tree. Raises Mismatch where it has not."""
+    if isinstance(tree, Leaf):
+        yield value
+    elif tree is None:
+        if value is not None:
+            raise Mismatch(f"None was expected, not {type(value).__name__}")
+    elif type(value) is not type(tree) or len(value) != len(tree):
+        raise Mismatch(f"a {type(tree).__name__} of {len(tree)} items was expected, not {type(value).__name__}")
+    elif isinstance(tree, dict):
+        for key, child in items(tree):
+            if key not in value:
+                raise Mismatch(f"the key {key!r} is missing")
+            yield from flatten(child, value[key])
+    else:
+        for child, part in zip(tree, value, strict=True):
+            yield from flatten(child, part)
+
+
+def unflatten(tree: Tree, values: Iterator[Any]) -> Any:
+    """The tree with these leaves."""
+    if isinstance(tree, Leaf):
+        return next(values)
+    if tree is None:
+        return None
+    if isinstance(tree, dict):
+        children = {key: unflatten(child, values) for key, child in items(tree)}
+        return {key: children[key] for key in tree}
+    return type(tree)([unflatten(child, values) for child in tree])
