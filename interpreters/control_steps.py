@@ -1,7 +1,8 @@
 """The bodies of the scans that are the derivatives of a scan.
 
 Forwards: a scan of the known half, whose residuals are stacked, then a linear scan of the tangents. Backwards: a scan
-in the other direction, which carries the cotangents of the carry and adds up those of the consts. Residuals that do not
+in the other direction, which carries the cotangents of the carry and adds up those of the consts, where that is not
+done behind the loop. Residuals that do not
 change from step to step are not stacked.
 """
 
@@ -20,10 +21,11 @@ from func.interpreters.control import (
     strong,
     zeros,
 )
+from func.interpreters.control_sums import Sums
 from func.interpreters.core import ROWS, ZERO, Array, Aval, Shaped, is_inexact
-from func.interpreters.primitives.kinds import add_tangents
+from func.interpreters.primitives.elementwise import add
 from func.interpreters.primitives.structural import full_like
-from func.interpreters.program import Program, Var
+from func.interpreters.program import Equation, Program, Var
 from func.interpreters.staged import Staged
 
 
@@ -164,7 +166,7 @@ class Tangents:
 
 class Cotangents:
     """The second scan of reverse mode: it runs the other way and carries the cotangents of the carry and the sums of
-    those of the consts. `given` are the ys that have cotangents."""
+    those of the consts, but for the sums that are taken behind it. `given` are the ys that have cotangents."""
 
     def __init__(self, steps: Steps, body: Staged, active: tuple[bool, ...], given: tuple[bool, ...]) -> None:
         loop = steps.loop
@@ -176,20 +178,30 @@ class Cotangents:
         has = [*self.carries, *given]
         y = [aval for aval, on in zip(outs[loop.carries :], given, strict=True) if on]
 
+        reached: list[bool] = []
+
         def step(*values: Array) -> list[Array]:
-            residuals, ds, dc, others, dy = parts(values, len(fixed), len(s), len(c), len(moving))
+            residuals, ds, others, dy = parts(values, len(fixed), len(s), len(moving))
             cts = iter([*ds, *dy])
             full = [next(cts) if on else zeros(out) for out, on in zip(outs, has, strict=True) if is_inexact(out.dtype)]
             gc, gs, gx = parts(steps.half.second(steps.merged(residuals, others), full), len(c), len(s))
-            return [
-                *_or_zero(gs, [True] * len(s), s),
-                *[add_tangents(total, g) for total, g in zip(dc, gc, strict=True)],
-                *_or_zero(gx, [True] * len(x), x),
-            ]
+            reached[:] = [g is not ZERO for g in gc]
+            return [*_or_zero(gs, [True] * len(s), s), *picked(gc, reached), *_or_zero(gx, [True] * len(x), x)]
 
-        self.start, self.totals = s, c
-        self.loop = Loop(len(fixed), len(s) + len(c), loop.length, not loop.reverse)
-        self.second = derived(step, [*fixed, *s, *c, *moving, *y])
+        self.start, self.totals, self.reached = s, c, reached
+        one = derived(step, [*fixed, *s, *moving, *y]).program
+        gs, gc, gx = parts(one.outputs, len(s), sum(reached))
+        self.sums = sums = Sums(one, len(fixed), len(s), gc, loop.length)
+        added = [(g, Var(Aval(g.shape, g.dtype))) for g in picked(gc, [not moved for moved in sums.moved])]
+        grown = [Equation(add, (total, g), {}, (Var(total.aval),)) for g, total in added]
+        outputs = [*gs, *[equation.outputs[0] for equation in grown], *gx, *sums.stacked]
+        body = Program((), [*one.equations, *grown], outputs, one.constants).pruned()
+        needed = {x for equation in body.equations for x in equation.inputs} | set(outputs)
+        same, carried, rows = parts(one.inputs, len(fixed), len(s))
+        self.needs = [var in needed for var in same], [var in needed for var in rows]
+        inputs = [*picked(same, self.needs[0]), *carried, *[total for _, total in added], *picked(rows, self.needs[1])]
+        self.second = Staged(Program(inputs, body.equations, outputs, body.constants))
+        self.loop = Loop(sum(self.needs[0]), len(s) + len(added), loop.length, not loop.reverse)
 
     def pull(self, fixed: Sequence[Array], rows: Sequence[Array], ct: dict[int, Any]) -> list[Any]:
         """Cotangents of all inputs of the scan, ZERO where none is wanted."""
@@ -199,10 +211,18 @@ class Cotangents:
             ct[i] if i in ct else full_like(like, 0, aval.shape, aval.dtype)
             for i, aval in zip(places, self.start, strict=True)
         ]
-        totals = [full_like(like, 0, aval.shape, aval.dtype) for aval in self.totals]
         dy = [ct[i] for i in sorted(ct) if i >= len(self.carries)]
-        grown = ROWS["scan_call"](*fixed, *start, *totals, *rows, *dy, body=self.second, loop=self.loop)
-        gs, gc, gx = parts(grown, len(start), len(totals))
+        zero = [full_like(like, 0, aval.shape, aval.dtype) for aval in self.totals]
+        inside = picked(picked(zero, self.reached), [not moved for moved in self.sums.moved])
+        same, changing = picked(fixed, self.needs[0]), picked([*rows, *dy], self.needs[1])
+        grown = ROWS["scan_call"](*same, *start, *inside, *changing, body=self.second, loop=self.loop)
+        gs, kept, gx, stacked = parts(
+            grown, len(start), len(inside), len(grown) - self.loop.carries - len(self.sums.stacked)
+        )
+        behind = iter(self.sums.tail.run([*fixed, *rows, *dy, *stacked]))
+        within = iter(kept)
+        summed = iter([next(behind) if moved else next(within) for moved in self.sums.moved])
+        gc = [next(summed) if on else empty for on, empty in zip(self.reached, zero, strict=True)]
         return spread([*gc, *gs, *gx], self.active)
 
 
