@@ -8,6 +8,10 @@ import platform
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+pytest.importorskip("llvmlite")
+
 from llvmlite import ir
 
 from func.backends.llvm import pool

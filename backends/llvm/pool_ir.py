@@ -15,7 +15,20 @@ from typing import Any
 from llvmlite import ir
 
 from func.backends.llvm.pool_size import MAX_THREADS
-from func.backends.llvm.pool_writer import BYTE, BYTES, INT, TASK, VOID, WORD, Body, System, add_area, add_word, word
+from func.backends.llvm.pool_writer import (
+    BIT,
+    BYTE,
+    BYTES,
+    INT,
+    TASK,
+    VOID,
+    WORD,
+    Body,
+    System,
+    add_area,
+    add_word,
+    word,
+)
 
 __all__ = ["pool_module"]
 
@@ -29,6 +42,8 @@ SIGNAL_SET, LOCK = 256, 128
 """Bytes that are enough for a sigset_t, and for a pthread mutex or condition, on every system."""
 PAUSES = 4
 """Pauses of the processor between two looks at a shared variable."""
+YIELD_NS = 2_000
+"""After so long the one who looks gives way to other threads of its core: it may be the very one it waits for."""
 
 WORDS = ("gate", "next", "busy", "sleepers", "waiting", "helpers", "wanted", "spin", "task", "data", "chunks", "mode")
 """The shared variables. `helpers` is how many workers there shall be, `wanted` how many the pool has been fitted to;
@@ -67,7 +82,7 @@ def write_inline(module: ir.Module) -> None:
 
 
 def write_waiting(module: ir.Module, system: System) -> None:
-    """`now`, `look`, `linger`: the clock in nanoseconds, and the waits that look and do not sleep."""
+    """`now`, `rest`, `look`, `linger`: the clock in nanoseconds, and the waits that look and do not sleep."""
     body = Body(module, "now", WORD)
     time = body.scratch(16)
     body.call("clock_gettime", system.monotonic_clock, time)
@@ -75,24 +90,30 @@ def write_waiting(module: ir.Module, system: System) -> None:
     seconds, rest = [body.builder.load(body.builder.gep(words, [word(i)], source_etype=WORD), typ=WORD) for i in (0, 1)]
     body.give(body.builder.add(body.builder.mul(seconds, word(1_000_000_000)), rest))
 
+    body = Body(module, "rest", BIT, WORD)
+    for _ in range(PAUSES):
+        pause(body, system)
+    waited = body.builder.sub(body.call("now"), body.args[0])
+    with body.when(body.is_(waited, ">", YIELD_NS)):
+        body.call("sched_yield")
+    body.give(body.is_(waited, "<", body.read("spin")))
+
     body = Body(module, "look", WORD, WORD, WORD)
     index, seen = body.args
-    deadline = body.builder.add(body.call("now"), body.read("spin"))
+    start = body.call("now")
     with body.repeat():
         gate = body.read("gate")
         with body.when(joinable(body, index, gate, seen)):
             body.give(gate)
-        pause(body, system)
-        with body.when(body.is_(body.call("now"), ">=", deadline)):
+        with body.when(body.builder.not_(body.call("rest", start))):
             body.give(gate)
 
     body = Body(module, "linger", VOID)
-    deadline = body.builder.add(body.call("now"), body.read("spin"))
+    start = body.call("now")
     with body.repeat():
         with body.when(is_empty(body)):
             body.give()
-        pause(body, system)
-        with body.when(body.is_(body.call("now"), ">=", deadline)):
+        with body.when(body.builder.not_(body.call("rest", start))):
             body.give()
 
 
@@ -275,11 +296,10 @@ def pass_lock(body: Body) -> None:
 
 
 def pause(body: Body, system: System) -> None:
-    for _ in range(PAUSES):
-        if system.arch == "x86_64":
-            body.call("llvm.x86.sse2.pause")
-        elif system.arch == "aarch64":
-            body.call("llvm.aarch64.isb", 15)
+    if system.arch == "x86_64":
+        body.call("llvm.x86.sse2.pause")
+    elif system.arch == "aarch64":
+        body.call("llvm.aarch64.isb", 15)
 
 
 def keep_mode(body: Body, system: System) -> None:

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-__all__ = ["BYTE", "BYTES", "INT", "TASK", "VOID", "WORD", "Body", "System", "add_area", "add_word", "word"]
+__all__ = ["BIT", "BYTE", "BYTES", "INT", "TASK", "VOID", "WORD", "Body", "System", "add_area", "add_word", "word"]
 
-VOID, BYTE, INT, WORD = ir.VoidType(), ir.IntType(8), ir.IntType(32), ir.IntType(64)
+VOID, BIT, BYTE = ir.VoidType(), ir.IntType(1), ir.IntType(8)
+INT, WORD = ir.IntType(32), ir.IntType(64)
 BYTES = BYTE.as_pointer()
 TASK = ir.FunctionType(VOID, [BYTES, WORD]).as_pointer()
 
@@ -30,6 +31,7 @@ EXTERNALS = {
     "pthread_mutex_lock": (INT, BYTES),
     "pthread_mutex_unlock": (INT, BYTES),
     "pthread_sigmask": (INT, INT, BYTES, BYTES),
+    "sched_yield": (INT,),
     "sigdelset": (INT, BYTES, INT),
     "sigfillset": (INT, BYTES),
     "llvm.x86.sse2.pause": (VOID,),
