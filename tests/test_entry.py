@@ -417,6 +417,12 @@ def test_large_results_that_were_changed_are_left_alone(change: Callable[[Any], 
     assert call() is not None
 
 
+@pytest.mark.parametrize("count", [10, 1000, 20_000])
+def test_many_leaves(count: int) -> None:
+    args = ([float(number) for number in range(count)], {str(number): np.full(2, number) for number in range(count)})
+    assert same(copier(bind_entry, *args)(*args), args)
+
+
 @pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("size", [0, 1, 100, entry_layout.ON_STACK, entry_layout.ON_STACK + 1, 1 << 20])
 def test_scratch_memory_is_aligned_and_a_call_s_own(make: Any, size: int) -> None:

@@ -18,7 +18,7 @@ COUNT: Final = 16
 """Offset of the number of items of a tuple, list or dict."""
 VALUE: Final = 16
 """Offset of the number in a float or complex."""
-TUPLE_ITEMS: Final = tuple.__basicsize__
+TUPLE_ITEMS: Final[int] = getattr(tuple, "__basicsize__", 24)
 LIST_ITEMS: Final = 24
 ARRAY_DATA: Final = 16
 ARRAY_NDIM: Final = 24
@@ -120,12 +120,15 @@ def why_unavailable() -> str | None:
         return f"{platform.python_implementation()} keeps its objects in another form than CPython"
     if not (3, 11) <= sys.version_info[:2] <= (3, 14):
         return f"the form of objects in Python {sys.version_info.major}.{sys.version_info.minor} is not known"
-    if not getattr(sys, "_is_gil_enabled", bool)() and hasattr(sys, "_is_gil_enabled"):
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return "this Python runs without the global interpreter lock"
     if sys.byteorder != "little" or sys.maxsize < 2**62:
         return "objects are read on 64-bit little-endian machines only"
     if int(np.__version__.split(".")[0]) != 2:
         return f"the form of arrays in NumPy {np.__version__} is not known"
+    sizes = [kind.__basicsize__ for kind in (object, float, complex, list)]
+    if sizes != [16, 24, 32, 40]:
+        return f"objects, floats, complex numbers and lists have {sizes} bytes"
     try:
         wrong = _wrong_fields()
     except (AttributeError, ImportError) as error:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib
 from collections.abc import Callable
 from typing import Any
 
-from func.backends.llvm import capi
+from func.backends.llvm import capi, machine
+from func.backends.llvm.entry_layout import LARGEST_FRAME, Head
 from func.backends.llvm.entry_native import entry_module
 from func.backends.llvm.entry_python import normalised, python_entry
 from func.backends.llvm.entry_table import Table
@@ -48,6 +48,18 @@ def bind_entry(
     `slow` gets the arguments where they differ from the signature, as they are. `failed` gets the status and the
     arguments where `run` returned one, unless it set a Python error, which is raised. `owner` is kept alive as long as
     the function: whatever owns the code at `run`.
+
+    >>> code = machine.compile_ir('''define i32 @run(ptr %inputs, ptr %outputs, ptr %arena) {
+    ...     %source = load ptr, ptr %inputs
+    ...     %x = load double, ptr %source
+    ...     %y = fadd double %x, %x
+    ...     %target = load ptr, ptr %outputs
+    ...     store double %y, ptr %target
+    ...     ret i32 0
+    ... }''')
+    >>> double = bind_entry(code.address("run"), Signature((tree_of(1.0),), {"y": tree_of(1.0)}), repr, repr, code)
+    >>> double(1.5), double("text")
+    ({'y': 3.0}, "'text'")
     """
     make = native_entry if capi.available() else python_entry
     return make(run, signature, slow, failed, owner)
@@ -60,19 +72,27 @@ def native_entry(
     failed: Callable[..., Any],
     owner: object = None,
 ) -> Callable[..., Any]:
-    """What bind_entry returns, as native code; for interpreters for which `capi.available()` holds."""
-    code = entry_code()
+    """What bind_entry returns, as native code; for interpreters for which `capi.available()` holds.
+
+    A signature of so many leaves that a call would need too much of the stack gets an entry in Python.
+    """
     table = Table(signature, run, slow, failed)
+    if table.head[Head.FRAME] > LARGEST_FRAME:
+        return python_entry(run, signature, slow, failed, owner)
+    code = entry_code()
     definition = capi.MethodDefinition(b"entry", code.address("entry"), capi.METH_FASTCALL_KEYWORDS, None)
-    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)(
-        ("PyCFunction_NewEx", ctypes.pythonapi)
-    )
     state = (table.words, *table.objects, owner, code, definition)
-    return make(ctypes.addressof(definition), state, None)  # type: ignore[no-any-return]
+    return _new_function()(ctypes.addressof(definition), state, None)  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _new_function() -> Any:
+    """PyCFunction_NewEx, a function of definition, self and module."""
+    kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
+    return kind(("PyCFunction_NewEx", ctypes.pythonapi))
 
 
 @functools.cache
 def entry_code() -> Any:
     """The compiled code of all entries."""
-    machine = importlib.import_module("func.backends.llvm.machine")
     return machine.compile_ir(entry_module, key=f"entry {capi.abi()}")

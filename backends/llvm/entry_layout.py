@@ -17,6 +17,8 @@ SLOT: Final = 32
 """Bytes for a number of any dtype."""
 ALIGNMENT: Final = 64
 """Of frames and scratch memory."""
+LARGEST_FRAME: Final = 1 << 17
+"""A call needs no more bytes of the stack."""
 ON_STACK: Final = 1 << 13
 """Scratch memory of up to so many bytes lies in the frame."""
 MOST_KEPT: Final = 1 << 28
