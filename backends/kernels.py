@@ -267,5 +267,5 @@ class NativeProgram:
     outputs: list[Result]
     items: list[Item]
     arena: int = 0
-    checked: tuple[int, ...] = ()
-    """Outputs in which a NaN is reported to the caller."""
+    flag: Spot | None = None
+    """A boolean that the program sets where an output has a NaN."""

@@ -121,17 +121,29 @@ def jit(
 class Entry:
     """One traced call: the Staged, the traced values that it closes over, and the tree of the output."""
 
-    __slots__ = ("_donating", "captured", "donated", "out_spec", "passes_on", "single", "staged")
+    __slots__ = ("_donating", "_native", "captured", "donated", "out_spec", "passes_on", "single", "staged")
 
     def __init__(self, staged: Staged, out_spec: Any, captured: list[Any], donated: frozenset[int]) -> None:
         self.donated = donated
         self._donating: Any = None
+        self._native: Any = None
         self.staged = staged
         self.out_spec = out_spec
         self.captured = captured
         self.passes_on = _may_pass_on(staged)
         """Whether an output may be an argument itself, which callers get a copy of."""
         self.single = len(staged.program.outputs) == 1 and out_spec.num_nodes == 1
+
+    def native(self, args: tuple[Any, ...], slow: Callable[..., Any], failed: Callable[..., Any]) -> Any:
+        """Native code that takes arguments like these as they are and makes the whole result; None if there is none."""
+        if self._native is None:
+            executor = self.staged.executable(np).native
+            self._native = (executor and executor.for_trees(args, self.unflattened, slow, failed)) or False
+        return self._native or None
+
+    def unflattened(self, leaves: Sequence[Any]) -> Any:
+        """The output tree with these leaves."""
+        return tree.unflatten(self.out_spec, leaves)
 
     def run_donating(self, leaves: Sequence[Any]) -> Sequence[Any]:
         """Run on concrete arrays, those in `donated` being overwritten where that is safe."""
@@ -173,7 +185,9 @@ class Jitted:
             raise ArgumentError(f"func.jit: argument {min(both)} cannot be both static and donated")
         self._plain = not self._static
         self._cache: OrderedDict[Any, Entry] = OrderedDict()
-        self._hits = self._misses = 0
+        self._calls = self._misses = 0
+        self._native: Callable[..., Any] = self._slow
+        """Takes positional arguments: native code for the kind of arguments that came last, which passes on others."""
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -191,6 +205,20 @@ class Jitted:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs or DONATED or not _ENABLED.get():
+            return self._general(args, kwargs)
+        self._calls += 1
+        return self._native(*args)
+
+    def _slow(self, *args: Any) -> Any:
+        self._calls -= 1
+        return self._general(args, {})
+
+    def _failed(self, status: int, *args: Any) -> Any:
+        return self._slow(*args)
+
+    def _general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call with any arguments."""
         if not _ENABLED.get():
             return self._function(*args, **kwargs)
         moving, kept, statics = self._static.part(args, kwargs) if not self._plain else (args, kwargs, ())
@@ -203,6 +231,8 @@ class Jitted:
             outs = entry.run_donating(leaves)
         elif not any([type(leaf) not in HOST_TYPES for leaf in leaves]):
             outs = staged.execute(np, leaves)
+            if self._plain and not kwargs and not entry.captured and not self._donated:
+                self._native = entry.native(args, self._slow, self._failed) or self._native
         else:
             outs = self._bound(staged, leaves)
         if self._donated:
@@ -238,10 +268,11 @@ class Jitted:
         key = (spec, statics, *[_kind(leaf) for leaf in leaves])
         entry = self._cache.get(key)
         if entry is not None:
-            self._hits += 1
+            self._calls += 1
             if len(self._cache) > 1:
                 self._cache.move_to_end(key)
             return entry, leaves
+        self._calls += 1
         self._misses += 1
         leaves, spec = tree.flatten((tuple(args), kwargs))
         leaves = self._checked(leaves, args, kwargs)
@@ -302,12 +333,13 @@ class Jitted:
 
     def cache_info(self) -> CacheInfo:
         """How often a call found its program, how often it was traced, and how many programs are kept."""
-        return CacheInfo(self._hits, self._misses, CACHE_SIZE, len(self._cache))
+        return CacheInfo(self._calls - self._misses, self._misses, CACHE_SIZE, len(self._cache))
 
     def clear_cache(self) -> None:
         """Forget all programs."""
         self._cache.clear()
-        self._hits = self._misses = 0
+        self._calls = self._misses = 0
+        self._native = self._slow
 
 
 _LEAVES = HOST_TYPES | {Tracer}

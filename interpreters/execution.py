@@ -5,34 +5,68 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from func.backends.numpy_source import compile_plan
+from func.interpreters.grad import has_nan
 from func.interpreters.planning import plan_program, prepared
 from func.interpreters.program import Program
 
 
-COMPILERS = (None, "numpy", "llvm")
-"""What `jit(compiler=...)` takes; None is the best that is available."""
+
+
+class Executable(NamedTuple):
+    """A program that can be called; `native` is what compiled it whole to native code, if something did."""
+
+    call: Callable[..., tuple[Any, ...]]
+    native: Any = None
+
+    def __call__(self, *args: Any) -> tuple[Any, ...]:
+        return self.call(*args)
 
 
 def make_executor(
-    program: Program, xp: Any, compiler: str | None, donated: frozenset[int] = frozenset()
-) -> Callable[..., tuple[Any, ...]]:
-    """The program as a function of arrays of a backend, which may overwrite the inputs in `donated`."""
+    program: Program,
+    xp: Any,
+    compiler: str | None,
+    donated: frozenset[int] = frozenset(),
+    on_nan: Callable[..., tuple[Any, ...]] | None = None,
+) -> Executable:
+    """The program as a function of arrays of a backend, which may overwrite the inputs in `donated`. Where an output has
+    a NaN, `on_nan` gives the outputs instead."""
     ready = prepared(program)
     if xp is np and compiler == "llvm" and not donated:
-        run = _native(ready)
-        if run is not None:
-            return run
-    return compile_plan(plan_program(ready, xp, xp is not np, donated=donated), xp)
+        made = _native(ready, on_nan)
+        if made is not None:
+            return made
+    return Executable(watched(compile_plan(plan_program(ready, xp, xp is not np, donated=donated), xp), on_nan))
 
 
-def _native(program: Program) -> Callable[..., tuple[Any, ...]] | None:
+def watched(
+    run: Callable[..., tuple[Any, ...]], on_nan: Callable[..., tuple[Any, ...]] | None
+) -> Callable[..., tuple[Any, ...]]:
+    """A function whose outputs are looked through for NaN."""
+    if on_nan is None:
+        return run
+
+    def look(*args: Any) -> tuple[Any, ...]:
+        outs = run(*args)
+        return on_nan(*args) if any([has_nan(out) for out in outs]) else outs
+
+    look.text = getattr(run, "text", "")  # type: ignore[attr-defined]
+    return look
+
+
+def _native(program: Program, on_nan: Any) -> Executable | None:
     """Native code for host arrays, where there is a compiler for it."""
     if importlib.util.find_spec("llvmlite") is None:
         return None
     native = importlib.import_module("func.interpreters.native.execution")
-    return native.native_executor(program) if native.is_available() else None  # type: ignore[no-any-return]
+    if not native.is_available():
+        return None
+    call, executor = native.native_executor(program, on_nan)
+    if executor is None and call is not None:
+        call = watched(call, on_nan)
+    return None if call is None else Executable(call, executor)

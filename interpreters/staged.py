@@ -7,6 +7,7 @@ joint program, split by what depends on the cotangents (or tangents).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -46,7 +47,7 @@ class Staged:
         self._alternative = alternative
         self._halves: dict[Any, Any] = {}
         self._mapped: dict[Any, Staged] = {}
-        self._runs: dict[Any, Callable[..., tuple[Any, ...]]] = {}
+        self._runs: dict[Any, Any] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         other = self.alternative()
@@ -90,19 +91,24 @@ class Staged:
     def execute(self, xp: Any, args: Sequence[Array]) -> tuple[Any, ...]:
         """The outputs on concrete arrays. Where a gradient inside comes out as NaN, zeros are made to win."""
         run = self._runs.get(xp)
-        outs = self.runner(xp)(*args) if run is None else run(*args)
-        if self._alternative is not None and any([has_nan(out) for out in outs]):
-            other = self.alternative()
-            assert other is not None
-            return other.execute(xp, args)
-        return outs
+        return (self.executable(xp) if run is None else run).call(*args)  # type: ignore[no-any-return]
+
+    def executable(self, xp: Any) -> Any:
+        """The program for arrays of a backend, with what compiled it."""
+        run = self._runs.get(xp)
+        if run is None:
+            on_nan = None if self._alternative is None else functools.partial(self._zeros_winning, xp)
+            run = self._runs[xp] = executor(self.program, xp, self.compiler, on_nan=on_nan)
+        return run
+
+    def _zeros_winning(self, xp: Any, *args: Array) -> tuple[Any, ...]:
+        other = self.alternative()
+        assert other is not None
+        return other.execute(xp, args)
 
     def runner(self, xp: Any) -> Callable[..., tuple[Any, ...]]:
         """The program as a function of arrays of a backend."""
-        run = self._runs.get(xp)
-        if run is None:
-            run = self._runs[xp] = executor(self.program, xp, self.compiler)
-        return run
+        return self.executable(xp).call  # type: ignore[no-any-return]
 
     def derived(self, program: Program, alternative: Callable[[], Staged] | None = None) -> Staged:
         """A Staged of a program made from this one."""
@@ -309,9 +315,13 @@ program_call = ProgramRow(
 
 
 def executor(
-    program: Program, xp: Any, compiler: Any, donated: frozenset[int] = frozenset()
-) -> Callable[..., tuple[Any, ...]]:
-    """A callable that runs a program on arrays of a backend. What makes it is imported when first needed."""
+    program: Program,
+    xp: Any,
+    compiler: Any,
+    donated: frozenset[int] = frozenset(),
+    on_nan: Callable[..., tuple[Any, ...]] | None = None,
+) -> Any:
+    """A program as an Executable for arrays of a backend. What makes it is imported when first needed."""
     from func.interpreters.execution import make_executor
 
-    return make_executor(program, xp, compiler, donated)
+    return make_executor(program, xp, compiler, donated, on_nan)

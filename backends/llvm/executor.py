@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,9 @@ from llvmlite import ir
 
 from func.backends.kernels import NativeProgram, Result
 from func.backends.llvm.elementary import host_features
-from func.backends.llvm.entry import Leaf, Signature, Tree, bind_entry, normalised
+from func.backends.llvm.entry import Leaf, Mismatch, Signature, Tree, bind_entry, normalised, tree_of
 from func.backends.llvm.machine import Code, compile_ir
-from func.backends.llvm.printer import print_program
+from func.backends.llvm.printer import FOUND_NAN, print_program
 
 LONG_CALL = 1 << 15
 """Bytes read and written from which on other Python threads run during a call."""
@@ -27,9 +27,14 @@ _constants: weakref.WeakKeyDictionary[Code, list[Any]] = weakref.WeakKeyDictiona
 class Executor:
     """A compiled program: what it was made of, and its entries."""
 
-    def __init__(self, program: NativeProgram, fallback: Callable[..., Any]) -> None:
+    def __init__(
+        self, program: NativeProgram, fallback: Callable[..., Any], on_nan: Callable[..., Any] | None = None
+    ) -> None:
         self.program = program
         self.fallback = fallback
+        """Computes the same: for arguments that native code refuses, and to raise what NumPy would."""
+        self.on_nan = on_nan
+        """Computes the outputs where native code has found a NaN among them."""
 
     def module(self) -> ir.Module:
         """The program as IR."""
@@ -55,6 +60,34 @@ class Executor:
         signature = Signature(args, result, self.program.arena, size >= LONG_CALL)
         return bind_entry(self.code.address("run"), signature, slow, failed, self)
 
+    def failed(self, status: int, given: Sequence[Any]) -> tuple[Any, ...]:
+        """The outputs for which native code has returned a status."""
+        if status == FOUND_NAN and self.on_nan is not None:
+            return self.on_nan(*given)  # type: ignore[no-any-return]
+        return self._other_way(*given)
+
+    def _other_way(self, *given: Any) -> tuple[Any, ...]:
+        outs = self.fallback(*given)
+        if self.on_nan is not None and any([bool(np.isnan(out).any()) for out in outs if np.asarray(out).dtype.kind in "fc"]):
+            return self.on_nan(*given)  # type: ignore[no-any-return]
+        return outs  # type: ignore[no-any-return]
+
+    def for_trees(
+        self,
+        args: tuple[Any, ...],
+        unflatten: Callable[[Sequence[Any]], Any],
+        slow: Callable[..., Any],
+        failed: Callable[..., Any],
+    ) -> Callable[..., Any] | None:
+        """A callable of arguments like these, trees of arrays, with the whole result; None where an entry cannot take or
+        make such trees."""
+        result = unflatten([leaf_of(one) for one in self.program.outputs])
+        try:
+            trees = tuple([tree_of(arg) for arg in args])
+            return self.entry(trees, result, slow, failed) if _is_plain(result) else None
+        except Mismatch:
+            return None
+
     def flat(self) -> Callable[..., tuple[Any, ...]]:
         """A callable of the program's inputs that returns the tuple of its outputs."""
         args = tuple([leaf_of(one) for one in self.program.inputs])
@@ -65,19 +98,28 @@ class Executor:
             try:
                 fitting = normalised(signature, given)
             except (TypeError, ValueError):
-                return self.fallback(*given)
+                return self._other_way(*given)
             for place, leaf in enumerate(args):
                 if leaf.kind == "python":  # an integer beyond 64 bits comes here too
-                    return self.fallback(*given)
+                    return self._other_way(*given)
                 if not leaf.shape:
                     fitting[place] = fitting[place].reshape(())
             return entry(*fitting)
 
         def failed(status: int, *given: Any) -> Any:
-            return self.fallback(*given)
+            return self.failed(status, given)
 
         entry = self.entry(args, result, slow, failed)
         return entry
+
+
+def _is_plain(tree: Any) -> bool:
+    """Whether a tree is made of tuples, lists and dicts only."""
+    if tree is None or isinstance(tree, Leaf):
+        return True
+    if type(tree) not in (tuple, list, dict):
+        return False
+    return all([_is_plain(child) for child in (tree.values() if type(tree) is dict else tree)])
 
 
 def leaf_of(result: Result) -> Leaf:

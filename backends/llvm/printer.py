@@ -70,7 +70,11 @@ class Printer:
         builder.position_at_end(start)
         self._pointers()
         self._items(self.program.items)
-        builder.ret(builder.load(self.memory.bad, typ=STATUS))
+        status: Any = builder.load(self.memory.bad, typ=STATUS)
+        if self.program.flag is not None:
+            flag = builder.load(self.memory.pointer(self.program.flag.buffer), typ=BYTE)
+            status = builder.or_(status, builder.zext(flag, STATUS))
+        builder.ret(status)
 
     def _pointers(self) -> None:
         builder = self.builder

@@ -90,7 +90,9 @@ class Scalars:
             scalar = kind.element if width > 1 else kind
             word = {"float": "f32", "double": "f64", "half": "f16"}.get(str(scalar), str(scalar))
             full = f"llvm.{name}.{f'v{width}' if width > 1 else ''}{word}"
-            function = ir.Function(self.module, ir.FunctionType(kind, [kind] * len(args)), full)
+            function = self.module.globals.get(full) or ir.Function(
+                self.module, ir.FunctionType(kind, [kind] * len(args)), full
+            )
             self._intrinsics[key] = function
         return self.builder.call(function, args)
 

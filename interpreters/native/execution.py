@@ -24,25 +24,33 @@ def is_available() -> bool:
     return machine.available()
 
 
-def native_executor(program: Program) -> Run | None:
-    """An optimised program as a function of host arrays; None where NumPy alone does as well."""
+def native_executor(program: Program, on_nan: Run | None = None) -> tuple[Run | None, Executor | None]:
+    """An optimised program as a function of host arrays, and what compiled it if it is native as a whole. None, None
+    where NumPy alone does as well."""
     foreign = foreign_equations(program)
     if not foreign:
-        return compiled(program)
+        fallback = _Fallback(program)
+        executor = _compiled(program, fallback, on_nan)
+        return (fallback, None) if executor is None else (executor.flat(), executor)
     parts = segmented(program, foreign, compiled)
-    return None if parts is program else compile_plan(plan_program(parts, np, False), np)
+    return (None if parts is program else compile_plan(plan_program(parts, np, False), np)), None
 
 
 def compiled(program: Program) -> Run:
     """A program of native equations as a function of host arrays."""
     fallback = _Fallback(program)
+    executor = _compiled(program, fallback, None)
+    return fallback if executor is None else executor.flat()
+
+
+def _compiled(program: Program, fallback: Run, on_nan: Run | None) -> Executor | None:
     try:
-        executor = Executor(translate(program), fallback)
-        run = executor.flat()
+        executor = Executor(translate(program, on_nan is not None), fallback, on_nan)
+        executor.code  # noqa: B018  (compiled now, so that an error is met here)
     except machine.CompileError as error:
         warnings.warn(f"func.jit: native code could not be made, NumPy runs instead ({error})", stacklevel=2)
-        return fallback
-    return run
+        return None
+    return executor
 
 
 class _Fallback:

@@ -22,10 +22,10 @@ MODULES = (contraction, pointwise, reductions, structural)
 """The modules whose rules are in the table."""
 
 
-def translate(program: Program) -> NativeProgram:
-    """The program's items, with places for all memory. Raises NotNative where an equation has no native form."""
-    translator = Translator(program)
-    return translator.native()
+def translate(program: Program, checked: bool = False) -> NativeProgram:
+    """The program's items, with places for all memory; `checked` ones report a NaN in an output. Raises NotNative where
+    an equation has no native form."""
+    return Translator(program).native(checked)
 
 
 class Translator:
@@ -36,7 +36,7 @@ class Translator:
         self.fuser = Fuser()
         self.values: dict[Var, Val] = {}
 
-    def native(self) -> NativeProgram:
+    def native(self, checked: bool) -> NativeProgram:
         """The whole program."""
         program, fuser = self.program, self.fuser
         made = NativeProgram([], [], [], fuser.items)
@@ -47,6 +47,8 @@ class Translator:
         for var, value in program.constants.items():
             self.values[var] = self._constant(var, value, made)
         self.run(program.equations)
+        if checked:
+            made.flag = self._nan_flag()
         taken: set[int] = set()
         for place, x in enumerate(program.outputs):
             aval = x.aval if type(x) is Var else aval_of(x)
@@ -54,6 +56,16 @@ class Translator:
             self._output(place, self.value(x), aval, taken)
         made.arena = place_buffers(fuser.items)
         return made
+
+    def _nan_flag(self) -> Spot | None:
+        """A boolean that is true where some output has a NaN."""
+        fuser, bit = self.fuser, np.dtype(bool)
+        total: Val | None = None
+        for x in dict.fromkeys([x for x in self.program.outputs if type(x) is Var and x.dtype.kind == "f"]):
+            odd = fuser.map("isnan", [self.value(x)], bit)
+            found = fuser.reduce("logical_or", odd, range(len(odd.shape)), False)
+            total = found if total is None else fuser.map("logical_or", [total, found], bit)
+        return None if total is None else fuser.spot(fuser.copied(total))
 
     def run(self, equations: Sequence[Equation]) -> None:
         """Apply the rules of equations in order."""
