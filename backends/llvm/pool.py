@@ -60,7 +60,8 @@ def install() -> Pool:
     """Make the pool, once per process, and tell LLVM where `func_parallel` is."""
     global _pool
     if _pool is None:
-        code = compile_ir(str(pool_module(_system())))  # takes a lock of its own, so not under ours
+        system = _system()
+        code = compile_ir(lambda: pool_module(system), f"thread pool, {system}")  # has its own lock, so not under ours
         with _making:
             if _pool is None:
                 _pool = _started(code)
