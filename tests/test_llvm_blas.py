@@ -215,6 +215,20 @@ def test_transpose_and_copy(dtype, shape, conjugated):
     assert (copied.base[:, shape[1] :] == 99).all()
 
 
+@pytest.mark.parametrize("pair", [("float32", "float64"), ("complex64", "complex128")])
+def test_conversion(pair):
+    a, lda = padded(random(np.random.default_rng(0), pair[0], 5, 7), 2)
+    (wide, ldw), (back, ldb) = padded(np.zeros((5, 7), pair[1]), 1), padded(np.zeros((5, 7), pair[0]), 3)
+
+    def emit(b, a, wide, back):
+        matrices.emit_convert(b, pair[0], 5, 7, a, lda, pair[1], wide, ldw)
+        matrices.emit_convert(b, pair[1], 5, 7, wide, ldw, pair[0], back, ldb)
+
+    run(emit, a, wide, back)
+    np.testing.assert_array_equal(wide, a)
+    np.testing.assert_array_equal(back, a)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_triangles(dtype):
     calls, results = Calls(), []

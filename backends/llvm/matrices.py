@@ -12,6 +12,7 @@ from llvmlite import ir
 
 __all__ = [
     "element",
+    "emit_convert",
     "emit_copy",
     "emit_mirror",
     "emit_transpose",
@@ -196,6 +197,36 @@ def emit_copy(
         here = moved(builder, dtype, source, builder.mul(i, number(ld_source)))
         there = moved(builder, dtype, target, builder.mul(i, number(ld_target)))
         builder.call(copy, [there, here, size, ir.Constant(FLAG, 0)])
+
+
+def emit_convert(
+    builder: ir.IRBuilder,
+    dtype: Any,
+    rows: int,
+    columns: int,
+    source: ir.Value,
+    ld_source: int,
+    wanted: Any,
+    target: ir.Value,
+    ld_target: int,
+) -> None:
+    """Copy a matrix of floats, or of complex numbers, to other memory in the other precision.
+
+    NumPy's linear algebra computes in double precision whatever it is given; with this, native code can do the same.
+    """
+    if rows == 0 or columns == 0:
+        return
+    narrowed = np.dtype(wanted).itemsize < np.dtype(dtype).itemsize
+
+    def write(b: ir.IRBuilder, cells: list[Any], shape: Any) -> None:
+        here, there = cells
+        there.dtype = wanted
+        change = b.fptrunc if narrowed else b.fpext
+        with loop(b, shape[0]) as i, loop(b, shape[1]) as j:
+            there.store(change(here.load(i, j), element(wanted)), i, j)
+
+    arguments = [source, number(ld_source), target, number(ld_target), number(rows), number(columns)]
+    builder.call(_helper(builder, f"to_{np.dtype(wanted).name}", dtype, 2, write), arguments)
 
 
 def emit_triangle(
