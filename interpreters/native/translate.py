@@ -12,13 +12,13 @@ from func.backends.fusion import Fuser, Val
 from func.backends.kernels import Buffer, NativeProgram, Result, Spot, row_major
 from func.backends.lifetimes import place_buffers
 from func.interpreters.core import Aval, aval_of
-from func.interpreters.native import contraction, pointwise, reductions, structural
+from func.interpreters.native import contraction, control, pointwise, reductions, structural
 from func.interpreters.native.rules import RULES, NotNative, Site
 from func.interpreters.primitives.pointwise import Elementwise
 from func.interpreters.primitives.kinds import Row
 from func.interpreters.program import Equation, Program, Var
 
-MODULES = (contraction, pointwise, reductions, structural)
+MODULES = (contraction, control, pointwise, reductions, structural)
 """The modules whose rules are in the table."""
 
 
@@ -29,24 +29,23 @@ def translate(program: Program, checked: bool = False) -> NativeProgram:
 
 
 class Translator:
-    """One body: the values of its variables so far."""
+    """One body: the values of its variables so far. Bodies of one program share its constants."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, constants: list[Any] | None = None, fuser: Fuser | None = None) -> None:
         self.program = program
-        self.fuser = Fuser()
+        self.constants: list[Any] = [] if constants is None else constants
+        self.fuser = Fuser() if fuser is None else fuser
         self.values: dict[Var, Val] = {}
 
     def native(self, checked: bool) -> NativeProgram:
         """The whole program."""
         program, fuser = self.program, self.fuser
-        made = NativeProgram([], [], [], fuser.items)
+        made = NativeProgram([], self.constants, [], fuser.items)
         for place, var in enumerate(program.inputs):
             made.inputs.append(Result(var.shape, var.dtype, var.weak))
             buffer = Buffer(math.prod(var.shape), var.dtype, "input", place)
             self.values[var] = fuser.located(buffer, var.shape)
-        for var, value in program.constants.items():
-            self.values[var] = self._constant(var, value, made)
-        self.run(program.equations)
+        self._body()
         if checked:
             made.flag = self._nan_flag()
         taken: set[int] = set()
@@ -56,6 +55,25 @@ class Translator:
             self._output(place, self.value(x), aval, taken)
         made.arena = place_buffers(fuser.items)
         return made
+
+    def inside(self, program: Program, inputs: Sequence[Val]) -> Translator:
+        """The body of a loop or branch, on values in memory."""
+        inner = Translator(program, self.constants)
+        inner.values.update(zip(program.inputs, inputs, strict=True))
+        inner._body()
+        return inner
+
+    def inlined(self, program: Program, args: Sequence[Val]) -> list[Val]:
+        """A called program among the items of this one."""
+        inner = Translator(program, self.constants, self.fuser)
+        inner.values.update(zip(program.inputs, args, strict=True))
+        inner._body()
+        return [inner.value(x) for x in program.outputs]
+
+    def _body(self) -> None:
+        for var, value in self.program.constants.items():
+            self.values[var] = self._constant(var, value)
+        self.run(self.program.equations)
 
     def _nan_flag(self) -> Spot | None:
         """A boolean that is true where some output has a NaN."""
@@ -106,12 +124,12 @@ class Translator:
         aval = aval_of(x)
         return self.fuser.number(x, aval.dtype)
 
-    def _constant(self, var: Var, value: Any, made: NativeProgram) -> Val:
+    def _constant(self, var: Var, value: Any) -> Val:
         array = np.ascontiguousarray(value)
         if array.size == 1 and array.ndim == 0:
             return self.fuser.number(array[()], var.dtype)
-        made.constants.append(array.reshape(var.shape))
-        buffer = Buffer(array.size, var.dtype, "constant", len(made.constants) - 1)
+        self.constants.append(array.reshape(var.shape))
+        buffer = Buffer(array.size, var.dtype, "constant", len(self.constants) - 1)
         return self.fuser.located(buffer, var.shape)
 
     def _output(self, place: int, x: Val, aval: Aval, taken: set[int]) -> None:
