@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from heapq import heappop, heappush
+from heapq import heappop
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,13 @@ from func.interpreters.cells import (
 )
 from func.interpreters.core import ZERO, Array, Tracer, shape_of, unboxed
 from func.interpreters.errors import FreedGraphError
-from func.interpreters.grad import INDEX, LEAF, OUTPUT, accumulate, has_nan
+from func.interpreters.grad import INDEX, LEAF, OUTPUT, give, has_nan, walk
 from func.interpreters.imperative import Imperative, as_tensor
 from func.interpreters.modes import ANOMALY, GUARDED
+
+
+class _NotPlain(Exception):
+    """A node on the way has hooks, or values that are not simply there."""
 
 
 class Walk:
@@ -52,7 +56,7 @@ class Walk:
         queue: list[Any] = []
         for node, seed in seeds:
             if needed is None or node[INDEX] in needed:
-                _give(cotangents, queue, node, seed)
+                give(cotangents, queue, node, seed)
         visited: list[Any] = []
         with np.errstate(all="ignore"):
             while queue:
@@ -72,7 +76,7 @@ class Walk:
                 for place, grown in enumerate(self._pull(node, ct, needed)):
                     parent = parents[place]
                     if grown is not ZERO and parent is not None and (needed is None or parent[INDEX] in needed):
-                        _give(cotangents, queue, parent, grown)
+                        give(cotangents, queue, parent, grown)
         if not self.retain:
             for node in visited:
                 free(node)
@@ -80,39 +84,26 @@ class Walk:
     def _run_plainly(self, seeds: Sequence[tuple[Any, Array]]) -> bool:
         """The walk where nothing but rows takes part. False, before anything has happened, where a hook is met or a
         gradient is NaN: then the careful walk is to be made."""
-        cotangents: dict[int, Any] = {}
-        queue: list[Any] = []
-        for node, seed in seeds:
-            _give(cotangents, queue, node, seed)
         visited: list[Any] = []
         leaves: list[Any] = []
-        with np.errstate(all="ignore"):
-            while queue:
-                node = heappop(queue)
-                index, row, parents, wanted, cell, params, _ = node
-                ct = cotangents.pop(index)
-                if cell[HOOKS] is not None:
-                    return False
-                saved = cell[SAVED]
-                if row is LEAF:
-                    leaves.append((node, ct))
-                    continue
-                if type(saved) in (Freed, PackedValues, Packed):
-                    return False
-                visited.append(node)
-                place = 0
-                for grown in ({saved: ct},) if row is OUTPUT else row.pull(ct, wanted, saved, params):
-                    parent = parents[place]
-                    place += 1
-                    if grown is ZERO or parent is None:
-                        continue
-                    index = parent[0]
-                    before = cotangents.get(index)
-                    if before is None:
-                        cotangents[index] = grown
-                        heappush(queue, parent)
-                    else:
-                        cotangents[index] = accumulate(before, grown)
+
+        def opened(node: Any, ct: Any) -> Any:
+            cell = node[4]
+            if cell[HOOKS] is not None:
+                raise _NotPlain
+            if node[1] is LEAF:
+                leaves.append((node, ct))
+                return None
+            saved = cell[SAVED]
+            if type(saved) in (Freed, PackedValues, Packed):
+                raise _NotPlain
+            visited.append(node)
+            return saved
+
+        try:
+            walk(seeds, (), False, opened)
+        except _NotPlain:
+            return False
         if any([has_nan(ct) for _, ct in leaves]):
             return False
         self.leaves = leaves
@@ -190,15 +181,6 @@ class Walk:
         if GUARDED.get() or any([has_nan(g) for g in grown]):
             grown = row.pull_guarded(ct, wanted, lifted, params)
         return grown
-
-
-def _give(cotangents: dict[int, Any], queue: list[Any], node: Any, ct: Any) -> None:
-    before = cotangents.get(node[INDEX])
-    if before is None:
-        cotangents[node[INDEX]] = ct
-        heappush(queue, node)
-    else:
-        cotangents[node[INDEX]] = accumulate(before, ct)
 
 
 def _as_tuple(ct: Any) -> tuple[Any, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
@@ -309,26 +309,33 @@ def has_nan(value: Any) -> bool:
     return bool(total != total)
 
 
-def walk(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any], guarded: bool) -> list[Any]:
-    """Iterative, in decreasing order of creation."""
+def walk(
+    seeds: Iterable[tuple[Any, Array]],
+    leaves: Sequence[Any],
+    guarded: bool,
+    opened: Callable[[Any, Any], Any] | None = None,
+) -> list[Any]:
+    """Cotangents of the leaves: iterative, in decreasing order of creation.
+
+    Where nodes do not hold what they saved themselves, `opened(node, ct)` gives it just before the node is pulled back.
+    """
     cotangents: dict[int, Any] = {}
     queue: list[Any] = []
     for node, seed in seeds:
-        index = node[0]
-        if index in cotangents:
-            cotangents[index] = accumulate(cotangents[index], seed)
-        else:
-            cotangents[index] = seed
-            heappush(queue, node)
+        give(cotangents, queue, node, seed)
     kept: dict[int, Any] = {leaf[0]: ZERO for leaf in leaves}
+    watched = _WATCHED[0]
     with np.errstate(all="ignore"):
         while queue:
-            index, row, parents, wanted, saved, params, _ = heappop(queue)
+            node = heappop(queue)
+            index, row, parents, wanted, saved, params, _ = node
             ct = cotangents.pop(index)
             if index in kept:
                 kept[index] = ct
-            if _WATCHED[0]:
+            if watched:
                 PULLING[0] = index
+            if opened is not None:
+                saved = opened(node, ct)
             place = 0
             for grown in (row.pull_guarded if guarded else row.pull)(ct, wanted, saved, params):
                 parent = parents[place]
@@ -336,18 +343,29 @@ def walk(seeds: Sequence[tuple[Any, Array]], leaves: Sequence[Any], guarded: boo
                 if grown is ZERO or parent is None:
                     continue
                 index = parent[0]
-                before = cotangents.get(index)
-                if before is None:
+                if index not in cotangents:
                     cotangents[index] = grown
                     heappush(queue, parent)
-                elif type(before) is _ARRAY and type(grown) is _ARRAY:
+                    continue
+                before = cotangents[index]
+                if type(before) is _ARRAY and type(grown) is _ARRAY:
                     cotangents[index] = before + grown
                 else:
                     cotangents[index] = accumulate(before, grown)
-            del parents, saved
-    if _WATCHED[0]:
+            del node, parents, saved
+    if watched:
         PULLING[0] = None
     return [kept[leaf[0]] for leaf in leaves]
+
+
+def give(cotangents: dict[int, Any], queue: list[Any], node: Any, ct: Any) -> None:
+    """Add to the cotangent of a node, which joins the queue if it had none."""
+    index = node[0]
+    if index in cotangents:
+        cotangents[index] = accumulate(cotangents[index], ct)
+    else:
+        cotangents[index] = ct
+        heappush(queue, node)
 
 
 def accumulate(x: Any, y: Any) -> Any:
