@@ -10,7 +10,7 @@ pytest.importorskip("scipy")
 
 from scipy import linalg as scipy_linalg
 
-from func.backends.llvm import lapack, lapack_spectra, matrices
+from func.backends.llvm import lapack, lapack_determinants, lapack_spectra, matrices
 from tests.native_matrices import DTYPES, Calls, assert_close, padded, random, run, triangular
 
 SIZES = (0, 1, 3, 50)
@@ -209,6 +209,32 @@ def test_singular_matrices(dtype):
     calls.add(lambda x, a, b, m: lapack.emit_solve(x, dtype, 3, 1, a, 3, b, 1, b, 1, m), a, b, memory)
     calls.add(lambda x, a, o, p, m: lapack.emit_lu(x, dtype, 3, 3, a, 3, o, 3, p, m), a, out, pivots, memory)
     assert calls.run() == [3, 3, 3]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_determinants(dtype):
+    rng = np.random.default_rng(0)
+    matrices_of_sizes = [random(rng, dtype, n, n) / np.sqrt(max(1, n), dtype=real(dtype)) for n in SIZES]
+    singular = np.array([[1, 2, 3], [2, 4, 6], [1, 0, 1]], dtype)
+    calls, results = Calls(), []
+    for matrix in (*matrices_of_sizes, singular, -singular[::-1, :2][:2].copy()):
+        n = len(matrix)
+        a, lda = padded(matrix, 2)
+        det, sign, logarithm = np.empty(1, dtype), np.empty(1, dtype), np.empty(1, real(dtype))
+        memory = scratch(lapack_determinants.det_scratch(dtype, n))
+
+        def emit(b, a, det, sign, logarithm, memory, n=n, lda=lda):
+            lapack_determinants.emit_det(b, dtype, n, a, lda, det, memory)
+            lapack_determinants.emit_slogdet(b, dtype, n, a, lda, sign, logarithm, memory)
+
+        calls.add(emit, a, det, sign, logarithm, memory)
+        results.append((matrix, det, sign, logarithm))
+    calls.run()
+    for matrix, det, sign, logarithm in results:
+        expected = np.linalg.slogdet(matrix)
+        np.testing.assert_allclose(sign, expected.sign, rtol=1e-4)
+        np.testing.assert_allclose(logarithm, expected.logabsdet, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(det, np.linalg.det(matrix), rtol=1e-3 if dtype not in WIDE else 1e-10)
 
 
 def test_first_status_of_a_batch():

@@ -1,4 +1,4 @@
-"""LAPACK in native code: eigenvalues of Hermitian matrices, singular values, QR, determinants.
+"""LAPACK in native code: eigenvalues of Hermitian matrices, singular values, QR.
 
 The conventions are those of `lapack`. Workspace is what LAPACK documents as the least, and room for blocks on top: a
 number that no query has to tell, so that code and memory plans agree whichever LAPACK a process has loaded.
