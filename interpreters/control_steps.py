@@ -195,12 +195,12 @@ class Cotangents:
         added = [(g, Var(Aval(g.shape, g.dtype))) for g in picked(gc, [not moved for moved in sums.moved])]
         grown = [Equation(add, (total, g), {}, (Var(total.aval),)) for g, total in added]
         outputs = [*gs, *[equation.outputs[0] for equation in grown], *gx, *sums.stacked]
-        body = Program((), [*one.equations, *grown], outputs, one.constants).pruned()
-        needed = {x for equation in body.equations for x in equation.inputs} | set(outputs)
+        pruned = Program((), [*one.equations, *grown], outputs, one.constants).pruned()
+        needed = {x for equation in pruned.equations for x in equation.inputs} | set(outputs)
         same, carried, rows = parts(one.inputs, len(fixed), len(s))
         self.needs = [var in needed for var in same], [var in needed for var in rows]
         inputs = [*picked(same, self.needs[0]), *carried, *[total for _, total in added], *picked(rows, self.needs[1])]
-        self.second = Staged(Program(inputs, body.equations, outputs, body.constants))
+        self.second = Staged(Program(inputs, pruned.equations, outputs, pruned.constants))
         self.loop = Loop(sum(self.needs[0]), len(s) + len(added), loop.length, not loop.reverse)
 
     def pull(self, fixed: Sequence[Array], rows: Sequence[Array], ct: dict[int, Any]) -> list[Any]:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from func.interpreters.core import Aval, aval_of
+from func.interpreters.core import Aval, Primitive, aval_of
 from func.interpreters.primitives.contraction import contract, spec
 from func.interpreters.primitives.elementwise import add, multiply, negative, subtract
 from func.interpreters.primitives.kinds import Linear
@@ -135,7 +135,7 @@ class Sums:
         self.room -= _bytes(found)
         return found
 
-    def _emit(self, row: Any, *inputs: Any, **params: Any) -> Var:
+    def _emit(self, row: Primitive, *inputs: Any, **params: Any) -> Var:
         out = Var(row.aval(*[aval_of_atom(x) for x in inputs], **params))
         self.equations.append(Equation(row, inputs, params, (out,)))
         return out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from func.backends.support_inverses import lu_factors
 from func.interpreters.core import row_named
 from tests.sampling import Sample, complex_, hermitian, real, restart, spd
 
@@ -29,6 +30,22 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample((np.linalg.cholesky(spd(3)),)),
         Sample((np.linalg.cholesky(spd(3, 2)),)),
         Sample((np.linalg.cholesky(hermitian(3)),), {}, ()),
+    ],
+    "lu_factors": [Sample((APART,), {}, ()), Sample((BATCH,), {}, ())],
+    "factored_solve": [
+        Sample((APART, *lu_factors(np, APART), real(3, 2)), {"adjoint": False}, (3,)),
+        Sample((APART_COMPLEX, *lu_factors(np, APART_COMPLEX), complex_(3, 2)), {"adjoint": True}, (3,)),
+    ],
+    "factored_slogdet": [
+        Sample((a, *lu_factors(np, a)), {}, ()) for a in (APART, APART_COMPLEX, BATCH, np.ones((2, 2)))
+    ],
+    "factored_inverse": [
+        *[
+            Sample((a, *lu_factors(np, a)), {"safe": safe}, ())
+            for a in (APART, APART_COMPLEX, BATCH)
+            for safe in (False, True)
+        ],
+        Sample((np.ones((2, 2)), *lu_factors(np, np.ones((2, 2)))), {"safe": True}, ()),
     ],
     "pivot_order": [Sample((np.array([2, 2, 2]),), {}, ()), Sample((np.array([[1, 2, 2], [0, 1, 2]]),), {}, ())],
     "qr_order": [Sample((real(4, 3),), {}, ()), Sample((BATCH,), {}, ())],

@@ -186,3 +186,39 @@ def test_staged_factors(dtype: Any, order: Any) -> None:
     np.testing.assert_allclose(
         func.jit(np.linalg.cholesky)(matrix), np.linalg.cholesky(matrix), rtol=1e-4, atol=1e-4 * POINTS
     )
+
+
+# --- one factorisation for several uses -------------------------------------------------------------------------
+
+GENERAL = RNG.normal(size=(POINTS, POINTS)) + 3 * np.eye(POINTS)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda a, y: 0.5 * y @ np.linalg.solve(a, y) + 0.5 * np.linalg.slogdet(a)[1],
+        lambda a, y: 0.5 * y @ np.linalg.inv(a) @ y + 0.5 * np.linalg.slogdet(a)[1],
+        lambda a, y: np.sum(np.linalg.solve(a, np.linalg.solve(a, y)) ** 2) + np.linalg.slogdet(a)[0],
+        lambda a, y: np.sum(np.linalg.solve(a.T, y)) * np.sum(np.linalg.inv(a)),
+    ],
+)
+@pytest.mark.parametrize("is_complex", [False, True])
+def test_a_matrix_is_factored_once(loss: Callable[..., Any], is_complex: bool) -> None:
+    a = GENERAL + 0.5j * GENERAL[::-1] if is_complex else GENERAL
+    program = agree(func.value_and_grad(lambda a, y: np.real(loss(a, y))), a, Y)
+    if not is_complex:
+        assert count(program, "lu_factors") == 1
+    for row in ("solve", "inv", "slogdet"):
+        assert count(program, row) == 0 or is_complex
+    agree(func.vmap(lambda a: np.real(loss(a, Y))), np.stack([a, a + 0.1]))
+
+
+def test_singular_matrices_as_without_sharing() -> None:
+    singular = np.ones((POINTS, POINTS))
+    gradient = func.grad(lambda a: np.linalg.slogdet(a)[1] * 2 + 0 * np.linalg.slogdet(a)[0])
+    np.testing.assert_array_equal(func.jit(gradient)(singular), gradient(singular))
+    both = func.jit(lambda a: (np.linalg.slogdet(a), np.linalg.solve(a, Y)))
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+        both(singular)
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+        func.jit(lambda a: (np.linalg.slogdet(a), np.linalg.inv(a)))(singular)

@@ -17,6 +17,7 @@ from func.interpreters.passes.folding import folding
 from func.interpreters.passes.labels import labels
 from func.interpreters.passes.outer import outer
 from func.interpreters.passes.padding import padding
+from func.interpreters.passes.sharing import sharing
 from func.interpreters.program import Program
 
 Pass: TypeAlias = Callable[[Program], Program]
@@ -34,6 +35,7 @@ PIPELINE: tuple[Pass, ...] = (
     bands,
     adjoints,
     outer,
+    sharing,
 )
 """The passes of a round, in order. A pass that finds nothing to do returns the program it was given."""
 ROUNDS, LONG, ROUNDS_IF_LONG = 4, 1000, 2

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from func.backends.support_linalg import real_dtype
 from func.interpreters.passes.emitter import Emitter
 from func.interpreters.passes.multiples import Factor, Multiple, constant, maker, multiple, quotient
 from func.interpreters.primitives.contraction import contract, spec
@@ -126,7 +127,7 @@ class _Finder:
         equation = maker(self, x)
         if equation is None or x.dtype.kind not in "fc":
             return None
-        rows = [permute] if x.dtype.kind == "f" else [permute, conjugate]
+        rows: list[Any] = [permute] if x.dtype.kind == "f" else [permute, conjugate]
         while rows:
             if equation is None or equation.row not in rows:
                 return None
@@ -329,8 +330,8 @@ class _Writer:
         for number, scalars in identity:
             scales[scalars] = scales.get(scalars, 0) + number
         scalars_used = [*scales, *[term.factor.scalars for term in terms]]
-        one = np.empty(0, self.triangle.dtype).real.dtype
-        if not scalars_used or any([var.dtype != one for scalars in scalars_used for var in scalars]):
+        own = real_dtype(self.triangle.dtype)
+        if not scalars_used or any([var.dtype != own for scalars in scalars_used for var in scalars]):
             return None
         total = self._inverse(scales) if scales else None
         for term in terms:
