@@ -10,10 +10,11 @@ import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from llvmlite import ir
 
+Choice = TypeVar("Choice")
 Number: TypeAlias = "Real | float"
 Integer: TypeAlias = "Bits | int"
 
@@ -64,7 +65,7 @@ class Emitter:
 
     # --- constants and conversions ----------------------------------------------------------------------------
 
-    def pick(self, double: Any, single: Any) -> Any:
+    def pick(self, double: Choice, single: Choice) -> Choice:
         """The first in double precision, the second in single."""
         return double if self.double else single
 
