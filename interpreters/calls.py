@@ -1,7 +1,7 @@
 """Rows whose parameters are functions: custom rules, checkpoint, and the linear calls that they are made of.
 
 A function here takes and returns flat lists of arrays. Interpreters need nothing special: the rows' rules re-bind
-them with transformed functions, which come from `func.interpreters.functions`.
+them with transformed functions, which come from `mapped_functions`, `custom_rules` and `recomputation`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,17 @@ from typing import Any
 
 from func.interpreters import functions, partials  # noqa: F401  (partials registers itself)
 from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, bind, dtype_of, is_inexact, shape_of, unboxed
+from func.interpreters.custom_rules import CustomBackward, CustomForward, TangentOf, TangentOfRule, TransposedBackward
+from func.interpreters.mapped_functions import (
+    Mapped,
+    MappedBackward,
+    MappedCustomBackward,
+    MappedForward,
+    MappedPush,
+    MappedRule,
+)
 from func.interpreters.primitives.kinds import Row, materialize, zeros_like
+from func.interpreters.recomputation import RecomputedBackward, RecomputedForward, run_with_policy, set_given
 
 
 def _call_impl(xp: Any, *args: Array, fun: Any, **params: Any) -> tuple[Array, ...]:
@@ -50,8 +60,8 @@ def _custom_jvp_batch(size: int, batched: Sequence[bool], args: Sequence[Array],
     which = tuple(batched)
     return custom_jvp_call(
         *args,
-        fun=functions.Mapped(params["fun"], size, which),
-        rule=functions.MappedRule(params["rule"], size, which),
+        fun=Mapped(params["fun"], size, which),
+        rule=MappedRule(params["rule"], size, which),
     )
 
 
@@ -107,8 +117,8 @@ def _linear_call_batch(size: int, batched: Sequence[bool], args: Sequence[Array]
     residuals = params["residuals"]
     return linear_call(
         *args,
-        forward=functions.Mapped(params["forward"], size, which),
-        backward=functions.MappedBackward(params["backward"], size, which, residuals),
+        forward=Mapped(params["forward"], size, which),
+        backward=MappedBackward(params["backward"], size, which, residuals),
         residuals=residuals,
         outs=tuple([Aval((size, *out.shape), out.dtype) for out in params["outs"]]),
     )
@@ -139,12 +149,12 @@ def _custom_vjp_jvp(
         return tuple(outs), ZERO
     avals = tuple([(shape_of(p), dtype_of(p)) for p in primals])
     outs_info = tuple([(shape_of(o), dtype_of(o)) for o in outs])
-    backward = functions.CustomBackward(bwd, tuple(active), avals, outs_info)
+    backward = CustomBackward(bwd, tuple(active), avals, outs_info)
     forward: Any
     if push is None:
-        forward = functions.TransposedBackward(backward, len(residuals), tuple([avals[i] for i in active]))
+        forward = TransposedBackward(backward, len(residuals), tuple([avals[i] for i in active]))
     else:
-        forward = functions.CustomForward(push, len(residuals), tuple(active), len(primals), outs_info)
+        forward = CustomForward(push, len(residuals), tuple(active), len(primals), outs_info)
     dout = linear_call(
         *residuals,
         *[given[i] for i in active],
@@ -158,13 +168,13 @@ def _custom_vjp_jvp(
 
 def _custom_vjp_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
     which = tuple(batched)
-    fwd = functions.MappedForward(params["fwd"], size, which)
+    fwd = MappedForward(params["fwd"], size, which)
     return custom_vjp_call(
         *args,
-        fun=functions.Mapped(params["fun"], size, which),
+        fun=Mapped(params["fun"], size, which),
         fwd=fwd,
-        bwd=functions.MappedCustomBackward(params["bwd"], size, which),
-        **({} if params.get("push") is None else {"push": functions.MappedPush(params["push"], size, which)}),
+        bwd=MappedCustomBackward(params["bwd"], size, which),
+        **({} if params.get("push") is None else {"push": MappedPush(params["push"], size, which)}),
     )
 
 
@@ -183,7 +193,7 @@ is given too, push(residuals, tangents) -> tangents of the outs."""
 def _checkpoint_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, fun: Any, policy: Any) -> Any:
     given = _materialized(primals, tangents)
     active = tuple([i for i, t in enumerate(given) if t is not ZERO])
-    outs, saved = functions.run_with_policy(fun, primals, policy)
+    outs, saved = run_with_policy(fun, primals, policy)
     if not active:
         return tuple(outs), ZERO
     again = saved.again
@@ -191,8 +201,8 @@ def _checkpoint_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, fun: A
         *primals,
         *saved.values,
         *[given[i] for i in active],
-        forward=functions.RecomputedForward(again, active, len(primals), len(saved.values)),
-        backward=functions.RecomputedBackward(again, active, len(primals)),
+        forward=RecomputedForward(again, active, len(primals), len(saved.values)),
+        backward=RecomputedBackward(again, active, len(primals)),
         residuals=len(primals) + len(saved.values),
         outs=_avals(outs),
     )
@@ -200,7 +210,7 @@ def _checkpoint_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, fun: A
 
 
 def _checkpoint_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
-    return checkpoint_call(*args, fun=functions.Mapped(params["fun"], size, tuple(batched)), policy=params["policy"])
+    return checkpoint_call(*args, fun=Mapped(params["fun"], size, tuple(batched)), policy=params["policy"])
 
 
 checkpoint_call = CallRow(
@@ -226,8 +236,8 @@ def _custom_vmap_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, fun: 
     douts = custom_vmap_call(
         *primals,
         *[given[i] for i in active],
-        fun=functions.TangentOf(fun, active, len(primals)),
-        rule=functions.TangentOfRule(rule, active, len(primals)),
+        fun=TangentOf(fun, active, len(primals)),
+        rule=TangentOfRule(rule, active, len(primals)),
     )
     return outs, tuple([t if is_inexact(dtype_of(o)) else ZERO for o, t in zip(outs, douts, strict=True)])
 
@@ -276,4 +286,4 @@ given = Row(
 )
 """row(*operands), whose value was saved: what a checkpoint policy puts in the place of an equation."""
 
-functions.set_given(given)
+set_given(given)
