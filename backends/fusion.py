@@ -453,7 +453,7 @@ class Fuser:
         if len(x.root.domain) > len(kept):
             return False
         for axis, (start, step, dim) in zip(kept, x.index, strict=False):
-            if start != 0 or step != 1 or dim is None or dim + lead != axis:
+            if start != 0 or step != 1 or dim is None or dim + lead != axis or x.shape[dim] == 1:
                 return False
         return all([shape[kept[i]] == length for i, length in enumerate(x.root.domain)])
 
