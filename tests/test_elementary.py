@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import scipy.special
 
-llvm = pytest.importorskip("llvmlite.binding")
 mpmath = pytest.importorskip("mpmath")
 ir = pytest.importorskip("llvmlite.ir")
 
+from func.backends.llvm import machine  # noqa: E402
 from func.backends.llvm.elementary import Elementary, Features, host_features, names  # noqa: E402
 
 POINTS = 2000
@@ -26,6 +26,11 @@ MODES = [
     pytest.param(Features(libmvec=False, bits=128, fma=False), id="own-128-unfused"),
     *([pytest.param(HOST, id="libmvec")] if HOST.libmvec else []),
 ]
+
+
+@pytest.fixture(autouse=True)
+def cache_of_its_own(monkeypatch, tmp_path):
+    monkeypatch.setenv("FUNC_CACHE_DIR", str(tmp_path))
 
 
 def compiled(name, dtype, features, lanes):
@@ -51,8 +56,8 @@ def compiled(name, dtype, features, lanes):
     builder.cbranch(builder.icmp_signed("<", following, function.args[-1]), body, end)
     builder.position_at_end(end)
     builder.ret_void()
-    engine = engine_of(str(module))
-    address = engine.get_function_address("loop")
+    code = machine.compile_ir(module)
+    address = code.address("loop")
     loop = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (arity + 1), ctypes.c_int64)(address)
 
     def run(*arrays):
@@ -62,24 +67,8 @@ def compiled(name, dtype, features, lanes):
         loop(*[array.ctypes.data for array in arrays], out.ctypes.data, count)
         return out
 
-    run.engine = engine
+    run.code = code
     return run
-
-
-def engine_of(text):
-    """An execution engine of a module, optimised for this host."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    module = llvm.parse_assembly(text)
-    module.verify()
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2
-    )
-    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
-    passes.getModulePassManager().run(module, passes)
-    engine = llvm.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    return engine
 
 
 # --- samples ----------------------------------------------------------------------------------------------------
