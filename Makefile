@@ -18,7 +18,7 @@ help:
 	@echo "make lint    check style, formatting and the import layers"
 	@echo "make types   check types with mypy and pyright"
 	@echo "make docs    build the pages into docs/_build/html, warnings being errors"
-	@echo "make bench   time func against its peers (ARGS='--quick' for a short run)"
+	@echo "make bench   time func against its peers and renew docs/performance.md (ARGS='--quick' for a short run)"
 	@echo "make clean   remove everything that these verbs made"
 
 demo: $(VENV)/installed-examples
@@ -40,8 +40,10 @@ docs: $(VENV)/installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "built docs/_build/html/index.html"
 
-bench: $(VENV)/installed-peers $(VENV)/installed-torch
-	$(BIN)/python -m benchmarks $(ARGS)
+# Without ARGS the page and the plot of the documentation are renewed.
+bench: $(VENV)/installed-peers $(VENV)/installed-examples $(VENV)/installed-torch
+	$(BIN)/python -m benchmarks \
+		$(or $(ARGS),--slow --memory --markdown docs/performance.md --plot docs/_static/performance.svg)
 
 clean:
 	rm -rf $(VENV) build dist docs/_build examples/output *.egg-info

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.environment import describe, limit_threads
+from benchmarks.names import matches
 
 
 def main() -> int:
@@ -13,12 +14,15 @@ def main() -> int:
     options = _options()
     limit_threads(options.threads)
     from benchmarks.contestants import load_libraries
+    from benchmarks.memory import add_peaks
+    from benchmarks.pages import write_page
+    from benchmarks.plot import draw
     from benchmarks.report import as_data, bars_table, check_table, summary_table, workload_table
     from benchmarks.runner import run
     from benchmarks.timing import Effort
     from benchmarks.workloads import WORKLOADS
 
-    chosen = [workload for workload in WORKLOADS if _matches(workload.name, options.patterns)]
+    chosen = [workload for workload in WORKLOADS if matches(workload.name, options.patterns)]
     if not chosen:
         names = ", ".join(workload.name for workload in WORKLOADS)
         print(f"no workload matches {' '.join(options.patterns)}; there are: {names}", file=sys.stderr)
@@ -33,17 +37,22 @@ def main() -> int:
         first_limit=options.limit,
         call_limit=options.limit / 10,
     )
-    environment = describe() | {"rounds": str(effort.rounds)}
+    limits = f"{effort.first_limit:g} s for a first call, {effort.call_limit:g} s for a later one"
+    environment = describe() | {"rounds": str(effort.rounds), "a contestant is left out after": limits}
     print("\n".join(f"{name}: {value}" for name, value in environment.items()), end="\n\n", flush=True)
     libraries, missing = load_libraries()
     results = []
     for workload in chosen:
-        results.append(run(workload, libraries, missing, effort, slow=options.slow))
+        results.append(run(workload, libraries, missing, effort, options.slow, options.contestants))
+        if options.memory:
+            add_peaks(results[-1], options.threads)
         table = check_table(results[-1]) if options.check else workload_table(results[-1])
         print(table.text(), end="\n\n", flush=True)
     broken = any(measurement.broken for result in results for measurement in result.measurements)
     if options.check:
         return int(broken)
+    if options.memory:
+        environment["peak memory"] = "of a call, in a process of its own, without libraries and data"
     totals = [summary_table(results), bars_table(results)]
     print("\n\n".join(table.text() for table in totals))
 
@@ -52,7 +61,9 @@ def main() -> int:
     if options.markdown:
         facts = "\n".join(f"- {name}: {value}" for name, value in environment.items())
         tables = [table.markdown() for table in (*totals, *map(workload_table, results))]
-        options.markdown.write_text("\n\n".join([*tables, "### The machine and the run", facts]) + "\n")
+        write_page(options.markdown, "\n\n".join([*tables, "### The machine and the run", facts]))
+    if options.plot:
+        draw(results, options.plot)
     return int(broken)
 
 
@@ -62,6 +73,8 @@ def _options() -> argparse.Namespace:
     add = parser.add_argument
     add("patterns", metavar="PATTERN", nargs="*", help="workloads with one of these texts in their name (all)")
     add("--rounds", metavar="N", type=_positive, help="rounds per workload (15, or 3 with --quick)")
+    add("--contestants", metavar="NAMES", type=lambda text: text.split(","), help="only these, with commas between")
+    add("--memory", action="store_true", help="measure peak memory too, where arrays are large (Linux)")
     add("--threads", metavar="N", type=_positive, default=2, help="threads for every contestant (2)")
     add("--quick", action="store_true", help="a short run to see that everything works")
     add("--check", action="store_true", help="time nothing: see that every contestant runs and agrees")
@@ -69,14 +82,9 @@ def _options() -> argparse.Namespace:
     add("--limit", metavar="S", type=float, default=60.0, help="seconds for a first call (60); later ones a tenth")
     add("--list", action="store_true", help="list the workloads and stop")
     add("--json", metavar="FILE", type=Path, help="write every measurement to this file")
-    add("--markdown", metavar="FILE", type=Path, help="write the tables to this file")
+    add("--markdown", metavar="FILE", type=Path, help="write the tables to this page, below its marker")
+    add("--plot", metavar="FILE", type=Path, help="draw the ratios into this file (.svg, .png, …)")
     return parser.parse_args()
-
-
-def _matches(name: str, patterns: list[str]) -> bool:
-    """Whether a pattern is part of the name; a blank and a hyphen are the same."""
-    plain = name.replace(" ", "-")
-    return not patterns or any(pattern.replace(" ", "-") in plain for pattern in patterns)
 
 
 def _positive(text: str) -> int:

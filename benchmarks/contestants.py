@@ -1,5 +1,6 @@
 """Who takes part: one row per contestant, with the loader of its library."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -13,7 +14,7 @@ TORCH = "torch.autograd"
 TORCH_COMPILE = "torch.compile"
 JAX = "JAX eager"
 JAX_JIT = "jax.jit"
-JAX_UNROLLED = "jax.jit, unrolled"
+JAX_UNROLLED = "jax.jit unrolled"
 JAX_JET = "jax.jit of jet"
 BY_HAND = "NumPy by hand"
 DEPENDENCIES = "dependencies"
@@ -43,8 +44,10 @@ def _load_hips() -> Any:
 
 
 def _load_torch() -> Any:
+    """torch, without the warnings about itself that its compiler prints."""
     import torch
 
+    warnings.filterwarnings("ignore", module=r"torch\.")
     return torch
 
 

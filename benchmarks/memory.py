@@ -1,75 +1,108 @@
-"""Peak memory of the gradient of an MLP, each contestant in a process of its own: python -m benchmarks.memory
+"""Peak memory of a call, each contestant in a process of its own: python -m benchmarks.memory [PATTERN ...]
 
 The peak is that of the process (VmHWM) during the third call minus its resident memory before the first, so libraries
-and data do not count, results do.
+and data do not count; results, what the library keeps for the next call, and what it loads or compiles do. Therefore
+only workloads with large arrays, those with a bar on peak memory, are measured.
 """
 
 import argparse
+import gc
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
-SIZES, BATCH = (784, 2048, 2048, 10), 4096
+from benchmarks.contestants import CONTESTANTS, FUNC, FUNC_JIT, JAX_JIT
+from benchmarks.environment import limit_threads
+from benchmarks.names import matches
+from benchmarks.workload import Measurement, Result, Workload
 
-_COMMON = f"""
-import numpy as np
-rng = np.random.default_rng(0)
-sizes = {SIZES!r}
-params = [
-    (rng.normal(size=(m, n)).astype(np.float32) / np.float32(m**0.5), np.zeros(n, np.float32))
-    for m, n in zip(sizes[:-1], sizes[1:])
-]
-images = rng.normal(size=({BATCH}, sizes[0])).astype(np.float32)
-targets = np.eye(10, dtype=np.float32)[rng.integers(0, 10, {BATCH})]
+MEASURED = (FUNC, FUNC_JIT, JAX_JIT)
+TIMEOUT = 300.0
+_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
-def make_loss(np):
-    def loss(params, images, targets):
-        x = images
-        for w, b in params[:-1]:
-            x = np.tanh(x @ w + b)
-        w, b = params[-1]
-        return np.mean((x @ w + b - targets) ** 2)
-    return loss
 
-def status(word):
-    with open("/proc/self/status") as file:
+def has_memory_bar(workload: Workload) -> bool:
+    """Whether peak memory says something about this workload."""
+    return any(bar.measure == "peak memory" for bar in workload.bars)
+
+
+def add_peaks(result: Result, threads: int) -> None:
+    """Write the peaks into the measurements that were timed."""
+    for measurement in result.measurements:
+        if has_memory_bar(result.workload) and measurement.contestant in MEASURED and not measurement.left_out:
+            measurement.peak = peak_in_new_process(result.workload.name, measurement.contestant, threads)
+
+
+def peak_in_new_process(workload: str, contestant: str, threads: int) -> int | None:
+    """The bytes that a call adds; None with a word on stderr if it fails."""
+    command = [sys.executable, "-m", "benchmarks.memory", "--one", workload, contestant, "--threads", str(threads)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+    except subprocess.TimeoutExpired:
+        print(f"peak memory of {contestant} on {workload}: more than {TIMEOUT:g} s", file=sys.stderr)
+        return None
+    if done.returncode:
+        words = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        print(f"peak memory of {contestant} on {workload}: failed ({words[-1]})", file=sys.stderr)
+        return None
+    return int(done.stdout.split()[-1])
+
+
+def peak_of(call: Any) -> int:
+    """The bytes that three calls add to the peak of this process."""
+    gc.collect()
+    before = _status("VmRSS")
+    call()
+    call()
+    _CLEAR.write_text("5")
+    call()
+    return max(0, _status("VmHWM") - before)
+
+
+def _status(word: str) -> int:
+    """A line of the kernel's account of this process, in bytes."""
+    with _STATUS.open() as file:
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith(word))
 
-def measured(call):
-    before = status("VmRSS")
-    call()
-    call()
-    with open("/proc/self/clear_refs", "w") as file:
-        file.write("5")
-    call()
-    print(status("VmHWM") - before)
-"""
-CONTESTANTS = {
-    "func": "import func\ng = func.grad(make_loss(np))\nmeasured(lambda: g(params, images, targets))",
-    "func.jit": "import func\ng = func.jit(func.grad(make_loss(np)))\nmeasured(lambda: g(params, images, targets))",
-    "jax.jit": (
-        "import jax\ng = jax.jit(jax.grad(make_loss(jax.numpy)))\n"
-        "data = jax.tree.map(jax.numpy.asarray, (params, images, targets))\n"
-        "jax.block_until_ready(data)\nmeasured(lambda: jax.block_until_ready(g(*data)))"
-    ),
-}
 
+def main() -> int:
+    """Print a row for each contestant and workload, and the bars on peak memory; 1 if one was not measured."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
+    parser.add_argument(
+        "patterns", metavar="PATTERN", nargs="*", help="workloads with one of these texts in their name"
+    )
+    parser.add_argument("--slow", action="store_true", help="huge arrays too")
+    parser.add_argument("--threads", type=int, default=2, help="threads for every contestant (2)")
+    parser.add_argument("--one", nargs=2, metavar=("WORKLOAD", "CONTESTANT"), help="print the bytes of this one")
+    options = parser.parse_args()
+    if not _CLEAR.exists():
+        print("peak memory is read from /proc, which this system does not have", file=sys.stderr)
+        return 2
+    limit_threads(options.threads)
+    from benchmarks.report import bar_rows, size
+    from benchmarks.workloads import WORKLOADS
 
-def main() -> None:
-    """Print a row for each contestant, and the ratios that have bars."""
-    argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__).parse_args()
-    peaks: dict[str, int] = {}
-    for name, code in CONTESTANTS.items():
-        done = subprocess.run([sys.executable, "-c", _COMMON + code], capture_output=True, text=True)
-        if done.returncode:
-            print(f"{name:<10} failed: {done.stderr.strip().splitlines()[-1]}")
+    if options.one:
+        name, contestant = options.one
+        workload = next(workload for workload in WORKLOADS if workload.name == name)
+        load = next(row.load for row in CONTESTANTS if row.name == contestant)
+        print(peak_of(workload.entries[contestant](load())))
+        return 0
+    failed = False
+    for workload in WORKLOADS:
+        if not has_memory_bar(workload) or not matches(workload.name, options.patterns):
             continue
-        peaks[name] = int(done.stdout.split()[-1])
-        print(f"{name:<10} {peaks[name] / 2**20:8.1f} MiB")
-    for peer, limit in (("func", 1.0), ("jax.jit", 1.1)):
-        if peer in peaks and "func.jit" in peaks:
-            ratio = peaks["func.jit"] / peaks[peer]
-            print(f"func.jit ≤ {limit} of {peer}: {ratio:.2f}, {'reached' if ratio <= limit else 'MISSED'}")
+        names = [name for name in MEASURED if name in workload.entries and (options.slow or name not in workload.slow)]
+        # One round of no duration makes a contestant count as measured.
+        result = Result(workload, tuple(Measurement(name, rounds=[0.0]) for name in names))
+        add_peaks(result, options.threads)
+        failed |= any(measurement.peak is None for measurement in result.measurements)
+        peaks = ", ".join(f"{measurement.contestant} {size(measurement.peak)}" for measurement in result.measurements)
+        bars = [row for row in bar_rows(result, "peak memory") if names]
+        print("; ".join([f"{workload.name}: {peaks or 'slow'}", *map(" ".join, bars)]), flush=True)
+    return int(failed)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

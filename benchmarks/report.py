@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.contestants import CONTESTANTS
 from benchmarks.tables import Table
-from benchmarks.workload import BEST_PEER, Bar, Measurement, Result
+from benchmarks.workload import BEST_PEER, Bar, Measure, Measurement, Result
 
 NOTHING = "-"
 _OURS = tuple(contestant.name for contestant in CONTESTANTS if contestant.ours)
@@ -18,17 +18,20 @@ def workload_table(result: Result) -> Table:
     """One row per timed contestant, with the ratio of ours to it, and a remark for each that was left out."""
     ours = [name for name in _OURS if name in result.workload.entries]
     timed = [measurement for measurement in result.measurements if measurement.rounds]
+    with_peaks = any(measurement.peak is not None for measurement in timed)
     rows = tuple(
         (
             measurement.contestant,
             seconds(median(measurement.rounds)),
             quartiles(measurement.rounds),
             seconds(measurement.first_call),
+            *([size(measurement.peak)] if with_peaks else []),
             *(ratio_words(result.of(name), measurement) for name in ours),
         )
         for measurement in timed
     )
-    header = ("contestant", "median", "quartiles", "first call", *(f"{name} / it" for name in ours))
+    peaks = ("peak memory",) if with_peaks else ()
+    header = ("contestant", "median", "quartiles", "first call", *peaks, *(f"{name} / it" for name in ours))
     remarks = [f"{m.contestant}: left out, {m.left_out}" for m in result.measurements if m.left_out]
     bars = [f"{bar}: {ratio}, {verdict}" for bar, ratio, verdict in bar_rows(result)]
     return Table(f"{result.workload.name}: {result.workload.title}", header, rows, (*bars, *remarks))
@@ -61,10 +64,12 @@ def bars_table(results: Iterable[Result]) -> Table:
     return Table("Bars", ("work", "bar", "measured", "verdict"), tuple(rows))
 
 
-def bar_rows(result: Result) -> list[tuple[str, str, str]]:
-    """For each bar of the workload: the bar, the measured ratio, the verdict."""
+def bar_rows(result: Result, measure: Measure | None = None) -> list[tuple[str, str, str]]:
+    """For each bar of the workload, or each on one measure: the bar, the measured ratio, the verdict."""
     rows = []
     for bar in result.workload.bars:
+        if measure not in (None, bar.measure):
+            continue
         ratio = bar_ratio(result, bar)
         verdict = "not measured" if ratio is None else "reached" if ratio <= bar.limit else "MISSED"
         peer = bar_peer(result, bar)
@@ -136,6 +141,11 @@ def seconds(value: float | None) -> str:
     unit, scale = next((row for row in (("us", 1e-6), ("ms", 1e-3)) if value < 1000 * row[1]), ("s", 1.0))
     scaled = value / scale
     return f"{scaled:.{2 if scaled < 10 else 1 if scaled < 100 else 0}f} {unit}"
+
+
+def size(value: int | None) -> str:
+    """Bytes as MiB."""
+    return NOTHING if value is None else f"{value / 2**20:.1f} MiB"
 
 
 def quartiles(rounds: Sequence[float]) -> str:

@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.agreement import difference, disagreements, flatten
@@ -17,9 +17,10 @@ def run(
     missing: Mapping[str, str],
     effort: Effort,
     slow: bool = False,
+    only: Sequence[str] | None = None,
 ) -> Result:
-    """Measure every contestant that has an entry; the others are left out with a word."""
-    names = [contestant.name for contestant in CONTESTANTS if contestant.name in workload.entries]
+    """Measure every contestant that has an entry (and is in `only`); the others are left out with a word."""
+    names = [row.name for row in CONTESTANTS if row.name in workload.entries and (only is None or row.name in only)]
     measurements = {name: Measurement(name) for name in names}
     for name in names:
         if name in missing:

@@ -38,16 +38,24 @@ def time_limit(seconds: float, words: str) -> Iterator[None]:
         yield
         return
 
+    slow: list[TooSlow] = []
+
     def interrupt(*_: object) -> None:
-        raise TooSlow(f"{words} takes more than {seconds:g} s")
+        slow.append(TooSlow(f"{words} takes more than {seconds:g} s"))
+        raise slow[0]
 
     before = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
+    except Exception as error:
+        # A library may have caught the interruption and raised an error of its own.
+        raise slow[0] if slow else error
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
+    if slow:
+        raise slow[0]
 
 
 @contextmanager

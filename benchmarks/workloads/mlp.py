@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.contestants import FUNC, FUNC_JIT, HIPS, JAX_JIT, TORCH, TORCH_COMPILE, TORCH_FUNC
 from benchmarks.libraries import Library
 from benchmarks.suite import compiled_bars, workload
 from benchmarks.trees import convert
-from benchmarks.workload import Workload
+from benchmarks.workload import Bar, Workload
 
 RATE = 0.1
 
@@ -110,4 +111,12 @@ TRAINING_STEP = workload(
     compiled_bars(against_jax=8, against_hand=1.0),
     step_by_hand,
 )
-WORKLOADS = (of_batch(32), of_batch(1024))
+MEMORY = workload(
+    "mlp memory",
+    "value_and_grad of an MLP 784-2048-2048-10, batch 4096, float32: what a call needs beside its data",
+    make_value_and_grad,
+    lambda: data((784, 2048, 2048, 10), 4096, np.float32),
+    (Bar(FUNC, 1.0, FUNC_JIT, "peak memory"), Bar(JAX_JIT, 1.0, FUNC_JIT, "peak memory")),
+    without=(HIPS, TORCH, TORCH_FUNC, TORCH_COMPILE),
+)
+WORKLOADS = (of_batch(32), of_batch(1024), MEMORY)

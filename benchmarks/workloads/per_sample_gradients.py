@@ -129,7 +129,7 @@ MLP_NORMS = workload(
 )
 CNN_NORMS = workload(
     "norms cnn",
-    f"norms of per-sample gradients of a CNN (two convolutions, one dense), {SIDE} by {SIDE}, batch {CNN_BATCH}, float32",
+    f"norms of per-sample gradients of a CNN of 2 convolutions, {SIDE} by {SIDE}, batch {CNN_BATCH}, float32",
     lambda library: library.per_sample(norm_of(library, cnn_loss(library)), 2),
     cnn_data,
     compiled_bars(against_jax=2),

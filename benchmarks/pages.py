@@ -1,0 +1,13 @@
+"""The measured part of a page of the documentation."""
+
+from pathlib import Path
+
+MARKER = "<!-- Below this line: written by python -m benchmarks --markdown. -->"
+
+
+def write_page(file: Path, text: str) -> None:
+    """Write the text below the marker of a page; a page without one, or a new one, becomes marker and text."""
+    before = file.read_text(encoding="utf-8") if file.exists() else ""
+    prose, marker, _ = before.partition(MARKER)
+    head = f"{prose}{MARKER}" if marker else MARKER
+    file.write_text(f"{head}\n\n{text}\n", encoding="utf-8")
