@@ -76,12 +76,26 @@ def erf_excess(emit: Emitter, v: Real) -> Real:
     return v * emit.polynomial(v * v, emit.coefficients(ERF))
 
 
-def erfcx(emit: Emitter, v: Real) -> Real:
-    """exp(v²) erfc(v) of v ≥ 0."""
+def erfcx_quotient(emit: Emitter, v: Real) -> tuple[Real, Real]:
+    """exp(v²) erfc(v) of v ≥ 0 as numerator and denominator 1 + 2v."""
     centre = CENTRE[emit.width]
     t = (v - centre) / (v + centre)
     first, *others = emit.coefficients(ERFCX)
-    return emit.fma(t, emit.polynomial(t, others), first) / emit.fma(v, 2.0, 1.0)
+    return emit.fma(t, emit.polynomial(t, others), first), emit.fma(v, 2.0, 1.0)
+
+
+def tail(emit: Emitter, v: Real, square: Real, rest: Real) -> tuple[Real, Real]:
+    """erfc(v) of v ≥ 0 with v² given as a sum of two numbers, and exp(v²) erfc(v).
+
+    What rounding takes from the denominator and the quotient goes, as a fraction of it, into the exponent; 0.85 is the
+    numerator's inverse, near enough.
+    """
+    numerator, denominator = erfcx_quotient(emit, v)
+    quotient = numerator / denominator
+    lost = 1.0 - (denominator - (v + v))
+    product, product_rest = emit.two_product(quotient, denominator)
+    fraction = ((numerator - product) - product_rest - quotient * lost) * 0.85
+    return exp_of_sum(emit, -square, fraction - rest) * quotient, quotient
 
 
 def complement(emit: Emitter, v: Real, size: Real, tail: Real) -> Real:
@@ -95,28 +109,28 @@ def complement(emit: Emitter, v: Real, size: Real, tail: Real) -> Real:
 def erf(emit: Emitter, x: Real) -> Real:
     """The error function."""
     size = abs(x).at_most(emit.pick(6.0, 4.0))
-    far = 1.0 - exp_of_sum(emit, -(size * size), emit.number(0.0)) * erfcx(emit, size)
+    numerator, denominator = erfcx_quotient(emit, size)
+    far = 1.0 - exp_of_sum(emit, -(size * size), emit.number(0.0)) * numerator / denominator
     return (size < SMALL).select(x + erf_excess(emit, x), far.with_sign(x))
 
 
 def erfc(emit: Emitter, x: Real) -> Real:
     """1 - erf(x), to full relative accuracy."""
     size = abs(x).at_most(emit.pick(28.0, 10.5))
-    square, rest = emit.two_product(size, size)
-    return complement(emit, x, size, exp_of_sum(emit, -square, -rest) * erfcx(emit, size))
+    return complement(emit, x, size, tail(emit, size, *emit.two_product(size, size))[0])
 
 
 def ndtr(emit: Emitter, x: Real) -> Real:
     """The normal distribution function, ½ erfc(-x / √2)."""
     size = abs(x).at_most(emit.pick(39.0, 14.7))
     scaled = size * math.sqrt(0.5)
-    return complement(emit, x * -math.sqrt(0.5), scaled, bell(emit, size) * erfcx(emit, scaled)) * 0.5
+    return complement(emit, x * -math.sqrt(0.5), scaled, tail(emit, scaled, *half_square(emit, size))[0]) * 0.5
 
 
-def bell(emit: Emitter, x: Real) -> Real:
-    """exp(-x²/2) to full relative accuracy."""
+def half_square(emit: Emitter, x: Real) -> tuple[Real, Real]:
+    """x²/2 as a sum of two numbers."""
     square, rest = emit.two_product(x, x)
-    return exp_of_sum(emit, square * -0.5, rest * -0.5)
+    return square * 0.5, rest * 0.5
 
 
 def log_ndtr(emit: Emitter, x: Real) -> Real:
@@ -126,8 +140,8 @@ def log_ndtr(emit: Emitter, x: Real) -> Real:
     """
     size = abs(x)
     scaled = size.at_most(emit.pick(1e150, 1e18)) * math.sqrt(0.5)
-    factor = erfcx(emit, scaled)
-    upper = complement(emit, scaled, scaled, bell(emit, size.at_most(40.0)) * factor) * 0.5
+    probability, factor = tail(emit, scaled, *half_square(emit, size.at_most(40.0)))
+    upper = complement(emit, scaled, scaled, probability) * 0.5
     below = emit.call("log", factor * 0.5) - x * x * 0.5
     return (x < 0.0).select(below, emit.call("log1p", -upper))
 
