@@ -210,6 +210,13 @@ class Move:
 
 
 @dataclass(eq=False)
+class Check:
+    """Where the boolean at `flag` is true, the caller is told that something is wrong, once all has run."""
+
+    flag: Spot
+
+
+@dataclass(eq=False)
 class Library:
     """A routine of a library on whole buffers. The printer knows the routine by its name."""
 
@@ -246,7 +253,7 @@ class Branch:
     branches: list[list[Item]]
 
 
-Item: TypeAlias = Nest | Dot | Fill | Move | Library | Loop | While | Branch
+Item: TypeAlias = Nest | Dot | Fill | Move | Check | Library | Loop | While | Branch
 
 
 @dataclass(eq=False)

@@ -8,6 +8,7 @@ from func.backends.kernels import (
     Accumulate,
     Branch,
     Buffer,
+    Check,
     Dot,
     Fill,
     Item,
@@ -39,6 +40,8 @@ def buffers_of(item: Item) -> Iterator[Buffer]:
         yield item.buffer
     elif isinstance(item, Move):
         yield from (item.target, item.source)
+    elif isinstance(item, Check):
+        yield item.flag.buffer
     elif isinstance(item, Library):
         yield from [spot.buffer for spot in (*item.outs, *item.args)]
     elif isinstance(item, Loop):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ import numpy as np
 
 from func import tree
 from func.backends import HOST_TYPES, namespace_of
+from func.configuration import COMPILERS, config
 from func.donation import DONATED, donated_leaves, note_donated, overwritable, refuse_donated
 from func.door import array_leaf, check_callable, name_of, output_leaf, traced, unbox
 from func.interpreters.core import PYTHON_SCALARS, Tracer, aval_of, example_of, innermost
@@ -28,7 +30,8 @@ from func.static_arguments import StaticArguments, argument_numbers
 __all__ = ["CacheInfo", "Jitted", "disable_jit", "jit"]
 
 CACHE_SIZE = 256
-COMPILERS = (None, "numpy", "llvm")
+BEST = "best"
+"""Native code where there is a compiler for it, else NumPy."""
 _ENABLED: ContextVar[bool] = ContextVar("func_jit_enabled", default=True)
 
 
@@ -87,7 +90,8 @@ def jit(
         static_argnames: Names of such arguments. Each of the two implies the other, by the signature.
         donate_argnums: Positions of arguments whose arrays may be overwritten; giving one again raises
             DonatedBufferError.
-        compiler: None (the best that is available) or "numpy".
+        compiler: "llvm" for native code; "numpy" for generated NumPy source; None is what `func.config.compiler` says,
+            or else the best that is available. What has no native form is run by NumPy in either case.
 
     Raises:
         StagingError: Python asked for the value of a traced array (a TypeError).
@@ -177,6 +181,8 @@ class Jitted:
         self._function = function
         if compiler not in COMPILERS:
             raise ArgumentError(f"func.jit: compiler={compiler!r} is not one of {', '.join(map(repr, COMPILERS))}")
+        if compiler == "llvm" and importlib.util.find_spec("llvmlite") is None:
+            raise ArgumentError("func.jit: compiler='llvm' needs the package llvmlite; install it, or leave compiler out")
         self._compiler = compiler
         self._static = StaticArguments(function, static_argnums, static_argnames)
         self._donated = argument_numbers(donate_argnums, "donate_argnums")
@@ -305,7 +311,7 @@ class Jitted:
                 program = stage.program(variables, [unbox(output_leaf(o, "output", "jit")) for o in outs])
                 return program, stage.pulled
 
-        staged, captured = closed(trace, self._compiler)
+        staged, captured = closed(trace, self._compiler or config.compiler or BEST)
         donated = frozenset() if captured else donated_leaves(spec, self._donated, {name for name, _, _ in statics})
         return Entry(staged, found[0], captured, donated)
 

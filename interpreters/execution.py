@@ -17,6 +17,10 @@ from func.interpreters.program import Program
 
 
 
+NATIVE = ("llvm", "best")
+"""Names of compilers that make native code where they can; None and "numpy" generate NumPy source."""
+
+
 class Executable(NamedTuple):
     """A program that can be called; `native` is what compiled it whole to native code, if something did."""
 
@@ -37,7 +41,7 @@ def make_executor(
     """The program as a function of arrays of a backend, which may overwrite the inputs in `donated`. Where an output has
     a NaN, `on_nan` gives the outputs instead."""
     ready = prepared(program)
-    if xp is np and compiler == "llvm" and not donated:
+    if xp is np and compiler in NATIVE and not donated:
         made = _native(ready, on_nan)
         if made is not None:
             return made

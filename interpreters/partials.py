@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Aval
-from func.interpreters.primitives.pointwise import Elementwise, ElementwiseConstant, Partial, set_partial_compiler
+from func.interpreters.primitives.partial_rules import Partial, set_partial_compiler
+from func.interpreters.primitives.pointwise import Elementwise, ElementwiseConstant
 from func.interpreters.program import Program, Var
 from func.interpreters.stage import TangentStage
 

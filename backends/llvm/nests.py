@@ -32,7 +32,22 @@ from func.backends.kernels import (
     Store,
     StoreAt,
 )
-from func.backends.llvm.scalars import BIT, Scalars, constant, element, stored, widened, width_of
+from func.backends.llvm.scalars import Scalars
+from func.backends.llvm.values import (
+    Value,
+    Variable,
+    chosen,
+    constant,
+    gathered,
+    lane,
+    part_of,
+    read,
+    shuffled,
+    splat,
+    stored,
+    width_of,
+    write,
+)
 
 INDEX = ir.IntType(64)
 POINTER = ir.PointerType()
@@ -83,7 +98,7 @@ def loop(builder: ir.IRBuilder, length: int, step: int, body: Callable[[ir.Value
 def neutral(op: str, dtype: DType) -> Any:
     """What a reduction starts with."""
     if op == "add":
-        return -0.0 if dtype.kind == "f" else 0
+        return {"f": -0.0, "c": complex(-0.0, -0.0)}.get(dtype.kind, 0)
     if op == "multiply":
         return 1
     if op in ("logical_or", "bitwise_or"):
@@ -92,8 +107,9 @@ def neutral(op: str, dtype: DType) -> Any:
         return True if dtype.kind == "b" else -1
     if dtype.kind == "b":
         return op == "minimum"
-    if dtype.kind == "f":
-        return -np.inf if op == "maximum" else np.inf
+    if dtype.kind in "fc":
+        end = -np.inf if op == "maximum" else np.inf
+        return end if dtype.kind == "f" else complex(end, end)
     info = np.iinfo(dtype)
     return info.min if op == "maximum" else info.max
 
@@ -129,6 +145,8 @@ class NestPrinter:
         """All loops of a nest."""
         for buffer, value in nest.starts:
             self.fill(buffer, value)
+        if 0 in nest.domain:
+            return
         outer = nest.outer or 0
         self.nest = nest
         strides = [spot.strides for stage in nest.stages for spot in _spots(stage.code)]
@@ -186,6 +204,8 @@ class Body:
         self.rows = rows
         self.regs = regs
         self.bases: dict[Any, ir.Value] = {} if bases is None else bases
+        self.again: Any = None
+        """Lanes that were done before, which reductions pass over."""
 
     # --- operands and addresses ---------------------------------------------------------------------------------
 
@@ -198,17 +218,9 @@ class Body:
             found = self.rows[id(x)]
         return self.splat(found)
 
-    def splat(self, value: ir.Value) -> ir.Value:
+    def splat(self, value: Value) -> Value:
         """A scalar in every lane."""
-        width = self.width
-        if width == 1 or width_of(value) == width:
-            return value
-        b = self.printer.builder
-        one = b.insert_element(
-            ir.Constant(ir.VectorType(value.type, width), ir.Undefined), value, ir.Constant(ir.IntType(32), 0)
-        )
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), width), [0] * width)
-        return b.shuffle_vector(one, ir.Constant(one.type, ir.Undefined), zeros)
+        return splat(self.printer.builder, value, self.width)
 
     def base(self, spot: Spot, dims: list[int], at: list[ir.Value]) -> ir.Value:
         """The address at positions of some axes."""
@@ -249,52 +261,32 @@ class Body:
         stride = self.last_stride(spot)
         return self.load_from(self.address(spot, stride), spot.buffer.dtype, stride)
 
-    def load_from(self, pointer: ir.Value, dtype: DType, stride: int) -> ir.Value:
+    def load_from(self, pointer: ir.Value, dtype: DType, stride: int) -> Value:
         """Elements at an address, `stride` apart."""
         b, width, kind = self.printer.builder, self.width, stored(dtype)
-        size = dtype.itemsize
         if width == 1 or stride == 0:
-            return self.splat(self.from_memory(b.load(pointer, align=size, typ=kind), dtype))
+            return self.splat(read(b, pointer, dtype))
         if stride == 1:
-            return self.from_memory(b.load(pointer, align=size, typ=ir.VectorType(kind, width)), dtype)
+            return read(b, pointer, dtype, width)
         if stride == -1:
-            first = b.gep(pointer, [number(1 - width)], source_etype=kind)
-            value = b.load(first, align=size, typ=ir.VectorType(kind, width))
-            order = ir.Constant(ir.VectorType(ir.IntType(32), width), list(reversed(range(width))))
-            return self.from_memory(b.shuffle_vector(value, ir.Constant(value.type, ir.Undefined), order), dtype)
-        made: Any = ir.Constant(ir.VectorType(kind, width), ir.Undefined)
-        for lane in range(width):
-            one = b.load(b.gep(pointer, [number(lane * stride)], source_etype=kind), align=size, typ=kind)
-            made = b.insert_element(made, one, ir.Constant(ir.IntType(32), lane))
-        return self.from_memory(made, dtype)
-
-    def from_memory(self, value: ir.Value, dtype: DType) -> ir.Value:
-        """Booleans are bytes in memory."""
-        if dtype.kind != "b":
-            return value
-        return self.printer.builder.icmp_unsigned("!=", value, ir.Constant(value.type, 0 if width_of(value) == 1 else [0] * width_of(value)))
-
-    def to_memory(self, value: ir.Value, dtype: DType) -> ir.Value:
-        """Booleans are bytes in memory."""
-        if dtype.kind != "b":
-            return value
-        return self.printer.builder.zext(value, widened(ir.IntType(8), width_of(value)))
+            value = read(b, b.gep(pointer, [number(1 - width)], source_etype=kind), dtype, width)
+            return shuffled(b, value, value, list(reversed(range(width))))
+        lanes = [b.gep(pointer, [number(place * stride)], source_etype=kind) for place in range(width)]
+        return gathered(b, [read(b, one, dtype) for one in lanes])
 
     def store(self, spot: Spot, value: ir.Value) -> None:
         """Write the elements at the present index."""
         stride = self.last_stride(spot)
         self.store_to(self.address(spot, stride), spot.buffer.dtype, stride, value)
 
-    def store_to(self, pointer: ir.Value, dtype: DType, stride: int, value: ir.Value) -> None:
+    def store_to(self, pointer: ir.Value, dtype: DType, stride: int, value: Value) -> None:
         """Write elements at an address, `stride` apart; where they fall together the last one stays."""
-        b, width, kind, size = self.printer.builder, self.width, stored(dtype), dtype.itemsize
-        value = self.to_memory(value, dtype)
+        b, width, kind = self.printer.builder, self.width, stored(dtype)
         if width == 1 or stride == 1:
-            b.store(value, pointer, align=size)
+            write(b, pointer, dtype, value)
             return
-        for lane in range(width) if stride else (width - 1,):
-            one = b.extract_element(value, ir.Constant(ir.IntType(32), lane))
-            b.store(one, b.gep(pointer, [number(lane * stride)], source_etype=kind), align=size)
+        for place in range(width) if stride else (width - 1,):
+            write(b, b.gep(pointer, [number(place * stride)], source_etype=kind), dtype, lane(b, value, place))
 
     # --- instructions -------------------------------------------------------------------------------------------
 
@@ -320,31 +312,19 @@ class Body:
         dtype = one.args[-1].dtype
         return self.printer.scalars.apply(one.op, dtype, [self.value(x) for x in one.args], one.out.dtype)
 
-    def load_at(self, one: LoadAt) -> ir.Value:
+    def load_at(self, one: LoadAt) -> Value:
         """Elements at dynamic positions, lane by lane."""
-        b, kind = self.printer.builder, stored(one.spot.buffer.dtype)
-        size = one.spot.buffer.dtype.itemsize
-        made: Any = None
-        for lane, pointer in enumerate(self.lane_addresses(one.spot, one.picks)):
-            value = b.load(pointer, align=size, typ=kind)
-            if self.width == 1:
-                return self.from_memory(value, one.spot.buffer.dtype)
-            made = ir.Constant(ir.VectorType(kind, self.width), ir.Undefined) if made is None else made
-            made = b.insert_element(made, value, ir.Constant(ir.IntType(32), lane))
-        return self.from_memory(made, one.spot.buffer.dtype)
+        b, dtype = self.printer.builder, one.spot.buffer.dtype
+        return gathered(b, [read(b, pointer, dtype) for pointer in self.lane_addresses(one.spot, one.picks)])
 
     def store_at(self, one: StoreAt) -> None:
         """Write at dynamic positions, or add to what is there, one lane after the other."""
-        b, dtype = self.printer.builder, one.spot.buffer.dtype
-        size, value = dtype.itemsize, self.value(one.value)
-        for lane, pointer in enumerate(self.lane_addresses(one.spot, one.picks)):
-            mine = value if self.width == 1 else b.extract_element(value, ir.Constant(ir.IntType(32), lane))
+        b, dtype, value = self.printer.builder, one.spot.buffer.dtype, self.value(one.value)
+        for place, pointer in enumerate(self.lane_addresses(one.spot, one.picks)):
+            mine = lane(b, value, place)
             if one.adds:
-                there = b.load(pointer, align=size, typ=stored(dtype))
-                if dtype.kind == "b":
-                    there = b.icmp_unsigned("!=", there, ir.Constant(there.type, 0))
-                mine = self.printer.scalars.apply("add", dtype, [there, mine], dtype)
-            b.store(b.zext(mine, ir.IntType(8)) if dtype.kind == "b" else mine, pointer, align=size)
+                mine = self.printer.scalars.apply("add", dtype, [read(b, pointer, dtype), mine], dtype)
+            write(b, pointer, dtype, mine)
 
     def lane_addresses(self, spot: Spot, picks: tuple[Pick, ...]) -> list[ir.Value]:
         """For every lane the address at its dynamic positions; positions out of range are noted and become 0."""
@@ -360,9 +340,9 @@ class Body:
         if width == 1:
             return [b.gep(start, [total], source_etype=kind)]
         found = []
-        for lane in range(width):
-            place = b.extract_element(total, ir.Constant(ir.IntType(32), lane))
-            found.append(b.gep(start, [b.add(place, number(lane * stride))], source_etype=kind))
+        for place in range(width):
+            at = b.add(lane(b, total, place), number(place * stride))
+            found.append(b.gep(start, [at], source_etype=kind))
         return found
 
     def constant_index(self, value: int) -> ir.Constant:
@@ -401,7 +381,7 @@ class StageLoops:
         self.lengths = [int(np.prod([nest.domain[axis] for axis in group])) for group in groups]
         self.groups = groups
         self.levels = self._levels()
-        self.accumulators: list[tuple[Reduce | Accumulate, Any, int]] = []
+        self.accumulators: list[tuple[Reduce | Accumulate, Variable, int]] = []
 
     def _levels(self) -> list[list[Instruction]]:
         """The instructions by the number of loops that they depend on."""
@@ -438,19 +418,17 @@ class StageLoops:
             if isinstance(one, Reduce):
                 self._accumulator(one, width if self.dims else 1)
         self._loops(0, [], dict(self.printer.rows), width)
-        b = self.printer.builder
-        for one, memory, lanes in self.accumulators:
+        for one, memory, _ in self.accumulators:
             if isinstance(one, Reduce):
-                value = b.load(memory, typ=widened(element(one.out.dtype), lanes))
-                self.printer.rows[id(one.out)] = self.folded(one.op, one.out.dtype, value)
+                self.printer.rows[id(one.out)] = self.folded(one.op, one.out.dtype, memory.get())
 
     def width(self) -> int:
         """How many elements are taken at a time."""
         if not self.dims:
             return 1
         code = self.levels[-1]
-        sizes = [one.out.dtype.itemsize for one in code if isinstance(one, (Load, Apply, LoadAt))]
-        sizes += [one.spot.buffer.dtype.itemsize for one in code if isinstance(one, (Store, Accumulate))]
+        sizes = [part_of(one.out.dtype).itemsize for one in code if isinstance(one, (Load, Apply, LoadAt))]
+        sizes += [part_of(one.spot.buffer.dtype).itemsize for one in code if isinstance(one, (Store, Accumulate))]
         if any([isinstance(one, StoreAt) for one in code]):
             return 1
         native = self.printer.bits // (8 * max(sizes, default=8))
@@ -460,13 +438,10 @@ class StageLoops:
             width //= 2
         return min(width, self.lengths[-1])
 
-    def _accumulator(self, one: Reduce | Accumulate, lanes: int) -> Any:
-        b = self.printer.builder
+    def _accumulator(self, one: Reduce | Accumulate, lanes: int) -> Variable:
         dtype = one.out.dtype if isinstance(one, Reduce) else one.spot.buffer.dtype
-        kind = widened(element(dtype), lanes)
-        with b.goto_entry_block():
-            memory = b.alloca(kind)
-        b.store(constant(dtype, neutral(one.op, dtype), lanes), memory)
+        memory = Variable(self.printer.builder, dtype, lanes)
+        memory.set(constant(dtype, neutral(one.op, dtype), lanes))
         self.accumulators.append((one, memory, lanes))
         return memory
 
@@ -505,19 +480,50 @@ class StageLoops:
             outside.base(spot, key_dims, [*self.outer_at, *at])
         splats = self._splats(code, regs, width)
 
-        def run(i: ir.Value, lanes: int) -> None:
+        def run(i: ir.Value, lanes: int, again: Any = None) -> None:
             inside = dict(regs)
             if lanes == width:
                 inside.update(splats)
             body = self._body([*at, i], lanes, inside, bases)
+            body.again = again
             for one in code:
                 self._emit(body, one)
 
-        loop(self.printer.builder, main, width, lambda i: run(i, width))
-        if rest:
-            run(number(main), rest)
+        if rest and self._overlaps(code, axis):
+            self._overlapping(length, width, run)
+        else:
+            loop(self.printer.builder, main, width, lambda i: run(i, width))
+            if rest:
+                run(number(main), rest)
         for one, memory in local:
-            self._finish(one, memory, width, outside)
+            self._finish(one, memory, outside)
+
+    def _overlaps(self, code: list[Instruction], axis: int) -> bool:
+        """Whether the last vector may begin before the one in front of it ends: the body is long, so that emitting it
+        twice takes time, and doing elements again changes nothing."""
+        if len(code) <= MIDDLE:
+            return False
+        read = {id(one.spot.buffer.storage) for one in code if isinstance(one, (Load, LoadAt))}
+        for one in code:
+            if isinstance(one, Store) and id(one.spot.buffer.storage) in read:
+                return False
+            if isinstance(one, StoreAt) or (isinstance(one, Accumulate) and one.spot.strides[axis]):
+                return False
+        return True
+
+    def _overlapping(self, length: int, width: int, run: Callable[..., None]) -> None:
+        b = self.printer.builder
+        last = number(length - width)
+        lanes = ir.Constant(ir.VectorType(INDEX, width), list(range(width)))
+        helper = self._body([], width, {})
+
+        def step(i: ir.Value) -> None:
+            is_last = b.icmp_unsigned(">", i, last)
+            start = b.select(is_last, last, i)
+            again = b.icmp_unsigned("<", lanes, helper.splat(b.sub(i, start)))
+            run(start, width, again)
+
+        loop(b, -(-length // width) * width, width, step)
 
     def _splats(self, code: list[Instruction], regs: dict[int, ir.Value], width: int) -> dict[int, ir.Value]:
         """Scalars that the innermost loop uses, spread over vectors before it."""
@@ -545,53 +551,48 @@ class StageLoops:
             return
         lanes = next(lanes for known, _, lanes in self.accumulators if known is one)
         dtype = one.out.dtype if isinstance(one, Reduce) else one.spot.buffer.dtype
-        b = self.printer.builder
         value = self._filled(body.value(one.value), one.op, dtype, lanes)
-        have = b.load(kept, typ=widened(element(dtype), lanes))
-        b.store(self.printer.scalars.apply(one.op, dtype, [have, value], dtype), kept)
+        if body.again is not None:
+            value = chosen(self.printer.builder, body.again, constant(dtype, neutral(one.op, dtype), lanes), value)
+        kept.set(self.printer.scalars.apply(one.op, dtype, [kept.get(), value], dtype))
 
-    def _filled(self, value: ir.Value, op: str, dtype: DType, lanes: int) -> ir.Value:
+    def _filled(self, value: Value, op: str, dtype: DType, lanes: int) -> Value:
         """A shorter vector lengthened by neutral elements."""
         have = width_of(value)
         if have == lanes:
             return value
-        b = self.printer.builder
         if have == 1:
-            start = constant(dtype, neutral(op, dtype), lanes)
-            return b.insert_element(start, value, ir.Constant(ir.IntType(32), 0))
+            start = constant(dtype, neutral(op, dtype), 1)
+            return gathered(self.printer.builder, [value, *[start] * (lanes - 1)])
         more = constant(dtype, neutral(op, dtype), have)
-        order = [lane if lane < have else have for lane in range(lanes)]
-        return b.shuffle_vector(value, more, ir.Constant(ir.VectorType(ir.IntType(32), lanes), order))
+        return shuffled(self.printer.builder, value, more, [place if place < have else have for place in range(lanes)])
 
-    def _finish(self, one: Accumulate, memory: Any, width: int, body: Body) -> None:
+    def _finish(self, one: Accumulate, memory: Variable, body: Body) -> None:
         """Add what the innermost loop has gathered to the element in memory."""
         b = self.printer.builder
         dtype = one.spot.buffer.dtype
-        value = self.folded(one.op, dtype, b.load(memory, typ=widened(element(dtype), width)))
+        value = self.folded(one.op, dtype, memory.get())
         pointer = body.base(one.spot, [*self.outer_dims, *self.dims[:-1]], body.at)
-        have = body.from_memory(b.load(pointer, align=dtype.itemsize, typ=stored(dtype)), dtype)
-        made = self.printer.scalars.apply(one.op, dtype, [have, value], dtype)
-        b.store(body.to_memory(made, dtype), pointer, align=dtype.itemsize)
+        write(b, pointer, dtype, self.printer.scalars.apply(one.op, dtype, [read(b, pointer, dtype), value], dtype))
         self.accumulators = [known for known in self.accumulators if known[0] is not one]
 
-    def folded(self, op: str, dtype: DType, value: ir.Value) -> ir.Value:
+    def folded(self, op: str, dtype: DType, value: Value) -> Value:
         """The lanes of a vector as one value: halves are combined until one lane is left."""
         b = self.printer.builder
         width = width_of(value)
-        while width > 1:
+        while width > 2:
             half = (width + 1) // 2
-            kind = ir.VectorType(ir.IntType(32), half)
-            low = b.shuffle_vector(value, value, ir.Constant(kind, list(range(half))))
+            low = shuffled(b, value, value, range(half))
             if width % 2:
-                upper = [lane if lane < width else width for lane in range(half, 2 * half)]
-                high = b.shuffle_vector(value, constant(dtype, neutral(op, dtype), width), ir.Constant(kind, upper))
+                upper = [place if place < width else width for place in range(half, 2 * half)]
+                high = shuffled(b, value, constant(dtype, neutral(op, dtype), width), upper)
             else:
-                high = b.shuffle_vector(value, value, ir.Constant(kind, list(range(half, width))))
+                high = shuffled(b, value, value, range(half, width))
             value = self.printer.scalars.apply(op, dtype, [low, high], dtype)
             width = half
-        return b.extract_element(value, ir.Constant(ir.IntType(32), 0)) if width_of(value) == 1 and isinstance(
-            value.type, ir.VectorType
-        ) else value
+        if width == 1:
+            return value
+        return self.printer.scalars.apply(op, dtype, [lane(b, value, 0), lane(b, value, 1)], dtype)
 
 
-__all__ = ["BIT", "INDEX", "POINTER", "Memory", "NestPrinter", "collapse", "loop", "neutral", "number"]
+__all__ = ["INDEX", "POINTER", "Memory", "NestPrinter", "collapse", "loop", "neutral", "number"]

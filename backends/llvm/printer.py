@@ -12,6 +12,7 @@ from llvmlite import ir
 from func.backends.kernels import (
     Branch,
     Buffer,
+    Check,
     Dot,
     Fill,
     Item,
@@ -27,7 +28,8 @@ from func.backends.llvm.dots import DotPrinter
 from func.backends.llvm.elementary import Elementary, Features
 from func.backends.llvm.library import emit_library
 from func.backends.llvm.nests import INDEX, POINTER, Memory, NestPrinter, loop, number
-from func.backends.llvm.scalars import Scalars, stored
+from func.backends.llvm.scalars import Scalars
+from func.backends.llvm.values import stored
 
 STATUS = ir.IntType(32)
 BYTE = ir.IntType(8)
@@ -109,6 +111,8 @@ class Printer:
                 self.nests.fill(item.buffer, item.value)
             elif isinstance(item, Move):
                 self._move(item)
+            elif isinstance(item, Check):
+                self._check(item)
             elif isinstance(item, Library):
                 emit_library(self, item)
             elif isinstance(item, Loop):
@@ -127,6 +131,11 @@ class Printer:
             "llvm.memcpy.p0.p0.i64",
         )
         b.call(copy, [target, source, number(item.target.bytes), ir.Constant(ir.IntType(1), 0)])
+
+    def _check(self, item: Check) -> None:
+        b, bad = self.builder, self.memory.bad
+        flag = b.load(self.memory.pointer(item.flag.buffer), typ=BYTE)
+        b.store(b.or_(b.load(bad, typ=STATUS), b.shl(b.zext(flag, STATUS), ir.Constant(STATUS, 1))), bad)
 
     # --- control flow -------------------------------------------------------------------------------------------
 

@@ -8,22 +8,50 @@ from collections.abc import Sequence
 import numpy as np
 
 from func.backends.fusion import Val
-from func.backends.kernels import Buffer, Dot, Spot, row_major
-from func.interpreters.native.rules import NotNative, Site, native
+from func.backends.kernels import Buffer, Dot, DType, Spot, row_major
+from func.interpreters.native.rules import Site, native
 
 
 @native("contract")
 def _contract(site: Site) -> Val:
     spec = site.params["spec"]
     dtype = np.result_type(site.avals[0].dtype, site.avals[1].dtype)
-    if dtype.kind not in "fiu" or (dtype.kind == "f" and dtype.itemsize < 4):
-        raise NotNative(f"a product of {dtype}")
     x, y = [site.convert(one, dtype) for one in site.args]
     summed = [label for label in spec.x if label in spec.y and label not in spec.out]
     if not summed:
         x, y = _aligned(site, x, spec.x, spec.out), _aligned(site, y, spec.y, spec.out)
         return site.convert(site.map("multiply", x, y), site.out.dtype)
-    return site.convert(_product(site, x, y, summed), site.out.dtype)
+    if 0 in (*x.shape, *y.shape):
+        return site.fuser.broadcast(site.number(0, site.out.dtype), site.out.shape)
+    return site.convert(_summed(site, dtype, summed), site.out.dtype)
+
+
+def _summed(site: Site, dtype: DType, summed: list[int]) -> Val:
+    """Sums of products in a dtype: of booleans they are counts, half precision is rounded once, complex numbers are
+    multiplied part by part."""
+    wide = {np.dtype(bool): np.dtype(np.int64), np.dtype(np.float16): np.dtype(np.float32)}.get(dtype, dtype)
+    if wide.kind != "c":
+        x, y = [site.convert(one, wide) for one in site.args]
+        return _product(site, x, y, summed)
+    part = np.dtype(f"f{wide.itemsize // 2}")
+
+    def parts(x: Val) -> list[Val]:
+        if x.dtype.kind != "c":
+            return [site.convert(x, part)]
+        return [site.fuser.map(name, [site.convert(x, wide)], part) for name in ("real", "imag")]
+
+    left, right = [parts(one) for one in site.args]
+    re = _product(site, left[0], right[0], summed)
+    if len(left) == len(right) == 1:
+        return site.convert(re, wide)
+    if len(left) == 1:
+        im = _product(site, left[0], right[1], summed)
+    else:
+        im = _product(site, left[1], right[0], summed)
+    if len(left) == len(right) == 2:
+        re = site.map("subtract", re, _product(site, left[1], right[1], summed))
+        im = site.map("add", im, _product(site, left[0], right[1], summed))
+    return site.map("complex", re, im, dtype=wide)
 
 
 def _aligned(site: Site, x: Val, labels: Sequence[int], out: Sequence[int]) -> Val:

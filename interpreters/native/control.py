@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from func.backends.fusion import Val
-from func.backends.kernels import Branch, Buffer, Item, Loop, Move, Spot, While, row_major
+from func.backends.kernels import Branch, Buffer, Check, Item, Loop, Move, Spot, While, row_major
 from func.interpreters.native.rules import Site, native
 from func.interpreters.planning import prepared
-from func.interpreters.program import Program
+from func.interpreters.staged import Staged
 
 
 def _shared(site: Site, x: Val) -> Val:
@@ -30,34 +30,36 @@ def _settled(site: Site, x: Val) -> Buffer:
     return buffer
 
 
-def _body(site: Site, program: Program, inputs: Sequence[Val], targets: Sequence[Spot]) -> list[Item]:
-    """The items of a body that writes its outputs to the targets."""
-    inner = site.translator.inside(prepared(program), inputs)
+def _body(site: Site, staged: Staged, inputs: Sequence[Val], targets: Sequence[Spot]) -> list[Item]:
+    """The items of a body that writes its outputs to the targets. Where pullbacks inside give NaN, the caller is told,
+    who computes all of it again, step by step, with zeros that win."""
+    inner = site.translator.inside(prepared(staged.program), inputs)
+    flag = inner.nan_flag() if staged.pulls else None
     for x, target in zip(inner.program.outputs, targets, strict=True):
         value = inner.value(x)
         if x in inner.program.inputs or value.root is None or value.dtype != target.buffer.dtype:
             value = inner.fuser.map("convert", [value], target.buffer.dtype)
         inner.fuser.copied(value, target)
     items: list[Item] = inner.fuser.items
-    return items
+    return items if flag is None else [*items, Check(flag)]
 
 
 def _whole(buffer: Buffer, shape: Sequence[int]) -> Spot:
     return Spot(buffer, 0, row_major(tuple(shape)))
 
 
-def _steps(site: Site, program: Program, inputs: Sequence[Val], carries: Sequence[Buffer], rows: Sequence[Spot]) -> Any:
+def _steps(site: Site, staged: Staged, inputs: Sequence[Val], carries: Sequence[Buffer], rows: Sequence[Spot]) -> Any:
     """The items of a body whose first outputs become the carries once all of it has run."""
-    shapes = [out.shape for out in program.outputs[: len(carries)]]
+    shapes = [out.shape for out in staged.program.outputs[: len(carries)]]
     fresh = [Buffer(one.size, one.dtype) for one in carries]
     spots = [_whole(one, shape) for one, shape in zip(fresh, shapes, strict=True)]
-    items = _body(site, program, inputs, [*spots, *rows])
+    items = _body(site, staged, inputs, [*spots, *rows])
     return [*items, *[Move(old, new) for old, new in zip(carries, fresh, strict=True)]]
 
 
 @native("scan_call")
 def _scan(site: Site) -> list[Val]:
-    loop, body = site.params["loop"], site.params["body"].program
+    loop, body = site.params["loop"], site.params["body"]
     consts, carries = site.args[: loop.consts], site.args[loop.consts : loop.consts + loop.carries]
     fixed = [_shared(site, x) for x in consts]
     states = [_settled(site, x) for x in carries]
@@ -97,8 +99,8 @@ def _while(site: Site) -> list[Val]:
     states = [_settled(site, x) for x in carries]
     inside = [site.fuser.located(one, x.shape) for one, x in zip(states, carries, strict=True)]
     flag = Spot(Buffer(1, np.dtype(bool)), 0, ())
-    test = _body(site, site.params["cond"].program, [*tested, *inside], [flag])
-    body = _steps(site, site.params["body"].program, [*fixed, *inside], states, [])
+    test = _body(site, site.params["cond"], [*tested, *inside], [flag])
+    body = _steps(site, site.params["body"], [*fixed, *inside], states, [])
     place = site.fuser.add_item(While(test, flag, body))
     return [site.fuser.result(one, aval.shape, place) for one, aval in zip(states, site.outs, strict=True)]
 
@@ -110,12 +112,16 @@ def _cond(site: Site) -> list[Val]:
     chosen = site.fuser.spot(index)
     made = [Buffer(math.prod(aval.shape), aval.dtype) for aval in site.outs]
     targets = [_whole(one, aval.shape) for one, aval in zip(made, site.outs, strict=True)]
-    branches = [_body(site, branch.program, operands, targets) for branch in site.params["branches"]]
+    branches = [_body(site, branch, operands, targets) for branch in site.params["branches"]]
     place = site.fuser.add_item(Branch(chosen, branches))
     return [site.fuser.result(one, aval.shape, place) for one, aval in zip(made, site.outs, strict=True)]
 
 
 @native("program_call")
 def _call(site: Site) -> list[Val]:
-    inner: list[Val] = site.translator.inlined(prepared(site.params["staged"].program), site.args)
-    return inner
+    staged = site.params["staged"]
+    inner = site.translator.inlined(prepared(staged.program), site.args)
+    flag = inner.nan_flag() if staged.pulls else None
+    if flag is not None:
+        site.fuser.add_item(Check(flag))
+    return [inner.value(x) for x in inner.program.outputs]

@@ -12,6 +12,7 @@ import numpy as np
 from func.backends.llvm import machine
 from func.backends.llvm.executor import Executor
 from func.backends.numpy_source import compile_plan
+from func.interpreters.native.rules import NotNative
 from func.interpreters.native.segments import foreign_equations, segmented, translate
 from func.interpreters.planning import plan_program
 from func.interpreters.program import Program
@@ -27,12 +28,13 @@ def is_available() -> bool:
 def native_executor(program: Program, on_nan: Run | None = None) -> tuple[Run | None, Executor | None]:
     """An optimised program as a function of host arrays, and what compiled it if it is native as a whole. None, None
     where NumPy alone does as well."""
-    foreign = foreign_equations(program)
-    if not foreign:
-        fallback = _Fallback(program)
+    fallback = _Fallback(program)
+    try:
         executor = _compiled(program, fallback, on_nan)
+    except NotNative:
+        parts = segmented(program, foreign_equations(program), compiled)
+    else:
         return (fallback, None) if executor is None else (executor.flat(), executor)
-    parts = segmented(program, foreign, compiled)
     return (None if parts is program else compile_plan(plan_program(parts, np, False), np)), None
 
 

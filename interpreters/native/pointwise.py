@@ -10,7 +10,8 @@ import numpy as np
 from func.backends.fusion import Val
 from func.backends.kernels import DType
 from func.backends.llvm.elementary import names
-from func.backends.llvm.scalars import KNOWN, TABLE
+from func.backends.llvm.operations import operation
+from func.backends.llvm.scalars import HALF, KNOWN
 from func.interpreters.core import Aval
 from func.interpreters.lowering.code import is_numpy_ufunc
 from func.interpreters.native.rules import NotNative, Site, native
@@ -26,9 +27,9 @@ _WEAK: dict[str, Any] = {"i": int, "f": float, "c": complex}
 @functools.cache
 def has_operation(op: str, dtype: DType) -> bool:
     """Whether the printer knows an operation on elements of a dtype."""
-    if (op, dtype.kind) in TABLE or (op, "*") in TABLE:
-        return True
-    return dtype.kind == "f" and dtype.itemsize >= 4 and op in names()
+    if dtype == HALF and op == "spacing":
+        return False
+    return operation(op, dtype) is not None or (dtype.kind == "f" and op in names())
 
 
 def elementwise(site: Site) -> Val:
@@ -71,6 +72,23 @@ def _loop(ufunc: Any, operands: tuple[tuple[DType, bool], ...]) -> tuple[DType, 
     return tuple(found)
 
 
+@native("power")
+def _power(site: Site) -> Val:
+    """Small whole powers of floats are products: as exact as the function, and far faster."""
+    x, y = site.args
+    exponent = None if y.root is not None else y.literal
+    if site.out.dtype.kind != "f" or exponent not in (1, 2, 3, 4, -1, 0.5) or not has_operation("multiply", site.out.dtype):
+        return elementwise(site)
+    x = site.fuser.broadcast(site.convert(x, site.out.dtype), site.out.shape)
+    if exponent == 0.5:
+        return elementwise(site)
+    if exponent == -1:
+        return site.map("reciprocal", x)
+    square = site.map("multiply", x, x)
+    found = {1: lambda: x, 2: lambda: square, 3: lambda: site.map("multiply", square, x)}
+    return found.get(int(exponent), lambda: site.map("multiply", square, square))()
+
+
 def _special(site: Site, name: str) -> Val:
     dtype = site.out.dtype
     if dtype.kind != "f" or not has_operation(name, dtype):
@@ -97,11 +115,20 @@ def _identity(site: Site) -> Val:
     return site.args[0]
 
 
-@native("conjugate", "real")
-def _real(site: Site) -> Val:
-    if site.avals[0].dtype.kind == "c":
-        raise NotNative("complex numbers")
+@native("conjugate", "real", "imag")
+def _part(site: Site) -> Val:
+    name, dtype = site.equation.row.name, site.avals[0].dtype
+    if dtype.kind == "c":
+        return site.map(name, site.args[0], dtype=site.out.dtype)
+    if name == "imag":
+        return Val(site.out.shape, site.out.dtype, None, (), 0)
     return site.convert(site.args[0], site.out.dtype)
+
+
+@native("complex")
+def _complex(site: Site) -> Val:
+    part = np.dtype(f"f{site.out.dtype.itemsize // 2}")
+    return site.map("complex", *[site.convert(x, part) for x in site.args], dtype=site.out.dtype)
 
 
 def is_known(aval: Aval) -> bool:

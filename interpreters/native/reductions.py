@@ -11,20 +11,23 @@ from func.backends.fusion import Val
 from func.backends.kernels import DType
 from func.interpreters.native.rules import NotNative, Site, native
 
-BOOL = np.dtype(bool)
+BOOL, HALF, SINGLE = np.dtype(bool), np.dtype(np.float16), np.dtype(np.float32)
+EMPTY = {"multiply": 1, "logical_and": True}
+"""What operations give on nothing, where that is not zero."""
 OPS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "any": "logical_or", "all": "logical_and"}
 
 
 def start_of(op: str, dtype: DType) -> object:
     """What a reduction starts with."""
     if op == "add":
-        return -0.0 if dtype.kind == "f" else 0
+        return {"f": -0.0, "c": complex(-0.0, -0.0)}.get(dtype.kind, 0)
     if op == "multiply":
         return 1
     if op in ("logical_or", "logical_and"):
         return op == "logical_and"
-    if dtype.kind == "f":
-        return -math.inf if op == "maximum" else math.inf
+    if dtype.kind in "fc":
+        end = -math.inf if op == "maximum" else math.inf
+        return end if dtype.kind == "f" else complex(end, end)
     if dtype.kind == "b":
         return op == "minimum"
     info = np.iinfo(dtype)
@@ -32,7 +35,12 @@ def start_of(op: str, dtype: DType) -> object:
 
 
 def reduced(site: Site, op: str, x: Val, axes: Sequence[int]) -> Val:
-    """op over axes."""
+    """op over axes; sums and products of half precision are rounded once."""
+    if 0 in [x.shape[axis] for axis in axes]:
+        left = tuple([length for axis, length in enumerate(x.shape) if axis not in axes])
+        return Val(left, x.dtype, None, (), EMPTY.get(op, 0))
+    if x.dtype == HALF and op in ("add", "multiply"):
+        return site.convert(reduced(site, op, site.convert(x, SINGLE), axes), HALF)
     return site.fuser.reduce(op, x, axes, start_of(op, x.dtype))
 
 
@@ -50,13 +58,15 @@ def _reduction(site: Site) -> Val:
 @native("mean")
 def _mean(site: Site) -> Val:
     x, axes = site.args[0], site.params["axes"]
-    if site.out.dtype.kind != "f":
+    if site.out.dtype.kind not in "fc":
         raise NotNative(f"mean of {site.out.dtype}")
     return mean_of(site, site.convert(x, site.out.dtype), axes)
 
 
 def mean_of(site: Site, x: Val, axes: Sequence[int], less: float = 0) -> Val:
     """The sum over the number of elements less something."""
+    if x.dtype == HALF:
+        return site.convert(mean_of(site, site.convert(x, SINGLE), axes, less), HALF)
     total = reduced(site, "add", x, axes)
     number = math.prod([x.shape[axis] for axis in axes]) - less
     return site.map("divide", total, site.number(number, x.dtype))
@@ -67,13 +77,22 @@ def _variance(site: Site) -> Val:
     x, axes = site.args[0], site.params["axes"]
     if site.out.dtype.kind != "f":
         raise NotNative(f"variance of {site.out.dtype}")
-    x = site.convert(x, site.out.dtype)
+    x = x if x.dtype.kind == "c" else site.convert(x, site.out.dtype)
     number = math.prod([x.shape[axis] for axis in axes]) - site.params["ddof"]
     if number <= 0:
         raise NotNative("a variance without degrees of freedom")
     center = site.keep(mean_of(site, x, axes), x.shape, axes)
     apart = site.map("subtract", x, center)
-    return mean_of(site, site.map("multiply", apart, apart), axes, site.params["ddof"])
+    return mean_of(site, squares(site, apart), axes, site.params["ddof"])
+
+
+def squares(site: Site, x: Val) -> Val:
+    """|x|²."""
+    if x.dtype.kind != "c":
+        return site.map("multiply", x, x)
+    part = np.dtype(f"f{x.dtype.itemsize // 2}")
+    re, im = [site.map(name, x, dtype=part) for name in ("real", "imag")]
+    return site.map("add", site.map("multiply", re, re), site.map("multiply", im, im))
 
 
 # --- sums of exponentials -----------------------------------------------------------------------------------------

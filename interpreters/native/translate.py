@@ -47,7 +47,7 @@ class Translator:
             self.values[var] = fuser.located(buffer, var.shape)
         self._body()
         if checked:
-            made.flag = self._nan_flag()
+            made.flag = self.nan_flag()
         taken: set[int] = set()
         for place, x in enumerate(program.outputs):
             aval = x.aval if type(x) is Var else aval_of(x)
@@ -63,19 +63,19 @@ class Translator:
         inner._body()
         return inner
 
-    def inlined(self, program: Program, args: Sequence[Val]) -> list[Val]:
+    def inlined(self, program: Program, args: Sequence[Val]) -> Translator:
         """A called program among the items of this one."""
         inner = Translator(program, self.constants, self.fuser)
         inner.values.update(zip(program.inputs, args, strict=True))
         inner._body()
-        return [inner.value(x) for x in program.outputs]
+        return inner
 
     def _body(self) -> None:
         for var, value in self.program.constants.items():
             self.values[var] = self._constant(var, value)
         self.run(self.program.equations)
 
-    def _nan_flag(self) -> Spot | None:
+    def nan_flag(self) -> Spot | None:
         """A boolean that is true where some output has a NaN."""
         fuser, bit = self.fuser, np.dtype(bool)
         total: Val | None = None

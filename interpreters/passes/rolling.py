@@ -7,6 +7,8 @@ stacked, so that the loop of a gradient reads what the loop before it has kept.
 
 from __future__ import annotations
 
+from typing import Any
+
 from func.interpreters.passes.dead import dead
 from func.interpreters.passes.rolling_indices import indexed
 from func.interpreters.passes.rolling_order import Ordered
@@ -126,6 +128,17 @@ def _is_simple(steps: Steps) -> bool:
             operand = steps.operand(j, k)
             if not isinstance(operand, Given) or type(operand.values[0]) is not Var:
                 continue
-            if 2 * len(set(operand.values)) <= steps.count:
+            if 2 * len(set(operand.values)) <= steps.count and not _is_sliced(steps, operand.values):
                 return False
     return True
+
+
+def _is_sliced(steps: Steps, values: tuple[Any, ...]) -> bool:
+    """Whether all values are slices of one array."""
+    sequence = steps.sequence
+    makers = [sequence.equations[sequence.places[sequence.number[x]]] for x in values if x in sequence.number]
+    return (
+        len(makers) == len(values)
+        and {maker.row for maker in makers} == {getitem}
+        and (len({maker.inputs[0] for maker in makers}) == 1)
+    )

@@ -1,11 +1,13 @@
 """The equations of a program in an order in which the steps of an unrolled loop look alike, with a sign for each.
 
-Slices are taken right before they are needed, and what adds up values that are not needed any more is done as soon as
-they are there: a total that the optimiser computes at the end, or the sum of a list, joins the steps.
+Slices of arrays that have many are taken at once, others right before they are needed. What adds up values that are
+not needed any more is done as soon as they are there: a total that the optimiser computes at the end, or the sum of a
+list, joins the steps.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,8 @@ from func.interpreters.program import Equation, Program, Var
 FIRST = -1
 """The place of equations that need only inputs and constants."""
 SHARED = 8
-"""What is needed so often is taken for a constant of a loop, if it can be computed at the start."""
+"""What is needed so often is taken for a constant of a loop if it can be computed at the start, and an array of which
+there are so many slices for a sequence that is there before the loop."""
 INDEXED = frozenset({getitem, update, embed})
 """Rows whose index may differ from step to step."""
 
@@ -48,13 +51,15 @@ class Ordered:
                 if type(x) is Var:
                     self.last[x] = place
         self.last.update(dict.fromkeys([x for x in program.outputs if type(x) is Var], len(self.equations)))
-        self.signs = signs(self.equations)
+        self.signs = signs(program, self.equations)
 
 
 def in_order(program: Program) -> list[Equation]:
-    """The equations, moved to where those of other steps have their counterparts: slices right before the first
-    equation that needs them, what all steps need to the front, sums right behind the last of their terms."""
+    """The equations, moved to where those of other steps have their counterparts: slices right behind what they are
+    slices of or right before the first equation that needs them, what all steps need to the front, sums right behind
+    the last of their terms."""
     uses = count_uses(program)
+    parts = Counter([equation.inputs[0] for equation in program.equations if equation.row is getitem])
     root: dict[Any, int] = {}
     slices: list[int] = []
     roots, owners = [], list(range(len(program.equations)))
@@ -63,7 +68,7 @@ def in_order(program: Program) -> list[Equation]:
         at = place
         if equation.row is getitem:
             at = root.get(inputs[0], FIRST)
-            if at != FIRST or uses[outputs[0]] < SHARED:
+            if parts[inputs[0]] < SHARED and (at != FIRST or uses[outputs[0]] < SHARED):
                 slices.append(place)
         elif len(outputs) == 1:
             if uses[outputs[0]] >= SHARED and all([root.get(x, FIRST) == FIRST for x in inputs]):
@@ -112,33 +117,27 @@ def _earliest(inputs: tuple[Any, ...], out: Var, root: dict[Any, int], uses: dic
 # --- signs ------------------------------------------------------------------------------------------------------
 
 
-def signs(equations: list[Equation]) -> np.ndarray[Any, Any]:
+def signs(program: Program, equations: list[Equation]) -> np.ndarray[Any, Any]:
     """A number for each equation, equal for those that could be the same equation of two steps: the row, the
     parameters and the operands' kinds are equal. An index counts only with what it selects."""
     kinds: dict[Any, int] = {}
     known: dict[Any, int] = {}
     kind_of: dict[Any, int] = {}
+    for x in (*program.inputs, *program.constants):
+        kind_of[x] = kinds.setdefault((x.shape, x.dtype, x.weak), len(kinds))
     result = []
     for equation in equations:
-        operands = tuple([_kind(x, kind_of, kinds) if type(x) is Var else type(x) for x in equation.inputs])
-        outputs = tuple([_kind(x, kind_of, kinds) for x in equation.outputs])
-        sign = (equation.row, operands, outputs, _parameters(equation))
+        for x in equation.outputs:
+            kind_of[x] = kinds.setdefault((x.shape, x.dtype, x.weak), len(kinds))
+        operands = [kind_of[x] if x in kind_of else type(x) for x in equation.inputs]
+        outputs = [kind_of[x] for x in equation.outputs]
+        sign = (equation.row, _parameters(equation) if equation.params else (), *operands, "to", *outputs)
         result.append(known.setdefault(sign, len(known)))
     return np.array(result, np.int32)
 
 
-def _kind(x: Var, kind_of: dict[Any, int], kinds: dict[Any, int]) -> int:
-    found = kind_of.get(x)
-    if found is None:
-        kind = (x.shape, x.dtype, x.weak)
-        found = kind_of[x] = kinds.setdefault(kind, len(kinds))
-    return found
-
-
 def _parameters(equation: Equation) -> Any:
     params = equation.params
-    if not params:
-        return ()
     if equation.row in INDEXED:
         return tuple([_selected(entry) for entry in params["index"]])
     return tuple([key for name, value in params.items() for key in (name, _parameter(value))])

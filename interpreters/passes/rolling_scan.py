@@ -11,8 +11,9 @@ from func.interpreters.control_scan import scan_call
 from func.interpreters.control_steps import Loop, stacked
 from func.interpreters.core import Aval, aval_of
 from func.interpreters.passes.rolling_indices import Moving, indexed
-from func.interpreters.passes.rolling_stacks import Stacks, cost, longest, size_of, turned
-from func.interpreters.passes.rolling_steps import Fixed, Given, Moved, Steps, indices, is_row
+from func.interpreters.passes.rolling_pieces import cost, longest, size_of, turned
+from func.interpreters.passes.rolling_stacks import Stacks
+from func.interpreters.passes.rolling_steps import Fixed, Given, Moved, Steps, indices
 from func.interpreters.program import Equation, Program, Var
 from func.interpreters.staged import Staged
 
@@ -31,7 +32,7 @@ class Refused(Exception):
 def trimmed(steps: Steps, stacks: Stacks) -> Steps:
     """The loop without steps at its ends for which inputs would have to be put together."""
     first, last = 0, steps.count
-    for values in _given(steps, stacks):
+    for values in _given(steps):
         pieces = stacks.pieces(values)
         if len(pieces) > 1:
             low, high = longest(pieces)
@@ -44,7 +45,7 @@ def check_worth(steps: Steps, stacks: Stacks) -> bool:
     """Raise Refused where too much would have to be put together; otherwise say whether the steps go backwards
     through the rows that there are."""
     count = total = backwards = forwards = 0
-    for values in _given(steps, stacks):
+    for values in _given(steps):
         pieces = stacks.pieces(values)
         number, size = cost(pieces, size_of(values[0]))
         count, total = count + number, total + size
@@ -55,27 +56,15 @@ def check_worth(steps: Steps, stacks: Stacks) -> bool:
     return backwards > forwards
 
 
-def _given(steps: Steps, stacks: Stacks) -> list[tuple[Any, ...]]:
+def _given(steps: Steps) -> list[tuple[Any, ...]]:
     """The variables that are given for each step, each sequence once."""
     found: dict[tuple[Any, ...], None] = {}
     for j in range(steps.period):
-        row = _row(steps, j, stacks)
-        if row is not None:
-            found[row] = None
-            continue
         for k in range(len(steps.equation(j).inputs)):
             operand = steps.operand(j, k)
             if isinstance(operand, Given) and type(operand.values[0]) is Var:
                 found[operand.values] = None
     return list(found)
-
-
-def _row(steps: Steps, j: int, stacks: Stacks) -> tuple[Any, ...] | None:
-    """The outputs of equation j in all steps, where they are slices that can be scanned as they are."""
-    if not is_row(steps, j):
-        return None
-    values = tuple([equation.outputs[0] for equation in steps.equations(j)])
-    return values if cost(stacks.pieces(values), 1) == (0, 0) else None
 
 
 class Scan:
@@ -93,8 +82,6 @@ class Scan:
         self.equations: list[Equation] = []
         self.made: list[Var] = []
         """The outputs of a step."""
-        self.given: set[int] = set()
-        """Those of them that are rows of arrays."""
         for j in range(steps.period):
             self._equation(j)
 
@@ -102,11 +89,6 @@ class Scan:
 
     def _equation(self, j: int) -> None:
         equation = self.steps.equation(j)
-        row = _row(self.steps, j, self.stacks)
-        if row is not None:
-            self.given.add(len(self.made))
-            self.made.append(self._given(row))
-            return
         inputs = tuple([self._operand(equation, j, k) for k in range(len(equation.inputs))])
         outputs = tuple([Var(out.aval) for out in equation.outputs])
         self.made.extend(outputs)
@@ -117,7 +99,7 @@ class Scan:
         moving = indexed(equation, different)
         if moving is None:
             raise Refused
-        self.equations.extend(moving.equations(inputs, outputs, self._places(moving), self._zeros, equation.line))
+        self.equations.extend(moving.equations(inputs, outputs, self._positions(moving), self._zeros, equation.line))
 
     def _operand(self, equation: Equation, j: int, k: int) -> Any:
         match self.steps.operand(j, k):
@@ -146,7 +128,7 @@ class Scan:
     def _given(self, values: tuple[Any, ...]) -> Var:
         if values not in self.rows:
             row = self._checked(Var(values[0].aval))
-            self.rows[values] = (lambda: self.stacks.stack(self._turned(values), row.shape, row.dtype), row)
+            self.rows[values] = (lambda: self.stacks.stack(self._turned(values), row.shape), row)
         return self.rows[values][1]
 
     def _numbers(self, values: tuple[Any, ...], equation: Equation, k: int) -> Var:
@@ -167,11 +149,11 @@ class Scan:
         self.rows[row] = (lambda: self.stacks.constant(array), row)
         return row
 
-    def _places(self, moving: Moving) -> list[Var]:
+    def _positions(self, moving: Moving) -> list[Var]:
         """The indices that differ from step to step, as rows of constants."""
         found = []
-        for places in moving.places:
-            array = np.array(self._turned(places), np.int64)
+        for positions in moving.places.positions:
+            array = np.array(self._turned(positions), np.int64)
             row = Var(Aval(array.shape[1:], array.dtype))
             self.rows[row] = (lambda array=array: self.stacks.constant(array), row)  # type: ignore[misc]
             found.append(row)
@@ -202,9 +184,6 @@ class Scan:
     def emit(self, body_of: Callable[[Program], Staged]) -> None:
         """Append the scan, and what its operands need, to the new program."""
         steps, stacks = self.steps, self.stacks
-        for j in range(steps.period):
-            if _row(steps, j, stacks) is not None:  # dropped later on where nothing else needs them
-                stacks.copied(steps.equations(j))
         finals, kept = self._leaving()
         outputs = [*self._carried(), *[self.made[i] for i in kept]]
         inputs = [*self.consts.values(), *[var for _, var in self.carries.values()], *[row for _, row in self._rows()]]
@@ -238,7 +217,7 @@ class Scan:
             ends.setdefault((key[0], len(key) - 1), key)
         for i, variables in enumerate(self.steps.outputs()):
             needed = [j for j, var in enumerate(variables) if last.get(var, -1) >= stop]
-            if not needed or i in self.given:
+            if not needed:
                 continue
             self._checked(self.made[i])
             for j in needed:
@@ -261,8 +240,8 @@ class Scan:
     def _expose(self, kept: dict[int, list[Var]], ys: list[Var], there: set[Var]) -> None:
         """Say which rows are which variables, and forget how those inside were made."""
         stacks, count, stop = self.stacks, self.steps.count, self.steps.stop
-        for i, variables in enumerate(self.steps.outputs()):
-            for var in variables if i not in self.given else ():
+        for variables in self.steps.outputs():
+            for var in variables:
                 stacks.made.pop(var, None)
         for variables, stack in zip(kept.values(), ys, strict=True):
             for i, var in enumerate(variables):

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from func.interpreters.passes.rolling_order import INDEXED, Ordered
 from func.interpreters.passes.rolling_search import Stretch
-from func.interpreters.primitives.structural import getitem
 from func.interpreters.program import Equation, Var
 
 BACK = 4
@@ -158,7 +157,7 @@ def _around(steps: Steps, pivot: int, least: int) -> Steps | None:
     for j in range(steps.period):
         equations = steps.equations(j)
         for k in range(len(equations[0].inputs)):
-            limits = _limits([equation.inputs[k] for equation in equations], j, steps, pivot, moved)
+            limits = _limits([equation.inputs[k] for equation in equations], steps, pivot, least, moved)
             if limits is None:
                 return None
             first, last = max(first, limits[0]), min(last, limits[1])
@@ -168,7 +167,7 @@ def _around(steps: Steps, pivot: int, least: int) -> Steps | None:
 
 
 def _limits(
-    column: list[Any], j: int, steps: Steps, pivot: int, moved: list[tuple[list[Any], int, int]]
+    column: list[Any], steps: Steps, pivot: int, least: int, moved: list[tuple[list[Any], int, int]]
 ) -> tuple[int, int] | None:
     """The first step, and the one after the last, in which an operand goes on as it does at the pivot."""
     here, there = column[pivot], column[pivot + 1]
@@ -176,7 +175,7 @@ def _limits(
     made = [number.get(x, -1) - origin for x in column]
     if same(here, there):
         low, high = _reach(pivot, [same(here, x) for x in column])
-        if 2 * (high - low) > len(column) or made[pivot] >= 0:
+        if high - low >= least or made[pivot] >= 0:
             return max(low, made[pivot] // width + 1), high
     if made[pivot] < 0 and made[pivot + 1] < 0:
         return _reach(pivot, [one < 0 for one in made])
@@ -236,8 +235,3 @@ def indices(steps: Steps, j: int) -> list[Any] | None:
         return None
     found = [equation.params["index"] for equation in equations]
     return None if all([one == found[0] for one in found]) else found
-
-
-def is_row(steps: Steps, j: int) -> bool:
-    """Whether equation j takes another slice of one array in each step: its output is given."""
-    return steps.equation(j).row is getitem and isinstance(steps.operand(j, 0), Fixed) and indices(steps, j) is not None

@@ -8,10 +8,8 @@ Partials are those of holomorphic functions, so the pullback multiplies by their
 
 from __future__ import annotations
 
-import inspect
-import operator
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -32,61 +30,16 @@ from func.interpreters.core import (
     snapshot,
 )
 from func.interpreters.errors import NotDifferentiableError
+from func.interpreters.primitives.choices import align_ranks
 from func.interpreters.primitives.kinds import Linear, NonDifferentiable, Row, add_tangents, linear, register_helpers
-from func.interpreters.primitives.structural import (
-    align_ranks,
-    broadcast,
-    convert,
-    fit_cotangent,
-)
+from func.interpreters.primitives.partial_rules import Partial, Rule
+from func.interpreters.primitives.plain import PlainBinary, PlainUnary
+from func.interpreters.primitives.shapes import broadcast, convert, fit_cotangent
 
-Rule: TypeAlias = Callable[..., Array] | str | int | None
 HOST_ARRAYS = HOST_TYPES - PYTHON_SCALARS
 """What NumPy computes on without giving up Python scalars: arrays and NumPy scalars."""
-_NAMES = ("x", "y", "z")
 _ARRAY = np.ndarray
 _REAL = (np.dtype(np.float64), np.dtype(np.float32))
-
-
-class Partial:
-    """One partial derivative: how to compute it from the saved (x, y, z, out), and which of those it needs."""
-
-    __slots__ = ("constant", "evaluate", "fast", "needs", "rule")
-    evaluate: Callable[[Any], Array]
-    fast: Callable[[Any], Array]
-
-    def __init__(self, rule: Callable[..., Array] | str | int, arity: int) -> None:
-        places = {name: i for i, name in enumerate(_NAMES[:arity])} | {"out": arity}
-        self.rule: Any = rule
-        self.constant = rule if isinstance(rule, int) else None
-        names = [rule] if isinstance(rule, str) else list(inspect.signature(rule).parameters) if callable(rule) else []
-        self.needs = tuple([places[name] for name in names])
-        if isinstance(rule, str):
-            self.evaluate = self.fast = operator.itemgetter(self.needs[0])
-        elif callable(rule):
-            self.evaluate = _from_saved(rule, self.needs)
-            self.fast = self._compile_first
-
-    def _compile_first(self, saved: Any) -> Array:
-        """On first use on plain arrays the rule is compiled to a NumPy expression."""
-        self.fast = _compilers[0](self)
-        return self.fast(saved)
-
-
-_compilers: list[Callable[[Partial], Callable[[Any], Array]]] = []
-
-
-def set_partial_compiler(compiler: Callable[[Partial], Callable[[Any], Array]]) -> None:
-    """Registration from above: compiling stages the rule, and staging is an interpreter."""
-    _compilers[:] = [compiler]
-
-
-def _from_saved(rule: Callable[..., Array], needs: tuple[int, ...]) -> Callable[[Any], Array]:
-    """A rule that takes what it needs from the saved values."""
-    if len(needs) == 1:
-        (place,) = needs
-        return lambda saved: rule(saved[place])
-    return lambda saved: rule(*[saved[place] for place in needs])
 
 
 class Elementwise(Row):
@@ -294,67 +247,6 @@ class Binary(Elementwise):
         if (type(x) in HOST_ARRAYS and type(y) in HOST_TYPES) or (type(y) in HOST_ARRAYS and type(x) in HOST_TYPES):
             return self.numpy(x, y)  # type: ignore[misc]
         return self.compute((x, y))
-
-
-class PlainUnary:
-    """The pullback of a unary row recorded on a real array: factor times cotangent, without a check."""
-
-    __slots__ = ("name", "partial", "row")
-
-    def __init__(self, row: Unary) -> None:
-        self.row = row
-        self.name = row.name
-        self.partial: Any = row.partials[0]
-
-    def pull(self, ct: Any, wanted: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        if type(ct) is _ARRAY and self.partial.constant is None:
-            return (self.partial.fast(saved) * ct,)
-        return self.row.pull(ct, wanted, saved, params)
-
-    def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
-        return self.row.retraced(saved, lift)
-
-    def pull_guarded(self, ct: Any, wanted: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        return self.row.pull_guarded(ct, wanted, saved, params)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return operator.attrgetter("plain"), (self.row,)
-
-
-class PlainBinary:
-    """The pullback of a binary row recorded on two active real arrays of one shape and dtype."""
-
-    __slots__ = ("name", "row", "to_x", "to_y")
-
-    def __init__(self, row: Binary) -> None:
-        self.row = row
-        self.name = row.name
-        self.to_x, self.to_y = [_plain_factor(partial) for partial in row.partials]
-
-    def pull(self, ct: Any, wanted: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        if type(ct) is _ARRAY:
-            return self.to_x(saved, ct), self.to_y(saved, ct)
-        return self.row.pull(ct, wanted, saved, params)
-
-    def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
-        return self.row.retraced(saved, lift)
-
-    def pull_guarded(self, ct: Any, wanted: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        return self.row.pull_guarded(ct, wanted, saved, params)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return operator.attrgetter("plain"), (self.row,)
-
-
-def _plain_factor(partial: Any) -> Callable[[Any, Array], Array]:
-    if partial.constant == 1:
-        return lambda saved, ct: ct
-    if partial.constant is not None:
-        return lambda saved, ct: -ct
-    if partial.fast is partial.evaluate:  # a saved value itself
-        (place,) = partial.needs
-        return lambda saved, ct: saved[place] * ct
-    return lambda saved, ct: partial.fast(saved) * ct
 
 
 def elementwise(

@@ -13,10 +13,10 @@ from func.interpreters.core import ZERO, Array, Aval, Params, dtype_of
 from func.interpreters.errors import NotDifferentiableError, UnsupportedFunctionError
 from func.interpreters.primitives.elementwise import add, equal, multiply
 from func.interpreters.primitives.kinds import Row, add_tangents, general
+from func.interpreters.primitives.partial_rules import Rule
 from func.interpreters.primitives.pointwise import (
     Elementwise,
     ElementwiseConstant,
-    Rule,
     elementwise,
     elementwise_constant,
     zero_wins,
