@@ -14,14 +14,16 @@ _PACKAGES = ("func", "numpy", "scipy", "optree", "llvmlite", "autograd", "torch"
 
 
 def limit_threads(threads: int) -> None:
-    """Give this process and its children so many cores; call it before importing NumPy.
+    """Give this process and its children so many cores, and nothing compiled in earlier runs.
 
-    XLA has no thread variable of its own, but sizes its pool by the cores the process may run on. torch.compile
-    keeps what it compiled on disk; without that cache its first call is a first call.
+    Call it before importing NumPy. XLA has no thread variable of its own, but sizes its pool by the cores the process
+    may run on. func and torch keep what they compiled on disk; without those caches a first call is a first call.
     """
     for variable in _THREAD_VARIABLES:
         os.environ[variable] = str(threads)
     os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ["FUNC_NUM_THREADS"] = str(threads)
+    os.environ["FUNC_CACHE_DIR"] = ""
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
     os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
     if hasattr(os, "sched_setaffinity"):

@@ -9,7 +9,7 @@ from benchmarks.report import paired_ratio
 from benchmarks.workload import Measurement, Result
 
 _MARKS = "osDv^<>PX*hd"
-_SHARED_STYLE = {"linestyle": "none", "markersize": 6, "alpha": 0.85}
+_SHARED_STYLE: dict[str, Any] = {"linestyle": "none", "markersize": 6, "alpha": 0.85}
 
 
 def draw(results: Sequence[Result], file: Path) -> None:

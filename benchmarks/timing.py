@@ -48,9 +48,11 @@ def time_limit(seconds: float, words: str) -> Iterator[None]:
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
-    except Exception as error:
+    except Exception:
         # A library may have caught the interruption and raised an error of its own.
-        raise slow[0] if slow else error
+        if slow:
+            raise slow[0] from None
+        raise
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)

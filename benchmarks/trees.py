@@ -13,6 +13,11 @@ def convert(function: Callable[[Any], Any], tree: Any) -> Any:
     return function(tree)
 
 
+def as_type(dtype: type, data: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The data with all arrays of this type."""
+    return tuple(convert(lambda array: array.astype(dtype), item) for item in data)
+
+
 def leaves(tree: Any) -> list[Any]:
     """The leaves in order."""
     if isinstance(tree, dict):

@@ -16,32 +16,32 @@ class Func(Library):
         super().__init__(module)
         self.np = numpy
 
-    def grad(self, f: Function) -> Function:
+    def grad(self, f: Function) -> Any:
         return self.module.grad(f)
 
-    def value_and_grad(self, f: Function, only_gradient: bool = False) -> Function:
+    def value_and_grad(self, f: Function, only_gradient: bool = False) -> Any:
         return self.module.value_and_grad(f)
 
-    def vjp(self, f: Function) -> Function:
+    def vjp(self, f: Function) -> Any:
         def value_and_cotangents(arguments: Any, ct: Any) -> Any:
             value, pullback = self.module.vjp(f, *arguments)[:2]
             return value, pullback(ct)
 
         return value_and_cotangents
 
-    def hessian(self, f: Function) -> Function:
+    def hessian(self, f: Function) -> Any:
         return self.module.hessian(f)
 
-    def jacrev(self, f: Function) -> Function:
+    def jacrev(self, f: Function) -> Any:
         return self.module.jacrev(f)
 
-    def jacfwd(self, f: Function) -> Function:
+    def jacfwd(self, f: Function) -> Any:
         return self.module.jacfwd(f)
 
-    def hvp(self, f: Function) -> Function:
+    def hvp(self, f: Function) -> Any:
         return lambda x, v: self.module.hvp(f, (x,), (v,))
 
-    def vmap(self, f: Function, in_axes: tuple[int | None, ...]) -> Function:
+    def vmap(self, f: Function, in_axes: tuple[int | None, ...]) -> Any:
         return self.module.vmap(f, in_axes)
 
     def scan(self, f: Function, carry: Any, rows: Any) -> Any:
@@ -80,7 +80,7 @@ class Jax(Func):
         wait(data)
         return lambda: wait(job(*data))
 
-    def hvp(self, f: Function) -> Function:
+    def hvp(self, f: Function) -> Any:
         return lambda x, v: self.module.jvp(self.module.grad(f), (x,), (v,))[1]
 
     def scan(self, f: Function, carry: Any, rows: Any) -> Any:

@@ -15,29 +15,29 @@ class Hips(Library):
         super().__init__(module)
         self.np = module.numpy
 
-    def grad(self, f: Function) -> Function:
+    def grad(self, f: Function) -> Any:
         return self.module.grad(f)
 
-    def value_and_grad(self, f: Function, only_gradient: bool = False) -> Function:
+    def value_and_grad(self, f: Function, only_gradient: bool = False) -> Any:
         return self.module.value_and_grad(f)
 
-    def vjp(self, f: Function) -> Function:
+    def vjp(self, f: Function) -> Any:
         def value_and_cotangents(arguments: Any, ct: Any) -> Any:
             pullback, value = self.module.make_vjp(lambda arguments: f(*arguments))(arguments)
             return value, pullback(ct)
 
         return value_and_cotangents
 
-    def hessian(self, f: Function) -> Function:
+    def hessian(self, f: Function) -> Any:
         return self.module.hessian(f)
 
-    def jacrev(self, f: Function) -> Function:
+    def jacrev(self, f: Function) -> Any:
         return self.module.jacobian(f)
 
-    def jacfwd(self, f: Function) -> Function:
+    def jacfwd(self, f: Function) -> Any:
         raise NotOffered("the library has no Jacobian in forward mode")
 
-    def hvp(self, f: Function) -> Function:
+    def hvp(self, f: Function) -> Any:
         def directional(x: Any, v: Any) -> Any:
             gradient = self.grad(f)(x)
             return sum(self.np.sum(gradient[name] * v[name]) for name in v)
@@ -52,7 +52,7 @@ class Hips(Library):
 
     per_sample = looped_per_sample
 
-    def rows_jacobian(self, f: Function, inputs: int, outputs: int) -> Function:
+    def rows_jacobian(self, f: Function, inputs: int, outputs: int) -> Any:
         """One forward pass over all rows, and a pullback for each output."""
 
         def jacobian(*rows: Any) -> Any:

@@ -18,10 +18,10 @@ class TorchFunc(Library):
     def array(self, value: Any) -> Any:
         return self.module.from_numpy(value.copy())
 
-    def grad(self, f: Function) -> Function:
+    def grad(self, f: Function) -> Any:
         return self.module.func.grad(f)
 
-    def value_and_grad(self, f: Function, only_gradient: bool = False) -> Function:
+    def value_and_grad(self, f: Function, only_gradient: bool = False) -> Any:
         both = self.module.func.grad_and_value(f)
 
         def value_first(*arguments: Any) -> Any:
@@ -30,29 +30,29 @@ class TorchFunc(Library):
 
         return value_first
 
-    def vjp(self, f: Function) -> Function:
+    def vjp(self, f: Function) -> Any:
         def value_and_cotangents(arguments: Any, ct: Any) -> Any:
             value, pullback = self.module.func.vjp(f, *arguments)
             return value, pullback(ct)
 
         return value_and_cotangents
 
-    def hessian(self, f: Function) -> Function:
+    def hessian(self, f: Function) -> Any:
         return self.module.func.hessian(f)
 
-    def jacrev(self, f: Function) -> Function:
+    def jacrev(self, f: Function) -> Any:
         return self.module.func.jacrev(f)
 
-    def jacfwd(self, f: Function) -> Function:
+    def jacfwd(self, f: Function) -> Any:
         return self.module.func.jacfwd(f)
 
-    def hvp(self, f: Function) -> Function:
+    def hvp(self, f: Function) -> Any:
         return lambda x, v: self.module.func.jvp(self.module.func.grad(f), (x,), (v,))[1]
 
-    def vmap(self, f: Function, in_axes: tuple[int | None, ...]) -> Function:
+    def vmap(self, f: Function, in_axes: tuple[int | None, ...]) -> Any:
         return self.module.func.vmap(f, in_axes)
 
-    def rows_jacobian(self, f: Function, inputs: int, outputs: int) -> Function:
+    def rows_jacobian(self, f: Function, inputs: int, outputs: int) -> Any:
         jacobian = self.module.func.jacrev(f, tuple(range(inputs)))
         return lambda *rows: self.vmap(jacobian, (0,) * len(rows))(*rows)
 
@@ -94,7 +94,7 @@ class TorchCompile(TorchFunc):
 class Torch(TorchFunc):
     """torch.autograd: arrays that record, and backward. Its inputs are marked once, in the first call."""
 
-    def value_and_grad(self, f: Function, only_gradient: bool = False, create_graph: bool = False) -> Function:
+    def value_and_grad(self, f: Function, only_gradient: bool = False, create_graph: bool = False) -> Any:
         def backward(x: Any, *others: Any) -> Any:
             inputs = self._marked(x)
             value = f(x, *others)
@@ -104,30 +104,31 @@ class Torch(TorchFunc):
 
         return backward
 
-    def grad(self, f: Function) -> Function:
+    def grad(self, f: Function) -> Any:
         return self.value_and_grad(f, only_gradient=True)
 
-    def vjp(self, f: Function) -> Function:
+    def vjp(self, f: Function) -> Any:
         def value_and_cotangents(arguments: Any, ct: Any) -> Any:
-            value = f(*arguments) if self._marked(arguments) else None
+            self._marked(arguments)
+            value = f(*arguments)
             return value.detach(), self.module.autograd.grad(value, arguments, ct)
 
         return value_and_cotangents
 
-    def hessian(self, f: Function) -> Function:
+    def hessian(self, f: Function) -> Any:
         """The functional one, with all rows in one batched backward."""
         return lambda x: self.module.autograd.functional.hessian(f, x, vectorize=True)
 
-    def jacrev(self, f: Function) -> Function:
+    def jacrev(self, f: Function) -> Any:
         """The functional one, with all rows in one batched backward."""
         return lambda x: self.module.autograd.functional.jacobian(f, x, vectorize=True)
 
-    def jacfwd(self, f: Function) -> Function:
+    def jacfwd(self, f: Function) -> Any:
         """The functional one, with all columns in one batched pass."""
         jacobian = self.module.autograd.functional.jacobian
         return lambda x: jacobian(f, x, vectorize=True, strategy="forward-mode")
 
-    def hvp(self, f: Function) -> Function:
+    def hvp(self, f: Function) -> Any:
         """Two backward passes."""
         gradient = self.value_and_grad(f, only_gradient=True, create_graph=True)
 
@@ -137,19 +138,19 @@ class Torch(TorchFunc):
 
         return product
 
-    def nested(self, f: Function, order: int) -> Function:
+    def nested(self, f: Function, order: int) -> Any:
         for number in range(order):
             f = self.value_and_grad(
                 lambda x, f=f: self.np.sum(f(x)), only_gradient=True, create_graph=number < order - 1
             )
         return f
 
-    def vmap(self, f: Function, in_axes: tuple[int | None, ...]) -> Function:
+    def vmap(self, f: Function, in_axes: tuple[int | None, ...]) -> Any:
         raise NotOffered("backward under vmap is torch.func's")
 
     per_sample = looped_per_sample
 
-    def rows_jacobian(self, f: Function, inputs: int, outputs: int) -> Function:
+    def rows_jacobian(self, f: Function, inputs: int, outputs: int) -> Any:
         """One forward pass over all rows, and a backward for each output."""
         grad = self.module.autograd.grad
 

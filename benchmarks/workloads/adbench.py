@@ -38,19 +38,19 @@ def make_mixture(library: Library) -> Callable[..., Any]:
         sums = np.sum(diagonals, axis=-1)
         mixture = np.sum(log_sum_exp(np.swapaxes((weights + sums)[:, None] - 0.5 * distances, 0, 1)))
         prior = 0.5 * GAMMA**2 * (np.sum(exponentials**2) + np.sum(lowers**2)) - WISHART * np.sum(sums)
-        constant = mixture_constant(*points.shape, weights.shape[0])
+        constant = mixture_constant(points.shape[-1], weights.shape[0])
         return mixture - POINTS * log_sum_exp(weights) + prior + constant
 
     return library.value_and_grad(likelihood)
 
 
-def mixture_constant(points: int, dimension: int, components: int) -> float:
+def mixture_constant(dimension: int, components: int) -> float:
     """What does not depend on the parameters: the densities' factors and the Wishart prior's."""
     freedom = dimension + WISHART + 1
     log_gamma = 0.25 * dimension * (dimension - 1) * log(pi)
     log_gamma += sum(lgamma(0.5 * (freedom - axis)) for axis in range(dimension))
     prior = freedom * dimension * (log(GAMMA) - 0.5 * log(2)) - log_gamma
-    return -0.5 * points * dimension * log(2 * pi) - components * prior
+    return -0.5 * POINTS * dimension * log(2 * pi) - components * prior
 
 
 def mixture_data(dimension: int, components: int) -> tuple[Any, ...]:

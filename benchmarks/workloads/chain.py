@@ -1,6 +1,7 @@
 """The gradient of a chain of 100 small operations: what one operation costs."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ WORKLOADS = tuple(
         f"chain {size}",
         f"gradient of a chain of 100 operations (50 times x = sin(x) * x), {size:,} elements, float64",
         make_job,
-        lambda size=size: data(size),
+        partial(data, size),
         bars,
         by_hand,
     )

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.contestants import FUNC, FUNC_JIT, HIPS, JAX_JIT, TORCH, TORCH_COMPILE, TORCH_FUNC
 from benchmarks.libraries import Library
 from benchmarks.suite import compiled_bars, workload
-from benchmarks.trees import convert
+from benchmarks.trees import as_type
 from benchmarks.workload import Bar, Workload
 
 RATE = 0.1
@@ -44,7 +44,7 @@ def data(sizes: Sequence[int], batch: int, dtype: type = np.float64) -> tuple[An
     parameters = initial(sizes, generator)
     inputs = generator.normal(size=(batch, sizes[0]))
     targets = np.eye(sizes[-1])[generator.integers(sizes[-1], size=batch)]
-    return convert(lambda array: array.astype(dtype), (parameters, inputs, targets))
+    return as_type(dtype, (parameters, inputs, targets))
 
 
 def by_hand(parameters: dict[str, Any], inputs: Any, targets: Any) -> tuple[Any, dict[str, Any]]:

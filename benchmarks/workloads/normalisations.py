@@ -1,6 +1,7 @@
 """Gradients of gelu, softmax and layer norm: few operations a byte, rows that are read once or three times."""
 
 from collections.abc import Callable
+from functools import partial
 from math import pi
 from typing import Any
 
@@ -78,7 +79,7 @@ def of_kind(name: str, make_job: MakeJob, by_hand: Callable[..., Any], make_data
             f"{name} {size}",
             f"gradient of {name}, {shape[0]} by {shape[1]}, float32",
             make_job,
-            lambda shape=shape: make_data(shape),
+            partial(make_data, shape),
             compiled_bars(against_jax=1.2, memory=size == "large"),
             by_hand,
         )

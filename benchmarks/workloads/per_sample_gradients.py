@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.contestants import JAX, TORCH_FUNC
 from benchmarks.libraries import Library
 from benchmarks.suite import compiled_bars, entry, workload
-from benchmarks.trees import convert
+from benchmarks.trees import as_type
 from benchmarks.workload import Bar
 
 PIXELS, HIDDEN, CLASSES, BATCH = 784, 128, 10, 256
@@ -63,7 +63,7 @@ def normal(shapes: dict[str, tuple[int, ...]], images: tuple[int, ...]) -> tuple
         inputs = np.prod(shape[1:]) if name[0] == "k" else shape[0]
         parameters[name] = generator.normal(size=shape) / (1.0 if name[0] == "b" else inputs**0.5)
     targets = np.eye(CLASSES)[generator.integers(CLASSES, size=images[0])]
-    return convert(lambda array: array.astype(np.float32), (parameters, generator.uniform(size=images), targets))
+    return as_type(np.float32, (parameters, generator.uniform(size=images), targets))
 
 
 def mlp_data() -> tuple[Any, ...]:

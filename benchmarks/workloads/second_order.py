@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.contestants import JAX_JET
 from benchmarks.libraries import Library
 from benchmarks.suite import compiled_bars, entry, workload
-from benchmarks.trees import convert
+from benchmarks.trees import as_type
 from benchmarks.workload import Workload
 from benchmarks.workloads import mlp
 
@@ -59,7 +59,7 @@ def hvp_data() -> tuple[Any, ...]:
     """Parameters, a vector, a batch of 64, float32."""
     parameters, *batch = mlp.data(HVP_SIZES, 64)
     vector = mlp.initial(HVP_SIZES, np.random.default_rng(1))
-    return convert(lambda array: array.astype(np.float32), (parameters, vector, *batch))
+    return as_type(np.float32, (parameters, vector, *batch))
 
 
 def make_jacobian(transform: str) -> Callable[[Library], Callable[..., Any]]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.libraries import Library
 from benchmarks.suite import compiled_bars, workload
-from benchmarks.trees import convert
+from benchmarks.trees import as_type
 from benchmarks.workload import Workload
 
 HEADS = 4
@@ -53,7 +53,7 @@ def data(batch: int, positions: int, width: int) -> tuple[Any, ...]:
         parameters[f"scale{number}"] = 1 + 0.1 * generator.normal(size=width)
         parameters[f"shift{number}"] = 0.1 * generator.normal(size=width)
     inputs, targets = generator.normal(size=(2, batch, positions, width))
-    return convert(lambda array: array.astype(np.float32), (parameters, inputs, targets))
+    return as_type(np.float32, (parameters, inputs, targets))
 
 
 def of_size(name: str, sizes: tuple[int, int, int]) -> Workload:

@@ -1,0 +1,162 @@
+"""The benchmarks run, compare and report; no peer is needed, and nothing is timed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import func
+from benchmarks.contestants import BY_HAND, FUNC, FUNC_JIT, HIPS, JAX_JIT, TORCH
+from benchmarks.names import matches
+from benchmarks.pages import write_page
+from benchmarks.plot import draw
+from benchmarks.report import bar_ratio, bar_rows, check_table
+from benchmarks.runner import run
+from benchmarks.timing import Effort, TooSlow, time_limit
+from benchmarks.trees import convert, leaves, rebuild
+from benchmarks.workload import BEST_PEER, Bar, Measurement, NotOffered, Result, Workload
+from benchmarks.workloads import WORKLOADS
+
+OURS = {FUNC: func, FUNC_JIT: func, BY_HAND: np}
+SMALL = (
+    "small gradient",
+    "rosenbrock 10",
+    "functional step",
+    "chain 10",
+    "black-scholes 1k",
+    "gelu small",
+    "softmax small",
+    "layer norm small",
+    "logistic 1k",
+    "transformer small",
+    "rnn scan",
+    "nested 1",
+    "nested 3",
+    "gmm small",
+    "bundle 1k",
+)
+
+
+def test_names_differ() -> None:
+    names = [workload.name for workload in WORKLOADS]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_ours_agree_with_the_derivative_by_hand(name: str) -> None:
+    workload = next(workload for workload in WORKLOADS if workload.name == name)
+    result = run(workload, OURS, {}, Effort(rounds=0), only=tuple(OURS))
+    assert [measurement.left_out for measurement in result.measurements] == [""] * len(result.measurements)
+    assert "agrees" in check_table(result).text()
+
+
+def raising(error: Exception) -> Callable[[Any], Any]:
+    """An entry whose call fails."""
+
+    def call() -> Any:
+        raise error
+
+    return lambda _: call
+
+
+def test_a_contestant_that_fails_is_left_out() -> None:
+    entries = {
+        FUNC: lambda _: lambda: np.ones(3),
+        FUNC_JIT: lambda _: lambda: np.zeros(3),
+        BY_HAND: lambda _: lambda: np.ones(3),
+        HIPS: raising(ValueError("no\nsuch thing")),
+        TORCH: raising(NotOffered("has none")),
+        JAX_JIT: lambda _: lambda: time.sleep(60),
+    }
+    workload = Workload("w", "work", entries)
+    libraries = dict.fromkeys(entries)
+    result = run(workload, libraries, {}, Effort(rounds=1, block=1e-6, first_limit=1.0))
+    words = {measurement.contestant: measurement.left_out for measurement in result.measurements}
+    broken = {measurement.contestant for measurement in result.measurements if measurement.broken}
+    assert words[FUNC] == words[BY_HAND] == ""
+    assert words[FUNC_JIT].startswith("differs from NumPy by hand")
+    assert words[HIPS] == "failed (ValueError: no)"
+    assert words[TORCH] == "has none"
+    assert words[JAX_JIT] == "the first call takes more than 1 s"
+    assert broken == {FUNC_JIT, HIPS}
+    assert result.of(FUNC) is not None and result.of(HIPS) is None
+
+
+def test_a_second_call_must_repeat_the_first() -> None:
+    numbers, kept = iter(range(100)), np.zeros(1)
+
+    def overwriting() -> Any:
+        kept[0] = next(numbers)
+        return kept
+
+    def counting() -> Any:
+        return np.full(1, float(next(numbers)))
+
+    for call, words in ((overwriting, "wrote into"), (counting, "differs")):
+        workload = Workload("w", "work", {FUNC: lambda _, call=call: call})
+        (measurement,) = run(workload, {FUNC: None}, {}, Effort(rounds=0)).measurements
+        assert measurement.broken and words in measurement.left_out
+
+
+def test_a_library_cannot_swallow_the_limit() -> None:
+    def swallowing() -> None:
+        try:
+            time.sleep(60)
+        except TooSlow as error:
+            raise RuntimeError("the compiler failed") from error
+
+    with pytest.raises(TooSlow, match="it takes more"), time_limit(0.05, "it"):
+        swallowing()
+    with time_limit(60, "nothing"):
+        pass
+
+
+def measured(bars: tuple[Bar, ...]) -> Result:
+    """Ours beside two peers and the work by hand."""
+    times = {FUNC_JIT: 2.0, JAX_JIT: 4.0, HIPS: 8.0, BY_HAND: 1.0}
+    rows = [
+        Measurement(name, rounds=[value, value], first_call=value, peak=int(value)) for name, value in times.items()
+    ]
+    return Result(Workload("w", "work", {name: raising(ValueError()) for name in times}, bars), tuple(rows))
+
+
+def test_bars() -> None:
+    bars = (
+        Bar(BEST_PEER, 1.0, FUNC_JIT),
+        Bar(BY_HAND, 1.0, FUNC_JIT),
+        Bar(HIPS, 0.2, FUNC_JIT, "first call"),
+        Bar(JAX_JIT, 1.0, FUNC_JIT, "peak memory"),
+        Bar(TORCH, 1.0, FUNC_JIT),
+    )
+    result = measured(bars)
+    assert [bar_ratio(result, bar) for bar in bars] == [0.5, 2.0, 0.25, 0.5, None]
+    rows = bar_rows(result)
+    assert rows[0] == ("func.jit ≤ 1 of the best peer (jax.jit)", "0.50", "reached")
+    assert [verdict for *_, verdict in rows] == ["reached", "MISSED", "MISSED", "reached", "not measured"]
+
+
+def test_the_plot_is_written(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    draw([measured(())], tmp_path / "ratios.svg")
+    assert (tmp_path / "ratios.svg").read_text().count("<path") > 3
+
+
+def test_a_page_keeps_its_prose(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    write_page(page, "first")
+    page.write_text("Prose.\n\n" + page.read_text())
+    write_page(page, "second")
+    text = page.read_text()
+    assert text.startswith("Prose.") and "second" in text and "first" not in text
+
+
+def test_patterns_and_trees() -> None:
+    assert matches("gaussian process 200", ["process-2"]) and matches("any", []) and not matches("any", ["other"])
+    tree = {"b": (1, [2]), "a": 3}
+    assert leaves(tree) == [1, 2, 3]
+    assert convert(lambda leaf: -leaf, tree) == rebuild(tree, iter([-1, -2, -3])) == {"b": (-1, [-2]), "a": -3}
