@@ -85,5 +85,5 @@ def _entry_text(entry: int | tuple[int, int, int] | None) -> str:
     if not isinstance(entry, tuple):
         return repr(entry)
     start, stop, step = _bounds(entry)
-    head = f"{start or ''}:{'' if stop is None else stop}"
+    head = f"{'' if start == 0 and step > 0 else start}:{'' if stop is None else stop}"
     return head if step == 1 else f"{head}:{step}"
