@@ -441,8 +441,9 @@ def test_calls_for_their_effect_stay_in_order() -> None:
 
 # --- random loops ---------------------------------------------------------------------------------------------------
 
+WORDS = ["sin", "tanh", "+", "*", "-", "@", "window", "pick", "turn", "put"]
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["sin", "tanh", "+", "*", "-", "@"]), st.integers(0, 20), st.integers(0, 20)),
+    st.tuples(st.sampled_from(WORDS), st.integers(0, 20), st.integers(0, 20)),
     min_size=2,
     max_size=7,
 )
@@ -454,6 +455,7 @@ def made(step: list[tuple[str, int, int]], hands_on: list[int], length: int, kee
     one value of each."""
 
     def function(rows: Any, matrix: Any, vector: Any) -> Any:
+        table, flat = rows * 0.5, np.reshape(rows, -1)
         state = [vector, vector * 0.5, rows[0]][: len(hands_on)]
         kept = []
         for i in range(length):
@@ -465,6 +467,15 @@ def made(step: list[tuple[str, int, int]], hands_on: list[int], length: int, kee
                         values.append(getattr(np, word)(x))
                     case "@":
                         values.append(x @ matrix)
+                    case "window":
+                        values.append(x * flat[b * i : b * i + 6])
+                    case "pick":
+                        values.append(x * rows[i, (a + i) % 6])
+                    case "turn":
+                        values.append(np.concatenate([x[2:], y[:2]]))
+                    case "put":
+                        table[i + 1] = x * 0.3
+                        values.append(table[i])
                     case _:
                         values.append(x + y if word == "+" else x * y if word == "*" else x - 0.5 * y)
             state = [np.tanh(values[-1 - i % len(values)]) for i in hands_on]
@@ -478,7 +489,7 @@ def made(step: list[tuple[str, int, int]], hands_on: list[int], length: int, kee
 @given(
     step=STEPS,
     hands_on=st.lists(st.integers(0, 8), min_size=1, max_size=3),
-    length=st.integers(6, 14),
+    length=st.integers(6, 12),
     keeps=st.booleans(),
     mode=st.sampled_from(["value", "gradient", "tangent"]),
 )
