@@ -361,9 +361,10 @@ class Body:
         outside = b.icmp_unsigned(">=", wide, length)
         found: Any = outside
         if self.width > 1:
-            found = b.icmp_unsigned("!=", b.bitcast(outside, ir.IntType(self.width)), ir.Constant(ir.IntType(self.width), 0))
-        bad = self.printer.memory.bad
-        b.store(b.or_(b.load(bad, typ=ir.IntType(32)), b.shl(b.zext(found, ir.IntType(32)), ir.Constant(ir.IntType(32), 1))), bad)
+            mask = ir.IntType(self.width)
+            found = b.icmp_unsigned("!=", b.bitcast(outside, mask), ir.Constant(mask, 0))
+        bad, word = self.printer.memory.bad, ir.IntType(32)
+        b.store(b.or_(b.load(bad, typ=word), b.shl(b.zext(found, word), ir.Constant(word, 1))), bad)
         return b.select(outside, zero, wide)
 
 
@@ -453,7 +454,8 @@ class StageLoops:
             if depth == len(self.dims) - 1:
                 self._innermost(at, regs, width)
             else:
-                loop(self.printer.builder, self.lengths[depth], 1, lambda i: self._loops(depth + 1, [*at, i], dict(regs), width))
+                length = self.lengths[depth]
+                loop(self.printer.builder, length, 1, lambda i: self._loops(depth + 1, [*at, i], dict(regs), width))
             return
         body = self._body(at, 1, regs)
         for one in self.levels[depth]:

@@ -11,6 +11,9 @@ from func.backends.fusion import Val
 from func.backends.kernels import Buffer, Dot, DType, Spot, row_major
 from func.interpreters.native.rules import Site, native
 
+WIDE: dict[DType, DType] = {np.dtype(bool): np.dtype(np.int64), np.dtype(np.float16): np.dtype(np.float32)}
+"""In what the products of small types are summed."""
+
 
 @native("contract")
 def _contract(site: Site) -> Val:
@@ -29,7 +32,7 @@ def _contract(site: Site) -> Val:
 def _summed(site: Site, dtype: DType, summed: list[int]) -> Val:
     """Sums of products in a dtype: of booleans they are counts, half precision is rounded once, complex numbers are
     multiplied part by part."""
-    wide = {np.dtype(bool): np.dtype(np.int64), np.dtype(np.float16): np.dtype(np.float32)}.get(dtype, dtype)
+    wide = WIDE.get(dtype, dtype)
     if wide.kind != "c":
         x, y = [site.convert(one, wide) for one in site.args]
         return _product(site, x, y, summed)
@@ -44,10 +47,7 @@ def _summed(site: Site, dtype: DType, summed: list[int]) -> Val:
     re = _product(site, left[0], right[0], summed)
     if len(left) == len(right) == 1:
         return site.convert(re, wide)
-    if len(left) == 1:
-        im = _product(site, left[0], right[1], summed)
-    else:
-        im = _product(site, left[1], right[0], summed)
+    im = _product(site, left[-1], right[-1 if len(left) == 1 else 0], summed)
     if len(left) == len(right) == 2:
         re = site.map("subtract", re, _product(site, left[1], right[1], summed))
         im = site.map("add", im, _product(site, left[0], right[1], summed))
@@ -100,7 +100,13 @@ def _product(site: Site, x: Val, y: Val, summed: list[int]) -> Val:
 
 
 def _matrices(
-    site: Site, x: Val, labels: Sequence[int], batch: list[int], first: list[int], second: list[int], sizes: dict[int, int]
+    site: Site,
+    x: Val,
+    labels: Sequence[int],
+    batch: list[int],
+    first: list[int],
+    second: list[int],
+    sizes: dict[int, int],
 ) -> Spot:
     """Where an operand's matrices lie: strides of the batch axes, of all first axes as one and of all second ones."""
     fuser = site.fuser

@@ -18,7 +18,20 @@ from func.interpreters.native.rules import NotNative, Site, native
 
 BOOL = np.dtype(bool)
 SPECIAL = frozenset(
-    {"erf", "erfc", "expit", "logit", "log_expit", "xlogy", "xlog1py", "ndtr", "log_ndtr", "digamma", "gammaln", "gamma"}
+    {
+        "erf",
+        "erfc",
+        "expit",
+        "logit",
+        "log_expit",
+        "xlogy",
+        "xlog1py",
+        "ndtr",
+        "log_ndtr",
+        "digamma",
+        "gammaln",
+        "gamma",
+    }
 )
 """Rows of special functions that the elementary functions have under the same name."""
 _WEAK: dict[str, Any] = {"i": int, "f": float, "c": complex}
@@ -77,7 +90,11 @@ def _power(site: Site) -> Val:
     """Small whole powers of floats are products: as exact as the function, and far faster."""
     x, y = site.args
     exponent = None if y.root is not None else y.literal
-    if site.out.dtype.kind != "f" or exponent not in (1, 2, 3, 4, -1, 0.5) or not has_operation("multiply", site.out.dtype):
+    if (
+        site.out.dtype.kind != "f"
+        or exponent not in (1, 2, 3, 4, -1, 0.5)
+        or not has_operation("multiply", site.out.dtype)
+    ):
         return elementwise(site)
     x = site.fuser.broadcast(site.convert(x, site.out.dtype), site.out.shape)
     if exponent == 0.5:
