@@ -6,6 +6,7 @@ vector type, the builder and whether the host has fused multiply-add. Python num
 
 from __future__ import annotations
 
+import functools
 import math
 import struct
 from collections.abc import Callable, Sequence
@@ -30,6 +31,13 @@ class Table:
 def vector_of(scalar: ir.Type, count: int) -> ir.Type:
     """The vector type of so many lanes."""
     return ir.VectorType(scalar, count)
+
+
+@functools.cache
+def splatted(kind: Any, number: float | int, negative: bool) -> Any:
+    """A constant vector of one number, `negative` if its sign bit is set; the same one each time, as is its text."""
+    lane = ir.Constant(kind.element, number)
+    return ir.Constant(kind, [lane] * kind.count)
 
 
 class Emitter:
@@ -75,11 +83,11 @@ class Emitter:
 
     def number(self, x: Number) -> Real:
         """A vector: a Python number in all lanes."""
-        return x if isinstance(x, Real) else Real(self, ir.Constant(self.real, [float(x)] * self.count))
+        return x if isinstance(x, Real) else Real(self, splatted(self.real, float(x), math.copysign(1.0, x) < 0))
 
     def bits(self, x: Integer) -> Bits:
         """A vector of integers."""
-        return x if isinstance(x, Bits) else Bits(self, ir.Constant(self.integer, [x] * self.count))
+        return x if isinstance(x, Bits) else Bits(self, splatted(self.integer, x, x < 0))
 
     def pattern(self, x: float) -> int:
         """The bits of a number as an integer."""
