@@ -1,0 +1,77 @@
+"""Pullbacks of elementwise rows that were recorded on real arrays alone, without the checks that others need."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from func.interpreters.core import Array, Params
+
+if TYPE_CHECKING:
+    from func.interpreters.primitives.pointwise import Binary, Unary
+
+_ARRAY = np.ndarray
+
+
+class PlainUnary:
+    """The pullback of a unary row recorded on a real array: factor times cotangent, without a check."""
+
+    __slots__ = ("name", "partial", "row")
+
+    def __init__(self, row: Unary) -> None:
+        self.row = row
+        self.name = row.name
+        self.partial: Any = row.partials[0]
+
+    def pull(self, ct: Any, wanted: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        if type(ct) is _ARRAY and self.partial.constant is None:
+            return (self.partial.fast(saved) * ct,)
+        return self.row.pull(ct, wanted, saved, params)
+
+    def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
+        return self.row.retraced(saved, lift)
+
+    def pull_guarded(self, ct: Any, wanted: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        return self.row.pull_guarded(ct, wanted, saved, params)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return operator.attrgetter("plain"), (self.row,)
+
+
+class PlainBinary:
+    """The pullback of a binary row recorded on two active real arrays of one shape and dtype."""
+
+    __slots__ = ("name", "row", "to_x", "to_y")
+
+    def __init__(self, row: Binary) -> None:
+        self.row = row
+        self.name = row.name
+        self.to_x, self.to_y = [_plain_factor(partial) for partial in row.partials]
+
+    def pull(self, ct: Any, wanted: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        if type(ct) is _ARRAY:
+            return self.to_x(saved, ct), self.to_y(saved, ct)
+        return self.row.pull(ct, wanted, saved, params)
+
+    def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
+        return self.row.retraced(saved, lift)
+
+    def pull_guarded(self, ct: Any, wanted: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        return self.row.pull_guarded(ct, wanted, saved, params)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return operator.attrgetter("plain"), (self.row,)
+
+
+def _plain_factor(partial: Any) -> Callable[[Any, Array], Array]:
+    if partial.constant == 1:
+        return lambda saved, ct: ct
+    if partial.constant is not None:
+        return lambda saved, ct: -ct
+    if partial.fast is partial.evaluate:  # a saved value itself
+        (place,) = partial.needs
+        return lambda saved, ct: saved[place] * ct
+    return lambda saved, ct: partial.fast(saved) * ct
