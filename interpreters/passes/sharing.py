@@ -33,6 +33,7 @@ def sharing(program: Program) -> Program:
             times[use[0]] = times.get(use[0], 0) + 1
     if max(times.values(), default=0) < 2:
         return program
+    inverted = {use[0] for use in found.values() if use is not None and use[3] == {"safe": False}}
     state = Emitter(program)
     factors: dict[Var, tuple[Var, ...]] = {}
     for equation in program.equations:
@@ -42,6 +43,8 @@ def sharing(program: Program) -> Program:
             continue
         state.line = equation.line
         matrix, row, others, params = use
+        if row is factored_inverse and matrix in inverted:
+            params = {"safe": False}  # one that raises is asked for, so all may
         if matrix not in factors:
             factors[matrix] = tuple([Var(aval) for aval in lu_factors.aval(matrix.aval)])
             state.equations.append(Equation(lu_factors, (matrix,), {}, factors[matrix], equation.line))
