@@ -11,6 +11,7 @@ import numpy as np
 from func.interpreters.core import Array, operand, shape_of
 from func.interpreters.primitives.contraction import contract, spec
 from func.interpreters.primitives.indexing import gather
+from func.interpreters.primitives.reductions import reduce_any
 from func.interpreters.primitives.structural import broadcast, permute, reduce_sum
 from func.numpy.arguments import rank_of, refuse, to_dtype
 from func.numpy.creation import check_order
@@ -153,7 +154,10 @@ def _sum_away(a: Array, term: str, needed: set[str]) -> tuple[Array, str]:
     gone = tuple([i for i, c in enumerate(term) if c not in needed])
     if not gone:
         return a, term
-    return reduce_sum(a, axes=gone), "".join([c for c in term if c in needed])
+    kept = "".join([c for c in term if c in needed])
+    if a.dtype.kind == "b":
+        return reduce_any(a, axes=gone), kept
+    return to_dtype(reduce_sum(a, axes=gone), a.dtype), kept
 
 
 def _contract_pair(first: Any, second: Any, later: set[str], output: str | None) -> tuple[Array, str]:
