@@ -14,18 +14,17 @@ from func.interpreters.grad import has_nan
 from func.interpreters.planning import plan_program, prepared
 from func.interpreters.program import Program
 
-
-
-
 NATIVE = ("llvm", "best")
 """Names of compilers that make native code where they can; None and "numpy" generate NumPy source."""
 
 
 class Executable(NamedTuple):
-    """A program that can be called; `native` is what compiled it whole to native code, if something did."""
+    """A program that can be called. `native` is what compiled it whole to native code, if something did; `parts` is the
+    program with a `native_call` for each of its native parts, if it was cut."""
 
     call: Callable[..., tuple[Any, ...]]
     native: Any = None
+    parts: Program | None = None
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
         return self.call(*args)
@@ -38,8 +37,8 @@ def make_executor(
     donated: frozenset[int] = frozenset(),
     on_nan: Callable[..., tuple[Any, ...]] | None = None,
 ) -> Executable:
-    """The program as a function of arrays of a backend, which may overwrite the inputs in `donated`. Where an output has
-    a NaN, `on_nan` gives the outputs instead."""
+    """The program as a function of arrays of a backend, which may overwrite the inputs in `donated`. Where an output
+    has a NaN, `on_nan` gives the outputs instead."""
     ready = prepared(program)
     if xp is np and compiler in NATIVE and not donated:
         made = _native(ready, on_nan)
@@ -70,7 +69,7 @@ def _native(program: Program, on_nan: Any) -> Executable | None:
     native = importlib.import_module("func.interpreters.native.execution")
     if not native.is_available():
         return None
-    call, executor = native.native_executor(program, on_nan)
+    call, executor, parts = native.native_executor(program, on_nan)
     if executor is None and call is not None:
         call = watched(call, on_nan)
-    return None if call is None else Executable(call, executor)
+    return None if call is None else Executable(call, executor, parts)

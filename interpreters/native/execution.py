@@ -12,12 +12,15 @@ import numpy as np
 from func.backends.llvm import machine
 from func.backends.llvm.executor import Executor
 from func.backends.numpy_source import compile_plan
-from func.interpreters.native.rules import NotNative
+from func.interpreters.native.rules import NotNative, RuleError
 from func.interpreters.native.segments import foreign_equations, segmented, translate
 from func.interpreters.planning import plan_program
-from func.interpreters.program import Program
+from func.interpreters.program import Equation, Program
+from func.interpreters.source import Line, user_line
 
 Run = Callable[..., tuple[Any, ...]]
+FIRST, MOST_TOLD = 3, 300
+"""So many equations and letters of an error stand in a warning."""
 
 
 def is_available() -> bool:
@@ -25,34 +28,75 @@ def is_available() -> bool:
     return machine.available()
 
 
-def native_executor(program: Program, on_nan: Run | None = None) -> tuple[Run | None, Executor | None]:
-    """An optimised program as a function of host arrays, and what compiled it if it is native as a whole. None, None
-    where NumPy alone does as well."""
-    fallback = _Fallback(program)
+def native_executor(program: Program, on_nan: Run | None = None) -> tuple[Run | None, Executor | None, Program | None]:
+    """An optimised program as a function of host arrays; what compiled it, if it is native as a whole; the program of
+    its parts, if it was cut. All None where NumPy alone does as well."""
+    compiled = _Compiler()
     try:
-        executor = _compiled(program, fallback, on_nan)
+        return *compiled.whole(program, on_nan), None
     except NotNative:
-        parts = segmented(program, foreign_equations(program), compiled)
-    else:
-        return (fallback, None) if executor is None else (executor.flat(), executor)
-    return (None if parts is program else compile_plan(plan_program(parts, np, False), np)), None
+        parts = _cut(program, compiled)
+    if parts is None or parts is program:
+        return None, None, None
+    return compile_plan(plan_program(parts, np, False), np), None, parts
 
 
-def compiled(program: Program) -> Run:
-    """A program of native equations as a function of host arrays."""
-    fallback = _Fallback(program)
-    executor = _compiled(program, fallback, None)
-    return fallback if executor is None else executor.flat()
-
-
-def _compiled(program: Program, fallback: Run, on_nan: Run | None) -> Executor | None:
+def _cut(program: Program, compiled: _Compiler) -> Program | None:
+    """The program of native parts and others, None where its rules fail."""
     try:
-        executor = Executor(translate(program, on_nan is not None), fallback, on_nan)
-        executor.code  # noqa: B018  (compiled now, so that an error is met here)
-    except machine.CompileError as error:
-        warnings.warn(f"func.jit: native code could not be made, NumPy runs instead ({error})", stacklevel=2)
+        foreign = foreign_equations(program)
+    except Exception as error:
+        compiled.warn(program, error)
         return None
-    return executor
+    return segmented(program, foreign, compiled.part)
+
+
+class _Compiler:
+    """Compiles one program or its parts. The first failure is told; NumPy runs what fails."""
+
+    def __init__(self) -> None:
+        self._has_warned = False
+
+    def whole(self, program: Program, on_nan: Run | None) -> tuple[Run, Executor | None]:
+        """(function, what compiled it). Raises NotNative."""
+        fallback = _Fallback(program)
+        try:
+            executor = Executor(translate(program, on_nan is not None), fallback, on_nan)
+            executor.code  # noqa: B018  (compiled now, so that an error is met here)
+            return executor.flat(), executor
+        except NotNative:
+            raise
+        except Exception as error:
+            self.warn(program, error)
+            return fallback, None
+
+    def part(self, program: Program) -> tuple[Run, Executor | None]:
+        """The same for a part, which NumPy runs where it is not native after all."""
+        try:
+            return self.whole(program, None)
+        except NotNative:
+            return _Fallback(program), None
+
+    def warn(self, program: Program, error: Exception) -> None:
+        """Say once that there is no native code, why, and for what."""
+        if self._has_warned:
+            return
+        self._has_warned = True
+        cause = error.__cause__ or error
+        reason = f"{type(cause).__name__}: {str(cause).strip()[:MOST_TOLD]}".rstrip(": ")
+        if isinstance(error, RuleError):
+            where = f"at {_described(error.equation)}"
+        else:
+            first = [_described(equation) for equation in program.equations[:FIRST]]
+            where = "in a program that begins with " + "; ".join(first)
+        message = f"func.jit: native code could not be made, so NumPy runs instead ({reason})\n  {where}"
+        line = user_line() or Line(__file__, 1, "")
+        warnings.warn_explicit(message, RuntimeWarning, line.file, line.number)
+
+
+def _described(equation: Equation) -> str:
+    """The row of an equation, and the user's line that it comes from."""
+    return equation.row.name if equation.line is None else f"{equation.row.name}, {equation.line}"
 
 
 class _Fallback:
@@ -65,6 +109,11 @@ class _Fallback:
     @functools.cached_property
     def run(self) -> Run:
         return compile_plan(plan_program(self._program, np, False), np)
+
+    @property
+    def text(self) -> str:
+        """The source that runs."""
+        return str(getattr(self.run, "text", ""))
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
         return self.run(*args)

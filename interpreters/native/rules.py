@@ -17,6 +17,14 @@ class NotNative(Exception):
     """An equation has no native form; it says why."""
 
 
+class RuleError(Exception):
+    """A rule failed at `equation`; what it raised is the cause."""
+
+    def __init__(self, equation: Equation) -> None:
+        super().__init__(equation.row.name)
+        self.equation = equation
+
+
 class Site:
     """What a rule sees of an equation: operands as values, avals, parameters, and the fuser to build with."""
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
-import numpy as np
-
-from func.interpreters.core import Array, Aval
 from func.interpreters.native.rules import NotNative
 from func.interpreters.native.translate import Translator, rule_of, translate
 from func.interpreters.primitives.kinds import NonDifferentiable
@@ -18,7 +15,8 @@ VIEWS = frozenset({"broadcast", "reshape", "permute", "getitem", "named", "stop_
 ALONE = frozenset({"contract", "concatenate", "update", "embed", "gather"})
 """Rows of which one is as fast in NumPy."""
 
-Run = Callable[..., tuple[Any, ...]]
+Run: TypeAlias = Callable[..., tuple[Any, ...]]
+Compile: TypeAlias = Callable[[Program], tuple[Run, Any]]
 
 
 class SegmentRow(NonDifferentiable):
@@ -29,14 +27,14 @@ class SegmentRow(NonDifferentiable):
 
 native_call = SegmentRow(
     "native_call",
-    lambda xp, *args, run, avals: run(*args),
-    aval=lambda *given, run, avals: avals,
+    lambda xp, *args, run, avals, native: run(*args),
+    aval=lambda *given, run, avals, native: avals,
     batch=lambda size, batched, args, params: None,
     multiple=True,
     differentiable=False,
     register=False,
 )
-"""The outputs of compiled code."""
+"""The outputs of compiled code; `native` is what compiled it, None where NumPy took over."""
 
 
 def foreign_equations(program: Program) -> set[int]:
@@ -44,7 +42,7 @@ def foreign_equations(program: Program) -> set[int]:
     return Translator(program).foreign()
 
 
-def segmented(program: Program, foreign: set[int], compiled: Callable[[Program], Run]) -> Program:
+def segmented(program: Program, foreign: set[int], compiled: Compile) -> Program:
     """The program with its native parts as calls of compiled code."""
     parts = _parts(program, foreign)
     if not any([is_native for is_native, _ in parts]):
@@ -60,7 +58,7 @@ def segmented(program: Program, foreign: set[int], compiled: Callable[[Program],
 
 
 def _call(
-    program: Program, part: list[Equation], used_later: dict[Var, int], number: int, compiled: Callable[[Program], Run]
+    program: Program, part: list[Equation], used_later: dict[Var, int], number: int, compiled: Compile
 ) -> Equation:
     made = {var for equation in part for var in equation.outputs}
     read = dict.fromkeys([x for equation in part for x in equation.inputs if type(x) is Var and x not in made])
@@ -69,7 +67,8 @@ def _call(
     outputs = [var for equation in part for var in equation.outputs if used_later.get(var, -1) > number]
     body = Program(inputs, part, outputs, constants)
     avals = tuple([var.aval for var in outputs])
-    return Equation(native_call, tuple(inputs), {"run": compiled(body), "avals": avals}, tuple(outputs))
+    run, native = compiled(body)
+    return Equation(native_call, tuple(inputs), {"run": run, "avals": avals, "native": native}, tuple(outputs))
 
 
 def _last_uses(program: Program, parts: Sequence[tuple[bool, list[Equation]]]) -> dict[Var, int]:
