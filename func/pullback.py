@@ -11,7 +11,8 @@ from func import tree
 from func.door import array_leaf, like_input
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, innermost, is_inexact, shape_of
 from func.interpreters.errors import TangentError
-from func.interpreters.grad import INDEX, LEAF, Node, graph_of, graph_table, pull_back, rebuild_graph
+from func.interpreters.grad import INDEX, LEAF, Node, pull_back
+from func.interpreters.graph_tables import graph_of, graph_table, rebuild_graph
 from func.interpreters.primitives.structural import convert, full_like
 
 

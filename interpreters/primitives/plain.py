@@ -16,14 +16,32 @@ if TYPE_CHECKING:
 _ARRAY = np.ndarray
 
 
-class PlainUnary:
-    """The pullback of a unary row recorded on a real array: factor times cotangent, without a check."""
+class Plain:
+    """The pullback of a row where nothing has to be checked; for all else it turns to the row."""
 
-    __slots__ = ("name", "partial", "row")
+    __slots__ = ("name", "row")
 
-    def __init__(self, row: Unary) -> None:
+    def __init__(self, row: Unary | Binary) -> None:
         self.row = row
         self.name = row.name
+
+    def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
+        return self.row.retraced(saved, lift)
+
+    def pull_guarded(self, ct: Any, wanted: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        return self.row.pull_guarded(ct, wanted, saved, params)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return operator.attrgetter("plain"), (self.row,)
+
+
+class PlainUnary(Plain):
+    """The pullback of a unary row recorded on a real array: factor times cotangent, without a check."""
+
+    __slots__ = ("partial",)
+
+    def __init__(self, row: Unary) -> None:
+        super().__init__(row)
         self.partial: Any = row.partials[0]
 
     def pull(self, ct: Any, wanted: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
@@ -31,39 +49,20 @@ class PlainUnary:
             return (self.partial.fast(saved) * ct,)
         return self.row.pull(ct, wanted, saved, params)
 
-    def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
-        return self.row.retraced(saved, lift)
 
-    def pull_guarded(self, ct: Any, wanted: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        return self.row.pull_guarded(ct, wanted, saved, params)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return operator.attrgetter("plain"), (self.row,)
-
-
-class PlainBinary:
+class PlainBinary(Plain):
     """The pullback of a binary row recorded on two active real arrays of one shape and dtype."""
 
-    __slots__ = ("name", "row", "to_x", "to_y")
+    __slots__ = ("to_x", "to_y")
 
     def __init__(self, row: Binary) -> None:
-        self.row = row
-        self.name = row.name
+        super().__init__(row)
         self.to_x, self.to_y = [_plain_factor(partial) for partial in row.partials]
 
     def pull(self, ct: Any, wanted: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         if type(ct) is _ARRAY:
             return self.to_x(saved, ct), self.to_y(saved, ct)
         return self.row.pull(ct, wanted, saved, params)
-
-    def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
-        return self.row.retraced(saved, lift)
-
-    def pull_guarded(self, ct: Any, wanted: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        return self.row.pull_guarded(ct, wanted, saved, params)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return operator.attrgetter("plain"), (self.row,)
 
 
 def _plain_factor(partial: Any) -> Callable[[Any, Array], Array]:
