@@ -559,6 +559,8 @@ class Fuser:
         nest, at, instruction = self._made[id(reg)]
         if at != stage:
             return 0
+        if budget < 1:
+            return 1
         if isinstance(instruction, Load):
             return 1
         if not isinstance(instruction, Apply) or instruction.op not in CHEAP:
