@@ -14,6 +14,7 @@ from func.backends.llvm.executor import Executor
 from func.backends.numpy_source import compile_plan
 from func.interpreters.native.rules import NotNative, RuleError
 from func.interpreters.native.segments import foreign_equations, segmented, translate
+from func.interpreters.passes.rolling import roll
 from func.interpreters.planning import plan_program
 from func.interpreters.program import Equation, Program
 from func.interpreters.source import Line, user_line
@@ -32,6 +33,7 @@ def native_executor(program: Program, on_nan: Run | None = None) -> tuple[Run | 
     """An optimised program as a function of host arrays; what compiled it, if it is native as a whole; the program of
     its parts, if it was cut. All None where NumPy alone does as well."""
     compiled = _Compiler()
+    program = roll(program)
     try:
         return *compiled.whole(program, on_nan), None
     except NotNative:
