@@ -28,6 +28,7 @@ from func.backends.kernels import (
     Nest,
     Operand,
     Pick,
+    Position,
     Reduce,
     Reg,
     Shape,
@@ -196,6 +197,13 @@ class Fuser:
         found.root.ready = self._ready_of(x, spot)  # type: ignore[union-attr]
         return found
 
+    def seen(self, x: Val, shape: Shape, strides: tuple[int, ...], offset: int) -> Val:
+        """The memory of an array as another one, whose elements may coincide."""
+        spot = self.spot(x)
+        found = self.located(spot.buffer, shape, strides, offset)
+        found.root.ready = self._ready_of(x, spot)  # type: ignore[union-attr]
+        return found
+
     def _ready_of(self, x: Val, spot: Spot) -> int:
         return max(x.root.ready if x.root is not None else -1, self._last_touch.get(id(spot.buffer.storage), -1))
 
@@ -265,6 +273,15 @@ class Fuser:
         shape = np.broadcast_shapes(*[x.shape for x in args])
         place = self._place(shape, args)
         return self._mapped(place, shape, args, dtype, lambda out, regs: Apply(out, op, regs))
+
+    def position(self, shape: Shape, axis: int) -> Val:
+        """The index along an axis of a shape, at every element."""
+        dtype = np.dtype(np.int64)
+        if shape[axis] == 1:
+            return Val(shape, dtype, None, (), 0)
+        _, kept = _domain(shape)
+        place = self._place(shape, [])
+        return self._mapped(place, shape, [], dtype, lambda out, regs: Position(out, kept.index(axis)))
 
     def take(self, x: Val, picks: Sequence[tuple[Val, int, int]], shape: Shape, rest: tuple[int, ...]) -> Val:
         """x at dynamic indices: (index, axis length, stride) each; `rest` are the strides of x by the axes of
@@ -561,7 +578,7 @@ class Fuser:
             return 0
         if budget < 1:
             return 1
-        if isinstance(instruction, Load):
+        if isinstance(instruction, (Load, Position)):
             return 1
         if not isinstance(instruction, Apply) or instruction.op not in CHEAP:
             return budget + 1
@@ -584,6 +601,9 @@ class Fuser:
         made: Operand
         if isinstance(instruction, Load):
             made = self._loaded(place, stage, instruction.spot)
+        elif isinstance(instruction, Position):
+            made = self._reg(reg.dtype)
+            self._emit(place, stage, Position(made, instruction.axis), made)
         else:
             assert isinstance(instruction, Apply)
             args = tuple([self._repeated(place, stage, arg, copies) for arg in instruction.args])

@@ -103,6 +103,14 @@ class Pick:
 
 
 @dataclass(frozen=True, slots=True)
+class Position:
+    """out = the present index along a dimension of the domain."""
+
+    out: Reg
+    axis: int
+
+
+@dataclass(frozen=True, slots=True)
 class LoadAt:
     """out = the element of `spot` at the present index and at the picks."""
 
@@ -156,7 +164,7 @@ class Accumulate:
     value: Operand
 
 
-Instruction: TypeAlias = Load | LoadAt | Apply | Store | StoreAt | Reduce | Accumulate
+Instruction: TypeAlias = Load | Position | LoadAt | Apply | Store | StoreAt | Reduce | Accumulate
 
 
 # --- what happens in order ----------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from func.backends.kernels import (
     Nest,
     Operand,
     Pick,
+    Position,
     Reduce,
     Reg,
     Spot,
@@ -126,6 +127,15 @@ def collapse(dims: Sequence[int], strides: Sequence[Sequence[int]], first: int, 
     return groups
 
 
+def _strides(code: Sequence[Instruction], rank: int) -> list[tuple[int, ...]]:
+    """All that goes on by the index: addresses, and positions."""
+    found = [spot.strides for spot in _spots(code)]
+    for one in code:
+        if isinstance(one, Position):
+            found.append(tuple([int(axis == one.axis) for axis in range(rank)]))
+    return found
+
+
 def _spots(code: Sequence[Instruction]) -> list[Spot]:
     return [one.spot for one in code if isinstance(one, (Load, LoadAt, Store, StoreAt, Accumulate))]
 
@@ -149,7 +159,7 @@ class NestPrinter:
             return
         outer = nest.outer or 0
         self.nest = nest
-        strides = [spot.strides for stage in nest.stages for spot in _spots(stage.code)]
+        strides = [one for stage in nest.stages for one in _strides(stage.code, len(nest.domain))]
         groups = collapse(nest.domain, strides, 0, outer)
         self.rows: dict[int, ir.Value] = {}
         self._outer_loops(groups, [])
@@ -298,6 +308,8 @@ class Body:
             self.regs[id(one.out)] = self.apply(one)
         elif isinstance(one, Store):
             self.store(one.spot, self.value(one.value))
+        elif isinstance(one, Position):
+            self.regs[id(one.out)] = self.place(one.axis)
         elif isinstance(one, LoadAt):
             self.regs[id(one.out)] = self.load_at(one)
         elif isinstance(one, StoreAt):
@@ -311,6 +323,15 @@ class Body:
         """An operation on the present elements."""
         dtype = one.args[-1].dtype
         return self.printer.scalars.apply(one.op, dtype, [self.value(x) for x in one.args], one.out.dtype)
+
+    def place(self, axis: int) -> ir.Value:
+        """The present index along a dimension."""
+        b, width = self.printer.builder, self.width
+        i = self.at[self.dims.index(axis)]
+        if width == 1:
+            return i
+        lanes = list(range(width)) if axis == self.dims[-1] else [0] * width
+        return b.add(self.splat(i), ir.Constant(ir.VectorType(INDEX, width), lanes))
 
     def load_at(self, one: LoadAt) -> Value:
         """Elements at dynamic positions, lane by lane."""
@@ -376,7 +397,7 @@ class StageLoops:
         self.stage = stage
         self.outer_dims, self.outer_at = dims, at
         nest = printer.nest
-        strides = [spot.strides for spot in _spots(stage.code)]
+        strides = _strides(stage.code, len(nest.domain))
         groups = collapse(nest.domain, strides, nest.outer or 0, len(nest.domain))
         self.dims = [group[-1] for group in groups]
         self.lengths = [int(np.prod([nest.domain[axis] for axis in group])) for group in groups]
@@ -400,6 +421,9 @@ class StageLoops:
         for one in self.stage.code:
             if isinstance(one, Load):
                 level = len(self.dims) if id(one.spot.buffer) in written else of_spot(one.spot)
+                depth[id(one.out)] = level
+            elif isinstance(one, Position):
+                level = self.dims.index(one.axis) + 1 if one.axis in self.dims else 0
                 depth[id(one.out)] = level
             elif isinstance(one, Apply):
                 level = max([of(x) for x in one.args], default=0)
@@ -428,7 +452,7 @@ class StageLoops:
         if not self.dims:
             return 1
         code = self.levels[-1]
-        sizes = [part_of(one.out.dtype).itemsize for one in code if isinstance(one, (Load, Apply, LoadAt))]
+        sizes = [part_of(one.out.dtype).itemsize for one in code if isinstance(one, (Load, Apply, LoadAt, Position))]
         sizes += [part_of(one.spot.buffer.dtype).itemsize for one in code if isinstance(one, (Store, Accumulate))]
         if any([isinstance(one, StoreAt) for one in code]):
             return 1

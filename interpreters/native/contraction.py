@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from func.backends.fusion import Val
 from func.backends.kernels import Buffer, Dot, DType, Spot, row_major
 from func.interpreters.native.rules import Site, native
+from func.interpreters.primitives.contraction import Spec
 
 WIDE: dict[DType, DType] = {np.dtype(bool): np.dtype(np.int64), np.dtype(np.float16): np.dtype(np.float32)}
 """In what the products of small types are summed."""
@@ -26,32 +27,26 @@ def _contract(site: Site) -> Val:
         return site.convert(site.map("multiply", x, y), site.out.dtype)
     if 0 in (*x.shape, *y.shape):
         return site.fuser.broadcast(site.number(0, site.out.dtype), site.out.shape)
-    return site.convert(_summed(site, dtype, summed), site.out.dtype)
+    return site.convert(sums_of_products(site, x, y, spec), site.out.dtype)
 
 
-def _summed(site: Site, dtype: DType, summed: list[int]) -> Val:
-    """Sums of products in a dtype: of booleans they are counts, half precision is rounded once, complex numbers are
-    multiplied part by part."""
-    wide = WIDE.get(dtype, dtype)
-    if wide.kind != "c":
-        x, y = [site.convert(one, wide) for one in site.args]
-        return _product(site, x, y, summed)
-    part = np.dtype(f"f{wide.itemsize // 2}")
+def sums_of_products(site: Site, x: Val, y: Val, spec: Spec, seen: Callable[[Val], Val] | None = None) -> Val:
+    """Sums of the products of two arrays of one dtype: of booleans they are counts, half precision is summed in single
+    precision, complex numbers are multiplied part by part. `seen` makes the first operand out of x, or of its parts."""
+    see = seen or (lambda one: one)
+    if x.dtype.kind != "c":
+        wide = WIDE.get(x.dtype, x.dtype)
+        return _product(site, see(site.convert(x, wide)), site.convert(y, wide), spec)
+    part = np.dtype(f"f{x.dtype.itemsize // 2}")
+    re, im = [see(site.fuser.map(name, [x], part)) for name in ("real", "imag")]
+    other_re, other_im = [site.fuser.map(name, [y], part) for name in ("real", "imag")]
 
-    def parts(x: Val) -> list[Val]:
-        if x.dtype.kind != "c":
-            return [site.convert(x, part)]
-        return [site.fuser.map(name, [site.convert(x, wide)], part) for name in ("real", "imag")]
+    def product(one: Val, other: Val) -> Val:
+        return _product(site, one, other, spec)
 
-    left, right = [parts(one) for one in site.args]
-    re = _product(site, left[0], right[0], summed)
-    if len(left) == len(right) == 1:
-        return site.convert(re, wide)
-    im = _product(site, left[-1], right[-1 if len(left) == 1 else 0], summed)
-    if len(left) == len(right) == 2:
-        re = site.map("subtract", re, _product(site, left[1], right[1], summed))
-        im = site.map("add", im, _product(site, left[0], right[1], summed))
-    return site.map("complex", re, im, dtype=wide)
+    real = site.map("subtract", product(re, other_re), product(im, other_im))
+    imag = site.map("add", product(re, other_im), product(im, other_re))
+    return site.map("complex", real, imag, dtype=x.dtype)
 
 
 def _aligned(site: Site, x: Val, labels: Sequence[int], out: Sequence[int]) -> Val:
@@ -69,9 +64,10 @@ def _places(labels: Sequence[int], out: Sequence[int]) -> list[int]:
     return found
 
 
-def _product(site: Site, x: Val, y: Val, summed: list[int]) -> Val:
+def _product(site: Site, x: Val, y: Val, spec: Spec) -> Val:
     """A batch of matrix products; the axes of each part are run together where they lie so, else copied together."""
-    spec, fuser = site.params["spec"], site.fuser
+    fuser = site.fuser
+    summed = [label for label in spec.x if label in spec.y and label not in spec.out]
     sizes = dict(zip((*spec.x, *spec.y), (*x.shape, *y.shape), strict=True))
     batch = [label for label in spec.out if label in spec.x and label in spec.y]
     rows = [label for label in spec.out if label in spec.x and label not in spec.y]

@@ -135,3 +135,18 @@ def _logsumexp(site: Site) -> Val:
     total = reduced(site, "add", site.map("exp", site.map("subtract", x, shift)), axes)
     flat = site.fuser.reshape(shift, total.shape)
     return site.map("add", site.map("log", total), flat)
+
+
+# --- sums and products of chosen elements -------------------------------------------------------------------------
+
+
+@native("sum_with", "prod_with")
+def _masked(site: Site) -> Val:
+    x, mask = site.args
+    op = OPS[site.equation.row.name.removesuffix("_with")]
+    dtype, initial = site.out.dtype, site.params["initial"]
+    x = site.convert(x, dtype)
+    kept = site.map("select", site.convert(mask, BOOL), x, site.number(start_of(op, dtype), dtype))
+    total = reduced(site, op, kept, site.params["axes"])
+    first = EMPTY.get(op, 0) if initial is None else initial
+    return site.map(op, site.number(first, dtype), total)

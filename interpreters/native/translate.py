@@ -12,13 +12,22 @@ from func.backends.fusion import Fuser, Val
 from func.backends.kernels import Buffer, NativeProgram, Result, Spot, row_major
 from func.backends.lifetimes import place_buffers
 from func.interpreters.core import Aval, aval_of
-from func.interpreters.native import contraction, control, pointwise, reductions, structural
+from func.interpreters.native import (
+    contraction,
+    control,
+    convolution,
+    pointwise,
+    reductions,
+    scans,
+    sorting,
+    structural,
+)
 from func.interpreters.native.rules import RULES, NotNative, Site
 from func.interpreters.primitives.pointwise import Elementwise
 from func.interpreters.primitives.kinds import Row
 from func.interpreters.program import Equation, Program, Var
 
-MODULES = (contraction, control, pointwise, reductions, structural)
+MODULES = (contraction, control, convolution, pointwise, reductions, scans, sorting, structural)
 """The modules whose rules are in the table."""
 
 
