@@ -368,6 +368,8 @@ class Fuser:
         left = [place for place in range(len(domain)) if place not in summed]
         if not summed:
             return self.reshape(x, out_shape)
+        if 0 in domain:
+            return Val(out_shape, x.dtype, None, (), start)
         trailing = summed == list(range(len(left), len(domain)))
         wished = len(left) if trailing and x.root is not None and x.root.reg is None else None
         place = self._place(x.shape, [x], outer=wished, rows=False)

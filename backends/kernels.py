@@ -156,6 +156,15 @@ class Reduce:
 
 
 @dataclass(frozen=True, slots=True)
+class Running:
+    """out = op over the stage's loop of `value` so far, in order; the stage is one loop."""
+
+    out: Reg
+    op: str
+    value: Operand
+
+
+@dataclass(frozen=True, slots=True)
 class Accumulate:
     """The element of `spot` at the present index becomes op(itself, value): a reduction over other dimensions."""
 
@@ -164,7 +173,7 @@ class Accumulate:
     value: Operand
 
 
-Instruction: TypeAlias = Load | Position | LoadAt | Apply | Store | StoreAt | Reduce | Accumulate
+Instruction: TypeAlias = Load | Position | LoadAt | Apply | Store | StoreAt | Reduce | Running | Accumulate
 
 
 # --- what happens in order ----------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from func.backends.kernels import (
     Position,
     Reduce,
     Reg,
+    Running,
     Spot,
     Stage,
     Store,
@@ -166,6 +167,8 @@ class NestPrinter:
 
     def fill(self, buffer: Buffer, value: Any) -> None:
         """Set all elements of a buffer."""
+        if not buffer.size:
+            return
         whole = Nest((buffer.size,) if buffer.size > 1 else ())
         code: list[Instruction] = [
             Store(Spot(buffer, 0, (1,) if buffer.size > 1 else ()), Literal(value, buffer.dtype))
@@ -403,7 +406,7 @@ class StageLoops:
         self.lengths = [int(np.prod([nest.domain[axis] for axis in group])) for group in groups]
         self.groups = groups
         self.levels = self._levels()
-        self.accumulators: list[tuple[Reduce | Accumulate, Variable, int]] = []
+        self.accumulators: list[tuple[Reduce | Running | Accumulate, Variable, int]] = []
 
     def _levels(self) -> list[list[Instruction]]:
         """The instructions by the number of loops that they depend on."""
@@ -433,6 +436,8 @@ class StageLoops:
                 depth[id(one.out)] = level
             else:
                 level = len(self.dims)
+                if isinstance(one, Running):
+                    depth[id(one.out)] = level
             levels[level].append(one)
         return levels
 
@@ -440,7 +445,7 @@ class StageLoops:
         """Loops, and the values of reductions afterwards."""
         width = self.width()
         for one in self.levels[-1]:
-            if isinstance(one, Reduce):
+            if isinstance(one, (Reduce, Running)):
                 self._accumulator(one, width if self.dims else 1)
         self._loops(0, [], dict(self.printer.rows), width)
         for one, memory, _ in self.accumulators:
@@ -454,7 +459,7 @@ class StageLoops:
         code = self.levels[-1]
         sizes = [part_of(one.out.dtype).itemsize for one in code if isinstance(one, (Load, Apply, LoadAt, Position))]
         sizes += [part_of(one.spot.buffer.dtype).itemsize for one in code if isinstance(one, (Store, Accumulate))]
-        if any([isinstance(one, StoreAt) for one in code]):
+        if any([isinstance(one, (StoreAt, Running)) for one in code]):
             return 1
         native = self.printer.bits // (8 * max(sizes, default=8))
         times = 4 if len(code) <= LIGHT else 2 if len(code) <= MIDDLE else 1
@@ -463,8 +468,8 @@ class StageLoops:
             width //= 2
         return min(width, self.lengths[-1])
 
-    def _accumulator(self, one: Reduce | Accumulate, lanes: int) -> Variable:
-        dtype = one.out.dtype if isinstance(one, Reduce) else one.spot.buffer.dtype
+    def _accumulator(self, one: Reduce | Running | Accumulate, lanes: int) -> Variable:
+        dtype = one.spot.buffer.dtype if isinstance(one, Accumulate) else one.out.dtype
         memory = Variable(self.printer.builder, dtype, lanes)
         memory.set(constant(dtype, neutral(one.op, dtype), lanes))
         self.accumulators.append((one, memory, lanes))
@@ -561,7 +566,7 @@ class StageLoops:
             operands: Sequence[Operand] = ()
             if isinstance(one, Apply):
                 operands = one.args
-            elif isinstance(one, (Store, StoreAt, Reduce, Accumulate)):
+            elif isinstance(one, (Store, StoreAt, Reduce, Running, Accumulate)):
                 operands = (one.value,)
             elif isinstance(one, LoadAt):
                 operands = [pick.index for pick in one.picks]
@@ -572,15 +577,18 @@ class StageLoops:
 
     def _emit(self, body: Body, one: Instruction) -> None:
         kept = next((memory for known, memory, _ in self.accumulators if known is one), None)
-        if kept is None or not isinstance(one, (Reduce, Accumulate)):
+        if kept is None or not isinstance(one, (Reduce, Running, Accumulate)):
             body.emit(one)
             return
         lanes = next(lanes for known, _, lanes in self.accumulators if known is one)
-        dtype = one.out.dtype if isinstance(one, Reduce) else one.spot.buffer.dtype
+        dtype = one.spot.buffer.dtype if isinstance(one, Accumulate) else one.out.dtype
         value = self._filled(body.value(one.value), one.op, dtype, lanes)
         if body.again is not None:
             value = chosen(self.printer.builder, body.again, constant(dtype, neutral(one.op, dtype), lanes), value)
-        kept.set(self.printer.scalars.apply(one.op, dtype, [kept.get(), value], dtype))
+        made = self.printer.scalars.apply(one.op, dtype, [kept.get(), value], dtype)
+        kept.set(made)
+        if isinstance(one, Running):
+            body.regs[id(one.out)] = made
 
     def _filled(self, value: Value, op: str, dtype: DType, lanes: int) -> Value:
         """A shorter vector lengthened by neutral elements."""

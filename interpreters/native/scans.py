@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from func.backends.fusion import Val
-from func.backends.kernels import Apply, Buffer, Instruction, Load, Nest, Reg, Spot, Stage, Store, row_major
+from func.backends.kernels import Apply, Buffer, Instruction, Load, Nest, Reg, Running, Spot, Stage, Store, row_major
 from func.interpreters.native.rules import Site, native
 
 OPS = {"cumsum": "add", "cumprod": "multiply", "cummax": "maximum", "cummin": "minimum"}
@@ -27,32 +28,43 @@ def _backwards(site: Site, x: Val, axis: int) -> Val:
 def running(site: Site, op: str, x: Val, axis: int) -> Val:
     """op of all elements up to each along an axis, one after the other as NumPy has it."""
     fuser, shape = site.fuser, x.shape
+    if shape[axis] == 1:
+        return x
     buffer = Buffer(math.prod(shape), x.dtype)
-    whole = fuser.located(buffer, shape)
-    first = [(0, 1, 1 if i == axis else length) for i, length in enumerate(shape)]
-    done = fuser.write(fuser.slices(whole, first), fuser.slices(x, first))
-    if shape[axis] > 1:
-        done = fuser.add_item(_steps(op, fuser.spot(x), Spot(buffer, 0, row_major(shape)), shape, axis))
+    others = [i for i, length in enumerate(shape) if i != axis and length != 1]
+    out = Spot(buffer, 0, row_major(shape))
+    if not others or axis > others[-1]:
+        done = fuser.add_item(_along_rows(op, fuser.spot(x), out, shape, [*others, axis]))
+    else:
+        first = [(0, 1, 1 if i == axis else length) for i, length in enumerate(shape)]
+        fuser.write(fuser.slices(fuser.located(buffer, shape), first), fuser.slices(x, first))
+        done = fuser.add_item(_across_rows(op, fuser.spot(x), out, shape, [axis, *others]))
     return fuser.result(buffer, shape, done)
 
 
-def _steps(op: str, x: Spot, out: Spot, shape: tuple[int, ...], axis: int) -> Nest:
-    """All rows but the first. Rows that lie along other axes are vectors; along the last axis one element follows the
-    other."""
-    others = [i for i, length in enumerate(shape) if i != axis and length != 1]
-    along_last = not others or axis > others[-1]
-    order = [*others, axis] if along_last else [axis, *others]
-    step = out.strides[axis]
+def _ordered(of: Spot, order: Sequence[int], offset: int = 0) -> Spot:
+    return Spot(of.buffer, of.offset + offset, tuple([of.strides[axis] for axis in order]))
 
-    def spot(of: Spot, offset: int) -> Spot:
-        return Spot(of.buffer, of.offset + offset, tuple([of.strides[i] for i in order]))
 
+def _along_rows(op: str, x: Spot, out: Spot, shape: tuple[int, ...], order: Sequence[int]) -> Nest:
+    """Along the last axis, by one register."""
+    present, made = Reg(out.buffer.dtype), Reg(out.buffer.dtype)
+    code: list[Instruction] = [
+        Load(present, _ordered(x, order)),
+        Running(made, op, present),
+        Store(_ordered(out, order), made),
+    ]
+    return Nest(tuple([shape[axis] for axis in order]), len(order) - 1, [Stage(True, code)])
+
+
+def _across_rows(op: str, x: Spot, out: Spot, shape: tuple[int, ...], order: Sequence[int]) -> Nest:
+    """Along another axis: all rows but the first, by vectors, from the one before."""
+    axis = order[0]
     before, present, made = [Reg(out.buffer.dtype) for _ in range(3)]
     code: list[Instruction] = [
-        Load(before, spot(out, 0)),
-        Load(present, spot(x, x.strides[axis])),
+        Load(before, _ordered(out, order)),
+        Load(present, _ordered(x, order, x.strides[axis])),
         Apply(made, op, (before, present)),
-        Store(spot(out, step), made),
+        Store(_ordered(out, order, out.strides[axis]), made),
     ]
-    domain = tuple([shape[i] - (i == axis) for i in order])
-    return Nest(domain, len(order) if along_last else 1, [Stage(True, code)])
+    return Nest((shape[axis] - 1, *[shape[other] for other in order[1:]]), 1, [Stage(True, code)])
