@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from func.interpreters.native.rules import NotNative
 from func.interpreters.native.translate import Translator, rule_of, translate
@@ -27,14 +27,14 @@ class SegmentRow(NonDifferentiable):
 
 native_call = SegmentRow(
     "native_call",
-    lambda xp, *args, run, avals, native: run(*args),
-    aval=lambda *given, run, avals, native: avals,
+    lambda xp, *args, run, body, native: run(*args),
+    aval=lambda *given, run, body, native: tuple([var.aval for var in body.outputs]),
     batch=lambda size, batched, args, params: None,
     multiple=True,
     differentiable=False,
     register=False,
 )
-"""The outputs of compiled code; `native` is what compiled it, None where NumPy took over."""
+"""The outputs of the program `body` by compiled code; `native` is what compiled it, None where NumPy took over."""
 
 
 def foreign_equations(program: Program) -> set[int]:
@@ -60,15 +60,44 @@ def segmented(program: Program, foreign: set[int], compiled: Compile) -> Program
 def _call(
     program: Program, part: list[Equation], used_later: dict[Var, int], number: int, compiled: Compile
 ) -> Equation:
+    body = _body(program, part, used_later, number)
+    run, native = compiled(body)
+    return Equation(native_call, body.inputs, {"run": run, "body": body, "native": native}, body.outputs)
+
+
+def _body(program: Program, part: Sequence[Equation], used_later: dict[Var, int], number: int) -> Program:
+    """A part as a program of its own."""
     made = {var for equation in part for var in equation.outputs}
     read = dict.fromkeys([x for equation in part for x in equation.inputs if type(x) is Var and x not in made])
     constants = {var: program.constants[var] for var in read if var in program.constants}
     inputs = [var for var in read if var not in constants]
     outputs = [var for equation in part for var in equation.outputs if used_later.get(var, -1) > number]
-    body = Program(inputs, part, outputs, constants)
-    avals = tuple([var.aval for var in outputs])
-    run, native = compiled(body)
-    return Equation(native_call, tuple(inputs), {"run": run, "avals": avals, "native": native}, tuple(outputs))
+    return Program(inputs, part, outputs, constants)
+
+
+class Piece(NamedTuple):
+    """A native part, with what compiled it, or a part that NumPy runs."""
+
+    program: Program
+    native: Any = None
+
+
+def pieces(program: Program) -> list[Piece]:
+    """The parts that `segmented` has cut a program into, in order."""
+    parts: list[tuple[bool, list[Equation]]] = []
+    for equation in program.equations:
+        is_native = equation.row is native_call
+        if is_native or not parts or parts[-1][0]:
+            parts.append((is_native, [equation]))
+        else:
+            parts[-1][1].append(equation)
+    used_later = _last_uses(program, parts)
+    return [
+        Piece(part[0].params["body"], part[0].params["native"])
+        if is_native
+        else Piece(_body(program, part, used_later, number))
+        for number, (is_native, part) in enumerate(parts)
+    ]
 
 
 def _last_uses(program: Program, parts: Sequence[tuple[bool, list[Equation]]]) -> dict[Var, int]:
@@ -108,4 +137,4 @@ def _is_worth_it(part: list[Equation]) -> bool:
     return bool(names) and not (len(names) == 1 and names[0] in ALONE)
 
 
-__all__ = ["NotNative", "foreign_equations", "native_call", "rule_of", "segmented", "translate"]
+__all__ = ["NotNative", "Piece", "foreign_equations", "native_call", "pieces", "rule_of", "segmented", "translate"]
