@@ -25,6 +25,7 @@ __all__ = [
     "emit_ger",
     "emit_syrk",
     "emit_trsm",
+    "emit_trsv",
     "fits",
     "provide",
     "symbol",
@@ -217,3 +218,23 @@ def emit_trsm(
     flags = ("R" if left else "L", triangle(lower), trans, "U" if unit else "N")
     scale = constant(builder, alpha, dtype)
     call(builder, routine(dtype, "trsm"), *flags, n, m, scale, a, leading(lda, order), b, leading(ldb, n))
+
+
+def emit_trsv(
+    builder: ir.IRBuilder,
+    dtype: Any,
+    n: int,
+    a: ir.Value,
+    lda: int,
+    x: ir.Value,
+    incx: int,
+    *,
+    lower: bool = True,
+    trans: str = "N",
+    unit: bool = False,
+) -> None:
+    """Overwrite a vector with the solution of op(A) x = b; op is no adjoint of complex matrices."""
+    if n == 0:
+        return
+    flags = (triangle(lower), "T" if trans == "N" else "N", "U" if unit else "N")
+    call(builder, routine(dtype, "trsv"), *flags, n, a, leading(lda, n), x, incx)

@@ -35,6 +35,7 @@ from func.backends.llvm.routines import call, leading, routine, triangle
 __all__ = [
     "areas",
     "emit_cholesky",
+    "emit_first_zero",
     "emit_getrs",
     "emit_inverse",
     "emit_lu",
@@ -179,14 +180,14 @@ def emit_trtrs(
     if unit or n == 0 or k == 0:
         emit_trsm(builder, dtype, n, k, a, lda, b, ldb, lower=lower, trans=trans, unit=unit)
         return FINE
-    status = _first_zero(builder, dtype, n, a, lda)
+    status = emit_first_zero(builder, dtype, n, a, lda)
     with builder.if_then(builder.icmp_signed("==", status, FINE), likely=True):
         emit_trsm(builder, dtype, n, k, a, lda, b, ldb, lower=lower, trans=trans)
     return status
 
 
-def _first_zero(builder: ir.IRBuilder, dtype: Any, n: int, a: ir.Value, lda: int) -> ir.Value:
-    """One more than the place of the first zero on the diagonal, 0 where there is none."""
+def emit_first_zero(builder: ir.IRBuilder, dtype: Any, n: int, a: ir.Value, lda: int) -> ir.Value:
+    """The value of one more than the place of the first zero on the diagonal, 0 where there is none."""
     found = slot(builder)
     builder.store(FINE, found)
     with loop(builder, n) as reversed_place:
@@ -248,15 +249,20 @@ def emit_getrs(
     ldb: int,
     *,
     trans: str = "N",
+    turned: bool = False,
 ) -> ir.Value:
-    """Overwrite B, of shape (n, k), with the solution of op(A) X = B for the factors that `emit_lu` wrote."""
+    """Overwrite B, of shape (n, k), with the solution of op(A) X = B for the factors that `emit_lu` wrote.
+
+    With `turned`, the factors have their columns in memory; then op is no adjoint of complex matrices.
+    """
     if n == 0 or k == 0:
         return FINE
     if trans == "N":
         _exchange_rows(builder, dtype, n, k, pivots, b, ldb, backwards=False)
     # L is the factor with ones on the diagonal.
     for lower in (True, False) if trans == "N" else (False, True):
-        emit_trsm(builder, dtype, n, k, lu, ldlu, b, ldb, lower=lower, trans=trans, unit=lower)
+        flipped = ("T" if trans == "N" else "N") if turned else trans
+        emit_trsm(builder, dtype, n, k, lu, ldlu, b, ldb, lower=lower != turned, trans=flipped, unit=lower)
     if trans != "N":
         _exchange_rows(builder, dtype, n, k, pivots, b, ldb, backwards=True)
     return FINE

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from func.backends.llvm.lapack import FINE, areas, run, scratch_size
+from func.backends.llvm.lapack import FINE, areas, emit_first_zero, run, scratch_size
 from func.backends.llvm.matrices import (
     DOUBLE,
     FLOAT,
@@ -21,7 +21,7 @@ from func.backends.llvm.matrices import (
 )
 from func.backends.llvm.routines import routine
 
-__all__ = ["det_scratch", "emit_det", "emit_slogdet"]
+__all__ = ["det_scratch", "emit_det", "emit_factored_slogdet", "emit_slogdet"]
 
 REAL, IMAGINARY = ir.Constant(INT, 0), ir.Constant(INT, 1)
 
@@ -66,26 +66,50 @@ def emit_slogdet(
         builder.store(value, place, align=alignment(dtype))
 
 
+def emit_factored_slogdet(
+    builder: ir.IRBuilder,
+    dtype: Any,
+    n: int,
+    lu: ir.Value,
+    ld: int,
+    pivots: ir.Value,
+    sign: ir.Value,
+    logarithm: ir.Value,
+) -> None:
+    """The same by LU factors and exchanges of rows from 0."""
+    status = emit_first_zero(builder, dtype, n, lu, ld)
+    values = _along_diagonal(builder, dtype, n, lu, ld, pivots, 0, status)
+    for value, place in zip(values, (sign, logarithm), strict=True):
+        builder.store(value, place, align=alignment(dtype))
+
+
 def _slogdet(
     builder: ir.IRBuilder, dtype: Any, n: int, a: ir.Value, lda: int, scratch: ir.Value
 ) -> tuple[ir.Value, ir.Value]:
+    matrix, pivots = areas(builder, scratch, _areas(dtype, n))
+    status: ir.Value = FINE
+    if n:
+        emit_transpose(builder, dtype, n, n, a, lda, matrix, n)
+        status = run(builder, routine(dtype, "getrf"), n, n, matrix, n, pivots)
+    return _along_diagonal(builder, dtype, n, matrix, n, pivots, 1, status)
+
+
+def _along_diagonal(
+    builder: ir.IRBuilder, dtype: Any, n: int, lu: ir.Value, ld: int, pivots: ir.Value, first: int, status: ir.Value
+) -> tuple[ir.Value, ir.Value]:
+    """The sign and the logarithm by factors, and by exchanges that count rows from `first`."""
     kind = element(dtype)
     modulus = FLOAT if alignment(dtype) == 4 else DOUBLE
     one = ir.Constant(kind, [1.0, 0.0] if np.dtype(dtype).kind == "c" else 1.0)
-    if n == 0:
-        return one, ir.Constant(modulus, 0.0)
-    matrix, pivots = areas(builder, scratch, _areas(dtype, n))
-    emit_transpose(builder, dtype, n, n, a, lda, matrix, n)
-    status = run(builder, routine(dtype, "getrf"), n, n, matrix, n, pivots)
     sign, logarithm = slot(builder, kind), slot(builder, modulus)
     builder.store(one, sign)
     builder.store(ir.Constant(modulus, 0.0), logarithm)
     with builder.if_else(builder.icmp_signed("==", status, FINE)) as (regular, singular):
         with regular, loop(builder, n) as i:
-            place = moved(builder, dtype, matrix, builder.mul(i, number(n + 1)))
+            place = moved(builder, dtype, lu, builder.mul(i, number(ld + 1)))
             value = builder.load(place, typ=kind, align=alignment(dtype))
             turned, size = _factor(builder, dtype, builder.load(sign, typ=kind), value)
-            row = builder.trunc(builder.add(i, number(1)), INT)
+            row = builder.trunc(builder.add(i, number(first)), INT)
             pivot = builder.load(moved(builder, "int32", pivots, i), typ=INT)
             stays = builder.icmp_signed("==", pivot, row)
             builder.store(builder.select(stays, turned, builder.fneg(turned)), sign)

@@ -12,8 +12,10 @@ from llvmlite import ir
 
 __all__ = [
     "element",
+    "emit_clear",
     "emit_convert",
     "emit_copy",
+    "emit_fill",
     "emit_mirror",
     "emit_transpose",
     "emit_triangle",
@@ -285,3 +287,28 @@ def emit_mirror(builder: ir.IRBuilder, dtype: Any, n: int, a: ir.Value, lda: int
 
     name = "mirror_lower" if lower else "mirror_upper"
     builder.call(_helper(builder, name, dtype, 1, write), [a, number(lda), number(n), number(n)])
+
+
+def emit_clear(builder: ir.IRBuilder, dtype: Any, n: int, a: ir.Value, lda: int, *, lower: bool) -> None:
+    """Write zeros below the diagonal of a square matrix, or above it."""
+    if n < 2:
+        return
+
+    def write(b: ir.IRBuilder, cells: list[Any], shape: Any) -> None:
+        (matrix,) = cells
+        zero = ir.Constant(element(dtype), None)
+        with loop(b, shape[0]) as i:
+            start, stop = (number(0), i) if lower else (b.add(i, number(1)), shape[1])
+            with loop(b, stop, start) as j:
+                matrix.store(zero, i, j)
+
+    name = "clear_lower" if lower else "clear_upper"
+    builder.call(_helper(builder, name, dtype, 1, write), [a, number(lda), number(n), number(n)])
+
+
+def emit_fill(builder: ir.IRBuilder, dtype: Any, rows: int, columns: int, a: ir.Value, lda: int, value: float) -> None:
+    """Write a number everywhere into a matrix."""
+    data = ir.Constant(element(dtype), [value, 0.0] if np.dtype(dtype).kind == "c" else float(value))
+    cells = _Cells(builder, dtype, a, number(lda))
+    with loop(builder, rows) as i, loop(builder, columns) as j:
+        cells.store(data, i, j)

@@ -16,6 +16,8 @@ from func.interpreters.native import (
     contraction,
     control,
     convolution,
+    linalg,
+    placement,
     pointwise,
     reductions,
     scans,
@@ -27,7 +29,7 @@ from func.interpreters.primitives.pointwise import Elementwise
 from func.interpreters.primitives.kinds import Row
 from func.interpreters.program import Equation, Program, Var
 
-MODULES = (contraction, control, convolution, pointwise, reductions, scans, sorting, structural)
+MODULES = (contraction, control, convolution, linalg, placement, pointwise, reductions, scans, sorting, structural)
 """The modules whose rules are in the table."""
 
 

@@ -1,0 +1,215 @@
+"""Linear algebra inside native programs, against NumPy and against what runs without compiling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+pytest.importorskip("scipy")
+
+import func
+import func.linalg
+from func.backends.llvm import machine
+
+pytestmark = pytest.mark.skipif(not machine.available(), reason="no native code on this machine")
+
+SIZES = (0, 1, 2, 5, 33)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FUNC_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def positive(*shape: int, dtype: Any = float) -> Any:
+    rng = np.random.default_rng(shape[-1])
+    a = rng.normal(size=shape)
+    return (a @ a.swapaxes(-1, -2) + shape[-1] * np.eye(shape[-1])).astype(dtype)
+
+
+def general(*shape: int, dtype: Any = float) -> Any:
+    rng = np.random.default_rng(shape[-1] + 7)
+    a = rng.normal(size=shape)
+    return (a + 2 * np.eye(shape[-2], shape[-1])).astype(dtype)
+
+
+def is_whole(jitted: Any) -> bool:
+    """Whether the last call of a jitted function has found native code that does all of it."""
+    return type(jitted._native) is type(len)
+
+
+def same(function: Callable[..., Any], *args: Any, rtol: float = 1e-10, atol: float = 1e-12) -> Any:
+    """Call a jitted function, which must be native as a whole (nothing of size zero is), and compare it with the
+    function itself, twice."""
+    jitted = func.jit(function)
+    want = function(*args)
+    for _ in range(2):
+        got = jitted(*args)
+        assert type(got) is type(want)
+        for one, other in zip(*[x if type(x) in (tuple, list) else (x,) for x in (got, want)], strict=True):
+            assert np.asarray(one).dtype == np.asarray(other).dtype
+            scale = np.max(np.abs(other), initial=1)
+            np.testing.assert_allclose(one, other, rtol=rtol, atol=atol * scale)
+    assert is_whole(jitted) or 0 in [np.size(arg) for arg in args], "not native as a whole"
+    return got
+
+
+def same_errors(function: Callable[..., Any], good: tuple[Any, ...], bad: tuple[Any, ...]) -> None:
+    """Bad arguments raise from native code what they raise without it, and good ones work afterwards."""
+    jitted = func.jit(function)
+    want = jitted(*good)
+    assert is_whole(jitted)
+    with pytest.raises(np.linalg.LinAlgError) as expected:
+        function(*bad)
+    with pytest.raises(np.linalg.LinAlgError) as found:
+        jitted(*bad)
+    assert str(found.value) == str(expected.value)
+    assert is_whole(jitted)
+    np.testing.assert_array_equal(jitted(*good), want)
+
+
+# --- Cholesky and triangular solves -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("batch", [(), (3,), (2, 0)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_cholesky_reads_one_triangle_and_clears_the_other(n: int, batch: tuple[int, ...], dtype: Any) -> None:
+    a = positive(*batch, n, n, dtype=dtype)
+    rtol = 1e-6 if dtype == np.float32 else 1e-12
+    for upper, odd in ((False, np.triu(np.full((n, n), np.nan), 1)), (True, np.tril(np.full((n, n), np.nan), -1))):
+        same(lambda a, upper=upper: np.linalg.cholesky(a, upper=upper), (a + odd).astype(dtype), rtol=rtol)
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("columns", [None, 0, 1, 3])
+@pytest.mark.parametrize("turned", [False, True])
+def test_triangular_solves(n: int, columns: int | None, turned: bool) -> None:
+    a = general(n, n) + n * np.eye(n)
+    b = general(n, 1 if columns is None else columns)
+    b = b[:, 0] if columns is None else b
+
+    for lower in (True, False):
+        for trans in (0, 1):
+            for unit in (False, True):
+
+                def solved(a: Any, b: Any, lower: bool = lower, trans: int = trans, unit: bool = unit) -> Any:
+                    a = a.T if turned else a
+                    return func.linalg.solve_triangular(a, b, lower=lower, trans=trans, unit_diagonal=unit)
+
+                same(solved, a / n**2 if unit and n else a, b)
+
+
+def test_right_hand_sides_by_columns() -> None:
+    a, b = general(6, 6) + 6 * np.eye(6), general(4, 6)
+    same(lambda a, b: func.linalg.solve_triangular(a, b.T, lower=True), a, b)
+    same(lambda a, b: func.linalg.solve_triangular(a.T, (2 * b).T, lower=False).T, a, b)
+
+
+def test_the_gradient_of_a_gaussian_process_is_one_native_program() -> None:
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(40, 2))
+    distances = np.sum((points[:, None] - points[None]) ** 2, -1)
+    values = rng.normal(size=40)
+
+    def loss(logarithms: Any, distances: Any, values: Any) -> Any:
+        length, amplitude, noise = np.exp(logarithms[0]), np.exp(logarithms[1]), np.exp(logarithms[2])
+        kernel = amplitude**2 * np.exp(-0.5 * distances / length**2) + noise**2 * np.eye(40)
+        factor = np.linalg.cholesky(kernel)
+        whitened = func.linalg.solve_triangular(factor, values, lower=True)
+        return 0.5 * np.sum(whitened * whitened) + np.sum(np.log(np.diag(factor)))
+
+    logarithms = np.array([0.1, 0.2, -0.5])
+    same(func.grad(loss), logarithms, distances, values)
+    same(func.value_and_grad(loss), logarithms, distances, values)
+    same(func.hessian(loss), logarithms, distances, values)
+    same(
+        func.vmap(func.grad(loss), in_axes=(0, None, None)), np.stack([logarithms, logarithms + 0.1]), distances, values
+    )
+    same_errors(func.grad(loss), (logarithms, distances, values), (logarithms, -distances, values))
+
+
+# --- LU ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("batch", [(), (3,)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_solves_inverses_and_determinants(n: int, batch: tuple[int, ...], dtype: Any) -> None:
+    a, b = general(*batch, n, n, dtype=dtype), general(*batch, n, 3, dtype=dtype)
+    close = {"rtol": 1e-4 if dtype == np.float32 else 1e-10, "atol": 1e-5 if dtype == np.float32 else 1e-11}
+    same(np.linalg.solve, a, b, **close)
+    same(np.linalg.inv, a, **close)
+    same(np.linalg.det, a, **close)
+    same(lambda a: tuple(np.linalg.slogdet(a)), a, **close)
+    same(lambda a, b: np.sum(np.linalg.solve(a, b)) + np.sum(np.linalg.slogdet(a)[1]), a, b, **close)
+    same(func.grad(lambda a, b: np.sum(np.linalg.solve(a, b)) + np.sum(np.linalg.slogdet(a)[1])), a, b, **close)
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5), (2, 4, 4)])
+def test_lu(shape: tuple[int, ...]) -> None:
+    a = general(*shape)
+    for got, want in zip(func.jit(func.linalg.lu)(a), func.linalg.lu(a), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-14)
+    if shape[-1] == shape[-2]:
+        same(func.linalg.lu_factor, a)
+
+
+def test_errors_are_those_of_numpy() -> None:
+    good, singular = positive(4, 4), np.ones((4, 4))
+    b = general(4, 2)
+    same_errors(np.linalg.cholesky, (good,), (-good,))
+    same_errors(np.linalg.inv, (good,), (singular,))
+    same_errors(np.linalg.solve, (good, b), (singular, b))
+    same_errors(func.grad(lambda a: np.sum(np.linalg.inv(a))), (good,), (singular,))
+    same_errors(func.vmap(np.linalg.cholesky), (np.stack([good, good]),), (np.stack([good, -good]),))
+    zero = np.tril(good)
+    zero[2, 2] = 0
+    same_errors(lambda a, b: func.linalg.solve_triangular(a, b, lower=True), (good, b), (zero, b))
+
+
+def test_errors_inside_of_loops() -> None:
+    def last(a: Any) -> Any:
+        return func.scan(lambda carry, x: (np.linalg.cholesky(carry + x), np.sum(carry)), a, np.ones(3))[0]
+
+    def total(a: Any) -> Any:
+        return np.sum(last(a))
+
+    good = positive(3, 3)
+    same(last, good)
+    same(func.grad(total), good)
+    same_errors(last, (good,), (-good,))
+    same_errors(func.grad(total), (good,), (-good,))
+
+
+def test_a_kalman_filter_is_one_native_program() -> None:
+    rng = np.random.default_rng(1)
+    transition = np.array([[1.0, 0.1, 0.0], [0.0, 1.0, 0.1], [0.0, 0.0, 0.95]])
+    observation = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    measured = rng.normal(size=(25, 2))
+
+    def likelihood(logarithms: Any, measured: Any) -> Any:
+        drift, noise = np.exp(logarithms[0]) * np.eye(3), np.exp(logarithms[1]) * np.eye(2)
+
+        def step(state: Any, y: Any) -> Any:
+            mean, covariance = state
+            mean = transition @ mean
+            covariance = transition @ covariance @ transition.T + drift
+            innovation = y - observation @ mean
+            spread = observation @ covariance @ observation.T + noise
+            gain = np.linalg.solve(spread, observation @ covariance).T
+            logarithm = innovation @ np.linalg.solve(spread, innovation) + np.linalg.slogdet(spread)[1]
+            return (mean + gain @ innovation, covariance - gain @ observation @ covariance), logarithm
+
+        return -0.5 * np.sum(func.scan(step, (np.zeros(3), np.eye(3)), measured)[1])
+
+    logarithms = np.array([-1.0, 0.3])
+    same(likelihood, logarithms, measured)
+    same(func.value_and_grad(likelihood), logarithms, measured)
+    same(func.hessian(likelihood), logarithms, measured, rtol=1e-8)
