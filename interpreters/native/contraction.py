@@ -9,9 +9,12 @@ import numpy as np
 
 from func.backends.fusion import Val
 from func.backends.kernels import Buffer, Dot, DType, Spot, row_major
+from func.interpreters.native.reductions import reduced
 from func.interpreters.native.rules import Site, native
 from func.interpreters.primitives.contraction import Spec
 
+STREAMED = 1 << 16
+"""Elements of an array from which on reading it is what its product with a vector costs."""
 WIDE: dict[DType, DType] = {np.dtype(bool): np.dtype(np.int64), np.dtype(np.float16): np.dtype(np.float32)}
 """In what the products of small types are summed."""
 
@@ -64,8 +67,28 @@ def _places(labels: Sequence[int], out: Sequence[int]) -> list[int]:
     return found
 
 
+def _streamed(
+    site: Site, x: Val, y: Val, labels: Sequence[int], others: Sequence[int], out: Sequence[int]
+) -> Val:
+    """The product of a large array and one with some of its axes, as a loop over the large one: other loops over it
+    join in, so that it is read once."""
+    order = list(range(len(labels)))
+    if x.root is not None and x.root.spot is not None:
+        strides = site.fuser.spot(x).strides
+        order.sort(key=lambda axis: -abs(strides[axis]))
+    names = [labels[axis] for axis in order]
+    products = site.map("multiply", site.fuser.permute(x, order), _aligned(site, y, others, names))
+    total = reduced(site, "add", products, [place for place, label in enumerate(names) if label not in out])
+    left = [label for label in names if label in out]
+    return site.fuser.permute(total, [left.index(label) for label in out])
+
+
 def _product(site: Site, x: Val, y: Val, spec: Spec) -> Val:
     """A batch of matrix products; the axes of each part are run together where they lie so, else copied together."""
+    if set(spec.y) <= set(spec.x) and math.prod(x.shape) >= STREAMED:
+        return _streamed(site, x, y, spec.x, spec.y, spec.out)
+    if set(spec.x) <= set(spec.y) and math.prod(y.shape) >= STREAMED:
+        return _streamed(site, y, x, spec.y, spec.x, spec.out)
     fuser = site.fuser
     summed = [label for label in spec.x if label in spec.y and label not in spec.out]
     sizes = dict(zip((*spec.x, *spec.y), (*x.shape, *y.shape), strict=True))
