@@ -14,9 +14,20 @@ from func.backends.llvm import machine
 from func.backends.llvm.elementary import names
 from func.backends.llvm.executor import Executor
 from func.interpreters.core import PYTHON_SCALARS, ROWS, aval_of
+from func.interpreters.native import (
+    contraction,
+    convolution,
+    placement,
+    pointwise,
+    reductions,
+    scans,
+    sorting,
+    structural,
+)
 from func.interpreters.native.pointwise import SPECIAL
 from func.interpreters.native.rules import RULES, NotNative
 from func.interpreters.native.translate import translate
+from func.interpreters.primitives.contraction import spec
 from func.interpreters.program import Equation, Program, Var
 from tests.samples import SAMPLES
 from tests.sampling import Sample
@@ -24,7 +35,8 @@ from tests.sampling import Sample
 pytestmark = pytest.mark.skipif(not machine.available(), reason="no native code on this machine")
 
 CALLS = {name for name in SAMPLES if name.endswith("_call") or name in ("callback", "given")}
-CALLS |= {name for name in SAMPLES if name in RULES and RULES[name].__module__.endswith("linalg")}
+HERE = (contraction, convolution, placement, pointwise, reductions, scans, sorting, structural)
+CALLS |= {name for name in SAMPLES if name in RULES and RULES[name].__module__ not in [one.__name__ for one in HERE]}
 """Rows whose parameters are functions, and those of LAPACK: other tests look at them."""
 ALL = [
     pytest.param(name, sample, id=f"{name}-{i}")
@@ -189,3 +201,126 @@ def compiled_quietly(name: str, args: Sequence[Any], params: dict[str, Any]) -> 
         return agrees and compiled(name, args, params) is not None
     except (TypeError, ValueError, KeyError):
         return False
+
+
+# --- arrays without elements --------------------------------------------------------------------------------------
+
+NOTHING: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+    ("sin", (np.zeros((0, 3)),), {}),
+    ("add", (np.zeros((0, 3)), np.zeros(3)), {}),
+    ("equal", (np.zeros((3, 0)), np.zeros((3, 1))), {}),
+    ("sum", (np.zeros((3, 0)),), {"axes": (1,)}),
+    ("sum", (np.zeros((0, 3)),), {"axes": (1,)}),
+    ("sum", (np.zeros((0, 3)),), {"axes": (0, 1)}),
+    ("prod", (np.zeros((2, 0, 3)),), {"axes": (1,)}),
+    ("all", (np.zeros((0, 3), bool),), {"axes": (0,)}),
+    ("any", (np.zeros((0, 3), bool),), {"axes": (0,)}),
+    ("cumsum", (np.zeros((0, 3)),), {"axis": 0, "reverse": False}),
+    ("concatenate", (np.zeros((0, 3)), np.ones((2, 3)), np.zeros((0, 3))), {"axis": 0}),
+    ("embed", (np.zeros(0),), {"index": ((1, 1, 1),), "shape": (4,)}),
+    ("update", (np.ones((2, 3)), np.zeros((0, 3))), {"index": ((1, 1, 1), (0, 3, 1))}),
+    ("getitem", (np.ones((4, 5)),), {"index": ((2, 2, 1), (0, 5, 2))}),
+    ("reshape", (np.zeros((0, 4)),), {"shape": (2, 0)}),
+    ("permute", (np.zeros((0, 4)),), {"order": (1, 0)}),
+    ("gather", (np.ones((4, 2)), np.zeros(0, int)), {"axis": 0}),
+    ("scatter_add", (np.ones((4, 2)), np.zeros((0, 2)), np.zeros(0, int)), {"axis": 0}),
+    ("contract", (np.zeros((2, 0)), np.zeros((0, 3))), {"spec": spec((0, 1), (1, 2), (0, 2))}),
+    ("contract", (np.zeros((0, 2)), np.ones((2, 3))), {"spec": spec((0, 1), (1, 2), (0, 2))}),
+    ("contract", (np.zeros((0, 2), complex), np.ones((2, 3))), {"spec": spec((0, 1), (1, 2), (0, 2))}),
+    ("where", (np.zeros((0, 2), bool), np.ones(2), 0.0), {}),
+    ("search", (np.ones(0), np.ones(3)), {"side": "left", "lanes": 0}),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "params"), NOTHING, ids=[f"{one[0]}-{i}" for i, one in enumerate(NOTHING)])
+def test_native_code_of_arrays_without_elements(name: str, args: Any, params: Any) -> None:
+    assert check(name, args, params)
+
+
+# --- where it matters how -----------------------------------------------------------------------------------------
+
+ODD = np.array([[3.0, np.nan, 3.0, -0.0], [0.0, 7.0, 7.0, np.inf], [np.nan, np.nan, -np.inf, 2.0]])
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.filterwarnings("ignore")
+def test_places_of_extrema_are_the_first(name: str, axis: int) -> None:
+    for x in (ODD, ODD.astype(np.float32), ODD[1:2], np.nan_to_num(ODD).astype(np.int8), ODD > 2):
+        assert check(name, (x,), {"axis": axis})
+    large = np.random.default_rng(0).integers(0, 9, (70, 33))
+    assert check(name, (large,), {"axis": axis})
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin"])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_running_values_along_every_axis(name: str, axis: int) -> None:
+    rng = np.random.default_rng(0)
+    params: dict[str, Any] = {"axis": axis, **({"reverse": False} if name == "cumsum" else {})}
+    for shape in ((9, 17, 5), (1, 3, 1), (4, 1, 33), (3, 2, 1)):
+        x = rng.normal(size=shape)
+        assert check(name, (x,), params)
+        if name in ("cummax", "cummin"):
+            x[1:2, :, :3] = np.nan
+        assert check(name, (x.astype(np.float32),), params)
+        assert check(name, ((x * 4).astype(np.complex64),), params)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("sizes", [(5, 3), (3, 5), (40, 7), (1, 4), (9, 1)])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "int32"])
+def test_correlations(mode: str, sizes: tuple[int, int], dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    x, y = [(rng.normal(size=(2, n)) * 5).astype(dtype) for n in sizes]
+    assert check("correlate", (x[0], y[0]), {"mode": mode})
+    assert check("correlate", (x, y), {"mode": mode})
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_searches(side: str) -> None:
+    rng = np.random.default_rng(0)
+    for size in (1, 2, 3, 8, 100):
+        table = np.sort(rng.integers(0, 20, size)).astype(float)
+        values = np.array([-1.0, 0.0, 5.0, 5.5, 19.0, 25.0, np.nan, np.inf])
+        assert check("search", (table, values), {"side": side, "lanes": 0})
+        table[-1] = np.nan
+        assert check("search", (table, values), {"side": side, "lanes": 0})
+        assert check("search", (np.stack([table, table / 2]), np.stack([values, values])), {"side": side, "lanes": 1})
+
+
+ENDS = [0.0, -0.0, 1.0, -1.5, 2.0, np.inf, -np.inf, np.nan, 1e-40, 6e-8, 7e4, 1e300, -3e-320, 0.3]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+@pytest.mark.filterwarnings("ignore")
+def test_numbers_at_the_ends(dtype: str) -> None:
+    kind = np.dtype(dtype)
+    part = np.array(ENDS, np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind)
+    x = (part[:, None] + 1j * part).ravel().astype(kind) if kind.kind == "c" else part
+    if kind.kind == "c":
+        x.real, x.imag = np.repeat(part, part.size), np.tile(part, part.size)
+    for name in ("absolute", "negative", "sign", "conjugate", "isnan", "isinf", "isfinite", "logical_not", "spacing"):
+        if name != "spacing" or dtype in ("float32", "float64"):
+            check_exactly(name, (x,), kind)
+    for name in ("nextafter", "heaviside", "copysign") if kind.kind == "f" else ():
+        check_exactly(name, (x[:, None], x), kind)
+    for name in ("add", "subtract", "divide", "maximum", "minimum", "fmax", "fmin", "less", "greater_equal", "equal"):
+        check_exactly(name, (x[:, None], x), kind)
+    for other in ("float16", "float32", "float64"):
+        if kind.kind == "f":
+            check_exactly("convert", (x,), kind, {"dtype": np.dtype(other)})
+
+
+def check_exactly(name: str, args: Sequence[Any], kind: Any, params: dict[str, Any] | None = None) -> None:
+    """Equal bit for bit, but for the sign of NaN; the size of a complex number up to rounding."""
+    run = compiled(name, args, params or {})
+    assert run is not None
+    (got,), (want,) = run(*args), wanted(name, args, params or {})
+    assert got.dtype == want.dtype
+    if name in ("absolute", "sign") and kind.kind == "c":
+        np.testing.assert_allclose(got, want, rtol=4 * np.finfo(kind).eps)
+        return
+    np.testing.assert_array_equal(got, want)
+    for a, b in ((got.real, want.real), (got.imag, want.imag)):
+        told = ~np.isnan(b) if b.dtype.kind == "f" else np.zeros(b.shape, bool)
+        np.testing.assert_array_equal(np.signbit(a)[told], np.signbit(b)[told])

@@ -39,6 +39,7 @@ TABLES = (scalars_arithmetic, scalars_complex, scalars_floats, scalars_integers,
 HALF, SINGLE, DOUBLE = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
 UNWIDENED = frozenset({"select", "positive", "nextafter", "spacing"})
 """Operations on half precision as it is."""
+EXTREMA = frozenset({"maximum", "minimum", "fmax", "fmin"})
 
 
 class Scalars:
@@ -56,6 +57,7 @@ class Scalars:
         if op == "convert":
             return self.convert(args[0], dtype, out)
         if dtype == HALF and op not in UNWIDENED:
+            args = args[::-1] if op in EXTREMA else args  # of zeros the first one
             made = self.apply(op, SINGLE, [self.convert(x, HALF, SINGLE) for x in args], SINGLE if out == HALF else out)
             return self.convert(made, SINGLE, HALF) if out == HALF else made
         emit = operation(op, dtype)

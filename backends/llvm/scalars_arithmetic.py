@@ -83,17 +83,18 @@ def _extremum(name: str, sign: str, ignores_nan: bool) -> None:
         if d.kind != "f":
             compare = b.icmp_signed if d.kind == "i" else b.icmp_unsigned
             return b.select(compare(sign, x, y), x, y)
-        odd = b.fcmp_unordered("uno", y, y) if ignores_nan else b.fcmp_unordered("uno", x, x)
-        return b.select(b.or_(b.fcmp_ordered(sign, x, y), odd), x, y)
+        odd = y if ignores_nan else x
+        larger = b.select(b.fcmp_ordered(sign, x, y), x, y)  # of zeros the second one, as in NumPy's vectors
+        return b.select(b.fcmp_unordered("uno", odd, odd), x, larger)
 
     for kind in "iuf":
         TABLE[name, kind] = emit
 
 
-_extremum("maximum", ">=", False)
-_extremum("minimum", "<=", False)
-_extremum("fmax", ">=", True)
-_extremum("fmin", "<=", True)
+_extremum("maximum", ">", False)
+_extremum("minimum", "<", False)
+_extremum("fmax", ">", True)
+_extremum("fmin", "<", True)
 
 
 @emits("zero_wins", "f")

@@ -50,14 +50,14 @@ def _nextafter(s: Scalars, d: DType, a: list[Value]) -> Value:
     moved = b.select(shrinks, b.sub(p, one), b.add(p, one))
     moved = b.select(b.icmp_signed("==", size, zero), b.or_(sign, one), moved)
     same = b.or_(b.icmp_signed("==", p, q), b.icmp_signed("==", b.or_(size, other), zero))
-    moved = b.select(same, q, moved)
+    moved = b.select(same, p if d.itemsize == 2 else q, moved)  # zeros of half precision keep their sign
     moved = b.select(nan[0], p, b.select(nan[1], q, moved))
     return from_bits(s, d, moved)
 
 
 @emits("spacing", "f")
 def _spacing(s: Scalars, d: DType, a: list[Value]) -> Value:
-    """The distance to the next number away from zero, with the sign of x."""
+    """The distance to the next number away from zero, with the sign of x (of zeros without)."""
     (x,), b, width, whole = a, s.builder, width_of(a[0]), _integer(d)
     infinity, rest = _patterns(d)
     fraction = FRACTION[d.itemsize]
@@ -70,7 +70,9 @@ def _spacing(s: Scalars, d: DType, a: list[Value]) -> Value:
     tiny = b.shl(constant(whole, 1, width), b.select(inside, shift, constant(whole, 0, width)))
     made = b.select(b.icmp_signed(">", exponent, constant(whole, fraction, width)), normal, tiny)
     last = b.icmp_signed("==", size, constant(whole, infinity - 1, width))
-    made = b.or_(b.select(last, constant(whole, infinity, width), made), b.and_(p, constant(whole, -rest - 1, width)))
+    sign = b.and_(p, constant(whole, -rest - 1, width))
+    sign = b.select(b.icmp_signed("==", size, constant(whole, 0, width)), size, sign)
+    made = b.or_(b.select(last, constant(whole, infinity, width), made), sign)
     quiet = constant(whole, infinity | 1 << (fraction - 1), width)
     return from_bits(s, d, b.select(b.icmp_signed(">=", size, constant(whole, infinity, width)), quiet, made))
 

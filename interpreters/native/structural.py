@@ -10,6 +10,7 @@ from func.backends.fusion import Val
 from func.backends.kernels import Buffer, row_major
 from func.interpreters.native.rules import NotNative, Site, native
 from func.interpreters.primitives.structural import Index
+from func.interpreters.program import Equation
 
 
 def entries_of(index: Index) -> list[Any]:
@@ -59,6 +60,11 @@ def _concatenate(site: Site) -> Val:
     return site.fuser.joined(parts, site.params["axis"], site.out.shape)
 
 
+def is_safe(equation: Equation) -> bool:
+    """Whether nothing can be wrong about an equation that makes no elements."""
+    return equation.row.name not in ("gather", "scatter", "scatter_add", "reorder")
+
+
 # --- dynamic indices ----------------------------------------------------------------------------------------------
 
 
@@ -74,6 +80,8 @@ def _picks(indices: Sequence[Val], shape: Sequence[int], strides: Sequence[int],
 def _gather(site: Site) -> Val:
     x, *indices = site.args
     axis = site.params["axis"]
+    if 0 in x.shape and 0 not in indices[0].shape:
+        raise NotNative("indices into nothing")
     spot = site.fuser.spot(x)
     shape = site.out.shape
     inner = len(indices[0].shape)
@@ -97,6 +105,8 @@ def _spread(site: Site, index: Val, shape: Sequence[int], axis: int) -> Val:
 def _written(site: Site, adds: bool) -> Val:
     x, value, *indices = site.args
     axis = site.params["axis"]
+    if 0 in x.shape and 0 not in indices[0].shape:
+        raise NotNative("indices into nothing")
     whole = site.fuser.copied(x)
     strides = row_major(x.shape)
     inner = len(indices[0].shape)

@@ -31,6 +31,8 @@ from func.interpreters.program import Equation, Program, Var
 
 MODULES = (contraction, control, convolution, linalg, placement, pointwise, reductions, scans, sorting, structural)
 """The modules whose rules are in the table."""
+WHOLE = frozenset([linalg.__name__])
+"""The modules whose rules take no arrays without elements."""
 
 
 def translate(program: Program, checked: bool = False) -> NativeProgram:
@@ -90,7 +92,7 @@ class Translator:
         """A boolean that is true where some output has a NaN."""
         fuser, bit = self.fuser, np.dtype(bool)
         total: Val | None = None
-        for x in dict.fromkeys([x for x in self.program.outputs if type(x) is Var and x.dtype.kind == "f"]):
+        for x in dict.fromkeys([x for x in self.program.outputs if type(x) is Var and x.dtype.kind in "fc"]):
             odd = fuser.map("isnan", [self.value(x)], bit)
             found = fuser.reduce("logical_or", odd, range(len(odd.shape)), False)
             total = found if total is None else fuser.map("logical_or", [total, found], bit)
@@ -106,7 +108,11 @@ class Translator:
         for var in equation.outputs:
             if not pointwise.is_known(var.aval):
                 raise NotNative(f"{equation.row.name} makes {var.aval}")
-        outs = rule_of(equation)(Site(self, equation, [self.value(x) for x in equation.inputs]))
+        rule = rule_of(equation)
+        if equation.outputs and all([0 in var.shape for var in equation.outputs]) and structural.is_safe(equation):
+            self.values.update({var: Val(var.shape, var.dtype, None, (), 0) for var in equation.outputs})
+            return
+        outs = rule(Site(self, equation, [self.value(x) for x in equation.inputs]))
         for var, out in zip(equation.outputs, outs if equation.row.multiple else [outs], strict=True):
             assert out.shape == var.shape and out.dtype == var.dtype, (equation.row.name, out, var.aval)
             self.values[var] = out
@@ -174,12 +180,15 @@ def _same_layout(strides: tuple[int, ...], shape: tuple[int, ...]) -> bool:
 def rule_of(equation: Equation) -> Any:
     """The rule of an equation. Raises NotNative where there is none."""
     row = equation.row
+    variables = [x for x in (*equation.inputs, *equation.outputs) if type(x) is Var]
     for x in equation.inputs:
         aval = x.aval if type(x) is Var else aval_of(x)
         if not pointwise.is_known(aval):
             raise NotNative(f"{row.name} of {aval}")
     rule = RULES.get(row.name)
     if rule is not None:
+        if rule.__module__ in WHOLE and any([0 in var.shape for var in variables]):
+            raise NotNative(f"{row.name} of nothing")
         return rule
     if isinstance(row, Elementwise) or (isinstance(row, Row) and row.numpy is not None):
         return pointwise.elementwise
