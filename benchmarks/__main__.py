@@ -35,7 +35,7 @@ def main() -> int:
         0 if options.check else options.rounds or (3 if options.quick else 15),
         block=0.005 if options.quick else 0.02,
         first_limit=options.limit,
-        call_limit=options.limit / 10,
+        call_limit=options.limit / 4,
     )
     limits = f"{effort.first_limit:g} s for a first call, {effort.call_limit:g} s for a later one"
     environment = describe() | {"rounds": str(effort.rounds), "a contestant is left out after": limits}
@@ -79,7 +79,7 @@ def _options() -> argparse.Namespace:
     add("--quick", action="store_true", help="a short run to see that everything works")
     add("--check", action="store_true", help="time nothing: see that every contestant runs and agrees")
     add("--slow", action="store_true", help="include contestants that take very long to start, and huge arrays")
-    add("--limit", metavar="S", type=float, default=60.0, help="seconds for a first call (60); later ones a tenth")
+    add("--limit", metavar="S", type=float, default=60.0, help="seconds for a first call (60); later ones a quarter")
     add("--list", action="store_true", help="list the workloads and stop")
     add("--json", metavar="FILE", type=Path, help="write every measurement to this file")
     add("--markdown", metavar="FILE", type=Path, help="write the tables to this page, below its marker")

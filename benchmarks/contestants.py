@@ -1,5 +1,6 @@
 """Who takes part: one row per contestant, with the loader of its library."""
 
+import logging
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,9 +45,10 @@ def _load_hips() -> Any:
 
 
 def _load_torch() -> Any:
-    """torch, without the warnings about itself that its compiler prints."""
+    """torch, without what its compiler prints about itself, above all when the time limit interrupts it."""
     import torch
 
+    import_module("torch._logging").set_logs(all=logging.CRITICAL + 1)
     warnings.filterwarnings("ignore", module=r"torch\.")
     return torch
 

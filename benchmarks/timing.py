@@ -24,7 +24,7 @@ class Effort:
     rounds: int = 15
     block: float = 0.02
     first_limit: float = 60.0
-    call_limit: float = 6.0
+    call_limit: float = 15.0
 
 
 class TooSlow(Exception):

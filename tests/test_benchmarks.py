@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ def test_a_second_call_must_repeat_the_first() -> None:
         return np.full(1, float(next(numbers)))
 
     for call, words in ((overwriting, "wrote into"), (counting, "differs")):
-        workload = Workload("w", "work", {FUNC: lambda _, call=call: call})
+        workload = Workload("w", "work", {FUNC: partial(lambda call, _: call, call)})
         (measurement,) = run(workload, {FUNC: None}, {}, Effort(rounds=0)).measurements
         assert measurement.broken and words in measurement.left_out
 
