@@ -14,6 +14,12 @@ pytest.importorskip("scipy")
 import func
 import func.linalg
 from func.backends.llvm import machine
+from func.interpreters.native import linalg, placement, spectral_linalg
+from func.interpreters.native.rules import RULES
+from func.interpreters.primitives.singular import lstsq
+from tests.samples import SAMPLES
+from tests.sampling import Sample
+from tests.test_native_rules import compiled, layouts, wanted
 
 pytestmark = pytest.mark.skipif(not machine.available(), reason="no native code on this machine")
 
@@ -72,6 +78,40 @@ def same_errors(function: Callable[..., Any], good: tuple[Any, ...], bad: tuple[
     assert str(found.value) == str(expected.value)
     assert is_whole(jitted)
     np.testing.assert_array_equal(jitted(*good), want)
+
+
+# --- every row --------------------------------------------------------------------------------------------------
+
+MODULES = {module.__name__ for module in (linalg, placement, spectral_linalg)}
+ROWS = [
+    pytest.param(name, sample, id=f"{name}-{i}")
+    for name in RULES
+    if RULES[name].__module__ in MODULES
+    for i, sample in enumerate(SAMPLES[name])
+]
+
+
+def narrow(x: Any) -> Any:
+    kind = np.asarray(x).dtype.kind
+    return np.asarray(x).astype({"f": np.float32, "c": np.complex64}[kind]) if kind in "fc" else x
+
+
+@pytest.mark.parametrize(("name", "sample"), ROWS)
+@pytest.mark.parametrize("narrowed", [False, True])
+def test_rows_compute_what_they_compute_without_compiling(name: str, sample: Sample, narrowed: bool) -> None:
+    args = [narrow(x) for x in sample.args] if narrowed else list(sample.args)
+    run = compiled(name, args, sample.params)
+    if run is None:
+        pytest.skip(f"{name} is not native with {sample.params}")
+    arrays = [layouts(x) for x in args]
+    for turn in range(6):
+        given = [one[turn % len(one)] for one in arrays]
+        for got, want in zip(run(*given), wanted(name, args, sample.params), strict=True):
+            assert (got.dtype, np.shape(got)) == (want.dtype, np.shape(want))
+            close = 1e-5 if narrowed else 1e-13
+            np.testing.assert_allclose(
+                got, want, rtol=close, atol=close * np.max(np.abs(want[np.isfinite(want)]), initial=0)
+            )
 
 
 # --- Cholesky and triangular solves -----------------------------------------------------------------------------
@@ -213,3 +253,88 @@ def test_a_kalman_filter_is_one_native_program() -> None:
     same(likelihood, logarithms, measured)
     same(func.value_and_grad(likelihood), logarithms, measured)
     same(func.hessian(likelihood), logarithms, measured, rtol=1e-8)
+
+
+# --- eigenvalues, singular values, QR, least squares ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 33])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_eigenvectors_have_the_signs_of_numpy(n: int, dtype: Any) -> None:
+    close = {"rtol": 1e-5, "atol": 1e-6} if dtype == np.float32 else {"rtol": 1e-9, "atol": 1e-11}
+    a = positive(2, n, n, dtype=dtype)
+    odd = (a + np.triu(np.full((n, n), np.nan), 1)).astype(dtype)
+    for letter, one in (("L", odd), ("U", odd.swapaxes(1, 2))):
+        same(lambda a, letter=letter: tuple(np.linalg.eigh(a, letter)), one, **close)
+        same(lambda a, letter=letter: np.linalg.eigvalsh(a, letter), one, **close)
+    weights = general(n, n, dtype=dtype)
+    same(func.grad(lambda a: np.sum(np.linalg.eigh(a)[1] * weights)), a[0], rtol=1e-4, atol=1e-4 if n > 5 else 1e-5)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (5, 3), (3, 5), (4, 4), (2, 5, 3), (40, 20)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_singular_values_and_qr(shape: tuple[int, ...], dtype: Any) -> None:
+    close = {"rtol": 1e-5, "atol": 1e-5} if dtype == np.float32 else {"rtol": 1e-9, "atol": 1e-11}
+    a = general(*shape, dtype=dtype)
+    for full in (True, False):
+        same(lambda a, full=full: tuple(np.linalg.svd(a, full)), a, **close)
+    same(lambda a: np.linalg.svd(a, compute_uv=False), a, **close)
+    for mode in ("reduced", "complete", "raw"):
+        same(lambda a, mode=mode: tuple(np.linalg.qr(a, mode)), a, **close)
+    same(lambda a: np.linalg.qr(a, "r"), a, **close)
+    same(np.linalg.pinv, a, **close)
+    same(func.grad(lambda a: np.sum(np.linalg.pinv(a) ** 2)), a, rtol=1e-3, atol=1e-4)
+    same(lambda a: np.linalg.pinv(a @ a.swapaxes(-1, -2), rcond=1e-3, hermitian=True), a, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 4), (40, 30)])
+@pytest.mark.parametrize("rank", [None, 2])
+def test_least_squares(shape: tuple[int, int], rank: int | None) -> None:
+    a, b = general(*shape), general(shape[0], 2)
+    if rank is not None:
+        a = a[:, :rank] @ general(rank, shape[1])
+
+    def solved(a: Any, b: Any) -> Any:
+        return lstsq(a, b, limit=1e-10, cut=False)
+
+    same(solved, a, b, rtol=1e-8)
+    same(func.vmap(solved), np.stack([a, -a]), np.stack([b, b]), rtol=1e-8)
+    if rank is None:
+        same(func.grad(lambda a, b: np.sum(solved(a, b)[0])), a, b, rtol=1e-7)
+
+
+@pytest.mark.parametrize("assume", [None, "gen", "sym", "her", "pos", "upper triangular", "lower triangular"])
+def test_solves_by_what_is_known(assume: str | None) -> None:
+    a, b = positive(20, 20), general(20, 3)
+    read = {"upper triangular": np.triu(a), "lower triangular": np.tril(a)}.get(assume or "", a)
+
+    def solved(a: Any, b: Any) -> Any:
+        return func.linalg.solve(a, b, assume_a=assume)
+
+    same(solved, read, b)
+    same(func.grad(lambda a, b: np.sum(solved(a, b) ** 2)), read, b)
+    jitted = func.jit(solved)
+    jitted(read, b)
+    near = np.array(read)
+    near[:, 1] = near[:, 0] * (1 + 1e-16)
+    near[1, :] = near[0, :]
+    if assume is not None and "triangular" in assume:
+        near = np.array(read)
+        near[3, 3] = 1e-20
+    if assume != "pos":
+        linalg = pytest.importorskip("scipy.linalg")
+        for run in (jitted, solved):
+            with pytest.raises((np.linalg.LinAlgError, linalg.LinAlgWarning)):
+                run(near, b)
+
+
+def test_adjugates_of_singular_matrices() -> None:
+    def gradient(a: Any) -> Any:
+        return func.grad(np.linalg.det)(a)
+
+    a = general(5, 5)
+    same(gradient, a)
+    singular = np.array(a)
+    singular[4] = singular[0] + singular[1]
+    same(gradient, singular, atol=1e-10)
+    same(func.vmap(gradient), np.stack([a, singular]), atol=1e-10)

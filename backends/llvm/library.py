@@ -13,10 +13,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, NamedTuple, TypeAlias
 
-from llvmlite import ir
-
 from func.backends.kernels import DType, Library, Spot
-from func.backends.llvm import lapack, lapack_determinants, lapack_factors, lapack_least, lapack_spectra
+from func.backends.llvm import lapack, lapack_determinants, lapack_factors, lapack_known, lapack_least, lapack_spectra
+from func.backends.llvm import text as ir
 from func.backends.llvm.blas import emit_trsm, emit_trsv
 from func.backends.llvm.lapack import FINE
 from func.backends.llvm.matrices import (
@@ -248,9 +247,9 @@ def _factored_slogdet(call: Call, *, n: int) -> None:
 
 @routine("eigh", lambda dtype, *, n, lower, vectors: lapack_spectra.eigh_scratch(dtype, n, vectors=vectors))
 def _eigh(call: Call, *, n: int, lower: bool, vectors: bool) -> ir.Value:
-    w, v, (a,) = call.outs[0], call.outs[1], call.args
-    place = v.at if vectors else None
-    return lapack_spectra.emit_eigh(call.builder, a.dtype, n, a.at, a.ld, w.at, place, v.ld, call.scratch, lower=lower)
+    w, (a,) = call.outs[0], call.args
+    place, ldv = (call.outs[1].at, call.outs[1].ld) if vectors else (None, 1)
+    return lapack_spectra.emit_eigh(call.builder, a.dtype, n, a.at, a.ld, w.at, place, ldv, call.scratch, lower=lower)
 
 
 def _svd_scratch(dtype: DType, *, m: int, n: int, vectors: bool, full: bool) -> int:
@@ -304,3 +303,13 @@ def _lstsq(call: Call, *, m: int, n: int, k: int, limit: float) -> ir.Value:
         call.scratch,
         limit=limit,
     )
+
+
+# --- solves that look at the condition --------------------------------------------------------------------------
+
+
+@routine("solve_known", lambda dtype, *, n, k, kind, lower: lapack_known.solve_known_scratch(dtype, n, k))
+def _solve_known(call: Call, *, n: int, k: int, kind: str, lower: bool) -> ir.Value:
+    x, a, b = call.outs[0], *call.args
+    places = (a.at, a.ld, b.at, b.ld, x.at, x.ld)
+    return lapack_known.emit_solve_known(call.builder, a.dtype, n, k, *places, call.scratch, kind=kind, lower=lower)

@@ -193,8 +193,8 @@ def _triangular_solve(site: Site) -> Val:
 
 
 def operands(site: Site, a: Val, b: Val, wide: bool = False) -> tuple[Val, Val]:
-    """A matrix and right-hand sides in one dtype, with the same leading axes."""
-    dtype = _known(site.out.dtype)
+    """A matrix and right-hand sides in the dtype of the (first) output, with the same leading axes."""
+    dtype = _known(site.outs[0].dtype)
     dtype = WIDE.get(dtype, dtype) if wide else dtype
     batch = _batch_of(a, b)
     return _spread(site, site.convert(a, dtype), batch), _spread(site, site.convert(b, dtype), batch)

@@ -22,6 +22,7 @@ from func.interpreters.native import (
     reductions,
     scans,
     sorting,
+    spectral_linalg,
     structural,
 )
 from func.interpreters.native.rules import RULES, NotNative, Site
@@ -29,9 +30,21 @@ from func.interpreters.primitives.pointwise import Elementwise
 from func.interpreters.primitives.kinds import Row
 from func.interpreters.program import Equation, Program, Var
 
-MODULES = (contraction, control, convolution, linalg, placement, pointwise, reductions, scans, sorting, structural)
+MODULES = (
+    contraction,
+    control,
+    convolution,
+    linalg,
+    placement,
+    pointwise,
+    reductions,
+    scans,
+    sorting,
+    spectral_linalg,
+    structural,
+)
 """The modules whose rules are in the table."""
-WHOLE = frozenset([linalg.__name__])
+WHOLE = frozenset([linalg.__name__, spectral_linalg.__name__])
 """The modules whose rules take no arrays without elements."""
 
 
