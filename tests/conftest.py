@@ -1,8 +1,11 @@
-"""What every test runs under: one BLAS thread per worker, repeatable random examples, a device or a skip."""
+"""What every test runs under: one BLAS thread per worker, a cache of its own, repeatable random examples, a device or a
+skip."""
 
+import atexit
 import functools
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +16,10 @@ ROOT = Path(__file__).parent.parent
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")  # read once, when NumPy is first imported, which is after this file
+
+if "FUNC_CACHE_DIR" not in os.environ:  # workers and subprocesses share that of the process that begins
+    os.environ["FUNC_CACHE_DIR"] = tempfile.mkdtemp(prefix="func-tests-")
+    atexit.register(shutil.rmtree, os.environ["FUNC_CACHE_DIR"], ignore_errors=True)
 
 settings.register_profile("func", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("func")
