@@ -227,7 +227,7 @@ def repeat(a: Array, repeats: Any, axis: int | None = None) -> Array:
     from func.numpy.selection import take
 
     a = operand(a)
-    if axis is None:
+    if axis is None or (axis in (0, -1) and not shape_of(a)):
         a, axis = ravel(a), 0
     length = shape_of(a)[axis]
     return take(a, np.repeat(np.arange(length), np.asarray(repeats)), axis=axis)
