@@ -3,9 +3,9 @@
 import ctypes
 
 import numpy as np
-from llvmlite import ir
 
 from func.backends.llvm import machine
+from func.backends.llvm import text as ir
 
 POINTER = ir.PointerType()
 STATUS = ir.IntType(32)

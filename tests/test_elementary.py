@@ -10,9 +10,10 @@ import pytest
 import scipy.special
 
 mpmath = pytest.importorskip("mpmath")
-ir = pytest.importorskip("llvmlite.ir")
+pytest.importorskip("llvmlite")
 
 from func.backends.llvm import machine  # noqa: E402
+from func.backends.llvm import text as ir  # noqa: E402
 from func.backends.llvm.elementary import Elementary, Features, host_features, names  # noqa: E402
 
 POINTS = 2000
@@ -39,15 +40,15 @@ def compiled(name, dtype, features, lanes):
     kind = ir.VectorType(scalar, lanes) if lanes else scalar
     module, arity, size = ir.Module(), names()[name], max(lanes, 1)
     i64 = ir.IntType(64)
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [scalar.as_pointer()] * (arity + 1) + [i64]), "loop")
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [ir.PointerType()] * (arity + 1) + [i64]), "loop")
     entry, body, end = (function.append_basic_block() for _ in range(3))
     builder = ir.IRBuilder(entry)
     builder.branch(body)
     builder.position_at_end(body)
     i = builder.phi(i64)
     i.add_incoming(i64(0), entry)
-    places = [builder.bitcast(builder.gep(base, [i]), kind.as_pointer()) for base in function.args[:-1]]
-    loaded = [builder.load(place, align=dtype().itemsize) for place in places[:-1]]
+    places = [builder.gep(base, [i], source_etype=scalar) for base in function.args[:-1]]
+    loaded = [builder.load(place, align=dtype().itemsize, typ=kind) for place in places[:-1]]
     out = Elementary(module, features).call(builder, name, *loaded)
     assert out.type == kind
     builder.store(out, places[-1], align=dtype().itemsize)

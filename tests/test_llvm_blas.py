@@ -10,9 +10,8 @@ import pytest
 pytest.importorskip("llvmlite")
 pytest.importorskip("scipy")
 
-from llvmlite import ir
-
 from func.backends.llvm import blas, machine, matrices
+from func.backends.llvm import text as ir
 from tests.native_matrices import DTYPES, Calls, assert_close, padded, random, run, triangular
 
 SIZES = (0, 1, 3, 50)
@@ -47,9 +46,9 @@ def test_declarations():
     gemm = blas.declare(module, "dgemm")
     assert blas.declare(module, "dgemm") is gemm
     assert len(gemm.args) == 13
-    assert str(gemm.ftype.return_type) == "void"
-    assert str(blas.declare(module, "snrm2").ftype.return_type) == "float"
-    assert str(blas.declare(module, "idamax").ftype.return_type) == "i32"
+    assert str(gemm.function_type.return_type) == "void"
+    assert str(blas.declare(module, "snrm2").function_type.return_type) == "float"
+    assert str(blas.declare(module, "idamax").function_type.return_type) == "i32"
     with pytest.raises(LookupError, match="cannot call 'zdotc'"):
         blas.declare(module, "zdotc")
 
@@ -267,7 +266,7 @@ def test_a_process_that_only_links(tmp_path):
 import sys
 sys.path.insert(0, {str(machine.__file__).partition("func")[0]!r})
 import ctypes
-from llvmlite import ir
+from func.backends.llvm import text as ir
 from func.backends.llvm import machine
 
 def make():

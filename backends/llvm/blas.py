@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 
+from func.backends.llvm import text as ir
 from func.backends.llvm.matrices import INDEX, loop, moved
 from func.backends.llvm.routines import call, constant, declare, fits, leading, provide, routine, symbol, triangle
 

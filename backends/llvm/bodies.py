@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
 
 from func.backends.kernels import (
     Accumulate,
@@ -22,6 +21,7 @@ from func.backends.kernels import (
     Store,
     StoreAt,
 )
+from func.backends.llvm import text as ir
 from func.backends.llvm.loops import INDEX, Memory, number
 from func.backends.llvm.scalars import Scalars
 from func.backends.llvm.values import Value, constant, gathered, lane, read, shuffled, splat, stored, write
@@ -62,7 +62,7 @@ class Body:
 
     # --- operands and addresses ---------------------------------------------------------------------------------
 
-    def value(self, x: Operand) -> ir.Value:
+    def value(self, x: Operand) -> Value:
         """An operand, in every lane."""
         if isinstance(x, Literal):
             return constant(x.dtype, x.value, self.width)
@@ -109,7 +109,7 @@ class Body:
 
     # --- memory -------------------------------------------------------------------------------------------------
 
-    def load(self, spot: Spot) -> ir.Value:
+    def load(self, spot: Spot) -> Value:
         """The elements at the present index."""
         stride = self.last_stride(spot)
         return self.load_from(self.address(spot, stride), spot.buffer.dtype, stride)
@@ -162,7 +162,7 @@ class Body:
             have = self.load(one.spot)
             self.store(one.spot, self.context.scalars.apply(one.op, dtype, [have, self.value(one.value)], dtype))
 
-    def apply(self, one: Apply) -> ir.Value:
+    def apply(self, one: Apply) -> Value:
         """An operation on the present elements."""
         dtype = one.args[-1].dtype
         return self.context.scalars.apply(one.op, dtype, [self.value(x) for x in one.args], one.out.dtype)

@@ -10,13 +10,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir
-
 from func.backends.kernels import Dot, DType, Spot
 from func.backends.llvm import blas
+from func.backends.llvm import text as ir
 from func.backends.llvm.elementary import Features
 from func.backends.llvm.nests import Memory, loop, number
-from func.backends.llvm.scalars import Scalars, constant, element, stored, widened
+from func.backends.llvm.scalars import Scalars
+from func.backends.llvm.values import constant, element, stored, widened
 
 ROWS, VECTORS = 4, 2
 """Rows and vectors of columns of a block; its sums, a row's factor and the columns fill the registers of AVX2."""
@@ -263,7 +263,7 @@ class Matrix:
 
     def is_matrix(self, rows: int, columns: int) -> bool:
         """Whether BLAS can read it: one of the strides is one, the other long enough."""
-        return (self.second == 1 or columns == 1) and self.first >= columns or (
+        return ((self.second == 1 or columns == 1) and self.first >= columns) or (
             (self.first == 1 or rows == 1) and self.second >= rows
         )
 

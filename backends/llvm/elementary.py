@@ -13,8 +13,8 @@ from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
-from llvmlite import ir
 
+from func.backends.llvm import text as ir
 from func.backends.llvm.polynomials import Emitter, Real
 from func.backends.llvm.polynomials_registry import ARITY, BODIES, INTRINSICS, MENDED, OWN
 
@@ -101,7 +101,7 @@ def names() -> dict[str, int]:
 class Elementary:
     """Emits calls of elementary functions into one module.
 
-    >>> from llvmlite import ir
+    >>> from func.backends.llvm import text as ir
     >>> module = ir.Module()
     >>> vector = ir.VectorType(ir.DoubleType(), 6)
     >>> function = ir.Function(module, ir.FunctionType(vector, [vector]), "f")
@@ -215,7 +215,7 @@ class Elementary:
         scalar = kind.element
         symbol = name if isinstance(scalar, ir.DoubleType) else name + "f"
         function = self.function(symbol, ir.FunctionType(scalar, [scalar] * len(args)))
-        out = ir.Constant(kind, ir.Undefined)
+        out: ir.Value = ir.Constant(kind, ir.Undefined)
         for lane in range(kind.count):
             one = builder.call(function, [builder.extract_element(arg, index(lane)) for arg in args])
             out = builder.insert_element(out, one, index(lane))

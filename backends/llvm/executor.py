@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 
 from func.backends.kernels import NativeProgram, Result
+from func.backends.llvm import text as ir
 from func.backends.llvm.elementary import host_features
 from func.backends.llvm.entry import Leaf, Mismatch, Signature, Tree, bind_entry, normalised, tree_of
 from func.backends.llvm.machine import Code, compile_ir

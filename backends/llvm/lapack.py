@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 
+from func.backends.llvm import text as ir
 from func.backends.llvm.blas import emit_trsm
 from func.backends.llvm.matrices import (
     BYTE,

@@ -4,8 +4,8 @@ import math
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 
+from func.backends.llvm import text as ir
 from func.backends.llvm.lapack import FINE, areas, emit_first_zero, run, scratch_size
 from func.backends.llvm.matrices import (
     DOUBLE,

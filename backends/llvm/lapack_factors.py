@@ -6,8 +6,8 @@ The conventions are those of `lapack`; exchanges of rows are counted from 0.
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 
+from func.backends.llvm import text as ir
 from func.backends.llvm.lapack import FINE, WIDTH, areas, run, scratch_size
 from func.backends.llvm.matrices import INDEX, INT, loop, moved
 from func.backends.llvm.routines import routine

@@ -9,8 +9,8 @@ import math
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 
+from func.backends.llvm import text as ir
 from func.backends.llvm.blas import emit_gemm
 from func.backends.llvm.lapack import FINE, WIDTH, areas, run, scratch_size
 from func.backends.llvm.matrices import (

@@ -9,8 +9,8 @@ Source: E. Anderson et al., LAPACK Users' Guide, third edition (1999), and the r
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 
+from func.backends.llvm import text as ir
 from func.backends.llvm.lapack import FINE, WIDTH, areas, run, scratch_size
 from func.backends.llvm.matrices import emit_transpose, emit_triangle
 from func.backends.llvm.routines import routine

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
+
+from func.backends.llvm import text as ir
 
 __all__ = [
     "element",
@@ -128,7 +129,7 @@ def _helper(
 ) -> ir.Function:
     """A function of the module over matrices (address, ld)… and the numbers of rows and columns; made when missing."""
     full = f"func.{name}.{np.dtype(dtype).name}"
-    known = builder.module.globals.get(full)
+    known: ir.Function | None = builder.module.globals.get(full)
     if known is not None:
         return known
     kind = ir.FunctionType(ir.VoidType(), [POINTER, INDEX] * matrices + [INDEX, INDEX])

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 
 from func.backends.division import collapse, strides_of
 from func.backends.kernels import Buffer, Instruction, Literal, Nest, Spot, Stage, Store
+from func.backends.llvm import text as ir
 from func.backends.llvm.bodies import Body, Context
 from func.backends.llvm.loops import INDEX, POINTER, Memory, loop, neutral, number
 from func.backends.llvm.scalars import Scalars

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from llvmlite import ir
+from func.backends.llvm import text as ir
 
 Choice = TypeVar("Choice")
 Number: TypeAlias = "Real | float"

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 
 from func.backends.kernels import (
     Branch,
@@ -24,6 +23,7 @@ from func.backends.kernels import (
     While,
 )
 from func.backends.lifetimes import buffers_of
+from func.backends.llvm import text as ir
 from func.backends.llvm.dots import DotPrinter
 from func.backends.llvm.elementary import Elementary, Features
 from func.backends.llvm.library import emit_library

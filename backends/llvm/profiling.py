@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
 
 from func.backends.fusion import Fuser
 from func.backends.kernels import Buffer, Item, NativeProgram, Result, Spot
 from func.backends.lifetimes import place_buffers
+from func.backends.llvm import text as ir
 from func.backends.llvm.elementary import host_features
 from func.backends.llvm.executor import Executor
 from func.backends.llvm.listing import Names, parts_of, title
@@ -127,8 +127,9 @@ class _Timed(Executor):
         """(least ticks, runs in the last call) of the items, and the outputs."""
         call = self.flat()
         size = len(self.items)
-        table = np.frombuffer((ctypes.c_int64 * (2 * size)).from_address(self.code.address(NAME)), np.int64)
+        table = np.ctypeslib.as_array((ctypes.c_int64 * (2 * size)).from_address(self.code.address(NAME)))
         least = np.full(size, np.iinfo(np.int64).max)
+        outputs: tuple[Any, ...] = ()
         for _ in range(repeat):
             table[:] = 0
             outputs = call(*args)
@@ -160,7 +161,7 @@ class _Printer(Printer):
     def _add(self, place: int, value: ir.Value) -> None:
         builder = self.builder
         pointer = builder.gep(self._table, [WORD(0), WORD(place)])
-        builder.store(builder.add(builder.load(pointer), value), pointer)
+        builder.store(builder.add(builder.load(pointer, typ=WORD), value), pointer)
 
 
 def _function(name: str) -> tuple[ir.Module, ir.IRBuilder]:
@@ -258,8 +259,8 @@ def _copy_size() -> int:
     """The size of the largest cache in bytes, within limits."""
     sizes = []
     for file in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
-        digits, unit = re.fullmatch(r"(\d+)([KMG]?)\s*", file.read_text()).groups()
-        sizes.append(int(digits) << {"": 0, "K": 10, "M": 20, "G": 30}[unit])
+        for digits, unit in re.findall(r"^(\d+)([KMG]?)$", file.read_text().strip()):
+            sizes.append(int(digits) << {"": 0, "K": 10, "M": 20, "G": 30}[unit])
     return min(max([SMALLEST_COPY, *sizes]), LARGEST_COPY)
 
 

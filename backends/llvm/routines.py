@@ -16,8 +16,8 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
-from llvmlite import ir
 
+from func.backends.llvm import text as ir
 from func.backends.llvm.matrices import DOUBLE, FLOAT, INT, POINTER, element
 
 __all__ = ["call", "constant", "declare", "fits", "leading", "provide", "routine", "symbol", "triangle"]
@@ -122,7 +122,7 @@ def declare(module: ir.Module, name: str) -> ir.Function:
     5
     """
     key = symbol(name)
-    known = module.globals.get(key)
+    known: ir.Function | None = module.globals.get(key)
     if known is not None:
         return known
     signature = _capsule_name(_capsule(name)).decode()

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from llvmlite import ir
 
 from func.backends.kernels import DType
+from func.backends.llvm import text as ir
 from func.backends.llvm.operations import TABLE, emits
 from func.backends.llvm.values import Pair, Value, chosen, constant, each, gathered, lane, part_of, width_of
 

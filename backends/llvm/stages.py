@@ -7,13 +7,11 @@ left over as one shorter vector, so that the code of a body is emitted at most t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-from llvmlite import ir
-
-from func.backends.division import collapse, spots_of, strides_of
+from func.backends.division import length_of, spots_of, stage_groups
 from func.backends.kernels import (
     Accumulate,
     Apply,
@@ -33,15 +31,16 @@ from func.backends.kernels import (
     Store,
     StoreAt,
 )
+from func.backends.llvm import text as ir
 from func.backends.llvm.bodies import Body, Context
-from func.backends.llvm.loops import INDEX, loop, neutral, number
+from func.backends.llvm.loops import INDEX, Part, blocks, neutral, number, span
+from func.backends.llvm.sums import BLOCK, Sums, folded
 from func.backends.llvm.values import (
     Value,
     Variable,
     chosen,
     constant,
     gathered,
-    lane,
     part_of,
     read,
     shuffled,
@@ -51,6 +50,23 @@ from func.backends.llvm.values import (
 
 LIGHT, MIDDLE = 12, 40
 """Bodies of up to so many instructions take four, and two, registers at a time."""
+
+
+class Block(NamedTuple):
+    """Which loop is cut into blocks, how many of its steps make one, and how many blocks there are at most."""
+
+    depth: int
+    count: int
+    most: int
+
+
+def _dtype(one: Reduce | Running | Accumulate) -> DType:
+    return one.spot.buffer.dtype if isinstance(one, Accumulate) else one.out.dtype
+
+
+def _is_sum(one: Instruction) -> bool:
+    """Whether something is added up that must be rounded."""
+    return isinstance(one, (Reduce, Accumulate)) and one.op == "add" and _dtype(one).kind in "fc"
 
 
 class StageLoops:
@@ -64,18 +80,20 @@ class StageLoops:
         dims: list[int],
         at: list[ir.Value],
         rows: dict[int, ir.Value],
+        part: Part | None = None,
     ) -> None:
         self.context = context
+        self.part = part
         self.stage = stage
         self.outer_dims, self.outer_at = dims, at
         self.rows = rows
-        strides = strides_of(stage.code, len(nest.domain))
-        groups = collapse(nest.domain, strides, nest.outer or 0, len(nest.domain))
+        groups = stage_groups(nest, stage)
         self.dims = [group[-1] for group in groups]
-        self.lengths = [int(np.prod([nest.domain[axis] for axis in group])) for group in groups]
-        self.groups = groups
+        self.lengths = [length_of(nest, group) for group in groups]
         self.levels = self._levels()
         self.accumulators: list[tuple[Reduce | Running | Accumulate, Variable, int]] = []
+        self.sums: list[Sums] = []
+        self.block: Block | None = None
 
     def _levels(self) -> list[list[Instruction]]:
         """The instructions by the number of loops that they depend on."""
@@ -113,13 +131,18 @@ class StageLoops:
     def emit(self) -> None:
         """Loops, and the values of reductions afterwards."""
         width = self.width()
+        if self.dims and any([_is_sum(one) for one in self.levels[-1]]):
+            self.block = self._block(width)
         for one in self.levels[-1]:
             if isinstance(one, (Reduce, Running)):
                 self._accumulator(one, width if self.dims else 1)
+        sums = self._pairwise(self.accumulators)
         self._loops(0, [], dict(self.rows), width)
+        if sums is not None:
+            sums.total()
         for one, memory, _ in self.accumulators:
             if isinstance(one, Reduce):
-                self.rows[id(one.out)] = self.folded(one.op, one.out.dtype, memory.get())
+                self.rows[id(one.out)] = folded(self.context, one.op, one.out.dtype, memory.get())
 
     def width(self) -> int:
         """How many elements are taken at a time."""
@@ -138,11 +161,49 @@ class StageLoops:
         return min(width, self.lengths[-1])
 
     def _accumulator(self, one: Reduce | Running | Accumulate, lanes: int) -> Variable:
-        dtype = one.spot.buffer.dtype if isinstance(one, Accumulate) else one.out.dtype
+        dtype = _dtype(one)
         memory = Variable(self.context.builder, dtype, lanes)
         memory.set(constant(dtype, neutral(one.op, dtype), lanes))
         self.accumulators.append((one, memory, lanes))
         return memory
+
+    def _block(self, width: int) -> Block | None:
+        """Which loop is to be cut into blocks so that sums are accurate; None for short ones."""
+        counts = [*self.lengths[:-1], -(-self.lengths[-1] // width)]
+        if self.part is not None and self.part.axis in self.dims:
+            depth = self.dims.index(self.part.axis)
+            counts[depth] = -(-counts[depth] // self.part.chunks)
+        for depth in reversed(range(len(counts))):
+            inside = math.prod(counts[depth + 1 :])
+            if counts[depth] * inside >= 2 * BLOCK:
+                count = max(1, BLOCK // inside)
+                return Block(depth, count, math.prod(counts[:depth]) * (counts[depth] // count + 2))
+        return None
+
+    def _pairwise(self, accumulators: Sequence[tuple[Reduce | Running | Accumulate, Variable, int]]) -> Sums | None:
+        """Let the sums among accumulators be added up block by block."""
+        found = [(memory, _dtype(one), lanes) for one, memory, lanes in accumulators if _is_sum(one)]
+        if self.block is None or not found:
+            return None
+        self.sums.append(Sums(self.context, found, self.block.most))
+        return self.sums[-1]
+
+    def _steps(self, depth: int, start: ir.Value, stop: ir.Value, step: int, body: Callable[[ir.Value], None]) -> None:
+        """One of the loops, by blocks if it is the one that is cut."""
+        if self.block is not None and self.block.depth == depth:
+            blocks(self.context.builder, start, stop, (step, self.block.count), body, self._push)
+        else:
+            span(self.context.builder, start, stop, step, body)
+
+    def _push(self) -> None:
+        for one in self.sums:
+            one.push()
+
+    def _bounds(self, depth: int, length: int, step: int) -> tuple[ir.Value, ir.Value]:
+        """Where a loop begins and ends; length is a multiple of step."""
+        if self.part is not None and self.part.axis == self.dims[depth]:
+            return self.part.bounds(self.context.builder, length, step)
+        return number(0), number(length)
 
     def _loops(self, depth: int, at: list[ir.Value], regs: dict[int, ir.Value], width: int) -> None:
         if depth < len(self.dims):
@@ -152,8 +213,8 @@ class StageLoops:
             if depth == len(self.dims) - 1:
                 self._innermost(at, regs, width)
             else:
-                length = self.lengths[depth]
-                loop(self.context.builder, length, 1, lambda i: self._loops(depth + 1, [*at, i], dict(regs), width))
+                start, stop = self._bounds(depth, self.lengths[depth], 1)
+                self._steps(depth, start, stop, 1, lambda i: self._loops(depth + 1, [*at, i], dict(regs), width))
             return
         body = self._body(at, 1, regs)
         for one in self.levels[depth]:
@@ -171,7 +232,7 @@ class StageLoops:
         local = []
         for one in code:
             if isinstance(one, Accumulate) and not one.spot.strides[axis]:
-                local.append((one, self._accumulator(one, width)))
+                local.append((one, self._accumulator(one, width), width))
         bases: dict[Any, ir.Value] = {}
         outside = self._body(at, 1, regs)
         for spot in spots_of(code):  # addresses are worked out before the loop
@@ -189,14 +250,30 @@ class StageLoops:
             for one in code:
                 self._emit(body, one)
 
+        sums = self._pairwise(local) if self.block is not None and self.block.depth == len(at) else None
         if rest and self._overlaps(code, axis):
             self._overlapping(length, width, run)
         else:
-            loop(self.context.builder, main, width, lambda i: run(i, width))
-            if rest:
-                run(number(main), rest)
-        for one, memory in local:
+            self._vectors(main, rest, width, run)
+        if sums is not None:
+            sums.total()
+            self.sums.remove(sums)
+        for one, memory, _ in local:
             self._finish(one, memory, outside)
+
+    def _vectors(self, main: int, rest: int, width: int, run: Callable[..., None]) -> None:
+        """Whole vectors, and a shorter one at the end."""
+        b, depth = self.context.builder, len(self.dims) - 1
+        if main == width:
+            run(number(0), width)
+        elif main:
+            start, stop = self._bounds(depth, main, width)
+            self._steps(depth, start, stop, width, lambda i: run(i, width))
+        if rest and self.part is not None and self.part.axis == self.dims[depth]:
+            with b.if_then(self.part.is_last(b)):
+                run(number(main), rest)
+        elif rest:
+            run(number(main), rest)
 
     def _overlaps(self, code: list[Instruction], axis: int) -> bool:
         """Whether the last vector may begin before the one in front of it ends: the body is long, so that emitting it
@@ -223,7 +300,13 @@ class StageLoops:
             again = b.icmp_unsigned("<", lanes, helper.splat(b.sub(i, start)))
             run(start, width, again)
 
-        loop(b, -(-length // width) * width, width, step)
+        depth = len(self.dims) - 1
+        if self.part is not None and self.part.axis == self.dims[depth]:
+            start, stop = self.part.bounds(b, length, width)
+            stop = b.select(self.part.is_last(b), number(length), stop)
+        else:
+            start, stop = number(0), number(length)
+        self._steps(depth, start, stop, width, step)
 
     def _splats(self, code: list[Instruction], regs: dict[int, ir.Value], width: int) -> dict[int, ir.Value]:
         """Scalars that the innermost loop uses, spread over vectors before it."""
@@ -250,7 +333,7 @@ class StageLoops:
             body.emit(one)
             return
         lanes = next(lanes for known, _, lanes in self.accumulators if known is one)
-        dtype = one.spot.buffer.dtype if isinstance(one, Accumulate) else one.out.dtype
+        dtype = _dtype(one)
         value = self._filled(body.value(one.value), one.op, dtype, lanes)
         if body.again is not None:
             value = chosen(self.context.builder, body.again, constant(dtype, neutral(one.op, dtype), lanes), value)
@@ -274,25 +357,7 @@ class StageLoops:
         """Add what the innermost loop has gathered to the element in memory."""
         b = self.context.builder
         dtype = one.spot.buffer.dtype
-        value = self.folded(one.op, dtype, memory.get())
+        value = folded(self.context, one.op, dtype, memory.get())
         pointer = body.base(one.spot, [*self.outer_dims, *self.dims[:-1]], body.at)
         write(b, pointer, dtype, self.context.scalars.apply(one.op, dtype, [read(b, pointer, dtype), value], dtype))
         self.accumulators = [known for known in self.accumulators if known[0] is not one]
-
-    def folded(self, op: str, dtype: DType, value: Value) -> Value:
-        """The lanes of a vector as one value: halves are combined until one lane is left."""
-        b = self.context.builder
-        width = width_of(value)
-        while width > 2:
-            half = (width + 1) // 2
-            low = shuffled(b, value, value, range(half))
-            if width % 2:
-                upper = [place if place < width else width for place in range(half, 2 * half)]
-                high = shuffled(b, value, constant(dtype, neutral(op, dtype), width), upper)
-            else:
-                high = shuffled(b, value, value, range(half, width))
-            value = self.context.scalars.apply(op, dtype, [low, high], dtype)
-            width = half
-        if width == 1:
-            return value
-        return self.context.scalars.apply(op, dtype, [lane(b, value, 0), lane(b, value, 1)], dtype)

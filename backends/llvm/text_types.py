@@ -70,7 +70,8 @@ class VoidType(Type):
     __slots__ = ()
 
     def __new__(cls) -> VoidType:
-        return _known.get(cls) or _kept(cls, _made(cls, "void", ""))
+        found: VoidType = _known.get(cls) or _kept(cls, _made(cls, "void", ""))
+        return found
 
 
 class PointerType(Type):

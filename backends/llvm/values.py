@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from llvmlite import ir
 
 from func.backends.kernels import DType
+from func.backends.llvm import text as ir
 
 LANE = ir.IntType(32)
 BIT = ir.IntType(1)
