@@ -188,6 +188,20 @@ class Stage:
 
 
 @dataclass(eq=False)
+class Division:
+    """A loop of a nest in chunks that may run at the same time: the loop whose last dimension is `axis`, of one stage
+    (for one row after the other) or of the rows of all stages."""
+
+    axis: int
+    chunks: int
+    stage: Stage | None = None
+    owned: list[tuple[Buffer, Buffer | None]] = field(default_factory=list)
+    """Scratch of which every chunk needs its own; with memory for all of them where it is large."""
+    partial: list[tuple[Accumulate, Buffer]] = field(default_factory=list)
+    """What chunks accumulate apart, and memory for all of them."""
+
+
+@dataclass(eq=False)
 class Nest:
     """Loops over `domain`. `outer`: how many dimensions enclose the stages; None while all may become inner."""
 
@@ -196,6 +210,7 @@ class Nest:
     stages: list[Stage] = field(default_factory=list)
     starts: list[tuple[Buffer, Any]] = field(default_factory=list)
     """Buffers that are filled before the loops begin, with what."""
+    divisions: list[Division] = field(default_factory=list)
 
 
 @dataclass(eq=False)

@@ -30,6 +30,9 @@ def buffers_of(item: Item) -> Iterator[Buffer]:
     """All memory that an item touches."""
     if isinstance(item, Nest):
         yield from [buffer for buffer, _ in item.starts]
+        for division in item.divisions:
+            yield from [buffer for _, buffer in division.partial]
+            yield from [buffer for _, buffer in division.owned if buffer is not None]
         for stage in item.stages:
             for one in stage.code:
                 if isinstance(one, (Load, LoadAt, Store, StoreAt, Accumulate)):

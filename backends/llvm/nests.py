@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from func.backends.division import collapse, strides_of
-from func.backends.kernels import Buffer, Instruction, Literal, Nest, Spot, Stage, Store
+from func.backends.division import collapse, divisions, length_of, row_groups
+from func.backends.kernels import Buffer, Division, Nest
 from func.backends.llvm import text as ir
 from func.backends.llvm.bodies import Body, Context
-from func.backends.llvm.loops import INDEX, POINTER, Memory, loop, neutral, number
+from func.backends.llvm.loops import INDEX, POINTER, Memory, Part, loop, neutral, number, span
+from func.backends.llvm.parallel import Errors, Task, emit_stage, filling, set_apart
 from func.backends.llvm.scalars import Scalars
 from func.backends.llvm.stages import StageLoops
 
@@ -27,37 +26,55 @@ class NestPrinter:
             self.fill(buffer, value)
         if 0 in nest.domain:
             return
-        strides = [one for stage in nest.stages for one in strides_of(stage.code, len(nest.domain))]
-        self._rows(nest, collapse(nest.domain, strides, 0, nest.outer or 0), [])
+        for division in nest.divisions:
+            if division.stage is None:
+                self._in_chunks(nest, division)
+                return
+        self._rows(nest, [])
 
     def fill(self, buffer: Buffer, value: Any) -> None:
         """Set all elements of a buffer."""
-        if not buffer.size:
-            return
-        whole = Nest((buffer.size,) if buffer.size > 1 else ())
-        code: list[Instruction] = [
-            Store(Spot(buffer, 0, (1,) if buffer.size > 1 else ()), Literal(value, buffer.dtype))
-        ]
-        whole.stages.append(Stage(True, code))
-        self.emit(whole)
+        if buffer.size:
+            nest = filling(buffer, value)
+            nest.divisions = list(divisions(nest, set()))
+            self.emit(nest)
 
-    def _rows(self, nest: Nest, groups: list[list[int]], at: list[ir.Value]) -> None:
-        depth = len(at)
-        if depth < len(groups):
-            length = int(np.prod([nest.domain[axis] for axis in groups[depth]]))
-            loop(self.context.builder, length, 1, lambda i: self._rows(nest, groups, [*at, i]))
+    def _in_chunks(self, nest: Nest, division: Division) -> None:
+        """The rows by chunks."""
+        task = Task(self.context, division)
+        errors = Errors(task, nest.stages)
+        left = set_apart(task, division)
+        NestPrinter(*task.context)._rows(nest, [], task.part)
+        task.run()
+        errors.report()
+        for one in left:
+            self.emit(one)
+
+    def _rows(self, nest: Nest, at: list[ir.Value], part: Part | None = None) -> None:
+        """The loops over rows, those of the part only."""
+        groups = row_groups(nest)
+        if len(at) == len(groups):
+            self._stages(nest, [group[-1] for group in groups], at)
             return
-        dims = [group[-1] for group in groups]
+        b, length = self.context.builder, length_of(nest, groups[len(at)])
+        if part is not None and part.axis == groups[len(at)][-1]:
+            span(b, *part.bounds(b, length, 1), 1, lambda i: self._rows(nest, [*at, i], part))
+        else:
+            loop(b, length, 1, lambda i: self._rows(nest, [*at, i], part))
+
+    def _stages(self, nest: Nest, dims: list[int], at: list[ir.Value]) -> None:
+        """Everything at one row."""
         rows: dict[int, Any] = {}
+        by_stage = {id(division.stage): division for division in nest.divisions if division.stage is not None}
         for stage in nest.stages:
-            if stage.inner:
-                StageLoops(self.context, nest, stage, dims, at, rows).emit()
+            if not stage.inner:
+                for one in stage.code:
+                    Body(self.context, dims, at, 1, rows, rows).emit(one)
+            elif id(stage) in by_stage:
+                for left in emit_stage(self.context, nest, by_stage[id(stage)], dims, at, rows):
+                    self.emit(left)
             else:
-                self._row_code(stage, dims, at, rows)
-
-    def _row_code(self, stage: Stage, dims: list[int], at: list[ir.Value], rows: dict[int, Any]) -> None:
-        for one in stage.code:
-            Body(self.context, dims, at, 1, rows, rows).emit(one)
+                StageLoops(self.context, nest, stage, dims, at, rows).emit()
 
 
 __all__ = ["INDEX", "POINTER", "Memory", "NestPrinter", "collapse", "loop", "neutral", "number"]

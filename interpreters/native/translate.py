@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.division import divide
 from func.backends.fusion import Fuser, Val
 from func.backends.kernels import Buffer, NativeProgram, Result, Spot, row_major
 from func.backends.lifetimes import place_buffers
@@ -79,6 +80,7 @@ class Translator:
             aval = x.aval if type(x) is Var else aval_of(x)
             made.outputs.append(Result(aval.shape, aval.dtype, aval.weak))
             self._output(place, self.value(x), aval, taken)
+        divide(fuser.items)
         made.arena = place_buffers(fuser.items)
         return made
 
