@@ -34,6 +34,14 @@ WHOLE = [
     "np.sum({0})", "np.max({0})", "np.where({0} > 1, {0}, 2)", "{0} > 0", "{0} / 2", "{0} << 1", "~{0}",
     "{0}.astype(np.float32)", "{0}.astype(np.float64)", "np.minimum({0}, 3)",
 ]  # fmt: skip
+COMPLEX = [
+    "{0} * {1}", "{0} + {1}", "{0} - {1}[..., None]", "{0}.real", "{0}.imag", "np.abs({0}) + 0.1", "np.conj({0})",
+    "np.exp(-{0} * 0.1)", "np.sum({0}, axis=-1)", "np.mean({0}, axis=0)", "{0} @ {1}", "{0} @ np.conj({0}).T", "-{0}",
+    "{0} / (2 + {0} * np.conj({0}))", "np.sin({0} * 0.3)", "np.where({0}.real > 0.123, {0}, {1})", "{0} ** 2",
+    "{0} * np.sum(np.abs({0}) ** 2)", "np.angle({0} + 9)", "np.sqrt({0} + 9)", "np.log({0} + 9)", "np.linalg.norm({0})",
+    "{0} / np.abs({0} + 9)", "np.prod({0} * 0.5)",
+]  # fmt: skip
+"""What complex numbers go through."""
 ROWS = [
     "np.sum({x}, axis={a}, keepdims={k})", "np.mean({x}, axis={a}, keepdims={k})",
     "np.max({x}, axis={a}, keepdims={k})", "np.min({x}, axis={a}, keepdims={k})",
@@ -54,6 +62,12 @@ NORMAL = [
     "{x} / np.sqrt(np.sum({x} * {x}, axis={a}, keepdims=True) + 1e-2)",
 ]  # fmt: skip
 FOREIGN = ["np.sort({0}, axis=None)", "np.fft.fft({0}.ravel()).real", "np.linalg.norm({0})", "np.cumsum({0})"]
+LAYOUTS = [
+    "{0}.T", "np.transpose({0}, {order})", "np.reshape({0}, -1)", "np.reshape({0}, {backwards})", "{0}[..., None]",
+    "np.reshape({0}, {parted})", "np.broadcast_to({0}, {lead})", "np.flip({0})", "np.squeeze({0})", "np.tile({0}, 2)",
+    "np.repeat({0}, 2, axis=-1)", "np.roll({0}, 1)", "np.moveaxis({0}, 0, -1)", "np.pad({0}, 1)", "np.atleast_2d({0})",
+    "np.swapaxes({0}, 0, -1)",
+]  # fmt: skip
 LOOPS = [
     "func.scan(lambda c, r: (np.tanh(c + r), c * r), np.zeros({s}, {d}), {x})[{i}]",
     "func.scan(lambda c, r: (0.5 * c + np.sin(r), c), np.ones({s}, {d}), {x}, reverse=True)[{i}]",
@@ -110,7 +124,7 @@ class Maker:
         names = [self._input() for _ in range(self.random.randint(1, 3))]
         args = [self.values[name] for name in names]
         kinds = [self.smooth, self.pair, self.pair, self.rows, self.normal, self.normal, self.slice, self.layout]
-        kinds += [self.joined, self.indexed, self.written, self.product, self.whole, self.loop, self.back]
+        kinds += [self.joined, self.indexed, self.written, self.product, self.whole, self.loop, self.back, self.complex]
         if self.foreign:
             kinds.append(self.other)
         for _ in range(length):
@@ -127,8 +141,10 @@ class Maker:
         shape = tuple([one.choice(SIZES) for _ in range(one.choice([0, 1, 1, 2, 2, 2, 3, 3]))])
         if len(shape) >= 2 and one.random() < 0.3:
             shape = (shape[0], *shape[:1], *shape[2:])
-        kind = one.choice(["float64"] * 6 + ["float32"] * 2 + ["int64"] * 2)
+        kind = one.choice(["float64"] * 6 + ["float32"] * 2 + ["int64"] * 2 + ["complex128"])
         numbers = self.rng.integers(-4, 5, shape) if kind == "int64" else self.rng.normal(size=shape)
+        if kind == "complex128":
+            numbers = numbers + 1j * self.rng.normal(size=shape)
         name = "xyz"[len(self.values)]
         self.values[name] = np.asarray(numbers, kind)
         return name
@@ -148,7 +164,7 @@ class Maker:
         value = np.asarray(space[name])
         if value.size > 4000 or value.size == 0 or value.ndim > 4:
             return
-        if value.dtype.kind not in "fib" or not np.isfinite(value).all() or np.abs(value).max() > LARGEST:
+        if value.dtype.kind not in "fibc" or not np.isfinite(value).all() or np.abs(value).max() > LARGEST:
             return
         self.count += 1
         self.values[name] = value
@@ -241,35 +257,18 @@ class Maker:
         return ", ".join(entries) or "()"
 
     def slice(self) -> None:
-        if x := self.pick("fib"):
+        if x := self.pick("fibc"):
             self.add(f"{x}[{self.index(x)}]")
 
     def layout(self) -> None:
-        x = self.pick("fib")
+        x = self.pick("fibc")
         if not x:
             return
         shape = self.values[x].shape
         order = tuple(self.random.sample(range(len(shape)), len(shape)))
-        options = [
-            f"{x}.T",
-            f"np.transpose({x}, {order})",
-            f"np.reshape({x}, -1)",
-            f"np.reshape({x}, {order and shape[::-1]})",
-        ]
-        options += [
-            f"np.reshape({x}, {self._parted(shape)})",
-            f"np.broadcast_to({x}, {(2, *shape)})",
-            f"{x}[..., None]",
-        ]
-        options += [
-            f"np.flip({x})",
-            f"np.squeeze({x})",
-            f"np.tile({x}, 2)",
-            f"np.repeat({x}, 2, axis=-1)",
-            f"np.roll({x}, 1)",
-        ]
-        options += [f"np.moveaxis({x}, 0, -1)", f"np.pad({x}, 1)", f"np.swapaxes({x}, 0, -1)", f"np.atleast_2d({x})"]
-        self.add(self.random.choice(options))
+        form = self.random.choice(LAYOUTS)
+        lead, parted = (2, *shape), self._parted(shape)
+        self.add(form.format(x, order=order, backwards=shape[::-1], lead=lead, parted=parted))
 
     def _parted(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """A shape with two neighbouring axes run together, or one split."""
@@ -282,7 +281,7 @@ class Maker:
         return (1, *shape, 1)
 
     def joined(self) -> None:
-        x, y = self.pick("fi"), self.pick("fi")
+        x, y = self.pick("fic"), self.pick("fic")
         axis = self.random.choice([0, -1, 1])
         if x and y:
             form = self.random.choice(["np.concatenate(({0}, {1}), {2})", "np.stack(({0}, {1}), {2})"])
@@ -293,7 +292,7 @@ class Maker:
         return f"np.array({[self.random.randint(-length, length - 1) for _ in range(count)]})"
 
     def indexed(self) -> None:
-        x = self.pick("fib", 1)
+        x = self.pick("fibc", 1)
         if not x:
             return
         shape = self.values[x].shape
@@ -352,6 +351,13 @@ class Maker:
             self.add(self.random.choice(WHOLE).format(x))
         if (x := self.pick("f")) and self.settled(x, *range(-4, 5)) and np.abs(self.values[x]).max() < 4:
             self.add(self.random.choice([f"np.floor({x}).astype(np.int64)", f"({x} > 0).astype(np.int64)", f"{x} < 1"]))
+
+    def complex(self) -> None:
+        x, y = self.pick("c"), self.pick("cf")
+        if x and y:
+            form = self.random.choice(COMPLEX)
+            if self.settled(x, 0) and bool((np.abs(self.values[x].real - 0.123) > APART).all()):
+                self.add(form.format(x, y))
 
     def loop(self) -> None:
         x = self.pick("f", 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import importlib
 import sys
 import threading
 import tracemalloc
@@ -24,8 +25,8 @@ def poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
     """All memory is NaN when it is first used in a call: nothing may be read before it is written."""
     from func.backends.kernels import Fill, Item
     from func.backends.lifetimes import buffers_of
-    from func.backends.llvm import executor
 
+    executor = importlib.import_module("func.backends.llvm.executor")
     printed = executor.print_program
 
     def poison(program: Any, *rest: Any) -> Any:
@@ -63,7 +64,7 @@ def loss(a: Any, v: Any) -> Any:
     return sum([np.sum(np.sin(out)) for out in func.tree.leaves(mixed(a, v)) if out.dtype == np.float64])
 
 
-COMPOSED = {
+COMPOSED: dict[str, Callable[..., Any]] = {
     "values": mixed,
     "gradient": func.grad(loss, (0, 1)),
     "tangent": lambda a, v: func.jvp(mixed, (a, v), (a, v)),
@@ -163,6 +164,21 @@ def test_errors_of_indices_are_those_of_numpy() -> None:
                 with pytest.raises(IndexError, match=f"{bad} is out of bounds"):
                     jitted(x, np.array([0, bad, 1]))
         assert is_native(jitted, x, good)
+
+
+def test_a_loop_ends_where_an_index_is_out_of_range() -> None:
+    """What NumPy would raise in a step is raised, also where the steps would go on for ever without."""
+
+    def first(x: Any) -> Any:
+        return func.while_loop(lambda i: x[i] > 0, lambda i: i + 1, 0)
+
+    x = np.array([1.0, 2.0, -1.0, 1.0])
+    jitted = compiled(first)
+    assert jitted(x) == first(x) == 2
+    for _ in range(2):
+        with pytest.raises(IndexError, match="4 is out of bounds"):
+            jitted(np.abs(x))
+    assert is_native(jitted, x)
 
 
 def test_calls_that_raise_leave_nothing_behind() -> None:
