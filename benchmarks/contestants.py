@@ -48,7 +48,8 @@ def _load_torch() -> Any:
     """torch, without what its compiler prints about itself, above all when the time limit interrupts it."""
     import torch
 
-    import_module("torch._logging").set_logs(all=logging.CRITICAL + 1)
+    for handler in logging.getLogger("torch").handlers:
+        handler.setLevel(logging.CRITICAL + 1)
     warnings.filterwarnings("ignore", module=r"torch\.")
     return torch
 
