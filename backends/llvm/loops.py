@@ -103,7 +103,7 @@ def blocks(
 def neutral(op: str, dtype: DType) -> Any:
     """What a reduction starts with."""
     if op == "add":
-        return {"f": -0.0, "c": complex(-0.0, -0.0)}.get(dtype.kind, 0)
+        return 0
     if op == "multiply":
         return 1
     if op in ("logical_or", "bitwise_or"):
