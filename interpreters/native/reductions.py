@@ -20,7 +20,7 @@ OPS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "an
 def start_of(op: str, dtype: DType) -> object:
     """What a reduction starts with."""
     if op == "add":
-        return {"f": -0.0, "c": complex(-0.0, -0.0)}.get(dtype.kind, 0)
+        return 0
     if op == "multiply":
         return 1
     if op in ("logical_or", "logical_and"):
