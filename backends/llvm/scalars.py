@@ -9,13 +9,19 @@ every operation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from llvmlite import ir
 
 from func.backends.kernels import DType
-from func.backends.llvm import scalars_arithmetic, scalars_complex, scalars_floats, scalars_integers, scalars_logic
+from func.backends.llvm import (
+    scalars_arithmetic,
+    scalars_complex,
+    scalars_floats,
+    scalars_integers,
+    scalars_logic,
+    scalars_powers,
+)
+from func.backends.llvm import text as ir
 from func.backends.llvm.elementary import Elementary
 from func.backends.llvm.operations import operation
 from func.backends.llvm.values import (
@@ -34,7 +40,7 @@ from func.backends.llvm.values import (
 
 KNOWN = frozenset([np.dtype(name) for name in "?bBhHiIlLqQefdFD"])
 """Element types that can be computed on."""
-TABLES = (scalars_arithmetic, scalars_complex, scalars_floats, scalars_integers, scalars_logic)
+TABLES = (scalars_arithmetic, scalars_complex, scalars_floats, scalars_integers, scalars_logic, scalars_powers)
 """The modules whose operations are in the table."""
 HALF, SINGLE, DOUBLE = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
 UNWIDENED = frozenset({"select", "positive", "nextafter", "spacing"})
@@ -48,7 +54,7 @@ class Scalars:
     def __init__(self, module: ir.Module, elementary: Elementary) -> None:
         self.module = module
         self.elementary = elementary
-        self.builder: Any = None
+        self.builder: ir.IRBuilder
         self._intrinsics: dict[tuple[str, str], ir.Function] = {}
 
     def apply(self, op: str, dtype: DType, args: list[Value], out: DType) -> Value:
@@ -155,7 +161,7 @@ class Scalars:
         safe = b.select(inside, x, constant(have, 0.0, width))
         return b.select(inside, b.fptosi(safe, target), constant(want, -(2 ** (bits - 1)), width))
 
-    def nonzero(self, x: Value, dtype: DType) -> ir.Value:
+    def nonzero(self, x: Value, dtype: DType) -> Value:
         """Whether elements are not zero (NaN is not)."""
         if isinstance(x, Pair):
             part = part_of(dtype)
@@ -166,7 +172,7 @@ class Scalars:
         compare = self.builder.fcmp_unordered if dtype.kind == "f" else self.builder.icmp_signed
         return compare("!=", x, zero)
 
-    def per_lane(self, function: ir.Function, args: Sequence[ir.Value]) -> ir.Value:
+    def per_lane(self, function: ir.Function, args: Sequence[ir.Value]) -> Value:
         """A scalar function lane by lane."""
         b = self.builder
         lanes = range(width_of(args[0]))

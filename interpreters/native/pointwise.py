@@ -61,12 +61,17 @@ def elementwise(site: Site) -> Val:
 
 def by_loop(site: Site, ufunc: Any, op: str | None = None) -> Val:
     """A ufunc on operands converted to the dtypes of its loop."""
-    loop = _loop(ufunc, tuple([(aval.dtype, aval.weak) for aval in site.avals]))
+    loop = loop_of(site, ufunc)
     op = op or ufunc.__name__
     if not has_operation(op, loop[0]):
         raise NotNative(f"{op} of {loop[0]}")
     args = [site.convert(x, dtype) for x, dtype in zip(site.args, loop, strict=False)]
     return site.convert(site.map(op, *args, dtype=loop[-1]), site.out.dtype)
+
+
+def loop_of(site: Site, ufunc: Any) -> tuple[DType, ...]:
+    """The dtypes of the loop that NumPy takes."""
+    return _loop(ufunc, tuple([(aval.dtype, aval.weak) for aval in site.avals]))
 
 
 @functools.lru_cache(4096)
@@ -83,27 +88,6 @@ def _loop(ufunc: Any, operands: tuple[tuple[DType, bool], ...]) -> tuple[DType, 
     if any([dtype not in KNOWN for dtype in found]):
         raise NotNative(f"{ufunc.__name__} of {', '.join([str(dtype) for dtype in found])}")
     return tuple(found)
-
-
-@native("power")
-def _power(site: Site) -> Val:
-    """Small whole powers of floats are products: as exact as the function, and far faster."""
-    x, y = site.args
-    exponent = None if y.root is not None else y.literal
-    if (
-        site.out.dtype.kind != "f"
-        or exponent not in (1, 2, 3, 4, -1, 0.5)
-        or not has_operation("multiply", site.out.dtype)
-    ):
-        return elementwise(site)
-    x = site.fuser.broadcast(site.convert(x, site.out.dtype), site.out.shape)
-    if exponent == 0.5:
-        return elementwise(site)
-    if exponent == -1:
-        return site.map("reciprocal", x)
-    square = site.map("multiply", x, x)
-    found = {1: lambda: x, 2: lambda: square, 3: lambda: site.map("multiply", square, x)}
-    return found.get(int(exponent), lambda: site.map("multiply", square, square))()
 
 
 def _special(site: Site, name: str) -> Val:

@@ -23,6 +23,7 @@ from func.interpreters.native import (
     reductions,
     scans,
     sorting,
+    special,
     spectral_linalg,
     structural,
 )
@@ -41,6 +42,7 @@ MODULES = (
     reductions,
     scans,
     sorting,
+    special,
     spectral_linalg,
     structural,
 )
