@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from func import tree
-from func.backends import HOST_TYPES, namespace_of
+from func.backends import HOST_TYPES
 from func.configuration import COMPILERS, config
 from func.donation import DONATED, donated_leaves, note_donated, overwritable, refuse_donated
 from func.door import array_leaf, check_callable, name_of, output_leaf, traced, unbox
@@ -25,6 +25,8 @@ from func.interpreters.modes import GUARDED
 from func.interpreters.program import Program
 from func.interpreters.stage import Stage
 from func.interpreters.staged import Staged, closed, executor
+from func.lowered import Lowered, executable_of
+from func.profiled import Profile, profile_of
 from func.static_arguments import StaticArguments, argument_numbers
 
 __all__ = ["CacheInfo", "Jitted", "disable_jit", "jit"]
@@ -323,11 +325,27 @@ class Jitted:
 
         return prepared(self._found(args, kwargs).program)
 
-    def lower(self, *args: Any, **kwargs: Any) -> str:
-        """The text of the code that runs for arguments like these."""
-        leaves = tree.leaves((args, kwargs))
-        run = self._found(args, kwargs).runner(namespace_of(tuple(leaves)))
-        return str(getattr(run, "text", run))
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """What runs for arguments like these: Program, kernels, LLVM IR, assembly, generated source."""
+        entry, leaves = self._looked_up(args, kwargs)
+        return Lowered(entry.staged, executable_of(entry.staged, leaves, entry.donated))
+
+    def profile(self, *args: Any, repeat: int = 20, **kwargs: Any) -> Profile:
+        """The time of every kernel for these arguments, what it reads and writes, and how fast that is.
+
+        The program runs a few times `repeat` on the same arguments; times are the least ones. The result is a table as
+        text.
+
+        Raises:
+            ProfileError: Nothing of it is native code.
+        """
+        entry, leaves = self._looked_up(args, kwargs)
+        executable = executable_of(entry.staged, leaves, entry.donated)
+        return profile_of(executable, [*entry.captured, *leaves], repeat, name_of(self._function))
+
+    def _looked_up(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Entry, list[Any]]:
+        moving, kept, statics = self._static.part(args, kwargs)
+        return self._entry(moving, kept, statics)
 
     def found(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any], Any, Entry]:
         """(traced positional, traced keyword, static) arguments and the entry for them."""

@@ -125,3 +125,7 @@ class ProgramError(FuncError, ValueError):
 
 class ProgramFileError(FuncError, ValueError):
     """A Program cannot be saved, or a file holds none that can be loaded."""
+
+
+class ProfileError(FuncError, RuntimeError):
+    """A compiled function has nothing to profile, or gave other results while it was profiled."""

@@ -13,7 +13,7 @@ from func.backends.llvm import machine
 from func.backends.llvm.executor import Executor
 from func.backends.numpy_source import compile_plan
 from func.interpreters.native.rules import NotNative, RuleError
-from func.interpreters.native.segments import foreign_equations, segmented, translate
+from func.interpreters.native.segments import foreign_equations, pieces, segmented, translate
 from func.interpreters.passes.rolling import roll
 from func.interpreters.planning import plan_program
 from func.interpreters.program import Equation, Program
@@ -38,7 +38,7 @@ def native_executor(program: Program, on_nan: Run | None = None) -> tuple[Run | 
         return *compiled.whole(program, on_nan), None
     except NotNative:
         parts = _cut(program, compiled)
-    if parts is None or parts is program:
+    if parts is None or all([piece.native is None for piece in pieces(parts)]):
         return None, None, None
     return compile_plan(plan_program(parts, np, False), np), None, parts
 

@@ -27,7 +27,7 @@ from func.interpreters.native import (
     spectral_linalg,
     structural,
 )
-from func.interpreters.native.rules import RULES, NotNative, Site
+from func.interpreters.native.rules import RULES, NotNative, RuleError, Site
 from func.interpreters.primitives.pointwise import Elementwise
 from func.interpreters.primitives.kinds import Row
 from func.interpreters.program import Equation, Program, Var
@@ -121,7 +121,15 @@ class Translator:
             self.apply(equation)
 
     def apply(self, equation: Equation) -> None:
-        """Apply the rule of an equation. Raises NotNative where it has none."""
+        """Apply the rule of an equation. Raises NotNative where it has none, RuleError where the rule fails."""
+        try:
+            self._apply(equation)
+        except (NotNative, RuleError):
+            raise
+        except Exception as error:
+            raise RuleError(equation) from error
+
+    def _apply(self, equation: Equation) -> None:
         for var in equation.outputs:
             if not pointwise.is_known(var.aval):
                 raise NotNative(f"{equation.row.name} makes {var.aval}")
