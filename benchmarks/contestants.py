@@ -48,8 +48,9 @@ def _load_torch() -> Any:
     """torch, without what its compiler prints about itself, above all when the time limit interrupts it."""
     import torch
 
-    for handler in logging.getLogger("torch").handlers:
-        handler.setLevel(logging.CRITICAL + 1)
+    for name in (name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "torch"):
+        for handler in logging.getLogger(name).handlers:
+            handler.setLevel(logging.CRITICAL + 1)
     warnings.filterwarnings("ignore", module=r"torch\.")
     return torch
 
