@@ -323,7 +323,7 @@ class Jitted:
         """The Program for arguments like these, as it is executed: calls inlined, optimised."""
         from func.interpreters.planning import prepared
 
-        return prepared(self._found(args, kwargs).program)
+        return prepared(self._looked_up(args, kwargs)[0].staged.program)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """What runs for arguments like these: Program, kernels, LLVM IR, assembly, generated source."""
@@ -333,11 +333,16 @@ class Jitted:
     def profile(self, *args: Any, repeat: int = 20, **kwargs: Any) -> Profile:
         """The time of every kernel for these arguments, what it reads and writes, and how fast that is.
 
-        The program runs a few times `repeat` on the same arguments; times are the least ones. The result is a table as
-        text.
+        Times are the least of `repeat` runs. The result prints as a table and has its numbers.
 
         Raises:
-            ProfileError: Nothing of it is native code.
+            ProfileError: Nothing of it is native code, or two runs give different results.
+
+        Example:
+            >>> import numpy as np, func
+            >>> profile = func.jit(lambda x: np.sum(np.sin(x))).profile(np.ones(1000), repeat=3)
+            >>> [(row.title, row.runs, row.bytes_read) for row in profile.rows]
+            [('sin, sum over 1000 → out0', 1, 8000)]
         """
         entry, leaves = self._looked_up(args, kwargs)
         executable = executable_of(entry.staged, leaves, entry.donated)
@@ -351,9 +356,6 @@ class Jitted:
         """(traced positional, traced keyword, static) arguments and the entry for them."""
         moving, kept, statics = self._static.part(args, kwargs)
         return moving, kept, statics, self._entry(moving, kept, statics)[0]
-
-    def _found(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Staged:
-        return self.found(args, kwargs)[3].staged
 
     def cache_info(self) -> CacheInfo:
         """How often a call found its program, how often it was traced, and how many programs are kept."""

@@ -29,9 +29,11 @@ from func.backends.kernels import (
     Nest,
     Operand,
     Pick,
+    Position,
     Reduce,
     Reg,
     Result,
+    Running,
     Shape,
     Spot,
     Store,
@@ -130,7 +132,7 @@ def _items(items: Sequence[Item], names: Names, prefix: str, indent: str, inside
         number = f"{prefix}{place}"
         yield f"{indent}{number}: {title(item, names)}"
         if isinstance(item, Nest):
-            for line in inside.lines(item):
+            for line in [*_divisions(item), *inside.lines(item)]:
                 yield f"{indent}{INDENT}{line}"
         elif isinstance(item, Loop):
             for one in item.slices:
@@ -141,6 +143,13 @@ def _items(items: Sequence[Item], names: Names, prefix: str, indent: str, inside
                 yield f"{indent}{INDENT}{word}:"
             deeper = indent + INDENT * (2 if word else 1)
             yield from _items(body, names, f"{number}.{mark}", deeper, inside)
+
+
+def _divisions(nest: Nest) -> Iterator[str]:
+    """How the loops of a nest are shared by threads."""
+    for one in nest.divisions:
+        where = "" if one.stage is None else " of a row"
+        yield f"up to {one.chunks} threads at a time, each with its part of {_axis(one.axis)}{where}"
 
 
 # --- titles -------------------------------------------------------------------------------------------------------
@@ -193,7 +202,9 @@ def _work(nest: Nest) -> str:
     telling: list[str] = []
     plain: list[str] = []
     for one in _code(nest):
-        if isinstance(one, (Reduce, Accumulate)):
+        if isinstance(one, Running):
+            telling.append(f"running {REDUCTIONS.get(one.op, one.op)}")
+        elif isinstance(one, (Reduce, Accumulate)):
             telling.append(REDUCTIONS.get(one.op, one.op))
         elif isinstance(one, (LoadAt, StoreAt)):
             telling.append("gather" if isinstance(one, LoadAt) else "scatter")
@@ -256,6 +267,12 @@ class _Nests:
         if isinstance(one, Reduce):
             axes = ", ".join(map(_axis, inner))
             return f"{self._new(one.out)} = {REDUCTIONS.get(one.op, one.op)} of {self._operand(one.value)} over {axes}"
+        if isinstance(one, Running):
+            what = REDUCTIONS.get(one.op, one.op)
+            axes = ", ".join(map(_axis, inner))
+            return f"{self._new(one.out)} = running {what} of {self._operand(one.value)} over {axes}"
+        if isinstance(one, Position):
+            return f"{self._new(one.out)} = {_axis(one.axis)}"
         if isinstance(one, Accumulate):
             place = self._spot(one.spot)
             return f"{place} = {one.op}({place}, {self._operand(one.value)})"
