@@ -317,3 +317,33 @@ def test_gradients_of_loops_that_share_values(f: Any) -> None:
     check(func.grad(loss, (0, 1)), A, V, rtol=1e-10, native=f is not scattered)
     check(lambda a, v: func.jvp(loss, (a, v), (a, v)), A, V, rtol=1e-10, native=f is not scattered)
     check(lambda a, v: func.vmap(func.grad(loss), in_dims=(0, None))(a, v), Z, V, rtol=1e-10, native=f is not scattered)
+
+
+# --- numbers that are special ---------------------------------------------------------------------------------------
+
+
+def extremes(x: Any, z: Any) -> Any:
+    """Sums of zeros, and reductions that meet NaN and infinities."""
+    return (
+        z.sum(),
+        z.sum(0),
+        z.sum(1),
+        z.mean(),
+        x.max(),
+        x.min(0),
+        x.sum(1),
+        np.prod(x, 0),
+        np.maximum(x, z.sum()),
+        x * z[0],
+    )
+
+
+@pytest.mark.parametrize("length", [2, 3, 8, 9, 40])
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_special_numbers_in_reductions(length: int) -> None:
+    x = np.resize([1.0, -0.0, np.inf, 2.0, np.nan, 3.0, -np.inf, 0.0, 5.0], (3, length))
+    z = np.full((3, length), -0.0)
+    for args in ((x, z), (np.abs(x), z), (x.astype(np.float32), z), (x[:2], z), (np.where(x == x, x, 1), z * 0)):
+        for got, wanted in zip(compiled(extremes)(*args), extremes(*args), strict=True):
+            np.testing.assert_array_equal(got, wanted)
+            np.testing.assert_array_equal(np.signbit(got)[wanted == 0], np.signbit(wanted)[wanted == 0])
