@@ -133,7 +133,7 @@ def test_listing_of_running_sums_positions_and_threads() -> None:
     nest = kernels.Nest((4,), 1, [kernels.Stage(False, [*code, kernels.Store(out, code[0].out)])])
     nest.divisions.append(kernels.Division(0, 2))
     text = listing.listing(kernels.NativeProgram([], [], [], [nest]))
-    assert "r0 = i" in text and "up to 2 threads at a time, each with its part of i" in text
+    assert "r0 = i" in text and "2 chunks of i that threads share" in text
 
 
 def test_listing_of_what_it_has_never_seen() -> None:
@@ -273,6 +273,15 @@ def test_profile_of_traced_values() -> None:
     jitted = native(np.sin)
     with pytest.raises(ProfileError, match="it was given traced values"):
         func.grad(lambda x: jitted.profile(x) and x)(1.0)
+
+
+def test_copy_that_bandwidth_is_measured_by() -> None:
+    executor = execution.Executor(profiling.copy_program(1000), profiling._none)
+    values = np.arange(1000.0)
+    (copied,) = executor.flat()(values)
+    np.testing.assert_array_equal(copied, values)
+    assert profiling._copy_size() <= profiling.LARGEST_COPY
+    assert profiling.copy_bandwidth() == profiling.copy_bandwidth() > 1e8
 
 
 def test_numbers_of_tables() -> None:

@@ -148,8 +148,8 @@ def _items(items: Sequence[Item], names: Names, prefix: str, indent: str, inside
 def _divisions(nest: Nest) -> Iterator[str]:
     """How the loops of a nest are shared by threads."""
     for one in nest.divisions:
-        where = "" if one.stage is None else " of a row"
-        yield f"up to {one.chunks} threads at a time, each with its part of {_axis(one.axis)}{where}"
+        where = ", row by row" if one.stage is not None and nest.outer else ""
+        yield f"{one.chunks} chunks of {_axis(one.axis)} that threads share{where}"
 
 
 # --- titles -------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from func.backends.division import divide
 from func.backends.fusion import Fuser
 from func.backends.kernels import Buffer, Item, NativeProgram, Result, Spot
 from func.backends.lifetimes import place_buffers
@@ -233,7 +234,8 @@ def _clock() -> _Clock:
 
 @functools.cache
 def copy_bandwidth() -> float:
-    """Bytes read and written a second by a native copy of an array larger than the caches; measured once."""
+    """Bytes read and written a second by a native copy, on as many threads as kernels get, of an array that together
+    with its copy is larger than the caches; measured once."""
     size = _copy_size() // 8
     source = np.ones(size)
     target = np.zeros(size)
@@ -251,6 +253,7 @@ def copy_program(size: int) -> NativeProgram:
     fuser = Fuser()
     given = fuser.located(Buffer(size, dtype, "input", 0), (size,))
     fuser.copied(given, Spot(Buffer(size, dtype, "output", 0), 0, (1,)))
+    divide(fuser.items)
     result = Result((size,), dtype, False)
     return NativeProgram([result], [], [result], fuser.items, place_buffers(fuser.items))
 
