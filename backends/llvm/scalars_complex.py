@@ -229,7 +229,7 @@ LIBRARY = {
 """The C library's names."""
 
 
-def _by_library(s: Scalars, name: str, d: DType, x: Value) -> Value:
+def _by_library(s: Scalars, name: str, d: DType, *args: Value) -> Value:
     """A function of complex doubles, lane by lane: they are passed and returned as two doubles each."""
     b: Any = s.builder
     wide = np.dtype(np.complex128)
@@ -237,14 +237,25 @@ def _by_library(s: Scalars, name: str, d: DType, x: Value) -> Value:
     if function is None:
         double = ir.DoubleType()
         both = ir.LiteralStructType([double, double])
-        function = ir.Function(s.module, ir.FunctionType(both, [double, double]), name)
-    given = s.convert(x, d, wide)
+        function = ir.Function(s.module, ir.FunctionType(both, [double, double] * len(args)), name)
+    given = [s.convert(x, d, wide) for x in args]
     found = []
-    for place in range(width_of(x)):
-        one = lane(b, given, place)
-        made = b.call(function, [one.re, one.im])
+    for place in range(width_of(given[0])):
+        parts = [part for x in given for part in (lane(b, x.re, place), lane(b, x.im, place))]
+        made = b.call(function, parts)
         found.append(Pair(b.extract_value(made, 0), b.extract_value(made, 1)))
     return s.convert(gathered(b, found), wide, d)
+
+
+@emits("power", "c")
+def _power(s: Scalars, d: DType, a: list[Value]) -> Value:
+    """Powers of zero are one, zero or NaN by the exponent: 0, positive, any other."""
+    (x, y), b = a, s.builder
+    width, zero = width_of(x), constant(part_of(d), 0, width_of(x))
+    positive = b.and_(b.fcmp_ordered(">", y.re, zero), b.fcmp_ordered("==", y.im, zero))
+    of_zero = chosen(b, positive, constant(d, 0, width), constant(d, complex(np.nan, np.nan), width))
+    made = chosen(b, s.nonzero(x, d), _by_library(s, "cpow", d, x, y), of_zero)
+    return chosen(b, s.nonzero(y, d), made, constant(d, 1, width))
 
 
 def _function(name: str, routine: str) -> None:

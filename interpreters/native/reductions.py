@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from func.backends.fusion import Val
 from func.backends.kernels import DType
 from func.interpreters.native.rules import NotNative, Site, native
+from func.interpreters.primitives.segments import segment_bounds
 
 BOOL, HALF, SINGLE = np.dtype(bool), np.dtype(np.float16), np.dtype(np.float32)
 EMPTY = {"multiply": 1, "logical_and": True}
@@ -128,7 +130,7 @@ def _log_softmax(site: Site) -> Val:
     return site.map("subtract", apart, site.keep(site.map("log", total), x.shape, axes))
 
 
-@native("logsumexp")
+@native("logsumexp", "logaddexp_reduce")
 def _logsumexp(site: Site) -> Val:
     x, axes = _real(site), site.params["axes"]
     shift = _shift(site, x, axes)
@@ -150,3 +152,25 @@ def _masked(site: Site) -> Val:
     total = reduced(site, op, kept, site.params["axes"])
     first = EMPTY.get(op, 0) if initial is None else initial
     return site.map(op, site.number(first, dtype), total)
+
+
+@native("segment_sum")
+def _segment_sum(site: Site) -> Val:
+    """The elements of all segments, added at the places of their segments."""
+    x, axis, fuser = site.convert(site.args[0], site.out.dtype), site.params["axis"], site.fuser
+    bounds = segment_bounds(site.params["starts"], x.shape[axis])
+    places = np.concatenate([np.arange(start, stop) for start, stop in bounds])
+    segments = np.repeat(np.arange(len(bounds)), [stop - start for start, stop in bounds])
+    total = fuser.copied(fuser.broadcast(site.number(0, x.dtype), site.out.shape))
+    shape = (*x.shape[:axis], len(places), *x.shape[axis + 1 :])
+
+    def index(values: Any) -> Val:
+        column = site.constant(values.reshape(-1, *[1] * (len(shape) - axis - 1)))
+        return fuser.broadcast(column, shape)
+
+    def rest(of: Val) -> tuple[int, ...]:
+        return tuple([0 if i == axis else stride for i, stride in enumerate(fuser.spot(of).strides)])
+
+    spread = fuser.take(x, [(index(places), x.shape[axis], fuser.spot(x).strides[axis])], shape, rest(x))
+    step = fuser.spot(total).strides[axis]
+    return fuser.put(total, [(index(segments), len(bounds), step)], rest(total), spread, True)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from func.backends.fusion import Fuser, Val
-from func.backends.kernels import DType
+from func.backends.kernels import Buffer, DType
 from func.interpreters.core import Aval, aval_of
 from func.interpreters.program import Equation, Var
 
@@ -50,6 +50,13 @@ class Site:
     def number(self, value: Any, dtype: DType) -> Val:
         """A number."""
         return self.fuser.number(value, dtype)
+
+    def constant(self, value: Any) -> Val:
+        """An array that is part of the program."""
+        array = np.ascontiguousarray(value)
+        self.translator.constants.append(array)
+        buffer = Buffer(array.size, array.dtype, "constant", len(self.translator.constants) - 1)
+        return self.fuser.located(buffer, array.shape)
 
     def convert(self, x: Val, dtype: DType) -> Val:
         """x as another dtype."""
