@@ -43,6 +43,7 @@ __all__ = [
     "emit_potri",
     "emit_potrs",
     "emit_solve",
+    "emit_trtri",
     "emit_trtrs",
     "inverse_scratch",
     "lu_scratch",
@@ -56,6 +57,8 @@ FINE = ir.Constant(INT, 0)
 
 # Columns that LAPACK's blocked algorithms take at once: workspace for as many is never too little for the best speed.
 WIDTH = 64
+# Order up to which LAPACK inverts a triangle; larger ones are halved.
+TRIANGLE = 64
 
 
 # --- calls ------------------------------------------------------------------------------------------------------
@@ -132,10 +135,33 @@ def emit_potri(
     `mirror`."""
     if n == 0:
         return FINE
-    status = run(builder, routine(dtype, "potri"), triangle(lower), n, a, leading(lda, n))
-    if mirror:
-        emit_mirror(builder, dtype, n, a, lda, lower=lower)
+    status = emit_first_zero(builder, dtype, n, a, lda)
+    with builder.if_then(builder.icmp_signed("==", status, FINE), likely=True):
+        emit_trtri(builder, dtype, n, a, lda, lower=lower)
+        run(builder, routine(dtype, "lauum"), triangle(lower), n, a, leading(lda, n))
+        if mirror:
+            emit_mirror(builder, dtype, n, a, lda, lower=lower)
     return status
+
+
+def emit_trtri(builder: ir.IRBuilder, dtype: Any, n: int, a: ir.Value, lda: int, *, lower: bool = True) -> None:
+    """Overwrite a triangle by its inverse; no number on the diagonal is 0.
+
+    [[A, 0], [B, C]] has the inverse [[A⁻¹, 0], [-C⁻¹ B A⁻¹, C⁻¹]]: nearly all of the work are large solves, which
+    LAPACK's own routine does in narrow blocks.
+    """
+    if n <= TRIANGLE:
+        run(builder, routine(dtype, "trtri"), triangle(lower), "N", n, a, leading(lda, n))
+        return
+    half = -(-n // 32) * 16
+    first, rest = a, moved(builder, dtype, a, half * (lda + 1))
+    beside = moved(builder, dtype, a, half * lda if lower else half)
+    m, k = (n - half, half) if lower else (half, n - half)
+    over, under = (rest, first) if lower else (first, rest)
+    emit_trsm(builder, dtype, m, k, over, lda, beside, lda, lower=lower, alpha=-1)
+    emit_trsm(builder, dtype, m, k, under, lda, beside, lda, left=False, lower=lower)
+    emit_trtri(builder, dtype, half, first, lda, lower=lower)
+    emit_trtri(builder, dtype, n - half, rest, lda, lower=lower)
 
 
 def emit_potrs(

@@ -7,6 +7,7 @@ do the rows that stand for the one and the other. What a routine overwrites is m
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,11 +17,16 @@ from func.backends.fusion import Val
 from func.backends.kernels import Buffer, DType, Library, Shape, Spot, row_major
 from func.backends.llvm.library import scratch_of
 from func.interpreters.native.rules import NotNative, Site, native
+from func.interpreters.program import Var
 
 WIDE = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.complex128)}
 INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
 LARGEST = 1 << 14
 """Lengths from which on workspaces of LAPACK would have sizes beyond its integers."""
+
+
+_MADE: weakref.WeakKeyDictionary[Buffer, weakref.ref[Any]] = weakref.WeakKeyDictionary()
+"""The memory of routines' results, with what translates the program that has them."""
 
 
 # --- matrices in memory -----------------------------------------------------------------------------------------
@@ -109,10 +115,34 @@ def fresh(shape: Shape, dtype: DType, turned: bool = False) -> Spot:
 
 
 def _own(site: Site, x: Val, turned: bool = False) -> Spot:
-    """A copy that a routine may overwrite."""
+    """Memory that a routine may overwrite: a copy, or that of a routine's result which nobody reads any more."""
+    if x.root is not None and x.root.spot is not None and _is_free(site, x.root.spot.buffer):
+        spot = site.fuser.spot(x)
+        wanted = _layout(x.shape, turned)
+        fits = [one == other or n == 1 for one, other, n in zip(spot.strides, wanted, x.shape, strict=True)]
+        if all(fits) and spot.offset == 0 and spot.buffer.size == math.prod(x.shape):
+            return Spot(spot.buffer, 0, wanted)
     spot = fresh(x.shape, x.dtype, turned)
     site.fuser.copied(x, spot)
     return spot
+
+
+def _is_free(site: Site, buffer: Buffer) -> bool:
+    """Whether memory holds a routine's result that only one operand of this equation reads, and nothing after it."""
+    maker = _MADE.get(buffer)
+    translator = None if maker is None else maker()
+    if translator is None or translator is not site.translator:
+        return False
+    equations = translator.program.equations
+    place = next(place for place, equation in enumerate(equations) if equation is site.equation)
+    later = [x for equation in equations[place + 1 :] for x in equation.inputs]
+    later.extend(translator.program.outputs)
+    known = [translator.values.get(x) for x in later if type(x) is Var]
+    return sum([_lies_in(x, buffer) for x in (*known, *site.args)]) == 1
+
+
+def _lies_in(x: Val | None, buffer: Buffer) -> bool:
+    return x is not None and x.root is not None and x.root.spot is not None and x.root.spot.buffer.storage is buffer
 
 
 def _seen(spot: Spot) -> Spot:
@@ -133,6 +163,7 @@ def run(
     place = site.fuser.add_item(item)
     for out in outs:
         site.fuser.written(out.buffer, place)
+        _MADE[out.buffer] = weakref.ref(site.translator)
     return place
 
 

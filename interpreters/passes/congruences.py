@@ -333,9 +333,10 @@ class _Writer:
         own = real_dtype(self.triangle.dtype)
         if not scalars_used or any([var.dtype != own for scalars in scalars_used for var in scalars]):
             return None
+        sides = [self._sides(term) for term in terms]  # first, so that the inverse may be made in the factor's place
         total = self._inverse(scales) if scales else None
-        for term in terms:
-            product = self._product(term)
+        for left, right in sides:
+            product = self._product(left, right)
             total = product if total is None else self.state.emit(add, total, product)
         return total
 
@@ -356,12 +357,16 @@ class _Writer:
             x = self.state.emit(multiply, self.state.reshaped(scalar, wide), x)
         return x
 
-    def _product(self, term: Term) -> Any:
+    def _sides(self, term: Term) -> tuple[Any, Any]:
+        """The columns of a term, its factor multiplied into the left ones."""
         left, right = self._column(term.left), self._column(term.right)
         number, scalars = term.factor
         left = self._scaled(self.state.emit(multiply, left, number / 2), scalars)
         if right.dtype.kind == "c":
             right = self.state.emit(conjugate, right)
+        return left, right
+
+    def _product(self, left: Any, right: Any) -> Any:
         rank = len(left.shape)
         stack = tuple(range(rank - 2))
         labels = spec((*stack, rank - 2, rank), (*stack, rank - 1, rank), (*stack, rank - 2, rank - 1))
