@@ -308,3 +308,5 @@ class NativeProgram:
     arena: int = 0
     flag: Spot | None = None
     """A boolean that the program sets where an output has a NaN."""
+    fast: bool = False
+    """Whether arithmetic of floats may be fused and reordered."""

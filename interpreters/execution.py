@@ -40,8 +40,9 @@ def make_executor(
     """The program as a function of arrays of a backend, which may overwrite the inputs in `donated`. Where an output
     has a NaN, `on_nan` gives the outputs instead."""
     ready = prepared(program)
-    if xp is np and compiler in NATIVE and not donated:
-        made = _native(ready, on_nan)
+    name, _, option = (compiler or "").partition("+")
+    if xp is np and name in NATIVE and not donated:
+        made = _native(ready, on_nan, option == "fast")
         if made is not None:
             return made
     return Executable(watched(compile_plan(plan_program(ready, xp, xp is not np, donated=donated), xp), on_nan))
@@ -62,14 +63,14 @@ def watched(
     return look
 
 
-def _native(program: Program, on_nan: Any) -> Executable | None:
+def _native(program: Program, on_nan: Any, fast: bool) -> Executable | None:
     """Native code for host arrays, where there is a compiler for it."""
     if importlib.util.find_spec("llvmlite") is None:
         return None
     native = importlib.import_module("func.interpreters.native.execution")
     if not native.is_available():
         return None
-    call, executor, parts = native.native_executor(program, on_nan)
+    call, executor, parts = native.native_executor(program, on_nan, fast)
     if executor is None and call is not None:
         call = watched(call, on_nan)
     return None if call is None else Executable(call, executor, parts)

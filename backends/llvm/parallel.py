@@ -82,6 +82,7 @@ class Task:
         builder.position_at_end(start)
         memory = Inherited(self, outer.memory)
         scalars = Scalars(outer.scalars.module, outer.scalars.elementary)
+        scalars.flags = outer.scalars.flags
         scalars.builder = builder
         self.context = Context(builder, scalars, memory, outer.bits)
 

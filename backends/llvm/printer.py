@@ -33,6 +33,8 @@ from func.backends.llvm.values import stored
 
 STATUS = ir.IntType(32)
 BYTE = ir.IntType(8)
+FAST = ("contract", "reassoc", "arcp", "nsz")
+"""Fast-math without a promise that there are no NaN and infinities, and without other functions than asked for."""
 FOUND_NAN, FOUND_ERROR = 1, 2
 
 
@@ -57,6 +59,8 @@ class Printer:
         self.program = program
         self.memory = Memory()
         self.scalars = Scalars(module, Elementary(module, features))
+        if program.fast:
+            self.scalars.flags = FAST
         self.scalars.builder = builder
         self.nests = NestPrinter(builder, self.scalars, self.memory, features.bits)
         self.dots = DotPrinter(builder, module, self.memory, self.scalars, features)

@@ -55,6 +55,8 @@ class Scalars:
         self.module = module
         self.elementary = elementary
         self.builder: ir.IRBuilder
+        self.flags: tuple[str, ...] = ()
+        """What the arithmetic of floats allows, as LLVM's words for it."""
         self._intrinsics: dict[tuple[str, str], ir.Function] = {}
 
     def apply(self, op: str, dtype: DType, args: list[Value], out: DType) -> Value:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 
 def _binary(name: str, kinds: str, method: str) -> None:
+    if kinds == "f":
+        TABLE[name, "f"] = lambda s, d, a: getattr(s.builder, method)(a[0], a[1], "", s.flags)
+        return
     TABLE.update({(name, kind): lambda s, d, a: getattr(s.builder, method)(a[0], a[1]) for kind in kinds})
 
 

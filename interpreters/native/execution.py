@@ -29,10 +29,12 @@ def is_available() -> bool:
     return machine.available()
 
 
-def native_executor(program: Program, on_nan: Run | None = None) -> tuple[Run | None, Executor | None, Program | None]:
+def native_executor(
+    program: Program, on_nan: Run | None = None, fast: bool = False
+) -> tuple[Run | None, Executor | None, Program | None]:
     """An optimised program as a function of host arrays; what compiled it, if it is native as a whole; the program of
     its parts, if it was cut. All None where NumPy alone does as well."""
-    compiled = _Compiler()
+    compiled = _Compiler(fast)
     program = roll(program)
     try:
         return *compiled.whole(program, on_nan), None
@@ -56,14 +58,17 @@ def _cut(program: Program, compiled: _Compiler) -> Program | None:
 class _Compiler:
     """Compiles one program or its parts. The first failure is told; NumPy runs what fails."""
 
-    def __init__(self) -> None:
+    def __init__(self, fast: bool) -> None:
+        self._fast = fast
         self._has_warned = False
 
     def whole(self, program: Program, on_nan: Run | None) -> tuple[Run, Executor | None]:
         """(function, what compiled it). Raises NotNative."""
         fallback = _Fallback(program)
         try:
-            executor = Executor(translate(program, on_nan is not None), fallback, on_nan)
+            made = translate(program, on_nan is not None)
+            made.fast = self._fast
+            executor = Executor(made, fallback, on_nan)
             executor.code  # noqa: B018  (compiled now, so that an error is met here)
             return executor.flat(), executor
         except NotNative:
