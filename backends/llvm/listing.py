@@ -252,7 +252,7 @@ class _Nests:
             for one in stage.code:
                 yield f"{deep}{self._instruction(one, inner)}"
 
-    def _instruction(self, one: Instruction, inner: Sequence[int]) -> str:
+    def _instruction(self, one: Any, inner: Sequence[int]) -> str:
         if isinstance(one, Load):
             return f"{self._new(one.out)} = {self._spot(one.spot)}"
         if isinstance(one, LoadAt):
