@@ -34,7 +34,7 @@ from func.backends.kernels import (
 from func.backends.llvm import text as ir
 from func.backends.llvm.bodies import Body, Context
 from func.backends.llvm.loops import INDEX, Part, blocks, neutral, number, span
-from func.backends.llvm.sums import BLOCK, Sums, folded
+from func.backends.llvm.sums import BLOCK, LONG, Sums, folded
 from func.backends.llvm.values import (
     Value,
     Variable,
@@ -56,7 +56,7 @@ class Block(NamedTuple):
     """Which loop is cut into blocks, how many of its steps make one, and how many blocks there are at most."""
 
     depth: int
-    count: int
+    steps: int
     most: int
 
 
@@ -131,7 +131,7 @@ class StageLoops:
     def emit(self) -> None:
         """Loops, and the values of reductions afterwards."""
         width = self.width()
-        if self.dims and any([_is_sum(one) for one in self.levels[-1]]):
+        if self.dims and any([_is_sum(one) and not self._moves(one) for one in self.levels[-1]]):
             self.block = self._block(width)
         for one in self.levels[-1]:
             if isinstance(one, (Reduce, Running)):
@@ -175,10 +175,14 @@ class StageLoops:
             counts[depth] = -(-counts[depth] // self.part.chunks)
         for depth in reversed(range(len(counts))):
             inside = math.prod(counts[depth + 1 :])
-            if counts[depth] * inside >= 2 * BLOCK:
+            if counts[depth] * inside >= LONG:
                 count = max(1, BLOCK // inside)
                 return Block(depth, count, math.prod(counts[:depth]) * (counts[depth] // count + 2))
         return None
+
+    def _moves(self, one: Instruction) -> bool:
+        """Whether something accumulates in another place at every step of the innermost loop."""
+        return isinstance(one, Accumulate) and one.spot.strides[self.dims[-1]] != 0
 
     def _pairwise(self, accumulators: Sequence[tuple[Reduce | Running | Accumulate, Variable, int]]) -> Sums | None:
         """Let the sums among accumulators be added up block by block."""
@@ -191,7 +195,7 @@ class StageLoops:
     def _steps(self, depth: int, start: ir.Value, stop: ir.Value, step: int, body: Callable[[ir.Value], None]) -> None:
         """One of the loops, by blocks if it is the one that is cut."""
         if self.block is not None and self.block.depth == depth:
-            blocks(self.context.builder, start, stop, (step, self.block.count), body, self._push)
+            blocks(self.context.builder, start, stop, (step, self.block.steps), body, self._push)
         else:
             span(self.context.builder, start, stop, step, body)
 
@@ -231,7 +235,7 @@ class StageLoops:
         axis = self.dims[-1]
         local = []
         for one in code:
-            if isinstance(one, Accumulate) and not one.spot.strides[axis]:
+            if isinstance(one, Accumulate) and not self._moves(one):
                 local.append((one, self._accumulator(one, width), width))
         bases: dict[Any, ir.Value] = {}
         outside = self._body(at, 1, regs)

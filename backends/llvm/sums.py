@@ -16,8 +16,8 @@ from func.backends.llvm.bodies import Context
 from func.backends.llvm.loops import INDEX, neutral, number
 from func.backends.llvm.values import Pair, Value, Variable, constant, lane, shuffled, width_of
 
-BLOCK = 64
-"""Additions of a block, one after the other."""
+BLOCK, LONG = 16, 64
+"""Additions of a block, one after the other, and of a sum that is worth cutting into blocks."""
 
 
 class Sums:
