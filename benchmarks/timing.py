@@ -38,26 +38,27 @@ def time_limit(seconds: float, words: str) -> Iterator[None]:
         yield
         return
 
-    slow: list[TooSlow] = []
+    message = f"{words} takes more than {seconds:g} s"
+    interrupted = threading.Event()
 
     def interrupt(*_: object) -> None:
-        slow.append(TooSlow(f"{words} takes more than {seconds:g} s"))
-        raise slow[0]
+        interrupted.set()
+        raise TooSlow(message)
 
     before = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     except Exception:
-        # A library may have caught the interruption and raised an error of its own.
-        if slow:
-            raise slow[0] from None
+        # A library may have caught the interruption and raised an error of its own, or put its words into this one.
+        if interrupted.is_set():
+            raise TooSlow(message) from None
         raise
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
-    if slow:
-        raise slow[0]
+    if interrupted.is_set():
+        raise TooSlow(message)
 
 
 @contextmanager
