@@ -26,11 +26,9 @@ def same_place(domain: Shape, one: Spot, other: Spot, group: Sequence[int]) -> b
         low, high = extent(domain, one)
         first, last = extent(domain, other)
         return low <= last and first <= high
-    if any([domain[axis] > 1 and not one.strides[axis] for axis in group]):
-        return True
     moving = sorted([axis for axis, step in enumerate(one.strides) if step], key=lambda axis: -abs(one.strides[axis]))
-    tries = [MOST_TRIES]
-    return _meets(domain, one.strides, moving, other.offset - one.offset, set(group), tries)
+    free = any([domain[axis] > 1 and not one.strides[axis] for axis in group])
+    return _meets(domain, one.strides, moving, other.offset - one.offset, set() if free else set(group), [MOST_TRIES])
 
 
 def extent(domain: Shape, spot: Spot) -> tuple[int, int]:
