@@ -191,7 +191,7 @@ class Jitted:
         if compiler not in COMPILERS:
             raise ArgumentError(f"func.jit: compiler={compiler!r} is not one of {', '.join(map(repr, COMPILERS))}")
         if compiler == "llvm" and importlib.util.find_spec("llvmlite") is None:
-            raise ArgumentError("func.jit: compiler='llvm' needs the package llvmlite; install it, or leave compiler out")
+            raise ArgumentError("func.jit: compiler='llvm' needs llvmlite; install it, or leave compiler out")
         if fast_math and compiler == "numpy":
             raise ArgumentError("func.jit: fast_math is for native code, which compiler='numpy' does not make")
         self._compiler = compiler

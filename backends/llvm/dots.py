@@ -151,9 +151,7 @@ class DotPrinter:
         def step(place: ir.Value) -> None:
             vector = b.load(self._at(dtype, columns, (place, y.first)), align=dtype.itemsize, typ=kind)
             for one, start in zip(sums, starts, strict=True):
-                factor = b.load(
-                    self._at(dtype, start, (place, x.second)), align=dtype.itemsize, typ=element(dtype)
-                )
+                factor = b.load(self._at(dtype, start, (place, x.second)), align=dtype.itemsize, typ=element(dtype))
                 b.store(self._fused(dtype, self._spread(factor, width), vector, b.load(one, typ=kind)), one)
 
         loop(b, k, 1, step)
@@ -168,7 +166,8 @@ class DotPrinter:
         kind = ir.VectorType(value.type, width)
         place = ir.IntType(32)
         one = b.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(place, 0))
-        return b.shuffle_vector(one, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(place, width), [0] * width))
+        first = ir.Constant(ir.VectorType(place, width), [0] * width)
+        return b.shuffle_vector(one, ir.Constant(kind, ir.Undefined), first)
 
     def _sums(self, dtype: DType, out: Matrix, x: Matrix, y: Matrix, m: int, k: int, n: int) -> None:
         """Vectors along the summed axis."""
@@ -223,7 +222,8 @@ class DotPrinter:
         while len(lanes) > 1:
             half = (len(lanes) + 1) // 2
             lanes = [
-                self._added(dtype, lanes[i], lanes[half + i]) if half + i < len(lanes) else lanes[i] for i in range(half)
+                self._added(dtype, lanes[i], lanes[half + i]) if half + i < len(lanes) else lanes[i]
+                for i in range(half)
             ]
         return lanes[0]
 
@@ -238,8 +238,10 @@ class DotPrinter:
             b.store(constant(dtype, 0), total)
 
             def step(place: ir.Value) -> None:
-                left = b.load(self._at(dtype, x.start, (i, x.first), (place, x.second)), align=dtype.itemsize, typ=kind)
-                right = b.load(self._at(dtype, y.start, (place, y.first), (j, y.second)), align=dtype.itemsize, typ=kind)
+                here = self._at(dtype, x.start, (i, x.first), (place, x.second))
+                there = self._at(dtype, y.start, (place, y.first), (j, y.second))
+                left = b.load(here, align=dtype.itemsize, typ=kind)
+                right = b.load(there, align=dtype.itemsize, typ=kind)
                 b.store(self._fused(dtype, left, right, b.load(total, typ=kind)), total)
 
             loop(b, k, 1, step)

@@ -68,7 +68,8 @@ class Executor:
 
     def _other_way(self, *given: Any) -> tuple[Any, ...]:
         outs = self.fallback(*given)
-        if self.on_nan is not None and any([bool(np.isnan(out).any()) for out in outs if np.asarray(out).dtype.kind in "fc"]):
+        inexact = [out for out in outs if np.asarray(out).dtype.kind in "fc"]
+        if self.on_nan is not None and any([bool(np.isnan(out).any()) for out in inexact]):
             return self.on_nan(*given)  # type: ignore[no-any-return]
         return outs  # type: ignore[no-any-return]
 
@@ -79,8 +80,8 @@ class Executor:
         slow: Callable[..., Any],
         failed: Callable[..., Any],
     ) -> Callable[..., Any] | None:
-        """A callable of arguments like these, trees of arrays, with the whole result; None where an entry cannot take or
-        make such trees."""
+        """A callable of arguments like these, trees of arrays, with the whole result; None where an entry cannot take
+        or make such trees."""
         result = unflatten([leaf_of(one) for one in self.program.outputs])
         try:
             trees = tuple([tree_of(arg) for arg in args])

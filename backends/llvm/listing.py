@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.fusion import CHEAP
 from func.backends.kernels import (
     Accumulate,
     Apply,
@@ -41,6 +40,7 @@ from func.backends.kernels import (
     While,
 )
 from func.backends.lifetimes import buffers_of
+from func.backends.placement import CHEAP
 
 __all__ = ["Names", "listing", "parts_of", "summary", "times", "title"]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from func.backends.fusion import Val
 from func.backends.kernels import Buffer, Dot, DType, Spot, row_major
+from func.backends.values import Val
 from func.interpreters.native.reductions import reduced
 from func.interpreters.native.rules import Site, native
 from func.interpreters.primitives.contraction import Spec

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.fusion import Val
 from func.backends.kernels import Branch, Buffer, Check, Item, Loop, Move, Spot, While, row_major
+from func.backends.values import Val
 from func.interpreters.native.rules import Site, native
 from func.interpreters.planning import prepared
 from func.interpreters.staged import Staged

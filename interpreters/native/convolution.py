@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from func.backends.fusion import Val
 from func.backends.support_windows import lags_of, window_region
+from func.backends.values import Val
 from func.interpreters.native.contraction import sums_of_products
 from func.interpreters.native.rules import NotNative, Site, native
 from func.interpreters.primitives.contraction import spec

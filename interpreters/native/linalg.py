@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.fusion import Val
 from func.backends.kernels import Buffer, DType, Library, Shape, Spot, row_major
 from func.backends.llvm.library import scratch_of
+from func.backends.values import Val
 from func.interpreters.native.rules import NotNative, Site, native
 from func.interpreters.program import Var
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from func.backends.fusion import Val
 from func.backends.kernels import Buffer, Nest, row_major
+from func.backends.values import Val
 from func.interpreters.native.rules import Site, native
 from func.interpreters.primitives.placement import Placement
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.fusion import Val
 from func.backends.kernels import DType
 from func.backends.llvm.elementary import names
 from func.backends.llvm.operations import operation
 from func.backends.llvm.scalars import HALF, KNOWN
+from func.backends.values import Val
 from func.interpreters.core import Aval
 from func.interpreters.lowering.code import is_numpy_ufunc
 from func.interpreters.native.rules import NotNative, Site, native

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.fusion import Val
 from func.backends.kernels import DType
+from func.backends.values import Val
 from func.interpreters.native.rules import NotNative, Site, native
 from func.interpreters.primitives.segments import segment_bounds
 

@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from func.backends.fusion import Fuser, Val
+from func.backends.fusion import Fuser
 from func.backends.kernels import Buffer, DType
+from func.backends.values import Val
 from func.interpreters.core import Aval, aval_of
 from func.interpreters.program import Equation, Var
 

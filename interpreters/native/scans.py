@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from func.backends.fusion import Val
 from func.backends.kernels import Apply, Buffer, Instruction, Load, Nest, Reg, Running, Spot, Stage, Store, row_major
+from func.backends.values import Val
 from func.interpreters.native.rules import Site, native
 
 OPS = {"cumsum": "add", "cumprod": "multiply", "cummax": "maximum", "cummin": "minimum"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from func.backends.fusion import Val
+from func.backends.values import Val
 from func.interpreters.native.reductions import reduced
 from func.interpreters.native.rules import NotNative, Site, native
 

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from func.backends.fusion import Val
 from func.backends.llvm.scalars import HALF
+from func.backends.values import Val
 from func.interpreters.native.pointwise import BOOL, by_loop, elementwise, has_operation, loop_of
 from func.interpreters.native.rules import NotNative, Site, native
 

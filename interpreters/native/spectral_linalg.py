@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.fusion import Val
 from func.backends.kernels import DType
+from func.backends.values import Val
 from func.interpreters.control_branches import cond_call
 from func.interpreters.core import Array, Aval, shape_of
 from func.interpreters.functions import stage_flat

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from func.backends.fusion import Val
 from func.backends.kernels import Buffer, row_major
+from func.backends.values import Val
 from func.interpreters.native.rules import NotNative, Site, native
 from func.interpreters.primitives.structural import Index
 from func.interpreters.program import Equation

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from func.backends.division import divide
-from func.backends.fusion import Fuser, Val
+from func.backends.fusion import Fuser
 from func.backends.kernels import Buffer, NativeProgram, Result, Spot, row_major
 from func.backends.lifetimes import place_buffers
+from func.backends.values import Val
 from func.interpreters.core import Aval, aval_of
 from func.interpreters.native import (
     contraction,
@@ -28,8 +29,8 @@ from func.interpreters.native import (
     structural,
 )
 from func.interpreters.native.rules import RULES, NotNative, RuleError, Site
-from func.interpreters.primitives.pointwise import Elementwise
 from func.interpreters.primitives.kinds import Row
+from func.interpreters.primitives.pointwise import Elementwise
 from func.interpreters.program import Equation, Program, Var
 
 MODULES = (
