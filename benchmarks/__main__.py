@@ -13,12 +13,11 @@ def main() -> int:
     """Run the chosen workloads, print the tables; 1 if a contestant failed or gave a different result."""
     options = _options()
     limit_threads(options.threads)
-    from benchmarks.contestants import load_libraries
+    from benchmarks.apart import Settings, run_apart
     from benchmarks.memory import add_peaks
     from benchmarks.pages import write_page
     from benchmarks.plot import draw
     from benchmarks.report import as_data, bars_table, check_table, summary_table, workload_table
-    from benchmarks.runner import run
     from benchmarks.timing import Effort
     from benchmarks.workloads import WORKLOADS
 
@@ -40,10 +39,10 @@ def main() -> int:
     limits = f"{effort.first_limit:g} s for a first call, {effort.call_limit:g} s for a later one"
     environment = describe() | {"rounds": str(effort.rounds), "a contestant is left out after": limits}
     print("\n".join(f"{name}: {value}" for name, value in environment.items()), end="\n\n", flush=True)
-    libraries, missing = load_libraries()
     results = []
     for workload in chosen:
-        results.append(run(workload, libraries, missing, effort, options.slow, options.contestants))
+        names = tuple(options.contestants or workload.entries)
+        results.append(run_apart(workload, Settings(workload.name, effort, names, options.slow, options.threads)))
         if options.memory:
             add_peaks(results[-1], options.threads)
         table = check_table(results[-1]) if options.check else workload_table(results[-1])

@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from benchmarks.agreement import difference, disagreements, flatten
@@ -18,8 +18,12 @@ def run(
     effort: Effort,
     slow: bool = False,
     only: Sequence[str] | None = None,
+    begin: Callable[[str], object] = lambda _: None,
 ) -> Result:
-    """Measure every contestant that has an entry (and is in `only`); the others are left out with a word."""
+    """Measure every contestant that has an entry (and is in `only`); the others are left out with a word.
+
+    `begin` is told the contestant whose first call is next, and "timing" when all have been called.
+    """
     names = [row.name for row in CONTESTANTS if row.name in workload.entries and (only is None or row.name in only)]
     measurements = {name: Measurement(name) for name in names}
     for name in names:
@@ -27,15 +31,25 @@ def run(
             measurements[name].left_out = missing[name]
         elif name in workload.slow and not slow:
             measurements[name].left_out = "slow; --slow includes it"
-    calls = _prepare(workload, libraries, measurements, effort)
+    calls = _prepare(workload, libraries, measurements, effort, begin)
+    begin("timing")
     rounds = ask_rounds(calls, effort) if workload.times_itself else time_rounds(calls, effort)
     for name, times in rounds.items():
         measurements[name].rounds = times
     return Result(workload, tuple(measurements.values()))
 
 
+def taking_part(workload: Workload, slow: bool, only: Sequence[str] | None = None) -> set[str]:
+    """The contestants that are called."""
+    return {name for name in workload.entries if (only is None or name in only) and (slow or name not in workload.slow)}
+
+
 def _prepare(
-    workload: Workload, libraries: Mapping[str, Any], measurements: Mapping[str, Measurement], effort: Effort
+    workload: Workload,
+    libraries: Mapping[str, Any],
+    measurements: Mapping[str, Measurement],
+    effort: Effort,
+    begin: Callable[[str], object],
 ) -> dict[str, Call]:
     """The calls that run and agree, after two calls each; what fails is written into its measurement."""
     calls: dict[str, Call] = {}
@@ -43,6 +57,7 @@ def _prepare(
     for name, measurement in measurements.items():
         if measurement.left_out:
             continue
+        begin(name)
         try:
             calls[name] = workload.entries[name](libraries[name])
             with time_limit(effort.first_limit, "the first call"):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 
 import func
+from benchmarks import apart
 from benchmarks.contestants import BY_HAND, FUNC, FUNC_JIT, HIPS, JAX_JIT, TORCH
 from benchmarks.names import matches
 from benchmarks.pages import write_page
@@ -86,6 +89,30 @@ def test_a_contestant_that_fails_is_left_out() -> None:
     assert words[JAX_JIT] == "the first call takes more than 1 s"
     assert broken == {FUNC_JIT, HIPS}
     assert result.of(FUNC) is not None and result.of(HIPS) is None
+
+
+def test_a_contestant_under_which_the_process_ends_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def child(folder: Path, settings: apart.Settings) -> tuple[str, str]:
+        if FUNC in settings.only:
+            return FUNC, "the process ended with status -11"
+        (folder / apart.RESULTS).write_text(json.dumps([asdict(Measurement(name)) for name in settings.only]))
+        return apart.TIMING, ""
+
+    monkeypatch.setattr(apart, "_child", child)
+    settings = apart.Settings("w", Effort(rounds=0), (BY_HAND, FUNC, HIPS), slow=False, threads=1)
+    result = apart.run_apart(Workload("w", "work", {}), settings)
+    assert [(row.contestant, row.left_out, row.broken) for row in result.measurements] == [
+        (FUNC, "the process ended with status -11", True),
+        (HIPS, "", False),
+        (BY_HAND, "", False),
+    ]
+
+
+def test_a_workload_in_its_own_process() -> None:
+    workload = next(workload for workload in WORKLOADS if workload.name == "small gradient")
+    settings = apart.Settings(workload.name, Effort(rounds=1, block=1e-6), (FUNC, BY_HAND), slow=False, threads=1)
+    result = apart.run_apart(workload, settings)
+    assert all(result.of(name) for name in (FUNC, BY_HAND))
 
 
 def test_a_second_call_must_repeat_the_first() -> None:
