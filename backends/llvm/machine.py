@@ -31,17 +31,41 @@ Source: TypeAlias = Any | str | Callable[[], Any | str]
 # Cached object code may need an address that this process has not asked for yet.
 PROVIDERS = ("func.backends.llvm.routines", "func.backends.llvm.pool")
 
-# Passes of straight-line vector code: the printer unrolls and vectorises by itself. In the order they run.
-PASSES = (
-    "always_inliner",
-    "sroa",
-    "simplify_cfg",
-    "new_gvn",
-    "instruction_combine",
-    "dead_store_elimination",
-    "aggressive_dce",
-    "global_dead_code_eliminate",
+
+@dataclass(frozen=True)
+class Effort:
+    """How long a compilation may take: the level of the code generator, and the passes in the order they run, or none
+    for LLVM's full pipeline with its vectorisers."""
+
+    level: int
+    passes: tuple[str, ...]
+
+    @property
+    def vectorize(self) -> bool:
+        """Whether LLVM vectorises."""
+        return not self.passes
+
+
+# Straight-line vector code: the printer unrolls, vectorises and shares values by itself, and what is left to simplify
+# the code generator finds. The passes below would take a tenth of a compilation more, and the next level, which
+# schedules once more, another tenth; neither makes the benchmarks faster.
+QUICK = Effort(1, ("always_inliner", "sroa", "simplify_cfg", "global_dead_code_eliminate"))
+
+# Code with branches that serves every program, and is made once for all processes.
+THOROUGH = Effort(
+    2,
+    (
+        "always_inliner",
+        "sroa",
+        "simplify_cfg",
+        "new_gvn",
+        "instruction_combine",
+        "dead_store_elimination",
+        "aggressive_dce",
+        "global_dead_code_eliminate",
+    ),
 )
+VECTORIZED = Effort(2, ())
 
 _log = logging.getLogger("func")
 _lock = threading.RLock()
@@ -99,16 +123,16 @@ def available() -> bool:
     True
     """
     try:
-        _prepared()
+        _prepare()
     except (CompileError, OSError, RuntimeError) as error:
         _log.debug("no native code: %s", error)
         return False
     return True
 
 
-def _target_machine(cpu: str = "", features: str = "") -> Any:
+def _target_machine(level: int = 0, cpu: str = "", features: str = "") -> Any:
     target = llvm.Target.from_triple(host().triple)
-    return target.create_target_machine(cpu=cpu, features=features, opt=2, codemodel="jitdefault", jit=True)
+    return target.create_target_machine(cpu=cpu, features=features, opt=level, codemodel="jitdefault", jit=True)
 
 
 def _empty_engine() -> Any:
@@ -123,9 +147,16 @@ def _empty_engine() -> Any:
 
 
 @functools.cache
-def _prepared() -> Any:
+def _machine(level: int) -> Any:
     """The target machine which emits code."""
-    machine = _target_machine(host().cpu, host().features)
+    _prepare()
+    return _target_machine(level, host().cpu, host().features)
+
+
+@functools.cache
+def _prepare() -> None:
+    """Let code be linked to the names of the process. Raises: CompileError without LLVM."""
+    host()
     _empty_engine()  # opens the process's symbols to LLVM
     if llvm.address_of_symbol("exp") is None:
         for library in ("libm.so.6", "libm.so", "libm.dylib", "ucrtbase.dll"):
@@ -134,15 +165,15 @@ def _prepared() -> Any:
                 break
             except RuntimeError:
                 continue
-    return machine
 
 
 def compile_ir(module: Source, key: str | None = None, *, vectorize: bool = False) -> "Code":
     """The module, compiled for this host; the same `Code` for the same module as long as somebody holds it.
 
     `key` identifies the module in place of its text. With it, `module` may be a function that makes the module, called
-    only if neither the process nor the cache on disk has the code. `vectorize` runs LLVM's full pipeline with its loop
-    and straight-line vectorisers, some four times as long as the passes of explicit vector code.
+    only if neither the process nor the cache on disk has the code. What has a key is worth all passes. `vectorize` runs
+    LLVM's full pipeline with its loop and straight-line vectorisers, some eight times as long as the passes of explicit
+    vector code.
 
     Names outside the module are libc's, libm's, and those given to LLVM by `llvmlite.binding.add_symbol`. The text must
     hold no address of this process, or the cache would keep an entry that nobody finds again.
@@ -159,19 +190,20 @@ def compile_ir(module: Source, key: str | None = None, *, vectorize: bool = Fals
         source = origin = _text(module)
     else:
         origin = f"{key} of {cache.source_fingerprint()}"
-    digest = cache.digest(origin, host().fingerprint, " ".join(PASSES), f"vectorize={vectorize}")
+    effort = VECTORIZED if vectorize else QUICK if key is None else THOROUGH
+    digest = cache.digest(origin, host().fingerprint, repr(effort))
     with _lock:
         code = _loaded.get(digest)
         if code is None:
-            code = Code(_object_code(source, digest, vectorize), source, vectorize)
+            code = Code(_object_code(source, digest, effort), source, effort)
             _loaded[digest] = code
         return code
 
 
-def _object_code(source: Source, digest: str, vectorize: bool) -> cache.ObjectCode:
+def _object_code(source: Source, digest: str, effort: Effort) -> cache.ObjectCode:
     stored = cache.load(digest)
     if stored is None:
-        stored = emit_object(_text(source), vectorize=vectorize)
+        stored = emit_object(_text(source), effort)
         cache.store(digest, stored)
     return stored
 
@@ -179,9 +211,9 @@ def _object_code(source: Source, digest: str, vectorize: bool) -> cache.ObjectCo
 class Code:
     """Native code in the process; its memory is released when the object is collected."""
 
-    def __init__(self, stored: cache.ObjectCode, source: Source, vectorize: bool) -> None:
+    def __init__(self, stored: cache.ObjectCode, source: Source, effort: Effort) -> None:
         self._source = source
-        self._vectorize = vectorize
+        self._effort = effort
         self._engine = _linked(stored)
         self._addresses: dict[str, int] = {}
 
@@ -203,22 +235,22 @@ class Code:
     def ir(self) -> str:
         """The optimised IR, made again from the source for the reader."""
         with _lock:
-            return str(optimise(_text(self._source), vectorize=self._vectorize))
+            return str(optimise(_text(self._source), self._effort))
 
     def assembly(self) -> str:
         """The host's assembly, made again from the source for the reader."""
         with _lock:
-            module = optimise(_text(self._source), vectorize=self._vectorize)
-            return str(_prepared().emit_assembly(module))
+            module = optimise(_text(self._source), self._effort)
+            return str(_machine(self._effort.level).emit_assembly(module))
 
 
 def _text(source: Source) -> str:
     return str(source() if callable(source) else source)
 
 
-def optimise(text: str, *, vectorize: bool = False) -> Any:
+def optimise(text: str, effort: Effort = QUICK) -> Any:
     """The module of the text after the passes, as LLVM's own object in a context of its own."""
-    machine = _prepared()
+    machine = _machine(effort.level)
     try:
         module = llvm.parse_assembly(text, llvm.create_context())
         module.verify()
@@ -226,8 +258,8 @@ def optimise(text: str, *, vectorize: bool = False) -> Any:
         raise CompileError(f"LLVM refuses the module: {error}") from None
     module.triple = host().triple
     module.data_layout = str(machine.target_data)
-    builder = llvm.create_pass_builder(machine, _tuning(vectorize))
-    passes = builder.getModulePassManager() if vectorize else _own_passes()
+    builder = llvm.create_pass_builder(machine, _tuning(effort.vectorize))
+    passes = builder.getModulePassManager() if effort.vectorize else _chosen_passes(effort)
     passes.run(module, builder)
     return module
 
@@ -239,18 +271,18 @@ def _tuning(vectorize: bool) -> Any:
     return tuning
 
 
-def _own_passes() -> Any:
+def _chosen_passes(effort: Effort) -> Any:
     manager = llvm.create_new_module_pass_manager()
-    for name in PASSES:
+    for name in effort.passes:
         getattr(manager, f"add_{name}_pass")()
     return manager
 
 
-def emit_object(text: str, *, vectorize: bool = False) -> cache.ObjectCode:
+def emit_object(text: str, effort: Effort = QUICK) -> cache.ObjectCode:
     """Object code of the module's text with the names it expects the process to define."""
     with _lock:
-        module = optimise(text, vectorize=vectorize)
-        image = _prepared().emit_object(module)
+        module = optimise(text, effort)
+        image = _machine(effort.level).emit_object(module)
         needed = elf_undefined(image)
         if needed is None:
             needed = [value.name for value in _declarations(module) if not value.name.startswith("llvm.")]
@@ -264,7 +296,7 @@ def _declarations(module: Any) -> Iterator[Any]:
 
 def _linked(stored: cache.ObjectCode) -> Any:
     """An engine which holds the object code, with every address resolved."""
-    _prepared()
+    _prepare()
     missing = [name for name in stored.needed if not _resolvable(name)]
     if missing:
         raise CompileError(f"no such function in this process: {', '.join(sorted(missing))}")
