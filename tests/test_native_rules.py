@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
+import func
 from func.backends.llvm import machine
 from func.backends.llvm.elementary import names
 from func.backends.llvm.executor import Executor
@@ -325,3 +326,42 @@ def check_exactly(name: str, args: Sequence[Any], kind: Any, params: dict[str, A
     for a, b in ((got.real, want.real), (got.imag, want.imag)):
         told = ~np.isnan(b) if b.dtype.kind == "f" else np.zeros(b.shape, bool)
         np.testing.assert_array_equal(np.signbit(a)[told], np.signbit(b)[told])
+
+
+# --- long vectors -------------------------------------------------------------------------------------------------
+
+LONG = [name for name, own in SAMPLES.items() if name in names() or hasattr(ROWS[name].numpy, "nin")]
+LONG = [name for name in LONG if name not in CALLS and not SAMPLES[name][0].params]
+
+
+@pytest.mark.parametrize("name", LONG)
+@pytest.mark.filterwarnings("ignore")
+def test_long_vectors(name: str) -> None:
+    """Whole vectors and what is left over of them, backwards and with gaps too."""
+    for dtype in [np.dtype(one) for one in ("float64", "float32", "float16", "complex128", "complex64", "int16")]:
+        args = []
+        for x in SAMPLES[name][0].args:
+            own = np.asarray(in_dtype(np.resize(np.asarray(x), (3, 77)), dtype))
+            args.append(own.astype(dtype) if np.asarray(x).dtype.kind in "fc" else own)
+        if compiled_quietly(name, args, {}):
+            check(name, args, {})
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128", "complex64", "float16", "bool", "int8"])
+@pytest.mark.parametrize("length", [1, 7, 64, 77])
+def test_views_of_long_vectors(dtype: str, length: int) -> None:
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=(length, 2 * length)) * 3).astype(dtype)
+
+    def parts(x: Any) -> Any:
+        return x[:, ::-2] + x[::-1, :length], np.where(x[:, length:] == x[0, 0], x.T[:length], x[:, ::2])
+
+    def sums(x: Any) -> Any:
+        return np.sum(x.T, axis=0), np.sum(x * x, axis=0), np.sum(x[:, ::-1])
+
+    for got, want in zip(func.jit(parts, compiler="llvm")(x), parts(x), strict=True):
+        np.testing.assert_array_equal(got, want)
+    rtol = 1e-12 if dtype in ("float64", "complex128") else 1e-2 if dtype == "float16" else 1e-4
+    for got, want in zip(func.jit(sums, compiler="llvm")(x), sums(x), strict=True):
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol * 100)

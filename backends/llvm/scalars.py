@@ -180,7 +180,7 @@ class Scalars:
         lanes = range(width_of(args[0]))
         return gathered(b, [b.call(function, [lane(b, x, place) for x in args]) for place in lanes])
 
-    def library(self, name: str, dtype: DType, args: Sequence[ir.Value]) -> ir.Value:
+    def library(self, name: str, dtype: DType, args: Sequence[ir.Value]) -> Value:
         """A function of the C library, by its name for doubles, lane by lane."""
         full = name if dtype.itemsize == 8 else f"{name}f"
         function = self.module.globals.get(full)

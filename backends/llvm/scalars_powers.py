@@ -51,9 +51,9 @@ def _looping(
     """A function (x, y) of unsigned numbers: the third of (x, y, 1), stepped until y is zero."""
     kind = element(d)
     full = f"func_{name}_{kind}"
-    function = s.module.globals.get(full)
+    function: Any = s.module.globals.get(full)
     if function is not None:
-        return function
+        return function  # type: ignore[no-any-return]
     function = ir.Function(s.module, ir.FunctionType(kind, [kind, kind]), full)
     function.linkage = "internal"
     start, head, body, done = [function.append_basic_block(word) for word in ("start", "head", "body", "done")]
@@ -70,7 +70,7 @@ def _looping(
     b.branch(head)
     b.position_at_end(done)
     b.ret(states[0] if name == "gcd" else states[2])
-    return function
+    return function  # type: ignore[no-any-return]
 
 
 def _divisor(s: Scalars, d: DType, a: list[Value]) -> Value:
