@@ -158,6 +158,14 @@ def filling(buffer: Buffer, value: Any) -> Nest:
     return Nest(domain, None, [Stage(True, [store])])
 
 
+def copying(target: Buffer, source: Buffer) -> Nest:
+    """A nest that makes a buffer a copy of another."""
+    domain = (target.size,) if target.size > 1 else ()
+    value = Reg(target.dtype)
+    code = [Load(value, Spot(source, 0, row_major(domain))), Store(Spot(target, 0, row_major(domain)), value)]
+    return Nest(domain, None, [Stage(True, code)])
+
+
 def set_apart(task: Task, division: Division) -> list[Nest]:
     """Give the chunk its own scratch and its own accumulators; the nests that add up what all chunks accumulate."""
     memory, left = task.context.memory, []

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.division import divisions
 from func.backends.kernels import (
     Branch,
     Buffer,
@@ -28,6 +29,7 @@ from func.backends.llvm.dots import DotPrinter
 from func.backends.llvm.elementary import Elementary, Features
 from func.backends.llvm.library import emit_library
 from func.backends.llvm.nests import INDEX, POINTER, Memory, NestPrinter, loop, number
+from func.backends.llvm.parallel import copying
 from func.backends.llvm.scalars import Scalars
 from func.backends.llvm.values import stored
 
@@ -127,6 +129,11 @@ class Printer:
                 self._branch(item)
 
     def _move(self, item: Move) -> None:
+        nest = copying(item.target, item.source)
+        nest.divisions = list(divisions(nest, set()))
+        if nest.divisions:
+            self.nests.emit(nest)
+            return
         b = self.builder
         target, source = self.memory.pointer(item.target), self.memory.pointer(item.source)
         copy = self.module.globals.get("llvm.memcpy.p0.p0.i64") or ir.Function(

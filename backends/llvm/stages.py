@@ -48,8 +48,14 @@ from func.backends.llvm.values import (
     write,
 )
 
-LIGHT, MIDDLE = 12, 40
-"""Bodies of up to so many instructions take four, and two, registers at a time."""
+LIGHT, MIDDLE = 32, 200
+"""Bodies of up to so many instructions take four, and two, registers at a time in long loops."""
+LONG_LOOP = 512
+"""Elements from which on a loop is worth the code of bodies of any size."""
+SHORT = 12, 40
+"""What LIGHT and MIDDLE are for other loops."""
+TWICE = 40
+"""Instructions of the longest body that is emitted twice."""
 
 
 class Block(NamedTuple):
@@ -154,7 +160,8 @@ class StageLoops:
         if any([isinstance(one, (StoreAt, Running)) for one in code]):
             return 1
         native = self.context.bits // (8 * max(sizes, default=8))
-        times = 4 if len(code) <= LIGHT else 2 if len(code) <= MIDDLE else 1
+        light, middle = (LIGHT, MIDDLE) if math.prod(self.lengths) >= LONG_LOOP else SHORT
+        times = 4 if len(code) <= light else 2 if len(code) <= middle else 1
         width = native * times
         while width > native and width > self.lengths[-1]:
             width //= 2
@@ -282,7 +289,7 @@ class StageLoops:
     def _overlaps(self, code: list[Instruction], axis: int) -> bool:
         """Whether the last vector may begin before the one in front of it ends: the body is long, so that emitting it
         twice takes time, and doing elements again changes nothing."""
-        if len(code) <= MIDDLE:
+        if len(code) <= TWICE:
             return False
         read = {id(one.spot.buffer.storage) for one in code if isinstance(one, (Load, LoadAt))}
         for one in code:
