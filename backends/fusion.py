@@ -31,6 +31,7 @@ from func.backends.kernels import (
     row_major,
 )
 from func.backends.placement import Placement
+from func.backends.shapes import broadcast_shape
 from func.backends.values import Axis, Root, Val, domain_of, reshaped_strides
 
 
@@ -112,7 +113,7 @@ class Fuser(Placement):
 
     def map(self, op: str, args: Sequence[Val], dtype: DType) -> Val:
         """op element by element, on arrays that broadcast."""
-        shape = np.broadcast_shapes(*[x.shape for x in args])
+        shape = broadcast_shape([x.shape for x in args])
         place = self._place(shape, args)
         return self._mapped(place, shape, args, dtype, lambda out, regs: Apply(out, op, regs))
 

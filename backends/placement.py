@@ -31,7 +31,7 @@ from func.backends.kernels import (
     Store,
     row_major,
 )
-from func.backends.values import Root, Val, domain_of
+from func.backends.values import Root, Val, domain_of, whole
 
 CHEAP = frozenset(
     {
@@ -174,14 +174,14 @@ class Placement:
     # --- nests --------------------------------------------------------------------------------------------------
 
     def _mapped(self, place: int, shape: Shape, args: Sequence[Val], dtype: DType, make: Any) -> Val:
-        domain, kept = domain_of(shape)
+        domain, _ = domain_of(shape)
         is_row = domain != self._nest(place).domain
         stage = self._stage(place, shape, args)
         regs = tuple([self._operand(place, stage, x, shape) for x in args])
         out = self._reg(dtype)
         self._emit(place, stage, make(out, regs), out)
         root = Root(domain, dtype, out, place, stage, is_row)
-        return Val(shape, dtype, root, tuple([(0, 1, i) for i in kept]))
+        return Val(shape, dtype, root, whole(shape))
 
     def _stage(self, place: int, shape: Shape, args: Sequence[Val]) -> int:
         """The stage of a nest for code at every index of a shape."""
@@ -242,7 +242,9 @@ class Placement:
         assert x.root is not None
         if x.root.reg is None:
             return False
-        _, kept = domain_of(shape)
+        domain, kept = domain_of(shape)
+        if x.shape == shape and x.root.domain == domain and x.index == whole(shape):
+            return True
         lead = len(shape) - len(x.shape)
         if len(x.root.domain) > len(kept):
             return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -40,10 +41,17 @@ class Val:
     literal: Any = None
 
 
-def domain_of(shape: Shape) -> tuple[Shape, list[int]]:
+@functools.lru_cache(4096)
+def domain_of(shape: Shape) -> tuple[Shape, tuple[int, ...]]:
     """A shape without axes of length one, and which axes are left."""
     kept = [i for i, length in enumerate(shape) if length != 1]
-    return tuple([shape[i] for i in kept]), kept
+    return tuple([shape[i] for i in kept]), tuple(kept)
+
+
+@functools.lru_cache(4096)
+def whole(shape: Shape) -> tuple[Axis, ...]:
+    """The index of a value over all of its domain."""
+    return tuple([(0, 1, i) for i in domain_of(shape)[1]])
 
 
 def reshaped_strides(shape: Shape, strides: tuple[int, ...], wanted: Shape) -> tuple[int, ...] | None:

@@ -48,7 +48,6 @@ class Shaped:
         return total
 
 
-_REAL = (np.dtype(np.float64), np.dtype(np.float32))
 
 
 class Aval(Shaped):
@@ -60,7 +59,7 @@ class Aval(Shaped):
         self.shape = shape
         self.dtype = np.dtype(dtype)
         self.weak = weak
-        self.is_real_array = shape != () and self.dtype in _REAL
+        self.is_real_array = shape != () and self.dtype.char in "df" and self.dtype.isnative
 
     def __repr__(self) -> str:
         return f"{short_dtype(self.dtype)}[{','.join(map(str, self.shape))}]{'~' if self.weak else ''}"

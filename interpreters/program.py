@@ -21,17 +21,14 @@ _serials: Iterator[int] = itertools.count()
 class Var(Shaped):
     """A variable of a Program: the value of an input, a constant or an equation's output."""
 
-    __slots__ = ("serial", "weak")
+    __slots__ = ("aval", "serial", "weak")
 
     def __init__(self, aval: Aval) -> None:
+        self.aval = aval
         self.shape = aval.shape
         self.dtype = aval.dtype
         self.weak = aval.weak
         self.serial = next(_serials)
-
-    @property
-    def aval(self) -> Aval:
-        return Aval(self.shape, self.dtype, self.weak)
 
     def __repr__(self) -> str:
         return f"v{self.serial}"
@@ -40,8 +37,7 @@ class Var(Shaped):
         return self.shape, self.dtype, self.weak
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.shape, self.dtype, self.weak = state
-        self.serial = next(_serials)
+        self.__init__(Aval(*state))  # type: ignore[misc]
 
 
 class Equation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
 import os
 import sys
@@ -41,6 +42,7 @@ class Line(NamedTuple):
         return f"{place}: `{text}`" if text else place
 
 
+@functools.lru_cache(None)
 def is_engine_file(path: str) -> bool:
     """True for the files of func itself (and of optree, which calls back into it)."""
     return path.startswith(_ENGINE)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from func.backends import HOST_TYPES, support
+from func.backends.shapes import broadcast_shape
 from func.interpreters.core import (
     PYTHON_SCALARS,
     ZERO,
@@ -79,8 +80,8 @@ class Elementwise(Row):
         return tuple([place in needed for place in range(self.arity + 1)])
 
     def _elementwise_aval(self, *avals: Aval) -> Aval:
-        shape = np.broadcast_shapes(*[aval.shape for aval in avals])
-        weak = self.weak and all(aval.weak for aval in avals)
+        shape = broadcast_shape([aval.shape for aval in avals])
+        weak = self.weak and all([aval.weak for aval in avals])
         return Aval(shape, self._result_dtype(avals), weak)
 
     def _result_dtype(self, avals: Sequence[Aval]) -> np.dtype[Any]:
@@ -308,7 +309,7 @@ def elementwise_constant(
             probes = [one.item() if weak else one for one, weak in ((d.type(1), w) for d, w in key)]
             with np.errstate(all="ignore"):
                 dtypes[key] = np.asarray(namespace_impl(np, *probes)).dtype
-        return Aval(np.broadcast_shapes(*[a.shape for a in avals]), dtypes[key])
+        return Aval(broadcast_shape([a.shape for a in avals]), dtypes[key])
 
     row = ElementwiseConstant(name, namespace_impl, aval=aval, batch=batch, differentiable=False)
     row.numpy = numpy
