@@ -13,7 +13,6 @@ from typing import NamedTuple, TypeAlias
 from func.backends.footprints import same_place
 from func.backends.kernels import (
     Accumulate,
-    Apply,
     Branch,
     Buffer,
     Division,
@@ -33,6 +32,7 @@ from func.backends.kernels import (
     While,
 )
 from func.backends.lifetimes import buffers_of
+from func.backends.work import PER_BYTE, work
 
 LEAST_WORK = 25_000.0
 """Nanoseconds that a nest must take about for its chunks to be worth their start."""
@@ -47,47 +47,6 @@ FRAME = 1 << 16
 """Bytes of scratch that a chunk has in its own frame."""
 APART = 128
 """Bytes which accumulators of different chunks are apart: no two of them share a line of a cache."""
-
-PLAIN = frozenset(
-    {
-        "absolute",
-        "add",
-        "bitwise_and",
-        "bitwise_or",
-        "bitwise_xor",
-        "conjugate",
-        "convert",
-        "equal",
-        "greater",
-        "greater_equal",
-        "imag",
-        "invert",
-        "isfinite",
-        "isinf",
-        "isnan",
-        "less",
-        "less_equal",
-        "logical_and",
-        "logical_not",
-        "logical_or",
-        "maximum",
-        "minimum",
-        "multiply",
-        "negative",
-        "not_equal",
-        "positive",
-        "real",
-        "select",
-        "sign",
-        "signbit",
-        "square",
-        "subtract",
-    }
-)
-SLOW = frozenset({"ceil", "copysign", "divide", "floor", "fmax", "fmin", "reciprocal", "rint", "sqrt", "trunc"})
-PER_BYTE, PLAIN_TIME, SLOW_TIME, DEAR_TIME, ALONE_TIME = 0.03, 0.1, 0.6, 2.0, 1.0
-"""Nanoseconds an element: reading or writing a byte of it; operations on 8 bytes of the three kinds; what is done one
-element at a time."""
 
 
 # --- how loops go through memory ----------------------------------------------------------------------------------
@@ -136,28 +95,6 @@ def length_of(nest: Nest, group: Sequence[int]) -> int:
     return math.prod([nest.domain[axis] for axis in group])
 
 
-# --- work ---------------------------------------------------------------------------------------------------------
-
-
-def work(nest: Nest, stage: Stage, domain: Shape) -> float:
-    """Nanoseconds, about, that the code of a stage takes over a domain."""
-    return sum([_time(one) for one in stage.code]) * math.prod(domain)
-
-
-def _time(one: Instruction) -> float:
-    if isinstance(one, (Load, Store, Accumulate)):
-        stride = next((step for step in reversed(one.spot.strides) if step), 0)
-        size = one.spot.buffer.dtype.itemsize
-        return 0.0 if not stride else PER_BYTE * size if abs(stride) == 1 else max(ALONE_TIME, PER_BYTE * size)
-    if isinstance(one, (LoadAt, StoreAt, Running)):
-        return ALONE_TIME
-    if isinstance(one, Apply):
-        dtype = one.args[-1].dtype
-        scale = dtype.itemsize / 8 * (4 if dtype.kind == "c" else 1)
-        return scale * (PLAIN_TIME if one.op in PLAIN else SLOW_TIME if one.op in SLOW else DEAR_TIME)
-    return PLAIN_TIME
-
-
 # --- divisions ----------------------------------------------------------------------------------------------------
 
 
@@ -198,7 +135,7 @@ def divisions(nest: Nest, shared: set[int]) -> Iterator[Division]:
     rows = nest.domain[: nest.outer or 0]
     by_rows = None
     if rows:
-        total = sum([work(nest, stage, nest.domain if stage.inner else rows) for stage in nest.stages])
+        total = sum([work(stage, nest.domain if stage.inner else rows) for stage in nest.stages])
         by_rows = _best(nest, nest.stages, row_groups(nest), total, None, shared)
     if by_rows is not None and by_rows.chunks >= ENOUGH:
         yield by_rows
@@ -206,7 +143,7 @@ def divisions(nest: Nest, shared: set[int]) -> Iterator[Division]:
     by_stage = []
     for stage in nest.stages:
         if stage.inner and not any([isinstance(one, Running) for one in stage.code]):
-            total = work(nest, stage, nest.domain[len(rows) :])
+            total = work(stage, nest.domain[len(rows) :])
             by_stage.append(_best(nest, [stage], stage_groups(nest, stage), total, stage, shared))
     if any(by_stage):
         yield from [one for one in by_stage if one is not None]

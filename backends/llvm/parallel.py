@@ -162,8 +162,8 @@ def copying(target: Buffer, source: Buffer) -> Nest:
     """A nest that makes a buffer a copy of another."""
     domain = (target.size,) if target.size > 1 else ()
     value = Reg(target.dtype)
-    code = [Load(value, Spot(source, 0, row_major(domain))), Store(Spot(target, 0, row_major(domain)), value)]
-    return Nest(domain, None, [Stage(True, code)])
+    load, store = Load(value, Spot(source, 0, row_major(domain))), Store(Spot(target, 0, row_major(domain)), value)
+    return Nest(domain, None, [Stage(True, [load, store])])
 
 
 def set_apart(task: Task, division: Division) -> list[Nest]:
