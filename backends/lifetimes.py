@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from func.backends.kernels import (
     Accumulate,
-    Branch,
     Buffer,
     Check,
     Dot,
