@@ -71,7 +71,7 @@ def slices_text(index: Index) -> str:
     return f"({entries[0]},)" if len(entries) == 1 else f"({', '.join(entries)})"
 
 
-def _bounds(entry: tuple[int, int, int]) -> tuple[int | None, int | None, int | None]:
+def _bounds(entry: tuple[int, int, int]) -> tuple[int, int | None, int]:
     """(start, stop, step) of a slice; a stop below zero is the end of a slice that runs backwards."""
     start, stop, step = entry
     return start, stop if stop >= 0 else None, step

@@ -314,7 +314,7 @@ def _factored_slogdet(site: Site) -> list[Val]:
 def _logarithm(site: Site, name: str, a: Val, args: Sequence[Spot]) -> list[Val]:
     """The sign of a determinant and the logarithm of its modulus."""
     batch = a.shape[:-2]
-    part = np.empty(0, a.dtype).real.dtype
+    part = np.finfo(a.dtype).dtype
     outs = [fresh(batch, a.dtype), fresh(batch, part)]
     place = run(site, name, a.dtype, batch, outs, args, n=a.shape[-1])
     return [made(site, out, batch, place, aval.dtype) for out, aval in zip(outs, site.outs, strict=True)]

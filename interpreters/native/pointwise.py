@@ -62,11 +62,11 @@ def elementwise(site: Site) -> Val:
 def by_loop(site: Site, ufunc: Any, op: str | None = None) -> Val:
     """A ufunc on operands converted to the dtypes of its loop."""
     loop = loop_of(site, ufunc)
-    op = op or ufunc.__name__
-    if not has_operation(op, loop[0]):
-        raise NotNative(f"{op} of {loop[0]}")
+    name: str = op or ufunc.__name__
+    if not has_operation(name, loop[0]):
+        raise NotNative(f"{name} of {loop[0]}")
     args = [site.convert(x, dtype) for x, dtype in zip(site.args, loop, strict=False)]
-    return site.convert(site.map(op, *args, dtype=loop[-1]), site.out.dtype)
+    return site.convert(site.map(name, *args, dtype=loop[-1]), site.out.dtype)
 
 
 def loop_of(site: Site, ufunc: Any) -> tuple[DType, ...]:

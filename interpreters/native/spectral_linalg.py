@@ -33,7 +33,7 @@ def _whole(a: Val) -> None:
 
 
 def _modulus(dtype: DType) -> DType:
-    return np.empty(0, dtype).real.dtype
+    return np.finfo(dtype).dtype
 
 
 def _call(site: Site, name: str, dtypes: Sequence[DType], **params: Any) -> list[Val]:
