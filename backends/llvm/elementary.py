@@ -1,13 +1,14 @@
 """Elementary functions on vectors of any length: glibc's libmvec where it is, own polynomials elsewhere.
 
 A vector is cut into pieces as wide as the registers, the last one filled up with its own lane; each piece is one call
-of libmvec or of a function that the module gets at its first use. A scalar fills a whole register: one and the same
-code serves every lane, so a result does not depend on where in an array its argument stands.
+of libmvec or of a function of polynomials, which is compiled once for all programs. A scalar fills a whole
+register: one and the same code serves every lane, so a result does not depend on where in an array its argument stands.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from func.backends.llvm import text as ir
+from func.backends.llvm.machine import Code, compile_ir
 from func.backends.llvm.polynomials import Emitter, Real
 from func.backends.llvm.polynomials_registry import ARITY, BODIES, INTRINSICS, MENDED, OWN
 
@@ -55,6 +57,15 @@ def host_features() -> Features:
     allowed = os.environ.get("FUNC_NO_LIBMVEC", "0") in ("", "0")
     return Features(libmvec=allowed and load_libmvec(), bits=bits, fma=bool(host.get("fma")))
 
+
+# What functions made of own instructions are called: the features they are made for, their type, NumPy's name.
+OWN_PREFIX = "func_own_"
+OWN_NAME = re.compile(
+    OWN_PREFIX + r"(?P<bits>\d+)(?P<libmvec>m?)(?P<fma>f?)_v(?P<count>\d+)f(?P<width>\d+)_(?P<name>\w+)"
+)
+
+_compiled: dict[str, Code] = {}
+"""Functions made of own instructions, which stay for as long as the process lives."""
 
 # The letter of an instruction set in the names of the vector ABI.
 LETTERS = {128: "b", 256: "d", 512: "e"}
@@ -172,12 +183,16 @@ class Elementary:
         return known[name] if name in known else ir.Function(self.module, kind, name)
 
     def own(self, name: str, kind: ir.FunctionType) -> Any:
-        """The function made of own instructions, defined at its first use."""
-        function, fresh = self.internal(f"func_{name}_{suffix(kind.return_type)}", kind)
-        if fresh:
-            emit = self.emitter(function)
-            emit.builder.ret(BODIES[name](emit, *[Real(emit, arg) for arg in function.args]).value)
+        """The function made of own instructions, which `provide` compiles when it is first linked."""
+        features = f"{self.features.bits}{'m' * self.features.libmvec}{'f' * self.features.fma}"
+        function = self.function(f"{OWN_PREFIX}{features}_{suffix(kind.return_type)}_{name}", kind)
+        function.attributes.add("nounwind")
         return function
+
+    def define(self, function: Any, name: str) -> None:
+        """Write the body of a function made of own instructions."""
+        emit = self.emitter(function)
+        emit.builder.ret(BODIES[name](emit, *[Real(emit, arg) for arg in function.args]).value)
 
     def mended(self, name: str, symbol: str, kind: ir.FunctionType) -> Any:
         """libmvec's function within the range in which it is fast and right, and what is known outside."""
@@ -220,6 +235,32 @@ class Elementary:
             one = builder.call(function, [builder.extract_element(arg, index(lane)) for arg in args])
             out = builder.insert_element(out, one, index(lane))
         return out
+
+
+def provide(name: str) -> bool:
+    """Whether the name is that of a function made of own instructions; then it is compiled and can be linked.
+
+    >>> provide("func_own_256f_v4f64_exp"), provide("exp")
+    (True, False)
+    """
+    match = OWN_NAME.fullmatch(name)
+    if match is None or match["name"] not in BODIES:
+        return False
+    if name not in _compiled:
+        code = compile_ir(lambda: _own_module(name, match), key=name)
+        llvm.add_symbol(name, code.address(name))
+        _compiled[name] = code
+    return True
+
+
+def _own_module(symbol: str, match: re.Match[str]) -> ir.Module:
+    module, name = ir.Module(symbol), match["name"]
+    kind = ir.VectorType(ir.DoubleType() if match["width"] == "64" else ir.FloatType(), int(match["count"]))
+    function = ir.Function(module, ir.FunctionType(kind, [kind] * ARITY[name]), symbol)
+    function.attributes.add("nounwind")
+    features = Features(libmvec=bool(match["libmvec"]), bits=int(match["bits"]), fma=bool(match["fma"]))
+    Elementary(module, features).define(function, name)
+    return module
 
 
 @cache
