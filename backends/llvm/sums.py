@@ -16,6 +16,9 @@ from func.backends.llvm.bodies import Context
 from func.backends.llvm.loops import INDEX, neutral, number
 from func.backends.llvm.values import Pair, Value, Variable, constant, lane, shuffled, width_of
 
+ANY, ALL = frozenset({"logical_or", "maximum", "bitwise_or"}), frozenset({"logical_and", "minimum", "bitwise_and"})
+"""Reductions of bits that ask whether one is set, and whether all are."""
+
 BLOCK, LONG = 16, 64
 """Additions of a block, one after the other, and of a sum that is worth cutting into blocks."""
 
@@ -91,9 +94,13 @@ def _parts(value: Value) -> list[Any]:
 
 
 def folded(context: Context, op: str, dtype: DType, value: Value) -> Value:
-    """The lanes of a vector as one value: halves are combined until one lane is left."""
+    """The lanes of a vector as one value: halves are combined until one lane is left, bits are looked at at once."""
     b = context.builder
     width = width_of(value)
+    if dtype.kind == "b" and width > 1 and op in ANY | ALL:
+        bits = ir.IntType(width)
+        whole, wanted = b.bitcast(value, bits), ir.Constant(bits, 0 if op in ANY else -1)
+        return b.icmp_unsigned("!=" if op in ANY else "==", whole, wanted)
     while width > 2:
         half = (width + 1) // 2
         low = shuffled(b, value, value, range(half))
