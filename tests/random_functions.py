@@ -145,8 +145,7 @@ class Maker:
         numbers = self.rng.integers(-4, 5, shape) if kind == "int64" else self.rng.normal(size=shape)
         if kind == "complex128":
             numbers = numbers + 1j * self.rng.normal(size=shape)
-        name = "xyz"[len(self.values)]
-        self.values[name] = np.asarray(numbers, kind)
+        self.values[name := "xyz"[len(self.values)]] = np.asarray(numbers, kind)
         return name
 
     # --- values -------------------------------------------------------------------------------------------------
