@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 pytest.importorskip("llvmlite")
 
 import func
+from func.backends import division
 from func.backends.division import MOST_CHUNKS, divide
 from func.backends.footprints import same_place
 from func.backends.kernels import Branch, Buffer, Division, Item, Load, Loop, Nest, Reg, Spot, Stage, Store, While
-from tests.test_native import compiled, same
+from tests.test_native import ROWS, SHAPES, check, compiled, same
 
 rng = np.random.default_rng(11)
 Case = tuple[Callable[..., Any], tuple[Any, ...]]
@@ -299,6 +300,29 @@ def test_spots_that_meet_are_found(data: st.DataObject) -> None:
     assert found or not meets
     if one == other:
         assert found == meets
+
+
+@pytest.fixture
+def everything_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels of any size run in chunks."""
+    for name, value in {"LEAST_WORK": 0.0, "CHUNK_WORK": 1e-3, "SHORTEST": 4}.items():
+        monkeypatch.setattr(division, name, value)
+    monkeypatch.setattr(division, "_affordable", lambda needs, total: MOST_CHUNKS)
+    func.config.num_threads = 3
+
+
+@pytest.mark.usefixtures("everything_divided")
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.__name__)
+@pytest.mark.parametrize(("shape", "axis"), SHAPES)
+def test_small_rows_in_chunks(row: Callable[..., Any], shape: tuple[int, ...], axis: Any) -> None:
+    check(lambda x: row(x, axis), numbers(*shape))
+
+
+@pytest.mark.usefixtures("everything_divided")
+@pytest.mark.parametrize("name", CASES)
+def test_large_kernels_in_as_many_chunks_as_there_can_be(name: str) -> None:
+    function, args = CASES[name]
+    same(compiled(function)(*args), function(*args), 2e-3 if name == "halves" else None)
 
 
 # --- long sums ------------------------------------------------------------------------------------------------------

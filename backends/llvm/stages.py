@@ -163,9 +163,12 @@ class StageLoops:
         light, middle = (LIGHT, MIDDLE) if math.prod(self.lengths) >= LONG_LOOP else SHORT
         times = 4 if len(code) <= light else 2 if len(code) <= middle else 1
         width = native * times
-        while width > native and width > self.lengths[-1]:
+        length = self.lengths[-1]
+        if self.part is not None and self.part.axis == self.dims[-1]:
+            length //= 2 * self.part.chunks
+        while width > native and width > length:
             width //= 2
-        return min(width, self.lengths[-1])
+        return max(1, min(width, length))
 
     def _accumulator(self, one: Reduce | Running | Accumulate, lanes: int) -> Variable:
         dtype = _dtype(one)
