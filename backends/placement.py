@@ -57,7 +57,7 @@ CHEAP = frozenset(
 )
 """Operations that a later stage rather repeats than loads the result of."""
 MOST_REPEATED = 6
-MOST_CODE = 3000
+MOST_CODE = 600
 """Instructions beyond which a nest takes no more: compilers are not linear."""
 
 
