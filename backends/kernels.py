@@ -44,7 +44,7 @@ class Buffer:
         return self if self.base is None else self.base.storage
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class Spot:
     """Elements in memory: buffer[offset + Σ strides[d] * index[d]], all in elements."""
 
@@ -73,7 +73,7 @@ class Reg:
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Literal:
     """A number in the body."""
 
@@ -84,7 +84,7 @@ class Literal:
 Operand: TypeAlias = Reg | Literal
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Load:
     """out = the element of `spot` at the present index."""
 
@@ -92,7 +92,7 @@ class Load:
     spot: Spot
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Pick:
     """One dynamic index: position `index` of an axis with `length` elements, `stride` apart; negative ones count from
     the end, and one out of range is an error."""
@@ -102,7 +102,7 @@ class Pick:
     stride: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Position:
     """out = the present index along a dimension of the domain."""
 
@@ -110,7 +110,7 @@ class Position:
     axis: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class LoadAt:
     """out = the element of `spot` at the present index and at the picks."""
 
@@ -119,7 +119,7 @@ class LoadAt:
     picks: tuple[Pick, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Apply:
     """out = op(*args); op is the name of a NumPy ufunc, "select" or "convert"."""
 
@@ -128,7 +128,7 @@ class Apply:
     args: tuple[Operand, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Store:
     """The element of `spot` at the present index becomes `value`."""
 
@@ -136,7 +136,7 @@ class Store:
     value: Operand
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class StoreAt:
     """The element at the present index and the picks becomes `value`, or is added to; in order of the index."""
 
@@ -146,7 +146,7 @@ class StoreAt:
     adds: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Reduce:
     """out = op over the stage's loop of `value`, a scalar of the rows once the stage is over."""
 
@@ -155,7 +155,7 @@ class Reduce:
     value: Operand
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Running:
     """out = op over the stage's loop of `value` so far, in order; the stage is one loop."""
 
@@ -164,7 +164,7 @@ class Running:
     value: Operand
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Accumulate:
     """The element of `spot` at the present index becomes op(itself, value): a reduction over other dimensions."""
 

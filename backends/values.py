@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from func.backends.kernels import DType, Reg, Shape, Spot
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Root:
     """A value over a domain (a shape without axes of length one): where it is made, and where it lies."""
 
@@ -29,7 +29,7 @@ class Root:
 Axis: TypeAlias = tuple[int, int, int | None]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Val:
     """An array: element i is that of the root at index start + step * i[dim] for each (start, step, dim) of `index`.
     A number has no root."""

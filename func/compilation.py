@@ -336,7 +336,7 @@ class Jitted:
 
     def trace(self, *args: Any, **kwargs: Any) -> Program:
         """The Program for arguments like these, as it is executed: calls inlined, optimised."""
-        from func.interpreters.planning import prepared
+        from func.interpreters.preparing import prepared
 
         return prepared(self._looked_up(args, kwargs)[0].staged.program)
 

@@ -85,7 +85,8 @@ def to_source(func: Callable[..., Any], static_argnums: int | tuple[int, ...] = 
 
 def _plans(staged: Staged, xp: Any, device: bool) -> tuple[Plan, Plan | None]:
     """The plan of a program, and that of its careful form where the two differ."""
-    from func.interpreters.planning import plan_program, prepared
+    from func.interpreters.planning import plan_program
+    from func.interpreters.preparing import prepared
 
     program = prepared(staged.program)
     other = staged.alternative()

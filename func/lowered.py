@@ -46,7 +46,7 @@ class Lowered:
     @functools.cached_property
     def program(self) -> Program:
         """The Program as it is executed: calls inlined, optimised."""
-        from func.interpreters.planning import prepared
+        from func.interpreters.preparing import prepared
 
         return prepared(self._staged.program)
 

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from func.backends.numpy_source import compile_plan
 from func.interpreters.grad import has_nan
-from func.interpreters.planning import plan_program, prepared
+from func.interpreters.preparing import prepared
 from func.interpreters.program import Program
 
 NATIVE = ("llvm", "best")
@@ -45,7 +44,15 @@ def make_executor(
         made = _native(ready, on_nan, option == "fast")
         if made is not None:
             return made
-    return Executable(watched(compile_plan(plan_program(ready, xp, xp is not np, donated=donated), xp), on_nan))
+    return Executable(watched(source_executor(ready, xp, donated), on_nan))
+
+
+def source_executor(program: Program, xp: Any, donated: frozenset[int] = frozenset()) -> Callable[..., tuple[Any, ...]]:
+    """An optimised program as generated source. What makes it is imported when first needed."""
+    from func.backends.numpy_source import compile_plan
+    from func.interpreters.planning import plan_program
+
+    return compile_plan(plan_program(program, xp, xp is not np, donated=donated), xp)
 
 
 def watched(

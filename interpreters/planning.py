@@ -16,10 +16,9 @@ import numpy as np
 from func.backends.plans import Buffer, Item, Loop, Plan, Step
 from func.backends.support_control import run_branch, run_scan, run_while
 from func.interpreters.errors import NoSourceError
-from func.interpreters.inlining import inline
 from func.interpreters.lowering import Code, lower
 from func.interpreters.lowering.text import dtype_text, literal
-from func.interpreters.passes import optimize
+from func.interpreters.preparing import prepared
 from func.interpreters.primitives.pointwise import Elementwise
 from func.interpreters.program import Equation, Program, Var
 
@@ -29,11 +28,6 @@ WORTH_DROPPING = 1 << 15
 BLOCKED = 1 << 17
 """Elements from which on elementwise statements run in blocks."""
 ALIGNED = 64
-
-
-def prepared(program: Program) -> Program:
-    """The program as it is executed: without calls, optimised."""
-    return optimize(inline(program))
 
 
 def plan_program(

@@ -16,7 +16,7 @@ from func.interpreters.execution import make_executor
 from func.interpreters.passes.rolling import roll
 from func.interpreters.passes.rolling_order import in_order
 from func.interpreters.passes.rolling_search import stretches
-from func.interpreters.planning import prepared
+from func.interpreters.preparing import prepared
 from func.interpreters.program import Program
 from tests.random_programs import Drawn, programs
 

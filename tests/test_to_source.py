@@ -107,7 +107,8 @@ def test_signature_and_header() -> None:
 
 def test_modules_for_cupy_import_cupy() -> None:
     from func.backends.numpy_module import Signature, module_text
-    from func.interpreters.planning import plan_program, prepared
+    from func.interpreters.planning import plan_program
+    from func.interpreters.preparing import prepared
 
     program = prepared(func.make_program(func.grad(likelihood))(2.0, X))
     plan = plan_program(program, np, True, scratch=False)
@@ -119,7 +120,8 @@ def test_modules_for_cupy_import_cupy() -> None:
 
 def test_modules_for_cupy_import_its_scipy() -> None:
     from func.backends.numpy_module import Signature, module_text
-    from func.interpreters.planning import plan_program, prepared
+    from func.interpreters.planning import plan_program
+    from func.interpreters.preparing import prepared
 
     weights = np.linspace(0, 1, 100)
     program = prepared(func.make_program(lambda x: func.special.erf(x * weights) + np.cumsum(x))(weights))

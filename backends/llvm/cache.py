@@ -5,6 +5,7 @@ and is only read if it belongs to the user who runs the process: it is going to 
 folder or a file, the code is compiled again, and the logger "func" says why at level DEBUG.
 """
 
+import contextlib
 import functools
 import hashlib
 import logging
@@ -14,6 +15,7 @@ import struct
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,18 +54,27 @@ def digest(*parts: str) -> str:
 @functools.cache
 def source_fingerprint() -> str:
     """Which func this is, its version and every edit: names, sizes and times of the files that generate code."""
-    backends = Path(__file__).parents[1]
-    roots = (backends, backends.parent / "interpreters")
-    files = [backends.parent / "__init__.py", *(path for root in roots for path in root.rglob("*.py"))]
-    marks = [f"{path} {status.st_size} {status.st_mtime_ns}" for path in sorted(files) if (status := _status(path))]
-    return digest(*marks)
+    package = Path(__file__).parents[2]
+    marks = [_mark(package / "__init__.py"), *_marks(package / "backends"), *_marks(package / "interpreters")]
+    return digest(*sorted(marks))
 
 
-def _status(path: Path) -> os.stat_result | None:
+def _marks(folder: str | Path) -> Iterator[str]:
+    """Those of all source files below a folder; none where the sources are no files."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                yield _mark(entry)
+            elif entry.name != "__pycache__" and entry.is_dir():
+                yield from _marks(entry.path)
+
+
+def _mark(file: os.DirEntry[str] | Path) -> str:
     try:
-        return path.stat()
+        status = file.stat()
     except OSError:
-        return None
+        return ""
+    return f"{os.fspath(file)} {status.st_size} {status.st_mtime_ns}"
 
 
 def folder() -> Path | None:

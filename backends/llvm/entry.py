@@ -14,7 +14,6 @@ from typing import Any
 
 from func.backends.llvm import capi, machine
 from func.backends.llvm.entry_layout import LARGEST_FRAME, Head
-from func.backends.llvm.entry_native import entry_module
 from func.backends.llvm.entry_python import normalised, python_entry
 from func.backends.llvm.entry_table import Table
 from func.backends.llvm.entry_trees import Leaf, Mismatch, Signature, Tree, tree_of
@@ -95,4 +94,11 @@ def _new_function() -> Any:
 @functools.cache
 def entry_code() -> Any:
     """The compiled code of all entries."""
-    return machine.compile_ir(entry_module, key=f"entry {capi.abi()}")
+    return machine.compile_ir(_entry_module, key=f"entry {capi.abi()}")
+
+
+def _entry_module() -> Any:
+    """The code of all entries; what writes it is imported only if it is not on disk."""
+    from func.backends.llvm.entry_native import entry_module
+
+    return entry_module()

@@ -11,7 +11,7 @@ import numpy as np
 from func.backends.kernels import Branch, Buffer, Check, Item, Loop, Move, Spot, While, row_major
 from func.backends.values import Val
 from func.interpreters.native.rules import Site, native
-from func.interpreters.planning import prepared
+from func.interpreters.preparing import prepared
 from func.interpreters.staged import Staged
 
 
@@ -85,9 +85,7 @@ def _scan(site: Site) -> list[Val]:
     item = site.fuser.items[place]
     assert isinstance(item, Loop)
     item.body = _steps(site, body, inputs, states, rows)
-    return [
-        site.fuser.result(one, aval.shape, place) for one, aval in zip([*states, *stacked], site.outs, strict=True)
-    ]
+    return [site.fuser.result(one, aval.shape, place) for one, aval in zip([*states, *stacked], site.outs, strict=True)]
 
 
 @native("while_call")

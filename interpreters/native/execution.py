@@ -11,11 +11,10 @@ import numpy as np
 
 from func.backends.llvm import machine
 from func.backends.llvm.executor import Executor
-from func.backends.numpy_source import compile_plan
+from func.interpreters.execution import source_executor
 from func.interpreters.native.rules import NotNative, RuleError
 from func.interpreters.native.segments import foreign_equations, pieces, segmented, translate
 from func.interpreters.passes.rolling import roll
-from func.interpreters.planning import plan_program
 from func.interpreters.program import Equation, Program
 from func.interpreters.source import Line, user_line
 
@@ -42,7 +41,7 @@ def native_executor(
         parts = _cut(program, compiled)
     if parts is None or all([piece.native is None for piece in pieces(parts)]):
         return None, None, None
-    return compile_plan(plan_program(parts, np, False), np), None, parts
+    return source_executor(parts, np), None, parts
 
 
 def _cut(program: Program, compiled: _Compiler) -> Program | None:
@@ -115,7 +114,7 @@ class _Fallback:
 
     @functools.cached_property
     def run(self) -> Run:
-        return compile_plan(plan_program(self._program, np, False), np)
+        return source_executor(self._program, np)
 
     @property
     def text(self) -> str:

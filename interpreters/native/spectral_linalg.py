@@ -14,7 +14,7 @@ from func.interpreters.core import Array, Aval, shape_of
 from func.interpreters.functions import stage_flat
 from func.interpreters.native.linalg import doubled, fresh, in_rows, made, operands, run
 from func.interpreters.native.rules import NotNative, Site, native
-from func.interpreters.planning import prepared
+from func.interpreters.preparing import prepared
 from func.interpreters.primitives.determinants import det
 from func.interpreters.primitives.elementwise import absolute, greater, less, logical_not, multiply, reciprocal
 from func.interpreters.primitives.linalg import inv

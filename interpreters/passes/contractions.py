@@ -9,8 +9,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from opt_einsum import paths
-
 from func.interpreters.core import Primitive
 from func.interpreters.passes.products import contracted
 from func.interpreters.passes.rewriting import Rewriter, Rule, count_uses, rewritten
@@ -119,6 +117,8 @@ def _cheapest(operands: Sequence[tuple[Any, Labels]], out: Labels, sizes: dict[i
     letters = {label: chr(192 + i) for i, label in enumerate(sizes)}
     inputs = [frozenset([letters[label] for label in labels]) for _, labels in operands]
     lengths = {letters[label]: size for label, size in sizes.items()}
+    from opt_einsum import paths  # here: most programs have no such product
+
     find = paths.dynamic_programming if len(operands) <= FEW else paths.greedy
     found: Sequence[tuple[int, ...]] = find(inputs, frozenset([letters[label] for label in out]), lengths)
     return found
