@@ -48,8 +48,6 @@ class Shaped:
         return total
 
 
-
-
 class Aval(Shaped):
     """Abstract value: shape, dtype, and whether the dtype is weak (it came from a Python scalar)."""
 

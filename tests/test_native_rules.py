@@ -60,9 +60,7 @@ def program_of(name: str, args: Sequence[Any], params: dict[str, Any]) -> Progra
     out = row.aval(*[aval_of(x) for x in args], **params)
     outs = tuple([Var(aval) for aval in (out if row.multiple else (out,))])
     inputs = tuple([x if var is None else var for x, var in zip(args, variables, strict=True)])
-    return Program(
-        [var for var in variables if var is not None], [Equation(row, inputs, params, outs)], list(outs), {}
-    )
+    return Program([var for var in variables if var is not None], [Equation(row, inputs, params, outs)], list(outs), {})
 
 
 def is_native(name: str, args: Sequence[Any], params: dict[str, Any]) -> bool:

@@ -67,9 +67,7 @@ def _places(labels: Sequence[int], out: Sequence[int]) -> list[int]:
     return found
 
 
-def _streamed(
-    site: Site, x: Val, y: Val, labels: Sequence[int], others: Sequence[int], out: Sequence[int]
-) -> Val:
+def _streamed(site: Site, x: Val, y: Val, labels: Sequence[int], others: Sequence[int], out: Sequence[int]) -> Val:
     """The product of a large array and one with some of its axes, as a loop over the large one: other loops over it
     join in, so that it is read once."""
     order = list(range(len(labels)))

@@ -74,8 +74,6 @@ def _picks(indices: Sequence[Val], shape: Sequence[int], strides: Sequence[int],
     return [(index, shape[place], strides[place]) for index, place in zip(indices, places, strict=True)]
 
 
-
-
 @native("gather")
 def _gather(site: Site) -> Val:
     x, *indices = site.args
