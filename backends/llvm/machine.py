@@ -9,6 +9,7 @@ import contextlib
 import functools
 import importlib
 import logging
+import os
 import struct
 import threading
 import weakref
@@ -69,6 +70,8 @@ VECTORIZED = Effort(2, ())
 
 _log = logging.getLogger("func")
 _lock = threading.RLock()
+if hasattr(os, "register_at_fork"):  # a child never starts with LLVM in the middle of another thread's work
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 _loaded: weakref.WeakValueDictionary[str, "Code"] = weakref.WeakValueDictionary()
 
 
