@@ -7,26 +7,22 @@ left over as one shorter vector, so that the code of a body is emitted at most t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from func.backends.division import length_of, spots_of, stage_groups
+from func.backends.division import spots_of
 from func.backends.kernels import (
     Accumulate,
     Apply,
     DType,
     Instruction,
-    Literal,
     Load,
     LoadAt,
     Nest,
     Operand,
-    Position,
     Reduce,
     Reg,
     Running,
-    Spot,
     Stage,
     Store,
     StoreAt,
@@ -34,45 +30,19 @@ from func.backends.kernels import (
 from func.backends.llvm import text as ir
 from func.backends.llvm.bodies import Body, Context
 from func.backends.llvm.loops import INDEX, Part, blocks, neutral, number, span
-from func.backends.llvm.sums import BLOCK, LONG, Sums, folded
+from func.backends.llvm.plans import TWICE, Plan, accumulated, is_sum
+from func.backends.llvm.sums import Sums, folded
 from func.backends.llvm.values import (
     Value,
     Variable,
     chosen,
     constant,
     gathered,
-    part_of,
     read,
     shuffled,
     width_of,
     write,
 )
-
-LIGHT, MIDDLE = 32, 200
-"""Bodies of up to so many instructions take four, and two, registers at a time in long loops."""
-LONG_LOOP = 512
-"""Elements from which on a loop is worth the code of bodies of any size."""
-SHORT = 12, 40
-"""What LIGHT and MIDDLE are for other loops."""
-TWICE = 40
-"""Instructions of the longest body that is emitted twice."""
-
-
-class Block(NamedTuple):
-    """Which loop is cut into blocks, how many of its steps make one, and how many blocks there are at most."""
-
-    depth: int
-    steps: int
-    most: int
-
-
-def _dtype(one: Reduce | Running | Accumulate) -> DType:
-    return one.spot.buffer.dtype if isinstance(one, Accumulate) else one.out.dtype
-
-
-def _is_sum(one: Instruction) -> bool:
-    """Whether something is added up that must be rounded."""
-    return isinstance(one, (Reduce, Accumulate)) and one.op == "add" and _dtype(one).kind in "fc"
 
 
 class StageLoops:
@@ -90,122 +60,47 @@ class StageLoops:
     ) -> None:
         self.context = context
         self.part = part
-        self.stage = stage
         self.outer_dims, self.outer_at = dims, at
         self.rows = rows
-        groups = stage_groups(nest, stage)
-        self.dims = [group[-1] for group in groups]
-        self.lengths = [length_of(nest, group) for group in groups]
-        self.levels = self._levels()
+        self.plan = Plan(nest, stage, part, context.bits)
+        self.dims, self.lengths, self.levels = self.plan.dims, self.plan.lengths, self.plan.levels
         self.accumulators: list[tuple[Reduce | Running | Accumulate, Variable, int]] = []
         self.sums: list[Sums] = []
-        self.block: Block | None = None
-
-    def _levels(self) -> list[list[Instruction]]:
-        """The instructions by the number of loops that they depend on."""
-        depth: dict[int, int] = {}
-        levels: list[list[Instruction]] = [[] for _ in range(len(self.dims) + 1)]
-
-        def of(x: Operand) -> int:
-            return 0 if isinstance(x, Literal) else depth.get(id(x), 0)
-
-        def of_spot(spot: Spot) -> int:
-            varying = [i + 1 for i, axis in enumerate(self.dims) if spot.strides[axis]]
-            return max(varying, default=0)
-
-        written = {id(one.spot.buffer) for one in self.stage.code if isinstance(one, (Store, StoreAt, Accumulate))}
-        for one in self.stage.code:
-            if isinstance(one, Load):
-                level = len(self.dims) if id(one.spot.buffer) in written else of_spot(one.spot)
-                depth[id(one.out)] = level
-            elif isinstance(one, Position):
-                level = self.dims.index(one.axis) + 1 if one.axis in self.dims else 0
-                depth[id(one.out)] = level
-            elif isinstance(one, Apply):
-                level = max([of(x) for x in one.args], default=0)
-                depth[id(one.out)] = level
-            elif isinstance(one, LoadAt):
-                level = max(of_spot(one.spot), *[of(pick.index) for pick in one.picks])
-                depth[id(one.out)] = level
-            else:
-                level = len(self.dims)
-                if isinstance(one, Running):
-                    depth[id(one.out)] = level
-            levels[level].append(one)
-        return levels
+        self.tile: tuple[ir.Value, ir.Value] | None = None
+        """Where the present tile begins and ends."""
 
     def emit(self) -> None:
         """Loops, and the values of reductions afterwards."""
-        width = self.width()
-        if self.dims and any([_is_sum(one) and not self._moves(one) for one in self.levels[-1]]):
-            self.block = self._block(width)
         for one in self.levels[-1]:
             if isinstance(one, (Reduce, Running)):
-                self._accumulator(one, width if self.dims else 1)
+                self._accumulator(one, self.plan.width)
         sums = self._pairwise(self.accumulators)
-        self._loops(0, [], dict(self.rows), width)
+        self._loops(0, [], dict(self.rows))
         if sums is not None:
             sums.total()
         for one, memory, _ in self.accumulators:
             if isinstance(one, Reduce):
                 self.rows[id(one.out)] = folded(self.context, one.op, one.out.dtype, memory.get())
 
-    def width(self) -> int:
-        """How many elements are taken at a time."""
-        if not self.dims:
-            return 1
-        code = self.levels[-1]
-        sizes = [part_of(one.out.dtype).itemsize for one in code if isinstance(one, (Load, Apply, LoadAt, Position))]
-        sizes += [part_of(one.spot.buffer.dtype).itemsize for one in code if isinstance(one, (Store, Accumulate))]
-        if any([isinstance(one, (StoreAt, Running)) for one in code]):
-            return 1
-        native = self.context.bits // (8 * max(sizes, default=8))
-        light, middle = (LIGHT, MIDDLE) if math.prod(self.lengths) >= LONG_LOOP else SHORT
-        times = 4 if len(code) <= light else 2 if len(code) <= middle else 1
-        width = native * times
-        length = self.lengths[-1]
-        if self.part is not None and self.part.axis == self.dims[-1]:
-            length //= 2 * self.part.chunks
-        while width > native and width > length:
-            width //= 2
-        return max(1, min(width, length))
-
     def _accumulator(self, one: Reduce | Running | Accumulate, lanes: int) -> Variable:
-        dtype = _dtype(one)
+        dtype = accumulated(one)
         memory = Variable(self.context.builder, dtype, lanes)
         memory.set(constant(dtype, neutral(one.op, dtype), lanes))
         self.accumulators.append((one, memory, lanes))
         return memory
 
-    def _block(self, width: int) -> Block | None:
-        """Which loop is to be cut into blocks so that sums are accurate; None for short ones."""
-        counts = [*self.lengths[:-1], -(-self.lengths[-1] // width)]
-        if self.part is not None and self.part.axis in self.dims:
-            depth = self.dims.index(self.part.axis)
-            counts[depth] = -(-counts[depth] // self.part.chunks)
-        for depth in reversed(range(len(counts))):
-            inside = math.prod(counts[depth + 1 :])
-            if counts[depth] * inside >= LONG:
-                count = max(1, BLOCK // inside)
-                return Block(depth, count, math.prod(counts[:depth]) * (counts[depth] // count + 2))
-        return None
-
-    def _moves(self, one: Instruction) -> bool:
-        """Whether something accumulates in another place at every step of the innermost loop."""
-        return isinstance(one, Accumulate) and one.spot.strides[self.dims[-1]] != 0
-
     def _pairwise(self, accumulators: Sequence[tuple[Reduce | Running | Accumulate, Variable, int]]) -> Sums | None:
         """Let the sums among accumulators be added up block by block."""
-        found = [(memory, _dtype(one), lanes) for one, memory, lanes in accumulators if _is_sum(one)]
-        if self.block is None or not found:
+        found = [(memory, accumulated(one), lanes) for one, memory, lanes in accumulators if is_sum(one)]
+        if self.plan.block is None or not found:
             return None
-        self.sums.append(Sums(self.context, found, self.block.most))
+        self.sums.append(Sums(self.context, found, self.plan.block.most))
         return self.sums[-1]
 
     def _steps(self, depth: int, start: ir.Value, stop: ir.Value, step: int, body: Callable[[ir.Value], None]) -> None:
         """One of the loops, by blocks if it is the one that is cut."""
-        if self.block is not None and self.block.depth == depth:
-            blocks(self.context.builder, start, stop, (step, self.block.steps), body, self._push)
+        if self.plan.block is not None and self.plan.block.depth == depth:
+            blocks(self.context.builder, start, stop, (step, self.plan.block.steps), body, self._push)
         else:
             span(self.context.builder, start, stop, step, body)
 
@@ -219,33 +114,47 @@ class StageLoops:
             return self.part.bounds(self.context.builder, length, step)
         return number(0), number(length)
 
-    def _loops(self, depth: int, at: list[ir.Value], regs: dict[int, ir.Value], width: int) -> None:
+    def _loops(self, depth: int, at: list[ir.Value], regs: dict[int, ir.Value]) -> None:
         if depth < len(self.dims):
             body = self._body(at, 1, regs)
             for one in self.levels[depth]:
                 body.emit(one)
             if depth == len(self.dims) - 1:
-                self._innermost(at, regs, width)
+                self._innermost(at, regs)
             else:
-                start, stop = self._bounds(depth, self.lengths[depth], 1)
-                self._steps(depth, start, stop, 1, lambda i: self._loops(depth + 1, [*at, i], dict(regs), width))
+                self._outer(depth, at, regs)
             return
         body = self._body(at, 1, regs)
         for one in self.levels[depth]:
             self._emit(body, one)
 
+    def _outer(self, depth: int, at: list[ir.Value], regs: dict[int, ir.Value]) -> None:
+        """A loop that encloses others."""
+        b, tile = self.context.builder, self.plan.tile
+        start, stop = self._bounds(depth, self.lengths[depth], 1)
+
+        def tiles(i: ir.Value) -> None:
+            end = b.add(i, number(tile.steps if tile is not None else 1))
+            self.tile = i, b.select(b.icmp_unsigned("<", end, stop), end, stop)
+            self._loops(depth + 1, [*at, i], dict(regs))
+
+        if tile is not None and tile.depth == depth:
+            span(b, start, stop, tile.steps, tiles)
+        else:
+            self._steps(depth, start, stop, 1, lambda i: self._loops(depth + 1, [*at, i], dict(regs)))
+
     def _body(self, at: list[ir.Value], width: int, regs: dict[int, ir.Value], bases: Any = None) -> Body:
         dims = [*self.outer_dims, *self.dims[: len(at)]]
         return Body(self.context, dims, [*self.outer_at, *at], width, regs, regs, bases)
 
-    def _innermost(self, at: list[ir.Value], regs: dict[int, ir.Value], width: int) -> None:
-        length = self.lengths[-1]
+    def _innermost(self, at: list[ir.Value], regs: dict[int, ir.Value]) -> None:
+        length, width = self.lengths[-1], self.plan.width
         main, rest = length // width * width, length % width
         code = self.levels[-1]
         axis = self.dims[-1]
         local = []
         for one in code:
-            if isinstance(one, Accumulate) and not self._moves(one):
+            if isinstance(one, Accumulate) and not self.plan.moves(one):
                 local.append((one, self._accumulator(one, width), width))
         bases: dict[Any, ir.Value] = {}
         outside = self._body(at, 1, regs)
@@ -259,12 +168,26 @@ class StageLoops:
             inside = dict(regs)
             if lanes == width:
                 inside.update(splats)
-            body = self._body([*at, i], lanes, inside, bases)
+            if self.plan.tile is None:
+                vector([*at, i], lanes, inside, bases, again)
+                return
+            depth = self.plan.tile.depth
+            start, stop = self.tile or (number(0), number(0))
+            span(
+                self.context.builder,
+                start,
+                stop,
+                1,
+                lambda k: vector([*at[:depth], k, *at[depth + 1 :], i], lanes, dict(inside), {}, again),
+            )
+
+        def vector(at: list[ir.Value], lanes: int, inside: dict[int, Any], bases: dict[Any, Any], again: Any) -> None:
+            body = self._body(at, lanes, inside, bases)
             body.again = again
             for one in code:
                 self._emit(body, one)
 
-        sums = self._pairwise(local) if self.block is not None and self.block.depth == len(at) else None
+        sums = self._pairwise(local) if self.plan.block is not None and self.plan.block.depth == len(at) else None
         if rest and self._overlaps(code, axis):
             self._overlapping(length, width, run)
         else:
@@ -347,7 +270,7 @@ class StageLoops:
             body.emit(one)
             return
         lanes = next(lanes for known, _, lanes in self.accumulators if known is one)
-        dtype = _dtype(one)
+        dtype = accumulated(one)
         value = self._filled(body.value(one.value), one.op, dtype, lanes)
         if body.again is not None:
             value = chosen(self.context.builder, body.again, constant(dtype, neutral(one.op, dtype), lanes), value)
