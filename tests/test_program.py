@@ -315,7 +315,7 @@ def test_the_validator_looks_into_nested_programs() -> None:
     program = func.make_program(running_sum)(np.ones(3))
     ((_, body),) = program.equations[-1].nested()
     wrong = body.equations[0]
-    wrong.outputs[0].shape = (7,)
+    wrong.outputs[0].__setstate__(((7,), np.dtype(np.float64), False))
     with pytest.raises(ProgramError, match=r"(?s)scan_call.*in body, equation 0.*f64\[7\].*f64\[\]"):
         check_program(program)
 
