@@ -171,15 +171,13 @@ class StageLoops:
             if self.plan.tile is None:
                 vector([*at, i], lanes, inside, bases, again)
                 return
+            assert self.tile is not None
             depth = self.plan.tile.depth
-            start, stop = self.tile or (number(0), number(0))
-            span(
-                self.context.builder,
-                start,
-                stop,
-                1,
-                lambda k: vector([*at[:depth], k, *at[depth + 1 :], i], lanes, dict(inside), {}, again),
-            )
+
+            def step(k: ir.Value) -> None:
+                vector([*at[:depth], k, *at[depth + 1 :], i], lanes, dict(inside), {}, again)
+
+            span(self.context.builder, *self.tile, 1, step)
 
         def vector(at: list[ir.Value], lanes: int, inside: dict[int, Any], bases: dict[Any, Any], again: Any) -> None:
             body = self._body(at, lanes, inside, bases)
