@@ -2,7 +2,7 @@
 
 An instruction is a line from the moment it is emitted, and a value is its type with the text that stands for it: there
 are no objects of instructions, no scopes of names and no second walk for printing. That is many times faster than
-llvmlite's own builder, which was half of what a first call took.
+llvmlite's own builder, which took a quarter of a first call.
 """
 
 from __future__ import annotations
