@@ -169,8 +169,8 @@ class Translator:
 
     def _constant(self, var: Var, value: Any) -> Val:
         array = np.ascontiguousarray(value)
-        if array.size == 1 and array.ndim == 0:
-            return self.fuser.number(array[()], var.dtype)
+        if _is_uniform(array):
+            return Val(var.shape, var.dtype, None, (), array.flat[0])
         self.constants.append(array.reshape(var.shape))
         buffer = Buffer(array.size, var.dtype, "constant", len(self.constants) - 1)
         return self.fuser.located(buffer, var.shape)
@@ -197,6 +197,13 @@ class Translator:
         if x.shape != aval.shape:
             x = self.fuser.broadcast(x, aval.shape)
         self.fuser.copied(x, Spot(buffer, 0, row_major(aval.shape)))
+
+
+def _is_uniform(array: Any) -> bool:
+    """Whether all elements are one number, bit by bit."""
+    flat = array.reshape(-1)
+    first: bytes = flat[:1].tobytes()
+    return len(first) > 0 and bool(flat[-1:].tobytes() == first) and bool(flat.tobytes() == first * len(flat))
 
 
 def _same_layout(strides: tuple[int, ...], shape: tuple[int, ...]) -> bool:
