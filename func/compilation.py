@@ -24,7 +24,7 @@ from func.interpreters.grad import has_nan
 from func.interpreters.modes import GUARDED
 from func.interpreters.program import Program
 from func.interpreters.stage import Stage
-from func.interpreters.staged import Staged, closed, executor
+from func.interpreters.staged import BEST, Staged, closed, executor
 from func.lowered import Lowered, executable_of
 from func.profiled import Profile, profile_of
 from func.static_arguments import StaticArguments, argument_numbers
@@ -32,8 +32,6 @@ from func.static_arguments import StaticArguments, argument_numbers
 __all__ = ["CacheInfo", "Jitted", "disable_jit", "jit"]
 
 CACHE_SIZE = 256
-BEST = "best"
-"""Native code where there is a compiler for it, else NumPy."""
 FAST = "+fast"
 """Behind a compiler's name: with fast-math."""
 _ENABLED: ContextVar[bool] = ContextVar("func_jit_enabled", default=True)

@@ -133,7 +133,7 @@ class Writer:
             other = staged.alternative()
         except LeakedTracerError:  # it would close over values of a trace that is over
             other = None
-        found = [self.program(staged.program), None if other is None else self.program(other.program)]
+        found = [self.program(staged.program), None if other is None else self.program(other.program), staged.compiler]
         self._at = at
         return found
 
@@ -179,7 +179,7 @@ class Reader:
     def __init__(self, arrays: Sequence[np.ndarray[Any, Any]]) -> None:
         self.arrays = arrays
         self.programs: list[Program] = []
-        self._staged: dict[tuple[int, int | None], Staged] = {}
+        self._staged: dict[tuple[int, int | None, str | None], Staged] = {}
 
     def add(self, written: Any) -> Program:
         """Read one more program, which may hold those read before."""
@@ -246,10 +246,11 @@ class Reader:
 
     def _staged_of(self, inner: Any) -> Staged:
         number, other = _index(inner[0]), None if inner[1] is None else _index(inner[1])
-        key = number, other
+        compiler = None if inner[2] is None else _of(str, inner[2])
+        key = number, other, compiler
         if key not in self._staged:
-            guarded = None if other is None else Staged(self.programs[other])
-            self._staged[key] = Staged(self.programs[number], None if guarded is None else lambda: guarded)
+            guarded = None if other is None else Staged(self.programs[other], None, compiler)
+            self._staged[key] = Staged(self.programs[number], None if guarded is None else lambda: guarded, compiler)
         return self._staged[key]
 
 

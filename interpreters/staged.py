@@ -34,6 +34,8 @@ from func.interpreters.program import Equation, Program, Var
 from func.interpreters.stage import Stage
 
 T = TypeVar("T")
+BEST = "best"
+"""The compiler of jitted functions that name none: native code where there is a compiler for it, else NumPy."""
 
 
 class Staged:
