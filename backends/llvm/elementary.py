@@ -16,7 +16,7 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from func.backends.llvm import text as ir
-from func.backends.llvm.machine import Code, compile_ir
+from func.backends.llvm.machine import Code, compile_ir, host, lock
 from func.backends.llvm.polynomials import Emitter, Real
 from func.backends.llvm.polynomials_registry import ARITY, BODIES, INTRINSICS, MENDED, OWN
 
@@ -45,17 +45,22 @@ def load_libmvec() -> bool:
 
 def host_features() -> Features:
     """The features of this host; FUNC_NO_LIBMVEC=1 in the environment leaves libmvec out."""
-    triple = llvm.get_process_triple()
-    if not triple.startswith(("x86_64", "amd64")):
-        return Features(libmvec=False, bits=128, fma=triple.startswith(("aarch64", "arm64")))
-    try:
-        host = llvm.get_host_cpu_features()
-    except RuntimeError:
-        host = {}
-    wide = all(host.get(name) for name in ("avx512f", "avx512dq", "avx512bw", "avx512vl"))
-    bits = 512 if wide else 256 if host.get("avx2") else 128
-    allowed = os.environ.get("FUNC_NO_LIBMVEC", "0") in ("", "0")
-    return Features(libmvec=allowed and load_libmvec(), bits=bits, fma=bool(host.get("fma")))
+    return _host_features(os.environ.get("FUNC_NO_LIBMVEC", "0") in ("", "0"))
+
+
+@cache
+def _host_features(libmvec: bool) -> Features:
+    with lock:
+        triple = host().triple
+        if not triple.startswith(("x86_64", "amd64")):
+            return Features(libmvec=False, bits=128, fma=triple.startswith(("aarch64", "arm64")))
+        try:
+            known = llvm.get_host_cpu_features()
+        except RuntimeError:  # LLVM does not know how to ask this processor
+            known = {}
+        wide = all(known.get(name) for name in ("avx512f", "avx512dq", "avx512bw", "avx512vl"))
+        bits = 512 if wide else 256 if known.get("avx2") else 128
+        return Features(libmvec=libmvec and load_libmvec(), bits=bits, fma=bool(known.get("fma")))
 
 
 # What functions made of own instructions are called: the features they are made for, their type, NumPy's name.
@@ -248,7 +253,8 @@ def provide(name: str) -> bool:
         return False
     if name not in _compiled:
         code = compile_ir(lambda: _own_module(name, match), key=name)
-        llvm.add_symbol(name, code.address(name))
+        with lock:
+            llvm.add_symbol(name, code.address(name))
         _compiled[name] = code
     return True
 
@@ -266,7 +272,8 @@ def _own_module(symbol: str, match: re.Match[str]) -> ir.Module:
 @cache
 def has_symbol(name: str) -> bool:
     """Whether a symbol can be linked in this process."""
-    return llvm.address_of_symbol(name) is not None
+    with lock:
+        return llvm.address_of_symbol(name) is not None
 
 
 def suffix(kind: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -35,14 +34,21 @@ class Executor:
         """Computes the same: for arguments that native code refuses, and to raise what NumPy would."""
         self.on_nan = on_nan
         """Computes the outputs where native code has found a NaN among them."""
+        self._code: Code | None = None
 
     def module(self) -> ir.Module:
         """The program as IR."""
         return print_program(self.program, host_features())
 
-    @functools.cached_property
+    @property
     def code(self) -> Code:
         """The machine code, with the table of constants filled."""
+        # `functools.cached_property` of Python 3.11 would hold a lock over all programs, which a fork leaves closed.
+        if self._code is None:
+            self._code = self._compiled()
+        return self._code
+
+    def _compiled(self) -> Code:
         code = compile_ir(self.module())
         if self.program.constants and code not in _constants:
             _constants[code] = list(self.program.constants)

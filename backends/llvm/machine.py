@@ -11,6 +11,7 @@ import importlib
 import logging
 import os
 import struct
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -23,7 +24,18 @@ llvm: Any = None
 with contextlib.suppress(ImportError):
     llvm = importlib.import_module("llvmlite.binding")
 
-__all__ = ["Code", "CompileError", "Host", "Source", "available", "compile_ir", "emit_object", "host", "optimise"]
+__all__ = [
+    "Code",
+    "CompileError",
+    "Host",
+    "Source",
+    "available",
+    "compile_ir",
+    "emit_object",
+    "host",
+    "lock",
+    "optimise",
+]
 
 # What a module is given as: `llvmlite.ir.Module`, its text, or a function which makes one of them when it is needed.
 Source: TypeAlias = Any | str | Callable[[], Any | str]
@@ -69,9 +81,10 @@ THOROUGH = Effort(
 VECTORIZED = Effort(2, ())
 
 _log = logging.getLogger("func")
-_lock = threading.RLock()
+lock = threading.RLock()
+"""Held while LLVM works, which includes the end of an engine: one lock, so that there is no order of locks to keep."""
 if hasattr(os, "register_at_fork"):  # a child never starts with LLVM in the middle of another thread's work
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
 _loaded: weakref.WeakValueDictionary[str, "Code"] = weakref.WeakValueDictionary()
 
 
@@ -195,7 +208,7 @@ def compile_ir(module: Source, key: str | None = None, *, vectorize: bool = Fals
         origin = f"{key} of {cache.source_fingerprint()}"
     effort = VECTORIZED if vectorize else QUICK if key is None else THOROUGH
     digest = cache.digest(origin, host().fingerprint, repr(effort))
-    with _lock:
+    with lock:
         code = _loaded.get(digest)
         if code is None:
             code = Code(_object_code(source, digest, effort), source, effort)
@@ -220,6 +233,12 @@ class Code:
         self._engine = _linked(stored)
         self._addresses: dict[str, int] = {}
 
+    def __del__(self) -> None:
+        engine = self.__dict__.pop("_engine", None)
+        if engine is not None and not sys.is_finalizing():
+            with lock:
+                engine.close()
+
     def address(self, name: str) -> int:
         """The address of the function or variable `name`.
 
@@ -227,7 +246,7 @@ class Code:
         """
         address = self._addresses.get(name)
         if address is None:
-            with _lock:
+            with lock:
                 engine = self._engine
                 address = engine.get_function_address(name) or engine.get_global_value_address(name)
             if not address:
@@ -237,12 +256,12 @@ class Code:
 
     def ir(self) -> str:
         """The optimised IR, made again from the source for the reader."""
-        with _lock:
+        with lock:
             return str(optimise(_text(self._source), self._effort))
 
     def assembly(self) -> str:
         """The host's assembly, made again from the source for the reader."""
-        with _lock:
+        with lock:
             module = optimise(_text(self._source), self._effort)
             return str(_machine(self._effort.level).emit_assembly(module))
 
@@ -283,7 +302,7 @@ def _chosen_passes(effort: Effort) -> Any:
 
 def emit_object(text: str, effort: Effort = QUICK) -> cache.ObjectCode:
     """Object code of the module's text with the names it expects the process to define."""
-    with _lock:
+    with lock:
         module = optimise(text, effort)
         image = _machine(effort.level).emit_object(module)
         needed = elf_undefined(image)

@@ -20,7 +20,6 @@ import ctypes
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -28,7 +27,7 @@ from typing import NamedTuple
 import llvmlite.binding as llvm
 
 from func.backends.llvm import pool_size
-from func.backends.llvm.machine import Code, compile_ir, host
+from func.backends.llvm.machine import Code, compile_ir, host, lock
 from func.backends.llvm.pool_ir import pool_module
 from func.backends.llvm.pool_writer import System
 
@@ -51,9 +50,6 @@ class Pool(NamedTuple):
 
 
 _pool: Pool | None = None
-_making = threading.Lock()
-if sys.platform != "win32":
-    os.register_at_fork(before=_making.acquire, after_in_parent=_making.release, after_in_child=_making.release)
 
 
 def install() -> Pool:
@@ -61,10 +57,9 @@ def install() -> Pool:
     global _pool
     if _pool is None:
         system = _system()
-        code = compile_ir(lambda: pool_module(system), f"thread pool, {system}")  # has its own lock, so not under ours
-        with _making:
+        with lock:
             if _pool is None:
-                _pool = _started(code)
+                _pool = _started(compile_ir(lambda: pool_module(system), f"thread pool, {system}"))
     return _pool
 
 

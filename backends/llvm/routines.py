@@ -18,6 +18,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from func.backends.llvm import text as ir
+from func.backends.llvm.machine import lock
 from func.backends.llvm.matrices import DOUBLE, FLOAT, INT, POINTER, element
 
 __all__ = ["call", "constant", "declare", "fits", "leading", "provide", "routine", "symbol", "triangle"]
@@ -96,7 +97,8 @@ def symbol(name: str) -> str:
         raise LookupError(f"SciPy exports no BLAS or LAPACK routine {name!r}")
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    llvm.add_symbol(PREFIX + name, get_pointer(capsule, _capsule_name(capsule)))
+    with lock:
+        llvm.add_symbol(PREFIX + name, get_pointer(capsule, _capsule_name(capsule)))
     return PREFIX + name
 
 

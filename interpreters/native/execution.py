@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -111,10 +110,14 @@ class _Fallback:
 
     def __init__(self, program: Program) -> None:
         self._program = program
+        self._run: Run | None = None
 
-    @functools.cached_property
+    @property
     def run(self) -> Run:
-        return source_executor(self._program, np)
+        """The planned function."""
+        if self._run is None:
+            self._run = source_executor(self._program, np)
+        return self._run
 
     @property
     def text(self) -> str:
