@@ -16,6 +16,7 @@ from func.backends.kernels import (
     Branch,
     Buffer,
     Division,
+    Dot,
     Instruction,
     Item,
     Load,
@@ -32,6 +33,7 @@ from func.backends.kernels import (
     While,
 )
 from func.backends.lifetimes import buffers_of
+from func.backends.products import grid_of
 from func.backends.work import PER_BYTE, work
 
 LEAST_WORK = 25_000.0
@@ -99,7 +101,7 @@ def length_of(nest: Nest, group: Sequence[int]) -> int:
 
 
 def divide(items: Iterable[Item]) -> None:
-    """Note in all nests how they are cut into chunks, with memory for what the chunks need."""
+    """Note in all nests and products how they are cut into chunks, with memory for what the chunks need."""
     users: dict[int, int] = {}
     nests = []
     for item, buffers in _uses(items):
@@ -107,6 +109,8 @@ def divide(items: Iterable[Item]) -> None:
             users[key] = users.get(key, 0) + 1
         if isinstance(item, Nest):
             nests.append(item)
+        elif isinstance(item, Dot):
+            item.grid = grid_of(item)
     shared = {key for key, number in users.items() if number > 1}
     for nest in nests:
         nest.divisions = list(divisions(nest, shared))

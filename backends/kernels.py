@@ -223,6 +223,8 @@ class Dot:
     y: Spot
     batch: Shape
     sizes: tuple[int, int, int]
+    grid: tuple[int, int, int] = (1, 1, 1)
+    """Into how many chunks, which may run at the same time, the first batch axis, i and j are cut."""
 
 
 @dataclass(eq=False)

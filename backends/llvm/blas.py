@@ -17,6 +17,7 @@ from func.backends.llvm.matrices import INDEX, loop, moved
 from func.backends.llvm.routines import call, constant, declare, fits, leading, provide, routine, symbol, triangle
 
 __all__ = [
+    "constant",
     "declare",
     "emit_batched_gemm",
     "emit_dot",
@@ -35,8 +36,8 @@ __all__ = [
 def emit_gemm(
     builder: ir.IRBuilder,
     dtype: Any,
-    m: int,
-    n: int,
+    m: int | ir.Value,
+    n: int | ir.Value,
     k: int,
     a: ir.Value,
     ta: str,
@@ -50,7 +51,10 @@ def emit_gemm(
     alpha: complex = 1,
     beta: complex = 0,
 ) -> None:
-    """C = α op(A) op(B) + β C with op(A) of shape (m, k), op(B) of (k, n). With β = 0, C need not be initialised."""
+    """C = α op(A) op(B) + β C with op(A) of shape (m, k), op(B) of (k, n). With β = 0, C need not be initialised.
+
+    m and n may be addresses of numbers, not zero, which only the running code knows; the strides must be long enough.
+    """
     if m == 0 or n == 0:
         return
     scales = [constant(builder, value, dtype) for value in (alpha, beta)]

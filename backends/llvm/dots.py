@@ -7,46 +7,75 @@ axis runs through; a product whose operands both have the summed axis last sums 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
-from func.backends.kernels import Dot, DType, Spot
+from func.backends.kernels import Division, Dot, DType, Spot
 from func.backends.llvm import blas
 from func.backends.llvm import text as ir
+from func.backends.llvm.blas_threads import BlasThreads, has_control
+from func.backends.llvm.bodies import Context
 from func.backends.llvm.elementary import Features
-from func.backends.llvm.nests import Memory, loop, number
-from func.backends.llvm.scalars import Scalars
+from func.backends.llvm.loops import Part, loop, number, span
+from func.backends.llvm.parallel import Task
 from func.backends.llvm.values import constant, element, stored, widened
+from func.backends.products import step_of
 
 ROWS, VECTORS = 4, 2
 """Rows and vectors of columns of a block; its sums, a row's factor and the columns fill the registers of AVX2."""
 BY_BLAS = 48**3
 """Products of more multiplications than this are BLAS's."""
 
+Grid: TypeAlias = tuple[int, int, int]
+Problem: TypeAlias = tuple["Matrix", "Matrix", "Matrix", int, int, int]
+"""A product: out, x, y, and the lengths m, k, n."""
+
 
 class DotPrinter:
-    """Emits products."""
+    """Emits products. `chunk` says which of the chunks of its products it emits; None stands for all."""
 
     def __init__(
-        self, builder: ir.IRBuilder, module: ir.Module, memory: Memory, scalars: Scalars, features: Features
+        self, context: Context, features: Features, threads: BlasThreads, chunk: ir.Value | None = None
     ) -> None:
-        self.builder = builder
-        self.module = module
-        self.memory = memory
-        self.scalars = scalars
+        self.context = context
+        self.builder = context.builder
+        self.scalars = context.scalars
         self.features = features
+        self.threads = threads
+        self.chunk = chunk
 
     def emit(self, dot: Dot) -> None:
         """A product for every index of the batch axes."""
-        self._batched(dot, 0, [])
-
-    def _batched(self, dot: Dot, depth: int, at: list[ir.Value]) -> None:
-        if depth < len(dot.batch):
-            loop(self.builder, dot.batch[depth], 1, lambda i: self._batched(dot, depth + 1, [*at, i]))
+        grid = self._grid(dot)
+        if grid == (1, 1, 1):
+            self._batched(dot, grid, 0, [])
             return
-        spots = [dot.out, dot.x, dot.y]
-        out, x, y = [Matrix(self._start(spot, at), *spot.strides[-2:]) for spot in spots]
-        self._product(dot.out.buffer.dtype, out, x, y, *dot.sizes)
+        task = Task(self.context, Division(0, math.prod(grid)))
+        DotPrinter(task.context, self.features, self.threads, task.chunk)._batched(dot, grid, 0, [])
+        task.run()
+
+    def _grid(self, dot: Dot) -> Grid:
+        """The chunks of a product: of rows and columns only if BLAS computes it, and leaves the threads to us."""
+        if self._goes_to_blas(dot.out.buffer.dtype, *_oriented(*_matrices(dot, [None] * 3), *dot.sizes)):
+            self.threads.hold()
+            return dot.grid if has_control() else (1, 1, 1)
+        return dot.grid[0], 1, 1
+
+    def _batched(self, dot: Dot, grid: Grid, depth: int, at: list[ir.Value]) -> None:
+        if depth == len(dot.batch):
+            starts = [self._start(spot, at) for spot in (dot.out, dot.x, dot.y)]
+            self._product(dot.out.buffer.dtype, grid, (*_matrices(dot, starts), *dot.sizes))
+            return
+        length = dot.batch[depth]
+
+        def body(i: ir.Value) -> None:
+            self._batched(dot, grid, depth + 1, [*at, i])
+
+        if depth == 0 and grid[0] > 1:
+            chunk = self.builder.udiv(self.chunk, number(grid[1] * grid[2]))
+            span(self.builder, *Part(0, chunk, grid[0]).bounds(self.builder, length, 1), 1, body)
+        else:
+            loop(self.builder, length, 1, body)
 
     def _start(self, spot: Spot, at: list[ir.Value]) -> ir.Value:
         b = self.builder
@@ -54,39 +83,59 @@ class DotPrinter:
         for stride, i in zip(spot.strides, at, strict=False):
             if stride:
                 total = b.add(total, b.mul(i, number(stride)))
-        return b.gep(self.memory.pointer(spot.buffer), [total], source_etype=stored(spot.buffer.dtype))
+        return b.gep(self.context.memory.pointer(spot.buffer), [total], source_etype=stored(spot.buffer.dtype))
 
-    def _product(self, dtype: DType, out: Matrix, x: Matrix, y: Matrix, m: int, k: int, n: int) -> None:
-        if m != 1 and (n == 1 or (x.first == 1 and out.first == 1 and not (y.second == 1 and out.second == 1))):
-            out, x, y, m, n = out.turned(), y.turned(), x.turned(), n, m
-        if dtype.kind == "f" and m * k * n > BY_BLAS and self._by_blas(dtype, out, x, y, m, k, n):
-            return
-        if n > 1 and y.second == 1 and out.second == 1:
-            self._columns(dtype, out, x, y, m, k, n)
+    def _product(self, dtype: DType, grid: Grid, problem: Problem) -> None:
+        oriented = _oriented(*problem)
+        out, x, y, _, k, n = oriented
+        if self._goes_to_blas(dtype, *oriented):
+            cuts = grid[1:] if out is problem[0] else grid[:0:-1]
+            self._by_blas(dtype, cuts, *oriented)
+        elif n > 1 and y.second == 1 and out.second == 1:
+            self._columns(dtype, *oriented)
         elif x.second == 1 and y.first == 1 and k > 1:
-            self._sums(dtype, out, x, y, m, k, n)
+            self._sums(dtype, *oriented)
         else:
-            self._plain(dtype, out, x, y, m, k, n)
+            self._plain(dtype, *oriented)
 
-    def _by_blas(self, dtype: DType, out: Matrix, x: Matrix, y: Matrix, m: int, k: int, n: int) -> bool:
-        if min(m, n) == 1 or out.second != 1 or not (x.is_matrix(m, k) and y.is_matrix(k, n)):
+    def _goes_to_blas(self, dtype: DType, out: Matrix, x: Matrix, y: Matrix, m: int, k: int, n: int) -> bool:
+        if dtype.kind != "f" or m * k * n <= BY_BLAS or min(m, n) == 1 or not blas.fits(m, k, n):
             return False
+        return out.second == 1 and x.is_matrix(m, k) and y.is_matrix(k, n)
+
+    def _by_blas(
+        self, dtype: DType, cuts: tuple[int, ...], out: Matrix, x: Matrix, y: Matrix, m: int, k: int, n: int
+    ) -> None:
+        """By BLAS, all of it or one of the chunks of rows and columns that it is cut into."""
+        i, rows = self._chunk_of(m, cuts[0], cuts[1])
+        j, columns = self._chunk_of(n, cuts[1], 1)
         blas.emit_gemm(
             self.builder,
             dtype,
-            m,
-            n,
+            rows,
+            columns,
             k,
-            x.start,
+            self._at(dtype, x.start, (i, x.first)),
             "T" if x.is_turned(m, k) else "N",
             x.leading(m, k),
-            y.start,
+            self._at(dtype, y.start, (j, y.second)),
             "T" if y.is_turned(k, n) else "N",
             y.leading(k, n),
-            out.start,
+            self._at(dtype, out.start, (i, out.first), (j, out.second)),
             max(out.first, n),
         )
-        return True
+
+    def _chunk_of(self, length: int, cuts: int, others: int) -> tuple[ir.Value, Any]:
+        """Where the chunk begins along an axis, and the address of how long it is there; `others` is how many chunks
+        follow each other at the same place of the axis."""
+        if cuts == 1:
+            return number(0), length
+        b = self.builder
+        place = b.urem(b.udiv(self.chunk, number(others)), number(cuts))
+        step = step_of(length, cuts)
+        is_last = b.icmp_unsigned("==", place, number(cuts - 1))
+        rest, whole = blas.constant(b, length - step * (cuts - 1)), blas.constant(b, step)
+        return b.mul(place, number(step)), b.select(is_last, rest, whole)
 
     # --- loops --------------------------------------------------------------------------------------------------
 
@@ -278,9 +327,17 @@ class Matrix:
         return self.second if self.is_turned(rows, columns) else self.first
 
 
-def work(dot: Dot) -> int:
-    """The number of multiplications."""
-    return math.prod(dot.batch) * math.prod(dot.sizes)
+def _matrices(dot: Dot, starts: Sequence[Any]) -> tuple[Matrix, Matrix, Matrix]:
+    """The matrices of a product, which begin there."""
+    out, x, y = [Matrix(start, *spot.strides[-2:]) for start, spot in zip(starts, (dot.out, dot.x, dot.y), strict=True)]
+    return out, x, y
 
 
-__all__ = ["DotPrinter", "Matrix", "work"]
+def _oriented(out: Matrix, x: Matrix, y: Matrix, m: int, k: int, n: int) -> Problem:
+    """The product, or the transposed one where that has its results along rows."""
+    if m != 1 and (n == 1 or (x.first == 1 and out.first == 1 and not (y.second == 1 and out.second == 1))):
+        return out.turned(), y.turned(), x.turned(), n, k, m
+    return out, x, y, m, k, n
+
+
+__all__ = ["DotPrinter", "Matrix"]

@@ -42,7 +42,7 @@ Source: TypeAlias = Any | str | Callable[[], Any | str]
 
 # Modules which register addresses on request: `provide(name)` is True when `name` was theirs and is registered now.
 # Cached object code may need an address that this process has not asked for yet.
-PROVIDERS = ("func.backends.llvm.elementary", "func.backends.llvm.routines", "func.backends.llvm.pool")
+PROVIDERS = tuple([f"func.backends.llvm.{name}" for name in ("elementary", "blas_threads", "routines", "pool")])
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from func.backends.kernels import (
 )
 from func.backends.lifetimes import buffers_of
 from func.backends.llvm import text as ir
+from func.backends.llvm.blas_threads import BlasThreads
 from func.backends.llvm.dots import DotPrinter
 from func.backends.llvm.elementary import Elementary, Features
 from func.backends.llvm.library import emit_library
@@ -38,6 +39,8 @@ BYTE = ir.IntType(8)
 FAST = ("contract", "reassoc", "arcp", "nsz")
 """Fast-math without a promise that there are no NaN and infinities, and without other functions than asked for."""
 FOUND_NAN, FOUND_ERROR = 1, 2
+LONG_SIDE = 1200
+"""Rows or columns of matrices whose factors take some ten milliseconds: LAPACK then has all threads of BLAS."""
 
 
 def print_program(program: NativeProgram, features: Features, name: str = "run") -> ir.Module:
@@ -65,7 +68,8 @@ class Printer:
             self.scalars.flags = FAST
         self.scalars.builder = builder
         self.nests = NestPrinter(builder, self.scalars, self.memory, features.bits)
-        self.dots = DotPrinter(builder, module, self.memory, self.scalars, features)
+        self.threads = BlasThreads(builder)
+        self.dots = DotPrinter(self.nests.context, features, self.threads)
         self.bits = features.bits
 
     def emit(self) -> None:
@@ -82,6 +86,7 @@ class Printer:
         if self.program.flag is not None:
             flag = builder.load(self.memory.pointer(self.program.flag.buffer), typ=BYTE)
             status = builder.or_(status, builder.zext(flag, STATUS))
+        self.threads.release()
         builder.ret(status)
 
     def _pointers(self) -> None:
@@ -120,13 +125,22 @@ class Printer:
             elif isinstance(item, Check):
                 self._check(item)
             elif isinstance(item, Library):
-                emit_library(self, item)
+                self._library(item)
             elif isinstance(item, Loop):
                 self._loop(item)
             elif isinstance(item, While):
                 self._while(item)
             else:
                 self._branch(item)
+
+    def _library(self, item: Library) -> None:
+        self.threads.hold()
+        is_long = max(item.params.get("n", 0), item.params.get("m", 0)) >= LONG_SIDE
+        if is_long:
+            self.threads.release()
+        emit_library(self, item)
+        if is_long:
+            self.threads.resume()
 
     def _move(self, item: Move) -> None:
         nest = copying(item.target, item.source)

@@ -21,7 +21,7 @@ from func.backends.llvm import text as ir
 from func.backends.llvm.machine import lock
 from func.backends.llvm.matrices import DOUBLE, FLOAT, INT, POINTER, element
 
-__all__ = ["call", "constant", "declare", "fits", "leading", "provide", "routine", "symbol", "triangle"]
+__all__ = ["call", "constant", "declare", "fits", "leading", "library_path", "provide", "routine", "symbol", "triangle"]
 
 PREFIX = "func_"
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
@@ -32,15 +32,22 @@ _RETURNS = {"void": ir.VoidType(), "int": INT, "s": FLOAT, "d": DOUBLE}
 # --- addresses --------------------------------------------------------------------------------------------------
 
 
-@functools.cache
+def library_path() -> str:
+    """The file of the module that exports BLAS. Raises: ImportError, AttributeError where there is none."""
+    return str(_module("cython_blas").__file__)
+
+
 def _exports(module: str) -> dict[str, Any]:
     """The capsules of `cython_blas` or `cython_lapack`: each holds an address, and has the C signature as its name."""
+    exports: dict[str, Any] = _module(module).__dict__["__pyx_capi__"]
+    return exports
+
+
+@functools.cache
+def _module(module: str) -> ModuleType:
     name = f"scipy.linalg.{module}"
     found = sys.modules.get(name) or (None if sys.platform == "win32" else _loaded_alone(module))
-    if found is None:
-        found = importlib.import_module(name)
-    exports: dict[str, Any] = found.__dict__["__pyx_capi__"]
-    return exports
+    return found if found is not None else importlib.import_module(name)
 
 
 def _loaded_alone(module: str) -> ModuleType | None:
@@ -190,9 +197,9 @@ def routine(dtype: Any, name: str, complex_name: str | None = None) -> str:
     return letter + (complex_name if complex_name is not None and letter in "cz" else name)
 
 
-def leading(stride: int, needed: int) -> int:
+def leading(stride: int, needed: int | ir.Value) -> int:
     """The stride between rows as BLAS accepts it, also for a single row or none."""
-    return max(stride, needed, 1)
+    return max(stride, needed if isinstance(needed, int) else 1, 1)
 
 
 def triangle(lower: bool) -> str:
