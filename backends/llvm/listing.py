@@ -41,6 +41,7 @@ from func.backends.kernels import (
 )
 from func.backends.lifetimes import buffers_of
 from func.backends.placement import CHEAP
+from func.backends.products import is_cut
 
 __all__ = ["Names", "listing", "parts_of", "summary", "times", "title"]
 
@@ -134,6 +135,8 @@ def _items(items: Sequence[Item], names: Names, prefix: str, indent: str, inside
         if isinstance(item, Nest):
             for line in [*_divisions(item), *inside.lines(item)]:
                 yield f"{indent}{INDENT}{line}"
+        elif isinstance(item, Dot) and is_cut(item):
+            yield f"{indent}{INDENT}{times(item.grid)} chunks of places, rows and columns that threads share"
         elif isinstance(item, Loop):
             for one in item.slices:
                 start = _sum(one.start, [(one.step, "t")])
