@@ -9,7 +9,7 @@ from typing import Any
 
 from func import conversion, tree
 from func.backends import HOST_TYPES, namespace_of_type
-from func.custom import FlatFunction
+from func.custom_rules import FlatFunction
 from func.door import array_leaf, check_callable
 from func.interpreters import calls
 from func.interpreters.core import EVALUATE, Array, Primitive, Tracer

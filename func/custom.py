@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from func import conversion, tree
+from func import tree
+from func.custom_rules import CustomRule, FlatFunction, bound_arguments, fixed_places, lent, nothing_traced
 from func.door import array_leaf, check_callable, name_of
 from func.interpreters import calls
-from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of, snapshot
-from func.interpreters.errors import ArgumentError, CustomRuleError
+from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of
+from func.interpreters.errors import CustomRuleError
 from func.interpreters.primitives.kinds import zeros_like
 from func.interpreters.primitives.structural import stop_gradient as stop_gradient_row
 
@@ -36,89 +34,7 @@ def stop_gradient(x: Any) -> Any:
     return tree.map(stop, x)
 
 
-# --- flat functions with their trees ----------------------------------------------------------------------------
-
-
-def lent(values: Sequence[Array]) -> list[Array]:
-    """The engine's values as a user's function may have them: writing to one changes neither graph nor argument."""
-    return [value.copy() if type(value) is np.ndarray else snapshot(value) for value in values]
-
-
-@dataclass(eq=False)
-class FlatFunction:
-    """A user's function on flat leaves; remembers the tree of its latest output."""
-
-    function: Callable[..., Any]
-    in_spec: Any
-    out_spec: Any = None
-
-    def __call__(self, *leaves: Array) -> list[Array]:
-        args = tree.unflatten(self.in_spec, lent(leaves))
-        outs, self.out_spec = tree.flatten(self.function(*args))
-        return [array_leaf(out, "output", "custom rule") for out in outs]
-
-
-def _nothing_traced(args: Any) -> bool:
-    """Whether a function with a rule can just be called: no transform runs, and no tensor is among the arguments."""
-    return not conversion.is_tracing() and not any([type(leaf) is Tracer for leaf in tree.leaves(args)])
-
-
-def _bound(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """Positional arguments, with keywords and defaults put in their places."""
-    if not kwargs:
-        return args
-    try:
-        bound = inspect.signature(function).bind(*args, **kwargs)
-    except ValueError:
-        raise TypeError(f"{name_of(function)} has a custom rule and takes positional arguments only") from None
-    bound.apply_defaults()
-    if bound.kwargs:
-        raise TypeError(f"{name_of(function)} has a custom rule and cannot take keyword-only arguments")
-    return bound.args
-
-
-def _fixed(nondiff: Sequence[int], args: tuple[Any, ...], name: str) -> tuple[int, ...]:
-    for number in nondiff:
-        if not -len(args) <= number < len(args):
-            raise ArgumentError(
-                f"nondiff_argnums={tuple(nondiff)} is out of range for {name}, called with {len(args)} arguments"
-            )
-    return tuple(sorted({number % len(args) for number in nondiff}))
-
-
-class _CustomRule:
-    """What the decorators share: splitting arguments, and attributes of the wrapped function."""
-
-    def __init__(self, function: Callable[..., Any], nondiff_argnums: int | Sequence[int] = ()) -> None:
-        check_callable(function, type(self).__name__)
-        self.function = function
-        self.nondiff = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
-        functools.update_wrapper(self, function)
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self.__call__, instance)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.function(*args, **kwargs)
-
-    def _split(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...], list[Any], Any, Callable[..., Any]]:
-        """(fixed arguments, moving arguments, their leaves, their tree, the function of the moving ones)."""
-        fixed = _fixed(self.nondiff, args, name_of(self.function))
-        held = [args[i] for i in fixed]
-        moving = tuple([arg for i, arg in enumerate(args) if i not in fixed])
-
-        def of_moving(*inner: Any) -> Any:
-            rest = iter(inner)
-            full = [args[i] if i in fixed else next(rest) for i in range(len(args))]
-            return self.function(*full)
-
-        leaves, spec = tree.flatten(moving)
-        names = tree.path_names(moving, "args")
-        leaves = [array_leaf(x, path, type(self).__name__) for x, path in zip(leaves, names, strict=True)]
-        return held, moving, leaves, spec, of_moving
-
-
-class custom_jvp(_CustomRule):
+class custom_jvp(CustomRule):
     """Give a function a derivative of your own by its jvp; reverse mode follows by transposing the tangent part.
 
     The rule takes (primals, tangents), each a tuple, and returns (out, tangent_out); arguments at `nondiff_argnums`
@@ -164,8 +80,8 @@ class custom_jvp(_CustomRule):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.rule is None:
             raise CustomRuleError(f"custom_jvp {name_of(self.function)} has no rule yet; give it one with defjvp")
-        args = _bound(self.function, args, kwargs)
-        if _nothing_traced(args):
+        args = bound_arguments(self.function, args, kwargs)
+        if nothing_traced(args):
             return self.function(*args)
         held, _, leaves, spec, of_moving = self._split(args)
         flat = FlatFunction(of_moving, spec)
@@ -216,7 +132,7 @@ def _with_dtype(dot: Array, out: Array) -> Any:
     return dot if dtype_of(dot) == dtype_of(out) else convert(dot, dtype=dtype_of(out))
 
 
-class custom_vjp(_CustomRule):
+class custom_vjp(CustomRule):
     """Give a function a derivative of your own by its pullback; forward mode follows by transposing it.
 
     `fwd(*args)` returns (out, residuals); `bwd(residuals, ct)` returns a tuple with one cotangent per argument
@@ -246,12 +162,12 @@ class custom_vjp(_CustomRule):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None or self.bwd is None:
             raise CustomRuleError(f"custom_vjp {name_of(self.function)} has no rule yet; give it one with defvjp")
-        args = _bound(self.function, args, kwargs)
-        if _nothing_traced(args):
+        args = bound_arguments(self.function, args, kwargs)
+        if nothing_traced(args):
             return self.function(*args)
         held, _, leaves, spec, of_moving = self._split(args)
         flat = FlatFunction(of_moving, spec)
-        fixed = _fixed(self.nondiff, args, name_of(self.function))
+        fixed = fixed_places(self.nondiff, args, name_of(self.function))
         forward = _VjpForward(self.fwd, args, fixed, spec, flat)
         backward = _VjpBackward(self.bwd, held, spec, forward, flat)
         outs = calls.custom_vjp_call(*leaves, fun=flat, fwd=forward, bwd=backward)
@@ -352,7 +268,7 @@ def custom_gradient(func: Callable[..., Any]) -> Callable[..., Any]:
     return rule
 
 
-class custom_vmap(_CustomRule):
+class custom_vmap(CustomRule):
     """Give a function a batching rule of your own.
 
     The rule takes `(axis_size, in_batched, *args)`, where in_batched has the trees of the arguments with a bool for
@@ -383,8 +299,8 @@ class custom_vmap(_CustomRule):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.rule is None:
             raise CustomRuleError(f"custom_vmap {name_of(self.function)} has no rule yet; give it one with def_vmap")
-        args = _bound(self.function, args, kwargs)
-        if _nothing_traced(args):
+        args = bound_arguments(self.function, args, kwargs)
+        if nothing_traced(args):
             return self.function(*args)
         _, _, leaves, spec, of_moving = self._split(args)
         flat = FlatFunction(of_moving, spec)

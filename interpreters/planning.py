@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from func.backends.plans import Buffer, Item, Loop, Plan, Step
-from func.backends.support_control import run_branch, run_scan, run_while
 from func.interpreters.errors import NoSourceError
 from func.interpreters.lowering import Code, lower
-from func.interpreters.lowering.text import dtype_text, literal
+from func.interpreters.lowering.nested import NESTED
+from func.interpreters.lowering.text import literal
 from func.interpreters.preparing import prepared
 from func.interpreters.primitives.pointwise import Elementwise
 from func.interpreters.program import Equation, Program, Var
@@ -88,7 +88,7 @@ class _Planner:
             nested = NESTED.get(equation.row.name)
             if nested is None:
                 raise
-            return nested(self, equation)
+            return nested(self.function, equation)
 
     def function(self, program: Program) -> str:
         """The name of a function with the plan of a nested program."""
@@ -392,39 +392,3 @@ class _Planner:
             return f"r{place}"
         self.slot_of[root] = self._slot(_bytes(out))
         return self._buffer(self.slot_of[root], out)
-
-
-# --- bodies of control flow, in source that people read -----------------------------------------------------------
-
-
-def _operands(equation: Equation, start: int = 0) -> str:
-    words = [f"{{{place}}}" for place in range(start, len(equation.inputs))]
-    return f"({', '.join(words)},)" if words else "()"
-
-
-def _scan_code(planner: _Planner, equation: Equation) -> Code:
-    body, loop = equation.params["body"], equation.params["loop"]
-    kinds = [f"({literal(var.shape)}, {dtype_text(var.dtype)})" for var in equation.outputs[loop.carries :]]
-    sizes = literal((loop.consts, loop.carries, loop.length))
-    name = planner.function(body.program)
-    text = f"run_scan(np, {name}, {_operands(equation)}, {sizes}, {loop.reverse}, [{', '.join(kinds)}])"
-    return Code(text, support=(run_scan,))
-
-
-def _while_code(planner: _Planner, equation: Equation) -> Code:
-    loop = equation.params["loop"]
-    test, body = [planner.function(equation.params[name].program) for name in ("cond", "body")]
-    sizes = literal((loop.conditions, loop.consts))
-    return Code(f"run_while({test}, {body}, {_operands(equation)}, {sizes})", support=(run_while,))
-
-
-def _cond_code(planner: _Planner, equation: Equation) -> Code:
-    names = [planner.function(branch.program) for branch in equation.params["branches"]]
-    return Code(f"run_branch(({', '.join(names)},), {{0}}, {_operands(equation, 1)})", support=(run_branch,))
-
-
-def _call_code(planner: _Planner, equation: Equation) -> Code:
-    return Code(f"{planner.function(equation.params['staged'].program)}(*{_operands(equation)})")
-
-
-NESTED = {"scan_call": _scan_code, "while_call": _while_code, "cond_call": _cond_code, "program_call": _call_code}
