@@ -8,10 +8,11 @@ rows (of the outer dimensions) for the stages that follow.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+
+from func.backends.records import Record, made
 
 Shape: TypeAlias = tuple[int, ...]
 DType: TypeAlias = np.dtype[Any]
@@ -20,8 +21,7 @@ DType: TypeAlias = np.dtype[Any]
 # --- memory -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
-class Buffer:
+class Buffer(Record):
     """Memory for `size` elements. kind: "input", "output" and "constant" are numbered by `place`; "arena" memory is
     scratch at the byte offset `place`; a "slice" moves over `base` with the steps of a loop."""
 
@@ -44,8 +44,7 @@ class Buffer:
         return self if self.base is None else self.base.storage
 
 
-@dataclass(eq=False, slots=True)
-class Spot:
+class Spot(Record):
     """Elements in memory: buffer[offset + Σ strides[d] * index[d]], all in elements."""
 
     buffer: Buffer
@@ -66,15 +65,13 @@ def row_major(shape: Shape) -> tuple[int, ...]:
 # --- the scalar body ----------------------------------------------------------------------------------------------
 
 
-@dataclass(eq=False, slots=True)
-class Reg:
+class Reg(Record):
     """A scalar value of the body, assigned once."""
 
     dtype: DType
 
 
-@dataclass(eq=False, slots=True)
-class Literal:
+class Literal(Record):
     """A number in the body."""
 
     value: Any
@@ -84,16 +81,14 @@ class Literal:
 Operand: TypeAlias = Reg | Literal
 
 
-@dataclass(eq=False, slots=True)
-class Load:
+class Load(Record):
     """out = the element of `spot` at the present index."""
 
     out: Reg
     spot: Spot
 
 
-@dataclass(eq=False, slots=True)
-class Pick:
+class Pick(Record):
     """One dynamic index: position `index` of an axis with `length` elements, `stride` apart; negative ones count from
     the end, and one out of range is an error."""
 
@@ -102,16 +97,14 @@ class Pick:
     stride: int
 
 
-@dataclass(eq=False, slots=True)
-class Position:
+class Position(Record):
     """out = the present index along a dimension of the domain."""
 
     out: Reg
     axis: int
 
 
-@dataclass(eq=False, slots=True)
-class LoadAt:
+class LoadAt(Record):
     """out = the element of `spot` at the present index and at the picks."""
 
     out: Reg
@@ -119,8 +112,7 @@ class LoadAt:
     picks: tuple[Pick, ...]
 
 
-@dataclass(eq=False, slots=True)
-class Apply:
+class Apply(Record):
     """out = op(*args); op is the name of a NumPy ufunc, "select" or "convert"."""
 
     out: Reg
@@ -128,16 +120,14 @@ class Apply:
     args: tuple[Operand, ...]
 
 
-@dataclass(eq=False, slots=True)
-class Store:
+class Store(Record):
     """The element of `spot` at the present index becomes `value`."""
 
     spot: Spot
     value: Operand
 
 
-@dataclass(eq=False, slots=True)
-class StoreAt:
+class StoreAt(Record):
     """The element at the present index and the picks becomes `value`, or is added to; in order of the index."""
 
     spot: Spot
@@ -146,8 +136,7 @@ class StoreAt:
     adds: bool
 
 
-@dataclass(eq=False, slots=True)
-class Reduce:
+class Reduce(Record):
     """out = op over the stage's loop of `value`, a scalar of the rows once the stage is over."""
 
     out: Reg
@@ -155,8 +144,7 @@ class Reduce:
     value: Operand
 
 
-@dataclass(eq=False, slots=True)
-class Running:
+class Running(Record):
     """out = op over the stage's loop of `value` so far, in order; the stage is one loop."""
 
     out: Reg
@@ -164,8 +152,7 @@ class Running:
     value: Operand
 
 
-@dataclass(eq=False, slots=True)
-class Accumulate:
+class Accumulate(Record):
     """The element of `spot` at the present index becomes op(itself, value): a reduction over other dimensions."""
 
     spot: Spot
@@ -179,42 +166,38 @@ Instruction: TypeAlias = Load | Position | LoadAt | Apply | Store | StoreAt | Re
 # --- what happens in order ----------------------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
-class Stage:
+class Stage(Record):
     """Code for every index of the domain (inner) or once for every row."""
 
     inner: bool
-    code: list[Instruction] = field(default_factory=list)
+    code: list[Instruction] = made(default_factory=list)
 
 
-@dataclass(eq=False)
-class Division:
+class Division(Record):
     """A loop of a nest in chunks that may run at the same time: the loop whose last dimension is `axis`, of one stage
     (for one row after the other) or of the rows of all stages."""
 
     axis: int
     chunks: int
     stage: Stage | None = None
-    owned: list[tuple[Buffer, Buffer | None]] = field(default_factory=list)
+    owned: list[tuple[Buffer, Buffer | None]] = made(default_factory=list)
     """Scratch of which every chunk needs its own; with memory for all of them where it is large."""
-    partial: list[tuple[Accumulate, Buffer]] = field(default_factory=list)
+    partial: list[tuple[Accumulate, Buffer]] = made(default_factory=list)
     """What chunks accumulate apart, and memory for all of them."""
 
 
-@dataclass(eq=False)
-class Nest:
+class Nest(Record):
     """Loops over `domain`. `outer`: how many dimensions enclose the stages; None while all may become inner."""
 
     domain: Shape
     outer: int | None = None
-    stages: list[Stage] = field(default_factory=list)
-    starts: list[tuple[Buffer, Any]] = field(default_factory=list)
+    stages: list[Stage] = made(default_factory=list)
+    starts: list[tuple[Buffer, Any]] = made(default_factory=list)
     """Buffers that are filled before the loops begin, with what."""
-    divisions: list[Division] = field(default_factory=list)
+    divisions: list[Division] = made(default_factory=list)
 
 
-@dataclass(eq=False)
-class Dot:
+class Dot(Record):
     """out[b…, i, j] = Σ_k x[b…, i, k] y[b…, k, j]; the strides of every spot are those of its batch axes and its two
     others (0 where it has none). i, j, k are the lengths of the three kinds of axes, each one axis."""
 
@@ -227,31 +210,34 @@ class Dot:
     """Into how many chunks, which may run at the same time, the first batch axis, i and j are cut."""
 
 
-@dataclass(eq=False)
-class Fill:
+class Fill(Record):
     """All elements of a buffer become a number."""
 
     buffer: Buffer
     value: Any
 
 
-@dataclass(eq=False)
-class Move:
+class Move(Record):
     """A buffer becomes a copy of another."""
 
     target: Buffer
     source: Buffer
 
 
-@dataclass(eq=False)
-class Check:
+class Check(Record):
     """Where the boolean at `flag` is true, the caller is told that something is wrong, once all has run."""
 
     flag: Spot
 
 
-@dataclass(eq=False)
-class Library:
+class Halt(Record):
+    """The program ends here where something is wrong so far, or the boolean at `flag` is true; it overwrites what it was
+    given afterwards only."""
+
+    flag: Spot | None
+
+
+class Library(Record):
     """A routine of a library on whole buffers. The printer knows the routine by its name."""
 
     routine: str
@@ -260,8 +246,7 @@ class Library:
     params: dict[str, Any]
 
 
-@dataclass(eq=False)
-class Loop:
+class Loop(Record):
     """The items of `body`, `length` times; `slices` move with the steps."""
 
     length: int
@@ -270,8 +255,7 @@ class Loop:
     slices: list[Buffer]
 
 
-@dataclass(eq=False)
-class While:
+class While(Record):
     """`test` and, while `flag` holds then, `body`."""
 
     test: list[Item]
@@ -279,19 +263,17 @@ class While:
     body: list[Item]
 
 
-@dataclass(eq=False)
-class Branch:
+class Branch(Record):
     """The items of the branch with the number in `index`, which is moved into range."""
 
     index: Spot
     branches: list[list[Item]]
 
 
-Item: TypeAlias = Nest | Dot | Fill | Move | Check | Library | Loop | While | Branch
+Item: TypeAlias = Nest | Dot | Fill | Move | Check | Halt | Library | Loop | While | Branch
 
 
-@dataclass(eq=False)
-class Result:
+class Result(Record):
     """What the caller gets in one place: shape, dtype and whether as a Python number."""
 
     shape: Shape
@@ -299,8 +281,7 @@ class Result:
     weak: bool
 
 
-@dataclass(eq=False)
-class NativeProgram:
+class NativeProgram(Record):
     """Items over numbered inputs, constants and outputs, with `arena` bytes of scratch."""
 
     inputs: list[Result]
@@ -312,3 +293,5 @@ class NativeProgram:
     """A boolean that the program sets where an output has a NaN."""
     fast: bool = False
     """Whether arithmetic of floats may be fused and reordered."""
+    written: dict[int, int] = made(default_factory=dict)
+    """Inputs by those results that are written into their memory. Results are numbered with these, `outputs` without."""

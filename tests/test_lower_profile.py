@@ -138,7 +138,7 @@ def test_listing_of_running_sums_positions_and_threads() -> None:
 
 def test_listing_of_what_it_has_never_seen() -> None:
     class Odd:
-        __dataclass_fields__ = kernels.Load.__dataclass_fields__
+        fields = kernels.Load.fields
         out, spot = kernels.Reg(F8), kernels.Spot(kernels.Buffer(3, F8, "input", 0), 0, (1,))
 
     out = kernels.Spot(kernels.Buffer(3, F8, "output", 0), 0, (1,))

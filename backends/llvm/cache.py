@@ -16,8 +16,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 __all__ = ["LIMIT", "ObjectCode", "digest", "folder", "load", "source_fingerprint", "store"]
 
@@ -33,8 +33,7 @@ _HOUR = 3600.0
 _log = logging.getLogger("func")
 
 
-@dataclass(frozen=True)
-class ObjectCode:
+class ObjectCode(NamedTuple):
     """An object file's bytes, and the names which it expects the process to define."""
 
     image: bytes

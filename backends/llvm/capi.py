@@ -10,7 +10,6 @@ import sys
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 TYPE: Final = 8
 """Offset of the type in an object; the count of references comes before."""
@@ -75,7 +74,7 @@ class MethodDefinition(ctypes.Structure):
 
 
 @functools.cache
-def function_table() -> npt.NDArray[np.uintp]:
+def function_table() -> np.ndarray[Any, np.dtype[np.uintp]]:
     """The addresses of FUNCTIONS in this process, in their order."""
     table = [_address(getattr(ctypes.pythonapi, name)) for name in PYTHON_FUNCTIONS]
     numpy_table = _numpy_table()

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import llvmlite.binding as llvm
 
 from func.backends.llvm import text as ir
 from func.backends.llvm.machine import Code, compile_ir, host, lock
-from func.backends.llvm.polynomials import Emitter, Real
-from func.backends.llvm.polynomials_registry import ARITY, BODIES, INTRINSICS, MENDED, OWN
+from func.backends.llvm.polynomials_registry import ARITY, INTRINSICS, MENDED, OWN, PLACES, body_of, mended_body_of
+
+if TYPE_CHECKING:
+    from func.backends.llvm.polynomials import Emitter, Real
 
 
-@dataclass(frozen=True)
-class Features:
+class Features(NamedTuple):
     """What the elementary functions need to know of a host: libmvec, the bits of a vector register, fused multiply-add.
 
     On x86-64, 256 bits mean AVX2 and 512 bits AVX-512.
@@ -197,7 +197,7 @@ class Elementary:
     def define(self, function: Any, name: str) -> None:
         """Write the body of a function made of own instructions."""
         emit = self.emitter(function)
-        emit.builder.ret(BODIES[name](emit, *[Real(emit, arg) for arg in function.args]).value)
+        emit.builder.ret(body_of(name)(emit, *emit.reals(function.args)).value)
 
     def mended(self, name: str, symbol: str, kind: ir.FunctionType) -> Any:
         """libmvec's function within the range in which it is fast and right, and what is known outside."""
@@ -208,9 +208,9 @@ class Elementary:
             library = self.function(symbol, kind)
 
             def found(*xs: Real) -> Real:
-                return Real(emit, emit.builder.call(library, emit.values(xs)))
+                return emit.reals([emit.builder.call(library, emit.values(xs))])[0]
 
-            emit.builder.ret(MENDED[name](emit, found, *[Real(emit, arg) for arg in function.args]).value)
+            emit.builder.ret(mended_body_of(name)(emit, found, *emit.reals(function.args)).value)
         return function
 
     def internal(self, name: str, kind: ir.FunctionType) -> tuple[Any, bool]:
@@ -224,6 +224,8 @@ class Elementary:
 
     def emitter(self, function: Any) -> Emitter:
         """An emitter at the start of a function."""
+        from func.backends.llvm.polynomials import Emitter
+
         kind = function.return_value.type
         width = 64 if isinstance(kind.element, ir.DoubleType) else 32
         builder = ir.IRBuilder(function.append_basic_block())
@@ -249,7 +251,7 @@ def provide(name: str) -> bool:
     (True, False)
     """
     match = OWN_NAME.fullmatch(name)
-    if match is None or match["name"] not in BODIES:
+    if match is None or match["name"] not in PLACES:
         return False
     if name not in _compiled:
         code = compile_ir(lambda: _own_module(name, match), key=name)

@@ -61,7 +61,7 @@ class Code:
         """A word of a record."""
         return self.load(record, WORD_SIZE * place, kind)
 
-    def head(self, place: Head, kind: Any = WORD) -> Any:
+    def head(self, place: int, kind: Any = WORD) -> Any:
         """A word at the start of the table."""
         return self.field(self.table, place, kind)
 

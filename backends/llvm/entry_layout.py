@@ -9,7 +9,6 @@ numbers, the references, and scratch memory.
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Final
 
 WORD: Final = 8
@@ -31,7 +30,7 @@ KEPT: Final = 2
 """So many arrays are kept for each of them."""
 
 
-class Head(IntEnum):
+class Head:
     """The words at the start of a table. The addresses of objects are borrowed from the function's `self`."""
 
     FUNCTIONS = 0
@@ -64,7 +63,7 @@ class Head(IntEnum):
     SIZE = 22
 
 
-class Node(IntEnum):
+class Node:
     """A record for a node of the arguments; the shape of an array follows."""
 
     NEXT = 0
@@ -83,7 +82,7 @@ class Node(IntEnum):
     SIZE = 13
 
 
-class Fetch(IntEnum):
+class Fetch:
     """Where a node's object comes from."""
 
     ARGUMENT = 0
@@ -92,7 +91,7 @@ class Fetch(IntEnum):
     DICT = 3
 
 
-class Check(IntEnum):
+class Check:
     """What a node's object must be."""
 
     ARRAY = 0
@@ -108,7 +107,7 @@ class Check(IntEnum):
     CONTAINER = 5
 
 
-class Output(IntEnum):
+class Output:
     """A record for an output; the shape and the strides of an array follow."""
 
     NEXT = 0
@@ -123,7 +122,7 @@ class Output(IntEnum):
     SIZE = 9
 
 
-class Made(IntEnum):
+class Made:
     """The objects that outputs become."""
 
     ARRAY = 0
@@ -135,7 +134,7 @@ class Made(IntEnum):
     NONE = 6
 
 
-class Container(IntEnum):
+class Container:
     """A record for a container of the result; for each item its reference's offset and its key follow."""
 
     NEXT = 0
@@ -144,7 +143,7 @@ class Container(IntEnum):
     SIZE = 3
 
 
-class Box(IntEnum):
+class Box:
     """The kinds of containers."""
 
     TUPLE = 0

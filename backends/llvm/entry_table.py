@@ -96,7 +96,7 @@ class Table:
             words[place] = words.ctypes.data + WORD * (Head.SIZE + words[place])
         return words
 
-    def _add_node(self, tree: Tree, fetch: Fetch, parent: int, key: int, shared: bool) -> None:
+    def _add_node(self, tree: Tree, fetch: int, parent: int, key: int, shared: bool) -> None:
         """Adds the record of a node of the arguments and those below it.
 
         What a list or dict holds is `shared`: others may drop it during the call, so a reference is taken where the

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import optree
@@ -23,7 +22,6 @@ class Mismatch(Exception):
     """Arguments differ from a signature."""
 
 
-@dataclass(frozen=True)
 class Leaf:
     """An array or a Python scalar in a tree.
 
@@ -34,19 +32,30 @@ class Leaf:
     Leaf(kind='array', shape=(3,), dtype=dtype('float32'))
     """
 
-    kind: Literal["array", "python"]
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    __slots__ = ("dtype", "kind", "shape")
 
-    def __post_init__(self) -> None:
-        own = np.dtype(self.dtype.type)
-        if own != self.dtype or not (own.kind in "biufc" or own.isbuiltin == 2):
-            raise ValueError(f"a leaf has a number type in native byte order, and {self.dtype!r} is none")
-        object.__setattr__(self, "dtype", own)
-        if self.kind == "python" and (self.shape or own not in PYTHON_TYPES):
+    def __init__(self, kind: Literal["array", "python"], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        own = np.dtype(dtype.type)
+        if own != dtype or not (own.kind in "biufc" or own.isbuiltin == 2):
+            raise ValueError(f"a leaf has a number type in native byte order, and {dtype!r} is none")
+        if kind == "python" and (shape or own not in PYTHON_TYPES):
             raise ValueError(
-                f"a Python scalar has shape () and dtype bool, int64, float64 or complex128, not {self.shape} and {own}"
+                f"a Python scalar has shape () and dtype bool, int64, float64 or complex128, not {shape} and {own}"
             )
+        self.kind = kind
+        self.shape = shape
+        self.dtype = own
+
+    def __repr__(self) -> str:
+        return f"Leaf(kind={self.kind!r}, shape={self.shape!r}, dtype={self.dtype!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not Leaf:
+            return NotImplemented
+        return (self.kind, self.shape, self.dtype) == (other.kind, other.shape, other.dtype)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.shape, self.dtype))
 
     @property
     def nbytes(self) -> int:
@@ -60,8 +69,7 @@ class Leaf:
 Tree: TypeAlias = "Leaf | tuple[Tree, ...] | list[Tree] | dict[Any, Tree] | None"
 
 
-@dataclass(frozen=True)
-class Signature:
+class Signature(NamedTuple):
     """What an entry accepts and returns: the trees of its positional arguments, and the tree of its result.
 
     `arena` is the size in bytes of the scratch memory that a call needs. With `releases_gil` other Python threads run

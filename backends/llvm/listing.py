@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from func.backends.kernels import (
     Check,
     Dot,
     Fill,
+    Halt,
     Instruction,
     Item,
     Library,
@@ -40,8 +40,8 @@ from func.backends.kernels import (
     While,
 )
 from func.backends.lifetimes import buffers_of
-from func.backends.placement import CHEAP
 from func.backends.products import is_cut
+from func.backends.repeating import CHEAP
 
 __all__ = ["Names", "listing", "parts_of", "summary", "times", "title"]
 
@@ -176,6 +176,8 @@ def title(item: Item, names: Names) -> str:
         return f"copy {names[item.source]} → {names[item.target]}"
     if isinstance(item, Check):
         return f"check {names[item.flag.buffer]}"
+    if isinstance(item, Halt):
+        return "stop if something is wrong; donated memory is written from here on"
     if isinstance(item, Library):
         given = [*[names[spot.buffer] for spot in item.args], *[f"{key}={one}" for key, one in item.params.items()]]
         return f"{item.routine}({', '.join(given)}) → {_few([names[spot.buffer] for spot in item.outs])}"
@@ -283,7 +285,7 @@ class _Nests:
 
     def _other(self, one: Any) -> str:
         """An instruction by the names of its fields."""
-        fields = {field.name: getattr(one, field.name) for field in dataclasses.fields(one)}
+        fields = {name: getattr(one, name) for name in one.fields}
         out = fields.pop("out", None)
         given = ", ".join([f"{key}={self._field(value)}" for key, value in fields.items()])
         return f"{'' if out is None else f'{self._new(out)} = '}{type(one).__name__.lower()}({given})"

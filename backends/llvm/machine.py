@@ -15,8 +15,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from func.backends.llvm import cache
 
@@ -45,8 +44,7 @@ Source: TypeAlias = Any | str | Callable[[], Any | str]
 PROVIDERS = tuple([f"func.backends.llvm.{name}" for name in ("elementary", "blas_threads", "routines", "pool")])
 
 
-@dataclass(frozen=True)
-class Effort:
+class Effort(NamedTuple):
     """How long a compilation may take: the level of the code generator, and the passes in the order they run, or none
     for LLVM's full pipeline with its vectorisers."""
 
@@ -92,8 +90,7 @@ class CompileError(RuntimeError):
     """A module could not be compiled or linked."""
 
 
-@dataclass(frozen=True)
-class Host:
+class Host(NamedTuple):
     """The machine that code is made for.
 
     >>> host().triple.count("-") >= 2

@@ -10,8 +10,7 @@ import functools
 import math
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from func.backends.llvm import text as ir
 
@@ -20,8 +19,7 @@ Number: TypeAlias = "Real | float"
 Integer: TypeAlias = "Bits | int"
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """Coefficients of one function, lowest order first, for each precision."""
 
     double: tuple[float, ...]
@@ -96,6 +94,10 @@ class Emitter:
     def values(self, xs: Sequence[Number]) -> list[Any]:
         """The IR values of some vectors."""
         return [self.number(x).value for x in xs]
+
+    def reals(self, values: Sequence[Any]) -> list[Real]:
+        """IR values as vectors."""
+        return [Real(self, value) for value in values]
 
     def widened(self, x: Real) -> Real:
         """The numbers in double precision."""

@@ -74,12 +74,15 @@ def in_double(emit: Emitter, name: str, x: Real) -> Real:
     return emit.narrowed(wide.emit.scalar(name, wide))
 
 
-UNARY: dict[str, Body] = {
+FUNCTIONS: dict[str, Body] = {
     "expit": expit,
     "log_expit": log_expit,
     "logit": logit,
     "sinc": sinc,
     "gammaln": gammaln,
     "gamma": gamma,
+    "logaddexp": logaddexp,
+    "logaddexp2": logaddexp2,
+    "xlogy": xlogy,
+    "xlog1py": xlog1py,
 }
-BINARY: dict[str, Body] = {"logaddexp": logaddexp, "logaddexp2": logaddexp2, "xlogy": xlogy, "xlog1py": xlog1py}

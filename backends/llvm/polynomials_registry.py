@@ -1,17 +1,15 @@
-"""The table of elementary functions: the body of each one, and how it goes with libmvec's."""
+"""The table of elementary functions: where the body of each one is, and how it goes with libmvec's.
+
+Bodies are imported when a function is first compiled.
+"""
 
 from __future__ import annotations
 
-from func.backends.llvm import (
-    polynomials_circle,
-    polynomials_composed,
-    polynomials_exp,
-    polynomials_hyperbolic,
-    polynomials_mended,
-    polynomials_normal,
-    polynomials_powers,
-)
-from func.backends.llvm.polynomials import Body
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from func.backends.llvm.polynomials import Body
 
 # LLVM's name of what one instruction computes.
 INTRINSICS = {
@@ -24,21 +22,22 @@ INTRINSICS = {
     "copysign": "copysign",
 }
 
-BODIES: dict[str, Body] = {
-    **polynomials_exp.FUNCTIONS,
-    **polynomials_circle.FUNCTIONS,
-    **polynomials_hyperbolic.FUNCTIONS,
-    **polynomials_normal.FUNCTIONS,
-    **polynomials_powers.FUNCTIONS,
-    **polynomials_composed.UNARY,
-    **polynomials_composed.BINARY,
+# The functions that each of the modules beside this one has in its `FUNCTIONS`.
+MODULES = {
+    "polynomials_exp": "exp exp2 expm1 log log2 log10 log1p",
+    "polynomials_circle": "sin cos tan arcsin arccos arctan arctan2",
+    "polynomials_hyperbolic": "sinh cosh tanh arcsinh arccosh arctanh",
+    "polynomials_normal": "erf erfc ndtr log_ndtr",
+    "polynomials_powers": "power cbrt hypot",
+    "polynomials_composed": "expit log_expit logit sinc gammaln gamma logaddexp logaddexp2 xlogy xlog1py",
 }
+PLACES = {name: module for module, listed in MODULES.items() for name in listed.split()}
 
-BINARY = {"copysign", "power", "arctan2", "hypot", *polynomials_composed.BINARY}
-ARITY = {name: 2 if name in BINARY else 1 for name in sorted({*INTRINSICS, *BODIES})}
+BINARY = frozenset(["copysign", "power", "arctan2", "hypot", "logaddexp", "logaddexp2", "xlogy", "xlog1py"])
+ARITY = {name: 2 if name in BINARY else 1 for name in sorted({*INTRINSICS, *PLACES})}
 
 # Around libmvec's functions: lanes for which it would leave the vector, and results past ±1.
-MENDED: dict[str, Body] = polynomials_mended.FUNCTIONS
+MENDED = frozenset(["log", "log2", "log10", "log1p", "sin", "cos", "erfc"])
 
 # The functions of which the own one is preferred to libmvec's, by the bits of a number: as fast or faster on usual
 # arguments, several times faster where libmvec computes lane by lane (exp of -inf, powers of 0 and negative numbers).
@@ -50,3 +49,18 @@ OWN = {
     )
     for name in listed.split()
 }
+
+
+def body_of(name: str) -> Body:
+    """The body of a function made of own instructions."""
+    return _found(PLACES[name], name)
+
+
+def mended_body_of(name: str) -> Body:
+    """What a function of libmvec is mended by; its second argument is that function."""
+    return _found("polynomials_mended", name)
+
+
+def _found(module: str, name: str) -> Body:
+    table: dict[str, Body] = importlib.import_module(f"func.backends.llvm.{module}").FUNCTIONS
+    return table[name]

@@ -15,12 +15,14 @@ from func.backends.kernels import (
     Check,
     Dot,
     Fill,
+    Halt,
     Item,
     Library,
     Loop,
     Move,
     NativeProgram,
     Nest,
+    Spot,
     While,
 )
 from func.backends.lifetimes import buffers_of
@@ -28,7 +30,6 @@ from func.backends.llvm import text as ir
 from func.backends.llvm.blas_threads import BlasThreads
 from func.backends.llvm.dots import DotPrinter
 from func.backends.llvm.elementary import Elementary, Features
-from func.backends.llvm.library import emit_library
 from func.backends.llvm.nests import INDEX, POINTER, Memory, NestPrinter, loop, number
 from func.backends.llvm.parallel import copying
 from func.backends.llvm.scalars import Scalars
@@ -71,6 +72,8 @@ class Printer:
         self.threads = BlasThreads(builder)
         self.dots = DotPrinter(self.nests.context, features, self.threads)
         self.bits = features.bits
+        self._end: Any = None
+        """Where the program returns, if something before the last item may end it."""
 
     def emit(self) -> None:
         """The whole function."""
@@ -80,18 +83,38 @@ class Printer:
         start = builder.append_basic_block("start")
         builder.branch(start)
         builder.position_at_end(start)
-        self._pointers()
-        self._items(self.program.items)
-        status: Any = builder.load(self.memory.bad, typ=STATUS)
+        tables = self._tables()
+        for item in self.program.items:
+            self._pointers(item, tables)
+            self._items([item])
         if self.program.flag is not None:
-            flag = builder.load(self.memory.pointer(self.program.flag.buffer), typ=BYTE)
-            status = builder.or_(status, builder.zext(flag, STATUS))
+            self._note(self.program.flag)
+        if self._end is not None:
+            builder.branch(self._end)
+            builder.position_at_end(self._end)
         self.threads.release()
-        builder.ret(status)
+        builder.ret(builder.load(self.memory.bad, typ=STATUS))
 
-    def _pointers(self) -> None:
-        builder = self.builder
-        inputs, outputs, arena = builder.function.args
+    def _note(self, flag: Spot) -> None:
+        """Let the status tell that a NaN was found, where a boolean is true."""
+        b, bad = self.builder, self.memory.bad
+        found = b.load(self.memory.pointer(flag.buffer), typ=BYTE)
+        b.store(b.or_(b.load(bad, typ=STATUS), b.zext(found, STATUS)), bad)
+
+    def _halt(self, item: Halt) -> None:
+        b = self.builder
+        if item.flag is not None:
+            self._note(item.flag)
+        if self._end is None:
+            self._end = b.append_basic_block("end")
+        onwards = b.append_basic_block()
+        is_well = b.icmp_unsigned("==", b.load(self.memory.bad, typ=STATUS), ir.Constant(STATUS, 0))
+        b.cbranch(is_well, onwards, self._end)
+        b.position_at_end(onwards)
+
+    def _tables(self) -> dict[str, ir.Value]:
+        """Where the addresses of memory stand, by its kind; the arena's own address."""
+        inputs, outputs, arena = self.builder.function.args
         constants: Any = None
         if self.program.constants:
             table = ir.ArrayType(POINTER, len(self.program.constants))
@@ -99,18 +122,24 @@ class Printer:
             self.module.add_metadata([mark])  # code is shared by equal text: equal constants too, then
             constants = ir.GlobalVariable(self.module, table, "constants")
             constants.initializer = ir.Constant(table, None)
-        tables = {"input": inputs, "output": outputs, "constant": constants}
-        for item in self.program.items:
-            for buffer in buffers_of(item):
-                storage = buffer.storage
-                if id(storage) in self.memory.pointers:
-                    continue
-                if storage.kind == "arena":
-                    pointer = builder.gep(arena, [number(storage.place)], source_etype=BYTE)
-                else:
-                    slot = builder.gep(tables[storage.kind], [number(storage.place)], source_etype=POINTER)
-                    pointer = builder.load(slot, typ=POINTER)
-                self.memory.pointers[id(storage)] = pointer
+        return {"input": inputs, "output": outputs, "constant": constants, "arena": arena}
+
+    def _pointers(self, item: Item, tables: dict[str, ir.Value]) -> None:
+        """The addresses that an item is the first to use.
+
+        All of them at the start would be one run of loads, over which LLVM takes time quadratic in their number.
+        """
+        builder = self.builder
+        for buffer in buffers_of(item):
+            storage = buffer.storage
+            if id(storage) in self.memory.pointers:
+                continue
+            place = [number(storage.place)]
+            if storage.kind == "arena":
+                pointer = builder.gep(tables["arena"], place, source_etype=BYTE)
+            else:
+                pointer = builder.load(builder.gep(tables[storage.kind], place, source_etype=POINTER), typ=POINTER)
+            self.memory.pointers[id(storage)] = pointer
 
     def _items(self, items: Sequence[Item]) -> None:
         for item in items:
@@ -124,6 +153,8 @@ class Printer:
                 self._move(item)
             elif isinstance(item, Check):
                 self._check(item)
+            elif isinstance(item, Halt):
+                self._halt(item)
             elif isinstance(item, Library):
                 self._library(item)
             elif isinstance(item, Loop):
@@ -134,6 +165,8 @@ class Printer:
                 self._branch(item)
 
     def _library(self, item: Library) -> None:
+        from func.backends.llvm.library import emit_library
+
         self.threads.hold()
         is_long = max(item.params.get("n", 0), item.params.get("m", 0)) >= LONG_SIDE
         if is_long:

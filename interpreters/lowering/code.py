@@ -10,13 +10,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import CodeType
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from func.interpreters.core import Aval, Params, aval_of
 from func.interpreters.errors import NoSourceError
 from func.interpreters.lowering.text import parameter_text
+from func.interpreters.primitives.pointwise import is_numpy_ufunc
 from func.interpreters.primitives.special_lookup import SPECIAL_FUNCTIONS
 from func.interpreters.program import Equation, Var
 
@@ -114,11 +115,6 @@ def lower(equation: Equation, device: bool = False) -> Code:
         at = f" at {equation.line}" if equation.line is not None else ""
         raise NoSourceError(f"the row {row.name}{at} has no source text: its parameters are Python functions")
     return replace(code, support=with_callees(code.support)) if code.support else code
-
-
-def is_numpy_ufunc(function: Any) -> TypeGuard[np.ufunc]:
-    """True for ufuncs that NumPy has under their own name."""
-    return isinstance(function, np.ufunc) and getattr(np, function.__name__, None) is function
 
 
 def ufunc_code(function: str, site: Site) -> Code:

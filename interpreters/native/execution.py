@@ -13,11 +13,12 @@ from func.backends.llvm.executor import Executor
 from func.interpreters.execution import source_executor
 from func.interpreters.native.rules import NotNative, RuleError
 from func.interpreters.native.segments import foreign_equations, pieces, segmented, translate
-from func.interpreters.passes.rolling import roll
 from func.interpreters.program import Equation, Program
 from func.interpreters.source import Line, user_line
 
 Run = Callable[..., tuple[Any, ...]]
+ROLLED = 64
+"""Equations of the shortest loop that is rolled up: `rolling.MANY`."""
 FIRST, MOST_TOLD = 3, 300
 """So many equations and letters of an error stand in a warning."""
 
@@ -33,7 +34,7 @@ def native_executor(
     """An optimised program as a function of host arrays; what compiled it, if it is native as a whole; the program of
     its parts, if it was cut. All None where NumPy alone does as well."""
     compiled = _Compiler(fast)
-    program = roll(program)
+    program = _rolled(program)
     try:
         return *compiled.whole(program, on_nan), None
     except NotNative:
@@ -41,6 +42,15 @@ def native_executor(
     if parts is None or all([piece.native is None for piece in pieces(parts)]):
         return None, None, None
     return source_executor(parts, np), None, parts
+
+
+def _rolled(program: Program) -> Program:
+    """The program with unrolled loops rolled up again; what does so is imported for programs with room for one."""
+    if len(program.equations) < ROLLED:
+        return program
+    from func.interpreters.passes.rolling import roll
+
+    return roll(program)
 
 
 def _cut(program: Program, compiled: _Compiler) -> Program | None:

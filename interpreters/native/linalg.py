@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from func.backends.kernels import Buffer, DType, Library, Shape, Spot, row_major
-from func.backends.llvm.library import scratch_of
 from func.backends.values import Val
 from func.interpreters.native.rules import NotNative, Site, native
 from func.interpreters.program import Var
@@ -155,6 +154,8 @@ def run(
     site: Site, name: str, dtype: DType, batch: Shape, outs: Sequence[Spot], args: Sequence[Spot], **params: Any
 ) -> int:
     """Add the item of a routine, with scratch memory if it takes some; the place of the item."""
+    from func.backends.llvm.library import scratch_of
+
     size = scratch_of(name, dtype, **params)
     if size is not None and max([0, *[value for value in params.values() if type(value) is int]]) >= LARGEST:
         raise NotNative(f"{name} of matrices of {LARGEST} or more rows")

@@ -13,8 +13,8 @@ from func.backends.llvm.operations import operation
 from func.backends.llvm.scalars import HALF, KNOWN
 from func.backends.values import Val
 from func.interpreters.core import Aval
-from func.interpreters.lowering.code import is_numpy_ufunc
 from func.interpreters.native.rules import NotNative, Site, native
+from func.interpreters.primitives.pointwise import is_numpy_ufunc
 
 BOOL = np.dtype(bool)
 SPECIAL = frozenset(

@@ -9,7 +9,7 @@ Partials are those of holomorphic functions, so the pullback multiplies by their
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -353,6 +353,11 @@ class ZeroWins(Binary):
         ]
 
     pull_guarded = pull
+
+
+def is_numpy_ufunc(function: Any) -> TypeGuard[np.ufunc]:
+    """True for ufuncs that NumPy has under their own name."""
+    return isinstance(function, np.ufunc) and getattr(np, function.__name__, None) is function
 
 
 zero_wins = ZeroWins("zero_wins", ("y", "x"), *implementations("zero_wins", support.zero_wins), True, False)
