@@ -31,6 +31,7 @@ __all__ = [
     "available",
     "compile_ir",
     "emit_object",
+    "existing_code",
     "host",
     "lock",
     "optimise",
@@ -202,23 +203,51 @@ def compile_ir(module: Source, key: str | None = None, *, vectorize: bool = Fals
     if key is None:
         source = origin = _text(module)
     else:
-        origin = f"{key} of {cache.source_fingerprint()}"
+        origin = _origin(key)
     effort = VECTORIZED if vectorize else QUICK if key is None else THOROUGH
-    digest = cache.digest(origin, host().fingerprint, repr(effort))
+    digest = _digest(origin, effort)
     with lock:
-        code = _loaded.get(digest)
+        code = _existing(digest, source, effort)
         if code is None:
-            code = Code(_object_code(source, digest, effort), source, effort)
-            _loaded[digest] = code
+            stored = emit_object(_text(source), effort)
+            cache.store(digest, stored)
+            code = _loaded[digest] = Code(stored, source, effort)
         return code
 
 
-def _object_code(source: Source, digest: str, effort: Effort) -> cache.ObjectCode:
-    stored = cache.load(digest)
-    if stored is None:
-        stored = emit_object(_text(source), effort)
-        cache.store(digest, stored)
-    return stored
+def existing_code(module: Source, key: str) -> "Code | None":
+    """What `compile_ir` returns for this key, if the process or the cache on disk has it."""
+    with lock:
+        return _existing(_digest(_origin(key), THOROUGH), module, THOROUGH)
+
+
+def _origin(key: str) -> str:
+    return f"{key} of {cache.source_fingerprint()}"
+
+
+def _digest(origin: str, effort: Effort) -> str:
+    return cache.digest(origin, host().fingerprint, repr(effort))
+
+
+def _existing(digest: str, source: Source, effort: Effort) -> "Code | None":
+    code = _loaded.get(digest)
+    stored = cache.load(digest) if code is None else None
+    if stored is not None:
+        code = _loaded[digest] = Code(stored, source, effort)
+    return code
+
+
+class _Engine:
+    """An engine that ends under the lock. It is not `Code` itself that waits there: while it did, another thread could
+    still take it out of the loaded ones."""
+
+    def __init__(self, engine: Any) -> None:
+        self.engine = engine
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            with lock:
+                self.engine.close()
 
 
 class Code:
@@ -227,14 +256,8 @@ class Code:
     def __init__(self, stored: cache.ObjectCode, source: Source, effort: Effort) -> None:
         self._source = source
         self._effort = effort
-        self._engine = _linked(stored)
+        self._engine = _Engine(_linked(stored))
         self._addresses: dict[str, int] = {}
-
-    def __del__(self) -> None:
-        engine = self.__dict__.pop("_engine", None)
-        if engine is not None and not sys.is_finalizing():
-            with lock:
-                engine.close()
 
     def address(self, name: str) -> int:
         """The address of the function or variable `name`.
@@ -244,7 +267,7 @@ class Code:
         address = self._addresses.get(name)
         if address is None:
             with lock:
-                engine = self._engine
+                engine = self._engine.engine
                 address = engine.get_function_address(name) or engine.get_global_value_address(name)
             if not address:
                 raise CompileError(f"the compiled module defines no {name!r}")
