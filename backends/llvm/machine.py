@@ -11,7 +11,6 @@ import importlib
 import logging
 import os
 import struct
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -81,10 +80,31 @@ VECTORIZED = Effort(2, ())
 
 _log = logging.getLogger("func")
 lock = threading.RLock()
-"""Held while LLVM works, which includes the end of an engine: one lock, so that there is no order of locks to keep."""
-if hasattr(os, "register_at_fork"):  # a child never starts with LLVM in the middle of another thread's work
-    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+"""Held while LLVM compiles."""
 _loaded: weakref.WeakValueDictionary[str, "Code"] = weakref.WeakValueDictionary()
+
+
+def _before_fork() -> None:
+    """A child never starts with LLVM in the middle of another thread's work: neither ours, nor that of llvmlite, which
+    has a lock of its own and takes it also where the last reference to one of its objects goes."""
+    lock.acquire()
+    for one in _llvmlite_lock():
+        one.__enter__()
+
+
+def _after_fork() -> None:
+    for one in _llvmlite_lock():
+        one.__exit__(None, None, None)
+    lock.release()
+
+
+def _llvmlite_lock() -> list[Any]:
+    found = getattr(getattr(getattr(llvm, "ffi", None), "lib", None), "_lock", None)
+    return [found] if hasattr(found, "__enter__") else []
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 class CompileError(RuntimeError):
@@ -237,26 +257,13 @@ def _existing(digest: str, source: Source, effort: Effort) -> "Code | None":
     return code
 
 
-class _Engine:
-    """An engine that ends under the lock. It is not `Code` itself that waits there: while it did, another thread could
-    still take it out of the loaded ones."""
-
-    def __init__(self, engine: Any) -> None:
-        self.engine = engine
-
-    def __del__(self) -> None:
-        if not sys.is_finalizing():
-            with lock:
-                self.engine.close()
-
-
 class Code:
     """Native code in the process; its memory is released when the object is collected."""
 
     def __init__(self, stored: cache.ObjectCode, source: Source, effort: Effort) -> None:
         self._source = source
         self._effort = effort
-        self._engine = _Engine(_linked(stored))
+        self._engine = _linked(stored)
         self._addresses: dict[str, int] = {}
 
     def address(self, name: str) -> int:
@@ -267,7 +274,7 @@ class Code:
         address = self._addresses.get(name)
         if address is None:
             with lock:
-                engine = self._engine.engine
+                engine = self._engine
                 address = engine.get_function_address(name) or engine.get_global_value_address(name)
             if not address:
                 raise CompileError(f"the compiled module defines no {name!r}")
