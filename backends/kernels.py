@@ -281,6 +281,13 @@ class Result(Record):
     weak: bool
 
 
+class Written(Record):
+    """A result of this shape that takes the memory of the input with this number."""
+
+    input: int
+    shape: Shape
+
+
 class NativeProgram(Record):
     """Items over numbered inputs, constants and outputs, with `arena` bytes of scratch."""
 
@@ -293,5 +300,6 @@ class NativeProgram(Record):
     """A boolean that the program sets where an output has a NaN."""
     fast: bool = False
     """Whether arithmetic of floats may be fused and reordered."""
-    written: dict[int, int] = made(default_factory=dict)
-    """Inputs by those results that are written into their memory. Results are numbered with these, `outputs` without."""
+    written: dict[int, Written] = made(default_factory=dict)
+    """Results, by their numbers, that are written into the memory of inputs. They are none of `outputs`, which are
+    numbered without them."""

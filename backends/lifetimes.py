@@ -10,6 +10,7 @@ from func.backends.kernels import (
     Check,
     Dot,
     Fill,
+    Halt,
     Item,
     Library,
     Load,
@@ -42,8 +43,9 @@ def buffers_of(item: Item) -> Iterator[Buffer]:
         yield item.buffer
     elif isinstance(item, Move):
         yield from (item.target, item.source)
-    elif isinstance(item, Check):
-        yield item.flag.buffer
+    elif isinstance(item, (Check, Halt)):
+        if item.flag is not None:
+            yield item.flag.buffer
     elif isinstance(item, Library):
         yield from [spot.buffer for spot in (*item.outs, *item.args)]
     elif isinstance(item, Loop):

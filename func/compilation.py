@@ -24,7 +24,7 @@ from func.interpreters.grad import has_nan
 from func.interpreters.modes import GUARDED
 from func.interpreters.program import Program
 from func.interpreters.stage import Stage
-from func.interpreters.staged import BEST, Staged, closed, executor
+from func.interpreters.staged import BEST, Staged, closed
 from func.lowered import Lowered, executable_of
 from func.profiled import Profile, profile_of
 from func.static_arguments import StaticArguments, argument_numbers
@@ -148,6 +148,8 @@ class Entry:
         """Native code that takes arguments like these as they are and makes the whole result; None if there is none."""
         if self._native is None:
             executor = self.staged.executable(np).native
+            if executor is not None and not executor.is_ready:
+                return None
             self._native = (executor and executor.for_trees(args, self.unflattened, slow, failed)) or False
         return self._native or None
 
@@ -156,13 +158,10 @@ class Entry:
         return tree.unflatten(self.out_spec, leaves)
 
     def run_donating(self, leaves: Sequence[Any]) -> Sequence[Any]:
-        """Run on concrete arrays, those in `donated` being overwritten where that is safe."""
-        staged = self.staged
-        if any([type(leaf) not in HOST_TYPES for leaf in leaves]):
-            return staged(*leaves)
+        """Run on host arrays, those in `donated` being overwritten where that is safe."""
         if self._donating is None:
-            self._donating = executor(staged.program, np, staged.compiler, self.donated)
-        outs: Sequence[Any] = self._donating(*overwritable(leaves, self.donated))
+            self._donating = self.staged.donating(np, self.donated)
+        outs: Sequence[Any] = self._donating.call(*overwritable(leaves, self._donating.overwrites))
         return outs
 
 
@@ -222,7 +221,7 @@ class Jitted:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if kwargs or DONATED or not _ENABLED.get():
+        if kwargs or not _ENABLED.get():
             return self._general(args, kwargs)
         self._calls += 1
         return self._native(*args)
@@ -244,14 +243,14 @@ class Jitted:
         if entry.captured:
             leaves = [*entry.captured, *leaves]
         outs: Sequence[Any]
-        if entry.donated and not staged.pulls:
+        if any([type(leaf) not in HOST_TYPES for leaf in leaves]):
+            outs = self._bound(staged, leaves)
+        elif entry.donated:
             outs = entry.run_donating(leaves)
-        elif not any([type(leaf) not in HOST_TYPES for leaf in leaves]):
+        else:
             outs = staged.execute(np, leaves)
             if self._plain and not kwargs and not entry.captured and not self._donated:
                 self._native = entry.native(args, self._slow, self._failed) or self._native
-        else:
-            outs = self._bound(staged, leaves)
         if self._donated:
             note_donated(args, self._donated)
         if entry.passes_on:
@@ -358,7 +357,7 @@ class Jitted:
             [('sin, sum over 1000 → out0', 1, 8000)]
         """
         entry, leaves = self._looked_up(args, kwargs)
-        executable = executable_of(entry.staged, leaves, entry.donated)
+        executable = executable_of(entry.staged, leaves)
         return profile_of(executable, [*entry.captured, *leaves], repeat, name_of(self._function))
 
     def _looked_up(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Entry, list[Any]]:

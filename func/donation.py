@@ -36,8 +36,13 @@ def note_donated(args: Sequence[Any], numbers: Iterable[int]) -> None:
         if number < len(args):
             for leaf in tree.leaves(args[number]):
                 if type(leaf) is np.ndarray:
-                    key = id(leaf)
-                    DONATED[key] = weakref.ref(leaf, functools.partial(_collected, key))
+                    _note(leaf)
+
+
+def _note(array: Any) -> None:
+    key = id(array)
+    array.setflags(align=False)  # native code takes no such array, so it need not look here in every call
+    DONATED[key] = weakref.ref(array, functools.partial(_collected, key))
 
 
 def _collected(key: int, reference: Any) -> None:
@@ -55,16 +60,26 @@ def donated_leaves(spec: Any, donated: Set[int], static: Set[Any]) -> frozenset[
 
 def overwritable(leaves: Sequence[Any], donated: Set[int]) -> list[Any]:
     """The leaves, with copies in `donated` of those that cannot be written to without something else being changed."""
-    shared = _sharing(leaves)
+    shared = _sharing(leaves) if donated else set()
     return [
-        leaf.copy() if place in donated and (place in shared or not _is_writable(leaf)) else leaf
+        _copied(leaf)
+        if place in donated and type(leaf) is np.ndarray and (place in shared or not _is_writable(leaf))
+        else leaf
         for place, leaf in enumerate(leaves)
     ]
 
 
-def _is_writable(leaf: Any) -> bool:
-    """Whether an array of its own, or all of a donated one."""
-    if type(leaf) is not np.ndarray or not leaf.flags.carray:
+def _copied(leaf: Any) -> Any:
+    """All of a copy of an array, as if the copy had been donated: so that it may be donated again."""
+    copy = np.array(leaf, leaf.dtype.newbyteorder("="), order="C")
+    whole = copy.view()
+    _note(copy)
+    return whole
+
+
+def _is_writable(leaf: np.ndarray[Any, Any]) -> bool:
+    """Whether an array is one of its own, or all of a donated one."""
+    if not leaf.flags.carray or not leaf.dtype.isnative:
         return False
     base = leaf.base
     return base is None or (id(base) in DONATED and base.size == leaf.size)

@@ -12,7 +12,7 @@ import numpy as np
 
 from func.backends import namespace_of
 from func.interpreters.program import Program
-from func.interpreters.staged import Staged, executor
+from func.interpreters.staged import Staged
 
 if TYPE_CHECKING:
     from func.interpreters.execution import Executable
@@ -111,8 +111,8 @@ class Lowered:
 def executable_of(staged: Staged, leaves: Sequence[Any], donated: frozenset[int] = frozenset()) -> Executable:
     """What runs a program on arrays like these."""
     xp = namespace_of(tuple(leaves))
-    if donated and xp is np and not staged.pulls:
-        made: Executable = executor(staged.program, xp, staged.compiler, donated)
+    if donated and xp is np:
+        made: Executable = staged.donating(xp, donated)
         return made
     found: Executable = staged.executable(xp)
     return found

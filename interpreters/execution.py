@@ -24,6 +24,8 @@ class Executable(NamedTuple):
     call: Callable[..., tuple[Any, ...]]
     native: Any = None
     parts: Program | None = None
+    overwrites: frozenset[int] = frozenset()
+    """The inputs whose memory may have something else in it after a call."""
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
         return self.call(*args)
@@ -37,14 +39,16 @@ def make_executor(
     on_nan: Callable[..., tuple[Any, ...]] | None = None,
 ) -> Executable:
     """The program as a function of arrays of a backend, which may overwrite the inputs in `donated`. Where an output
-    has a NaN, `on_nan` gives the outputs instead."""
+    has a NaN, `on_nan` gives the outputs instead; it needs the inputs, which only native code then overwrites."""
     ready = prepared(program)
     name, _, option = (compiler or "").partition("+")
-    if xp is np and name in NATIVE and not donated:
-        made = _native(ready, on_nan, option == "fast")
+    if xp is np and name in NATIVE:
+        made = _native(ready, on_nan, option == "fast", donated)
         if made is not None:
             return made
-    return Executable(watched(source_executor(ready, xp, donated), on_nan))
+    if on_nan is not None:
+        donated = frozenset()
+    return Executable(watched(source_executor(ready, xp, donated), on_nan), overwrites=donated)
 
 
 def source_executor(program: Program, xp: Any, donated: frozenset[int] = frozenset()) -> Callable[..., tuple[Any, ...]]:
@@ -70,14 +74,16 @@ def watched(
     return look
 
 
-def _native(program: Program, on_nan: Any, fast: bool) -> Executable | None:
+def _native(program: Program, on_nan: Any, fast: bool, donated: frozenset[int]) -> Executable | None:
     """Native code for host arrays, where there is a compiler for it."""
     if importlib.util.find_spec("llvmlite") is None:
         return None
     native = importlib.import_module("func.interpreters.native.execution")
     if not native.is_available():
         return None
-    call, executor, parts = native.native_executor(program, on_nan, fast)
+    call, executor, parts = native.native_executor(program, on_nan, fast, donated)
     if executor is None and call is not None:
         call = watched(call, on_nan)
-    return None if call is None else Executable(call, executor, parts)
+    if call is None:
+        return None
+    return Executable(call, executor, parts, frozenset() if executor is None else executor.overwrites)

@@ -99,9 +99,16 @@ class Staged:
         """The program for arrays of a backend, with what compiled it."""
         run = self._runs.get(xp)
         if run is None:
-            on_nan = None if self._alternative is None else functools.partial(self._zeros_winning, xp)
-            run = self._runs[xp] = executor(self.program, xp, self.compiler, on_nan=on_nan)
+            run = self._runs[xp] = self._executor(xp)
         return run
+
+    def donating(self, xp: Any, donated: frozenset[int]) -> Any:
+        """The program for arrays of a backend, some of which it may overwrite; not kept here."""
+        return self._executor(xp, donated)
+
+    def _executor(self, xp: Any, donated: frozenset[int] = frozenset()) -> Any:
+        on_nan = None if self._alternative is None else functools.partial(self._zeros_winning, xp)
+        return executor(self.program, xp, self.compiler, donated, on_nan)
 
     def _zeros_winning(self, xp: Any, *args: Array) -> tuple[Any, ...]:
         other = self.alternative()

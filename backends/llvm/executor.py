@@ -36,6 +36,11 @@ class Executor:
         """Computes the outputs where native code has found a NaN among them."""
         self._code: Code | None = None
 
+    @property
+    def overwrites(self) -> frozenset[int]:
+        """The inputs in whose memory there are outputs after a call."""
+        return frozenset([one.input for one in self.program.written.values()])
+
     def module(self) -> ir.Module:
         """The program as IR."""
         return print_program(self.program, host_features())

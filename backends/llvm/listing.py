@@ -161,7 +161,8 @@ def _divisions(nest: Nest) -> Iterator[str]:
 def title(item: Item, names: Names) -> str:
     """What an item computes, in a few words."""
     if isinstance(item, Nest):
-        return f"{_work(item)}{_over(item.domain)} → {_few(_targets(item, names))}"
+        where = _few(_targets(item, names))
+        return f"{_work(item) if where else 'look at indices'}{_over(item.domain)}{where and f' → {where}'}"
     if isinstance(item, Dot):
         rows, summed, columns = item.sizes
         batch = f"{times(item.batch)} of " if item.batch else ""
@@ -322,7 +323,7 @@ class _Outlines(_Nests):
         writes = [one.spot for one in code if isinstance(one, (Store, StoreAt, Accumulate))]
         operations = sum([not isinstance(one, (Load, Store)) for one in code])
         written = dict.fromkeys([self.names[spot.buffer] for spot in writes])
-        yield f"reads {', '.join(reads) or 'nothing'}; {_count(operations, 'operation')}; writes {', '.join(written)}"
+        yield f"reads {', '.join(reads) or 'nothing'}; {_count(operations, 'operation')}; writes {', '.join(written) or 'nothing'}"
 
 
 def _count(number: int, word: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from func.backends.llvm import machine
 from func.backends.llvm.executor import Executor
 from func.interpreters.execution import source_executor
+from func.interpreters.native.donating import completed, with_all
 from func.interpreters.native.rules import NotNative, RuleError
 from func.interpreters.native.segments import foreign_equations, pieces, segmented, translate
 from func.interpreters.program import Equation, Program
@@ -29,14 +30,15 @@ def is_available() -> bool:
 
 
 def native_executor(
-    program: Program, on_nan: Run | None = None, fast: bool = False
+    program: Program, on_nan: Run | None = None, fast: bool = False, donated: frozenset[int] = frozenset()
 ) -> tuple[Run | None, Executor | None, Program | None]:
     """An optimised program as a function of host arrays; what compiled it, if it is native as a whole; the program of
-    its parts, if it was cut. All None where NumPy alone does as well."""
+    its parts, if it was cut. All None where NumPy alone does as well. Outputs are written into the memory of inputs in
+    `donated` where that is possible: `Executor.overwrites`."""
     compiled = _Compiler(fast)
     program = _rolled(program)
     try:
-        return *compiled.whole(program, on_nan), None
+        return *compiled.whole(program, on_nan, donated), None
     except NotNative:
         parts = _cut(program, compiled)
     if parts is None or all([piece.native is None for piece in pieces(parts)]):
@@ -70,12 +72,17 @@ class _Compiler:
         self._fast = fast
         self._has_warned = False
 
-    def whole(self, program: Program, on_nan: Run | None) -> tuple[Run, Executor | None]:
+    def whole(
+        self, program: Program, on_nan: Run | None, donated: frozenset[int] = frozenset()
+    ) -> tuple[Run, Executor | None]:
         """(function, what compiled it). Raises NotNative."""
         fallback = _Fallback(program)
         try:
-            made = translate(program, on_nan is not None)
+            made = translate(program, on_nan is not None, donated)
             made.fast = self._fast
+            if made.written:
+                executor = Executor(made, with_all(fallback), on_nan and with_all(on_nan))
+                return completed(executor.flat(), made), executor
             executor = Executor(made, fallback, on_nan)
             executor.code  # noqa: B018  (compiled now, so that an error is met here)
             return executor.flat(), executor

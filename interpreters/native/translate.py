@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from func.backends.division import divide
+from func.backends.donation import donate
 from func.backends.fusion import Fuser
 from func.backends.kernels import Buffer, NativeProgram, Result, Spot, row_major
 from func.backends.lifetimes import place_buffers
@@ -52,10 +53,10 @@ WHOLE = frozenset([linalg.__name__, spectral_linalg.__name__])
 """The modules whose rules take no arrays without elements."""
 
 
-def translate(program: Program, checked: bool = False) -> NativeProgram:
-    """The program's items, with places for all memory; `checked` ones report a NaN in an output. Raises NotNative where
-    an equation has no native form."""
-    return Translator(program).native(checked)
+def translate(program: Program, checked: bool = False, donated: frozenset[int] = frozenset()) -> NativeProgram:
+    """The program's items, with places for all memory; `checked` ones report a NaN in an output. Outputs may be written
+    into the memory of `donated` inputs. Raises NotNative where an equation has no native form."""
+    return Translator(program).native(checked, donated)
 
 
 class Translator:
@@ -67,13 +68,16 @@ class Translator:
         self.fuser = Fuser() if fuser is None else fuser
         self.values: dict[Var, Val] = {}
 
-    def native(self, checked: bool) -> NativeProgram:
+    def native(self, checked: bool, donated: frozenset[int] = frozenset()) -> NativeProgram:
         """The whole program."""
         program, fuser = self.program, self.fuser
         made = NativeProgram([], self.constants, [], fuser.items)
+        inputs: list[Buffer] = []
+        outputs: list[Buffer] = []
         for place, var in enumerate(program.inputs):
             made.inputs.append(Result(var.shape, var.dtype, var.weak))
             buffer = Buffer(math.prod(var.shape), var.dtype, "input", place)
+            inputs.append(buffer)
             self.values[var] = fuser.located(buffer, var.shape)
         self._body()
         if checked:
@@ -82,7 +86,9 @@ class Translator:
         for place, x in enumerate(program.outputs):
             aval = x.aval if type(x) is Var else aval_of(x)
             made.outputs.append(Result(aval.shape, aval.dtype, aval.weak))
-            self._output(place, self.value(x), aval, taken)
+            outputs.append(self._output(place, self.value(x), aval, taken))
+        if donated:
+            donate(made, inputs, outputs, donated)
         divide(fuser.items)
         made.arena = place_buffers(fuser.items)
         return made
@@ -175,8 +181,8 @@ class Translator:
         buffer = Buffer(array.size, var.dtype, "constant", len(self.constants) - 1)
         return self.fuser.located(buffer, var.shape)
 
-    def _output(self, place: int, x: Val, aval: Aval, taken: set[int]) -> None:
-        """Let a value be made in the memory of an output, or copy it there."""
+    def _output(self, place: int, x: Val, aval: Aval, taken: set[int]) -> Buffer:
+        """The memory of an output, in which a value is made or to which it is copied."""
         size = math.prod(aval.shape)
         if x.root is not None:
             spot = self.fuser.spot(x) if x.root.spot is not None else None
@@ -192,11 +198,12 @@ class Translator:
             ):
                 spot.buffer.kind, spot.buffer.place = "output", place
                 taken.add(id(spot.buffer))
-                return
+                return spot.buffer
         buffer = Buffer(size, aval.dtype, "output", place)
         if x.shape != aval.shape:
             x = self.fuser.broadcast(x, aval.shape)
         self.fuser.copied(x, Spot(buffer, 0, row_major(aval.shape)))
+        return buffer
 
 
 def _is_uniform(array: Any) -> bool:
