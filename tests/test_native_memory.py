@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import copy
 import gc
 import importlib
 import sys
@@ -38,7 +38,9 @@ def poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
                     seen.add(id(storage))
                     items.append(Fill(storage, {"f": np.nan, "b": True}.get(storage.dtype.kind, 99)))
             items.append(item)
-        return printed(dataclasses.replace(program, items=items), *rest)
+        filled = copy.copy(program)
+        filled.items = items
+        return printed(filled, *rest)
 
     monkeypatch.setattr(executor, "print_program", poison)
 

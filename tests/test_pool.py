@@ -20,8 +20,8 @@ import llvmlite.binding as llvm
 
 from func.backends.llvm import pool, pool_size
 from func.backends.llvm.machine import compile_ir
+from func.backends.llvm.pool import System
 from func.backends.llvm.pool_ir import pool_module
-from func.backends.llvm.pool_writer import System
 from tests.pool_tasks import IS_X86, native, parallel, tasks, words
 
 ROOT = Path(__file__).parent.parent
@@ -162,9 +162,9 @@ def test_all_chunks_compute_as_the_caller_does() -> None:
 def test_without_posix_threads_calls_run_inline() -> None:
     code = compile_ir(str(pool_module(None)))
     data = words(5)
-    door = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(code.address(pool.SYMBOL))
-    door(tasks().address("mark"), ctypes.addressof(data), 5)
-    assert list(data) == [1] * 5
+    run = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)(code.address("func_pool_run"))
+    run(tasks().address("mark"), ctypes.addressof(data), 2, 5)
+    assert list(data) == [0, 0, 1, 1, 1]
     assert ctypes.CFUNCTYPE(ctypes.c_int64)(code.address("func_pool_workers"))() == 0
 
 
@@ -178,7 +178,7 @@ def test_the_code_is_valid_for_other_processors(arch: str) -> None:
         target = llvm.Target.from_triple(f"{arch}-unknown-linux-gnu")
     except RuntimeError:
         pytest.skip(f"this LLVM has no target {arch}")
-    assert pool.SYMBOL in target.create_target_machine().emit_assembly(module)
+    assert "func_pool_run" in target.create_target_machine().emit_assembly(module)
 
 
 def test_the_pool_is_made_once() -> None:

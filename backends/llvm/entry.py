@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from func.backends.llvm import capi, machine
+from func.backends.llvm import capi, later, machine
 from func.backends.llvm.entry_layout import LARGEST_FRAME, Head
 from func.backends.llvm.entry_python import normalised, python_entry
 from func.backends.llvm.entry_table import Table
@@ -24,8 +24,10 @@ __all__ = [
     "Signature",
     "Tree",
     "bind_entry",
+    "is_ready",
     "native_entry",
     "normalised",
+    "patient_entry",
     "python_entry",
     "tree_of",
 ]
@@ -64,6 +66,41 @@ def bind_entry(
     return make(run, signature, slow, failed, owner)
 
 
+def patient_entry(
+    run: int,
+    signature: Signature,
+    slow: Callable[..., Any],
+    failed: Callable[..., Any],
+    owner: object = None,
+) -> Callable[..., Any]:
+    """What bind_entry returns, without waiting for the code of native entries: until it is there calls go by ctypes."""
+    if is_ready():
+        return bind_entry(run, signature, slow, failed, owner)
+    entry, waits = python_entry(run, signature, slow, failed, owner), True
+
+    def call(*args: Any) -> Any:
+        nonlocal entry, waits
+        if waits:
+            if is_ready():
+                entry, waits = bind_entry(run, signature, slow, failed, owner), False
+            else:
+                later.ask("code of entries", entry_code)
+        return entry(*args)
+
+    return call
+
+
+def is_ready() -> bool:
+    """Whether the code of native entries is there, and whatever else was left for later."""
+    global _code, _is_looked_for
+    if not capi.available():
+        return later.is_done()
+    if not _is_looked_for:
+        _is_looked_for = True
+        _code = _code or machine.existing_code(_entry_module, _key())
+    return _code is not None and later.is_done()
+
+
 def native_entry(
     run: int,
     signature: Signature,
@@ -91,10 +128,20 @@ def _new_function() -> Any:
     return kind(("PyCFunction_NewEx", ctypes.pythonapi))
 
 
-@functools.cache
-def entry_code() -> Any:
+_code: machine.Code | None = None
+_is_looked_for = False
+
+
+def entry_code() -> machine.Code:
     """The compiled code of all entries."""
-    return machine.compile_ir(_entry_module, key=f"entry {capi.abi()}")
+    global _code
+    if _code is None:
+        _code = machine.compile_ir(_entry_module, key=_key())
+    return _code
+
+
+def _key() -> str:
+    return f"entry {capi.abi()}"
 
 
 def _entry_module() -> Any:

@@ -12,8 +12,8 @@ import numpy as np
 from func.backends.kernels import NativeProgram, Result
 from func.backends.llvm import text as ir
 from func.backends.llvm.elementary import host_features
-from func.backends.llvm.entry import Leaf, Mismatch, Signature, Tree, bind_entry, normalised, tree_of
-from func.backends.llvm.machine import Code, compile_ir
+from func.backends.llvm.entry import Leaf, Mismatch, Signature, Tree, is_ready, normalised, patient_entry, tree_of
+from func.backends.llvm.machine import Code, compile_ir, lock
 from func.backends.llvm.printer import FOUND_NAN, print_program
 
 LONG_CALL = 1 << 15
@@ -41,6 +41,11 @@ class Executor:
         """The inputs in whose memory there are outputs after a call."""
         return frozenset([one.input for one in self.program.written.values()])
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether entries are native as soon as they are made."""
+        return is_ready()
+
     def module(self) -> ir.Module:
         """The program as IR."""
         return print_program(self.program, host_features())
@@ -54,12 +59,14 @@ class Executor:
         return self._code
 
     def _compiled(self) -> Code:
-        code = compile_ir(self.module())
-        if self.program.constants and code not in _constants:
-            _constants[code] = list(self.program.constants)
-            table = (ctypes.c_void_p * len(self.program.constants)).from_address(code.address("constants"))
-            for place, array in enumerate(self.program.constants):
-                table[place] = array.ctypes.data
+        module = self.module()
+        with lock:  # another thread that has the same code never sees its table half filled
+            code = compile_ir(module)
+            if self.program.constants and code not in _constants:
+                _constants[code] = list(self.program.constants)
+                table = (ctypes.c_void_p * len(self.program.constants)).from_address(code.address("constants"))
+                for place, array in enumerate(self.program.constants):
+                    table[place] = array.ctypes.data
         return code
 
     def entry(
@@ -69,7 +76,7 @@ class Executor:
         status and the arguments where the program reports one."""
         size = sum([_bytes(one) for one in (*self.program.inputs, *self.program.outputs)])
         signature = Signature(args, result, self.program.arena, size >= LONG_CALL)
-        return bind_entry(self.code.address("run"), signature, slow, failed, self)
+        return patient_entry(self.code.address("run"), signature, slow, failed, self)
 
     def failed(self, status: int, given: Sequence[Any]) -> tuple[Any, ...]:
         """The outputs for which native code has returned a status."""

@@ -9,6 +9,10 @@ done. The caller chooses the chunks, whatever the number of threads, so what is 
 call inside a task, or while another thread uses the pool, runs its chunks on its own thread; so does every call on
 systems without POSIX threads. Tasks must not touch Python: the caller may hold the GIL.
 
+`func_parallel` is a door of a few instructions. The pool behind it takes longer to compile than most programs, so it
+comes later (`func.backends.llvm.later`): until then the calling thread runs the chunks itself, and hands what is left
+of them to the pool as soon as that is there.
+
 Workers start at the first call that has more than one chunk. After a job they look for the next one for a moment, and
 then sleep. They are no threads of Python, block the signals that Python handles, and end with the process. A forked
 child begins without workers.
@@ -22,20 +26,54 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 
-from func.backends.llvm import pool_size
-from func.backends.llvm.machine import Code, compile_ir, host, lock
-from func.backends.llvm.pool_ir import pool_module
-from func.backends.llvm.pool_writer import System
+from func.backends.llvm import later, pool_size
+from func.backends.llvm.machine import Code, compile_ir, existing_code, host, lock
 
-__all__ = ["SYMBOL", "Pool", "install", "provide"]
+__all__ = ["SYMBOL", "Pool", "System", "install", "provide"]
 
 SYMBOL = "func_parallel"
 SPIN_NS = 30_000
 """How long a worker looks for the next job before it sleeps: about what it takes to wake it."""
+
+DOOR = """
+@func_pool = global ptr null
+
+define void @func_parallel(ptr %task, ptr %data, i64 %chunks) {
+begin:
+  br label %look
+look:
+  %chunk = phi i64 [ 0, %begin ], [ %next, %here ]
+  %pool = load atomic ptr, ptr @func_pool acquire, align 8
+  %is_missing = icmp eq ptr %pool, null
+  br i1 %is_missing, label %alone, label %shared
+shared:
+  tail call void %pool(ptr %task, ptr %data, i64 %chunk, i64 %chunks)
+  ret void
+alone:
+  %is_left = icmp slt i64 %chunk, %chunks
+  br i1 %is_left, label %here, label %end
+here:
+  call void %task(ptr %data, i64 %chunk)
+  %next = add i64 %chunk, 1
+  br label %look
+end:
+  ret void
+}
+"""
+"""`func_parallel`, and the address of the pool's `func_pool_run`, which also takes the number of the first chunk."""
+
+
+class System(NamedTuple):
+    """What the code must know of the machine: its architecture and the constants of its C headers."""
+
+    arch: str
+    monotonic_clock: int
+    set_mask: int
+    kept_signals: tuple[int, ...]
 
 
 class Pool(NamedTuple):
@@ -49,23 +87,50 @@ class Pool(NamedTuple):
     """The native code, which workers run as long as the process lives."""
 
 
+_door: Code | None = None
 _pool: Pool | None = None
 
 
 def install() -> Pool:
     """Make the pool, once per process, and tell LLVM where `func_parallel` is."""
-    global _pool
-    if _pool is None:
-        system = _system()
-        with lock:
-            if _pool is None:
-                _pool = _started(compile_ir(lambda: pool_module(system), f"thread pool, {system}"))
-    return _pool
+    return _installed(lambda: compile_ir(_module, _key()))
 
 
 def provide(name: str) -> bool:
-    """Whether the name is the pool's; then it can be linked from now on."""
-    return name == SYMBOL and install().address != 0
+    """Whether the name is the pool's; then it can be linked from now on, and the pool is made now or later."""
+    if name != SYMBOL:
+        return False
+    _opened()
+    pool_size.follow(_make_later)
+    return True
+
+
+def _opened() -> Code:
+    """The door, which LLVM knows from now on."""
+    global _door
+    with lock:
+        if _door is None:
+            _door = compile_ir(DOOR)
+            llvm.add_symbol(SYMBOL, _door.address(SYMBOL))
+        return _door
+
+
+def _make_later(threads: int) -> None:
+    """See to it that there will be a pool, if it is needed for so many threads; at once where that takes no time."""
+    if _pool is None and threads > 1:
+        code = existing_code(_module, _key())
+        if code is None:
+            later.ask("thread pool", install)
+        else:
+            _installed(lambda: code)
+
+
+def _installed(compiled: Callable[[], Code]) -> Pool:
+    global _pool
+    with lock:
+        if _pool is None:
+            _pool = _started(compiled())
+        return _pool
 
 
 def _started(code: Code) -> Pool:
@@ -76,9 +141,20 @@ def _started(code: Code) -> Pool:
     pool_size.follow(lambda number: configure(number - 1, SPIN_NS if number <= pool_size.usable_cores() else 0))
     if sys.platform != "win32":
         os.register_at_fork(after_in_child=reset)
-    pool = Pool(code.address(SYMBOL), workers, code)
-    llvm.add_symbol(SYMBOL, pool.address)
-    return pool
+    door = _opened()
+    ctypes.c_void_p.from_address(door.address("func_pool")).value = code.address("func_pool_run")
+    return Pool(door.address(SYMBOL), workers, code)
+
+
+def _module() -> Any:
+    """The code of the pool; what writes it is imported only if it is not on disk."""
+    from func.backends.llvm.pool_ir import pool_module
+
+    return pool_module(_system())
+
+
+def _key() -> str:
+    return f"thread pool, {_system()}"
 
 
 def _system() -> System | None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from func.backends.llvm.pool import System
 from func.backends.llvm.pool_size import MAX_THREADS
 from func.backends.llvm.pool_writer import (
     BIT,
@@ -24,7 +25,6 @@ from func.backends.llvm.pool_writer import (
     VOID,
     WORD,
     Body,
-    System,
     add_area,
     add_word,
     word,
@@ -54,7 +54,7 @@ AREAS = {"mutex": LOCK, "wake": LOCK, "done": LOCK, "alive": MAX_THREADS}
 def pool_module(system: System | None) -> ir.Module:
     """The module of the pool; None stands for a system without POSIX threads, where every call runs inline.
 
-    It defines `func_parallel(task, data, chunks)`, `func_pool_set(helpers, spin_ns)`, `func_pool_reset()` and
+    It defines `func_pool_run(task, data, first, chunks)`, `func_pool_set(helpers, spin_ns)`, `func_pool_reset()` and
     `func_pool_workers()`.
     """
     module = ir.Module("func_pool")
@@ -73,11 +73,12 @@ def pool_module(system: System | None) -> ir.Module:
 
 
 def write_inline(module: ir.Module) -> None:
-    """`inline(task, data, chunks)`: all chunks, one after the other, here."""
-    body = Body(module, "inline", VOID, TASK, BYTES, WORD)
-    task, data, chunks = body.args
-    with body.when(body.is_(chunks, ">", 0)), body.count(chunks) as chunk:
-        body.builder.call(task, [data, chunk])
+    """`inline(task, data, first, chunks)`: all chunks from the first on, one after the other, here."""
+    body = Body(module, "inline", VOID, TASK, BYTES, WORD, WORD)
+    task, data, first, chunks = body.args
+    left = body.builder.sub(chunks, first)
+    with body.when(body.is_(left, ">", 0)), body.count(left) as place:
+        body.builder.call(task, [data, body.builder.add(first, place)])
     body.give()
 
 
@@ -153,16 +154,16 @@ def write_jobs(module: ir.Module, system: System) -> None:
             body.give()
         body.call("pthread_cond_wait", body.area("done"), body.area("mutex"))
 
-    body = Body(module, "share", VOID, TASK, BYTES, WORD)
-    task, data, chunks = body.args
+    body = Body(module, "share", VOID, TASK, BYTES, WORD, WORD)
+    task, data, first, chunks = body.args
     keep_mode(body, system)
     body.write("task", body.builder.ptrtoint(task, WORD))
     body.write("data", body.builder.ptrtoint(data, WORD))
     body.write("chunks", chunks)
-    body.write("next", 0)
+    body.write("next", first)
     number = body.masked(body.read("gate"), NUMBER)
     body.write("gate", body.builder.or_(body.builder.add(number, word(ONE_JOB)), word(OPEN)))
-    body.call("wake_up", body.builder.sub(chunks, word(1)))
+    body.call("wake_up", body.builder.sub(body.builder.sub(chunks, first), word(1)))
     body.call("take", task, data, chunks)
     body.change("and", "gate", ~OPEN)
     body.call("finish")
@@ -246,11 +247,12 @@ def write_fit(module: ir.Module, system: System) -> None:
 
 def write_doors(module: ir.Module, threads: bool) -> None:
     """The functions that others call."""
-    body = Body(module, "func_parallel", VOID, TASK, BYTES, WORD, public=True)
+    body = Body(module, "func_pool_run", VOID, TASK, BYTES, WORD, WORD, public=True)
     if threads:
+        left = body.builder.sub(body.args[3], body.args[2])
         helpers, wanted = body.read("helpers"), body.read("wanted")
         has_pool = body.is_(body.builder.or_(helpers, wanted), "!=", 0)
-        with body.when(body.builder.and_(has_pool, body.is_(body.args[2], ">", 1))):
+        with body.when(body.builder.and_(has_pool, body.is_(left, ">", 1))):
             is_mine = body.is_(body.change("xchg", "busy", 1), "==", 0)
             with body.when(is_mine):
                 with body.when(body.is_(helpers, "!=", wanted)):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from llvmlite import ir
 
-__all__ = ["BIT", "BYTE", "BYTES", "INT", "TASK", "VOID", "WORD", "Body", "System", "add_area", "add_word", "word"]
+__all__ = ["BIT", "BYTE", "BYTES", "INT", "TASK", "VOID", "WORD", "Body", "add_area", "add_word", "word"]
 
 VOID, BIT, BYTE = ir.VoidType(), ir.IntType(1), ir.IntType(8)
 INT, WORD = ir.IntType(32), ir.IntType(64)
@@ -41,15 +41,6 @@ EXTERNALS = {
     "llvm.aarch64.get.fpcr": (WORD,),
     "llvm.aarch64.set.fpcr": (VOID, WORD),
 }
-
-
-class System(NamedTuple):
-    """What the code must know of the machine: its architecture and the constants of its C headers."""
-
-    arch: str
-    monotonic_clock: int
-    set_mask: int
-    kept_signals: tuple[int, ...]
 
 
 def add_word(module: ir.Module, name: str) -> None:
