@@ -213,7 +213,7 @@ class Fuser(Placement):
                 self._known_at(row, place)
             reg = self._reg(x.dtype)
             self._emit(place, stage, Reduce(reg, op, value), reg)
-            root = Root(row, x.dtype, reg, place, stage, True)
+            root = self._roots[id(reg)] = Root(row, x.dtype, reg, place, stage, True)
         else:
             buffer = Buffer(math.prod(row), x.dtype)
             strides = [0] * len(domain)

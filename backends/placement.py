@@ -1,12 +1,11 @@
-"""Where fused code goes: nests by their domain, stages by what they wait for, operands at hand in each.
+"""Where values of fused code lie: memory, and operands at hand in every stage of a nest.
 
-An operation goes into the first nest with its domain that runs late enough; a register that another nest needs is
-stored there and then.
+An operation goes into the first nest with its domain that runs late enough (`nesting.py`). A register that another nest
+needs is computed again there, if that reads no more than keeping it would, or else stored where it is made.
 """
 
 from __future__ import annotations
 
-import bisect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,49 +15,25 @@ from func.backends.kernels import (
     Apply,
     Buffer,
     DType,
-    Instruction,
     Item,
     Literal,
     Load,
-    Nest,
     Operand,
     Position,
     Reduce,
     Reg,
     Shape,
     Spot,
-    Stage,
     Store,
     row_major,
 )
-from func.backends.values import Root, Val, domain_of, whole
+from func.backends.nesting import Nesting
+from func.backends.repeating import CHEAP, MOST_REPEATED, WORTH, read_by, recipe_of
+from func.backends.values import Axis, Root, Val, domain_of, whole
 
-CHEAP = frozenset(
-    {
-        "add",
-        "subtract",
-        "multiply",
-        "negative",
-        "absolute",
-        "select",
-        "convert",
-        "equal",
-        "not_equal",
-        "less",
-        "less_equal",
-        "greater",
-        "greater_equal",
-        "logical_and",
-        "logical_or",
-        "logical_not",
-        "maximum",
-        "minimum",
-    }
-)
-"""Operations that a later stage rather repeats than loads the result of."""
-MOST_REPEATED = 6
-MOST_CODE = 600
-"""Instructions beyond which a nest takes no more: compilers are not linear."""
+
+EVERY_ROW = 1 << 62
+"""The last item that writes to memory which holds something else at every row."""
 
 
 @dataclass
@@ -69,17 +44,16 @@ class Copies:
     spots: dict[int, Spot] = field(default_factory=dict)
 
 
-class Placement:
-    """The items of one body, and what is known of them while it grows."""
+class Placement(Nesting):
+    """The items of one body, with what is known of the values in them."""
 
     def __init__(self) -> None:
-        self.items: list[Item] = []
-        self._by_domain: dict[Shape, list[int]] = {}
-        self._made: dict[int, tuple[int, int, Instruction]] = {}
-        """For registers (by id): nest, stage, instruction."""
-        self._regs: list[Reg] = []
+        super().__init__()
         self._copies: dict[int, Copies] = {}
         self._loads: dict[tuple[int, int, int, int, tuple[int, ...]], Reg] = {}
+        self._roots: dict[int, Root] = {}
+        """Whose value a register (by id) holds."""
+        self._again: dict[tuple[int, int, int, Shape, Shape, tuple[Axis, ...]], Operand] = {}
         self._last_touch: dict[int, int] = {}
 
     # --- values -------------------------------------------------------------------------------------------------
@@ -171,7 +145,7 @@ class Placement:
     def _ready_of(self, x: Val, spot: Spot) -> int:
         return max(x.root.ready if x.root is not None else -1, self._last_touch.get(id(spot.buffer.storage), -1))
 
-    # --- nests --------------------------------------------------------------------------------------------------
+    # --- operands --------------------------------------------------------------------------------------------------
 
     def _mapped(self, place: int, shape: Shape, args: Sequence[Val], dtype: DType, make: Any) -> Val:
         domain, _ = domain_of(shape)
@@ -180,144 +154,66 @@ class Placement:
         regs = tuple([self._operand(place, stage, x, shape) for x in args])
         out = self._reg(dtype)
         self._emit(place, stage, make(out, regs), out)
-        root = Root(domain, dtype, out, place, stage, is_row)
+        root = self._roots[id(out)] = Root(domain, dtype, out, place, stage, is_row)
         return Val(shape, dtype, root, whole(shape))
-
-    def _stage(self, place: int, shape: Shape, args: Sequence[Val]) -> int:
-        """The stage of a nest for code at every index of a shape."""
-        is_row = domain_of(shape)[0] != self._nest(place).domain
-        bound = self._bound(place, args, is_row)
-        return self._row_stage(place, bound) if is_row else self._inner_stage(place, bound)
-
-    def _nest(self, place: int) -> Nest:
-        nest = self.items[place]
-        assert isinstance(nest, Nest)
-        return nest
-
-    def _place(
-        self,
-        shape: Shape,
-        args: Sequence[Val],
-        outer: int | None = None,
-        after: int = -1,
-        alone: bool = False,
-        rows: bool = True,
-    ) -> int:
-        """The first nest with this domain in which all arguments are at hand; a new one at the end if there is none.
-        `outer`: preferably one whose rows are made of so many dimensions."""
-        domain, _ = domain_of(shape)
-        start = after + 1
-        for x in args:
-            if x.root is not None:
-                root = x.root
-                start = max(start, root.ready + 1 if root.reg is None else root.nest)
-        found = -1
-        if not alone:
-            for place in self._by_domain.get(domain, ()):
-                if place >= start and self._takes(place, domain, shape, args, rows):
-                    agrees = outer is None or self._nest(place).outer in (None, outer)
-                    if agrees:
-                        return place
-                    if found < 0:
-                        found = place
-            if found >= 0:
-                return found
-        self.items.append(Nest(domain))
-        place = len(self.items) - 1
-        if not alone:
-            self._by_domain.setdefault(domain, []).append(place)
-        return place
-
-    def _takes(self, place: int, domain: Shape, shape: Shape, args: Sequence[Val], rows: bool) -> bool:
-        nest = self._nest(place)
-        if sum([len(stage.code) for stage in nest.stages]) > MOST_CODE:
-            return False
-        if nest.domain != domain and (not rows or nest.outer is None or nest.domain[: nest.outer] != domain):
-            return False
-        return all([x.root is None or x.root.nest != place or self._fits(x, shape) for x in args])
-
-    def _fits(self, x: Val, shape: Shape) -> bool:
-        """Whether a register can be used as it is at an index of `shape`: each of its axes is one of the domain's
-        leading ones, in order and whole."""
-        assert x.root is not None
-        if x.root.reg is None:
-            return False
-        domain, kept = domain_of(shape)
-        if x.shape == shape and x.root.domain == domain and x.index == whole(shape):
-            return True
-        lead = len(shape) - len(x.shape)
-        if len(x.root.domain) > len(kept):
-            return False
-        for axis, (start, step, dim) in zip(kept, x.index, strict=False):
-            if start != 0 or step != 1 or dim is None or dim + lead != axis or x.shape[dim] == 1:
-                return False
-        return all([shape[kept[i]] == length for i, length in enumerate(x.root.domain)])
-
-    def _bound(self, place: int, args: Sequence[Val], is_row: bool = False) -> int:
-        """The first stage that an operation on these arguments may go to."""
-        bound = 0
-        nest = self._nest(place)
-        for x in args:
-            root = x.root
-            if root is None or root.nest != place or root.reg is None:
-                continue
-            same = nest.stages[root.stage].inner != is_row and not (root.is_row and nest.stages[root.stage].inner)
-            bound = max(bound, root.stage if same else root.stage + 1)
-        return bound
-
-    def _inner_stage(self, place: int, bound: int) -> int:
-        return self._stage_from(place, bound, True)
-
-    def _row_stage(self, place: int, bound: int) -> int:
-        return self._stage_from(place, bound, False)
-
-    def _stage_from(self, place: int, bound: int, inner: bool) -> int:
-        nest = self._nest(place)
-        for number in range(bound, len(nest.stages)):
-            if nest.stages[number].inner == inner:
-                return number
-        nest.stages.append(Stage(inner))
-        return len(nest.stages) - 1
-
-    def _known_at(self, domain: Shape, place: int) -> None:
-        """A nest takes operations at its rows from now on."""
-        known = self._by_domain.setdefault(domain, [])
-        if place not in known:
-            bisect.insort(known, place)
-
-    def _reg(self, dtype: DType) -> Reg:
-        reg = Reg(dtype)
-        self._regs.append(reg)
-        return reg
-
-    def _emit(self, place: int, stage: int, instruction: Instruction, out: Reg | None = None) -> None:
-        self._nest(place).stages[stage].code.append(instruction)
-        if out is not None:
-            self._made[id(out)] = place, stage, instruction
-
-    # --- operands -----------------------------------------------------------------------------------------------
 
     def _operand(self, place: int, stage: int, x: Val, shape: Shape) -> Operand:
         """A value of `x` at the present index of `shape` in a stage."""
         if x.root is None:
             return Literal(x.literal, x.dtype)
         root = x.root
-        nest = self._nest(place)
         if root.reg is not None and root.nest == place and self._fits(x, shape):
             if root.is_row or root.stage == stage:
                 return root.reg
             return self._brought(place, stage, root)
-        spot = self.spot(x)
+        if root.spot is None and not root.is_row:
+            again = self._computed_again(place, stage, x, shape)
+            if again is not None:
+                return again
+        return self._loaded(place, stage, self._here(x, place, stage, shape))
+
+    def _here(self, x: Val, place: int, stage: int, shape: Shape) -> Spot:
+        """Where x lies by the loops of a stage, at an index of `shape`."""
+        spot, nest = self.spot(x), self._nest(place)
         lead = len(shape) - len(x.shape)
         strides = [0] * len(shape)
         for axis, stride in enumerate(spot.strides):
             if x.shape[axis] != 1:
                 strides[axis + lead] = stride
-        kept = [i for i, length in enumerate(shape) if length != 1]
-        used = nest.domain if nest.stages[stage].inner else nest.domain[: nest.outer]
-        by_domain = tuple([strides[i] for i in kept])
-        assert len(by_domain) == len(used)
-        return self._loaded(place, stage, Spot(spot.buffer, spot.offset, by_domain))
+        by_domain = tuple([strides[i] for i in domain_of(shape)[1]])
+        assert len(by_domain) == len(nest.domain if nest.stages[stage].inner else nest.domain[: nest.outer])
+        return Spot(spot.buffer, spot.offset, by_domain)
+
+    def _computed_again(self, place: int, stage: int, x: Val, shape: Shape) -> Operand | None:
+        """A value of another nest that is in no memory, computed again where that reads no more than keeping it."""
+        root = x.root
+        assert root is not None
+        key = (id(root.reg), place, stage, shape, x.shape, x.index)
+        if key in self._again:
+            return self._again[key]
+        recipe = recipe_of(root, self._made, self._roots, self._last_touch)
+        if recipe is None:
+            return None
+        spots = []
+        for leaf in recipe.leaves:
+            spot = leaf.found if isinstance(leaf.found, Spot) else self._stored(leaf.found)
+            strides = (*spot.strides, *[0] * (len(root.domain) - len(spot.strides)))
+            there = Root(root.domain, spot.buffer.dtype, spot=Spot(spot.buffer, spot.offset, strides))
+            spots.append(self._here(Val(x.shape, there.dtype, there, x.index), place, stage, shape))
+        domain = self._nest(place).domain
+        new = [spot for spot in spots if (place, stage, id(spot.buffer), spot.offset, spot.strides) not in self._loads]
+        kept = math.prod(root.domain) * root.dtype.itemsize
+        if sum([read_by(spot, domain) for spot in new]) > WORTH * kept:
+            return None
+        known: dict[int, Operand] = {}
+        for leaf, spot in zip(recipe.leaves, spots, strict=True):
+            known[id(leaf.reg)] = self._loaded(place, stage, spot)
+        for step in recipe.steps:
+            made = known[id(step.out)] = self._reg(step.out.dtype)
+            args = tuple([known.get(id(arg), arg) for arg in step.args])
+            self._emit(place, stage, Apply(made, step.op, args), made)
+        found = self._again[key] = known[id(root.reg)]
+        return found
 
     def _loaded(self, place: int, stage: int, spot: Spot) -> Reg:
         key = (place, stage, id(spot.buffer), spot.offset, spot.strides)
@@ -344,7 +240,9 @@ class Placement:
             spot = Spot(Buffer(math.prod(row), root.dtype), 0, (*[0] * outer, *row_major(row)))
             nest.stages[root.stage].code.append(Store(spot, root.reg))
             copies.spots[id(root.reg)] = spot
+            self._last_touch[id(spot.buffer.storage)] = EVERY_ROW
         reg = self._loaded(place, stage, spot)
+        self._roots.setdefault(id(reg), root)
         copies.regs[id(root.reg), stage] = reg
         return reg
 

@@ -14,7 +14,6 @@ import numpy as np
 from func.backends.division import apart
 from func.backends.kernels import (
     Accumulate,
-    Apply,
     Buffer,
     Division,
     DType,
@@ -22,10 +21,8 @@ from func.backends.kernels import (
     Load,
     LoadAt,
     Nest,
-    Operand,
     Reduce,
     Reg,
-    Running,
     Spot,
     Stage,
     Store,
@@ -38,6 +35,7 @@ from func.backends.llvm.scalars import Scalars
 from func.backends.llvm.stages import StageLoops
 from func.backends.llvm.sums import folded
 from func.backends.llvm.values import Value, each, read, stored, write
+from func.backends.unused import operands_of
 
 PARALLEL = "func_parallel"
 """The function of the thread pool: (task, data, number of chunks)."""
@@ -217,12 +215,5 @@ def registers_of(stage: Stage) -> list[Reg]:
     """The registers that the code of a stage reads, each once."""
     found: dict[int, Reg] = {}
     for one in stage.code:
-        operands: Sequence[Operand] = ()
-        if isinstance(one, Apply):
-            operands = one.args
-        elif isinstance(one, (Store, Reduce, Running, Accumulate)):
-            operands = (one.value,)
-        elif isinstance(one, LoadAt):
-            operands = [pick.index for pick in one.picks]
-        found.update({id(x): x for x in operands if isinstance(x, Reg)})
+        found.update({id(x): x for x in operands_of(one) if isinstance(x, Reg)})
     return list(found.values())

@@ -13,6 +13,7 @@ from func.backends.donation import donate
 from func.backends.fusion import Fuser
 from func.backends.kernels import Buffer, NativeProgram, Result, Spot, row_major
 from func.backends.lifetimes import place_buffers
+from func.backends.unused import drop_unused
 from func.backends.values import Val
 from func.interpreters.core import Aval, aval_of
 from func.interpreters.native import (
@@ -87,6 +88,7 @@ class Translator:
             aval = x.aval if type(x) is Var else aval_of(x)
             made.outputs.append(Result(aval.shape, aval.dtype, aval.weak))
             outputs.append(self._output(place, self.value(x), aval, taken))
+        drop_unused(fuser.items)
         if donated:
             donate(made, inputs, outputs, donated)
         divide(fuser.items)
