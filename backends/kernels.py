@@ -231,8 +231,8 @@ class Check(Record):
 
 
 class Halt(Record):
-    """The program ends here where something is wrong so far, or the boolean at `flag` is true; it overwrites what it was
-    given afterwards only."""
+    """The program ends here where something is wrong so far, or the boolean at `flag` is true: afterwards it overwrites
+    what it was given."""
 
     flag: Spot | None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from func.backends.forwarding import forwarded
 from func.backends.kernels import (
     Accumulate,
     Branch,
@@ -44,7 +45,7 @@ def rehearsed(
     used_before = {id(buffer.storage) for item in before for buffer in buffers_of(item)}
     needed = set() if flag is None else {id(flag.buffer.storage)}
     made: list[Item] = []
-    for item in reversed(after):
+    for item in reversed(forwarded(after, outs)):
         kept: Item | None = None
         if isinstance(item, Nest):
             kept = sliced(item, needed, checked=True)

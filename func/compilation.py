@@ -91,8 +91,8 @@ def jit(
         func: The function. Without it, jit is a decorator with options.
         static_argnums: Positions of arguments that are passed on as they are; they must be hashable.
         static_argnames: Names of such arguments. Each of the two implies the other, by the signature.
-        donate_argnums: Positions of arguments whose arrays may be overwritten; giving one again raises
-            DonatedBufferError.
+        donate_argnums: Positions of arguments whose arrays the caller gives up: results may take their memory. Giving
+            one again raises DonatedBufferError.
         compiler: "llvm" for native code; "numpy" for generated NumPy source; None is what `func.config.compiler` says,
             or else the best that is available. What has no native form is run by NumPy in either case.
         fast_math: Let native code fuse products with sums, reorder sums, multiply by reciprocals and forget the sign of

@@ -327,3 +327,29 @@ def test_random_programs(seed: int) -> None:
     found = func.jit(f, compiler="llvm", donate_argnums=(0, 1))(x.copy(), y.copy(), 4)
     for one, other in zip(func.tree.leaves(found), func.tree.leaves(wanted), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+def _deep(layers: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def loss(p: Any, x: Any) -> Any:
+        for w, b in p:
+            x = np.tanh(x @ w + b)
+        return np.mean(x * x)
+
+    def step(p: Any, m: Any, v: Any, x: Any) -> Any:
+        value, slope = func.value_and_grad(loss)(p, x)
+        made = func.tree.map(lambda *leaves: list(_adam(*leaves)), p, m, v, slope)
+        return tuple([[tuple([leaf[i] for leaf in pair]) for pair in made] for i in range(3)]), value
+
+    states = [[(_vector(i, 6, 6), _vector(i + 1, 6)) for i in range(layers)] for _ in range(2)]
+    return step, (*states, func.tree.map(np.square, states[0]), _vector(0, 10, 6))
+
+
+def test_a_nest_that_is_full_is_checked_by_another() -> None:
+    step, args = _deep(26)
+    wanted = func.jit(step, compiler="llvm")(*args)
+    given = _copied(args)
+    found, value = func.jit(step, compiler="llvm", donate_argnums=(0, 1, 2))(*given)
+    for one, other in zip(func.tree.leaves(found), func.tree.leaves(wanted[0]), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+    memory, leaves = func.tree.leaves(given), func.tree.leaves(found)
+    assert sum([any(np.shares_memory(leaf, one) for one in memory) for leaf in leaves]) > 0.9 * len(leaves)

@@ -323,7 +323,8 @@ class _Outlines(_Nests):
         writes = [one.spot for one in code if isinstance(one, (Store, StoreAt, Accumulate))]
         operations = sum([not isinstance(one, (Load, Store)) for one in code])
         written = dict.fromkeys([self.names[spot.buffer] for spot in writes])
-        yield f"reads {', '.join(reads) or 'nothing'}; {_count(operations, 'operation')}; writes {', '.join(written) or 'nothing'}"
+        read, made = [", ".join(names) or "nothing" for names in (reads, written)]
+        yield f"reads {read}; {_count(operations, 'operation')}; writes {made}"
 
 
 def _count(number: int, word: str) -> str:
