@@ -18,6 +18,10 @@ CHEAP = frozenset({"broadcast", "reshape", "permute", "convert"})
 """Rows that a derivative's second half rather runs again than keeps the output of."""
 
 
+LONG = 1000
+"""Equations of a derivative in which loops are rolled up before it is split."""
+
+
 class DerivedStage(Stage):
     """Staging of what is derived from a program: nobody writes to the arrays, no lines are asked for."""
 
@@ -84,6 +88,19 @@ def split(program: Program, unknown: Sequence[Var], outputs: int) -> tuple[Progr
     return known, rest
 
 
+def _shortened(program: Program, compiler: str | None) -> Program:
+    """A long program with its unrolled loops rolled up, if that is how it will run: a loop hands on stacks of
+    residuals, where straight code has thousands of them."""
+    from func.interpreters.execution import NATIVE
+
+    if len(program.equations) < LONG or (compiler or "").partition("+")[0] not in NATIVE:
+        return program
+    from func.interpreters.passes.rolling import roll
+    from func.interpreters.preparing import prepared
+
+    return roll(prepared(program))
+
+
 class Linearized:
     """known(*args) gives the outputs and residuals; tangent(*residuals, *tangents) the tangents of some outputs."""
 
@@ -133,6 +150,7 @@ class Pulled:
         self.outputs = len(avals)
         self.inexact = tuple([i for i, aval in enumerate(avals) if is_inexact(aval.dtype)])
         program, self.reached = self._joint(False)
+        program = _shortened(program, staged.compiler)
         forward, backward = split(program, program.inputs[len(active) :], self.outputs)
         self.forward = staged.derived(forward)
         self.backward = staged.derived(backward)

@@ -303,6 +303,20 @@ def test_least_squares(shape: tuple[int, int], rank: int | None) -> None:
         same(func.grad(lambda a, b: np.sum(solved(a, b)[0])), a, b, rtol=1e-7)
 
 
+def test_least_squares_of_numpy() -> None:
+    """While traced the rank is not known: residuals are NaN, not absent, where it is deficient."""
+    a, b = general(6, 3), general(6, 1)[:, 0]
+    for found, expected in zip(func.jit(np.linalg.lstsq)(a, b), np.linalg.lstsq(a, b), strict=True):
+        assert np.asarray(found).dtype == np.asarray(expected).dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-10)
+    _, residuals, rank, _ = func.jit(np.linalg.lstsq)(a[:, :1] * np.ones(3), b)
+    assert rank == 1 and np.isnan(residuals).all() and residuals.shape == (1,)
+    wide = func.jit(np.linalg.lstsq)(a.T, b[:3])
+    assert wide[1].shape == (0,)
+    func.testing.check_grads(func.jit(lambda x, y: np.polyfit(x, y, 2)), (b, a[:, 0]), order=2)
+    same(lambda x, y: np.polyfit(x, y, 2), b, a[:, 0], rtol=1e-10)
+
+
 @pytest.mark.parametrize("assume", [None, "gen", "sym", "her", "pos", "upper triangular", "lower triangular"])
 def test_solves_by_what_is_known(assume: str | None) -> None:
     a, b = positive(20, 20), general(20, 3)

@@ -18,6 +18,7 @@ from func.interpreters.passes.rolling_order import in_order
 from func.interpreters.passes.rolling_search import stretches
 from func.interpreters.preparing import prepared
 from func.interpreters.program import Program
+from func.interpreters.staged import Staged
 from tests.random_programs import Drawn, programs
 
 RNG = onp.random.default_rng(0)
@@ -549,3 +550,16 @@ def test_the_source_executor_takes_rolled_programs(name: str) -> None:
     got = make_executor(rolled(prepared(program)), onp, None)(*leaves)
     for x, y in zip(wanted, got, strict=True):
         onp.testing.assert_allclose(y, x, rtol=1e-12, atol=1e-14)
+
+
+def test_the_halves_of_a_long_derivative_hand_on_stacks() -> None:
+    def f(x: Any) -> Any:
+        for i in range(300):
+            x = np.sin(x) * 1.01 + 0.1 * (i % 2)
+        return np.sum(x)
+
+    x = onp.linspace(-1, 1, 5)
+    onp.testing.assert_allclose(func.grad(func.jit(f))(x), func.grad(f)(x), rtol=1e-10)
+    program = func.make_program(f)(x)
+    assert len(Staged(program, None, "llvm").pulled((True,)).forward.program.outputs) < 10
+    assert len(Staged(program, None, "numpy").pulled((True,)).forward.program.outputs) > 300

@@ -6,6 +6,7 @@ than arithmetic is the C library's, lane by lane.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -247,12 +248,23 @@ def _by_library(s: Scalars, name: str, d: DType, *args: Value) -> Value:
     return s.convert(gathered(b, found), wide, d)
 
 
+@functools.cache
+def _zero_has_real_powers_only() -> bool:
+    with np.errstate(all="ignore"):
+        return bool(np.isnan(np.power(np.zeros(1, complex), 1 + 1j))[0])
+
+
 @emits("power", "c")
 def _power(s: Scalars, d: DType, a: list[Value]) -> Value:
-    """Powers of zero are one, zero or NaN by the exponent: 0, positive, any other."""
+    """Powers of zero are one, zero or NaN by the exponent: 0, positive in its real part, any other.
+
+    Before NumPy 2.3 or so, positive exponents were real: this NumPy is asked.
+    """
     (x, y), b = a, s.builder
     width, zero = width_of(x), constant(part_of(d), 0, width_of(x))
-    positive = b.and_(b.fcmp_ordered(">", y.re, zero), b.fcmp_ordered("==", y.im, zero))
+    positive = b.fcmp_ordered(">", y.re, zero)
+    if _zero_has_real_powers_only():
+        positive = b.and_(positive, b.fcmp_ordered("==", y.im, zero))
     of_zero = chosen(b, positive, constant(d, 0, width), constant(d, complex(np.nan, np.nan), width))
     made = chosen(b, s.nonzero(x, d), _by_library(s, "cpow", d, x, y), of_zero)
     return chosen(b, s.nonzero(y, d), made, constant(d, 1, width))

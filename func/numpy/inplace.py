@@ -213,12 +213,18 @@ def getitem(x: Tracer, index: Any) -> Array:
 
 def setitem(x: Tracer, index: Any, value: Any) -> None:
     """x[index] = value."""
-    if type(value) is Tracer:
-        if _is_item_of(value, x, index):
-            return  # the last step of x[index] += v: writing the view has written x
-        if value is x:
-            value = _fresh(value)
-    rewrite(x, plan_write(x, index, value))
+    if type(value) is Tracer and _is_item_of(value, x, index):
+        return  # the last step of x[index] += v: writing the view has written x
+    rewrite(x, plan_write(x, _apart(index), _apart(value)))
+
+
+def _apart(operand: Any) -> Any:
+    """What is written, or where, held apart from the box written to: a view of it is empty while it is written."""
+    if type(operand) is Tracer:
+        return _fresh(operand)
+    if type(operand) is tuple:
+        return tuple([_apart(entry) for entry in operand])
+    return operand
 
 
 def _is_item_of(value: Tracer, x: Tracer, index: Any) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 
 from func.interpreters.core import Array, Primitive, dtype_of, is_inexact, operand
 from func.interpreters.primitives import elementwise as rows
+from func.interpreters.primitives.shapes import convert
 from func.interpreters.primitives.structural import full_like, where
 from func.numpy.protocol import DIRECT, implements_ufunc
 
@@ -51,7 +52,7 @@ def fabs(x: Array) -> Array:
     x = operand(x)
     if dtype_of(x).kind == "c":
         raise TypeError("ufunc 'fabs' not supported for complex input; use np.abs")
-    return rows.absolute(x) if is_inexact(dtype_of(x)) else rows.absolute(rows.multiply(x, 1.0))
+    return rows.absolute(_real_floating(x, np.fabs))
 
 
 @implements_ufunc(np.sign)
@@ -76,8 +77,20 @@ def divmod(x: Array, y: Array) -> tuple[Array, Array]:
 def modf(x: Array) -> tuple[Array, Array]:
     """(fractional, integral) parts; the fractional part has derivative one."""
     x = operand(x)
+    if dtype_of(x).kind == "c":
+        raise TypeError("ufunc 'modf' not supported for complex input")
+    x = _real_floating(x, np.modf)
     whole = rows.trunc(x)
-    return rows.copysign(rows.absolute(rows.subtract(x, whole)), x), whole
+    rest = where(rows.isinf(x), full_like(x, 0, ()), rows.subtract(x, whole))
+    return rows.copysign(rows.absolute(rest), x), whole
+
+
+def _real_floating(x: Array, ufunc: np.ufunc) -> Array:
+    """A real operand in the floating point dtype that NumPy's loop for it has."""
+    dtype = dtype_of(x)
+    if is_inexact(dtype):
+        return x
+    return convert(x, dtype=ufunc.resolve_dtypes((dtype, *[None] * ufunc.nout))[0])
 
 
 @implements_ufunc(np.frexp)

@@ -20,6 +20,11 @@ def literal(value: Any) -> str:
         return dtype_text(value)
     if isinstance(value, np.ndarray):
         return f"np.array({_nested(value.tolist())}, {dtype_text(value.dtype)})"
+    if isinstance(value, np.longdouble):
+        return f"{dtype_text(value.dtype)}('{value!s}')"
+    if isinstance(value, np.clongdouble):
+        parts = f"[{literal(value.real)}, {literal(value.imag)}]"
+        return f"np.array({parts}, {dtype_text(value.real.dtype)}).view({dtype_text(value.dtype)})[0]"
     if isinstance(value, np.generic):
         return f"{dtype_text(value.dtype)}({literal(value.item())})"
     if isinstance(value, float):

@@ -17,6 +17,7 @@ from func.interpreters.native.rules import NotNative, Site, native
 from func.interpreters.primitives.pointwise import is_numpy_ufunc
 
 BOOL = np.dtype(bool)
+SIGNED, UNSIGNED = np.dtype(np.int64), np.dtype(np.uint64)
 SPECIAL = frozenset(
     {
         "erf",
@@ -88,6 +89,36 @@ def _loop(ufunc: Any, operands: tuple[tuple[DType, bool], ...]) -> tuple[DType, 
     if any([dtype not in KNOWN for dtype in found]):
         raise NotNative(f"{ufunc.__name__} of {', '.join([str(dtype) for dtype in found])}")
     return tuple(found)
+
+
+@native("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+def _comparison(site: Site) -> Val:
+    """Whole numbers are compared as such, whatever their dtypes: a Python number may not fit the array's dtype, and
+    none holds all of int64 and uint64."""
+    ufunc: Any = site.equation.row.numpy
+    if any([x.dtype.kind not in "iu" for x in site.args]):
+        return by_loop(site, ufunc)
+    left, right, _ = loop_of(site, ufunc)
+    if left == right and all([_fits(x, left) for x in site.args]):
+        return by_loop(site, ufunc)
+    unsigned = [x.dtype == UNSIGNED for x in site.args]
+    if not all([_fits(x, SIGNED) for x in site.args if x.dtype != UNSIGNED]):
+        raise NotNative(f"{ufunc.__name__} with a number beyond 64 bits")
+    if not any(unsigned):
+        return site.map(ufunc.__name__, *[site.convert(x, SIGNED) for x in site.args], dtype=BOOL)
+    signed = site.convert(site.args[unsigned.index(False)], SIGNED)
+    below = site.map("less", signed, site.number(0, SIGNED), dtype=BOOL)
+    of_negative = site.number(bool(ufunc(0, 1) if unsigned[1] else ufunc(1, 0)), BOOL)
+    compared = site.map(ufunc.__name__, *[site.convert(x, UNSIGNED) for x in site.args], dtype=BOOL)
+    return site.map("select", below, of_negative, compared, dtype=BOOL)
+
+
+def _fits(x: Val, dtype: DType) -> bool:
+    """Whether a dtype of whole numbers holds x, as far as is known."""
+    if x.root is None:
+        bounds = np.iinfo(dtype)
+        return bool(bounds.min <= int(x.literal) <= bounds.max)
+    return np.can_cast(x.dtype, dtype)
 
 
 def _special(site: Site, name: str) -> Val:

@@ -282,20 +282,28 @@ def implementations(attribute: str, impl: Callable[..., Any] | None) -> tuple[Ca
 class ElementwiseConstant(NonDifferentiable):
     """An elementwise row without a derivative."""
 
-    __slots__ = ("_probe",)
+    __slots__ = ("_probe", "weak")
     _probe: Elementwise
+    weak: bool
 
     def __call__(self, *args: Array, **params: Any) -> Any:
         for arg in args:
             if type(arg) is Tracer:
                 return bind(self, args, params)
-        return evaluate(self, args, {})
+        return self.compute(args)
+
+    def compute(self, args: tuple[Array, ...]) -> Array:
+        """Run on concrete arrays; arithmetic on nothing but Python scalars gives a Python scalar, as in Python."""
+        out = evaluate(self, args, {})
+        if self.weak and all([type(arg) in PYTHON_SCALARS for arg in args]):
+            return out.item()
+        return out
 
 
 def elementwise_constant(
-    name: str, arity: int, *, ufunc: str | None = None, impl: Callable[..., Any] | None = None
+    name: str, arity: int, *, ufunc: str | None = None, impl: Callable[..., Any] | None = None, weak: bool = False
 ) -> ElementwiseConstant:
-    """An elementwise row whose output carries no derivative (comparisons, rounding, bits)."""
+    """An elementwise row whose output carries no derivative (comparisons, rounding, bits). `weak`: arithmetic."""
     namespace_impl, numpy = implementations(ufunc or name, impl)
 
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
@@ -309,10 +317,12 @@ def elementwise_constant(
             probes = [one.item() if weak else one for one, weak in ((d.type(1), w) for d, w in key)]
             with np.errstate(all="ignore"):
                 dtypes[key] = np.asarray(namespace_impl(np, *probes)).dtype
-        return Aval(broadcast_shape([a.shape for a in avals]), dtypes[key])
+        is_weak = weak and all([a.weak for a in avals])
+        return Aval(broadcast_shape([a.shape for a in avals]), dtypes[key], is_weak)
 
     row = ElementwiseConstant(name, namespace_impl, aval=aval, batch=batch, differentiable=False)
     row.numpy = numpy
+    row.weak = weak
     return row
 
 

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from func.backends.support_linalg import float_dtype, real_dtype
-from func.interpreters.core import Array, concrete, dtype_of, innermost, operand, shape_of
+from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
 from func.interpreters.primitives import determinants, linalg, singular
 from func.interpreters.primitives import elementwise as rows
+from func.interpreters.primitives.shapes import convert
 from func.interpreters.primitives.structural import expand, getitem, stop_gradient
 from func.numpy.arguments import NO_VALUE, rank_of
 from func.numpy.linalg.checks import LinAlgError, SlogdetResult, floating, matrices, matrix, with_batch
 from func.numpy.linalg.decompositions import svd
 from func.numpy.protocol import implements
 from func.numpy.reductions import any, count_nonzero, max
+from func.numpy.selection import where
 from func.numpy.shaping import broadcast_to, ravel, reshape, transpose
 
 __all__ = ["det", "inv", "lstsq", "matrix_rank", "pinv", "slogdet", "solve", "tensorinv", "tensorsolve"]
@@ -115,7 +117,8 @@ def _trailing(x: Any) -> Array:
 def lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Array, Array, Any, Array]:
     """Least-squares solutions of a x = b: (x, sums of squared residuals, rank, singular values of a).
 
-    The derivative is that at constant rank. The residuals are empty where NumPy's are: m <= n or deficient rank.
+    The derivative is that at constant rank. The residuals are empty where NumPy's are: m <= n or deficient rank. While
+    jit traces, the rank is not known: the residuals are then NaN where it is deficient.
     """
     a, b = matrix(a), floating(b)
     vector = rank_of(b) == 1
@@ -127,9 +130,12 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Array, Array,
     limit = float(np.finfo(dtype).eps * np.maximum(n, m) if rcond is None else rcond)
     x, residuals, s = singular.lstsq(a, columns, limit=limit, cut=limit > 1e-8)
     rank = count_nonzero(rows.greater(s, rows.multiply(max(s, axis=-1, initial=0), limit)))
-    if m <= n or concrete(rank) != n:
+    known = innermost(rank)
+    if m <= n or (known is not None and (known != n).all()):
         residuals = np.zeros(0, real_dtype(dtype))
-    return _first_column(x) if vector else x, residuals, rank, s
+    elif known is None or (known != n).any():
+        residuals = where(rows.equal(rank, n), residuals, np.asarray(np.nan, real_dtype(dtype)))
+    return _first_column(x) if vector else x, residuals, convert(rank, dtype=np.dtype(np.intc)), s
 
 
 @implements(np.linalg.tensorsolve)

@@ -1,0 +1,95 @@
+"""Numbers of several dtypes in compiled code: what NumPy computes for them, to the dtype."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import func
+
+COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
+COMPILERS = ["llvm", "numpy"]
+WHOLE = {dtype: np.array([np.iinfo(dtype).min, 0, 3, np.iinfo(dtype).max], dtype) for dtype in "bBhHiIqQ"}
+NUMBERS = [0, 3, -3, 300, -(2**40), 2**40, 2**63 - 1]
+
+
+def same(found: Any, expected: Any) -> None:
+    assert type(found) is type(expected)
+    assert np.asarray(found).dtype == np.asarray(expected).dtype
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("compare", COMPARISONS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_whole_numbers_are_compared_as_such(compare: Callable[[Any, Any], Any], compiler: str) -> None:
+    def all_pairs(arrays: Any) -> Any:
+        return [compare(x[:, None], y) for x in arrays for y in arrays]
+
+    arrays = list(WHOLE.values())
+    for found, expected in zip(func.jit(all_pairs, compiler=compiler)(arrays), all_pairs(arrays), strict=True):
+        same(found, expected)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_python_numbers_need_not_fit_the_dtype_they_are_compared_with(compiler: str) -> None:
+    arrays = list(WHOLE.values())
+
+    def with_known(arrays: Any) -> Any:
+        return [compare(x, n) for compare in COMPARISONS for x in arrays for n in NUMBERS]
+
+    def with_given(arrays: Any, numbers: Any) -> Any:
+        return [compare(n, x) for compare in COMPARISONS for x in arrays for n in numbers]
+
+    for found, expected in zip(func.jit(with_known, compiler=compiler)(arrays), with_known(arrays), strict=True):
+        same(found, expected)
+    jitted = func.jit(with_given, compiler=compiler)
+    for found, expected in zip(jitted(arrays, NUMBERS), with_given(arrays, NUMBERS), strict=True):
+        same(found, expected)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_arithmetic_of_python_numbers_stays_weak(compiler: str) -> None:
+    def f(x: Any, n: Any) -> Any:
+        return x << (n & 3), x + n // 2, x + (n | 1), x + (n ^ 3), x + (n >> 1), x + (n << 1), x | (3 & ~n), n // 2
+
+    for dtype in "bBhHiI":
+        x = np.arange(3, dtype=dtype)
+        for found, expected in zip(func.jit(f, compiler=compiler)(x, 5), f(x, 5), strict=True):
+            same(found, expected)
+
+
+def test_arithmetic_of_python_floats_stays_weak() -> None:
+    found = func.jit(lambda x, n: x * (n // 2))(np.ones(2, np.float32), 5.5)
+    same(found, np.full(2, 2, np.float32))
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_complex_powers_of_zero(compiler: str) -> None:
+    exponents = np.array([0, 1, -1, 1 + 2j, -1 + 2j, 1j])
+
+    def f(x: Any) -> Any:
+        return np.zeros_like(x) ** x
+
+    with np.errstate(all="ignore"):
+        same(func.jit(f, compiler=compiler)(exponents), f(exponents))
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("function", [np.modf, np.fabs], ids=lambda one: one.__name__)
+def test_parts_of_special_and_whole_numbers(function: Callable[[Any], Any], compiler: str) -> None:
+    special = np.array([np.inf, -np.inf, np.nan, -0.0, 2.5, -1.5])
+    for x in (special, special.astype(np.float32), *WHOLE.values(), np.array([True, False])):
+        for found, expected in zip(func.jit(function, compiler=compiler)(x), function(x), strict=True):
+            same(found, expected)
+
+
+def test_long_doubles_as_constants() -> None:
+    x = np.array([0.5, 2.0], np.longdouble)
+    kept = np.longdouble("0.1")
+    same(func.jit(lambda x: x * kept)(x), x * kept)
+    same(func.jit(lambda x: x * (1 + 2j * kept))(x), x * (1 + 2j * kept))
+    same(func.jit(func.grad(lambda x: np.sum(x * 2 + np.sin(x))))(x), 2 + np.cos(x))
