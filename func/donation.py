@@ -34,7 +34,8 @@ def note_donated(args: Sequence[Any], numbers: Iterable[int]) -> None:
     """Note that the arrays of the arguments with these numbers are not to be used again."""
     for number in numbers:
         if number < len(args):
-            for leaf in tree.leaves(args[number]):
+            arg = args[number]
+            for leaf in (arg,) if type(arg) is np.ndarray else tree.leaves(arg):
                 if type(leaf) is np.ndarray:
                     _note(leaf)
 
@@ -91,6 +92,8 @@ def _sharing(leaves: Sequence[Any]) -> set[int]:
     owners = [_owner(leaves[place]) for place in places]
     if None in owners:
         return _overlapping(leaves, places)
+    if len(set(owners)) == len(owners):
+        return set()
     counts = Counter(owners)
     return {place for place, owner in zip(places, owners, strict=True) if counts[owner] > 1}
 

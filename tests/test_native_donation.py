@@ -1,8 +1,10 @@
 """Donated arguments of native code: what is written into their memory, and that results are the same."""
 
 import importlib.util
+import tracemalloc
 from collections.abc import Callable
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -62,8 +64,10 @@ def _parameters(seed: int) -> dict[str, Any]:
     return {"a": _vector(seed, 4, 5), "b": _vector(seed + 1, 5), "c": _vector(seed + 2, 5)}
 
 
-SHARED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int, int]] = {
-    # function, arguments, how many of them are donated, how many results lie in donated memory
+Case: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...], int, int | None]
+"""Function, arguments, how many of them are donated, how many results lie in donated memory (None: as it happens)."""
+
+SHARED: dict[str, Case] = {
     "elementwise": (lambda x, g: x - 0.1 * g, (_vector(0, LONG), _vector(1, LONG)), 1, 1),
     "two dimensions": (lambda x, g: x * 2 - g.T, (_vector(0, 37, 41), _vector(1, 41, 37)), 1, 1),
     "adam": (_adam, tuple(_vector(i, LONG) ** 2 for i in range(4)), 3, 3),
@@ -118,7 +122,7 @@ SHARED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int, int]] = {
     "large, two dimensions": (_adam, tuple(_vector(i, 300, 400) ** 2 for i in range(4)), 3, 3),
 }
 
-APART: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int, int]] = {
+APART: dict[str, Case] = {
     "shifted": (lambda x: np.concatenate([x[1:], x[:1]]), (_vector(0, LONG),), 1, 0),
     "reversed": (lambda x: x[::-1] * 2, (_vector(0, LONG),), 1, 0),
     "transposed": (lambda x: x.T + 1, (_vector(0, 30, 30),), 1, None),
@@ -142,7 +146,7 @@ APART: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int, int]] = {
     "number": (lambda x: x + 1, (np.array(2.0),), 1, 0),
     "two results, one array": (lambda x: (x + 1, x * 2), (_vector(0, LONG),), 1, 1),
     "two results of each other": (lambda x, y: (x + y, x[::-1] - y), (_vector(0, LONG), _vector(1, LONG)), 2, None),
-}  # type: ignore[dict-item]
+}
 
 CASES = {**SHARED, **APART}
 
@@ -256,9 +260,9 @@ def test_what_was_donated_is_refused_by_every_jitted_function() -> None:
     other(np.ones(4))
     second = step(first)
     assert np.array_equal(other(second["a"]), [3.0] * 4)
-    for call in (lambda: other(first["a"]), lambda: step(first), lambda: func.jit(np.sum)([first["a"]][0])):
+    for again, given in ((other, first["a"]), (step, first), (func.jit(np.sum), first["a"])):
         with pytest.raises(func.errors.DonatedBufferError, match="donated to an earlier call"):
-            call()
+            again(given)
 
 
 def test_a_result_that_is_an_argument_is_the_donated_memory() -> None:
@@ -269,9 +273,8 @@ def test_a_result_that_is_an_argument_is_the_donated_memory() -> None:
 
 
 def test_numbers_among_donated_arguments() -> None:
-    step = func.jit(lambda p: {**p, "x": p["x"] * p["rate"]}, compiler="llvm", donate_argnums=0)
     given = {"x": np.ones(3), "rate": 0.5, "count": np.float64(2)}
-    found = step(given)
+    found = func.jit(lambda p: {**p, "x": p["x"] * p["rate"]}, compiler="llvm", donate_argnums=0)(given)
     assert np.shares_memory(found["x"], given["x"])
     assert (found["rate"], found["count"]) == (0.5, 2)
 
@@ -292,6 +295,55 @@ def test_lower_and_profile_do_not_give_anything_up() -> None:
     step.profile(x, repeat=2)
     assert np.array_equal(x, np.ones(1000))
     assert np.shares_memory(step(x), x)
+
+
+def _large() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...], int]]:
+    table, row, picked = np.ones((4000, 50)), np.ones(50), np.arange(4)
+    return {
+        "adam": (_adam, tuple([np.ones(200_000) for _ in range(4)]), 3),
+        "row": (lambda x, r: _assigned(x, 3, r), (table, row), 1),
+        "dynamic row": (lambda x, r, i: _assigned(x, i, r), (table, row, 7), 1),
+        "added": (_added, (table, picked, table[:4] * 2), 1),
+        "cache of keys and values": (_attention, (table, table + 1, row, row, row, 5), 2),
+    }
+
+
+@pytest.mark.parametrize("name", _large())
+def test_no_memory_is_made_for_results(name: str) -> None:
+    f, args, donated = _large()[name]
+    step = func.jit(f, compiler="llvm", donate_argnums=tuple(range(donated)))
+    step(*_copied(args))
+    given = _copied(args)
+    tracemalloc.start()
+    step(*given)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < args[0].nbytes / 4
+
+
+def test_writes_through_at_and_in_place() -> None:
+    def f(x: Any, i: Any) -> Any:
+        x[i] += 2.0
+        return x.at[0].set(7.0)
+
+    x = np.zeros((500, 3))
+    found = func.jit(f, compiler="llvm", donate_argnums=0)(x, 4)
+    assert np.shares_memory(found, x)
+    assert found.sum() == 3 * 7 + 3 * 2
+
+
+def test_threads_that_donate_their_own_arrays() -> None:
+    step = func.jit(lambda p, g: (p - 0.5 * g, np.sum(p)), compiler="llvm", donate_argnums=0)
+
+    def work(number: int) -> Any:
+        p = np.full(20_000, float(number))
+        for _ in range(50):
+            p, _ = step(p, np.ones(20_000))
+        return p
+
+    with ThreadPoolExecutor(4) as pool:
+        for number, found in enumerate(pool.map(work, range(8))):
+            assert np.array_equal(found, np.full(20_000, number - 25.0))
 
 
 STEPS: list[Callable[[Any, Any, Any], Any]] = [
@@ -348,7 +400,7 @@ def test_a_nest_that_is_full_is_checked_by_another() -> None:
     step, args = _deep(26)
     wanted = func.jit(step, compiler="llvm")(*args)
     given = _copied(args)
-    found, value = func.jit(step, compiler="llvm", donate_argnums=(0, 1, 2))(*given)
+    found, _ = func.jit(step, compiler="llvm", donate_argnums=(0, 1, 2))(*given)
     for one, other in zip(func.tree.leaves(found), func.tree.leaves(wanted[0]), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9)
     memory, leaves = func.tree.leaves(given), func.tree.leaves(found)
