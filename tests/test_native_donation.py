@@ -85,12 +85,7 @@ SHARED: dict[str, Case] = {
     "row from another": (lambda x: _assigned(x, 3, x[5] * 2 + x[2]), (_vector(0, 20, 30),), 1, 1),
     "column": (lambda x, r: _assigned(x, (slice(None), 3), r), (_vector(0, 20, 30), _vector(1, 20)), 1, 1),
     "steps": (lambda x: _assigned(x, slice(None, None, 2), x[1::2]), (_vector(0, 2 * LONG),), 1, 1),
-    "two rows": (
-        lambda x, r: _assigned(_assigned(x, 3, r), 4, r * 2),
-        (_vector(0, 20, 30), _vector(1, 30)),
-        1,
-        1,
-    ),
+    "two rows": (lambda x, r: _assigned(_assigned(x, 3, r), 4, r * 2), (_vector(0, 20, 30), _vector(1, 30)), 1, 1),
     "dynamic row": (lambda x, r, i: _assigned(x, i, r), (_vector(0, 20, 30), _vector(1, 30), 7), 1, 1),
     "rows at indices": (
         lambda x, r, i: _assigned(x, i, r),
@@ -112,12 +107,7 @@ SHARED: dict[str, Case] = {
     "float32": (lambda x, g: x - np.float32(0.1) * g, (np.ones(LONG, np.float32), np.ones(LONG, np.float32)), 1, 1),
     "complex": (lambda x: x * 1j + 1, (_vector(0, LONG) + 1j * _vector(1, LONG),), 1, 1),
     "integers": (lambda x: x * 3 - 1, (np.arange(LONG),), 1, 1),
-    "training": (
-        _trained,
-        (_parameters(0), _parameters(3), _vector(6, 32, 4), _vector(7, 32)),
-        2,
-        6,
-    ),
+    "training": (_trained, (_parameters(0), _parameters(3), _vector(6, 32, 4), _vector(7, 32)), 2, 6),
     "large": (lambda x, g: x - 0.1 * g, (_vector(0, 1 << 18), _vector(1, 1 << 18)), 1, 1),
     "large, two dimensions": (_adam, tuple(_vector(i, 300, 400) ** 2 for i in range(4)), 3, 3),
 }
@@ -135,12 +125,7 @@ APART: dict[str, Case] = {
         1,
         None,
     ),
-    "swapped rows": (
-        lambda x: _assigned(_assigned(x, 0, x[1]), 1, x[0]),
-        (_vector(0, 2, 700),),
-        1,
-        None,
-    ),
+    "swapped rows": (lambda x: _assigned(_assigned(x, 0, x[1]), 1, x[0]), (_vector(0, 2, 700),), 1, None),
     "other dtype": (lambda x: x > 0, (_vector(0, LONG),), 1, 0),
     "other size": (lambda x: np.sum(x, 0), (_vector(0, 20, 30),), 1, 0),
     "number": (lambda x: x + 1, (np.array(2.0),), 1, 0),
