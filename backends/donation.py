@@ -14,17 +14,11 @@ from typing import NamedTuple, TypeAlias
 from func.backends.footprints import extent, same_place
 from func.backends.kernels import (
     Accumulate,
-    Branch,
     Buffer,
-    Check,
-    Dot,
-    Fill,
     Halt,
     Item,
-    Library,
     Load,
     LoadAt,
-    Loop,
     Move,
     NativeProgram,
     Nest,
@@ -32,11 +26,11 @@ from func.backends.kernels import (
     Spot,
     Store,
     StoreAt,
-    While,
     Written,
 )
 from func.backends.lifetimes import buffers_of
-from func.backends.rehearsal import filtered, rehearsed, useful
+from func.backends.rehearsal import filtered, rehearsed, useful, written
+from func.backends.renaming import rename
 
 Access: TypeAlias = Load | LoadAt | Store | StoreAt | Accumulate
 SAME, TOGETHER, APART = 2, 1, 0
@@ -56,14 +50,14 @@ class Use(NamedTuple):
 def donate(program: NativeProgram, inputs: Sequence[Buffer], outputs: Sequence[Buffer], donated: Iterable[int]) -> None:
     """Let outputs be written into the memory of `donated` inputs where that changes nothing; those are no outputs of
     the program any more, but are noted in `program.written`."""
-    uses = _Uses(program.items)
+    uses = _Uses(updates_last(program.items))
     arrays = [inputs[place] for place in sorted(donated) if program.inputs[place].shape]
     results = [out for out, result in zip(outputs, program.outputs, strict=True) if result.shape]
     shared = _chosen(uses, arrays, results)
     while shared:
         first = {out: uses.first_write(out, given) for out, given in shared.items()}
         start = min(first.values())
-        items = _without_copies(program.items, uses, shared)
+        items = _without_copies(uses, shared)
         ready = rehearsed(items, start, program.flag, set(map(id, shared)), set(map(id, shared.values())))
         if ready is not None:
             program.items[:] = ready
@@ -76,7 +70,7 @@ def donate(program: NativeProgram, inputs: Sequence[Buffer], outputs: Sequence[B
 def _let_share(program: NativeProgram, outputs: Sequence[Buffer], shared: dict[Buffer, Buffer]) -> None:
     """One buffer for an output and its input, and fewer outputs."""
     for item in program.items:
-        _rename(item, shared)
+        rename(item, shared)
     if any([isinstance(item, Halt) for item in program.items]):
         program.flag = None
     program.items[:] = useful(program.items, program.flag)
@@ -89,6 +83,36 @@ def _let_share(program: NativeProgram, outputs: Sequence[Buffer], shared: dict[B
     program.outputs[:] = [program.outputs[place] for place in kept]
     for number, place in enumerate(kept):
         outputs[place].place = number
+
+
+def updates_last(items: Sequence[Item]) -> list[Item]:
+    """The items in another order: nests that nothing but nests depends on, such as those that make new parameters, stand
+    behind all others, which may still read the old ones."""
+    first: list[Item] = []
+    last: list[Item] = []
+    touched: set[int] = set()
+    changed: set[int] = set()
+    for item in reversed(items):
+        mine = {id(buffer.storage) for buffer in buffers_of(item)}
+        changes = {id(buffer.storage) for buffer in _changed(item)}
+        if isinstance(item, Nest) and not changes & touched and not mine & changed:
+            last.append(item)
+            continue
+        first.append(item)
+        touched |= mine
+        changed |= changes
+    return [*reversed(first), *reversed(last)]
+
+
+def _changed(item: Item) -> Iterable[Buffer]:
+    """The memory that an item may write to."""
+    if isinstance(item, Nest):
+        return written(item)
+    if isinstance(item, Dot):
+        return [item.out.buffer]
+    if isinstance(item, Library):
+        return [spot.buffer for spot in item.outs]
+    return [buffer for buffer in buffers_of(item) if buffer.storage.kind not in ("input", "constant")]
 
 
 # --- which output takes which input -------------------------------------------------------------------------------
@@ -224,7 +248,7 @@ def _are_same(one: Spot, other: Spot) -> bool:
 # --- one memory for both ------------------------------------------------------------------------------------------
 
 
-def _without_copies(items: Sequence[Item], uses: _Uses, shared: dict[Buffer, Buffer]) -> list[Item]:
+def _without_copies(uses: _Uses, shared: dict[Buffer, Buffer]) -> list[Item]:
     """The items without those writes that write what is there; as many as before."""
     dropped: dict[int, set[int]] = {}
     for out, given in shared.items():
@@ -232,54 +256,8 @@ def _without_copies(items: Sequence[Item], uses: _Uses, shared: dict[Buffer, Buf
             if uses.is_copy(use, given):
                 dropped.setdefault(use.item, set()).add(id(use.one))
     made: list[Item] = []
-    for number, item in enumerate(items):
+    for number, item in enumerate(uses.items):
         if number in dropped:
             item = filtered(item, dropped[number]) if isinstance(item, Nest) else Nest(())
         made.append(item)
     return made
-
-
-def _rename(item: Item, shared: dict[Buffer, Buffer]) -> None:
-    """Let everything that names a buffer name the one with which it shares memory."""
-    if isinstance(item, Nest):
-        item.starts = [(shared.get(buffer, buffer), value) for buffer, value in item.starts]
-        for stage in item.stages:
-            for one in stage.code:
-                if isinstance(one, (Load, LoadAt, Store, StoreAt, Accumulate)):
-                    _move(one.spot, shared)
-    elif isinstance(item, Fill):
-        item.buffer = shared.get(item.buffer, item.buffer)
-    elif isinstance(item, Move):
-        item.target, item.source = (shared.get(one, one) for one in (item.target, item.source))
-    else:
-        for spot in _spots(item):
-            _move(spot, shared)
-        for buffer in item.slices if isinstance(item, Loop) else ():
-            buffer.base = None if buffer.base is None else shared.get(buffer.base, buffer.base)
-        for inner in _inside(item):
-            _rename(inner, shared)
-
-
-def _inside(item: Item) -> list[Item]:
-    """The items of a loop or branch."""
-    if isinstance(item, Loop):
-        return item.body
-    if isinstance(item, While):
-        return [*item.test, *item.body]
-    return [one for branch in item.branches for one in branch] if isinstance(item, Branch) else []
-
-
-def _spots(item: Item) -> Sequence[Spot]:
-    """The places that an item names itself."""
-    if isinstance(item, Dot):
-        return item.out, item.x, item.y
-    if isinstance(item, Library):
-        return *item.outs, *item.args
-    if isinstance(item, Branch):
-        return (item.index,)
-    flag = item.flag if isinstance(item, (Check, While, Halt)) else None
-    return () if flag is None else (flag,)
-
-
-def _move(spot: Spot, shared: dict[Buffer, Buffer]) -> None:
-    spot.buffer = shared.get(spot.buffer, spot.buffer)

@@ -31,7 +31,6 @@ from func.backends.nesting import Nesting
 from func.backends.repeating import CHEAP, MOST_REPEATED, WORTH, read_by, recipe_of
 from func.backends.values import Axis, Root, Val, domain_of, whole
 
-
 EVERY_ROW = 1 << 62
 """The last item that writes to memory which holds something else at every row."""
 

@@ -107,6 +107,43 @@ def test_dear_values_are_stored() -> None:
     assert listing.count("exp(") == 1
 
 
+def test_large_results_are_written_over_operands() -> None:
+    """Chains of large products and elementwise code need two matrices beside the operand's."""
+    x = RNG.normal(size=(400, 400))
+
+    def chain(x: Any) -> Any:
+        y = x
+        for step in range(4):
+            y = np.exp(-((y @ x) ** 2)) + y * step
+        return np.sum(y)
+
+    check(chain, x / 20)
+    assert arena_of(chain, x) <= 3 * x.nbytes + 4096
+    half = arena_of(lambda x: np.sum(np.tanh(x @ x) @ x), x)
+    assert half <= 2 * x.nbytes + 4096
+
+
+@pytest.mark.parametrize("size", [370, 371, 401])
+def test_results_written_over_operands(size: int) -> None:
+    """Rows, reductions that come first, transposed and shifted reads, odd sizes, several threads."""
+    x = RNG.normal(size=(size, size)) / size
+
+    def mixed(x: Any) -> Any:
+        a = x @ x
+        shifted = np.exp(a - a.max(axis=1, keepdims=True))
+        share = shifted / shifted.sum(axis=1, keepdims=True)
+        b = share @ x
+        c = b + b.T
+        d = (c @ c)[::-1]
+        e = d * d[::-1] + 1
+        f = (e @ x) * 2 + 3
+        return f[1:] - f[:-1], e @ f
+
+    for number in (1, 3):
+        with func.config.override(num_threads=number):
+            check(mixed, x)
+
+
 def test_unused_instructions_go() -> None:
     kind = np.dtype(np.float64)
     source, target = Memory(3, kind, "input", 0), Memory(3, kind, "output", 0)

@@ -11,6 +11,7 @@ import numpy as np
 from func.backends.division import divide
 from func.backends.donation import donate
 from func.backends.fusion import Fuser
+from func.backends.inplace import write_in_place
 from func.backends.kernels import Buffer, NativeProgram, Result, Spot, row_major
 from func.backends.lifetimes import place_buffers
 from func.backends.unused import drop_unused
@@ -91,6 +92,7 @@ class Translator:
         drop_unused(fuser.items)
         if donated:
             donate(made, inputs, outputs, donated)
+        write_in_place(fuser.items)
         divide(fuser.items)
         made.arena = place_buffers(fuser.items)
         return made
