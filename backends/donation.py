@@ -15,8 +15,10 @@ from func.backends.footprints import extent, same_place
 from func.backends.kernels import (
     Accumulate,
     Buffer,
+    Dot,
     Halt,
     Item,
+    Library,
     Load,
     LoadAt,
     Move,
@@ -86,8 +88,8 @@ def _let_share(program: NativeProgram, outputs: Sequence[Buffer], shared: dict[B
 
 
 def updates_last(items: Sequence[Item]) -> list[Item]:
-    """The items in another order: nests that nothing but nests depends on, such as those that make new parameters, stand
-    behind all others, which may still read the old ones."""
+    """The items in another order: nests that nothing but nests depends on, such as those that make new parameters,
+    stand behind all others, which may still read the old ones."""
     first: list[Item] = []
     last: list[Item] = []
     touched: set[int] = set()
