@@ -104,6 +104,7 @@ SHARED: dict[str, Case] = {
         2,
     ),
     "carry of a scan": (_accumulated, (_vector(0, LONG), _vector(1, 6, LONG)), 1, 1),
+    "read by a product": (lambda w, g, x: (w - g, x @ w), tuple(_vector(i, 40, 40) for i in range(3)), 1, 1),
     "float32": (lambda x, g: x - np.float32(0.1) * g, (np.ones(LONG, np.float32), np.ones(LONG, np.float32)), 1, 1),
     "complex": (lambda x: x * 1j + 1, (_vector(0, LONG) + 1j * _vector(1, LONG),), 1, 1),
     "integers": (lambda x: x * 3 - 1, (np.arange(LONG),), 1, 1),
