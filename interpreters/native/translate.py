@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from func.backends.division import divide
-from func.backends.donation import donate
 from func.backends.fusion import Fuser
 from func.backends.inplace import write_in_place
 from func.backends.kernels import Buffer, NativeProgram, Result, Spot, row_major
@@ -91,6 +90,8 @@ class Translator:
             outputs.append(self._output(place, self.value(x), aval, taken))
         drop_unused(fuser.items)
         if donated:
+            from func.backends.donation import donate
+
             donate(made, inputs, outputs, donated)
         write_in_place(fuser.items)
         divide(fuser.items)
