@@ -52,10 +52,9 @@ def digest(*parts: str) -> str:
 
 @functools.cache
 def source_fingerprint() -> str:
-    """Which func this is, its version and every edit: names, sizes and times of the files that generate code."""
-    package = Path(__file__).parents[2]
-    marks = [_mark(package / "__init__.py"), *_marks(package / "backends"), *_marks(package / "interpreters")]
-    return digest(*sorted(marks))
+    """Which func this is, with every edit: names, sizes and times of the files that write code for a key."""
+    code = Path(__file__).parent
+    return digest(*sorted([_mark(code.parents[1] / "__init__.py"), *_marks(code)]))
 
 
 def _marks(folder: str | Path) -> Iterator[str]:

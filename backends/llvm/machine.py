@@ -40,8 +40,9 @@ __all__ = [
 Source: TypeAlias = Any | str | Callable[[], Any | str]
 
 # Modules which register addresses on request: `provide(name)` is True when `name` was theirs and is registered now.
-# Cached object code may need an address that this process has not asked for yet.
-PROVIDERS = tuple([f"func.backends.llvm.{name}" for name in ("elementary", "blas_threads", "routines", "pool")])
+# Cached object code may need an address that this process has not asked for yet. The last one looks into SciPy's BLAS
+# and LAPACK, which takes longest to load.
+PROVIDERS = tuple([f"func.backends.llvm.{name}" for name in ("elementary", "pool", "blas_threads", "routines")])
 
 
 class Effort(NamedTuple):
