@@ -93,3 +93,45 @@ def test_long_doubles_as_constants() -> None:
     same(func.jit(lambda x: x * kept)(x), x * kept)
     same(func.jit(lambda x: x * (1 + 2j * kept))(x), x * (1 + 2j * kept))
     same(func.jit(func.grad(lambda x: np.sum(x * 2 + np.sin(x))))(x), 2 + np.cos(x))
+
+
+OUT_OF_RANGE = {
+    "add": lambda x: x + 300,
+    "subtract": lambda x: -1 - x,
+    "maximum": lambda x: np.maximum(x, -1),
+    "and": lambda x: x & 256,
+    "power": lambda x: x**-1,
+    "write": lambda x: func.numpy.copy(x).__setitem__(0, 300),
+}
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("name", OUT_OF_RANGE)
+def test_python_integers_that_do_not_fit_are_refused(name: str, compiler: str) -> None:
+    jitted = func.jit(OUT_OF_RANGE[name], compiler=compiler)
+    for _ in range(2):
+        with pytest.raises(OverflowError):
+            jitted(np.ones(3, np.uint8))
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 2, -1, 0.5, 2.0, True, 2 + 0j], ids=str)
+def test_short_cuts_of_powers_keep_the_dtype(exponent: Any) -> None:
+    for dtype in ("e", "f", "d", "F", "?"):
+        x = np.ones(3, dtype)
+        try:
+            expected = x**exponent
+        except (TypeError, ValueError):
+            continue
+        same(func.jit(lambda x: x**exponent)(x), expected)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize(
+    "function",
+    [np.max, np.nanmax, np.median, lambda x: np.einsum("ij,ij", x, x), lambda x: x[1, 2], lambda x: np.linalg.cond(x)],
+)
+def test_single_numbers_come_as_scalars(function: Callable[[Any], Any], compiler: str) -> None:
+    x = np.arange(12.0).reshape(3, 4) ** 0.5
+    found, expected = func.jit(function, compiler=compiler)(x), function(x)
+    assert type(found) is type(expected) is np.float64
+    np.testing.assert_allclose(found, expected, rtol=1e-10)

@@ -357,5 +357,7 @@ def fit_value(value: Any, region: tuple[int, ...], x: Array) -> Array:
         if type(value) is Tracer:
             value = convert(value, dtype=dtype)
         else:
+            if type(value) is int and dtype.kind in "iu":
+                dtype.type(value)  # raises OverflowError where it does not fit
             value = namespace_of((value,)).asarray(value).astype(dtype)
     return value if have == region else broadcast(value, shape=region)

@@ -53,8 +53,11 @@ def _unary(row: Primitive) -> Callable[[Any], Any]:
 
 
 def power(x: Array, y: Array) -> Array:
-    """x ** y; the exponents 2, 1/2 and -1 take NumPy's short cuts for floating point arrays."""
-    if type(y) in PYTHON_SCALARS and dtype_of(x).kind in "fc":
+    """x ** y; the exponents 2, 1/2 and -1 take NumPy's short cuts for floating point arrays, 2 also for truth values."""
+    kind = dtype_of(x).kind
+    if kind == "b" and type(y) is int and y == 2:
+        return rows.square(x)
+    if (type(y) in PYTHON_SCALARS and kind == "c") or (type(y) in (int, float) and kind == "f"):
         if y == 2:
             return rows.square(x)
         if y == 0.5:

@@ -63,7 +63,7 @@ def argsort(a: Array, axis: int | None = -1, kind: Any = None, order: Any = None
     a = operand(a)
     if rank_of(a) == 0:
         one_axis(-1 if axis is None else axis, 1)
-        return np.zeros((), np.intp) if axis is not None else np.zeros(1, np.intp)
+        return np.zeros(1, np.intp)
     a, place = _prepared(a, axis)
     return sort_rows.argsort(a, axis=place, kind=kind)
 

@@ -66,6 +66,9 @@ def by_loop(site: Site, ufunc: Any, op: str | None = None) -> Val:
     name: str = op or ufunc.__name__
     if not has_operation(name, loop[0]):
         raise NotNative(f"{name} of {loop[0]}")
+    for x, dtype in zip(site.args, loop, strict=False):
+        if x.root is None and dtype.kind in "iu" and type(x.literal) is int and not _fits(x, dtype):
+            raise NotNative(f"{x.literal} as {dtype}, which NumPy refuses")
     args = [site.convert(x, dtype) for x, dtype in zip(site.args, loop, strict=False)]
     return site.convert(site.map(name, *args, dtype=loop[-1]), site.out.dtype)
 
