@@ -134,6 +134,14 @@ print(data[1])
     assert run(script) == "0"
 
 
+def test_profiles_are_those_of_many_threads() -> None:
+    script = """
+func.jit(lambda x: np.sum(np.exp(x))).profile(np.ones(1_000_000), repeat=1)
+print(pool._pool is not None, later._thread is not None)
+"""
+    assert run(script) == "True True"
+
+
 def test_one_thread_needs_no_pool() -> None:
     script = """
 jitted, x = func.jit(lambda x: np.sum(np.exp(x))), np.ones(1_000_000)

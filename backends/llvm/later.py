@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from func.backends.llvm.machine import lock
 
-__all__ = ["ask", "is_done"]
+__all__ = ["ask", "finish", "is_done"]
 
 DELAY = 0.02
 """Seconds before the thread begins: what it does in Python would hold up the call that has asked for it."""
@@ -54,7 +54,7 @@ def _start() -> None:
             _thread.start()
     except RuntimeError as error:
         _log.debug("native code is completed without a thread: %s", error)
-        _work()
+        finish()
     finally:
         _starting.release()
 
@@ -69,10 +69,11 @@ def _wait_and_work() -> None:
         if _is_ending():
             return
         time.sleep(DELAY / PIECES)
-    _work()
+    finish()
 
 
-def _work() -> None:
+def finish() -> None:
+    """Do what is left now, as those want who measure."""
     for name, work in list(_asked.items()):
         if _is_ending():
             return

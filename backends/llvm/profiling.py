@@ -17,6 +17,7 @@ from func.backends.division import divide
 from func.backends.fusion import Fuser
 from func.backends.kernels import Buffer, Item, NativeProgram, Result, Spot
 from func.backends.lifetimes import place_buffers
+from func.backends.llvm import later
 from func.backends.llvm import text as ir
 from func.backends.llvm.elementary import host_features
 from func.backends.llvm.executor import Executor
@@ -127,6 +128,7 @@ class _Timed(Executor):
     def run(self, args: Sequence[Any], repeat: int) -> tuple[list[int], list[int], tuple[Any, ...]]:
         """(least ticks, runs in the last call) of the items, and the outputs."""
         call = self.flat()
+        later.finish()
         size = len(self.items)
         table = np.ctypeslib.as_array((ctypes.c_int64 * (2 * size)).from_address(self.code.address(NAME)))
         least = np.full(size, np.iinfo(np.int64).max)
@@ -241,6 +243,7 @@ def copy_bandwidth() -> float:
     target = np.zeros(size)
     executor = Executor(copy_program(size), _none)
     code = executor.code
+    later.finish()
     run = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)(code.address("run"))
     tables = [(ctypes.c_void_p * 1)(array.ctypes.data) for array in (source, target)]
     least = min([_seconds(lambda: run(*tables, None)) for _ in range(COPIES)])
