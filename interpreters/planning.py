@@ -157,7 +157,7 @@ class _Planner:
                 elif word in plan.inputs:  # donated memory: the result is an array of its own over it
                     word = f"{word}.view()"
                 taken |= roots
-            elif type(x) is Var and x.shape == () and not x.weak and x not in given and not self.device:
+            elif type(x) is Var and x.shape == () and not x.weak and x not in program.inputs and not self.device:
                 word = f"{word}[()]"  # a view of one number and a number are both NumPy scalars
             plan.outputs.append(word)
         return plan

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import PYTHON_SCALARS, Array, Primitive, Tracer, dtype_of, operand
+from func.interpreters.core import PYTHON_SCALARS, Array, Primitive, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives import elementwise as rows
 from func.numpy import products
 from func.numpy.inplace import augmented, getitem, setitem
@@ -53,9 +53,9 @@ def _unary(row: Primitive) -> Callable[[Any], Any]:
 
 
 def power(x: Array, y: Array) -> Array:
-    """x ** y; the exponents 2, 1/2 and -1 take NumPy's short cuts for floating point arrays, 2 also for truth values."""
+    """x ** y; the exponents 2, 1/2 and -1 take NumPy's short cuts: floating point arrays, and truth values for 2."""
     kind = dtype_of(x).kind
-    if kind == "b" and type(y) is int and y == 2:
+    if kind == "b" and type(y) is int and y == 2 and shape_of(x):
         return rows.square(x)
     if (type(y) in PYTHON_SCALARS and kind == "c") or (type(y) in (int, float) and kind == "f"):
         if y == 2:
