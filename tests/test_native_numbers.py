@@ -135,3 +135,17 @@ def test_single_numbers_come_as_scalars(function: Callable[[Any], Any], compiler
     found, expected = func.jit(function, compiler=compiler)(x), function(x)
     assert type(found) is type(expected) is np.float64
     np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_only_extrema_have_a_part_in_cotangents_that_are_nan(compiler: str) -> None:
+    def f(x: Any) -> Any:
+        value = np.log1p(np.min(x))
+        return value * value
+
+    x = np.array([-1.3, 0.5, -1.5, 0.7])
+    with np.errstate(invalid="ignore"):
+        expected = func.grad(f)(x)
+    np.testing.assert_array_equal(expected, [0.0, 0.0, np.nan, 0.0])
+    np.testing.assert_array_equal(func.jit(func.grad(f), compiler=compiler)(x), expected)
+    np.testing.assert_array_equal(func.grad(func.jit(f, compiler=compiler))(x), expected)

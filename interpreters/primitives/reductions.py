@@ -26,6 +26,7 @@ from func.interpreters.primitives.elementwise import (
     multiply,
     real,
     subtract,
+    zero_wins,
 )
 from func.interpreters.primitives.kinds import (
     Linear,
@@ -144,15 +145,27 @@ class Extremum(Reduction):
     __slots__ = ()
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        chosen = self._chosen(ct, saved, params)
+        return super().pull(ct, parents, saved, params) if chosen is None else (chosen,)
+
+    def pull_guarded(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        """What is no extremum has no part in the cotangent, be it NaN."""
+        chosen = self._chosen(ct, saved, params)
+        if chosen is None:
+            x, out = saved
+            chosen = zero_wins(keep_axes(ct, shape_of(x), params["axes"]), self.weights(x, out, params))
+        return (chosen,)
+
+    def _chosen(self, ct: Any, saved: Any, params: Params) -> Any:
         x, out = saved
         if type(x) is not np.ndarray or type(ct) not in HOST_TYPES or x.dtype.kind != "f":
-            return super().pull(ct, parents, saved, params)
+            return None
         shape = ones_at(x.shape, params["axes"])
         hit = x == np.reshape(out, shape)
         number = np.add.reduce(hit, params["axes"], x.dtype, keepdims=True)
         if not number.all():  # NaN equals nothing
-            return super().pull(ct, parents, saved, params)
-        return (np.where(hit, np.reshape(ct, shape) / number, zero_of(x.dtype)),)
+            return None
+        return np.where(hit, np.reshape(ct, shape) / number, zero_of(x.dtype))
 
 
 def _extremum(name: str, ufunc: str) -> Extremum:
