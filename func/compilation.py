@@ -151,6 +151,8 @@ class Entry:
             if executor is not None and not executor.is_ready:
                 return None
             self._native = (executor and executor.for_trees(args, self.unflattened, slow, failed)) or False
+            if executor is not None and self._native:
+                executor.release()
         return self._native or None
 
     def unflattened(self, leaves: Sequence[Any]) -> Any:

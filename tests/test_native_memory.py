@@ -274,6 +274,54 @@ def test_threads_compile_at_once() -> None:
     in_threads(lambda number: same(jitted(A * number, V), wanted[number], 1e-9))
 
 
+# --- memory that is kept ---------------------------------------------------------------------------------------------
+
+
+def test_kept_memory_can_be_given_back() -> None:
+    """A native entry keeps arrays that have died and its arena, gives both back when it is told, and goes on."""
+    from func.backends.llvm import entry, later
+    from func.backends.llvm.entry_table import empty
+
+    jitted = compiled(lambda x: np.sum(np.tanh(x @ x) @ x) + np.cumsum(x, axis=0))
+    x = numbers(200, 200)
+    jitted(x)
+    jitted(x)
+    later.finish()
+    wanted = [jitted(x) for _ in range(4)][-1]
+    native = next(one for one in gc.get_objects() if _is_entry_of(one, entry.State))
+    places = native.__self__.places
+    kept = np.frombuffer(places.tobytes(), np.uintp)
+    assert np.any(kept)
+    for _ in range(3):
+        entry.release(native)
+        assert not np.any(np.frombuffer(places.tobytes(), np.uintp))
+        np.testing.assert_array_equal(jitted(x), wanted)
+    empty(places)
+    np.testing.assert_array_equal(jitted(x), wanted)
+
+
+def _is_entry_of(one: Any, state: type) -> bool:
+    if type(one) is not type(len) or not isinstance(one.__self__, state):
+        return False
+    return len(one.__self__.places) > 0 and bool(np.any(np.frombuffer(one.__self__.places.tobytes(), np.uintp)))
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_only_one_way_keeps_memory(ready: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once calls come with whole trees, what the first one kept is given back."""
+    executors = importlib.import_module("func.backends.llvm.executor")
+    entry = importlib.import_module("func.backends.llvm.entry")
+    released: list[Any] = []
+    monkeypatch.setattr(executors, "release", lambda one: (released.append(one), entry.release(one)))
+    if not ready:
+        monkeypatch.setattr(executors, "patient_entry", entry.python_entry)
+    jitted = compiled(lambda x: np.tanh(x @ x) @ x)
+    x = numbers(90, 90)
+    for _ in range(3):
+        same(jitted(x), np.tanh(x @ x) @ x, 1e-9)
+    assert len(released) == 1
+
+
 # --- long programs ---------------------------------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from func.backends.llvm import capi, later, machine
 from func.backends.llvm.entry_layout import LARGEST_FRAME, Head
 from func.backends.llvm.entry_python import normalised, python_entry
-from func.backends.llvm.entry_table import Table
+from func.backends.llvm.entry_table import Table, empty
 from func.backends.llvm.entry_trees import Leaf, Mismatch, Signature, Tree, tree_of
 
 __all__ = [
@@ -87,7 +87,17 @@ def patient_entry(
                 later.ask("code of entries", entry_code)
         return entry(*args)
 
+    call.release = lambda: release(entry)  # type: ignore[attr-defined]
     return call
+
+
+def release(entry: Callable[..., Any]) -> None:
+    """Let an entry give back the memory that it keeps for its next call."""
+    state = getattr(entry, "__self__", None)
+    if isinstance(state, State):
+        empty(state.places)
+    else:
+        entry.release()  # type: ignore[attr-defined]
 
 
 def is_ready() -> bool:
@@ -99,6 +109,12 @@ def is_ready() -> bool:
         _is_looked_for = True
         _code = _code or machine.existing_code(_entry_module, _key())
     return _code is not None and later.is_done()
+
+
+class State(tuple[Any, ...]):
+    """All that a native entry needs to live."""
+
+    places: Any
 
 
 def native_entry(
@@ -117,7 +133,8 @@ def native_entry(
         return python_entry(run, signature, slow, failed, owner)
     code = entry_code()
     definition = capi.MethodDefinition(b"entry", code.address("entry"), capi.METH_FASTCALL_KEYWORDS, None)
-    state = (table.words, *table.objects, owner, code, definition)
+    state = State((table.words, *table.objects, owner, code, definition))
+    state.places = table.places
     return _new_function()(ctypes.addressof(definition), state, None)  # type: ignore[no-any-return]
 
 

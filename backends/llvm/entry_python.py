@@ -62,7 +62,7 @@ def python_entry(
             return failed(status, *args)
         return unflatten(signature.result, _handed_out(results, outputs))
 
-    entry.owner = owner  # type: ignore[attr-defined]
+    entry.owner, entry.release = owner, arenas.clear  # type: ignore[attr-defined]
     return entry
 
 

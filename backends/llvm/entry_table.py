@@ -41,7 +41,8 @@ _NO_KIND: Final = -1
 class Table:
     """The table of an entry that calls `run` at an address, `slow` and `failed`.
 
-    `words` is the table. `objects` are those whose addresses it holds, and must live as long as it.
+    `words` is the table. `objects` are those whose addresses it holds, and must live as long as it. `places` has the
+    memory that is kept for the next call.
     """
 
     def __init__(self, signature: Signature, run: int, slow: Callable[..., Any], failed: Callable[..., Any]) -> None:
@@ -51,7 +52,7 @@ class Table:
         self._frame = WORD
         results = list(leaves(signature.result))
         recycled = sum([_is_recycled(leaf) for leaf in results])
-        self._places = _empty_places(SPARE + KEPT * recycled)
+        self.places = _empty_places(SPARE + KEPT * recycled)
         self._next_place = SPARE
         self._inputs = self._room(WORD * len(list(leaves(signature.args))))
         self._outputs = self._room(WORD * len(results))
@@ -63,7 +64,7 @@ class Table:
         self._add_arena(signature.arena)
         self._fill_head(signature, run, slow, failed)
         self.words = self._joined()
-        self.objects += [self._places, slow, failed]
+        self.objects += [self.places, slow, failed]
 
     def _room(self, size: int = WORD, alignment: int = WORD) -> int:
         """The offset of new room in the frame."""
@@ -163,7 +164,7 @@ class Table:
         if leaf.shape:
             words |= {Output.KIND: Made.ARRAY, Output.COUNT: len(leaf.shape), Output.FLAGS: _flags(leaf)}
             if _is_recycled(leaf):
-                words[Output.KEPT] = self._places.ctypes.data + WORD * self._next_place
+                words[Output.KEPT] = self.places.ctypes.data + WORD * self._next_place
                 self._next_place += KEPT
             self._record(Output.SIZE, words, (*leaf.shape, *_strides(leaf)))
             return
@@ -189,7 +190,7 @@ class Table:
             return
         self.head[Head.ARENA_LENGTH] = size + ALIGNMENT
         if size <= MOST_KEPT:
-            self.head[Head.SPARE_ARENAS] = self._places.ctypes.data
+            self.head[Head.SPARE_ARENAS] = self.places.ctypes.data
 
 
 def _with_none(tree: Tree) -> Any:
@@ -214,6 +215,15 @@ def _flags(leaf: Leaf) -> int:
 
 def _strides(leaf: Leaf) -> list[int]:
     return [leaf.dtype.itemsize * math.prod(leaf.shape[axis + 1 :]) for axis in range(len(leaf.shape))]
+
+
+def empty(places: Any) -> None:
+    """Let go of what is kept in places; they are NULL again."""
+    addresses = (ctypes.c_void_p * len(places)).from_address(places.ctypes.data)
+    for place, address in enumerate(addresses):
+        if address is not None:
+            addresses[place] = None
+            ctypes.pythonapi.Py_DecRef(ctypes.c_void_p(address))
 
 
 def _empty_places(number: int) -> Any:

@@ -12,7 +12,17 @@ import numpy as np
 from func.backends.kernels import NativeProgram, Result
 from func.backends.llvm import text as ir
 from func.backends.llvm.elementary import host_features
-from func.backends.llvm.entry import Leaf, Mismatch, Signature, Tree, is_ready, normalised, patient_entry, tree_of
+from func.backends.llvm.entry import (
+    Leaf,
+    Mismatch,
+    Signature,
+    Tree,
+    is_ready,
+    normalised,
+    patient_entry,
+    release,
+    tree_of,
+)
 from func.backends.llvm.machine import Code, compile_ir, lock
 from func.backends.llvm.printer import FOUND_NAN, print_program
 
@@ -35,6 +45,7 @@ class Executor:
         self.on_nan = on_nan
         """Computes the outputs where native code has found a NaN among them."""
         self._code: Code | None = None
+        self._flat: weakref.ref[Callable[..., Any]] | None = None
 
     @property
     def overwrites(self) -> frozenset[int]:
@@ -129,7 +140,14 @@ class Executor:
             return self.failed(status, given)
 
         entry = self.entry(args, result, slow, failed)
+        self._flat = weakref.ref(entry)
         return entry
+
+    def release(self) -> None:
+        """Give back the memory that `flat` keeps for its next call, since calls go another way now."""
+        entry = self._flat() if self._flat is not None else None
+        if entry is not None:
+            release(entry)
 
 
 def _is_plain(tree: Any) -> bool:
