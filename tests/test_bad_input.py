@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import func
 from func import errors
@@ -150,6 +151,18 @@ CALLS: dict[str, tuple[Callable[[], Any], type[Exception], type[Exception], str]
     ),
     "item()": (lambda: func.grad(lambda x: x.item() * x)(3.0), errors.TracerConversionError, TypeError, r"\.item\(\)"),
     "math.sin": (lambda: func.grad(math.sin)(3.0), errors.TracerConversionError, TypeError, r"np\.sin, not math\.sin"),
+    "memory": (
+        lambda: func.grad(lambda x: np.sum(x) * x.strides[0])(X),
+        AttributeError,
+        TypeError,
+        r"`\.strides` is about the memory of an array(.|\n)*Use NumPy functions",
+    ),
+    "memory in SciPy": (
+        lambda: func.grad(lambda x: np.sum(scipy.linalg.expm(x)))(np.eye(2)),
+        AttributeError,
+        TypeError,
+        r"func\.linalg and func\.special",
+    ),
     "object array": (
         lambda: func.grad(np.sum)(np.array([1.0, None], dtype=object)),
         errors.UnsupportedArrayError,

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from func.interpreters.core import Tracer, concrete
-from func.interpreters.errors import TracerConversionError
+from func.interpreters.errors import TracerConversionError, UnsupportedFunctionError
 from func.interpreters.grad import Grad
 from func.interpreters.imperative import Imperative
 from func.interpreters.jvp import Jvp
@@ -30,9 +30,12 @@ def _hint(otherwise: str) -> str:
     """What to write instead, guessed from the user's line."""
     line = user_line(3)
     text = line.text if line is not None else ""
+    file = "" if line is None else line.file.replace("\\", "/")
     for module in ("special", "linalg"):
-        if line is not None and f"/scipy/{module}/" in line.file.replace("\\", "/"):
+        if f"/scipy/{module}/" in file:
             return f"This function of SciPy's takes plain arrays only: func.{module} has it for traced ones."
+    if "/scipy/" in file:
+        return "SciPy's functions take plain arrays only: func.linalg and func.special have many for traced ones."
     left, is_assignment, _ = text.partition("=")
     if is_assignment and left.rstrip().endswith("]"):
         return (
@@ -52,6 +55,18 @@ def refuse_conversion(tracer: Tracer) -> NoReturn:
         f"a traced value of shape {tracer.shape} and dtype {tracer.dtype} was converted to a plain NumPy array, "
         f"which would lose its derivative or its lanes{at_line()}\n{hint}"
     )
+
+
+class NoAttributeError(UnsupportedFunctionError, AttributeError):
+    """An array's attribute that traced arrays do not have; an AttributeError, so that whoever only asks goes on."""
+
+
+def no_attribute(tracer: Tracer, name: str) -> NoReturn:
+    """An attribute was looked for in vain."""
+    if name.startswith("__") or not hasattr(np.ndarray, name):
+        raise AttributeError(f"'Tracer' object has no attribute {name!r}")
+    hint = _hint("Use NumPy functions on it, which make new arrays.")
+    raise NoAttributeError(f"`.{name}` is about the memory of an array, and a traced one has none{at_line()}\n{hint}")
 
 
 def _scalar(tracer: Tracer, what: str) -> Any:

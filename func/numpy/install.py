@@ -25,6 +25,7 @@ def install(methods: dict[str, Any]) -> None:
         "__float__": conversions.to_float,
         "__complex__": conversions.to_complex,
         "__hash__": None,
+        "__getattr__": conversions.no_attribute,
         "item": conversions.item,
         "tolist": conversions.tolist,
         **methods,

@@ -10,6 +10,9 @@ import numpy as np
 
 from func.interpreters.primitives.structural import Index
 
+LONG_REAL: type[Any] = np.longdouble
+LONG_COMPLEX: type[Any] = np.clongdouble
+
 
 def literal(value: Any) -> str:
     """A number, a NumPy scalar, a dtype, a string, None, an array or a tuple of these as source text."""
@@ -20,9 +23,9 @@ def literal(value: Any) -> str:
         return dtype_text(value)
     if isinstance(value, np.ndarray):
         return f"np.array({_nested(value.tolist())}, {dtype_text(value.dtype)})"
-    if isinstance(value, np.longdouble):
+    if isinstance(value, LONG_REAL):
         return f"{dtype_text(value.dtype)}('{value!s}')"
-    if isinstance(value, np.clongdouble):
+    if isinstance(value, LONG_COMPLEX):
         parts = f"[{literal(value.real)}, {literal(value.imag)}]"
         return f"np.array({parts}, {dtype_text(value.real.dtype)}).view({dtype_text(value.dtype)})[0]"
     if isinstance(value, np.generic):
