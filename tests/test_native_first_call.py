@@ -59,6 +59,15 @@ print({out.tobytes() for out in outs} == {outs[0].tobytes()}, np.allclose(outs[0
     assert run(script).split() == ["False", "False", "True", "True", "True", "True"]
 
 
+def test_calls_again_and_again_wait_for_the_entry() -> None:
+    script = """
+for count in range(entry.PATIENCE + 2):
+    gradient(x)
+print(is_native(gradient), later.is_done())
+"""
+    assert run(script) == "True True"
+
+
 def test_parts_of_programs_get_their_entries() -> None:
     script = """
 def f(x):

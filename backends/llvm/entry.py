@@ -66,6 +66,10 @@ def bind_entry(
     return make(run, signature, slow, failed, owner)
 
 
+PATIENCE = 8
+"""Calls of one entry that do without native code for entries."""
+
+
 def patient_entry(
     run: int,
     signature: Signature,
@@ -73,18 +77,21 @@ def patient_entry(
     failed: Callable[..., Any],
     owner: object = None,
 ) -> Callable[..., Any]:
-    """What bind_entry returns, without waiting for the code of native entries: until it is there calls go by ctypes."""
+    """What bind_entry returns, without waiting for the code of native entries: until it is there calls go by ctypes.
+    Who calls again and again does wait."""
     if is_ready():
         return bind_entry(run, signature, slow, failed, owner)
-    entry, waits = python_entry(run, signature, slow, failed, owner), True
+    entry, left = python_entry(run, signature, slow, failed, owner), PATIENCE
 
     def call(*args: Any) -> Any:
-        nonlocal entry, waits
-        if waits:
+        nonlocal entry, left
+        if left:
+            left -= 1
+            later.ask("code of entries", entry_code)
+            if left == 0:
+                later.finish()
             if is_ready():
-                entry, waits = bind_entry(run, signature, slow, failed, owner), False
-            else:
-                later.ask("code of entries", entry_code)
+                entry, left = bind_entry(run, signature, slow, failed, owner), 0
         return entry(*args)
 
     call.release = lambda: release(entry)  # type: ignore[attr-defined]
