@@ -50,6 +50,8 @@ MODULES = (
     structural,
 )
 """The modules whose rules are in the table."""
+SOME = 64
+"""Elements that are looked at before all of them."""
 WHOLE = frozenset([linalg.__name__, spectral_linalg.__name__])
 """The modules whose rules take no arrays without elements."""
 
@@ -213,9 +215,12 @@ class Translator:
 
 def _is_uniform(array: Any) -> bool:
     """Whether all elements are one number, bit by bit."""
-    flat = array.reshape(-1)
-    first: bytes = flat[:1].tobytes()
-    return len(first) > 0 and bool(flat[-1:].tobytes() == first) and bool(flat.tobytes() == first * len(flat))
+    if array.size == 0:
+        return False
+    words = array.reshape(-1, 1).view(np.uint8 if array.dtype.itemsize % 4 else np.uint32)
+    return all([bool((part == words[0]).all()) for part in (words[:SOME], words[-SOME:])]) and bool(
+        (words == words[0]).all()
+    )
 
 
 def _same_layout(strides: tuple[int, ...], shape: tuple[int, ...]) -> bool:
