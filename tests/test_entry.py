@@ -20,6 +20,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+pytest.importorskip("llvmlite")
+
 from func.backends.llvm import capi, entry_layout, entry_trees, machine
 from func.backends.llvm.entry import (
     Leaf,

@@ -10,6 +10,8 @@ import pytest
 
 import func
 
+pytest.importorskip("llvmlite")
+
 
 def polynomial(x: Any) -> Any:
     return (x * x + 1.5) * x + 0.25

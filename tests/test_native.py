@@ -10,6 +10,8 @@ import pytest
 
 import func
 
+pytest.importorskip("llvmlite")
+
 rng = np.random.default_rng(7)
 
 

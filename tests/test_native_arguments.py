@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import func
+
+pytest.importorskip("llvmlite")
+
 from tests.test_native import A, B, V, check, compiled, numbers, same, whole
 
 # --- products --------------------------------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ import pytest
 
 import func
 
+pytest.importorskip("llvmlite")
+
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("llvmlite") is None, reason="needs llvmlite")
 
 LONG = 1003

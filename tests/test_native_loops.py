@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import func
+
+pytest.importorskip("llvmlite")
+
 from tests.test_native import A, N, V, check, layer_norm, numbers, softmax
 
 # --- loops and branches ----------------------------------------------------------------------------------------------

@@ -15,6 +15,9 @@ import numpy as np
 import pytest
 
 import func
+
+pytest.importorskip("llvmlite")
+
 from tests.test_native import A, V, compiled, is_native, numbers, same
 
 # --- scratch memory --------------------------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ import pytest
 
 import func
 
+pytest.importorskip("llvmlite")
+
 COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
 COMPILERS = ["llvm", "numpy"]
 WHOLE = {dtype: np.array([np.iinfo(dtype).min, 0, 3, np.iinfo(dtype).max], dtype) for dtype in "bBhHiIqQ"}

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 import func
 from tests.random_functions import Maker, RandomFunction, tame
 
+pytest.importorskip("llvmlite")
+
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
