@@ -1,6 +1,5 @@
 """Donated arguments of native code: what is written into their memory, and that results are the same."""
 
-import importlib.util
 import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,8 +11,6 @@ import pytest
 import func
 
 pytest.importorskip("llvmlite")
-
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("llvmlite") is None, reason="needs llvmlite")
 
 LONG = 1003
 

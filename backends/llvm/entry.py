@@ -67,7 +67,7 @@ def bind_entry(
 
 
 PATIENCE = 8
-"""Calls of one entry that do without native code for entries."""
+"""The call of one entry that waits for native code if there is none yet."""
 
 
 def patient_entry(

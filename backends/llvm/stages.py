@@ -13,13 +13,11 @@ from typing import Any
 from func.backends.division import spots_of
 from func.backends.kernels import (
     Accumulate,
-    Apply,
     DType,
     Instruction,
     Load,
     LoadAt,
     Nest,
-    Operand,
     Reduce,
     Reg,
     Running,
@@ -43,6 +41,7 @@ from func.backends.llvm.values import (
     width_of,
     write,
 )
+from func.backends.unused import operands_of
 
 
 class StageLoops:
@@ -250,14 +249,7 @@ class StageLoops:
         used: dict[int, ir.Value] = {}
         helper = Body(self.context, [], [], width, regs, regs)
         for one in code:
-            operands: Sequence[Operand] = ()
-            if isinstance(one, Apply):
-                operands = one.args
-            elif isinstance(one, (Store, StoreAt, Reduce, Running, Accumulate)):
-                operands = (one.value,)
-            elif isinstance(one, LoadAt):
-                operands = [pick.index for pick in one.picks]
-            for x in operands:
+            for x in operands_of(one):
                 if isinstance(x, Reg) and id(x) in regs and id(x) not in used:
                     used[id(x)] = helper.splat(regs[id(x)])
         return used
