@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support import scipy_of
+from func.backends.support.arrays import scipy_of
 
 __all__ = [
     "is_device_array",

@@ -22,21 +22,20 @@ from func.autograd import (
     set_grad_enabled,
     tensor,
 )
-from func.checkpointing import checkpoint, checkpoint_name, checkpoint_policies, remat
-from func.compilation import disable_jit, jit
+from func.compilation.exporting import load, save, to_source
+from func.compilation.jit import disable_jit, jit
+from func.compilation.staging import eval_shape, make_program
 from func.configuration import config
-from func.control import cond, fori_loop, switch, while_loop
-from func.custom import custom_gradient, custom_jvp, custom_vjp, custom_vmap, stop_gradient
-from func.exporting import to_source
-from func.files import load, save
-from func.forward import ggnvp, hvp, jvp, linear_transpose, linearize, vhp
+from func.control.associative_scan import associative_scan
+from func.control.branches_and_loops import cond, fori_loop, switch, while_loop
+from func.control.scanning import map, scan
 from func.interception import intercept
-from func.jacobians import hessian, jacfwd, jacobian, jacrev
-from func.mapping import vmap
-from func.prefixes import associative_scan
-from func.reverse import grad, grad_and_value, value_and_grad, vjp
-from func.scanning import map, scan
-from func.staging import eval_shape, make_program
+from func.transforms.checkpointing import checkpoint, checkpoint_name, checkpoint_policies, remat
+from func.transforms.custom import custom_gradient, custom_jvp, custom_vjp, custom_vmap, stop_gradient
+from func.transforms.forward import ggnvp, hvp, jvp, linear_transpose, linearize, vhp
+from func.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
+from func.transforms.reverse import grad, grad_and_value, value_and_grad, vjp
+from func.transforms.vmapping import vmap
 
 if TYPE_CHECKING:
     from func import random, special

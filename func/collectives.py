@@ -13,14 +13,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from func import tree
-from func.door import array_leaf, unbox
 from func.interpreters.core import Array, shape_of
-from func.interpreters.errors import ArgumentError, AxisNameError
-from func.interpreters.primitives import collectives as rows
-from func.interpreters.primitives.elementwise import divide
-from func.interpreters.primitives.structural import move_axis, reshape
-from func.interpreters.source import at_line
+from func.interpreters.core.errors import ArgumentError, AxisNameError
+from func.interpreters.core.source import at_line
+from func.interpreters.primitives.elementwise.table import divide
+from func.interpreters.primitives.structural import collectives as rows
+from func.interpreters.primitives.structural.shapes import move_axis, reshape
 from func.interpreters.vmap import RUNNING, Call, Vmap
+from func.transforms.boundary import array_leaf, unbox
 
 __all__ = ["all_gather", "axis_index", "pmax", "pmean", "pmin", "psum"]
 

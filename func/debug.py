@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from func import tree
-from func.door import check_callable, name_of
-from func.interpreters import effects, grad
-from func.interpreters.anomalies import describe_anomaly, first_bad
+from func.interpreters import grad
+from func.interpreters.calls import callback as effects
 from func.interpreters.core import Array, Interpreter, Params, Primitive, Tracer, bind, innermost, unboxed
-from func.interpreters.primitives.barriers import is_staged
-from func.interpreters.source import Line, user_line
+from func.interpreters.core.source import Line, user_line
+from func.interpreters.imperative.anomalies import describe_anomaly, first_bad
+from func.interpreters.primitives.structural.identity import is_staged
+from func.transforms.boundary import check_callable, name_of
 
 __all__ = ["Report", "callback", "explain", "print"]
 

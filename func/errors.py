@@ -1,6 +1,6 @@
 """The errors that func words itself; each is also a standard type."""
 
-from func.interpreters.errors import (
+from func.interpreters.core.errors import (
     AnomalyError,
     ArgumentError,
     AxisNameError,

@@ -16,16 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from func import conversion
 from func.interpreters.core import CARRIERS, EVALUATE, Array, Tracer
-from func.interpreters.errors import UnsupportedFunctionError
-from func.interpreters.primitives.indexing import gather
-from func.interpreters.source import at_line, is_engine_file
-from func.numpy import creation, shaping
+from func.interpreters.core.errors import UnsupportedFunctionError
+from func.interpreters.core.source import at_line, is_engine_file
+from func.interpreters.primitives.structural.indexing import gather
+from func.numpy import creation, patching, shaping
 from func.numpy.flat import Flat
 from func.numpy.inplace import getitem, setitem
 
-__all__ = ["intercept"]
+__all__ = [
+    "intercept",
+]
 
 _WRITERS = frozenset({np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal})
 """Functions that write their first argument."""
@@ -154,7 +155,7 @@ def promote(array: Intercepted) -> None:
     """From now on the owner of the memory holds a traced box. (Arguments are to be resolved after this.)"""
     owner = owner_of(array)
     if owner.box is None:
-        owner.box = Tracer(EVALUATE, conversion.original("array")(plain(owner)), None)
+        owner.box = Tracer(EVALUATE, patching.original("array")(plain(owner)), None)
         if owner.dtype.kind in "fc":
             plain(owner)[...] = np.nan
 
@@ -277,7 +278,7 @@ _entered = 0
 
 def _adopting(depth: int) -> bool:
     """Whether an array made `depth` frames up is to hold traced values: not what the engine makes for itself."""
-    if not _active.get() or not conversion.is_tracing():
+    if not _active.get() or not patching.is_tracing():
         return False
     return not is_engine_file(sys._getframe(depth + 1).f_code.co_filename)
 
@@ -304,7 +305,7 @@ def _adopt_made(made: Any, source: Any) -> Any:
     return adopted(made) if made is not source and type(made) is np.ndarray and _adopting(2) else made
 
 
-conversion.set_adoption(_adopt_made)
+patching.set_adoption(_adopt_made)
 
 
 @contextlib.contextmanager

@@ -16,12 +16,12 @@ import numpy as np
 
 from func import tree
 from func.backends import namespace_of
-from func.door import check_callable, name_of
-from func.forward import jvp
 from func.interpreters.core import Array, dtype_of, innermost, is_inexact, shape_of
-from func.interpreters.errors import ArgumentError
-from func.mapping import Lanes, broadcast_prefix, vmap
-from func.reverse import vjp
+from func.interpreters.core.errors import ArgumentError
+from func.transforms.boundary import check_callable, name_of
+from func.transforms.forward import jvp
+from func.transforms.reverse import vjp
+from func.transforms.vmapping import Lanes, broadcast_prefix, vmap
 
 __all__ = ["check_batch", "check_grads", "check_jvp", "check_vjp"]
 

@@ -12,8 +12,9 @@ import numpy as np
 import optree
 
 from func.interpreters.core import Array, dtype_of, shape_of
-from func.interpreters.errors import ArgumentError
-from func.interpreters.primitives.structural import concatenate, convert, getitem, reshape
+from func.interpreters.core.errors import ArgumentError
+from func.interpreters.primitives.structural.shapes import convert, reshape
+from func.interpreters.primitives.structural.slicing import concatenate, getitem
 
 __all__ = [
     "flatten",

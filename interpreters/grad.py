@@ -15,21 +15,25 @@ from func.interpreters.core import (
     ZERO,
     Array,
     Aval,
+    Bilinear,
     Interpreter,
+    Linear,
     Params,
     Primitive,
+    Row,
     Tracer,
+    add_tangents,
     bind,
     dtype_of,
     is_inexact,
     new_tracer,
+    refuse_captured,
     shape_of,
     snapshot,
     unboxed,
 )
-from func.interpreters.modes import GUARDED, MODE, is_suspended
-from func.interpreters.primitives.kinds import Bilinear, Linear, Row, add_tangents, refuse_captured
-from func.interpreters.primitives.pointwise import HOST_ARRAYS, Binary, Unary
+from func.interpreters.core.modes import GUARDED, MODE, is_suspended
+from func.interpreters.primitives.elementwise.builder import HOST_ARRAYS, Binary, Unary
 
 _ARRAY = np.ndarray
 

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from func.interpreters.core import ZERO, Array, Interpreter, Params, Primitive, Tracer, bind, snapshot, unboxed
-from func.interpreters.primitives.kinds import Row, refuse_captured
+from func.interpreters.core import (
+    ZERO,
+    Array,
+    Interpreter,
+    Params,
+    Primitive,
+    Row,
+    Tracer,
+    bind,
+    refuse_captured,
+    snapshot,
+    unboxed,
+)
 
 
 class Jvp(Interpreter):

@@ -21,11 +21,11 @@ from func.interpreters.core import (
     snapshot,
     unboxed,
 )
-from func.interpreters.errors import StagingError
-from func.interpreters.modes import MODE, is_suspended
-from func.interpreters.primitives.structural import stop_gradient
-from func.interpreters.program import Equation, Program, Var
-from func.interpreters.source import at_line, user_line
+from func.interpreters.core.errors import StagingError
+from func.interpreters.core.modes import MODE, is_suspended
+from func.interpreters.core.source import at_line, user_line
+from func.interpreters.primitives.structural.identity import stop_gradient
+from func.interpreters.program.program import Equation, Program, Var
 
 
 class Stage(Interpreter):

@@ -12,17 +12,20 @@ from func.interpreters.core import (
     Array,
     Aval,
     Params,
+    Row,
     Shaped,
+    add_tangents,
     bind,
     dtype_of,
     innermost,
     is_inexact,
+    set_row_linearizer,
     shape_of,
     snapshot,
+    zeros_like,
 )
-from func.interpreters.errors import NotDifferentiableError
-from func.interpreters.primitives.kinds import Row, add_tangents, set_row_linearizer, zeros_like
-from func.interpreters.program import Program, Var
+from func.interpreters.core.errors import NotDifferentiableError
+from func.interpreters.program.program import Program, Var
 from func.interpreters.stage import TangentStage
 
 

@@ -20,7 +20,7 @@ from func.interpreters.core import (
     shape_of,
     unboxed,
 )
-from func.interpreters.primitives.structural import broadcast
+from func.interpreters.primitives.structural.shapes import broadcast
 
 RUNNING: ContextVar[tuple[Vmap, ...]] = ContextVar("RUNNING", default=())
 """The vmaps whose functions are running, outermost first."""

@@ -19,8 +19,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["LIMIT", "ObjectCode", "digest", "folder", "load", "source_fingerprint", "store"]
-
 LIMIT = 512 * 2**20
 """Bytes that the folder may hold; of more, the entries that were not used for the longest time are removed."""
 

@@ -22,19 +22,6 @@ llvm: Any = None
 with contextlib.suppress(ImportError):
     llvm = importlib.import_module("llvmlite.binding")
 
-__all__ = [
-    "Code",
-    "CompileError",
-    "Host",
-    "Source",
-    "available",
-    "compile_ir",
-    "emit_object",
-    "existing_code",
-    "host",
-    "lock",
-    "optimise",
-]
 
 # What a module is given as: `llvmlite.ir.Module`, its text, or a function which makes one of them when it is needed.
 Source: TypeAlias = Any | str | Callable[[], Any | str]
@@ -42,7 +29,12 @@ Source: TypeAlias = Any | str | Callable[[], Any | str]
 # Modules which register addresses on request: `provide(name)` is True when `name` was theirs and is registered now.
 # Cached object code may need an address that this process has not asked for yet. The last one looks into SciPy's BLAS
 # and LAPACK, which takes longest to load.
-PROVIDERS = tuple([f"func.backends.llvm.{name}" for name in ("elementary", "pool", "blas_threads", "routines")])
+PROVIDERS = tuple(
+    [
+        f"func.backends.llvm.{name}"
+        for name in ("math.elementary", "threads.pool", "linalg.blas_threads", "linalg.routines")
+    ]
+)
 
 
 class Effort(NamedTuple):

@@ -9,20 +9,17 @@ from typing import Any
 import numpy as np
 
 from func.autograd import graph
-from func.door import own
-from func.interpreters.backward import Walk
-from func.interpreters.cells import SAVED, is_leaf_node
-from func.interpreters.core import EVALUATE, ZERO, Array, Tracer, dtype_of, operand, shape_of, unboxed
-from func.interpreters.errors import ArgumentError, BackwardError
-from func.interpreters.functions import map_flat
+from func.interpreters.core import EVALUATE, ZERO, Array, Tracer, dtype_of, operand, shape_of, unboxed, zeros_like
+from func.interpreters.core.errors import ArgumentError, BackwardError
+from func.interpreters.core.modes import MODE, Mode
+from func.interpreters.drivers import map_flat
 from func.interpreters.grad import INDEX
-from func.interpreters.imperative import Imperative, as_tensor, state_of
-from func.interpreters.modes import MODE, Mode
-from func.interpreters.primitives.elementwise import add
-from func.interpreters.primitives.kinds import zeros_like
-from func.interpreters.primitives.structural import convert, full_like
-
-__all__ = ["backward", "grad"]
+from func.interpreters.imperative.backward import Walk
+from func.interpreters.imperative.interpreter import Imperative, as_tensor, state_of
+from func.interpreters.imperative.node_state import SAVED, is_leaf_node
+from func.interpreters.primitives.elementwise.builder import add
+from func.interpreters.primitives.structural.shapes import convert, full_like
+from func.transforms.boundary import own
 
 # --- arguments --------------------------------------------------------------------------------------------------
 
@@ -306,7 +303,7 @@ def _batched(walked: Any, seeds: Sequence[tuple[Any, Any]]) -> list[Any]:
         return [cts[i] for i in places]
 
     outs, mapped = map_flat(flat, size, (True,) * len(arrays), arrays)
-    from func.interpreters.primitives.structural import broadcast
+    from func.interpreters.primitives.structural.shapes import broadcast
 
     found: list[Any] = [ZERO] * counted[0]
     for place, out, is_mapped in zip(places, outs, mapped, strict=True):

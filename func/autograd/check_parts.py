@@ -21,8 +21,8 @@ from func.autograd.checked_jacobians import (
 )
 from func.autograd.tensor import requires_grad
 from func.interpreters.core import Tracer
-from func.interpreters.errors import GradcheckError
-from func.mapping import vmap
+from func.interpreters.core.errors import GradcheckError
+from func.transforms.vmapping import vmap
 
 
 def precision(checked: Checked, eps: float, atol: float, rtol: float) -> tuple[Any, float, float, float]:

@@ -10,9 +10,9 @@ import numpy as np
 from func.autograd.backwards import grad
 from func.autograd.modes import enable_grad
 from func.autograd.tensor import requires_grad, tensor, to_numpy
-from func.forward import jvp
 from func.interpreters.core import Tracer, dtype_of
-from func.interpreters.errors import GradcheckError
+from func.interpreters.core.errors import GradcheckError
+from func.transforms.forward import jvp
 
 
 def plain(value: Any) -> Any:

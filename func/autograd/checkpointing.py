@@ -10,14 +10,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from func import checkpointing, tree
+from func import tree
 from func.autograd.modes import is_grad_enabled
-from func.door import check_callable, name_of
 from func.interpreters.core import EVALUATE, Tracer, dtype_of, shape_of, unboxed
-from func.interpreters.errors import ArgumentError, CheckpointError
-from func.interpreters.imperative import boxed
-
-__all__ = ["checkpoint", "checkpoint_sequential"]
+from func.interpreters.core.errors import ArgumentError, CheckpointError
+from func.interpreters.imperative.interpreter import boxed
+from func.transforms import checkpointing
+from func.transforms.boundary import check_callable, name_of
 
 Maker: TypeAlias = Callable[[Sequence[Any]], Any]
 """From values for the traced parts of an object to the object with these in their place."""

@@ -18,9 +18,7 @@ from func.autograd.check_parts import (
 from func.autograd.checked_jacobians import Checked, flat, floating, plain, unflat
 from func.autograd.tensor import requires_grad, tensor
 from func.interpreters.core import Tracer
-from func.interpreters.errors import ArgumentError, GradcheckError
-
-__all__ = ["gradcheck", "gradgradcheck"]
+from func.interpreters.core.errors import ArgumentError, GradcheckError
 
 
 def gradcheck(

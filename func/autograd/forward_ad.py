@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from func import conversion
-from func.door import array_leaf
-from func.forward import fit_tangent
 from func.interpreters.core import EVALUATE, Array, Params, Primitive, Tracer, bind, dtype_of, is_inexact, snapshot
-from func.interpreters.errors import FuncError
-from func.interpreters.imperative import boxed
+from func.interpreters.core.errors import FuncError
+from func.interpreters.imperative.interpreter import boxed
 from func.interpreters.jvp import Jvp
+from func.numpy import patching
+from func.transforms.boundary import array_leaf
+from func.transforms.forward import fit_tangent
 
 __all__ = [
     "DualLevelError",
@@ -81,7 +81,7 @@ def enter_dual_level() -> int:
     """
     levels = _LEVELS.get()
     _LEVELS.set((*levels, Jvp("dual_level")))
-    conversion.enter()
+    patching.enter()
     return len(levels)
 
 
@@ -108,7 +108,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
             "reverse of the order in which they were entered"
         )
     _LEVELS.set(levels[:-1])
-    conversion.leave()
+    patching.leave()
     levels[-1].__class__ = Left  # pyright: ignore[reportAttributeAccessIssue]
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from func import forward
-from func.autograd.functional_matrices import hessian, jacobian
+from func.autograd.functional_matrices import hessian as hessian
+from func.autograd.functional_matrices import jacobian as jacobian
 from func.autograd.functional_values import (
     check_dependence,
     checked_inputs,
@@ -23,9 +23,17 @@ from func.autograd.functional_values import (
     vectors_like,
 )
 from func.autograd.modes import enable_grad
-from func.door import check_callable
+from func.transforms import forward
+from func.transforms.boundary import check_callable
 
-__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+__all__ = [
+    "hessian",
+    "hvp",
+    "jacobian",
+    "jvp",
+    "vhp",
+    "vjp",
+]
 
 
 @enable_grad()

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from func import jacobians
 from func.autograd.backwards import grad
 from func.autograd.functional_values import (
     check_dependence,
@@ -23,13 +22,12 @@ from func.autograd.functional_values import (
     without_history,
 )
 from func.autograd.modes import enable_grad
-from func.door import check_callable
 from func.interpreters.core import operand
-from func.interpreters.errors import ArgumentError, BackwardError
-from func.interpreters.imperative import as_tensor
-from func.interpreters.primitives.structural import full_like, reshape
-
-__all__ = ["hessian", "jacobian"]
+from func.interpreters.core.errors import ArgumentError, BackwardError
+from func.interpreters.imperative.interpreter import as_tensor
+from func.interpreters.primitives.structural.shapes import full_like, reshape
+from func.transforms import jacobians
+from func.transforms.boundary import check_callable
 
 
 def _check_strategy(strategy: str, name: str, word: str, strict: bool, vectorize: bool) -> None:

@@ -9,14 +9,24 @@ import numpy as np
 
 from func.autograd.backwards import grad
 from func.autograd.tensor import clone, requires_grad_, tensor
-from func.door import name_of
-from func.interpreters.cells import reachable
-from func.interpreters.core import EVALUATE, Array, Tracer, dtype_of, is_inexact, operand, shape_of, snapshot, unboxed
-from func.interpreters.errors import BackwardError
+from func.interpreters.core import (
+    EVALUATE,
+    Array,
+    Tracer,
+    dtype_of,
+    is_inexact,
+    operand,
+    shape_of,
+    snapshot,
+    unboxed,
+    zeros_like,
+)
+from func.interpreters.core.errors import BackwardError
 from func.interpreters.grad import INDEX
-from func.interpreters.imperative import Imperative, State, ambient, as_tensor, state_of
-from func.interpreters.primitives.kinds import zeros_like
-from func.interpreters.primitives.structural import convert, full_like
+from func.interpreters.imperative.interpreter import Imperative, State, ambient, as_tensor, state_of
+from func.interpreters.imperative.node_state import reachable
+from func.interpreters.primitives.structural.shapes import convert, full_like
+from func.transforms.boundary import name_of
 
 
 def tupled(value: Any) -> tuple[bool, tuple[Any, ...]]:

@@ -13,13 +13,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from func.backends import is_device_array
-from func.interpreters.cells import CALL, HOOKS, LINE, SAVED, Hooks, is_leaf_node, leading_to, node_name, reachable
 from func.interpreters.core import EVALUATE, Tracer
-from func.interpreters.errors import BackwardError, LeafError
+from func.interpreters.core.errors import BackwardError, LeafError
+from func.interpreters.core.modes import SAVING, WATCHED
 from func.interpreters.grad import INDEX, OUTPUT
-from func.interpreters.imperative import Imperative, state_of
-from func.interpreters.modes import SAVING, WATCHED
-from func.interpreters.program import Program
+from func.interpreters.imperative.interpreter import Imperative, state_of
+from func.interpreters.imperative.node_state import (
+    CALL,
+    HOOKS,
+    LINE,
+    SAVED,
+    Hooks,
+    is_leaf_node,
+    leading_to,
+    node_name,
+    reachable,
+)
+from func.interpreters.program.program import Program
 
 __all__ = [
     "GradientEdge",

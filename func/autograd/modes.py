@@ -9,20 +9,8 @@ from contextvars import ContextVar
 from typing import Any, Self, TypeVar
 
 from func.interpreters.core import next_level
-from func.interpreters.imperative import ambient
-from func.interpreters.modes import ANOMALY, MODE, WATCHED, Mode, is_suspended
-
-__all__ = [
-    "detect_anomaly",
-    "enable_grad",
-    "inference_mode",
-    "is_anomaly_enabled",
-    "is_grad_enabled",
-    "is_inference_mode_enabled",
-    "no_grad",
-    "set_detect_anomaly",
-    "set_grad_enabled",
-]
+from func.interpreters.core.modes import ANOMALY, MODE, WATCHED, Mode, is_suspended
+from func.interpreters.imperative.interpreter import ambient
 
 F = TypeVar("F", bound=Callable[..., Any])
 

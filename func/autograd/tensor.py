@@ -12,18 +12,16 @@ from typing import Any
 import numpy as np
 
 from func.autograd import backwards, graph
-from func.interpreters.cells import is_leaf_node
 from func.interpreters.core import EVALUATE, Array, Tracer, dtype_of, innermost, is_inexact, operand, shape_of, snapshot
-from func.interpreters.errors import BackwardError, InferenceTensorError, LeafError, TracerConversionError
+from func.interpreters.core.errors import BackwardError, InferenceTensorError, LeafError, TracerConversionError
 from func.interpreters.grad import Grad
-from func.interpreters.imperative import DETACHED, Imperative, State, ambient, ambient_of, boxed, state_of
-from func.interpreters.primitives.structural import stop_gradient
+from func.interpreters.imperative.interpreter import DETACHED, Imperative, State, ambient, ambient_of, boxed, state_of
+from func.interpreters.imperative.node_state import is_leaf_node
+from func.interpreters.primitives.structural.identity import stop_gradient
 from func.numpy import inplace
 from func.numpy.arguments import to_dtype
 
 Tensor = Tracer
-
-__all__ = ["Tensor", "tensor"]
 
 
 def tensor(data: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from func.backends import is_device_array, scipy_of
+from func.backends import is_device_array
+from func.backends.support.arrays import scipy_of
 from func.interpreters.core import Array, Tracer, dtype_of, innermost, operand, shape_of
-from func.interpreters.errors import UnsupportedFunctionError
-from func.interpreters.primitives.elementwise import real
-from func.interpreters.primitives.structural import broadcast, convert, expand, getitem
-from func.interpreters.source import at_line
+from func.interpreters.core.errors import UnsupportedFunctionError
+from func.interpreters.core.source import at_line
+from func.interpreters.primitives.elementwise.table import real
+from func.interpreters.primitives.structural.shapes import broadcast, convert, expand
+from func.interpreters.primitives.structural.slicing import getitem
 
 _LAPACK: dict[str, np.dtype[Any]] = {"e": np.dtype(np.float32), "g": np.dtype(np.float64), "G": np.dtype(np.complex128)}
 

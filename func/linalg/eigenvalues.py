@@ -6,11 +6,9 @@ from typing import Any
 
 from func import numpy as fnp
 from func.interpreters.core import Array, concrete, dtype_of, shape_of
-from func.interpreters.primitives import pencils, spectral
-from func.interpreters.primitives.elementwise import real
+from func.interpreters.primitives.elementwise.table import real
+from func.interpreters.primitives.linalg import pencils, spectral
 from func.linalg.checks import alike, on_plain_arrays, real_if_known, squares, vectors
-
-__all__ = ["eig", "eigh", "eigh_tridiagonal", "eigvals", "eigvalsh", "eigvalsh_tridiagonal"]
 
 _DRIVERS = (None, "ev", "evd", "evr", "evx", "gv", "gvd", "gvx")
 

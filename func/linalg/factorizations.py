@@ -7,35 +7,15 @@ from typing import Any
 import numpy as np
 
 from func import numpy as fnp
-from func.backends.support_linalg import real_dtype
+from func.backends.support.linalg import real_dtype
 from func.interpreters.core import Array, dtype_of, operand, shape_of
-from func.interpreters.primitives import factorizations, linalg, orthogonal, singular
-from func.interpreters.primitives import schur as schur_rows
-from func.interpreters.primitives.matrices import mH
-from func.interpreters.primitives.sorting import argsort
-from func.interpreters.primitives.structural import full_like
+from func.interpreters.primitives.linalg import factorizations, singular, solving
+from func.interpreters.primitives.linalg import qr as orthogonal
+from func.interpreters.primitives.linalg import schur as schur_rows
+from func.interpreters.primitives.linalg.matrices import mH
+from func.interpreters.primitives.structural.reductions import argsort
+from func.interpreters.primitives.structural.shapes import full_like
 from func.linalg.checks import alike, matrices, on_plain_arrays, squares
-
-__all__ = [
-    "cho_factor",
-    "cholesky",
-    "det",
-    "inv",
-    "lu",
-    "lu_factor",
-    "null_space",
-    "orth",
-    "orthogonal_procrustes",
-    "pinv",
-    "pinvh",
-    "polar",
-    "qr",
-    "rq",
-    "schur",
-    "subspace_angles",
-    "svd",
-    "svdvals",
-]
 
 
 def cholesky(a: Array, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
@@ -48,7 +28,7 @@ def cholesky(a: Array, lower: bool = False, overwrite_a: bool = False, check_fin
     array([[2., 1.],
            [0., 1.]])
     """
-    return linalg.cholesky(squares(a, "a", check_finite), upper=not lower)
+    return solving.cholesky(squares(a, "a", check_finite), upper=not lower)
 
 
 def cho_factor(
@@ -339,7 +319,7 @@ def inv(
     """
     a = squares(a, "a", check_finite)
     if assume_a in (None, "general", "gen"):
-        return linalg.inv(a)
+        return solving.inv(a)
     from func.linalg.solving import solve
 
     n = shape_of(a)[-1]

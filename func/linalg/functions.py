@@ -8,33 +8,14 @@ from typing import Any
 import numpy as np
 
 from func import numpy as fnp
-from func.backends.support_linalg import complex_dtype
+from func.backends.support.linalg import complex_dtype
 from func.interpreters.core import Array, dtype_of, shape_of
-from func.interpreters.primitives import linalg
-from func.interpreters.primitives import matrix_functions as functions
-from func.interpreters.primitives.elementwise import imag, real
-from func.interpreters.primitives.matrices import identity_like, mH
+from func.interpreters.primitives.elementwise.table import imag, real
+from func.interpreters.primitives.linalg import matrix_functions as functions
+from func.interpreters.primitives.linalg import solving
+from func.interpreters.primitives.linalg.matrices import identity_like, mH
 from func.linalg.checks import alike, as_dtype, matrices, real_if_known, squares
 from func.numpy.linalg import LinAlgError, matrix_power
-
-__all__ = [
-    "coshm",
-    "cosm",
-    "expm",
-    "expm_frechet",
-    "fractional_matrix_power",
-    "logm",
-    "signm",
-    "sinhm",
-    "sinm",
-    "solve_continuous_lyapunov",
-    "solve_discrete_lyapunov",
-    "solve_lyapunov",
-    "solve_sylvester",
-    "sqrtm",
-    "tanhm",
-    "tanm",
-]
 
 # --- exponential, logarithm, powers -----------------------------------------------------------------------------
 
@@ -105,7 +86,7 @@ def signm(A: Array) -> Array:
     """The matrix sign function A (A²)^(-1/2) of A (…, n, n), which must not have imaginary eigenvalues."""
     A = squares(A, "A", False)
     root = functions.sqrtm(A @ A)
-    return real_if_known(linalg.solve(root, as_dtype(A, dtype_of(root))), A)
+    return real_if_known(solving.solve(root, as_dtype(A, dtype_of(root))), A)
 
 
 # --- trigonometric and hyperbolic functions ---------------------------------------------------------------------
@@ -139,7 +120,7 @@ def sinm(A: Array) -> Array:
 
 def tanm(A: Array) -> Array:
     """The matrix tangent cos(A)⁻¹ sin(A) of A (…, n, n)."""
-    return linalg.solve(cosm(A), sinm(A))
+    return solving.solve(cosm(A), sinm(A))
 
 
 def coshm(A: Array) -> Array:
@@ -156,7 +137,7 @@ def sinhm(A: Array) -> Array:
 
 def tanhm(A: Array) -> Array:
     """The matrix hyperbolic tangent cosh(A)⁻¹ sinh(A) of A (…, n, n)."""
-    return linalg.solve(coshm(A), sinhm(A))
+    return solving.solve(coshm(A), sinhm(A))
 
 
 # --- matrix equations -------------------------------------------------------------------------------------------
@@ -208,9 +189,9 @@ def solve_discrete_lyapunov(a: Array, q: Array, method: str | None = None) -> Ar
     if kind != "bilinear":
         raise ValueError(f"method: Unknown solver {method}")
     one = identity_like(a, shape_of(a)[-1])
-    inverse = linalg.inv(mH(a) + one)
+    inverse = solving.inv(mH(a) + one)
     moved = (mH(a) - one) @ inverse
-    right = 2 * (linalg.inv(a + one) @ q @ inverse)
+    right = 2 * (solving.inv(a + one) @ q @ inverse)
     return functions.sylvester(mH(moved), moved, -right, drop=False)
 
 
@@ -219,4 +200,4 @@ def _direct_lyapunov(a: Array, q: Array) -> Array:
     *batch, n, _ = shape_of(a)
     product = fnp.reshape(fnp.einsum("...ij,...kl->...ikjl", a, fnp.conj(a)), (*batch, n * n, n * n))
     system = identity_like(a, n * n) - product
-    return fnp.reshape(linalg.solve(system, fnp.reshape(q, (*batch, n * n, 1))), (*batch, n, n))
+    return fnp.reshape(solving.solve(system, fnp.reshape(q, (*batch, n * n, 1))), (*batch, n, n))

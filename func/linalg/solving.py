@@ -8,10 +8,10 @@ import numpy as np
 
 from func import numpy as fnp
 from func.interpreters.core import Array, dtype_of, shape_of
-from func.interpreters.primitives import banded, factorizations, singular
-from func.interpreters.primitives import elementwise as rows
-from func.interpreters.primitives.linalg import triangular_solve
-from func.interpreters.primitives.matrices import mT
+from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.linalg import banded, factorizations, singular
+from func.interpreters.primitives.linalg.matrices import mT
+from func.interpreters.primitives.linalg.solving import triangular_solve
 from func.linalg.checks import (
     alike,
     as_columns,
@@ -24,19 +24,6 @@ from func.linalg.checks import (
 )
 from func.linalg.factorizations import rows_exchanged
 from func.linalg.special_matrices import circulant, toeplitz
-
-__all__ = [
-    "cho_solve",
-    "lstsq",
-    "lu_solve",
-    "matmul_toeplitz",
-    "solve",
-    "solve_banded",
-    "solve_circulant",
-    "solve_toeplitz",
-    "solve_triangular",
-    "solveh_banded",
-]
 
 _STRUCTURES = {
     None,

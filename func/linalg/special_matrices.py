@@ -7,32 +7,11 @@ from typing import Any
 import numpy as np
 
 from func import numpy as fnp
-from func.backends import scipy_of
+from func.backends.support.arrays import scipy_of
 from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
-from func.interpreters.primitives.elementwise import conjugate
+from func.interpreters.primitives.elementwise.builder import conjugate
 from func.linalg.checks import alike
 from func.numpy.linalg import norm as numpy_norm
-
-__all__ = [
-    "block_diag",
-    "circulant",
-    "companion",
-    "convolution_matrix",
-    "dft",
-    "diagsvd",
-    "fiedler",
-    "hadamard",
-    "hankel",
-    "helmert",
-    "hilbert",
-    "invhilbert",
-    "invpascal",
-    "khatri_rao",
-    "leslie",
-    "norm",
-    "pascal",
-    "toeplitz",
-]
 
 
 def norm(a: Array, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Array:

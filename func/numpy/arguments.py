@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, concrete, dtype_of, operand, shape_of
-from func.interpreters.errors import UnsupportedFunctionError
-from func.interpreters.primitives.structural import convert
-from func.interpreters.source import at_line
+from func.interpreters.core.errors import UnsupportedFunctionError
+from func.interpreters.core.source import at_line
+from func.interpreters.primitives.structural.shapes import convert
 
 NO_VALUE: Any = np._NoValue
 

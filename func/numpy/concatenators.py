@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from func import conversion
 from func.interpreters.core import Array, Tracer, operand
+from func.numpy import patching
 from func.numpy.arguments import rank_of
 from func.numpy.joining import concatenate
 from func.numpy.shaping import expand_dims, swapaxes
-
-__all__ = ["c_", "r_"]
 
 
 class Concatenator:
@@ -24,7 +22,7 @@ class Concatenator:
 
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
-        if not any([conversion.holds_tracer(part) or _ranges_over_tracers(part) for part in parts]):
+        if not any([patching.holds_tracer(part) or _ranges_over_tracers(part) for part in parts]):
             return self.plain[key]
         axis, least, first = self.directive
         if isinstance(parts[0], str):
@@ -77,4 +75,4 @@ def _range(part: slice) -> Any:
 
 r_ = Concatenator(np.r_, (0, 1, -1))
 c_ = Concatenator(np.c_, (-1, 2, 0))
-conversion.stand_in(r_=r_, c_=c_)
+patching.stand_in(r_=r_, c_=c_)

@@ -7,11 +7,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from func.interpreters.core import Tracer, concrete
-from func.interpreters.errors import TracerConversionError, UnsupportedFunctionError
+from func.interpreters.core.errors import TracerConversionError, UnsupportedFunctionError
+from func.interpreters.core.source import at_line, user_line
 from func.interpreters.grad import Grad
-from func.interpreters.imperative import Imperative
+from func.interpreters.imperative.interpreter import Imperative
 from func.interpreters.jvp import Jvp
-from func.interpreters.source import at_line, user_line
 from func.interpreters.stage import Recorder
 
 

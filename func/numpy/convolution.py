@@ -9,19 +9,17 @@ from typing import Any, NoReturn
 import numpy as np
 
 from func.interpreters.core import Array, operand, shape_of
-from func.interpreters.errors import UnsupportedFunctionError
-from func.interpreters.primitives.contraction import contract, spec
-from func.interpreters.primitives.convolution import correlate as correlate_row
-from func.interpreters.primitives.convolution import windows
-from func.interpreters.primitives.elementwise import conjugate
-from func.interpreters.primitives.structural import embed, reshape
-from func.interpreters.source import at_line
+from func.interpreters.core.errors import UnsupportedFunctionError
+from func.interpreters.core.source import at_line
+from func.interpreters.primitives.elementwise.builder import conjugate
+from func.interpreters.primitives.structural.contraction import contract, spec
+from func.interpreters.primitives.structural.convolution import correlate as correlate_row
+from func.interpreters.primitives.structural.convolution import windows
+from func.interpreters.primitives.structural.shapes import reshape
+from func.interpreters.primitives.structural.slicing import embed
 from func.numpy.arguments import as_shape, one_axis, rank_of
 from func.numpy.protocol import implements
 from func.numpy.shaping import flip
-
-__all__ = ["conv_general", "convolve", "correlate", "sliding_window_view"]
-
 
 # --- windows ----------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from func import conversion
 from func.backends import namespace_of
 from func.interpreters.core import (
     CARRIERS,
@@ -20,34 +19,14 @@ from func.interpreters.core import (
     set_sequence_converter,
     shape_of,
 )
-from func.interpreters.errors import UnsupportedFunctionError
-from func.interpreters.primitives.structural import broadcast
-from func.interpreters.primitives.structural import full_like as constant_like
-from func.interpreters.source import at_line
+from func.interpreters.core.errors import UnsupportedFunctionError
+from func.interpreters.core.source import at_line
+from func.interpreters.primitives.structural.shapes import broadcast
+from func.interpreters.primitives.structural.shapes import full_like as constant_like
+from func.numpy import patching
 from func.numpy.arguments import as_shape, rank_of, to_dtype
 from func.numpy.inplace import getitem
 from func.numpy.protocol import implements, implements_creation, set_creation
-
-__all__ = [
-    "arange",
-    "array",
-    "asanyarray",
-    "asarray",
-    "ascontiguousarray",
-    "asfortranarray",
-    "astype",
-    "copy",
-    "empty",
-    "empty_like",
-    "eye",
-    "full",
-    "full_like",
-    "identity",
-    "ones",
-    "ones_like",
-    "zeros",
-    "zeros_like",
-]
 
 # --- arguments --------------------------------------------------------------------------------------------------
 
@@ -87,11 +66,11 @@ def stack_nested(value: Any) -> Array:
         return value
     if type(value) in CARRIERS:
         return CARRIERS[type(value)](value)
-    if isinstance(value, (list, tuple)) and conversion.holds_tracer(value):
+    if isinstance(value, (list, tuple)) and patching.holds_tracer(value):
         from func.numpy.joining import stack
 
         return stack([stack_nested(item) for item in value])
-    return conversion.original("asarray")(value)
+    return patching.original("asarray")(value)
 
 
 def array(
@@ -114,7 +93,7 @@ def array(
     elif hasattr(out, "get") and type(out) is not np.ndarray:
         out = namespace_of((out,)).array(out, dtype, copy=bool(copy))
     else:
-        out = conversion.original("array")(out, dtype, copy=copy if out is object else None, order=order)
+        out = patching.original("array")(out, dtype, copy=copy if out is object else None, order=order)
     out = to_dtype(out, dtype)
     while rank_of(out) < ndmin:
         out = out[None]
@@ -169,7 +148,7 @@ def _converted(name: str, *args: Any, **kwargs: Any) -> Array:
 
 
 set_sequence_converter(stack_nested)
-conversion.set_converter(_converted)
+patching.set_converter(_converted)
 
 
 # --- like others ------------------------------------------------------------------------------------------------

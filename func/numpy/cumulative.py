@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
-from func.interpreters.primitives import scans
-from func.interpreters.primitives.structural import concatenate, full_like
-from func.interpreters.primitives.structural import cumsum as cumsum_row
-from func.interpreters.primitives.structural import reshape as reshape_row
+from func.interpreters.primitives.structural import cumulative
+from func.interpreters.primitives.structural.shapes import cumsum as cumsum_row
+from func.interpreters.primitives.structural.shapes import full_like
+from func.interpreters.primitives.structural.shapes import reshape as reshape_row
+from func.interpreters.primitives.structural.slicing import concatenate
 from func.numpy.arguments import count, one_axis, rank_of, to_dtype
 from func.numpy.protocol import implements
 from func.numpy.reductions import deliver
-
-__all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum"]
 
 
 def _cumsum_row(a: Array, axis: int) -> Array:
@@ -24,7 +23,7 @@ def _cumsum_row(a: Array, axis: int) -> Array:
 
 
 def _cumprod_row(a: Array, axis: int) -> Array:
-    return scans.cumprod(a, axis=axis)
+    return cumulative.cumprod(a, axis=axis)
 
 
 def running(row: Callable[[Array, int], Array], a: Any, axis: Any, dtype: Any, out: Any) -> Array:

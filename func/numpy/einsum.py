@@ -9,17 +9,15 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, operand, shape_of
-from func.interpreters.primitives.contraction import contract, spec
-from func.interpreters.primitives.indexing import gather
-from func.interpreters.primitives.reductions import reduce_any
-from func.interpreters.primitives.structural import broadcast, permute, reduce_sum
+from func.interpreters.primitives.structural.contraction import contract, spec
+from func.interpreters.primitives.structural.indexing import gather
+from func.interpreters.primitives.structural.reductions import reduce_any
+from func.interpreters.primitives.structural.shapes import broadcast, permute, reduce_sum
 from func.numpy.arguments import rank_of, refuse, to_dtype
 from func.numpy.creation import check_order
 from func.numpy.inplace import write_into
 from func.numpy.protocol import implements
 from func.numpy.shaping import moveaxis
-
-__all__ = ["einsum", "einsum_path"]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 

@@ -7,39 +7,14 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
-from func.interpreters.primitives import elementwise as rows
-from func.interpreters.primitives import orders
-from func.interpreters.primitives.structural import convert
-from func.interpreters.primitives.structural import where as where_row
+from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.special import derivative_families
+from func.interpreters.primitives.structural.shapes import convert
+from func.interpreters.primitives.structural.shapes import where as where_row
 from func.numpy.arguments import NO_VALUE, refuse, to_dtype
 from func.numpy.inplace import view_imag, view_real, write_into
 from func.numpy.protocol import implements
 from func.numpy.reductions import all, deliver
-
-__all__ = [
-    "allclose",
-    "angle",
-    "around",
-    "array_equal",
-    "array_equiv",
-    "clip",
-    "fix",
-    "i0",
-    "imag",
-    "isclose",
-    "iscomplex",
-    "iscomplexobj",
-    "isneginf",
-    "isposinf",
-    "isreal",
-    "isrealobj",
-    "nan_to_num",
-    "real",
-    "real_if_close",
-    "round",
-    "sinc",
-]
-
 
 # --- complex parts ----------------------------------------------------------------------------------------------
 
@@ -186,7 +161,7 @@ def fix(x: Array, out: Any = None) -> Array:
 @implements(np.sinc)
 def sinc(x: Array) -> Array:
     """sin(πx) / (πx), which is 1 at 0; its derivatives of every order are exact there too."""
-    return orders.sinc(operand(x), order=0)
+    return derivative_families.sinc(operand(x), order=0)
 
 
 @implements(np.i0)
@@ -195,7 +170,7 @@ def i0(x: Array) -> Array:
     x = operand(x)
     if dtype_of(x).kind == "c":
         raise TypeError("i0 not supported for complex values")
-    return orders.i0(x, order=0)
+    return derivative_families.i0(x, order=0)
 
 
 def _infinite(x: Array, negative: bool, out: Any) -> Array:

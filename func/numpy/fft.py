@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, is_inexact, operand, shape_of
-from func.interpreters.primitives import fft as rows
-from func.interpreters.primitives.elementwise import conjugate
-from func.interpreters.primitives.structural import convert, embed
-from func.interpreters.primitives.structural import getitem as getitem_row
+from func.interpreters.primitives.elementwise.builder import conjugate
+from func.interpreters.primitives.structural import fft as rows
+from func.interpreters.primitives.structural.shapes import convert
+from func.interpreters.primitives.structural.slicing import embed
+from func.interpreters.primitives.structural.slicing import getitem as getitem_row
 from func.numpy.arguments import one_axis, rank_of
 from func.numpy.inplace import write_into
 from func.numpy.protocol import implements

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
-from func.interpreters.primitives import elementwise as rows
-from func.interpreters.primitives.indexing import scatter
-from func.interpreters.primitives.matrices import constant_mask
-from func.interpreters.primitives.structural import broadcast
-from func.interpreters.primitives.structural import full_like as constant_like
-from func.interpreters.primitives.structural import where as where_row
+from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.linalg.matrices import constant_mask
+from func.interpreters.primitives.structural.indexing import scatter
+from func.interpreters.primitives.structural.shapes import broadcast
+from func.interpreters.primitives.structural.shapes import full_like as constant_like
+from func.interpreters.primitives.structural.shapes import where as where_row
 from func.numpy.arguments import rank_of, to_dtype
 from func.numpy.creation import copied, like_array, ones_like
 from func.numpy.joining import concatenate, stack
@@ -22,28 +22,6 @@ from func.numpy.protocol import implements, implements_creation
 from func.numpy.selection import diagonal
 from func.numpy.shaping import broadcast_arrays, expand_dims, moveaxis, ravel, reshape
 from func.numpy.ufuncs import sign
-
-__all__ = [
-    "diag",
-    "diag_indices",
-    "diag_indices_from",
-    "diagflat",
-    "fromfunction",
-    "geomspace",
-    "indices",
-    "linspace",
-    "logspace",
-    "mask_indices",
-    "meshgrid",
-    "tri",
-    "tril",
-    "tril_indices",
-    "tril_indices_from",
-    "triu",
-    "triu_indices",
-    "triu_indices_from",
-    "vander",
-]
 
 diag_indices = np.diag_indices
 fromfunction = np.fromfunction

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
-from func.interpreters.primitives import elementwise as rows
-from func.interpreters.primitives.indexing import gather, scatter_add
-from func.interpreters.primitives.sorting import argsort, reorder, search
-from func.interpreters.primitives.structural import concatenate, cumsum, full_like, getitem, reduce_sum
-from func.interpreters.primitives.structural import reshape as reshape_row
-from func.interpreters.primitives.structural import where as where_row
+from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.structural.indexing import gather, scatter_add
+from func.interpreters.primitives.structural.reductions import argsort
+from func.interpreters.primitives.structural.shapes import cumsum, full_like, reduce_sum
+from func.interpreters.primitives.structural.shapes import reshape as reshape_row
+from func.interpreters.primitives.structural.shapes import where as where_row
+from func.interpreters.primitives.structural.slicing import concatenate, getitem
+from func.interpreters.primitives.structural.sorting import reorder, search
 from func.numpy import reductions
 from func.numpy.arguments import count, host_values, rank_of, to_dtype
 from func.numpy.interpolation import cut, diff
 from func.numpy.protocol import implements
 from func.numpy.sorting import arrayed, flat, sort
-
-__all__ = ["histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
 
 _BLOCK = 65536
 _axes_of = range

@@ -11,21 +11,19 @@ import numpy as np
 
 from func.backends import namespace_of
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, innermost, operand, shape_of
-from func.interpreters.errors import StagingError
-from func.interpreters.primitives.elementwise import add
-from func.interpreters.primitives.indexing import gather, scatter, scatter_add
-from func.interpreters.primitives.structural import (
+from func.interpreters.core.errors import StagingError
+from func.interpreters.core.source import at_line
+from func.interpreters.primitives.elementwise.builder import add
+from func.interpreters.primitives.structural.indexing import gather, scatter, scatter_add
+from func.interpreters.primitives.structural.shapes import (
     broadcast,
     convert,
-    getitem,
     inverse_permutation,
     permute,
     reshape,
-    sliced_shape,
-    update,
     where,
 )
-from func.interpreters.source import at_line
+from func.interpreters.primitives.structural.slicing import getitem, sliced_shape, update
 
 
 class Advanced(NamedTuple):

@@ -13,15 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from func.interpreters import imperative
 from func.interpreters.core import CARRIERS, EVALUATE, Array, Tracer, dtype_of, innermost, shape_of, snapshot
-from func.interpreters.errors import TracerConversionError
-from func.interpreters.modes import MODE
-from func.interpreters.primitives import elementwise as rows
-from func.interpreters.primitives.buffers import keep, reuse, spare_buffers
-from func.interpreters.primitives.structural import broadcast, inverse_permutation, permute, reshape, update
-from func.interpreters.primitives.structural import getitem as getitem_row
-from func.interpreters.source import at_line, user_line
+from func.interpreters.core.errors import TracerConversionError
+from func.interpreters.core.modes import MODE
+from func.interpreters.core.source import at_line, user_line
+from func.interpreters.imperative import interpreter
+from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.structural.inplace_reuse import keep, reuse, spare_buffers
+from func.interpreters.primitives.structural.shapes import broadcast, inverse_permutation, permute, reshape
+from func.interpreters.primitives.structural.slicing import getitem as getitem_row
+from func.interpreters.primitives.structural.slicing import update
 from func.numpy.indexing import fit_value, normalize, plan_write, read
 
 Put = Callable[[Array, Array], Array]
@@ -167,7 +168,7 @@ def _assign_root(root: Tracer, new: Array) -> None:
     """What was written itself: a tensor may keep its history, or refuse."""
     if type(new) is not Tracer:
         new = Tracer(EVALUATE, new, None)
-    if not imperative.assign(root, new):
+    if not interpreter.assign(root, new):
         _assign(root, new)
 
 
@@ -307,7 +308,7 @@ def augmented(row: Callable[[Array, Array], Array]) -> Callable[[Tracer, Any], A
     plain_row = getattr(row, "row", None)
 
     def operate(self: Tracer, other: Any) -> Any:
-        if type(self.interpreter) is imperative.Imperative and imperative.update(plain_row, self, other):
+        if type(self.interpreter) is interpreter.Imperative and interpreter.update(plain_row, self, other):
             return self
         if self.shape == () and view_of(self) is None and getattr(self, "state", None) is None:
             return row(self, other)

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
-from func.interpreters.primitives import elementwise as rows
-from func.interpreters.primitives.indexing import gather
-from func.interpreters.primitives.sorting import argsort, reorder, search
-from func.interpreters.primitives.structural import broadcast, concatenate, cumsum, full_like, getitem, reduce_sum
-from func.interpreters.primitives.structural import reshape as reshape_row
-from func.interpreters.primitives.structural import where as where_row
+from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.structural.indexing import gather
+from func.interpreters.primitives.structural.reductions import argsort
+from func.interpreters.primitives.structural.shapes import broadcast, cumsum, full_like, reduce_sum
+from func.interpreters.primitives.structural.shapes import reshape as reshape_row
+from func.interpreters.primitives.structural.shapes import where as where_row
+from func.interpreters.primitives.structural.slicing import concatenate, getitem
+from func.interpreters.primitives.structural.sorting import reorder, search
 from func.numpy.arguments import common, one_axis, rank_of, to_dtype
 from func.numpy.protocol import implements
 from func.numpy.reductions import is_given
 from func.numpy.sorting import arrayed, flat
-
-__all__ = ["diff", "ediff1d", "gradient", "interp", "trapezoid", "unwrap"]
 
 _FLOAT = np.dtype(np.float64)
 

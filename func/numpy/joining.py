@@ -10,36 +10,13 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Tracer, operand, shape_of
-from func.interpreters.primitives.structural import broadcast
-from func.interpreters.primitives.structural import concatenate as join
+from func.interpreters.primitives.structural.shapes import broadcast
+from func.interpreters.primitives.structural.slicing import concatenate as join
 from func.numpy.arguments import as_shape, common, one_axis, rank_of, to_dtype
 from func.numpy.creation import sequence
 from func.numpy.inplace import write_into
 from func.numpy.protocol import implements
 from func.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, expand_dims, ravel, reshape
-
-__all__ = [
-    "append",
-    "array_split",
-    "block",
-    "column_stack",
-    "concat",
-    "concatenate",
-    "delete",
-    "dsplit",
-    "dstack",
-    "hsplit",
-    "hstack",
-    "insert",
-    "repeat",
-    "resize",
-    "split",
-    "stack",
-    "tile",
-    "unstack",
-    "vsplit",
-    "vstack",
-]
 
 
 @implements(np.concatenate)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Tracer, innermost, operand
-from func.interpreters.errors import LeakedTracerError
-from func.interpreters.primitives import elementwise as rows
+from func.interpreters.core.errors import LeakedTracerError
+from func.interpreters.primitives.elementwise import table as rows
 from func.numpy import (
     convolution,
     creation,

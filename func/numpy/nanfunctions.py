@@ -7,29 +7,15 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, innermost, is_inexact, operand, shape_of
-from func.interpreters.primitives import elementwise as rows
-from func.interpreters.primitives.reductions import reduce_all
-from func.interpreters.primitives.structural import full_like, ones_at
-from func.interpreters.primitives.structural import reshape as reshape_row
-from func.interpreters.primitives.structural import where as where_row
+from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.structural.reductions import reduce_all
+from func.interpreters.primitives.structural.shapes import full_like, ones_at
+from func.interpreters.primitives.structural.shapes import reshape as reshape_row
+from func.interpreters.primitives.structural.shapes import where as where_row
 from func.numpy import cumulative, reductions, statistics
 from func.numpy.arguments import NO_VALUE, to_dtype
 from func.numpy.protocol import implements
 from func.numpy.reductions import finish, is_given, mask_for, reduction_axes, total_of
-
-__all__ = [
-    "nanargmax",
-    "nanargmin",
-    "nancumprod",
-    "nancumsum",
-    "nanmax",
-    "nanmean",
-    "nanmin",
-    "nanprod",
-    "nanstd",
-    "nansum",
-    "nanvar",
-]
 
 
 def without_nan(a: Any, fill: Any) -> tuple[Array, Array | None]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import PYTHON_SCALARS, Array, Primitive, Tracer, dtype_of, operand, shape_of
-from func.interpreters.primitives import elementwise as rows
+from func.interpreters.primitives.elementwise import table as rows
 from func.numpy import products
 from func.numpy.inplace import augmented, getitem, setitem
 

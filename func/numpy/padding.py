@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
-from func.interpreters.primitives import elementwise as rows
-from func.interpreters.primitives.structural import broadcast, embed
+from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.structural.shapes import broadcast
+from func.interpreters.primitives.structural.slicing import embed
 from func.numpy.arguments import rank_of, to_dtype
 from func.numpy.elementary import round
 from func.numpy.grids import linspace
@@ -21,8 +22,6 @@ from func.numpy.reductions import max, min
 from func.numpy.selection import take
 from func.numpy.shaping import broadcast_to, flip, moveaxis
 from func.numpy.statistics import mean
-
-__all__ = ["pad"]
 
 Pair = tuple[int, int]
 _STATISTICS: dict[str, Callable[..., Array]] = {"maximum": max, "minimum": min, "mean": mean, "median": median}

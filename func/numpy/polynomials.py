@@ -8,37 +8,17 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
-from func.interpreters.primitives import elementwise as rows
-from func.interpreters.primitives.matrices import constant_mask
-from func.interpreters.primitives.structural import (
-    concatenate,
-    embed,
-    full_like,
-    getitem,
-    permute,
-    reduce_sum,
-    update,
-)
-from func.interpreters.primitives.structural import reshape as reshape_row
+from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.linalg.matrices import constant_mask
+from func.interpreters.primitives.structural.shapes import full_like, permute, reduce_sum
+from func.interpreters.primitives.structural.shapes import reshape as reshape_row
+from func.interpreters.primitives.structural.slicing import concatenate, embed, getitem, update
 from func.numpy import elementary
 from func.numpy.arguments import common, count, rank_of, to_dtype
 from func.numpy.interpolation import cut
 from func.numpy.protocol import implements
 from func.numpy.reductions import all as all_of
 from func.numpy.sorting import arrayed, sort
-
-__all__ = [
-    "poly",
-    "polyadd",
-    "polyder",
-    "polydiv",
-    "polyfit",
-    "polyint",
-    "polymul",
-    "polysub",
-    "polyval",
-    "roots",
-]
 
 _FLOAT = np.dtype(np.float64)
 

@@ -10,28 +10,14 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
-from func.interpreters.primitives.contraction import contract, matmul_spec, spec
-from func.interpreters.primitives.elementwise import conjugate, multiply, negative, subtract
-from func.interpreters.primitives.structural import convert, expand, reshape
+from func.interpreters.primitives.elementwise.builder import conjugate, multiply, negative
+from func.interpreters.primitives.elementwise.table import subtract
+from func.interpreters.primitives.structural.contraction import contract, matmul_spec, spec
+from func.interpreters.primitives.structural.shapes import convert, expand, reshape
 from func.numpy.arguments import one_axis, rank_of, refuse, to_dtype
 from func.numpy.inplace import write_into
 from func.numpy.protocol import implements, implements_ufunc
 from func.numpy.shaping import moveaxis, ravel
-
-__all__ = [
-    "cross",
-    "dot",
-    "inner",
-    "kron",
-    "matmul",
-    "matvec",
-    "outer",
-    "tensordot",
-    "trace",
-    "vdot",
-    "vecdot",
-    "vecmat",
-]
 
 
 def _conjugated(x: Array) -> Array:

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from func.interpreters.core import EVALUATE, Primitive, Tracer, operand
-from func.interpreters.errors import UnsupportedFunctionError
-from func.interpreters.source import at_line
+from func.interpreters.core.errors import UnsupportedFunctionError
+from func.interpreters.core.source import at_line
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -11,21 +11,19 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, innermost, is_inexact, operand, shape_of
-from func.interpreters.primitives import elementwise as rows
-from func.interpreters.primitives.indexing import gather
-from func.interpreters.primitives.sorting import reorder
-from func.interpreters.primitives.structural import broadcast, convert, full_like, getitem, permute, reduce_sum
-from func.interpreters.primitives.structural import cumsum as cumsum_row
-from func.interpreters.primitives.structural import reshape as reshape_row
-from func.interpreters.primitives.structural import where as where_row
+from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.structural.indexing import gather
+from func.interpreters.primitives.structural.shapes import broadcast, convert, full_like, permute, reduce_sum
+from func.interpreters.primitives.structural.shapes import cumsum as cumsum_row
+from func.interpreters.primitives.structural.shapes import reshape as reshape_row
+from func.interpreters.primitives.structural.shapes import where as where_row
+from func.interpreters.primitives.structural.slicing import getitem
+from func.interpreters.primitives.structural.sorting import reorder
 from func.numpy import statistics
 from func.numpy.arguments import NO_VALUE, count, many_axes, to_dtype
 from func.numpy.protocol import implements
 from func.numpy.reductions import deliver, finish
 from func.numpy.sorting import argsort, arrayed, sort
-
-__all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
-
 
 # --- the sorted sample ------------------------------------------------------------------------------------------
 

@@ -8,30 +8,14 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
-from func.interpreters.primitives import elementwise as rows
-from func.interpreters.primitives import reductions as reduce_rows
-from func.interpreters.primitives.structural import broadcast, convert, full_like, ones_at, reduce_sum
-from func.interpreters.primitives.structural import reshape as reshape_row
-from func.interpreters.primitives.structural import where as where_row
+from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.structural import reductions as reduce_rows
+from func.interpreters.primitives.structural.shapes import broadcast, convert, full_like, ones_at, reduce_sum
+from func.interpreters.primitives.structural.shapes import reshape as reshape_row
+from func.interpreters.primitives.structural.shapes import where as where_row
 from func.numpy.arguments import NO_VALUE, count, many_axes, one_axis, to_dtype
 from func.numpy.inplace import write_into
 from func.numpy.protocol import implements
-
-__all__ = [
-    "all",
-    "amax",
-    "amin",
-    "any",
-    "argmax",
-    "argmin",
-    "count_nonzero",
-    "max",
-    "min",
-    "prod",
-    "ptp",
-    "sum",
-]
-
 
 # --- what all reductions share ----------------------------------------------------------------------------------
 

@@ -8,36 +8,17 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Tracer, dtype_of, innermost, operand, shape_of
-from func.interpreters.errors import ArgumentError, TracerConversionError
-from func.interpreters.primitives import elementwise as rows
-from func.interpreters.primitives.indexing import gather, scatter
-from func.interpreters.primitives.structural import broadcast
-from func.interpreters.primitives.structural import where as where_row
-from func.interpreters.source import at_line
+from func.interpreters.core.errors import ArgumentError, TracerConversionError
+from func.interpreters.core.source import at_line
+from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.structural.indexing import gather, scatter
+from func.interpreters.primitives.structural.shapes import broadcast
+from func.interpreters.primitives.structural.shapes import where as where_row
 from func.numpy.arguments import common, one_axis, rank_of, refuse
 from func.numpy.inplace import rebind, setitem, write_into
 from func.numpy.protocol import implements
 from func.numpy.shaping import broadcast_arrays, ravel, reshape
 from func.numpy.sizes import as_bool, flatnonzero, nonzero, values_for_shape
-
-__all__ = [
-    "choose",
-    "compress",
-    "copyto",
-    "diagonal",
-    "extract",
-    "fill_diagonal",
-    "ix_",
-    "piecewise",
-    "place",
-    "put",
-    "put_along_axis",
-    "putmask",
-    "select",
-    "take",
-    "take_along_axis",
-    "where",
-]
 
 _MISSING = object()
 

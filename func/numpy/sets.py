@@ -11,31 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
-from func.interpreters.errors import ArgumentError
-from func.interpreters.primitives import elementwise as rows
-from func.interpreters.primitives.indexing import gather
-from func.interpreters.primitives.sorting import search
-from func.interpreters.primitives.structural import full_like
+from func.interpreters.core.errors import ArgumentError
+from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.structural.indexing import gather
+from func.interpreters.primitives.structural.shapes import full_like
+from func.interpreters.primitives.structural.sorting import search
 from func.numpy.arguments import one_axis, rank_of
 from func.numpy.interpolation import joined
 from func.numpy.protocol import implements
 from func.numpy.shaping import reshape
 from func.numpy.sizes import sized_unique, values_for_shape
 from func.numpy.sorting import arrayed, flat, sort
-
-__all__ = [
-    "intersect1d",
-    "isin",
-    "setdiff1d",
-    "setxor1d",
-    "union1d",
-    "unique",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
-]
-
 
 _UNSORTED = {"sorted": False} if np.lib.NumpyVersion(np.__version__) >= "2.3.0" else {}
 

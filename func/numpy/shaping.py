@@ -8,36 +8,10 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Tracer, innermost, operand, shape_of
-from func.interpreters.primitives.structural import broadcast
+from func.interpreters.primitives.structural.shapes import broadcast
 from func.numpy.arguments import as_shape, count, many_axes, one_axis, rank_of
 from func.numpy.inplace import getitem, view_of, view_permute, view_reshape
 from func.numpy.protocol import implements
-
-__all__ = [
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "broadcast_arrays",
-    "broadcast_to",
-    "expand_dims",
-    "flip",
-    "fliplr",
-    "flipud",
-    "matrix_transpose",
-    "moveaxis",
-    "ndim",
-    "permute_dims",
-    "ravel",
-    "reshape",
-    "roll",
-    "rollaxis",
-    "rot90",
-    "shape",
-    "size",
-    "squeeze",
-    "swapaxes",
-    "transpose",
-]
 
 
 @implements(np.shape)

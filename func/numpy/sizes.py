@@ -8,19 +8,17 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, concrete, dtype_of, operand, shape_of
-from func.interpreters.errors import ArgumentError, StagingError
-from func.interpreters.primitives import elementwise as rows
-from func.interpreters.primitives.indexing import gather
-from func.interpreters.primitives.reductions import argsort
-from func.interpreters.primitives.structural import convert, cumsum, reduce_sum
-from func.interpreters.primitives.structural import where as where_row
-from func.interpreters.source import at_line
+from func.interpreters.core.errors import ArgumentError, StagingError
+from func.interpreters.core.source import at_line
+from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.structural.indexing import gather
+from func.interpreters.primitives.structural.reductions import argsort
+from func.interpreters.primitives.structural.shapes import convert, cumsum, reduce_sum
+from func.interpreters.primitives.structural.shapes import where as where_row
 from func.numpy.arguments import count, rank_of
 from func.numpy.joining import concatenate, stack
 from func.numpy.protocol import implements
 from func.numpy.shaping import ravel
-
-__all__ = ["argwhere", "flatnonzero", "nonzero"]
 
 
 def values_for_shape(x: Array, what: str, instead: str) -> Any:

@@ -7,26 +7,15 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
-from func.interpreters.primitives import elementwise as rows
-from func.interpreters.primitives import sorting as sort_rows
-from func.interpreters.primitives.indexing import gather, scatter_add
-from func.interpreters.primitives.structural import convert, full_like, getitem
-from func.interpreters.primitives.structural import reshape as reshape_row
+from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.structural import sorting as sort_rows
+from func.interpreters.primitives.structural.indexing import gather, scatter_add
+from func.interpreters.primitives.structural.shapes import convert, full_like
+from func.interpreters.primitives.structural.shapes import reshape as reshape_row
+from func.interpreters.primitives.structural.slicing import getitem
 from func.numpy import reductions
 from func.numpy.arguments import count, one_axis, rank_of, refuse, to_dtype
 from func.numpy.protocol import implements
-
-__all__ = [
-    "argpartition",
-    "argsort",
-    "bincount",
-    "digitize",
-    "lexsort",
-    "partition",
-    "searchsorted",
-    "sort",
-    "sort_complex",
-]
 
 _KINDS = {None, "quicksort", "mergesort", "heapsort", "stable"}
 

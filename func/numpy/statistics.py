@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Tracer, dtype_of, innermost, operand, shape_of
-from func.interpreters.primitives import elementwise as rows
-from func.interpreters.primitives.reductions import counts_exactly, reduce_mean, reduce_var
-from func.interpreters.primitives.structural import broadcast, full_like, ones_at, permute, reduce_sum
-from func.interpreters.primitives.structural import reshape as reshape_row
+from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.structural.reductions import counts_exactly, reduce_mean, reduce_var
+from func.interpreters.primitives.structural.shapes import broadcast, full_like, ones_at, permute, reduce_sum
+from func.interpreters.primitives.structural.shapes import reshape as reshape_row
 from func.numpy.arguments import NO_VALUE, count, many_axes, one_axis, rank_of, to_dtype
 from func.numpy.protocol import implements
 from func.numpy.reductions import finish, is_given, mask_for, total_of
-
-__all__ = ["average", "corrcoef", "cov", "mean", "std", "var"]
 
 _INTP = np.dtype(np.intp)
 

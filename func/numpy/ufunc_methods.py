@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, shape_of
-from func.interpreters.errors import TracerConversionError, UnsupportedFunctionError
-from func.interpreters.primitives import elementwise as rows
-from func.interpreters.primitives import reductions as reduce_rows
-from func.interpreters.primitives import scans
-from func.interpreters.primitives.indexing import gather
-from func.interpreters.primitives.segments import segment_bounds, segment_sum
-from func.interpreters.primitives.structural import broadcast, concatenate, expand, getitem, move_axis
-from func.interpreters.primitives.structural import reshape as reshape_row
-from func.interpreters.primitives.structural import where as where_row
-from func.interpreters.source import at_line
+from func.interpreters.core.errors import TracerConversionError, UnsupportedFunctionError
+from func.interpreters.core.source import at_line
+from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.structural import cumulative as scans
+from func.interpreters.primitives.structural import reductions as reduce_rows
+from func.interpreters.primitives.structural.indexing import gather
+from func.interpreters.primitives.structural.segment_sums import segment_bounds, segment_sum
+from func.interpreters.primitives.structural.shapes import broadcast, expand, move_axis
+from func.interpreters.primitives.structural.shapes import reshape as reshape_row
+from func.interpreters.primitives.structural.shapes import where as where_row
+from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.numpy import cumulative, reductions
 from func.numpy.arguments import NO_VALUE, common, count, one_axis, rank_of, to_dtype
 from func.numpy.indexing import fit_value, write

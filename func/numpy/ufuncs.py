@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Primitive, dtype_of, is_inexact, operand
-from func.interpreters.primitives import elementwise as rows
-from func.interpreters.primitives.shapes import convert
-from func.interpreters.primitives.structural import full_like, where
+from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.structural.shapes import convert, full_like, where
 from func.numpy.protocol import DIRECT, implements_ufunc
 
 # fmt: off

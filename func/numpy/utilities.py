@@ -8,33 +8,13 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, shape_of
-from func.interpreters.primitives import elementwise as rows
+from func.interpreters.primitives.elementwise import table as rows
 from func.numpy.arguments import many_axes, one_axis, rank_of
 from func.numpy.inplace import base_of
 from func.numpy.joining import stack
 from func.numpy.protocol import implements, implements_ufunc
 from func.numpy.shaping import expand_dims, moveaxis, reshape
 from func.numpy.sizes import values_for_shape
-
-__all__ = [
-    "apply_along_axis",
-    "apply_over_axes",
-    "array2string",
-    "array_repr",
-    "array_str",
-    "bitwise_count",
-    "can_cast",
-    "common_type",
-    "may_share_memory",
-    "min_scalar_type",
-    "packbits",
-    "ravel_multi_index",
-    "result_type",
-    "shares_memory",
-    "trim_zeros",
-    "unpackbits",
-    "unravel_index",
-]
 
 # --- along axes -------------------------------------------------------------------------------------------------
 

@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import operand, shape_of
-from func.interpreters.errors import ArgumentError
+from func.interpreters.core.errors import ArgumentError
 from func.numpy.shaping import broadcast_to
-
-__all__ = ["vectorize"]
 
 _CORE = r"\((?:\s*\w+\s*(?:,\s*\w+\s*)*)?\)"
 _SIGNATURE = re.compile(rf"^\s*(?:{_CORE}\s*(?:,\s*{_CORE}\s*)*)?->\s*{_CORE}\s*(?:,\s*{_CORE}\s*)*$")
@@ -41,7 +39,7 @@ def vectorize(
 
     @functools.wraps(pyfunc)
     def vectorized(*args: Any) -> Any:
-        from func.mapping import vmap
+        from func.transforms.vmapping import vmap
 
         moving = [i for i in range(len(args)) if i not in excluded]
         cores = [0] * len(moving) if ranks is None else ranks

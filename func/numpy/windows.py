@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, operand
-from func.interpreters.primitives import elementwise as rows
+from func.interpreters.primitives.elementwise import table as rows
 from func.numpy.elementary import i0
-
-__all__ = ["bartlett", "blackman", "hamming", "hanning", "kaiser"]
 
 bartlett = np.bartlett
 blackman = np.blackman

@@ -7,27 +7,13 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
-from func.interpreters.primitives import elementwise as e
-from func.interpreters.primitives import random_bits as rows
-from func.interpreters.primitives.random_gamma import loggamma as loggamma_row
-from func.interpreters.primitives.random_normal import wald as wald_row
-from func.interpreters.primitives.reductions import reduce_max
-from func.interpreters.primitives.structural import convert, expand, reduce_sum
+from func.interpreters.primitives.elementwise import table as e
+from func.interpreters.primitives.random import bits as rows
+from func.interpreters.primitives.random.normal import wald as wald_row
+from func.interpreters.primitives.random.variates import loggamma as loggamma_row
+from func.interpreters.primitives.structural.reductions import reduce_max
+from func.interpreters.primitives.structural.shapes import convert, expand, reduce_sum
 from func.random.keys import check_key, float_dtype, full_shape, keys_of, parameter, require, stretched
-
-__all__ = [
-    "beta",
-    "chisquare",
-    "dirichlet",
-    "double_sided_maxwell",
-    "f",
-    "gamma",
-    "generalized_normal",
-    "loggamma",
-    "maxwell",
-    "t",
-    "wald",
-]
 
 
 def positive(function: str, name: str, value: Any, dtype: Any) -> Array:

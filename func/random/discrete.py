@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
-from func.interpreters.primitives import elementwise as e
-from func.interpreters.primitives import random_bits as rows
-from func.interpreters.primitives.random_counts import random_binomial, random_poisson
-from func.interpreters.primitives.reductions import argmax, argsort
-from func.interpreters.primitives.sorting import search
-from func.interpreters.primitives.structural import convert, cumsum, getitem, move_axis
-from func.interpreters.source import at_line
+from func.interpreters.core.source import at_line
+from func.interpreters.primitives.elementwise import table as e
+from func.interpreters.primitives.random import bits as rows
+from func.interpreters.primitives.random.variates import random_binomial, random_poisson
+from func.interpreters.primitives.structural.reductions import argmax, argsort
+from func.interpreters.primitives.structural.shapes import convert, cumsum, move_axis
+from func.interpreters.primitives.structural.slicing import getitem
+from func.interpreters.primitives.structural.sorting import search
 from func.numpy.arguments import count, one_axis
 from func.numpy.joining import stack
 from func.numpy.selection import take, take_along_axis
@@ -31,19 +32,6 @@ from func.random.keys import (
     stretched,
 )
 from func.random.transformed import gumbel
-
-__all__ = [
-    "bernoulli",
-    "binomial",
-    "categorical",
-    "choice",
-    "geometric",
-    "multinomial",
-    "permutation",
-    "poisson",
-    "rademacher",
-    "randint",
-]
 
 _DOUBLE = np.dtype(np.float64)
 _WORD = np.dtype(np.uint64)

@@ -10,16 +10,14 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Tracer, shape_of
-from func.interpreters.errors import FuncError
-from func.interpreters.modes import STAGING
-from func.interpreters.primitives import random_bits as rows
-from func.interpreters.source import at_line
+from func.interpreters.core.errors import FuncError
+from func.interpreters.core.modes import STAGING
+from func.interpreters.core.source import at_line
+from func.interpreters.primitives.random import bits as rows
 from func.interpreters.vmap import RUNNING, Vmap
 from func.random.keys import check_key, keys_of
 from func.random.keys import key as key_of_seed
 from func.random.methods import Methods
-
-__all__ = ["Generator", "RandomnessError", "default_rng"]
 
 
 class RandomnessError(FuncError, RuntimeError):

@@ -9,12 +9,11 @@ import numpy as np
 
 from func.backends import HOST_TYPES
 from func.interpreters.core import Array, Tracer, dtype_of, is_inexact, operand, shape_of
-from func.interpreters.primitives import random_bits as rows
-from func.interpreters.primitives.structural import broadcast, getitem
-from func.interpreters.source import at_line
+from func.interpreters.core.source import at_line
+from func.interpreters.primitives.random import bits as rows
+from func.interpreters.primitives.structural.shapes import broadcast
+from func.interpreters.primitives.structural.slicing import getitem
 from func.numpy.arguments import as_shape, to_dtype
-
-__all__ = ["bits", "fold_in", "key", "split"]
 
 _KEY_DTYPE = np.dtype(np.uint32)
 _WORDS = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.uint32), np.dtype(np.uint64))

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, operand, shape_of
-from func.interpreters.primitives import elementwise as e
+from func.interpreters.primitives.elementwise import table as e
 from func.random import continuous, discrete, multivariate, transformed
-
-__all__ = ["Methods"]
 
 _DOUBLE = np.dtype(np.float64)
 

@@ -7,17 +7,15 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, operand, shape_of
-from func.interpreters.primitives import elementwise as e
-from func.interpreters.primitives import random_bits as rows
-from func.interpreters.primitives.structural import expand, reduce_sum, where
+from func.interpreters.primitives.elementwise import table as e
+from func.interpreters.primitives.random import bits as rows
+from func.interpreters.primitives.structural.shapes import expand, reduce_sum, where
 from func.numpy import linalg
 from func.numpy.products import matmul
 from func.numpy.selection import diagonal
 from func.random.continuous import generalized_normal
 from func.random.keys import check_key, float_dtype, full_shape, keys_of, parameter, sample_shape, stretched
 from func.random.transformed import exponential
-
-__all__ = ["ball", "multivariate_normal", "orthogonal"]
 
 
 def multivariate_normal(

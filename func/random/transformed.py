@@ -8,28 +8,12 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, operand, shape_of
-from func.interpreters.primitives import elementwise as e
-from func.interpreters.primitives import random_bits as rows
-from func.interpreters.primitives.random_normal import ndtr, ndtri
-from func.interpreters.primitives.structural import where
+from func.interpreters.primitives.elementwise import table as e
+from func.interpreters.primitives.random import bits as rows
+from func.interpreters.primitives.random.normal import ndtr, ndtri
+from func.interpreters.primitives.structural.shapes import where
 from func.numpy.arguments import to_dtype
 from func.random.keys import check_key, float_dtype, full_shape, parameter, require
-
-__all__ = [
-    "cauchy",
-    "exponential",
-    "gumbel",
-    "laplace",
-    "logistic",
-    "lognormal",
-    "normal",
-    "pareto",
-    "rayleigh",
-    "triangular",
-    "truncated_normal",
-    "uniform",
-    "weibull_min",
-]
 
 
 def _unit(key: Any, function: str, shape: tuple[int, ...], dtype: Any) -> Array:

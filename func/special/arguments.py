@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand
-from func.interpreters.primitives.structural import convert
+from func.interpreters.primitives.structural.shapes import convert
 
 
 def floating(x: Array) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from func.interpreters.core import Array, operand
-from func.interpreters.primitives import special_bessel as rows
+from func.interpreters.primitives.special import bessel as rows
 
 
 def j0(x: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from func.interpreters.core import Array, operand
-from func.interpreters.primitives import special_error as rows
+from func.interpreters.primitives.special import error_functions as rows
 
 
 def erf(z: Array) -> Array:

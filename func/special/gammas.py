@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from func.backends import scipy_of
+from func.backends.support.arrays import scipy_of
 from func.interpreters.core import Array, Tracer, operand
-from func.interpreters.errors import UnsupportedFunctionError
-from func.interpreters.primitives import special_gamma as rows
-from func.interpreters.primitives.elementwise import add, equal, greater_equal, less_equal, logical_and, subtract
-from func.interpreters.primitives.structural import full_like, where
-from func.interpreters.source import at_line
+from func.interpreters.core.errors import UnsupportedFunctionError
+from func.interpreters.core.source import at_line
+from func.interpreters.primitives.elementwise.builder import add
+from func.interpreters.primitives.elementwise.table import equal, greater_equal, less_equal, logical_and, subtract
+from func.interpreters.primitives.special import gamma as rows
+from func.interpreters.primitives.structural.shapes import full_like, where
 from func.numpy.joining import stack
 from func.numpy.reductions import any, sum
 from func.special.arguments import floating

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from func.interpreters.core import Array, operand
-from func.interpreters.primitives import special_incomplete as rows
+from func.interpreters.primitives.special import incomplete as rows
 
 
 def gammainc(a: Array, x: Array) -> Array:

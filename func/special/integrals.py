@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from func.interpreters.core import Array, operand
-from func.interpreters.primitives import orders
-from func.interpreters.primitives import special_other as rows
+from func.interpreters.primitives.special import derivative_families
+from func.interpreters.primitives.special import integrals as rows
 
 
 def cbrt(x: Array) -> Array:
@@ -151,7 +151,7 @@ def ellipe(m: Array) -> Array:
 
 def sinc(x: Array) -> Array:
     """sin(πx) / (πx), as np.sinc."""
-    return orders.sinc(operand(x), order=0)
+    return derivative_families.sinc(operand(x), order=0)
 
 
 def lambertw(z: Array, k: Any = 0, tol: float = 1e-8) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from func.interpreters.core import Array, operand
-from func.interpreters.primitives import special_entropy as rows
+from func.interpreters.primitives.special import logistic as rows
 
 
 def expit(x: Array) -> Array:

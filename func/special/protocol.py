@@ -6,27 +6,23 @@ from typing import Any
 
 import scipy.special
 
-from func.interpreters.primitives import (
-    special_bessel,
-    special_entropy,
-    special_error,
-    special_gamma,
-    special_incomplete,
-    special_other,
-)
+from func.interpreters.primitives.special import bessel as special_bessel
+from func.interpreters.primitives.special import error_functions, gamma, incomplete
+from func.interpreters.primitives.special import integrals as special_other
+from func.interpreters.primitives.special import logistic as special_entropy
 from func.numpy.protocol import DIRECT, UFUNCS
 from func.special import bessel, errors, gammas, integrals, logistic
 
 # fmt: off
 _ROWS: dict[Any, list[str]] = {
-    special_gamma: [
+    gamma: [
         "gamma", "gammaln", "loggamma", "gammasgn", "rgamma", "digamma", "poch", "beta", "betaln", "binom", "zetac",
     ],
-    special_incomplete: [
+    incomplete: [
         "gammainc", "gammaincc", "gammaincinv", "gammainccinv", "betainc", "betaincc", "betaincinv", "betainccinv",
         "stdtr", "chdtr", "chdtrc", "gdtr", "gdtrc", "fdtr", "fdtrc", "bdtr", "bdtrc", "pdtr", "pdtrc",
     ],
-    special_error: [
+    error_functions: [
         "erf", "erfc", "erfcx", "erfi", "erfinv", "erfcinv", "dawsn", "wofz", "ndtr", "log_ndtr", "ndtri", "ndtri_exp",
         "owens_t",
     ],

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, operand, shape_of
-from func.interpreters.primitives import special_sums as rows
-from func.interpreters.primitives.elementwise import logaddexp
-from func.interpreters.primitives.reductions import keep_axes
-from func.interpreters.primitives.structural import broadcast, full_like
+from func.interpreters.primitives.elementwise.table import logaddexp
+from func.interpreters.primitives.special import logsumexp as rows
+from func.interpreters.primitives.structural.reductions import keep_axes
+from func.interpreters.primitives.structural.shapes import broadcast, full_like
 from func.numpy.arguments import many_axes
 from func.special.arguments import floating
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
-from func.interpreters.primitives.structural import broadcast, convert
+from func.interpreters.primitives.structural.shapes import broadcast, convert
 from func.numpy.arguments import rank_of
 
 LinAlgError = np.linalg.LinAlgError

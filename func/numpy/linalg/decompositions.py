@@ -8,18 +8,17 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, innermost, shape_of
-from func.interpreters.primitives import elementwise as rows
-from func.interpreters.primitives import linalg, orthogonal, singular, spectral
-from func.interpreters.primitives.matrices import mH
-from func.interpreters.primitives.structural import expand
+from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.linalg import qr as orthogonal
+from func.interpreters.primitives.linalg import singular, solving, spectral
+from func.interpreters.primitives.linalg.matrices import mH
+from func.interpreters.primitives.structural.shapes import expand
 from func.numpy.arguments import rank_of
 from func.numpy.linalg.checks import EighResult, EigResult, LinAlgError, QRResult, SVDResult, matrices
 from func.numpy.protocol import implements
 from func.numpy.selection import take_along_axis
 from func.numpy.shaping import flip
 from func.numpy.sorting import argsort, sort
-
-__all__ = ["cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdvals"]
 
 
 @implements(np.linalg.cholesky)
@@ -28,7 +27,7 @@ def cholesky(a: Array, /, *, upper: bool = False) -> Array:
 
     One triangle of the matrix is read; the derivative is that of the Hermitian matrix it stands for.
     """
-    return linalg.cholesky(matrices(a), upper=bool(upper))
+    return solving.cholesky(matrices(a), upper=bool(upper))
 
 
 def _lower(UPLO: str) -> bool:

@@ -9,19 +9,17 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
-from func.interpreters.primitives import elementwise as rows
-from func.interpreters.primitives import linalg, singular
-from func.interpreters.primitives.contraction import contract, spec
-from func.interpreters.primitives.structural import convert, full_like
-from func.interpreters.primitives.structural import where as where_row
+from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.linalg import singular, solving
+from func.interpreters.primitives.structural.contraction import contract, spec
+from func.interpreters.primitives.structural.shapes import convert, full_like
+from func.interpreters.primitives.structural.shapes import where as where_row
 from func.numpy.arguments import one_axis, rank_of
 from func.numpy.linalg.checks import LinAlgError, matrices
 from func.numpy.protocol import implements
 from func.numpy.reductions import any, max, min, sum
 from func.numpy.shaping import expand_dims, moveaxis, ravel, reshape
 from func.numpy.ufuncs import absolute
-
-__all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
 
 
 def _unless_zero(x: Array, root: Callable[[Array], Array], at_zero: float = 0.0) -> Array:
@@ -157,6 +155,6 @@ def cond(x: Array, p: Any = None) -> Array:
             ratio = rows.divide(last, first) if p == -2 else rows.divide(first, last)
     else:
         with np.errstate(all="ignore"):
-            ratio = rows.multiply(norm(x, p, (-2, -1)), norm(linalg.inv(x, strict=False), p, (-2, -1)))
+            ratio = rows.multiply(norm(x, p, (-2, -1)), norm(solving.inv(x, strict=False), p, (-2, -1)))
     failed = rows.logical_and(rows.isnan(ratio), rows.logical_not(any(rows.isnan(x), (-2, -1))))
     return where_row(failed, full_like(ratio, np.inf, ()), ratio)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, operand, shape_of
-from func.interpreters.primitives.matrices import identity_like
+from func.interpreters.primitives.linalg.matrices import identity_like
 from func.numpy import products
 from func.numpy.arguments import rank_of
 from func.numpy.inplace import write_into
@@ -18,19 +18,6 @@ from func.numpy.linalg.solving import inv
 from func.numpy.protocol import implements
 from func.numpy.selection import diagonal as plane_diagonal
 from func.numpy.shaping import broadcast_to, ravel, swapaxes
-
-__all__ = [
-    "cross",
-    "diagonal",
-    "matmul",
-    "matrix_power",
-    "matrix_transpose",
-    "multi_dot",
-    "outer",
-    "tensordot",
-    "trace",
-    "vecdot",
-]
 
 
 @implements(np.linalg.diagonal)

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support_linalg import float_dtype, real_dtype
+from func.backends.support.linalg import float_dtype, real_dtype
 from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
-from func.interpreters.primitives import determinants, linalg, singular
-from func.interpreters.primitives import elementwise as rows
-from func.interpreters.primitives.shapes import convert
-from func.interpreters.primitives.structural import expand, getitem, stop_gradient
+from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.linalg import determinants, singular, solving
+from func.interpreters.primitives.structural.identity import stop_gradient
+from func.interpreters.primitives.structural.shapes import convert, expand
+from func.interpreters.primitives.structural.slicing import getitem
 from func.numpy.arguments import NO_VALUE, rank_of
 from func.numpy.linalg.checks import LinAlgError, SlogdetResult, floating, matrices, matrix, with_batch
 from func.numpy.linalg.decompositions import svd
@@ -21,13 +22,11 @@ from func.numpy.reductions import any, count_nonzero, max
 from func.numpy.selection import where
 from func.numpy.shaping import broadcast_to, ravel, reshape, transpose
 
-__all__ = ["det", "inv", "lstsq", "matrix_rank", "pinv", "slogdet", "solve", "tensorinv", "tensorsolve"]
-
 
 @implements(np.linalg.inv)
 def inv(a: Array) -> Array:
     """The inverse."""
-    return linalg.inv(matrices(a))
+    return solving.inv(matrices(a))
 
 
 @implements(np.linalg.det)
@@ -52,7 +51,7 @@ def solve(a: Array, b: Array) -> Array:
     if rank_of(b) == 0 or shape_of(column)[-2] != n:
         raise ValueError(f"solve: a of shape {shape_of(a)} and b of shape {shape_of(b)} do not match in size {n}")
     batch = np.broadcast_shapes(shape_of(a)[:-2], shape_of(column)[:-2])
-    x = linalg.solve(with_batch(a, batch), with_batch(column, batch))
+    x = solving.solve(with_batch(a, batch), with_batch(column, batch))
     return _first_column(x) if vector else x
 
 

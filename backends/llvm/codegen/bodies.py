@@ -1,0 +1,232 @@
+"""Bodies of loop nests as LLVM IR: instructions at one index, on one element or on several next to each other."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from func.backends.llvm import ir
+from func.backends.llvm.codegen.loops import INDEX, Memory, number
+from func.backends.llvm.scalars.operations import Scalars
+from func.backends.llvm.scalars.values import Value, constant, gathered, lane, read, shuffled, splat, stored, write
+from func.backends.loops.kernels import (
+    Accumulate,
+    Apply,
+    DType,
+    Instruction,
+    Literal,
+    Load,
+    LoadAt,
+    Operand,
+    Pick,
+    Position,
+    Spot,
+    Store,
+    StoreAt,
+)
+
+
+class Context(NamedTuple):
+    """A function that code is emitted to."""
+
+    builder: ir.IRBuilder
+    scalars: Scalars
+    memory: Memory
+    bits: int
+    """The size of vector registers."""
+
+
+class Body:
+    """Emits instructions at one index: `dims` are the axes that `at` gives the positions of."""
+
+    def __init__(
+        self,
+        context: Context,
+        dims: list[int],
+        at: list[ir.Value],
+        width: int,
+        rows: dict[int, ir.Value],
+        regs: dict[int, ir.Value],
+        bases: dict[Any, ir.Value] | None = None,
+    ) -> None:
+        self.context = context
+        self.dims = dims
+        self.at = at
+        self.width = width
+        self.rows = rows
+        self.regs = regs
+        self.bases: dict[Any, ir.Value] = {} if bases is None else bases
+        self.again: Any = None
+        """Lanes that were done before, which reductions pass over."""
+
+    # --- operands and addresses ---------------------------------------------------------------------------------
+
+    def value(self, x: Operand) -> Value:
+        """An operand, in every lane."""
+        if isinstance(x, Literal):
+            return constant(x.dtype, x.value, self.width)
+        found = self.regs.get(id(x))
+        if found is None:
+            found = self.rows[id(x)]
+        return self.splat(found)
+
+    def splat(self, value: Value) -> Value:
+        """A scalar in every lane."""
+        return splat(self.context.builder, value, self.width)
+
+    def base(self, spot: Spot, dims: list[int], at: list[ir.Value]) -> ir.Value:
+        """The address at positions of some axes."""
+        b = self.context.builder
+        key = (id(spot.buffer), spot.offset, tuple([spot.strides[axis] for axis in dims]), len(at))
+        found = self.bases.get(key)
+        if found is None:
+            total: Any = number(spot.offset)
+            for axis, i in zip(dims, at, strict=True):
+                stride = spot.strides[axis]
+                if stride:
+                    total = b.add(total, i if stride == 1 else b.mul(i, number(stride)))
+            start = self.context.memory.pointer(spot.buffer)
+            found = b.gep(start, [total], source_etype=stored(spot.buffer.dtype))
+            self.bases[key] = found
+        return found
+
+    def last_stride(self, spot: Spot) -> int:
+        """The stride along the vector."""
+        return spot.strides[self.dims[-1]] if self.width > 1 else 0
+
+    def address(self, spot: Spot, stride: int) -> ir.Value:
+        """The address of the first lane."""
+        if not self.dims:
+            return self.base(spot, [], [])
+        start = self.base(spot, self.dims[:-1], self.at[:-1])
+        stride = spot.strides[self.dims[-1]]
+        if not stride:
+            return start
+        b = self.context.builder
+        i = self.at[-1]
+        return b.gep(start, [i if stride == 1 else b.mul(i, number(stride))], source_etype=stored(spot.buffer.dtype))
+
+    # --- memory -------------------------------------------------------------------------------------------------
+
+    def load(self, spot: Spot) -> Value:
+        """The elements at the present index."""
+        stride = self.last_stride(spot)
+        return self.load_from(self.address(spot, stride), spot.buffer.dtype, stride)
+
+    def load_from(self, pointer: ir.Value, dtype: DType, stride: int) -> Value:
+        """Elements at an address, `stride` apart."""
+        b, width, kind = self.context.builder, self.width, stored(dtype)
+        if width == 1 or stride == 0:
+            return self.splat(read(b, pointer, dtype))
+        if stride == 1:
+            return read(b, pointer, dtype, width)
+        if stride == -1:
+            value = read(b, b.gep(pointer, [number(1 - width)], source_etype=kind), dtype, width)
+            return shuffled(b, value, value, list(reversed(range(width))))
+        lanes = [b.gep(pointer, [number(place * stride)], source_etype=kind) for place in range(width)]
+        return gathered(b, [read(b, one, dtype) for one in lanes])
+
+    def store(self, spot: Spot, value: ir.Value) -> None:
+        """Write the elements at the present index."""
+        stride = self.last_stride(spot)
+        self.store_to(self.address(spot, stride), spot.buffer.dtype, stride, value)
+
+    def store_to(self, pointer: ir.Value, dtype: DType, stride: int, value: Value) -> None:
+        """Write elements at an address, `stride` apart; where they fall together the last one stays."""
+        b, width, kind = self.context.builder, self.width, stored(dtype)
+        if width == 1 or stride == 1:
+            write(b, pointer, dtype, value)
+            return
+        for place in range(width) if stride else (width - 1,):
+            write(b, b.gep(pointer, [number(place * stride)], source_etype=kind), dtype, lane(b, value, place))
+
+    # --- instructions -------------------------------------------------------------------------------------------
+
+    def emit(self, one: Instruction) -> None:
+        """Any instruction but a Reduce."""
+        if isinstance(one, Load):
+            self.regs[id(one.out)] = self.load(one.spot)
+        elif isinstance(one, Apply):
+            self.regs[id(one.out)] = self.apply(one)
+        elif isinstance(one, Store):
+            self.store(one.spot, self.value(one.value))
+        elif isinstance(one, Position):
+            self.regs[id(one.out)] = self.place(one.axis)
+        elif isinstance(one, LoadAt):
+            self.regs[id(one.out)] = self.load_at(one)
+        elif isinstance(one, StoreAt):
+            self.store_at(one)
+        elif isinstance(one, Accumulate):
+            dtype = one.spot.buffer.dtype
+            have = self.load(one.spot)
+            self.store(one.spot, self.context.scalars.apply(one.op, dtype, [have, self.value(one.value)], dtype))
+
+    def apply(self, one: Apply) -> Value:
+        """An operation on the present elements."""
+        dtype = one.args[-1].dtype
+        return self.context.scalars.apply(one.op, dtype, [self.value(x) for x in one.args], one.out.dtype)
+
+    def place(self, axis: int) -> ir.Value:
+        """The present index along a dimension."""
+        b, width = self.context.builder, self.width
+        i = self.at[self.dims.index(axis)]
+        if width == 1:
+            return i
+        lanes = list(range(width)) if axis == self.dims[-1] else [0] * width
+        return b.add(self.splat(i), ir.Constant(ir.VectorType(INDEX, width), lanes))
+
+    def load_at(self, one: LoadAt) -> Value:
+        """Elements at dynamic positions, lane by lane."""
+        b, dtype = self.context.builder, one.spot.buffer.dtype
+        return gathered(b, [read(b, pointer, dtype) for pointer in self.lane_addresses(one.spot, one.picks)])
+
+    def store_at(self, one: StoreAt) -> None:
+        """Write at dynamic positions, or add to what is there, one lane after the other."""
+        b, dtype, value = self.context.builder, one.spot.buffer.dtype, self.value(one.value)
+        for place, pointer in enumerate(self.lane_addresses(one.spot, one.picks)):
+            mine = lane(b, value, place)
+            if one.adds:
+                mine = self.context.scalars.apply("add", dtype, [read(b, pointer, dtype), mine], dtype)
+            write(b, pointer, dtype, mine)
+
+    def lane_addresses(self, spot: Spot, picks: tuple[Pick, ...]) -> list[ir.Value]:
+        """For every lane the address at its dynamic positions; positions out of range are noted and become 0."""
+        b, width = self.context.builder, self.width
+        stride = self.last_stride(spot)
+        start = self.address(spot, stride)
+        total: Any = None
+        for pick in picks:
+            position = self.position(pick)
+            term = b.mul(position, self.constant_index(pick.stride))
+            total = term if total is None else b.add(total, term)
+        kind = stored(spot.buffer.dtype)
+        if width == 1:
+            return [b.gep(start, [total], source_etype=kind)]
+        found = []
+        for place in range(width):
+            at = b.add(lane(b, total, place), number(place * stride))
+            found.append(b.gep(start, [at], source_etype=kind))
+        return found
+
+    def constant_index(self, value: int) -> ir.Constant:
+        """An index in every lane."""
+        if self.width == 1:
+            return number(value)
+        return ir.Constant(ir.VectorType(INDEX, self.width), [value] * self.width)
+
+    def position(self, pick: Pick) -> ir.Value:
+        """A position in range, counted from the start."""
+        b = self.context.builder
+        wide = self.context.scalars.convert(self.value(pick.index), pick.index.dtype, np.dtype(np.int64))
+        length, zero = self.constant_index(pick.length), self.constant_index(0)
+        if pick.index.dtype.kind == "i":
+            wide = b.select(b.icmp_signed("<", wide, zero), b.add(wide, length), wide)
+        outside = b.icmp_unsigned(">=", wide, length)
+        found: Any = outside
+        if self.width > 1:
+            mask = ir.IntType(self.width)
+            found = b.icmp_unsigned("!=", b.bitcast(outside, mask), ir.Constant(mask, 0))
+        bad, word = self.context.memory.bad, ir.IntType(32)
+        b.store(b.or_(b.load(bad, typ=word), b.shl(b.zext(found, word), ir.Constant(word, 1))), bad)
+        return b.select(outside, zero, wide)

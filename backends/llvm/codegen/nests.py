@@ -1,0 +1,77 @@
+"""Loop nests as LLVM IR: the loops over rows, and the stages inside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from func.backends.llvm import ir
+from func.backends.llvm.codegen.bodies import Body, Context
+from func.backends.llvm.codegen.loops import Memory, Part, loop, span
+from func.backends.llvm.codegen.parallel import Errors, Task, emit_stage, filling, set_apart
+from func.backends.llvm.codegen.stages import StageLoops
+from func.backends.llvm.scalars.operations import Scalars
+from func.backends.loops.chunking import divisions, length_of, row_groups
+from func.backends.loops.kernels import Buffer, Division, Nest
+
+
+class NestPrinter:
+    """Emits one nest after the other with a builder."""
+
+    def __init__(self, builder: ir.IRBuilder, scalars: Scalars, memory: Memory, bits: int) -> None:
+        self.context = Context(builder, scalars, memory, bits)
+
+    def emit(self, nest: Nest) -> None:
+        """All loops of a nest."""
+        for buffer, value in nest.starts:
+            self.fill(buffer, value)
+        if 0 in nest.domain:
+            return
+        for division in nest.divisions:
+            if division.stage is None:
+                self._in_chunks(nest, division)
+                return
+        self._rows(nest, [])
+
+    def fill(self, buffer: Buffer, value: Any) -> None:
+        """Set all elements of a buffer."""
+        if buffer.size:
+            nest = filling(buffer, value)
+            nest.divisions = list(divisions(nest, set()))
+            self.emit(nest)
+
+    def _in_chunks(self, nest: Nest, division: Division) -> None:
+        """The rows by chunks."""
+        task = Task(self.context, division)
+        errors = Errors(task, nest.stages)
+        left = set_apart(task, division)
+        NestPrinter(*task.context)._rows(nest, [], task.part)
+        task.run()
+        errors.report()
+        for one in left:
+            self.emit(one)
+
+    def _rows(self, nest: Nest, at: list[ir.Value], part: Part | None = None) -> None:
+        """The loops over rows, those of the part only."""
+        groups = row_groups(nest)
+        if len(at) == len(groups):
+            self._stages(nest, [group[-1] for group in groups], at)
+            return
+        b, length = self.context.builder, length_of(nest, groups[len(at)])
+        if part is not None and part.axis == groups[len(at)][-1]:
+            span(b, *part.bounds(b, length, 1), 1, lambda i: self._rows(nest, [*at, i], part))
+        else:
+            loop(b, length, 1, lambda i: self._rows(nest, [*at, i], part))
+
+    def _stages(self, nest: Nest, dims: list[int], at: list[ir.Value]) -> None:
+        """Everything at one row."""
+        rows: dict[int, Any] = {}
+        by_stage = {id(division.stage): division for division in nest.divisions if division.stage is not None}
+        for stage in nest.stages:
+            if not stage.inner:
+                for one in stage.code:
+                    Body(self.context, dims, at, 1, rows, rows).emit(one)
+            elif id(stage) in by_stage:
+                for left in emit_stage(self.context, nest, by_stage[id(stage)], dims, at, rows):
+                    self.emit(left)
+            else:
+                StageLoops(self.context, nest, stage, dims, at, rows).emit()

@@ -1,0 +1,219 @@
+"""Chunks of nests as functions of their own, which the thread pool runs.
+
+A task is `void task(ptr data, i64 chunk)`. What the loops of a chunk use of the function that the nest belongs to, such
+as the addresses of buffers, is written to `data` before the job and read where the task begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from func.backends.llvm import ir
+from func.backends.llvm.codegen.bodies import Context
+from func.backends.llvm.codegen.loops import INDEX, POINTER, Memory, Part, neutral, number
+from func.backends.llvm.codegen.pairwise_sums import folded
+from func.backends.llvm.codegen.stages import StageLoops
+from func.backends.llvm.scalars.operations import Scalars
+from func.backends.llvm.scalars.values import Value, each, read, stored, write
+from func.backends.loops.chunking import apart
+from func.backends.loops.dead_code import operands_of
+from func.backends.loops.kernels import (
+    Accumulate,
+    Buffer,
+    Division,
+    DType,
+    Literal,
+    Load,
+    LoadAt,
+    Nest,
+    Reduce,
+    Reg,
+    Spot,
+    Stage,
+    Store,
+    row_major,
+)
+
+PARALLEL = "func_parallel"
+"""The function of the thread pool: (task, data, number of chunks)."""
+SLOT = 8
+"""Bytes of `data` for one value."""
+CACHE_LINE = ir.VectorType(ir.IntType(64), 8)
+ERRORS = np.dtype(np.int32)
+
+
+class Inherited(Memory):
+    """The buffers of the function that a task belongs to."""
+
+    def __init__(self, task: Task, outer: Memory) -> None:
+        super().__init__()
+        self.task = task
+        self.outer = outer
+
+    def pointer(self, buffer: Buffer) -> ir.Value:
+        """The first byte of a buffer."""
+        found = self.pointers.get(id(buffer))
+        if found is None:
+            found = self.pointers[id(buffer)] = self.task.taken(self.outer.pointer(buffer))
+        return found
+
+
+class Task:
+    """The function of the chunks of a division."""
+
+    def __init__(self, outer: Context, division: Division) -> None:
+        self.outer = outer
+        self.values: list[ir.Value] = []
+        module = outer.builder.module
+        kind = ir.FunctionType(ir.VoidType(), [POINTER, INDEX])
+        self.function = ir.Function(module, kind, f"task_{len(module.globals)}")
+        self.function.linkage = "internal"
+        self.data, self.chunk = self.function.args
+        self.chunks = division.chunks
+        self.part = Part(division.axis, self.chunk, division.chunks)
+        builder = ir.IRBuilder(self.function.append_basic_block("entry"))
+        start = builder.append_basic_block("start")
+        builder.branch(start)
+        builder.position_at_end(start)
+        memory = Inherited(self, outer.memory)
+        scalars = Scalars(outer.scalars.module, outer.scalars.elementary)
+        scalars.flags = outer.scalars.flags
+        scalars.builder = builder
+        self.context = Context(builder, scalars, memory, outer.bits)
+
+    def taken(self, value: Value) -> Value:
+        """A scalar value of the outer function, inside."""
+        return each(self._taken, value)
+
+    def _taken(self, value: ir.Value) -> ir.Value:
+        b = self.context.builder
+        self.values.append(value)
+        with b.goto_entry_block():
+            place = b.gep(self.data, [number(SLOT * (len(self.values) - 1))], source_etype=ir.IntType(8))
+            return b.load(place, typ=value.type)
+
+    def frame(self, size: int) -> ir.Value:
+        """So many bytes of the chunk's own."""
+        with self.context.builder.goto_entry_block():
+            return self.context.builder.alloca(CACHE_LINE, size=-(-size // 64))
+
+    def every(self, dtype: DType) -> ir.Value:
+        """Memory of the outer function for an element of every chunk."""
+        with self.outer.builder.goto_entry_block():
+            return self.outer.builder.alloca(ir.ArrayType(stored(dtype), self.chunks))
+
+    def of_chunk(self, start: ir.Value, dtype: DType, step: int) -> ir.Value:
+        """The address, inside, of what belongs to the chunk in memory of the outer function."""
+        b, inside = self.context.builder, self.taken(start)
+        with b.goto_entry_block():
+            place = b.mul(self.chunk, number(step))
+            return b.gep(inside, [place], source_etype=stored(dtype))
+
+    def piece(self, pieces: Buffer, buffer: Buffer) -> ir.Value:
+        """The address, inside, of the chunk's own piece, in place of a buffer."""
+        return self.of_chunk(self.outer.memory.pointer(pieces), buffer.dtype, apart(buffer))
+
+    def run(self) -> None:
+        """End the task and, outside, run all chunks."""
+        self.context.builder.ret_void()
+        b = self.outer.builder
+        with b.goto_entry_block():
+            data = b.alloca(INDEX, size=max(1, len(self.values)))
+        for place, value in enumerate(self.values):
+            b.store(value, b.gep(data, [number(place)], source_etype=INDEX))
+        kind = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, INDEX])
+        parallel = b.module.globals.get(PARALLEL) or ir.Function(b.module, kind, PARALLEL)
+        b.call(parallel, [self.function, data, number(self.chunks)])
+
+
+class Errors:
+    """The numbers of errors that chunks have met."""
+
+    def __init__(self, task: Task, stages: Iterable[Stage]) -> None:
+        self.task = task
+        b = task.context.builder
+        self.memory: Any = None
+        if any([isinstance(one, LoadAt) for stage in stages for one in stage.code]):
+            self.memory = task.every(ERRORS)
+            task.context.memory.bad = task.of_chunk(self.memory, ERRORS, 1)
+            b.store(ir.Constant(ir.IntType(32), 0), task.context.memory.bad)
+
+    def report(self) -> None:
+        """Hand them on, once all chunks have run."""
+        if self.memory is not None:
+            b, bad = self.task.outer.builder, self.task.outer.memory.bad
+            found = folded(self.task.outer, "bitwise_or", ERRORS, read(b, self.memory, ERRORS, self.task.chunks))
+            b.store(b.or_(b.load(bad, typ=ir.IntType(32)), found), bad)
+
+
+def filling(buffer: Buffer, value: Any) -> Nest:
+    """A nest that sets all elements of a buffer."""
+    domain = (buffer.size,) if buffer.size > 1 else ()
+    store = Store(Spot(buffer, 0, row_major(domain)), Literal(value, buffer.dtype))
+    return Nest(domain, None, [Stage(True, [store])])
+
+
+def copying(target: Buffer, source: Buffer) -> Nest:
+    """A nest that makes a buffer a copy of another."""
+    domain = (target.size,) if target.size > 1 else ()
+    value = Reg(target.dtype)
+    load, store = Load(value, Spot(source, 0, row_major(domain))), Store(Spot(target, 0, row_major(domain)), value)
+    return Nest(domain, None, [Stage(True, [load, store])])
+
+
+def set_apart(task: Task, division: Division) -> list[Nest]:
+    """Give the chunk its own scratch and its own accumulators; the nests that add up what all chunks accumulate."""
+    memory, left = task.context.memory, []
+    for buffer, pieces in division.owned:
+        start = task.frame(buffer.bytes) if pieces is None else task.piece(pieces, buffer)
+        memory.pointers[id(buffer)] = start
+    for one, pieces in division.partial:
+        buffer, op = one.spot.buffer, one.op
+        memory.pointers[id(buffer)] = task.piece(pieces, buffer)
+        nest = filling(buffer, neutral(op, buffer.dtype))
+        StageLoops(task.context, nest, nest.stages[0], [], [], {}).emit()
+        left.append(_gathering(pieces, buffer, op, division.chunks))
+    return left
+
+
+def _gathering(pieces: Buffer, buffer: Buffer, op: str, chunks: int) -> Nest:
+    """A nest that accumulates the pieces of the chunks in a buffer, one after the other."""
+    domain = (chunks, buffer.size) if buffer.size > 1 else (chunks,)
+    inner = row_major(domain[1:])
+    value = Reg(buffer.dtype)
+    load = Load(value, Spot(pieces, 0, (apart(buffer), *inner)))
+    return Nest(domain, None, [Stage(True, [load, Accumulate(Spot(buffer, 0, (0, *inner)), op, value)])])
+
+
+def emit_stage(
+    context: Context, nest: Nest, division: Division, dims: list[int], at: Sequence[ir.Value], rows: dict[int, Value]
+) -> list[Nest]:
+    """The stage of a division, by chunks, at one row; the nests that are to follow."""
+    stage = division.stage
+    assert stage is not None
+    task = Task(context, division)
+    errors = Errors(task, [stage])
+    left = set_apart(task, division)
+    inside = {id(x): task.taken(rows[id(x)]) for x in registers_of(stage) if id(x) in rows}
+    StageLoops(task.context, nest, stage, dims, [task.taken(i) for i in at], inside, task.part).emit()
+    reduced = [(one, task.every(one.out.dtype)) for one in stage.code if isinstance(one, Reduce)]
+    for one, memory in reduced:
+        dtype = one.out.dtype
+        write(task.context.builder, task.of_chunk(memory, dtype, 1), dtype, inside[id(one.out)])
+    task.run()
+    errors.report()
+    for one, memory in reduced:
+        parts = read(context.builder, memory, one.out.dtype, division.chunks)
+        rows[id(one.out)] = folded(context, one.op, one.out.dtype, parts)
+    return left
+
+
+def registers_of(stage: Stage) -> list[Reg]:
+    """The registers that the code of a stage reads, each once."""
+    found: dict[int, Reg] = {}
+    for one in stage.code:
+        found.update({id(x): x for x in operands_of(one) if isinstance(x, Reg)})
+    return list(found.values())

@@ -1,0 +1,252 @@
+"""Native programs as LLVM IR: one function that runs all items."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.backends.llvm import ir
+from func.backends.llvm.codegen.loops import INDEX, POINTER, Memory, loop, number
+from func.backends.llvm.codegen.nests import NestPrinter
+from func.backends.llvm.codegen.parallel import copying
+from func.backends.llvm.linalg.blas_threads import BlasThreads
+from func.backends.llvm.linalg.dots import DotPrinter
+from func.backends.llvm.math.elementary import Elementary, Features
+from func.backends.llvm.scalars.operations import Scalars
+from func.backends.llvm.scalars.values import stored
+from func.backends.loops.buffers import buffers_of
+from func.backends.loops.chunking import divisions
+from func.backends.loops.kernels import (
+    Branch,
+    Buffer,
+    Check,
+    Dot,
+    Fill,
+    Halt,
+    Item,
+    Library,
+    Loop,
+    Move,
+    NativeProgram,
+    Nest,
+    Spot,
+    While,
+)
+
+STATUS = ir.IntType(32)
+BYTE = ir.IntType(8)
+FAST = ("contract", "reassoc", "arcp", "nsz")
+"""Fast-math without a promise that there are no NaN and infinities, and without other functions than asked for."""
+FOUND_NAN, FOUND_ERROR = 1, 2
+LONG_SIDE = 1200
+"""Rows or columns of matrices whose factors take some ten milliseconds: LAPACK then has all threads of BLAS."""
+
+
+def print_program(program: NativeProgram, features: Features, name: str = "run") -> ir.Module:
+    """A module with the function i32 run(ptr inputs, ptr outputs, ptr arena), and `constants`, a table of the addresses
+    of the program's constants that has to be filled."""
+    module = ir.Module(name)
+    module.triple = ""
+    kind = ir.FunctionType(STATUS, [POINTER, POINTER, POINTER])
+    function = ir.Function(module, kind, name)
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    Printer(module, builder, features, program).emit()
+    return module
+
+
+class Printer:
+    """Emits the items of a program."""
+
+    def __init__(self, module: ir.Module, builder: ir.IRBuilder, features: Features, program: NativeProgram) -> None:
+        self.module = module
+        self.builder = builder
+        self.program = program
+        self.memory = Memory()
+        self.scalars = Scalars(module, Elementary(module, features))
+        if program.fast:
+            self.scalars.flags = FAST
+        self.scalars.builder = builder
+        self.nests = NestPrinter(builder, self.scalars, self.memory, features.bits)
+        self.threads = BlasThreads(builder)
+        self.dots = DotPrinter(self.nests.context, features, self.threads)
+        self.bits = features.bits
+        self._end: Any = None
+        """Where the program returns, if something before the last item may end it."""
+
+    def emit(self) -> None:
+        """The whole function."""
+        builder = self.builder
+        self.memory.bad = builder.alloca(STATUS, name="bad")
+        builder.store(ir.Constant(STATUS, 0), self.memory.bad)
+        start = builder.append_basic_block("start")
+        builder.branch(start)
+        builder.position_at_end(start)
+        tables = self._tables()
+        for item in self.program.items:
+            self._pointers(item, tables)
+            self._items([item])
+        if self.program.flag is not None:
+            self._note(self.program.flag)
+        if self._end is not None:
+            builder.branch(self._end)
+            builder.position_at_end(self._end)
+        self.threads.release()
+        builder.ret(builder.load(self.memory.bad, typ=STATUS))
+
+    def _note(self, flag: Spot) -> None:
+        """Let the status tell that a NaN was found, where a boolean is true."""
+        b, bad = self.builder, self.memory.bad
+        found = b.load(self.memory.pointer(flag.buffer), typ=BYTE)
+        b.store(b.or_(b.load(bad, typ=STATUS), b.zext(found, STATUS)), bad)
+
+    def _halt(self, item: Halt) -> None:
+        b = self.builder
+        if item.flag is not None:
+            self._note(item.flag)
+        if self._end is None:
+            self._end = b.append_basic_block("end")
+        onwards = b.append_basic_block()
+        is_well = b.icmp_unsigned("==", b.load(self.memory.bad, typ=STATUS), ir.Constant(STATUS, 0))
+        b.cbranch(is_well, onwards, self._end)
+        b.position_at_end(onwards)
+
+    def _tables(self) -> dict[str, ir.Value]:
+        """Where the addresses of memory stand, by its kind; the arena's own address."""
+        inputs, outputs, arena = self.builder.function.args
+        constants: Any = None
+        if self.program.constants:
+            table = ir.ArrayType(POINTER, len(self.program.constants))
+            mark = hashlib.sha256(b"".join([one.tobytes() for one in self.program.constants])).hexdigest()
+            self.module.add_metadata([mark])  # code is shared by equal text: equal constants too, then
+            constants = ir.GlobalVariable(self.module, table, "constants")
+            constants.initializer = ir.Constant(table, None)
+        return {"input": inputs, "output": outputs, "constant": constants, "arena": arena}
+
+    def _pointers(self, item: Item, tables: dict[str, ir.Value]) -> None:
+        """The addresses that an item is the first to use.
+
+        All of them at the start would be one run of loads, over which LLVM takes time quadratic in their number.
+        """
+        builder = self.builder
+        for buffer in buffers_of(item):
+            storage = buffer.storage
+            if id(storage) in self.memory.pointers:
+                continue
+            place = [number(storage.place)]
+            if storage.kind == "arena":
+                pointer = builder.gep(tables["arena"], place, source_etype=BYTE)
+            else:
+                pointer = builder.load(builder.gep(tables[storage.kind], place, source_etype=POINTER), typ=POINTER)
+            self.memory.pointers[id(storage)] = pointer
+
+    def _items(self, items: Sequence[Item]) -> None:
+        for item in items:
+            if isinstance(item, Nest):
+                self.nests.emit(item)
+            elif isinstance(item, Dot):
+                self.dots.emit(item)
+            elif isinstance(item, Fill):
+                self.nests.fill(item.buffer, item.value)
+            elif isinstance(item, Move):
+                self._move(item)
+            elif isinstance(item, Check):
+                self._check(item)
+            elif isinstance(item, Halt):
+                self._halt(item)
+            elif isinstance(item, Library):
+                self._library(item)
+            elif isinstance(item, Loop):
+                self._loop(item)
+            elif isinstance(item, While):
+                self._while(item)
+            else:
+                self._branch(item)
+
+    def _library(self, item: Library) -> None:
+        from func.backends.llvm.linalg.library_calls import emit_library
+
+        self.threads.hold()
+        is_long = max(item.params.get("n", 0), item.params.get("m", 0)) >= LONG_SIDE
+        if is_long:
+            self.threads.release()
+        emit_library(self, item)
+        if is_long:
+            self.threads.resume()
+
+    def _move(self, item: Move) -> None:
+        nest = copying(item.target, item.source)
+        nest.divisions = list(divisions(nest, set()))
+        if nest.divisions:
+            self.nests.emit(nest)
+            return
+        b = self.builder
+        target, source = self.memory.pointer(item.target), self.memory.pointer(item.source)
+        copy = self.module.globals.get("llvm.memcpy.p0.p0.i64") or ir.Function(
+            self.module,
+            ir.FunctionType(ir.VoidType(), [POINTER, POINTER, INDEX, ir.IntType(1)]),
+            "llvm.memcpy.p0.p0.i64",
+        )
+        b.call(copy, [target, source, number(item.target.bytes), ir.Constant(ir.IntType(1), 0)])
+
+    def _check(self, item: Check) -> None:
+        b, bad = self.builder, self.memory.bad
+        flag = b.load(self.memory.pointer(item.flag.buffer), typ=BYTE)
+        b.store(b.or_(b.load(bad, typ=STATUS), b.shl(b.zext(flag, STATUS), ir.Constant(STATUS, 1))), bad)
+
+    # --- control flow -------------------------------------------------------------------------------------------
+
+    def _loop(self, item: Loop) -> None:
+        b = self.builder
+
+        def body(i: ir.Value) -> None:
+            at = b.sub(number(item.length - 1), i) if item.reverse else i
+            self._slide(item.slices, at)
+            self._items(item.body)
+
+        loop(b, item.length, 1, body)
+
+    def _slide(self, slices: Sequence[Buffer], at: ir.Value) -> None:
+        b = self.builder
+        for one in slices:
+            assert one.base is not None
+            place = b.add(b.mul(at, number(one.step)), number(one.start))
+            self.memory.pointers[id(one)] = b.gep(
+                self.memory.pointer(one.base), [place], source_etype=stored(one.dtype)
+            )
+
+    def _while(self, item: While) -> None:
+        b = self.builder
+        head, inside, done = [b.append_basic_block() for _ in range(3)]
+        b.branch(head)
+        b.position_at_end(head)
+        self._items(item.test)
+        start = self.memory.pointer(item.flag.buffer)
+        flag = b.load(b.gep(start, [number(item.flag.offset)], source_etype=BYTE), typ=BYTE)
+        goes_on = b.icmp_unsigned("!=", flag, ir.Constant(BYTE, 0))
+        is_well = b.icmp_unsigned("==", b.load(self.memory.bad, typ=STATUS), ir.Constant(STATUS, 0))
+        b.cbranch(b.and_(goes_on, is_well), inside, done)
+        b.position_at_end(inside)
+        self._items(item.body)
+        b.branch(head)
+        b.position_at_end(done)
+
+    def _branch(self, item: Branch) -> None:
+        b = self.builder
+        dtype = item.index.buffer.dtype
+        start = self.memory.pointer(item.index.buffer)
+        value = b.load(b.gep(start, [number(item.index.offset)], source_etype=stored(dtype)), typ=stored(dtype))
+        wide = self.scalars.convert(value, np.dtype(np.uint8) if dtype.kind == "b" else dtype, np.dtype(np.int64))
+        blocks = [b.append_basic_block() for _ in item.branches]
+        done = b.append_basic_block()
+        low = b.select(b.icmp_signed("<", wide, number(0)), number(0), wide)
+        chosen = b.switch(low, blocks[-1])
+        for place, block in enumerate(blocks[:-1]):
+            chosen.add_case(number(place), block)
+        for block, items in zip(blocks, item.branches, strict=True):
+            b.position_at_end(block)
+            self._items(items)
+            b.branch(done)
+        b.position_at_end(done)

@@ -1,0 +1,195 @@
+"""How the loops of a stage are emitted: what at which depth, how many elements at a time, in which blocks and tiles."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from func.backends.llvm.codegen.loops import Part
+from func.backends.llvm.codegen.pairwise_sums import BLOCK, LONG
+from func.backends.llvm.scalars.values import part_of
+from func.backends.loops.chunking import length_of, spots_of, stage_groups
+from func.backends.loops.kernels import (
+    Accumulate,
+    Apply,
+    DType,
+    Instruction,
+    Literal,
+    Load,
+    LoadAt,
+    Nest,
+    Operand,
+    Position,
+    Reduce,
+    Running,
+    Spot,
+    Stage,
+    Store,
+    StoreAt,
+)
+from func.backends.loops.memory_dependence import same_place
+
+LIGHT, MIDDLE = 32, 200
+"""Bodies of up to so many instructions take four, and two, registers at a time in long loops."""
+LONG_LOOP = 512
+"""Elements from which on a loop is worth the code of bodies of any size."""
+SHORT = 12, 40
+"""What LIGHT and MIDDLE are for other loops."""
+TWICE = 40
+"""Instructions of the longest body that is emitted twice."""
+LINE = 64
+"""Bytes that come into the cache together."""
+REACH = 1 << 22
+"""Bytes over which far apart elements lie from which on several lines are used at a time: so pages are found again."""
+FAR = 16
+"""Steps of a loop that are worth tiles."""
+MOST_LINES = 8
+"""Lines of one array that stay in the cache however far they are apart."""
+
+
+class Block(NamedTuple):
+    """Which loop is cut into blocks, how many of its steps make one, and how many blocks there are at most."""
+
+    depth: int
+    steps: int
+    most: int
+
+
+class Tile(NamedTuple):
+    """Which loop runs by so many steps inside the innermost one: what lies far apart along the innermost dimension lies
+    together along its own, and so every line of the cache is used up when it is there."""
+
+    depth: int
+    steps: int
+
+
+def accumulated(one: Reduce | Running | Accumulate) -> DType:
+    """The dtype of an accumulator."""
+    return one.spot.buffer.dtype if isinstance(one, Accumulate) else one.out.dtype
+
+
+def is_sum(one: Instruction) -> bool:
+    """Whether something is added up that must be rounded."""
+    return isinstance(one, (Reduce, Accumulate)) and one.op == "add" and accumulated(one).kind in "fc"
+
+
+class Plan:
+    """The loops of a stage, outermost first: the last dimension of each (`dims`), how often each runs (`lengths`), and
+    the instructions by the number of loops that they are inside of (`levels`)."""
+
+    def __init__(self, nest: Nest, stage: Stage, part: Part | None, bits: int) -> None:
+        groups = stage_groups(nest, stage)
+        self.part = part
+        self.bits = bits
+        self.dims = [group[-1] for group in groups]
+        self.lengths = [length_of(nest, group) for group in groups]
+        self.tile = self._tile(nest, stage)
+        self.levels = self._levels(stage)
+        self.width = self._width()
+        self.block = self._block()
+
+    def _tile(self, nest: Nest, stage: Stage) -> Tile | None:
+        """Which loop is to run inside the innermost one; None where that is of no use or not allowed."""
+        if len(self.dims) < 2 or self.lengths[-1] < FAR:
+            return None
+        found = next(filter(None, map(self._nearest, spots_of(stage.code))), None)
+        if found is None or not all([self._in_any_order(nest, stage, one, found) for one in stage.code]):
+            return None
+        return found
+
+    def _nearest(self, spot: Spot) -> Tile | None:
+        """The loop along which the elements of a spot lie together, if they are far apart along the innermost one."""
+        size = spot.buffer.dtype.itemsize
+        far = abs(spot.strides[self.dims[-1]]) * size
+        if far < LINE:
+            return None
+        together = LINE if far * self.lengths[-1] < REACH else 4 * LINE
+        for depth in reversed(range(len(self.dims) - 1)):
+            step = abs(spot.strides[self.dims[depth]]) * size
+            if 0 < step < LINE and self.lengths[depth] >= FAR:
+                return Tile(depth, together // step)
+        return None
+
+    def _in_any_order(self, nest: Nest, stage: Stage, one: Instruction, tile: Tile) -> bool:
+        """Whether it does not matter when a tile does what."""
+        if isinstance(one, (StoreAt, Running)) or (is_sum(one) and not self.moves(one)):
+            return False
+        if isinstance(one, Accumulate):
+            return self.moves(one) or not one.spot.strides[self.dims[tile.depth]]
+        if isinstance(one, Store):
+            uses = [other for other in spots_of(stage.code) if other.buffer.storage is one.spot.buffer.storage]
+            inner = range(nest.outer or 0, len(nest.domain))
+            return len(uses) == 1 and not same_place(nest.domain, one.spot, one.spot, inner)
+        return True
+
+    def _levels(self, stage: Stage) -> list[list[Instruction]]:
+        """The instructions by the number of loops that they depend on."""
+        depth: dict[int, int] = {}
+        levels: list[list[Instruction]] = [[] for _ in range(len(self.dims) + 1)]
+
+        def of(x: Operand) -> int:
+            return 0 if isinstance(x, Literal) else depth.get(id(x), 0)
+
+        def of_spot(spot: Spot) -> int:
+            varying = [i + 1 for i, axis in enumerate(self.dims) if spot.strides[axis]]
+            return max(varying, default=0)
+
+        written = {id(one.spot.buffer) for one in stage.code if isinstance(one, (Store, StoreAt, Accumulate))}
+        for one in stage.code:
+            if isinstance(one, Load):
+                level = len(self.dims) if id(one.spot.buffer) in written else of_spot(one.spot)
+            elif isinstance(one, Position):
+                level = self.dims.index(one.axis) + 1 if one.axis in self.dims else 0
+            elif isinstance(one, Apply):
+                level = max([of(x) for x in one.args], default=0)
+            elif isinstance(one, LoadAt):
+                level = max(of_spot(one.spot), *[of(pick.index) for pick in one.picks])
+            else:
+                level = len(self.dims)
+            if self.tile is not None and level > self.tile.depth:
+                level = len(self.dims)
+            if isinstance(one, (Load, Position, Apply, LoadAt, Running)):
+                depth[id(one.out)] = level
+            levels[level].append(one)
+        return levels
+
+    def _width(self) -> int:
+        """How many elements are taken at a time."""
+        if not self.dims:
+            return 1
+        code = self.levels[-1]
+        sizes = [part_of(one.out.dtype).itemsize for one in code if isinstance(one, (Load, Apply, LoadAt, Position))]
+        sizes += [part_of(one.spot.buffer.dtype).itemsize for one in code if isinstance(one, (Store, Accumulate))]
+        if any([isinstance(one, (StoreAt, Running)) for one in code]):
+            return 1
+        native = self.bits // (8 * max(sizes, default=8))
+        if self.tile is not None:
+            return min(native, MOST_LINES)
+        light, middle = (LIGHT, MIDDLE) if math.prod(self.lengths) >= LONG_LOOP else SHORT
+        times = 4 if len(code) <= light else 2 if len(code) <= middle else 1
+        width = native * times
+        length = self.lengths[-1]
+        if self.part is not None and self.part.axis == self.dims[-1]:
+            length //= 2 * self.part.chunks
+        while width > native and width > length:
+            width //= 2
+        return max(1, min(width, length))
+
+    def _block(self) -> Block | None:
+        """Which loop is to be cut into blocks so that sums are accurate; None without long ones."""
+        if not self.dims or not any([is_sum(one) and not self.moves(one) for one in self.levels[-1]]):
+            return None
+        counts = [*self.lengths[:-1], -(-self.lengths[-1] // self.width)]
+        if self.part is not None and self.part.axis in self.dims:
+            depth = self.dims.index(self.part.axis)
+            counts[depth] = -(-counts[depth] // self.part.chunks)
+        for depth in reversed(range(len(counts))):
+            inside = math.prod(counts[depth + 1 :])
+            if counts[depth] * inside >= LONG:
+                count = max(1, BLOCK // inside)
+                return Block(depth, count, math.prod(counts[:depth]) * (counts[depth] // count + 2))
+        return None
+
+    def moves(self, one: Instruction) -> bool:
+        """Whether something accumulates in another place at every step of the innermost loop."""
+        return isinstance(one, Accumulate) and one.spot.strides[self.dims[-1]] != 0

@@ -1,0 +1,290 @@
+"""The loops of one stage of a nest as LLVM IR: vectors along the innermost dimension, reductions.
+
+Every instruction is emitted at the depth of the deepest loop that it depends on: what does not vary along the innermost
+dimension is a scalar outside its loop. The innermost loop takes `width` elements at a time as one vector, and what is
+left over as one shorter vector, so that the code of a body is emitted at most twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from func.backends.llvm import ir
+from func.backends.llvm.codegen.bodies import Body, Context
+from func.backends.llvm.codegen.loops import INDEX, Part, blocks, neutral, number, span
+from func.backends.llvm.codegen.pairwise_sums import Sums, folded
+from func.backends.llvm.codegen.stage_plans import TWICE, Plan, accumulated, is_sum
+from func.backends.llvm.scalars.values import (
+    Value,
+    Variable,
+    chosen,
+    constant,
+    gathered,
+    read,
+    shuffled,
+    width_of,
+    write,
+)
+from func.backends.loops.chunking import spots_of
+from func.backends.loops.dead_code import operands_of
+from func.backends.loops.kernels import (
+    Accumulate,
+    DType,
+    Instruction,
+    Load,
+    LoadAt,
+    Nest,
+    Reduce,
+    Reg,
+    Running,
+    Stage,
+    Store,
+    StoreAt,
+)
+
+
+class StageLoops:
+    """The loops of one inner stage, at one row."""
+
+    def __init__(
+        self,
+        context: Context,
+        nest: Nest,
+        stage: Stage,
+        dims: list[int],
+        at: list[ir.Value],
+        rows: dict[int, ir.Value],
+        part: Part | None = None,
+    ) -> None:
+        self.context = context
+        self.part = part
+        self.outer_dims, self.outer_at = dims, at
+        self.rows = rows
+        self.plan = Plan(nest, stage, part, context.bits)
+        self.dims, self.lengths, self.levels = self.plan.dims, self.plan.lengths, self.plan.levels
+        self.accumulators: list[tuple[Reduce | Running | Accumulate, Variable, int]] = []
+        self.sums: list[Sums] = []
+        self.tile: tuple[ir.Value, ir.Value] | None = None
+        """Where the present tile begins and ends."""
+
+    def emit(self) -> None:
+        """Loops, and the values of reductions afterwards."""
+        for one in self.levels[-1]:
+            if isinstance(one, (Reduce, Running)):
+                self._accumulator(one, self.plan.width)
+        sums = self._pairwise(self.accumulators)
+        self._loops(0, [], dict(self.rows))
+        if sums is not None:
+            sums.total()
+        for one, memory, _ in self.accumulators:
+            if isinstance(one, Reduce):
+                self.rows[id(one.out)] = folded(self.context, one.op, one.out.dtype, memory.get())
+
+    def _accumulator(self, one: Reduce | Running | Accumulate, lanes: int) -> Variable:
+        dtype = accumulated(one)
+        memory = Variable(self.context.builder, dtype, lanes)
+        memory.set(constant(dtype, neutral(one.op, dtype), lanes))
+        self.accumulators.append((one, memory, lanes))
+        return memory
+
+    def _pairwise(self, accumulators: Sequence[tuple[Reduce | Running | Accumulate, Variable, int]]) -> Sums | None:
+        """Let the sums among accumulators be added up block by block."""
+        found = [(memory, accumulated(one), lanes) for one, memory, lanes in accumulators if is_sum(one)]
+        if self.plan.block is None or not found:
+            return None
+        self.sums.append(Sums(self.context, found, self.plan.block.most))
+        return self.sums[-1]
+
+    def _steps(self, depth: int, start: ir.Value, stop: ir.Value, step: int, body: Callable[[ir.Value], None]) -> None:
+        """One of the loops, by blocks if it is the one that is cut."""
+        if self.plan.block is not None and self.plan.block.depth == depth:
+            blocks(self.context.builder, start, stop, (step, self.plan.block.steps), body, self._push)
+        else:
+            span(self.context.builder, start, stop, step, body)
+
+    def _push(self) -> None:
+        for one in self.sums:
+            one.push()
+
+    def _bounds(self, depth: int, length: int, step: int) -> tuple[ir.Value, ir.Value]:
+        """Where a loop begins and ends; length is a multiple of step."""
+        if self.part is not None and self.part.axis == self.dims[depth]:
+            return self.part.bounds(self.context.builder, length, step)
+        return number(0), number(length)
+
+    def _loops(self, depth: int, at: list[ir.Value], regs: dict[int, ir.Value]) -> None:
+        if depth < len(self.dims):
+            body = self._body(at, 1, regs)
+            for one in self.levels[depth]:
+                body.emit(one)
+            if depth == len(self.dims) - 1:
+                self._innermost(at, regs)
+            else:
+                self._outer(depth, at, regs)
+            return
+        body = self._body(at, 1, regs)
+        for one in self.levels[depth]:
+            self._emit(body, one)
+
+    def _outer(self, depth: int, at: list[ir.Value], regs: dict[int, ir.Value]) -> None:
+        """A loop that encloses others."""
+        b, tile = self.context.builder, self.plan.tile
+        start, stop = self._bounds(depth, self.lengths[depth], 1)
+
+        def tiles(i: ir.Value) -> None:
+            end = b.add(i, number(tile.steps if tile is not None else 1))
+            self.tile = i, b.select(b.icmp_unsigned("<", end, stop), end, stop)
+            self._loops(depth + 1, [*at, i], dict(regs))
+
+        if tile is not None and tile.depth == depth:
+            span(b, start, stop, tile.steps, tiles)
+        else:
+            self._steps(depth, start, stop, 1, lambda i: self._loops(depth + 1, [*at, i], dict(regs)))
+
+    def _body(self, at: list[ir.Value], width: int, regs: dict[int, ir.Value], bases: Any = None) -> Body:
+        dims = [*self.outer_dims, *self.dims[: len(at)]]
+        return Body(self.context, dims, [*self.outer_at, *at], width, regs, regs, bases)
+
+    def _innermost(self, at: list[ir.Value], regs: dict[int, ir.Value]) -> None:
+        length, width = self.lengths[-1], self.plan.width
+        main, rest = length // width * width, length % width
+        code = self.levels[-1]
+        axis = self.dims[-1]
+        local = []
+        for one in code:
+            if isinstance(one, Accumulate) and not self.plan.moves(one):
+                local.append((one, self._accumulator(one, width), width))
+        bases: dict[Any, ir.Value] = {}
+        outside = self._body(at, 1, regs)
+        for spot in spots_of(code):  # addresses are worked out before the loop
+            key_dims = [*self.outer_dims, *self.dims[:-1]]
+            outside.bases = bases
+            outside.base(spot, key_dims, [*self.outer_at, *at])
+        splats = self._splats(code, regs, width)
+
+        def run(i: ir.Value, lanes: int, again: Any = None) -> None:
+            inside = dict(regs)
+            if lanes == width:
+                inside.update(splats)
+            if self.plan.tile is None:
+                vector([*at, i], lanes, inside, bases, again)
+                return
+            assert self.tile is not None
+            depth = self.plan.tile.depth
+
+            def step(k: ir.Value) -> None:
+                vector([*at[:depth], k, *at[depth + 1 :], i], lanes, dict(inside), {}, again)
+
+            span(self.context.builder, *self.tile, 1, step)
+
+        def vector(at: list[ir.Value], lanes: int, inside: dict[int, Any], bases: dict[Any, Any], again: Any) -> None:
+            body = self._body(at, lanes, inside, bases)
+            body.again = again
+            for one in code:
+                self._emit(body, one)
+
+        sums = self._pairwise(local) if self.plan.block is not None and self.plan.block.depth == len(at) else None
+        if rest and self._overlaps(code, axis):
+            self._overlapping(length, width, run)
+        else:
+            self._vectors(main, rest, width, run)
+        if sums is not None:
+            sums.total()
+            self.sums.remove(sums)
+        for one, memory, _ in local:
+            self._finish(one, memory, outside)
+
+    def _vectors(self, main: int, rest: int, width: int, run: Callable[..., None]) -> None:
+        """Whole vectors, and a shorter one at the end."""
+        b, depth = self.context.builder, len(self.dims) - 1
+        if main == width:
+            run(number(0), width)
+        elif main:
+            start, stop = self._bounds(depth, main, width)
+            self._steps(depth, start, stop, width, lambda i: run(i, width))
+        if rest and self.part is not None and self.part.axis == self.dims[depth]:
+            with b.if_then(self.part.is_last(b)):
+                run(number(main), rest)
+        elif rest:
+            run(number(main), rest)
+
+    def _overlaps(self, code: list[Instruction], axis: int) -> bool:
+        """Whether the last vector may begin before the one in front of it ends: the body is long, so that emitting it
+        twice takes time, and doing elements again changes nothing."""
+        if len(code) <= TWICE:
+            return False
+        read = {id(one.spot.buffer.storage) for one in code if isinstance(one, (Load, LoadAt))}
+        for one in code:
+            if isinstance(one, Store) and id(one.spot.buffer.storage) in read:
+                return False
+            if isinstance(one, StoreAt) or (isinstance(one, Accumulate) and one.spot.strides[axis]):
+                return False
+        return True
+
+    def _overlapping(self, length: int, width: int, run: Callable[..., None]) -> None:
+        b = self.context.builder
+        last = number(length - width)
+        lanes = ir.Constant(ir.VectorType(INDEX, width), list(range(width)))
+        helper = self._body([], width, {})
+
+        def step(i: ir.Value) -> None:
+            is_last = b.icmp_unsigned(">", i, last)
+            start = b.select(is_last, last, i)
+            again = b.icmp_unsigned("<", lanes, helper.splat(b.sub(i, start)))
+            run(start, width, again)
+
+        depth = len(self.dims) - 1
+        if self.part is not None and self.part.axis == self.dims[depth]:
+            start, stop = self.part.bounds(b, length, width)
+            stop = b.select(self.part.is_last(b), number(length), stop)
+        else:
+            start, stop = number(0), number(length)
+        self._steps(depth, start, stop, width, step)
+
+    def _splats(self, code: list[Instruction], regs: dict[int, ir.Value], width: int) -> dict[int, ir.Value]:
+        """Scalars that the innermost loop uses, spread over vectors before it."""
+        if width == 1:
+            return {}
+        used: dict[int, ir.Value] = {}
+        helper = Body(self.context, [], [], width, regs, regs)
+        for one in code:
+            for x in operands_of(one):
+                if isinstance(x, Reg) and id(x) in regs and id(x) not in used:
+                    used[id(x)] = helper.splat(regs[id(x)])
+        return used
+
+    def _emit(self, body: Body, one: Instruction) -> None:
+        kept = next((memory for known, memory, _ in self.accumulators if known is one), None)
+        if kept is None or not isinstance(one, (Reduce, Running, Accumulate)):
+            body.emit(one)
+            return
+        lanes = next(lanes for known, _, lanes in self.accumulators if known is one)
+        dtype = accumulated(one)
+        value = self._filled(body.value(one.value), one.op, dtype, lanes)
+        if body.again is not None:
+            value = chosen(self.context.builder, body.again, constant(dtype, neutral(one.op, dtype), lanes), value)
+        made = self.context.scalars.apply(one.op, dtype, [kept.get(), value], dtype)
+        kept.set(made)
+        if isinstance(one, Running):
+            body.regs[id(one.out)] = made
+
+    def _filled(self, value: Value, op: str, dtype: DType, lanes: int) -> Value:
+        """A shorter vector lengthened by neutral elements."""
+        have = width_of(value)
+        if have == lanes:
+            return value
+        if have == 1:
+            start = constant(dtype, neutral(op, dtype), 1)
+            return gathered(self.context.builder, [value, *[start] * (lanes - 1)])
+        more = constant(dtype, neutral(op, dtype), have)
+        return shuffled(self.context.builder, value, more, [place if place < have else have for place in range(lanes)])
+
+    def _finish(self, one: Accumulate, memory: Variable, body: Body) -> None:
+        """Add what the innermost loop has gathered to the element in memory."""
+        b = self.context.builder
+        dtype = one.spot.buffer.dtype
+        value = folded(self.context, one.op, dtype, memory.get())
+        pointer = body.base(one.spot, [*self.outer_dims, *self.dims[:-1]], body.at)
+        write(b, pointer, dtype, self.context.scalars.apply(one.op, dtype, [read(b, pointer, dtype), value], dtype))
+        self.accumulators = [known for known in self.accumulators if known[0] is not one]

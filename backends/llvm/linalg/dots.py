@@ -1,0 +1,340 @@
+"""Products of matrices: small ones as loops over registers, large ones by BLAS.
+
+Written out, a product goes over blocks of rows and of vectors of columns whose sums stay in registers while the summed
+axis runs through; a product whose operands both have the summed axis last sums vectors instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from func.backends.llvm import ir
+from func.backends.llvm.codegen.bodies import Context
+from func.backends.llvm.codegen.loops import Part, loop, number, span
+from func.backends.llvm.codegen.parallel import Task
+from func.backends.llvm.linalg import blas, routines
+from func.backends.llvm.linalg.blas_threads import BlasThreads, has_control
+from func.backends.llvm.math.elementary import Features
+from func.backends.llvm.scalars.values import constant, element, stored, widened
+from func.backends.loops.kernels import Division, Dot, DType, Spot
+from func.backends.loops.product_blocks import step_of
+
+ROWS, VECTORS = 4, 2
+"""Rows and vectors of columns of a block; its sums, a row's factor and the columns fill the registers of AVX2."""
+BY_BLAS = 48**3
+"""Products of more multiplications than this are BLAS's."""
+
+Grid: TypeAlias = tuple[int, int, int]
+Problem: TypeAlias = tuple["Matrix", "Matrix", "Matrix", int, int, int]
+"""A product: out, x, y, and the lengths m, k, n."""
+
+
+class DotPrinter:
+    """Emits products. `chunk` says which of the chunks of its products it emits; None stands for all."""
+
+    def __init__(
+        self, context: Context, features: Features, threads: BlasThreads, chunk: ir.Value | None = None
+    ) -> None:
+        self.context = context
+        self.builder = context.builder
+        self.scalars = context.scalars
+        self.features = features
+        self.threads = threads
+        self.chunk = chunk
+
+    def emit(self, dot: Dot) -> None:
+        """A product for every index of the batch axes."""
+        grid = self._grid(dot)
+        if grid == (1, 1, 1):
+            self._batched(dot, grid, 0, [])
+            return
+        task = Task(self.context, Division(0, math.prod(grid)))
+        DotPrinter(task.context, self.features, self.threads, task.chunk)._batched(dot, grid, 0, [])
+        task.run()
+
+    def _grid(self, dot: Dot) -> Grid:
+        """The chunks of a product: of rows and columns only if BLAS computes it, and leaves the threads to us."""
+        if self._goes_to_blas(dot.out.buffer.dtype, *_oriented(*_matrices(dot, [None] * 3), *dot.sizes)):
+            self.threads.hold()
+            return dot.grid if has_control() else (1, 1, 1)
+        return dot.grid[0], 1, 1
+
+    def _batched(self, dot: Dot, grid: Grid, depth: int, at: list[ir.Value]) -> None:
+        if depth == len(dot.batch):
+            starts = [self._start(spot, at) for spot in (dot.out, dot.x, dot.y)]
+            self._product(dot.out.buffer.dtype, grid, (*_matrices(dot, starts), *dot.sizes))
+            return
+        length = dot.batch[depth]
+
+        def body(i: ir.Value) -> None:
+            self._batched(dot, grid, depth + 1, [*at, i])
+
+        if depth == 0 and grid[0] > 1:
+            chunk = self.builder.udiv(self.chunk, number(grid[1] * grid[2]))
+            span(self.builder, *Part(0, chunk, grid[0]).bounds(self.builder, length, 1), 1, body)
+        else:
+            loop(self.builder, length, 1, body)
+
+    def _start(self, spot: Spot, at: list[ir.Value]) -> ir.Value:
+        b = self.builder
+        total: Any = number(spot.offset)
+        for stride, i in zip(spot.strides, at, strict=False):
+            if stride:
+                total = b.add(total, b.mul(i, number(stride)))
+        return b.gep(self.context.memory.pointer(spot.buffer), [total], source_etype=stored(spot.buffer.dtype))
+
+    def _product(self, dtype: DType, grid: Grid, problem: Problem) -> None:
+        oriented = _oriented(*problem)
+        out, x, y, _, k, n = oriented
+        if self._goes_to_blas(dtype, *oriented):
+            cuts = grid[1:] if out is problem[0] else grid[:0:-1]
+            self._by_blas(dtype, cuts, *oriented)
+        elif n > 1 and y.second == 1 and out.second == 1:
+            self._columns(dtype, *oriented)
+        elif x.second == 1 and y.first == 1 and k > 1:
+            self._sums(dtype, *oriented)
+        else:
+            self._plain(dtype, *oriented)
+
+    def _goes_to_blas(self, dtype: DType, out: Matrix, x: Matrix, y: Matrix, m: int, k: int, n: int) -> bool:
+        if dtype.kind != "f" or m * k * n <= BY_BLAS or min(m, n) == 1 or not routines.fits(m, k, n):
+            return False
+        return out.second == 1 and x.is_matrix(m, k) and y.is_matrix(k, n)
+
+    def _by_blas(
+        self, dtype: DType, cuts: tuple[int, ...], out: Matrix, x: Matrix, y: Matrix, m: int, k: int, n: int
+    ) -> None:
+        """By BLAS, all of it or one of the chunks of rows and columns that it is cut into."""
+        i, rows = self._chunk_of(m, cuts[0], cuts[1])
+        j, columns = self._chunk_of(n, cuts[1], 1)
+        blas.emit_gemm(
+            self.builder,
+            dtype,
+            rows,
+            columns,
+            k,
+            self._at(dtype, x.start, (i, x.first)),
+            "T" if x.is_turned(m, k) else "N",
+            x.leading(m, k),
+            self._at(dtype, y.start, (j, y.second)),
+            "T" if y.is_turned(k, n) else "N",
+            y.leading(k, n),
+            self._at(dtype, out.start, (i, out.first), (j, out.second)),
+            max(out.first, n),
+        )
+
+    def _chunk_of(self, length: int, cuts: int, others: int) -> tuple[ir.Value, Any]:
+        """Where the chunk begins along an axis, and the address of how long it is there; `others` is how many chunks
+        follow each other at the same place of the axis."""
+        if cuts == 1:
+            return number(0), length
+        b = self.builder
+        place = b.urem(b.udiv(self.chunk, number(others)), number(cuts))
+        step = step_of(length, cuts)
+        is_last = b.icmp_unsigned("==", place, number(cuts - 1))
+        rest, whole = routines.constant(b, length - step * (cuts - 1)), routines.constant(b, step)
+        return b.mul(place, number(step)), b.select(is_last, rest, whole)
+
+    # --- loops --------------------------------------------------------------------------------------------------
+
+    def _fused(self, dtype: DType, x: ir.Value, y: ir.Value, total: ir.Value) -> ir.Value:
+        """x * y + total."""
+        if dtype.kind == "f":
+            if self.features.fma:
+                return self.scalars.intrinsic("fma", x, y, total)
+            return self.builder.fadd(self.builder.fmul(x, y), total)
+        return self.builder.add(self.builder.mul(x, y), total)
+
+    def _at(self, dtype: DType, start: ir.Value, *terms: tuple[ir.Value, int]) -> ir.Value:
+        b = self.builder
+        total: Any = None
+        for i, stride in terms:
+            if stride == 0:
+                continue
+            term = i if stride == 1 else b.mul(i, number(stride))
+            total = term if total is None else b.add(total, term)
+        return start if total is None else b.gep(start, [total], source_etype=stored(dtype))
+
+    def _columns(self, dtype: DType, out: Matrix, x: Matrix, y: Matrix, m: int, k: int, n: int) -> None:
+        """Vectors along the columns of y."""
+        native = max(1, self.features.bits // (8 * dtype.itemsize))
+        wide = native * VECTORS if m > 1 else native * VECTORS * 2
+
+        def rows(i: ir.Value, count: int) -> None:
+            self._steps(n, wide, lambda j, width: self._block(dtype, out, x, y, k, i, j, count, width))
+
+        self._steps(m, ROWS, rows)
+
+    def _steps(self, length: int, step: int, body: Callable[[ir.Value, int], None]) -> None:
+        """body(start, count) over the length in steps, and the rest."""
+        whole = length // step * step
+        if whole:
+            loop(self.builder, whole, step, lambda i: body(i, step))
+        if length - whole:
+            body(number(whole), length - whole)
+
+    def _block(
+        self,
+        dtype: DType,
+        out: Matrix,
+        x: Matrix,
+        y: Matrix,
+        k: int,
+        i: ir.Value,
+        j: ir.Value,
+        count: int,
+        width: int,
+    ) -> None:
+        b = self.builder
+        kind = widened(element(dtype), width)
+        with b.goto_entry_block():
+            sums = [b.alloca(kind) for _ in range(count)]
+        for one in sums:
+            b.store(constant(dtype, 0, width), one)
+        rows = [b.add(i, number(row)) if row else i for row in range(count)]
+        starts = [self._at(dtype, x.start, (row, x.first)) for row in rows]
+        columns = self._at(dtype, y.start, (j, y.second))
+
+        def step(place: ir.Value) -> None:
+            vector = b.load(self._at(dtype, columns, (place, y.first)), align=dtype.itemsize, typ=kind)
+            for one, start in zip(sums, starts, strict=True):
+                factor = b.load(self._at(dtype, start, (place, x.second)), align=dtype.itemsize, typ=element(dtype))
+                b.store(self._fused(dtype, self._spread(factor, width), vector, b.load(one, typ=kind)), one)
+
+        loop(b, k, 1, step)
+        for one, row in zip(sums, rows, strict=True):
+            pointer = self._at(dtype, out.start, (row, out.first), (j, out.second))
+            b.store(b.load(one, typ=kind), pointer, align=dtype.itemsize)
+
+    def _spread(self, value: ir.Value, width: int) -> ir.Value:
+        if width == 1:
+            return value
+        b = self.builder
+        kind = ir.VectorType(value.type, width)
+        place = ir.IntType(32)
+        one = b.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(place, 0))
+        first = ir.Constant(ir.VectorType(place, width), [0] * width)
+        return b.shuffle_vector(one, ir.Constant(kind, ir.Undefined), first)
+
+    def _sums(self, dtype: DType, out: Matrix, x: Matrix, y: Matrix, m: int, k: int, n: int) -> None:
+        """Vectors along the summed axis."""
+        b = self.builder
+        native = max(1, self.features.bits // (8 * dtype.itemsize))
+        width = min(native * 2, k)
+        kind = widened(element(dtype), width)
+
+        def columns(j: ir.Value, count: int) -> None:
+            starts = [
+                self._at(dtype, y.start, (b.add(j, number(place)) if place else j, y.second)) for place in range(count)
+            ]
+            with b.goto_entry_block():
+                sums = [b.alloca(kind) for _ in range(count)]
+            loop(b, m, 1, lambda i: row(i, j, starts, sums))
+
+        def row(i: ir.Value, j: ir.Value, starts: list[Any], sums: list[Any]) -> None:
+            for one in sums:
+                b.store(constant(dtype, 0, width), one)
+            first = self._at(dtype, x.start, (i, x.first))
+            main = k // width * width
+
+            def step(place: ir.Value) -> None:
+                left = b.load(self._at(dtype, first, (place, 1)), align=dtype.itemsize, typ=kind)
+                for one, start in zip(sums, starts, strict=True):
+                    right = b.load(self._at(dtype, start, (place, 1)), align=dtype.itemsize, typ=kind)
+                    b.store(self._fused(dtype, left, right, b.load(one, typ=kind)), one)
+
+            loop(b, main, width, step)
+            for number_, (one, start) in enumerate(zip(sums, starts, strict=True)):
+                total = self._folded(dtype, b.load(one, typ=kind), width)
+                if k > main:
+                    rest = widened(element(dtype), k - main)
+                    left = b.load(self._at(dtype, first, (number(main), 1)), align=dtype.itemsize, typ=rest)
+                    right = b.load(self._at(dtype, start, (number(main), 1)), align=dtype.itemsize, typ=rest)
+                    product = b.fmul(left, right) if dtype.kind == "f" else b.mul(left, right)
+                    total = self._added(dtype, total, self._folded(dtype, product, k - main))
+                place = b.add(j, number(number_)) if number_ else j
+                b.store(total, self._at(dtype, out.start, (i, out.first), (place, out.second)), align=dtype.itemsize)
+
+        self._steps(n, ROWS, columns)
+
+    def _added(self, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
+        return self.builder.fadd(x, y) if dtype.kind == "f" else self.builder.add(x, y)
+
+    def _folded(self, dtype: DType, value: ir.Value, width: int) -> ir.Value:
+        """The sum of the lanes."""
+        b, place = self.builder, ir.IntType(32)
+        if width == 1:
+            return value
+        lanes = [b.extract_element(value, ir.Constant(place, lane)) for lane in range(width)]
+        while len(lanes) > 1:
+            half = (len(lanes) + 1) // 2
+            lanes = [
+                self._added(dtype, lanes[i], lanes[half + i]) if half + i < len(lanes) else lanes[i]
+                for i in range(half)
+            ]
+        return lanes[0]
+
+    def _plain(self, dtype: DType, out: Matrix, x: Matrix, y: Matrix, m: int, k: int, n: int) -> None:
+        """One element after the other."""
+        b = self.builder
+        kind = element(dtype)
+
+        def cell(i: ir.Value, j: ir.Value) -> None:
+            with b.goto_entry_block():
+                total = b.alloca(kind)
+            b.store(constant(dtype, 0), total)
+
+            def step(place: ir.Value) -> None:
+                here = self._at(dtype, x.start, (i, x.first), (place, x.second))
+                there = self._at(dtype, y.start, (place, y.first), (j, y.second))
+                left = b.load(here, align=dtype.itemsize, typ=kind)
+                right = b.load(there, align=dtype.itemsize, typ=kind)
+                b.store(self._fused(dtype, left, right, b.load(total, typ=kind)), total)
+
+            loop(b, k, 1, step)
+            pointer = self._at(dtype, out.start, (i, out.first), (j, out.second))
+            b.store(b.load(total, typ=kind), pointer, align=dtype.itemsize)
+
+        loop(b, m, 1, lambda i: loop(b, n, 1, lambda j: cell(i, j)))
+
+
+class Matrix:
+    """A matrix in memory: the address of its first element and its two strides."""
+
+    def __init__(self, start: Any, first: int, second: int) -> None:
+        self.start = start
+        self.first = first
+        self.second = second
+
+    def turned(self) -> Matrix:
+        """The transpose."""
+        return Matrix(self.start, self.second, self.first)
+
+    def is_matrix(self, rows: int, columns: int) -> bool:
+        """Whether BLAS can read it: one of the strides is one, the other long enough."""
+        return ((self.second == 1 or columns == 1) and self.first >= columns) or (
+            (self.first == 1 or rows == 1) and self.second >= rows
+        )
+
+    def is_turned(self, rows: int, columns: int) -> bool:
+        """Whether the rows lie next to each other, not the columns."""
+        return not (self.second == 1 and self.first >= columns)
+
+    def leading(self, rows: int, columns: int) -> int:
+        """The other stride."""
+        return self.second if self.is_turned(rows, columns) else self.first
+
+
+def _matrices(dot: Dot, starts: Sequence[Any]) -> tuple[Matrix, Matrix, Matrix]:
+    """The matrices of a product, which begin there."""
+    out, x, y = [Matrix(start, *spot.strides[-2:]) for start, spot in zip(starts, (dot.out, dot.x, dot.y), strict=True)]
+    return out, x, y
+
+
+def _oriented(out: Matrix, x: Matrix, y: Matrix, m: int, k: int, n: int) -> Problem:
+    """The product, or the transposed one where that has its results along rows."""
+    if m != 1 and (n == 1 or (x.first == 1 and out.first == 1 and not (y.second == 1 and out.second == 1))):
+        return out.turned(), y.turned(), x.turned(), n, k, m
+    return out, x, y, m, k, n

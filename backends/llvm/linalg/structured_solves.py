@@ -1,0 +1,136 @@
+"""Solves by what is known of a matrix, which look at its condition as SciPy does.
+
+The conventions are those of `lapack`.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from func.backends.llvm import ir
+from func.backends.llvm.linalg.lapack import FINE, WIDTH, areas, run, scratch_size
+from func.backends.llvm.linalg.matrices import DOUBLE, FLOAT, INT, alignment, emit_transpose, slot
+from func.backends.llvm.linalg.routines import call, routine
+
+_FACTOR = {"general": "getrf", "positive": "potrf", "symmetric": "sytrf", "hermitian": "hetrf"}
+_CONDITION = {
+    "general": "gecon",
+    "positive": "pocon",
+    "symmetric": "sycon",
+    "hermitian": "hecon",
+    "triangular": "trcon",
+}
+_SOLVE = {"general": "getrs", "positive": "potrs", "symmetric": "sytrs", "hermitian": "hetrs", "triangular": "trtrs"}
+_NORM = {"general": "lange", "positive": "lansy", "symmetric": "lansy", "hermitian": "lansy"}
+
+
+def _areas(dtype: Any, n: int, k: int) -> list[int]:
+    size = np.dtype(dtype).itemsize
+    return [n * n * size, n * k * size, n * 4, max(WIDTH, 4) * n * size, 2 * n * size]
+
+
+def solve_known_scratch(dtype: Any, n: int, k: int) -> int:
+    """The bytes that `emit_solve_known` needs."""
+    return scratch_size(_areas(dtype, n, k))
+
+
+def emit_solve_known(
+    builder: ir.IRBuilder,
+    dtype: Any,
+    n: int,
+    k: int,
+    a: ir.Value,
+    lda: int,
+    b: ir.Value,
+    ldb: int,
+    x: ir.Value,
+    ldx: int,
+    scratch: ir.Value,
+    *,
+    kind: str,
+    lower: bool,
+) -> ir.Value:
+    """Write the solution X of A X = B, both of shape (n, k), for a "general", "positive" definite, "symmetric",
+    "hermitian" or "triangular" matrix; of all but general ones only the `lower` or upper triangle is read.
+
+    The status is not 0 either where A is singular to working precision.
+    """
+    if n == 0 or k == 0:
+        return FINE
+    solver = _Solver(builder, dtype, n, areas(builder, scratch, _areas(dtype, n, k)), kind, lower)
+    right = solver.right
+    emit_transpose(builder, dtype, n, n, a, lda, solver.matrix, n)
+    emit_transpose(builder, dtype, n, k, b, ldb, right, n)
+    first = slot(builder)
+    norm = solver.norm()
+    builder.store(solver.factor(), first)
+    with builder.if_then(builder.icmp_signed("==", builder.load(first, typ=INT), FINE), likely=True):
+        far = solver.is_regular(norm)
+        builder.store(builder.select(far, FINE, ir.Constant(INT, 1)), first)
+        solver.solve(k)
+        emit_transpose(builder, dtype, k, n, right, n, x, ldx)
+    return builder.load(first, typ=INT)
+
+
+class _Solver:
+    """The calls that belong to one kind of matrices."""
+
+    def __init__(
+        self, builder: ir.IRBuilder, dtype: Any, n: int, places: list[ir.Value], kind: str, lower: bool
+    ) -> None:
+        self.builder, self.dtype, self.n, self.kind = builder, dtype, n, kind
+        self.is_complex = np.dtype(dtype).kind == "c"
+        if kind == "hermitian" and not self.is_complex:
+            self.kind = "symmetric"
+        self.matrix, self.right, self.pivots, self.work, self.more = places
+        self.triangle = "L" if lower else "U"
+        self.real = FLOAT if alignment(dtype) == 4 else DOUBLE
+
+    def norm(self) -> ir.Value:
+        """The place of the largest sum of moduli along a column; triangular matrices need none."""
+        place = slot(self.builder, self.real)
+        if self.kind != "triangular":
+            name = "lanhe" if self.kind in ("hermitian", "positive") and self.is_complex else _NORM[self.kind]
+            shape: tuple[Any, ...] = (self.n, self.n) if self.kind == "general" else (self.triangle, self.n)
+            value = call(self.builder, routine(self.dtype, name), "1", *shape, self.matrix, self.n, self.work)
+            self.builder.store(value, place)
+        return place
+
+    def factor(self) -> ir.Value:
+        if self.kind == "triangular":
+            return FINE
+        name = routine(self.dtype, _FACTOR[self.kind])
+        given: tuple[Any, ...] = (self.triangle, self.n, self.matrix, self.n)
+        if self.kind == "general":
+            given = (self.n, *given[1:], self.pivots)
+        elif self.kind != "positive":
+            given = (*given, self.pivots, self.work, WIDTH * self.n)
+        return run(self.builder, name, *given)
+
+    def is_regular(self, norm: ir.Value) -> ir.Value:
+        """Whether the reciprocal of the condition number is at least the unit roundoff."""
+        builder, n = self.builder, self.n
+        place = slot(builder, self.real)
+        integers = self.more
+        spaces: tuple[Any, ...] = (self.work, self.more if self.is_complex else integers)
+        if self.kind == "general":
+            given: tuple[Any, ...] = ("1", n, self.matrix, n, norm, place, *spaces)
+        elif self.kind == "positive":
+            given = (self.triangle, n, self.matrix, n, norm, place, *spaces)
+        elif self.kind == "triangular":
+            given = ("1", self.triangle, "N", n, self.matrix, n, place, *spaces)
+        else:
+            spaces = (self.work,) if self.is_complex else (self.work, integers)
+            given = (self.triangle, n, self.matrix, n, self.pivots, norm, place, *spaces)
+        run(builder, routine(self.dtype, _CONDITION[self.kind]), *given)
+        least = float(np.finfo(self.dtype).eps)
+        return builder.fcmp_ordered(">=", builder.load(place, typ=self.real), ir.Constant(self.real, least))
+
+    def solve(self, k: int) -> None:
+        """Overwrite the right-hand sides."""
+        pivots = () if self.kind in ("positive", "triangular") else (self.pivots,)
+        flags: tuple[str, ...] = {"general": ("N",), "triangular": (self.triangle, "N", "N")}.get(
+            self.kind, (self.triangle,)
+        )
+        name = routine(self.dtype, _SOLVE[self.kind])
+        run(self.builder, name, *flags, self.n, k, self.matrix, self.n, *pivots, self.right, self.n)

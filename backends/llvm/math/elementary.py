@@ -1,0 +1,327 @@
+"""Elementary functions on vectors of any length: glibc's libmvec where it is, own polynomials elsewhere.
+
+A vector is cut into pieces as wide as the registers, the last one filled up with its own lane; each piece is one call
+of libmvec or of a function of polynomials, which is compiled once for all programs. A scalar fills a whole
+register: one and the same code serves every lane, so a result does not depend on where in an array its argument stands.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import llvmlite.binding as llvm
+
+from func.backends.llvm import ir
+from func.backends.llvm.machine import Code, compile_ir, host, lock
+from func.backends.llvm.math.registry import ARITY, INTRINSICS, MENDED, OWN, PLACES, body_of, mended_body_of
+
+if TYPE_CHECKING:
+    from func.backends.llvm.math.vector_arithmetic import Emitter, Real
+
+
+class Features(NamedTuple):
+    """What the elementary functions need to know of a host: libmvec, the bits of a vector register, fused multiply-add.
+
+    On x86-64, 256 bits mean AVX2 and 512 bits AVX-512.
+    """
+
+    libmvec: bool
+    bits: int
+    fma: bool
+
+
+@cache
+def load_libmvec() -> bool:
+    """Whether glibc's vector library is there; its symbols can be linked afterwards."""
+    try:
+        llvm.load_library_permanently("libmvec.so.1")
+    except RuntimeError:
+        return False
+    return True
+
+
+def host_features() -> Features:
+    """The features of this host; FUNC_NO_LIBMVEC=1 in the environment leaves libmvec out."""
+    return _host_features(os.environ.get("FUNC_NO_LIBMVEC", "0") in ("", "0"))
+
+
+@cache
+def _host_features(libmvec: bool) -> Features:
+    with lock:
+        triple = host().triple
+        if not triple.startswith(("x86_64", "amd64")):
+            return Features(libmvec=False, bits=128, fma=triple.startswith(("aarch64", "arm64")))
+        try:
+            known = llvm.get_host_cpu_features()
+        except RuntimeError:  # LLVM does not know how to ask this processor
+            known = {}
+        wide = all(known.get(name) for name in ("avx512f", "avx512dq", "avx512bw", "avx512vl"))
+        bits = 512 if wide else 256 if known.get("avx2") else 128
+        return Features(libmvec=libmvec and load_libmvec(), bits=bits, fma=bool(known.get("fma")))
+
+
+# What functions made of own instructions are called: the features they are made for, their type, NumPy's name.
+OWN_PREFIX = "func_own_"
+OWN_NAME = re.compile(
+    OWN_PREFIX + r"(?P<bits>\d+)(?P<libmvec>m?)(?P<fma>f?)_v(?P<count>\d+)f(?P<width>\d+)_(?P<name>\w+)"
+)
+
+_compiled: dict[str, Code] = {}
+"""Functions made of own instructions, which stay for as long as the process lives."""
+
+# The letter of an instruction set in the names of the vector ABI.
+LETTERS = {128: "b", 256: "d", 512: "e"}
+
+# NumPy's names of the functions of libmvec, and C's.
+C_NAMES = {
+    "exp": "exp",
+    "exp2": "exp2",
+    "expm1": "expm1",
+    "log": "log",
+    "log2": "log2",
+    "log10": "log10",
+    "log1p": "log1p",
+    "sin": "sin",
+    "cos": "cos",
+    "tan": "tan",
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "sinh": "sinh",
+    "cosh": "cosh",
+    "tanh": "tanh",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+    "power": "pow",
+    "arctan2": "atan2",
+    "hypot": "hypot",
+    "cbrt": "cbrt",
+    "erf": "erf",
+    "erfc": "erfc",
+}
+
+
+def names() -> dict[str, int]:
+    """The functions that `Elementary.call` knows, with the number of their arguments.
+
+    >>> names()["arctan2"]
+    2
+    """
+    return dict(ARITY)
+
+
+class Elementary:
+    """Emits calls of elementary functions into one module.
+
+    >>> from func.backends.llvm import ir
+    >>> module = ir.Module()
+    >>> vector = ir.VectorType(ir.DoubleType(), 6)
+    >>> function = ir.Function(module, ir.FunctionType(vector, [vector]), "f")
+    >>> builder = ir.IRBuilder(function.append_basic_block())
+    >>> sines = Elementary(module, Features(libmvec=False, bits=256, fma=True)).call(builder, "sin", function.args[0])
+    >>> str(sines.type)
+    '<6 x double>'
+    """
+
+    def __init__(self, module: ir.Module, features: Features) -> None:
+        self.module = module
+        self.features = features
+
+    def call(self, builder: ir.IRBuilder, name: str, *args: Any) -> Any:
+        """The function of the arguments, all of one type: a vector or a scalar of float64 or float32.
+
+        Raises
+        ------
+        ValueError
+            For an unknown name, a wrong number of arguments or a type that is not real.
+        """
+        if len(args) != ARITY.get(name, -1):
+            raise ValueError(f"no elementary function {name!r} of {len(args)} arguments; see elementary.names()")
+        kind = args[0].type
+        scalar = kind.element if isinstance(kind, ir.VectorType) else kind
+        if not isinstance(scalar, (ir.DoubleType, ir.FloatType)):
+            raise ValueError(f"{name} takes float64 and float32, not {kind}; convert the argument first")
+        if name in INTRINSICS:
+            return self.intrinsic(builder, INTRINSICS[name], args)
+        lanes = self.features.bits // (64 if isinstance(scalar, ir.DoubleType) else 32)
+        if kind is scalar:
+            filled = [splat(builder, arg, lanes) for arg in args]
+            return builder.extract_element(self.native(builder, name, filled), index(0))
+        pieces = [cut(builder, arg, lanes) for arg in args]
+        return joined(
+            builder, [self.native(builder, name, list(some)) for some in zip(*pieces, strict=True)], kind.count
+        )
+
+    def intrinsic(self, builder: ir.IRBuilder, name: str, args: tuple[Any, ...]) -> Any:
+        """An instruction that LLVM knows for every type."""
+        kind = args[0].type
+        function_type = ir.FunctionType(kind, [kind] * len(args))
+        return builder.call(self.function(f"llvm.{name}.{suffix(kind)}", function_type), args)
+
+    def native(self, builder: ir.IRBuilder, name: str, args: list[Any]) -> Any:
+        """The function of vectors as wide as the registers."""
+        kind = args[0].type
+        function_type = ir.FunctionType(kind, [kind] * len(args))
+        symbol = self.vector_symbol(name, kind)
+        if symbol is None:
+            return builder.call(self.own(name, function_type), args)
+        if name not in MENDED:
+            return builder.call(self.function(symbol, function_type), args)
+        return builder.call(self.mended(name, symbol, function_type), args)
+
+    def vector_symbol(self, name: str, kind: ir.VectorType) -> str | None:
+        """libmvec's function, where it is there and the better choice."""
+        double = isinstance(kind.element, ir.DoubleType)
+        if not self.features.libmvec or name not in C_NAMES or (name, 64 if double else 32) in OWN:
+            return None
+        letter = LETTERS[self.features.bits]
+        symbol = f"_ZGV{letter}N{kind.count}{'v' * ARITY[name]}_{C_NAMES[name]}{'' if double else 'f'}"
+        return symbol if has_symbol(symbol) else None
+
+    def function(self, name: str, kind: ir.FunctionType) -> Any:
+        """A function of the module, declared at its first use."""
+        known = self.module.globals
+        return known[name] if name in known else ir.Function(self.module, kind, name)
+
+    def own(self, name: str, kind: ir.FunctionType) -> Any:
+        """The function made of own instructions, which `provide` compiles when it is first linked."""
+        features = f"{self.features.bits}{'m' * self.features.libmvec}{'f' * self.features.fma}"
+        function = self.function(f"{OWN_PREFIX}{features}_{suffix(kind.return_type)}_{name}", kind)
+        function.attributes.add("nounwind")
+        return function
+
+    def define(self, function: Any, name: str) -> None:
+        """Write the body of a function made of own instructions."""
+        emit = self.emitter(function)
+        emit.builder.ret(body_of(name)(emit, *emit.reals(function.args)).value)
+
+    def mended(self, name: str, symbol: str, kind: ir.FunctionType) -> Any:
+        """libmvec's function within the range in which it is fast and right, and what is known outside."""
+        function, fresh = self.internal(f"func_{name}_{suffix(kind.return_type)}", kind)
+        if fresh:
+            function.attributes.add("alwaysinline")
+            emit = self.emitter(function)
+            library = self.function(symbol, kind)
+
+            def found(*xs: Real) -> Real:
+                return emit.reals([emit.builder.call(library, emit.values(xs))])[0]
+
+            emit.builder.ret(mended_body_of(name)(emit, found, *emit.reals(function.args)).value)
+        return function
+
+    def internal(self, name: str, kind: ir.FunctionType) -> tuple[Any, bool]:
+        """A function of this module alone, and whether it is new."""
+        fresh = name not in self.module.globals
+        function = self.function(name, kind)
+        function.linkage = "internal"
+        if fresh:
+            function.attributes.add("nounwind")
+        return function, fresh
+
+    def emitter(self, function: Any) -> Emitter:
+        """An emitter at the start of a function."""
+        from func.backends.llvm.math.vector_arithmetic import Emitter
+
+        kind = function.return_value.type
+        width = 64 if isinstance(kind.element, ir.DoubleType) else 32
+        builder = ir.IRBuilder(function.append_basic_block())
+        return Emitter(builder, kind.count, width, self.features.fma, self.call, self.lane_by_lane)
+
+    def lane_by_lane(self, builder: ir.IRBuilder, name: str, *args: Any) -> Any:
+        """libm's function of each lane."""
+        kind = args[0].type
+        scalar = kind.element
+        symbol = name if isinstance(scalar, ir.DoubleType) else name + "f"
+        function = self.function(symbol, ir.FunctionType(scalar, [scalar] * len(args)))
+        out: ir.Value = ir.Constant(kind, ir.Undefined)
+        for lane in range(kind.count):
+            one = builder.call(function, [builder.extract_element(arg, index(lane)) for arg in args])
+            out = builder.insert_element(out, one, index(lane))
+        return out
+
+
+def provide(name: str) -> bool:
+    """Whether the name is that of a function made of own instructions; then it is compiled and can be linked.
+
+    >>> provide("func_own_256f_v4f64_exp"), provide("exp")
+    (True, False)
+    """
+    match = OWN_NAME.fullmatch(name)
+    if match is None or match["name"] not in PLACES:
+        return False
+    if name not in _compiled:
+        code = compile_ir(lambda: _own_module(name, match), key=name)
+        with lock:
+            llvm.add_symbol(name, code.address(name))
+        _compiled[name] = code
+    return True
+
+
+def _own_module(symbol: str, match: re.Match[str]) -> ir.Module:
+    module, name = ir.Module(symbol), match["name"]
+    kind = ir.VectorType(ir.DoubleType() if match["width"] == "64" else ir.FloatType(), int(match["count"]))
+    function = ir.Function(module, ir.FunctionType(kind, [kind] * ARITY[name]), symbol)
+    function.attributes.add("nounwind")
+    features = Features(libmvec=bool(match["libmvec"]), bits=int(match["bits"]), fma=bool(match["fma"]))
+    Elementary(module, features).define(function, name)
+    return module
+
+
+@cache
+def has_symbol(name: str) -> bool:
+    """Whether a symbol can be linked in this process."""
+    with lock:
+        return llvm.address_of_symbol(name) is not None
+
+
+def suffix(kind: Any) -> str:
+    """The type as LLVM writes it in the names of intrinsics."""
+    scalar = kind.element if isinstance(kind, ir.VectorType) else kind
+    width = "f64" if isinstance(scalar, ir.DoubleType) else "f32"
+    return f"v{kind.count}{width}" if isinstance(kind, ir.VectorType) else width
+
+
+def index(i: int) -> Any:
+    """A lane's number."""
+    return ir.Constant(ir.IntType(32), i)
+
+
+def lanes_of(numbers: list[int]) -> Any:
+    """The mask of a shuffle."""
+    return ir.Constant(ir.VectorType(ir.IntType(32), len(numbers)), numbers)
+
+
+def splat(builder: ir.IRBuilder, value: Any, count: int) -> Any:
+    """A vector of one number."""
+    empty = ir.Constant(ir.VectorType(value.type, count), ir.Undefined)
+    first = builder.insert_element(empty, value, index(0))
+    return builder.shuffle_vector(first, empty, lanes_of([0] * count))
+
+
+def cut(builder: ir.IRBuilder, value: Any, lanes: int) -> list[Any]:
+    """Vectors of so many lanes that hold those of one, the last one's own lane repeated at the end."""
+    count = value.type.count
+    if count == lanes:
+        return [value]
+    empty = ir.Constant(value.type, ir.Undefined)
+    starts = range(0, count, lanes)
+    wanted = [[min(start + lane, count - 1) for lane in range(lanes)] for start in starts]
+    return [builder.shuffle_vector(value, empty, lanes_of(some)) for some in wanted]
+
+
+def joined(builder: ir.IRBuilder, pieces: list[Any], count: int) -> Any:
+    """The first `count` lanes of some vectors of equal length, one after another."""
+    while len(pieces) > 1:
+        if len(pieces) % 2:
+            pieces.append(ir.Constant(pieces[0].type, ir.Undefined))
+        size = 2 * pieces[0].type.count
+        pairs = zip(pieces[::2], pieces[1::2], strict=True)
+        pieces = [builder.shuffle_vector(a, b, lanes_of(list(range(size)))) for a, b in pairs]
+    whole = pieces[0]
+    if whole.type.count == count:
+        return whole
+    return builder.shuffle_vector(whole, ir.Constant(whole.type, ir.Undefined), lanes_of(list(range(count))))

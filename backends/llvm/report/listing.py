@@ -1,0 +1,351 @@
+"""Native programs as text: every item with its loops, what it reads and writes, and how memory is laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from func.backends.loops.buffers import buffers_of
+from func.backends.loops.kernels import (
+    Accumulate,
+    Apply,
+    Branch,
+    Buffer,
+    Check,
+    Dot,
+    Fill,
+    Halt,
+    Instruction,
+    Item,
+    Library,
+    Literal,
+    Load,
+    LoadAt,
+    Loop,
+    Move,
+    NativeProgram,
+    Nest,
+    Operand,
+    Pick,
+    Position,
+    Reduce,
+    Reg,
+    Result,
+    Running,
+    Shape,
+    Spot,
+    Store,
+    StoreAt,
+    While,
+)
+from func.backends.loops.product_blocks import is_cut
+from func.backends.loops.rematerialization import CHEAP
+
+INDENT = "  "
+AXES = "ijklmn"
+KINDS = {"input": "in", "output": "out", "constant": "const", "arena": "m"}
+REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
+PLAIN = CHEAP | {"divide", "square", "reciprocal", "isnan", "isfinite", "real", "imag", "complex", "conjugate"}
+"""Operations that say little about a kernel: its title leaves them out if there are others."""
+MOST_NAMED = 5
+"""So many operations and buffers stand in a title."""
+
+
+class Names:
+    """Names for the memory of a program: in0, out0, const0, m0 for scratch; m0[t] moves with the steps of a loop."""
+
+    def __init__(self, program: NativeProgram) -> None:
+        self.scratch: list[Buffer] = []
+        self._words: dict[int, str] = {}
+        for item in program.items:
+            for buffer in buffers_of(item):
+                self._learn(buffer)
+
+    def _learn(self, buffer: Buffer) -> None:
+        if id(buffer) in self._words:
+            return
+        if buffer.base is not None:
+            self._learn(buffer.base)
+            self._words[id(buffer)] = f"{self._words[id(buffer.base)]}[t]"
+        elif buffer.kind == "arena":
+            self._words[id(buffer)] = f"m{len(self.scratch)}"
+            self.scratch.append(buffer)
+        else:
+            self._words[id(buffer)] = f"{KINDS.get(buffer.kind, buffer.kind)}{buffer.place}"
+
+    def __getitem__(self, buffer: Buffer) -> str:
+        self._learn(buffer)
+        return self._words[id(buffer)]
+
+
+# --- the whole program --------------------------------------------------------------------------------------------
+
+
+def listing(program: NativeProgram) -> str:
+    """The program with the loops and the scalar code of every kernel."""
+    names = Names(program)
+    return "\n".join([*_memory(program, names), *_items(program.items, names, "", "", _Nests(names))])
+
+
+def summary(program: NativeProgram) -> str:
+    """The program with a few words on every kernel."""
+    names = Names(program)
+    return "\n".join([*_memory(program, names), *_items(program.items, names, "", "", _Outlines(names))])
+
+
+def _memory(program: NativeProgram, names: Names) -> Iterator[str]:
+    for word, results in (("in", program.inputs), ("out", program.outputs)):
+        for place, result in enumerate(results):
+            yield f"{word}{place}: {_typed(result)}"
+    for place, constant in enumerate(program.constants):
+        yield f"const{place}: {_array(np.asarray(constant))}"
+    for buffer in names.scratch:
+        yield f"{names[buffer]}: {buffer.size} × {buffer.dtype} at byte {buffer.place} of the arena"
+    yield f"arena: {program.arena} bytes"
+
+
+def _typed(result: Result) -> str:
+    return f"{result.dtype}{list(result.shape)}{' as a Python number' if result.weak else ''}"
+
+
+def _array(value: Any) -> str:
+    return f"{value.dtype}{list(value.shape)}"
+
+
+def parts_of(item: Item) -> list[tuple[str, str, list[Item]]]:
+    """The lists of items inside an item of control flow: what their numbers begin with, what each list is, and the
+    list."""
+    if isinstance(item, Loop):
+        return [("", "", item.body)]
+    if isinstance(item, While):
+        return [("t", "test", item.test), ("b", "body", item.body)]
+    if isinstance(item, Branch):
+        return [(f"{place}.", f"case {place}", branch) for place, branch in enumerate(item.branches)]
+    return []
+
+
+def _items(items: Sequence[Item], names: Names, prefix: str, indent: str, inside: _Nests) -> Iterator[str]:
+    for place, item in enumerate(items):
+        number = f"{prefix}{place}"
+        yield f"{indent}{number}: {title(item, names)}"
+        if isinstance(item, Nest):
+            for line in [*_divisions(item), *inside.lines(item)]:
+                yield f"{indent}{INDENT}{line}"
+        elif isinstance(item, Dot) and is_cut(item):
+            yield f"{indent}{INDENT}{times(item.grid)} chunks of places, rows and columns that threads share"
+        elif isinstance(item, Loop):
+            for one in item.slices:
+                start = _sum(one.start, [(one.step, "t")])
+                yield f"{indent}{INDENT}{names[one]} starts at {start} of {names[one.base or one]}"
+        for mark, word, body in parts_of(item):
+            if word:
+                yield f"{indent}{INDENT}{word}:"
+            deeper = indent + INDENT * (2 if word else 1)
+            yield from _items(body, names, f"{number}.{mark}", deeper, inside)
+
+
+def _divisions(nest: Nest) -> Iterator[str]:
+    """How the loops of a nest are shared by threads."""
+    for one in nest.divisions:
+        where = ", row by row" if one.stage is not None and nest.outer else ""
+        yield f"{one.chunks} chunks of {_axis(one.axis)} that threads share{where}"
+
+
+# --- titles -------------------------------------------------------------------------------------------------------
+
+
+def title(item: Item, names: Names) -> str:
+    """What an item computes, in a few words."""
+    if isinstance(item, Nest):
+        where = _few(_targets(item, names))
+        return f"{_work(item) if where else 'look at indices'}{_over(item.domain)}{where and f' → {where}'}"
+    if isinstance(item, Dot):
+        rows, summed, columns = item.sizes
+        batch = f"{times(item.batch)} of " if item.batch else ""
+        where = names[item.out.buffer]
+        return (
+            f"dot, {batch}{names[item.x.buffer]} ({rows} × {summed}) by {names[item.y.buffer]} "
+            f"({summed} × {columns}) → {where}"
+        )
+    if isinstance(item, Fill):
+        return f"fill with {_number(item.value)} → {names[item.buffer]}"
+    if isinstance(item, Move):
+        return f"copy {names[item.source]} → {names[item.target]}"
+    if isinstance(item, Check):
+        return f"check {names[item.flag.buffer]}"
+    if isinstance(item, Halt):
+        return "stop if something is wrong; donated memory is written from here on"
+    if isinstance(item, Library):
+        given = [*[names[spot.buffer] for spot in item.args], *[f"{key}={one}" for key, one in item.params.items()]]
+        return f"{item.routine}({', '.join(given)}) → {_few([names[spot.buffer] for spot in item.outs])}"
+    if isinstance(item, Loop):
+        return f"loop, {item.length} steps{', backwards' if item.reverse else ''}"
+    if isinstance(item, While):
+        return f"loop while {names[item.flag.buffer]} holds"
+    return f"branch on {names[item.index.buffer]}, {len(item.branches)} cases"
+
+
+def times(shape: Shape) -> str:
+    """A shape as 64 × 10."""
+    return " × ".join(map(str, shape))
+
+
+def _over(domain: Shape) -> str:
+    return f" over {times(domain)}" if domain else ""
+
+
+def _few(words: Iterable[str]) -> str:
+    found = list(dict.fromkeys(words))
+    return ", ".join([*found[:MOST_NAMED], *(["…"] if len(found) > MOST_NAMED else [])])
+
+
+def _work(nest: Nest) -> str:
+    """The operations of a nest that tell it from others."""
+    telling: list[str] = []
+    plain: list[str] = []
+    for one in _code(nest):
+        if isinstance(one, Running):
+            telling.append(f"running {REDUCTIONS.get(one.op, one.op)}")
+        elif isinstance(one, (Reduce, Accumulate)):
+            telling.append(REDUCTIONS.get(one.op, one.op))
+        elif isinstance(one, (LoadAt, StoreAt)):
+            telling.append("gather" if isinstance(one, LoadAt) else "scatter")
+        elif isinstance(one, Apply):
+            (plain if one.op in PLAIN else telling).append(one.op)
+    return _few(telling or plain) or ("copy" if any([isinstance(one, Load) for one in _code(nest)]) else "fill")
+
+
+def _targets(nest: Nest, names: Names) -> list[str]:
+    """What a nest writes, outputs first; what only its own rows use is left out."""
+    found = [one.spot for one in _code(nest) if isinstance(one, (Store, StoreAt, Accumulate))]
+    outer = nest.outer or 0
+    lasting = [spot for spot in found if not outer or any(spot.strides[:outer]) or spot.buffer.kind != "arena"]
+    lasting.sort(key=lambda spot: spot.buffer.kind != "output")
+    return [names[spot.buffer] for spot in lasting or found]
+
+
+def _code(nest: Nest) -> list[Instruction]:
+    return [one for stage in nest.stages for one in stage.code]
+
+
+# --- kernels ------------------------------------------------------------------------------------------------------
+
+
+class _Nests:
+    """Prints the loops of a nest and its code."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+
+    def lines(self, nest: Nest) -> Iterator[str]:
+        """A nest without its title."""
+        self.registers: dict[int, str] = {}
+        for buffer, value in nest.starts:
+            yield f"{self.names[buffer]} = {_number(value)} everywhere"
+        outer = nest.outer or 0
+        depth = INDENT if outer else ""
+        if outer:
+            yield _header(nest.domain, range(outer))
+        for stage in nest.stages:
+            inner = range(outer, len(nest.domain)) if stage.inner else range(0)
+            deep = f"{depth}{INDENT if inner else ''}"
+            if inner:
+                yield f"{depth}{_header(nest.domain, inner)}"
+            for one in stage.code:
+                yield f"{deep}{self._instruction(one, inner)}"
+
+    def _instruction(self, one: Any, inner: Sequence[int]) -> str:
+        if isinstance(one, Load):
+            return f"{self._new(one.out)} = {self._spot(one.spot)}"
+        if isinstance(one, LoadAt):
+            return f"{self._new(one.out)} = {self._spot(one.spot, one.picks)}"
+        if isinstance(one, Apply):
+            args = ", ".join(map(self._operand, one.args))
+            return f"{self._new(one.out)} = {one.out.dtype if one.op == 'convert' else one.op}({args})"
+        if isinstance(one, Store):
+            return f"{self._spot(one.spot)} = {self._operand(one.value)}"
+        if isinstance(one, StoreAt):
+            return f"{self._spot(one.spot, one.picks)} {'+=' if one.adds else '='} {self._operand(one.value)}"
+        if isinstance(one, Reduce):
+            axes = ", ".join(map(_axis, inner))
+            return f"{self._new(one.out)} = {REDUCTIONS.get(one.op, one.op)} of {self._operand(one.value)} over {axes}"
+        if isinstance(one, Running):
+            what = REDUCTIONS.get(one.op, one.op)
+            axes = ", ".join(map(_axis, inner))
+            return f"{self._new(one.out)} = running {what} of {self._operand(one.value)} over {axes}"
+        if isinstance(one, Position):
+            return f"{self._new(one.out)} = {_axis(one.axis)}"
+        if isinstance(one, Accumulate):
+            place = self._spot(one.spot)
+            return f"{place} = {one.op}({place}, {self._operand(one.value)})"
+        return self._other(one)
+
+    def _other(self, one: Any) -> str:
+        """An instruction by the names of its fields."""
+        fields = {name: getattr(one, name) for name in one.fields}
+        out = fields.pop("out", None)
+        given = ", ".join([f"{key}={self._field(value)}" for key, value in fields.items()])
+        return f"{'' if out is None else f'{self._new(out)} = '}{type(one).__name__.lower()}({given})"
+
+    def _field(self, value: Any) -> str:
+        if isinstance(value, (Reg, Literal)):
+            return self._operand(value)
+        return self._spot(value) if isinstance(value, Spot) else str(value)
+
+    def _new(self, register: Reg) -> str:
+        return self.registers.setdefault(id(register), f"r{len(self.registers)}")
+
+    def _operand(self, x: Operand) -> str:
+        return _number(x.value) if isinstance(x, Literal) else self._new(x)
+
+    def _spot(self, spot: Spot, picks: Sequence[Pick] = ()) -> str:
+        terms = [(stride, _axis(axis)) for axis, stride in enumerate(spot.strides) if stride]
+        terms += [(pick.stride, self._operand(pick.index)) for pick in picks]
+        return f"{self.names[spot.buffer]}[{_sum(spot.offset, terms)}]"
+
+
+class _Outlines(_Nests):
+    """Prints what a nest reads and writes, and how much it computes."""
+
+    def lines(self, nest: Nest) -> Iterator[str]:
+        """A few words on a nest."""
+        code = _code(nest)
+        outer = nest.outer or 0
+        passes = sum([stage.inner for stage in nest.stages])
+        if outer:
+            rows = times(nest.domain[:outer])
+            yield f"rows {rows}, passes over {times(nest.domain[outer:])} each: {passes}"
+        reads = dict.fromkeys([self.names[one.spot.buffer] for one in code if isinstance(one, (Load, LoadAt))])
+        writes = [one.spot for one in code if isinstance(one, (Store, StoreAt, Accumulate))]
+        operations = sum([not isinstance(one, (Load, Store)) for one in code])
+        written = dict.fromkeys([self.names[spot.buffer] for spot in writes])
+        read, made = [", ".join(names) or "nothing" for names in (reads, written)]
+        yield f"reads {read}; {_count(operations, 'operation')}; writes {made}"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def _header(domain: Shape, axes: Iterable[int]) -> str:
+    return "for " + ", ".join([f"{_axis(axis)} < {domain[axis]}" for axis in axes])
+
+
+def _axis(axis: int) -> str:
+    return AXES[axis] if axis < len(AXES) else f"i{axis}"
+
+
+def _number(value: Any) -> str:
+    return repr(value.item() if isinstance(value, (np.generic, np.ndarray)) else value)
+
+
+def _sum(start: int, terms: Sequence[tuple[int, str]]) -> str:
+    """start + Σ factor * word."""
+    text = "" if start == 0 and terms else str(start)
+    for factor, word in terms:
+        size = word if abs(factor) == 1 else f"{abs(factor)}*{word}"
+        sign = "-" if factor < 0 else "+"
+        text = f"{text} {sign} {size}" if text else (f"-{size}" if factor < 0 else size)
+    return text

@@ -1,0 +1,278 @@
+"""How long each item of a native program takes: the program once more, with a clock read around its items."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from func.backends.llvm import ir
+from func.backends.llvm.codegen.printer import STATUS, Printer
+from func.backends.llvm.entry.executor import Executor
+from func.backends.llvm.machine import compile_ir, host
+from func.backends.llvm.math.elementary import host_features
+from func.backends.llvm.report.listing import Names, parts_of, title
+from func.backends.llvm.report.traffic import NOTHING, Traffic, traffic
+from func.backends.llvm.threads import background
+from func.backends.loops.buffers import place_buffers
+from func.backends.loops.chunking import divide
+from func.backends.loops.fusion import Fuser
+from func.backends.loops.kernels import Buffer, Item, NativeProgram, Result, Spot
+
+WORD, POINTER = ir.IntType(64), ir.PointerType()
+NAME = "func_times"
+CALIBRATION = 0.02
+"""Seconds for which the counter is compared with Python's clock."""
+SMALLEST_COPY, LARGEST_COPY = 1 << 25, 1 << 28
+COPIES = 5
+_lock = threading.Lock()
+"""Programs with the same text share the memory of their times."""
+
+
+class Timing(NamedTuple):
+    """One item: its number ("2.0" inside item 2), what it computes, seconds in one call, how often it ran in it, and
+    what all these runs must move."""
+
+    number: str
+    title: str
+    seconds: float
+    runs: int
+    moved: Traffic
+
+
+class Measured(NamedTuple):
+    """The items of a program, those inside loops and branches after them, and its outputs."""
+
+    timings: list[Timing]
+    outputs: tuple[Any, ...]
+    is_whole: bool
+    """Whether native code made the outputs; else they were computed another way after it had noticed something."""
+
+
+def measure(executor: Executor, args: Sequence[Any], repeat: int) -> Measured:
+    """Times of a program's items: the least of `repeat` runs on the same arguments.
+
+    Items inside loops and branches are timed by a second program, in which the clock is read around them, too; so their
+    times do not add to that of the loop.
+    """
+    program = executor.program
+    outer = _Timed(executor, program.items)
+    everything = list(_all(program.items))
+    with _lock:
+        ticks, counts, outputs = outer.run(args, repeat)
+        if len(everything) > len(program.items):
+            found = dict(zip(map(id, program.items), ticks, strict=True))
+            inner, counts, _ = _Timed(executor, everything).run(args, repeat)
+            ticks = [found.get(id(item), more) for item, more in zip(everything, inner, strict=True)]
+    rate = _clock().rate
+    names = Names(program)
+    runs = dict(zip(map(id, everything), counts, strict=True))
+    timings = [
+        Timing(number, title(item, names), tick / rate, runs[id(item)], _moved(item, runs))
+        for (number, item), tick in zip(_numbered(program.items, ""), ticks, strict=True)
+    ]
+    return Measured(timings, outputs, not outer.has_failed)
+
+
+def _all(items: Sequence[Item]) -> Iterator[Item]:
+    for _, item in _numbered(items, ""):
+        yield item
+
+
+def _numbered(items: Sequence[Item], prefix: str) -> Iterator[tuple[str, Item]]:
+    """Items with the numbers that listings give them."""
+    for place, item in enumerate(items):
+        number = f"{prefix}{place}"
+        yield number, item
+        for mark, _, body in parts_of(item):
+            yield from _numbered(body, f"{number}.{mark}")
+
+
+def _moved(item: Item, runs: dict[int, int]) -> Traffic:
+    """What all runs of an item have moved."""
+    inside = [_moved(one, runs) for _, _, body in parts_of(item) for one in body]
+    return functools.reduce(Traffic.plus, inside, NOTHING) if inside else traffic(item).times(runs[id(item)])
+
+
+# --- the instrumented program -------------------------------------------------------------------------------------
+
+
+class _Timed(Executor):
+    """A program that adds up for some of its items how long they take and how often they run."""
+
+    def __init__(self, executor: Executor, items: Sequence[Item]) -> None:
+        super().__init__(executor.program, executor.fallback, executor.on_nan)
+        self.items = items
+        self.has_failed = False
+
+    def module(self) -> ir.Module:
+        """The program as IR."""
+        module, builder = _function("run")
+        _Printer(module, builder, host_features(), self.program, self.items).emit()
+        return module
+
+    def failed(self, status: int, given: Sequence[Any]) -> tuple[Any, ...]:
+        """The outputs for which native code has returned a status."""
+        self.has_failed = True
+        return super().failed(status, given)
+
+    def run(self, args: Sequence[Any], repeat: int) -> tuple[list[int], list[int], tuple[Any, ...]]:
+        """(least ticks, runs in the last call) of the items, and the outputs."""
+        call = self.flat()
+        background.finish()
+        size = len(self.items)
+        table = np.ctypeslib.as_array((ctypes.c_int64 * (2 * size)).from_address(self.code.address(NAME)))
+        least = np.full(size, np.iinfo(np.int64).max)
+        outputs: tuple[Any, ...] = ()
+        for _ in range(repeat):
+            table[:] = 0
+            outputs = call(*args)
+            np.minimum(least, table[:size] - table[size:] * _clock().pause, out=least)
+        return np.maximum(least, 0).tolist(), table[size:].tolist(), outputs
+
+
+class _Printer(Printer):
+    """Emits items with a clock around some of them."""
+
+    def __init__(self, module: ir.Module, builder: ir.IRBuilder, features: Any, program: Any, items: Any) -> None:
+        super().__init__(module, builder, features, program)
+        self._places = {id(item): place for place, item in enumerate(items)}
+        kind = ir.ArrayType(WORD, 2 * len(items))
+        self._table = ir.GlobalVariable(module, kind, NAME)
+        self._table.initializer = ir.Constant(kind, None)
+
+    def _items(self, items: Sequence[Item]) -> None:
+        for item in items:
+            place = self._places.get(id(item))
+            if place is None:
+                super()._items([item])
+                continue
+            before = emit_clock(self.builder)
+            super()._items([item])
+            self._add(place, self.builder.sub(emit_clock(self.builder), before))
+            self._add(len(self._places) + place, WORD(1))
+
+    def _add(self, place: int, value: ir.Value) -> None:
+        builder = self.builder
+        pointer = builder.gep(self._table, [WORD(0), WORD(place)])
+        builder.store(builder.add(builder.load(pointer, typ=WORD), value), pointer)
+
+
+def _function(name: str) -> tuple[ir.Module, ir.IRBuilder]:
+    """A module with a function that takes tables of inputs and outputs, and the arena."""
+    module = ir.Module(name)
+    module.triple = ""
+    function = ir.Function(module, ir.FunctionType(STATUS, [POINTER] * 3), name)
+    return module, ir.IRBuilder(function.append_basic_block("entry"))
+
+
+# --- the clock ----------------------------------------------------------------------------------------------------
+
+
+class _Clock(NamedTuple):
+    """Ticks a second, and those that two readings are apart."""
+
+    rate: float
+    pause: int
+
+
+def emit_clock(builder: ir.IRBuilder) -> ir.Value:
+    """The time in ticks: the processor's counter where every program may read it, else nanoseconds."""
+    if host().triple.startswith(("x86_64", "i686", "i386")):
+        builder.call(_declared(builder.module, "llvm.x86.sse2.lfence", ir.VoidType(), []), [])
+        return builder.call(_declared(builder.module, "llvm.readcyclecounter", WORD, []), [])
+    with builder.goto_entry_block():
+        memory = builder.alloca(WORD, size=2)
+    number = ir.Constant(ir.IntType(32), getattr(time, "CLOCK_MONOTONIC", 1))
+    kinds = [ir.IntType(32), POINTER]
+    builder.call(_declared(builder.module, "clock_gettime", ir.IntType(32), kinds), [number, memory])
+    seconds = builder.load(memory, typ=WORD)
+    more = builder.load(builder.gep(memory, [WORD(1)], source_etype=WORD), typ=WORD)
+    return builder.add(builder.mul(seconds, WORD(10**9)), more)
+
+
+def _declared(module: ir.Module, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> ir.Function:
+    return module.globals.get(name) or ir.Function(module, ir.FunctionType(result, arguments), name)
+
+
+@functools.cache
+def _clock() -> _Clock:
+    """The clock of emit_clock, compared with Python's."""
+    module = ir.Module("clock")
+    module.triple = ""
+    function = ir.Function(module, ir.FunctionType(WORD, [POINTER]), "clock")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    before = emit_clock(builder)
+    after = emit_clock(builder)
+    builder.store(builder.sub(after, before), function.args[0])
+    builder.ret(before)
+    code = compile_ir(module)
+    read = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(code.address("clock"))
+    apart = ctypes.c_int64()
+
+    def both() -> tuple[float, int]:
+        return time.perf_counter(), read(ctypes.addressof(apart))
+
+    start, first = both()
+    pauses = []
+    while True:
+        now, last = both()
+        pauses.append(apart.value)
+        if now - start >= CALIBRATION:
+            return _Clock((last - first) / (now - start), min(pauses))
+
+
+# --- the machine --------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def copy_bandwidth() -> float:
+    """Bytes read and written a second by a native copy, on as many threads as kernels get, of an array that together
+    with its copy is larger than the caches; measured once."""
+    size = _copy_size() // 8
+    source = np.ones(size)
+    target = np.zeros(size)
+    executor = Executor(copy_program(size), _none)
+    code = executor.code
+    background.finish()
+    run = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)(code.address("run"))
+    tables = [(ctypes.c_void_p * 1)(array.ctypes.data) for array in (source, target)]
+    least = min([_seconds(lambda: run(*tables, None)) for _ in range(COPIES)])
+    return 2 * source.nbytes / least
+
+
+def copy_program(size: int) -> NativeProgram:
+    """A copy of so many float64."""
+    dtype = np.dtype(np.float64)
+    fuser = Fuser()
+    given = fuser.located(Buffer(size, dtype, "input", 0), (size,))
+    fuser.copied(given, Spot(Buffer(size, dtype, "output", 0), 0, (1,)))
+    divide(fuser.items)
+    result = Result((size,), dtype, False)
+    return NativeProgram([result], [], [result], fuser.items, place_buffers(fuser.items))
+
+
+def _copy_size() -> int:
+    """The size of the largest cache in bytes, within limits."""
+    sizes = []
+    for file in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+        for digits, unit in re.findall(r"^(\d+)([KMG]?)$", file.read_text().strip()):
+            sizes.append(int(digits) << {"": 0, "K": 10, "M": 20, "G": 30}[unit])
+    return min(max([SMALLEST_COPY, *sizes]), LARGEST_COPY)
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def _none(*args: Any) -> Any:
+    raise AssertionError("a copy needs nothing else")

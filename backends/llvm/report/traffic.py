@@ -1,0 +1,131 @@
+"""What the items of a native program must move: bytes read and written, each element once, and products' operations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from func.backends.loops.kernels import (
+    Accumulate,
+    Buffer,
+    Check,
+    Dot,
+    Fill,
+    Instruction,
+    Item,
+    Library,
+    Load,
+    LoadAt,
+    Move,
+    Nest,
+    Shape,
+    Spot,
+    Store,
+    StoreAt,
+)
+
+
+class Traffic(NamedTuple):
+    """Bytes that must be read and written, and operations of products."""
+
+    read: int
+    written: int
+    operations: int = 0
+
+    def times(self, count: int) -> Traffic:
+        """So many runs."""
+        return Traffic(self.read * count, self.written * count, self.operations * count)
+
+    def plus(self, other: Traffic) -> Traffic:
+        """Both."""
+        return Traffic(self.read + other.read, self.written + other.written, self.operations + other.operations)
+
+
+NOTHING = Traffic(0, 0)
+
+
+def traffic(item: Item) -> Traffic:
+    """What one run of an item moves. What an item of control flow moves depends on how often its items run: nothing is
+    said of it."""
+    if isinstance(item, Nest):
+        return _of_nest(item)
+    if isinstance(item, Dot):
+        rows, summed, columns = item.sizes
+        read, written = Touched(), Touched()
+        read.add(item.x, (*item.batch, rows, summed))
+        read.add(item.y, (*item.batch, summed, columns))
+        written.add(item.out, (*item.batch, rows, columns))
+        return Traffic(read.bytes, written.bytes, 2 * math.prod((*item.batch, *item.sizes)))
+    if isinstance(item, Fill):
+        return Traffic(0, item.buffer.bytes)
+    if isinstance(item, Move):
+        return Traffic(item.target.bytes, item.target.bytes)
+    if isinstance(item, Check):
+        return Traffic(item.flag.buffer.dtype.itemsize, 0)
+    if isinstance(item, Library):
+        return Traffic(_whole([spot.buffer for spot in item.args]), _whole([spot.buffer for spot in item.outs]))
+    return NOTHING
+
+
+def _whole(buffers: Sequence[Buffer]) -> int:
+    return sum([buffer.bytes for buffer in dict.fromkeys(buffers)])
+
+
+class Touched:
+    """Elements of buffers, each counted once."""
+
+    def __init__(self) -> None:
+        self._ranges: dict[Buffer, dict[tuple[int, ...], dict[int, tuple[int, int]]]] = {}
+
+    def __contains__(self, buffer: Buffer) -> bool:
+        return buffer in self._ranges
+
+    def add(self, spot: Spot, lengths: Shape, most: int | None = None) -> None:
+        """The elements of a spot over an index space; `most`, where so many at random places are meant."""
+        pairs = [(stride, n) for stride, n in zip(spot.strides, lengths, strict=True) if stride and n != 1]
+        count = math.prod([n for _, n in pairs]) if 0 not in lengths else 0
+        low = spot.offset + sum([stride * (n - 1) for stride, n in pairs if stride < 0])
+        span = 1 + sum([abs(stride) * (n - 1) for stride, n in pairs])
+        if most is not None:
+            count, low, span = most, 0, spot.buffer.size
+        strides = tuple([stride for stride, _ in pairs])
+        found = self._ranges.setdefault(spot.buffer, {}).setdefault(strides, {})
+        found[low] = (max(count, found.get(low, (0, 0))[0]), span)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of all elements; those of spots with the same strides that overlap count once."""
+        return sum([self._count(buffer) * buffer.dtype.itemsize for buffer in self._ranges])
+
+    def _count(self, buffer: Buffer) -> int:
+        total = 0
+        for found in self._ranges[buffer].values():
+            span = max([low + span for low, (_, span) in found.items()]) - min(found)
+            total += min(sum([count for count, _ in found.values()]), span)
+        return min(total, buffer.size) if buffer.size else total
+
+
+def _of_nest(nest: Nest) -> Traffic:
+    read, written = Touched(), Touched()
+    for buffer, _ in nest.starts:
+        written.add(Spot(buffer, 0, (1,)), (buffer.size,))
+    for one, lengths in _accesses(nest):
+        picked = math.prod(lengths) if isinstance(one, (LoadAt, StoreAt)) else None
+        if isinstance(one, (Load, LoadAt)):
+            if one.spot.buffer not in written:  # else it is at hand
+                read.add(one.spot, lengths, picked)
+        elif isinstance(one, (Store, StoreAt, Accumulate)):
+            is_updated = isinstance(one, Accumulate) or (isinstance(one, StoreAt) and one.adds)
+            if is_updated and one.spot.buffer not in written:
+                read.add(one.spot, lengths, picked)
+            written.add(one.spot, lengths, picked)
+    return Traffic(read.bytes, written.bytes)
+
+
+def _accesses(nest: Nest) -> Iterator[tuple[Instruction, Shape]]:
+    """The instructions of a nest, each with the index space that it runs over."""
+    for stage in nest.stages:
+        lengths = nest.domain if stage.inner else nest.domain[: nest.outer or 0]
+        for one in stage.code:
+            yield one, lengths

@@ -1,0 +1,96 @@
+"""What concerns the exponent and the last bit of floating point numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from func.backends.llvm.scalars.table import emits
+from func.backends.llvm.scalars.values import Value, constant, element, widened, width_of
+from func.backends.loops.kernels import DType
+
+if TYPE_CHECKING:
+    from func.backends.llvm.scalars.operations import Scalars
+
+FRACTION = {2: 10, 4: 23, 8: 52}
+"""Bits of the fraction by the size of a number."""
+
+
+def _integer(d: DType) -> DType:
+    return np.dtype(f"i{d.itemsize}")
+
+
+def bits_of(s: Scalars, d: DType, x: Value) -> Value:
+    """The bits of floats as integers of the same size."""
+    return s.builder.bitcast(x, widened(element(_integer(d)), width_of(x)))
+
+
+def from_bits(s: Scalars, d: DType, x: Value) -> Value:
+    """The floats with these bits."""
+    return s.builder.bitcast(x, widened(element(d), width_of(x)))
+
+
+def _patterns(d: DType) -> tuple[int, int]:
+    """The bits of infinity, and all bits but the sign."""
+    return int(np.asarray(np.inf, d).view(_integer(d))), 2 ** (8 * d.itemsize - 1) - 1
+
+
+@emits("nextafter", "f")
+def _nextafter(s: Scalars, d: DType, a: list[Value]) -> Value:
+    """x one step towards y; as whole numbers, floats of one sign are in order."""
+    (x, y), b, width, whole = a, s.builder, width_of(a[0]), _integer(d)
+    infinity, rest = _patterns(d)
+    zero, one = constant(whole, 0, width), constant(whole, 1, width)
+    p, q = bits_of(s, d, x), bits_of(s, d, y)
+    size, other = [b.and_(bits, constant(whole, rest, width)) for bits in (p, q)]
+    sign = b.and_(q, constant(whole, -rest - 1, width))
+    nan = [b.icmp_signed(">", bits, constant(whole, infinity, width)) for bits in (size, other)]
+    shrinks = b.or_(b.icmp_signed("<", b.xor(p, q), zero), b.icmp_signed(">", size, other))
+    moved = b.select(shrinks, b.sub(p, one), b.add(p, one))
+    moved = b.select(b.icmp_signed("==", size, zero), b.or_(sign, one), moved)
+    same = b.or_(b.icmp_signed("==", p, q), b.icmp_signed("==", b.or_(size, other), zero))
+    moved = b.select(same, p if d.itemsize == 2 else q, moved)  # zeros of half precision keep their sign
+    moved = b.select(nan[0], p, b.select(nan[1], q, moved))
+    return from_bits(s, d, moved)
+
+
+@emits("spacing", "f")
+def _spacing(s: Scalars, d: DType, a: list[Value]) -> Value:
+    """The distance to the next number away from zero, with the sign of x (of zeros without)."""
+    (x,), b, width, whole = a, s.builder, width_of(a[0]), _integer(d)
+    infinity, rest = _patterns(d)
+    fraction = FRACTION[d.itemsize]
+    p = bits_of(s, d, x)
+    size = b.and_(p, constant(whole, rest, width))
+    exponent = b.lshr(size, constant(whole, fraction, width))
+    normal = b.shl(b.sub(exponent, constant(whole, fraction, width)), constant(whole, fraction, width))
+    shift = b.sub(exponent, constant(whole, 1, width))
+    inside = b.icmp_signed(">", shift, constant(whole, 0, width))
+    tiny = b.shl(constant(whole, 1, width), b.select(inside, shift, constant(whole, 0, width)))
+    made = b.select(b.icmp_signed(">", exponent, constant(whole, fraction, width)), normal, tiny)
+    last = b.icmp_signed("==", size, constant(whole, infinity - 1, width))
+    sign = b.and_(p, constant(whole, -rest - 1, width))
+    sign = b.select(b.icmp_signed("==", size, constant(whole, 0, width)), size, sign)
+    made = b.or_(b.select(last, constant(whole, infinity, width), made), sign)
+    quiet = constant(whole, infinity | 1 << (fraction - 1), width)
+    return from_bits(s, d, b.select(b.icmp_signed(">=", size, constant(whole, infinity, width)), quiet, made))
+
+
+@emits("exponent", "f")
+def _exponent(s: Scalars, d: DType, a: list[Value]) -> Value:
+    """The exponent that frexp gives, as a 32-bit integer; 0 for zero and for what is not finite."""
+    (x,), b, width, whole = a, s.builder, width_of(a[0]), _integer(d)
+    infinity, rest = _patterns(d)
+    fraction = FRACTION[d.itemsize]
+    scale = fraction + 2
+    tiny = b.fcmp_ordered("<", s.intrinsic("fabs", x), constant(d, np.finfo(d).smallest_normal, width))
+    scaled = b.select(tiny, b.fmul(x, constant(d, 2.0**scale, width)), x)
+    size = b.and_(bits_of(s, d, scaled), constant(whole, rest, width))
+    raised = b.lshr(size, constant(whole, fraction, width))
+    bias = (infinity >> fraction >> 1) - 1
+    number = b.sub(raised, constant(whole, bias, width))
+    number = b.select(tiny, b.sub(number, constant(whole, scale, width)), number)
+    endless = b.icmp_signed(">=", size, constant(whole, infinity, width))
+    odd = b.or_(b.icmp_signed("==", size, constant(whole, 0, width)), endless)
+    return s.convert(b.select(odd, constant(whole, 0, width), number), whole, np.dtype(np.int32))

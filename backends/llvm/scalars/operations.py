@@ -1,0 +1,182 @@
+"""Operations of NumPy on elements as LLVM IR, on scalars and on vectors alike.
+
+Semantics are NumPy's: NaN goes through max and min, remainders have the divisor's sign, integers wrap around, division
+of integers by zero gives zero, a shift by too many bits gives what shifting them out would, floats out of an integer's
+range become its smallest value (as x86 has it), and half precision is computed in single precision, rounded after
+every operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from func.backends.llvm import ir
+from func.backends.llvm.math.elementary import Elementary
+from func.backends.llvm.scalars import arithmetic, complex_numbers, floats, integers, logic, powers
+from func.backends.llvm.scalars.table import operation
+from func.backends.llvm.scalars.values import (
+    Pair,
+    Value,
+    constant,
+    each,
+    element,
+    gathered,
+    lane,
+    part_of,
+    widened,
+    width_of,
+)
+from func.backends.loops.kernels import DType
+
+KNOWN = frozenset([np.dtype(name) for name in "?bBhHiIlLqQefdFD"])
+"""Element types that can be computed on."""
+TABLES = (arithmetic, complex_numbers, floats, integers, logic, powers)
+"""The modules whose operations are in the table."""
+HALF, SINGLE, DOUBLE = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
+UNWIDENED = frozenset({"select", "positive", "nextafter", "spacing"})
+"""Operations on half precision as it is."""
+EXTREMA = frozenset({"maximum", "minimum", "fmax", "fmin"})
+
+
+class Scalars:
+    """Emits operations with a builder."""
+
+    def __init__(self, module: ir.Module, elementary: Elementary) -> None:
+        self.module = module
+        self.elementary = elementary
+        self.builder: ir.IRBuilder
+        self.flags: tuple[str, ...] = ()
+        """What the arithmetic of floats allows, as LLVM's words for it."""
+        self._intrinsics: dict[tuple[str, str], ir.Function] = {}
+
+    def apply(self, op: str, dtype: DType, args: list[Value], out: DType) -> Value:
+        """op on values that are all of `dtype` (for "select" all but the first, for shifts as NumPy has resolved
+        them); `out` is the dtype of the result."""
+        if op == "convert":
+            return self.convert(args[0], dtype, out)
+        if dtype == HALF and op not in UNWIDENED:
+            args = args[::-1] if op in EXTREMA else args  # of zeros the first one
+            made = self.apply(op, SINGLE, [self.convert(x, HALF, SINGLE) for x in args], SINGLE if out == HALF else out)
+            return self.convert(made, SINGLE, HALF) if out == HALF else made
+        emit = operation(op, dtype)
+        return self.elementary.call(self.builder, op, *args) if emit is None else emit(self, dtype, args)
+
+    def intrinsic(self, name: str, *args: ir.Value) -> ir.Value:
+        """llvm.name on values of one type."""
+        kind = args[0].type
+        key = name, str(kind)
+        function = self._intrinsics.get(key)
+        if function is None:
+            width = width_of(args[0])
+            scalar = kind.element if width > 1 else kind
+            word = {"float": "f32", "double": "f64", "half": "f16"}.get(str(scalar), str(scalar))
+            full = f"llvm.{name}.{f'v{width}' if width > 1 else ''}{word}"
+            function = self.module.globals.get(full) or ir.Function(
+                self.module, ir.FunctionType(kind, [kind] * len(args)), full
+            )
+            self._intrinsics[key] = function
+        return self.builder.call(function, args)
+
+    def convert(self, x: Value, have: DType, want: DType) -> Value:
+        """A cast as `astype` has it; of complex numbers to others the real part is left."""
+        if have == want:
+            return x
+        if have.kind == "c" and want.kind == "c":
+            return each(lambda part: self.convert(part, part_of(have), part_of(want)), x)
+        if have.kind == "c":
+            return self.convert(x.re, part_of(have), want)
+        if want.kind == "c":
+            return Pair(self.convert(x, have, part_of(want)), constant(part_of(want), 0, width_of(x)))
+        if want.kind == "b":
+            return self.nonzero(x, have)
+        if have == HALF:
+            return self.convert(self.builder.fpext(x, self._type(SINGLE, x)), SINGLE, want)
+        if want == HALF:
+            single = self._odd(x) if have == DOUBLE else self.convert(x, have, SINGLE)
+            return self.builder.fptrunc(single, self._type(HALF, x))
+        if have.kind == "f":
+            return self._from_float(x, have, want)
+        return self._from_integer(x, have, want)
+
+    def _type(self, dtype: DType, like: ir.Value) -> ir.Type:
+        return widened(element(dtype), width_of(like))
+
+    def _from_float(self, x: ir.Value, have: DType, want: DType) -> ir.Value:
+        b = self.builder
+        if want.kind != "f":
+            return self._to_integer(x, have, want)
+        target = self._type(want, x)
+        return b.fpext(x, target) if want.itemsize > have.itemsize else b.fptrunc(x, target)
+
+    def _from_integer(self, x: ir.Value, have: DType, want: DType) -> ir.Value:
+        b, target = self.builder, self._type(want, x)
+        if want.kind == "f":
+            return b.sitofp(x, target) if have.kind == "i" else b.uitofp(x, target)
+        if want.itemsize < have.itemsize:
+            return b.trunc(x, target)
+        if have.kind != "b" and want.itemsize == have.itemsize:
+            return x
+        return b.sext(x, target) if have.kind == "i" else b.zext(x, target)
+
+    def _odd(self, x: ir.Value) -> ir.Value:
+        """A double in single precision, cut off and odd where that is not exact: rounding it again rounds once."""
+        b, width = self.builder, width_of(x)
+        bits = np.dtype(np.int32)
+        near = b.fptrunc(x, self._type(SINGLE, x))
+        back = b.fpext(near, x.type)
+        number = b.bitcast(near, self._type(bits, x))
+        above = b.fcmp_ordered(">", self.intrinsic("fabs", back), self.intrinsic("fabs", x))
+        cut = b.sub(number, b.zext(above, number.type))
+        odd = b.select(b.fcmp_ordered("!=", back, x), b.or_(cut, constant(bits, 1, width)), number)
+        return b.bitcast(odd, near.type)
+
+    def _to_integer(self, x: ir.Value, have: DType, want: DType) -> ir.Value:
+        b, width = self.builder, width_of(x)
+        target = widened(element(want), width)
+        if want.itemsize < 4:
+            return b.trunc(self._to_integer(x, have, np.dtype(np.int32)), target)
+        if want == np.uint32:
+            return b.trunc(self._to_integer(x, have, np.dtype(np.int64)), target)
+        bits = 8 * want.itemsize
+        top = 2.0 ** (bits - 1)
+        if want.kind == "u":  # the upper half of the range by an offset, as compilers do
+            signed = np.dtype(np.int64)
+            low = self._to_integer(x, have, signed)
+            shifted = self._to_integer(b.fsub(x, constant(have, top, width)), have, signed)
+            high = b.xor(shifted, constant(signed, -(2**63), width))
+            return b.select(b.fcmp_ordered("<", x, constant(have, top, width)), low, high)
+        below = b.fcmp_ordered("<", x, constant(have, top, width))
+        inside = b.and_(below, b.fcmp_ordered(">", x, constant(have, -top - 1.0, width)))
+        if have.itemsize * 8 <= bits:  # -top - 1 is -top then, which is inside
+            edge = b.fcmp_ordered("==", x, constant(have, -top, width))
+            inside = b.or_(inside, edge)
+        safe = b.select(inside, x, constant(have, 0.0, width))
+        return b.select(inside, b.fptosi(safe, target), constant(want, -(2 ** (bits - 1)), width))
+
+    def nonzero(self, x: Value, dtype: DType) -> Value:
+        """Whether elements are not zero (NaN is not)."""
+        if isinstance(x, Pair):
+            part = part_of(dtype)
+            return self.builder.or_(self.nonzero(x.re, part), self.nonzero(x.im, part))
+        zero = constant(dtype, 0, width_of(x))
+        if dtype.kind == "b":
+            return x
+        compare = self.builder.fcmp_unordered if dtype.kind == "f" else self.builder.icmp_signed
+        return compare("!=", x, zero)
+
+    def per_lane(self, function: ir.Function, args: Sequence[ir.Value]) -> Value:
+        """A scalar function lane by lane."""
+        b = self.builder
+        lanes = range(width_of(args[0]))
+        return gathered(b, [b.call(function, [lane(b, x, place) for x in args]) for place in lanes])
+
+    def library(self, name: str, dtype: DType, args: Sequence[ir.Value]) -> Value:
+        """A function of the C library, by its name for doubles, lane by lane."""
+        full = name if dtype.itemsize == 8 else f"{name}f"
+        function = self.module.globals.get(full)
+        if function is None:
+            kind = element(dtype)
+            function = ir.Function(self.module, ir.FunctionType(kind, [kind] * len(args)), full)
+        return self.per_lane(function, args)

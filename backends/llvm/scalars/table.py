@@ -1,0 +1,32 @@
+"""The table of operations on elements, and how a row gets into it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from func.backends.llvm.scalars.values import Value
+from func.backends.loops.kernels import DType
+
+if TYPE_CHECKING:
+    from func.backends.llvm.scalars.operations import Scalars
+
+Emit: TypeAlias = Callable[["Scalars", DType, list[Value]], Value]
+
+TABLE: dict[tuple[str, str], Emit] = {}
+"""By operation and kind of dtype; "*" for all kinds that are not complex."""
+
+
+def emits(name: str, kinds: str) -> Callable[[Emit], Emit]:
+    """Register an operation for kinds of dtypes."""
+
+    def register(emit: Emit) -> Emit:
+        TABLE.update({(name, kind): emit for kind in kinds})
+        return emit
+
+    return register
+
+
+def operation(op: str, dtype: DType) -> Emit | None:
+    """How an operation on elements of a dtype is emitted, if it is in the table."""
+    return TABLE.get((op, dtype.kind)) or (None if dtype.kind == "c" else TABLE.get((op, "*")))

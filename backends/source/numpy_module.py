@@ -1,0 +1,185 @@
+"""Plans as modules that people keep: NumPy (or CuPy) source that runs where func is not installed."""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from func.backends.source.plans import Plan, Step
+
+_MODULE = re.compile(r"\bscipy\.([a-z]+)\.")
+_STANDARD = ("base64", "functools", "importlib", "math")
+_SHARED = ("parameters", "places", "kinds", "result", "header")
+_CUPY = ((re.compile(r"\bnp\b"), "cp"), (re.compile(r"(?<![\w.])scipy\."), "cupyx.scipy."))
+"""What is written for NumPy, and how CuPy calls it."""
+SHOWN = 64
+"""Constants of up to so many elements are written as lists, larger ones as encoded bytes."""
+WIDTH = 116
+
+
+@dataclass
+class Signature:
+    """How the exported function is called: its name, parameters, where each input stands in them, what it returns."""
+
+    name: str
+    parameters: list[str]
+    places: list[str]
+    """For every input an expression in the parameters: params['w']."""
+    kinds: list[tuple[tuple[int, ...], np.dtype[Any], bool]]
+    """Shape, dtype, and whether it was a Python scalar."""
+    result: Callable[[Sequence[str]], str]
+    """The returned expression, given those of the outputs."""
+    header: list[str] = field(default_factory=list)
+
+    @property
+    def positional(self) -> list[str]:
+        """The names of the positional parameters."""
+        return self.parameters[: self.parameters.index("*")] if "*" in self.parameters else self.parameters
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all parameters."""
+        return [name for name in self.parameters if name != "*"]
+
+
+def module_text(plan: Plan, signature: Signature, device: bool, careful: Plan | None = None) -> str:
+    """The source of a module with one function. `careful` computes the same with zeros that win over infinities; the
+    function turns to it where its own result has a NaN."""
+    main = "\n".join(_function(plan, signature, device, careful is not None))
+    bodies = [text for one in (plan, careful) if one is not None for text in _bodies(one)]
+    if careful is not None:
+        second = Signature(f"_careful_{signature.name}", *[getattr(signature, name) for name in _SHARED])
+        bodies.append("\n".join(_function(careful, second, device)))
+    body = "\n\n\n".join([*bodies, main])
+    if device:
+        body = _for_cupy(body)
+    support = "\n\n\n".join([_source(one) for one in _supporting(plan, careful).values()])
+    alias = "cp" if device else "np"
+    constants = "\n".join(
+        [line for name, value in _constants(plan, careful).items() for line in _constant(name, value, alias)]
+    )
+    head = ['"""' + signature.header[0], *signature.header[1:], '"""', ""]
+    parts = ["\n".join([*head, *_imports(body, support, constants, device)])]
+    if constants:
+        parts.append(constants)
+    if support:
+        parts.append("\n" + support)
+    return "\n\n".join([*parts, "\n" + body]) + "\n"
+
+
+def _imports(body: str, support: str, constants: str, device: bool) -> list[str]:
+    """The lines that import what the parts of a module use."""
+    everything = "\n".join([body, support, constants])
+    lines = [f"import {name}" for name in _STANDARD if re.search(rf"\b{name}\.", everything)]
+    if re.search(r"\bAny\b", support):
+        lines += ["from collections.abc import Callable, Sequence", "from typing import Any"]
+    if lines:
+        lines.append("")
+    if re.search(r"\bml_dtypes\.", everything):
+        lines.append("import ml_dtypes")
+    if re.search(r"\bnumpy\b", support):
+        lines.append("import numpy")
+    lines.append("import cupy as cp" if device else "import numpy as np")
+    scipy = "cupyx.scipy" if device else "scipy"
+    return [*lines, *[f"import {scipy}.{module}" for module in sorted(set(_MODULE.findall(everything)))]]
+
+
+def _for_cupy(text: str) -> str:
+    """Generated code that computes with CuPy. Support functions take the namespace as an argument and stay."""
+    for pattern, name in _CUPY:
+        text = pattern.sub(name, text)
+    return text
+
+
+def _bodies(plan: Plan) -> list[str]:
+    """The functions that a plan calls, those that they call first."""
+    texts = []
+    for name, nested in plan.functions.items():
+        texts += _bodies(nested)
+        lines = [f"def {name}({', '.join(nested.inputs)}):", *[f"    {line}" for line in _statements(nested)]]
+        texts.append(
+            "\n".join([*lines, f"    return {''.join([f'{word}, ' for word in nested.outputs]).strip() or '()'}"])
+        )
+    return texts
+
+
+def _all_plans(*plans: Plan | None) -> Iterator[Plan]:
+    for plan in plans:
+        if plan is not None:
+            yield plan
+            yield from _all_plans(*plan.functions.values())
+
+
+def _supporting(*plans: Plan | None) -> dict[str, Callable[..., Any]]:
+    return {name: one for plan in _all_plans(*plans) for name, one in plan.support.items()}
+
+
+def _constants(*plans: Plan | None) -> dict[str, Any]:
+    return {name: value for plan in _all_plans(*plans) for name, value in plan.constants.items()}
+
+
+def _statements(plan: Plan) -> Iterator[str]:
+    for item in plan.items:
+        assert isinstance(item, Step)
+        yield item.text if item.target is None else f"{item.target} = {item.text}"
+
+
+def _source(function: Callable[..., Any]) -> str:
+    return textwrap.dedent(inspect.getsource(function)).rstrip()
+
+
+def _constant(name: str, value: Any, np_name: str) -> Iterator[str]:
+    """A constant at the top of the module."""
+    array = np.asarray(value.get() if hasattr(value, "get") else value)
+    dtype = f"{np_name}.{array.dtype.name}{'_' if array.dtype.kind == 'b' else ''}"
+    if array.size <= SHOWN and np.isfinite(array).all():
+        text = f"{name} = {np_name}.array({array.tolist()!r}, {dtype})"
+        if len(text) <= WIDTH:
+            yield text
+            return
+        yield f"{name} = {np_name}.array("
+        yield from textwrap.wrap(f"{array.tolist()!r},", WIDTH, initial_indent="    ", subsequent_indent="    ")
+        yield f"    {dtype},"
+        yield ")"
+        return
+    data = base64.b85encode(np.ascontiguousarray(array).tobytes()).decode()
+    yield f"{name} = {np_name}.frombuffer("
+    yield "    base64.b85decode("
+    for start in range(0, len(data), WIDTH - 12):
+        yield f"        {data[start : start + WIDTH - 12]!r}"
+    yield "    ),"
+    yield f"    {dtype},"
+    yield f").reshape({array.shape!r})"
+
+
+def _function(plan: Plan, signature: Signature, device: bool, checks: bool = False) -> Iterator[str]:
+    yield f"def {signature.name}({', '.join(signature.parameters)}):"
+    for name, place, (shape, dtype, weak) in zip(plan.inputs, signature.places, signature.kinds, strict=True):
+        if weak:
+            yield f"    {name} = {place}"
+            continue
+        kind = f"np.{dtype.name}" if dtype.kind != "b" else "np.bool_"
+        yield f"    {name} = np.asarray({place}, {kind})"
+        yield f"    if {name}.shape != {shape!r}:"
+        words = place.replace('"', "'")
+        yield f'        raise ValueError(f"{words} has shape {{{name}.shape}}, not {shape!r}")'
+        if shape == ():
+            yield f"    {name} = {name}[()]"
+    depth = "    "
+    if not device:  # CuPy never warns, and has no errstate
+        yield '    with np.errstate(all="ignore"):'
+        depth = "        "
+    yield from [depth + line for line in _statements(plan)] or [f"{depth}pass"]
+    if checks:
+        arguments = [name if name in signature.positional else f"{name}={name}" for name in signature.names]
+        outs = ", ".join(dict.fromkeys(plan.outputs))
+        yield f"    if any(np.isnan(out).any() for out in ({outs},)):  # a zero may have met an infinity"
+        yield f"        return _careful_{signature.name}({', '.join(arguments)})"
+    yield f"    return {signature.result(plan.outputs)}"

@@ -1,0 +1,170 @@
+"""Plans as NumPy source: straight-line Python without any dispatch, and the function that it compiles to."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import re
+from collections.abc import Callable, Iterator
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from func.backends.source.plans import Loop, Plan, Step
+from func.backends.support.arrays import scipy_of
+
+_DOTTED = re.compile(r"\b(np|scipy|ml_dtypes)((?:\.[A-Za-z_]\w*)+)")
+MOST_KEPT = 1 << 28
+"""Scratch memory beyond this many bytes is given back after every call."""
+KEPT_RESULTS = 2
+"""For every output so many arrays are watched for reuse."""
+UNSHARED = 2
+"""What getrefcount says of an array that only one local variable holds."""
+BLOCK = 1 << 14
+INDENT = "    "
+
+
+def compile_plan(plan: Plan, xp: Any = np) -> Callable[..., tuple[Any, ...]]:
+    """The plan as a function of its inputs that returns the tuple of its outputs."""
+    names: dict[str, Any] = {}
+    text = "\n".join(_statements(plan, names, xp))
+    names |= plan.calls
+    names |= {name: _placed(value, xp) for name, value in plan.constants.items()}
+    names |= plan.support
+    names["np"] = xp
+    if plan.buffers or plan.results:
+        names["memory"] = Memory(plan, xp)
+    if xp is np:
+        names["np_errstate"] = np.errstate
+    exec(compile(text, "<func.jit>", "exec"), names)
+    run = names["run"]
+    run.text = text
+    return run  # type: ignore[no-any-return]
+
+
+def _placed(value: Any, xp: Any) -> Any:
+    """A constant where the other arrays are."""
+    return xp.asarray(value) if xp is not np and type(value) is np.ndarray else value
+
+
+class _Scipy:
+    """scipy's sub-modules for a namespace."""
+
+    def __init__(self, xp: Any) -> None:
+        self._xp = xp
+
+    def __getattr__(self, module: str) -> Any:
+        return scipy_of(self._xp, module)
+
+
+def _bound(text: str, names: dict[str, Any], roots: dict[str, Any]) -> str:
+    """The text with np.add as np_add, which is looked up once."""
+
+    def replace(match: re.Match[str]) -> str:
+        word = match[0].replace(".", "_")
+        if word not in names:
+            value = roots[match[1]]
+            for part in match[2][1:].split("."):
+                value = getattr(value, part)
+            names[word] = value
+        return word
+
+    return _DOTTED.sub(replace, text)
+
+
+def _statements(plan: Plan, names: dict[str, Any], xp: Any) -> Iterator[str]:
+    roots: dict[str, Any] = {"np": xp, "scipy": _Scipy(xp)}
+    if any(["ml_dtypes." in item.text for item in plan.items if isinstance(item, Step)]):
+        roots["ml_dtypes"] = importlib.import_module("ml_dtypes")
+    yield f"def run({', '.join(plan.inputs)}):"
+    depth = INDENT
+    if plan.buffers:
+        yield f"{INDENT}frame = memory.take()"
+        yield f"{INDENT}{', '.join(plan.buffers)}, = frame"
+    for number, name in enumerate(plan.results):
+        yield f"{INDENT}{name} = memory.result({number})"
+    if xp is np:
+        yield f"{INDENT}with np_errstate(all='ignore'):"
+        depth = INDENT * 2
+    if not plan.items:
+        yield f"{depth}pass"
+    for item in plan.items:
+        for line in _item_lines(item):
+            yield depth + _bound(line, names, roots)
+    if plan.buffers:
+        yield f"{INDENT}memory.give(frame)"
+    yield f"{INDENT}return ({''.join([f'{word}, ' for word in plan.outputs])})"
+
+
+def _item_lines(item: Step | Loop) -> Iterator[str]:
+    if isinstance(item, Step):
+        yield item.text if item.target is None else f"{item.target} = {item.text}"
+        for name in item.drops:
+            yield f"{name} = None"
+        return
+    for name, whole in item.views:
+        yield f"{name}_all = {whole}.reshape(-1)"
+    for name, dtype in item.scratch:
+        yield f"{name}_all = np.empty({BLOCK}, np.{np.dtype(dtype).name})"
+    yield f"for start in range(0, {item.length}, {BLOCK}):"
+    yield f"{INDENT}stop = start + {BLOCK}"
+    for name, _ in item.views:
+        yield f"{INDENT}{name} = {name}_all[start:stop]"
+    if item.scratch:
+        exact = item.length % BLOCK == 0
+        for name, _ in item.scratch:
+            yield f"{INDENT}{name} = {name}_all" if exact else f"{INDENT}{name} = {name}_all[:{item.length} - start]"
+    for step in item.steps:
+        yield INDENT + step.text
+    ends = [*[name for name, _ in item.views], *[name for name, _ in item.scratch]]
+    yield " = ".join([*[f"{name}_all" for name in ends], *ends, *item.drops, "None"])
+
+
+class Memory:
+    """The scratch memory of a plan: frames of buffers for the calls under way, and results that nobody holds."""
+
+    def __init__(self, plan: Plan, xp: Any) -> None:
+        self._plan = plan
+        self._xp = xp
+        self._frames: list[Any] = []
+        self._keeps = plan.scratch_bytes <= MOST_KEPT
+        self._results: list[list[Any]] = [[] for _ in plan.results]
+        self._shapes = list(plan.results.values())
+
+    def take(self) -> Any:
+        """A frame for one call: an array for every buffer."""
+        try:
+            return self._frames.pop()
+        except IndexError:
+            pass
+        xp = self._xp
+        slots = [xp.empty(size, np.uint8) for size in self._plan.slots]
+        made = []
+        for buffer in self._plan.buffers.values():
+            size = math.prod(buffer.shape) * buffer.dtype.itemsize
+            made.append(slots[buffer.slot][:size].view(buffer.dtype).reshape(buffer.shape))
+        return tuple(made)
+
+    def give(self, frame: Any) -> None:
+        """The call is over."""
+        if self._keeps:
+            self._frames.append(frame)
+
+    def result(self, number: int) -> Any:
+        """Memory for an output: an earlier output's that the caller has dropped, or fresh."""
+        kept = self._results[number]
+        for place in range(len(kept)):
+            try:
+                array = kept.pop(0)
+            except IndexError:
+                break
+            if getrefcount(array) == UNSHARED:
+                kept.append(array)
+                return array
+            if place + 1 < KEPT_RESULTS:
+                kept.append(array)
+        shape, dtype = self._shapes[number]
+        array = self._xp.empty(shape, dtype)
+        kept.append(array)
+        return array

@@ -1,0 +1,305 @@
+"""Special functions that generated source calls by name; as in `support`, each function stands alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from func.backends.support.arrays import scipy_of
+
+
+def result_of(dtype: Any) -> Any:
+    """The dtype that a function of scipy.special gives for an argument of a dtype."""
+    if dtype.kind not in "fc":
+        return numpy.dtype(numpy.float64)
+    return numpy.dtype(numpy.float32) if dtype == numpy.float16 else dtype
+
+
+def of_order(xp: Any, function: Any, x: Any, order: int) -> Any:
+    """The derivative of an order of a function of one argument, in the dtype of the argument."""
+    x = xp.asarray(x)
+    dtype = result_of(x.dtype)
+    return function(xp, x.astype(dtype), order).astype(dtype)[()]
+
+
+# --- sinc, and the Bessel function behind i0 --------------------------------------------------------------------
+
+
+def sinc_series(y: Any, order: int) -> Any:
+    """The derivative of Σ (-1)^k y^2k / (2k+1)! of an order, for small y."""
+    total = 0.0 * y
+    first = (order + 1) // 2
+    for k in range(first + 15, first - 1, -1):
+        coefficient = (-1) ** k / (2 * k + 1) * (1.0 / math.factorial(2 * k - order))
+        total = total * (y * y) + coefficient
+    return total if 2 * first == order else total * y
+
+
+def sinc(xp: Any, x: Any, *, order: int) -> Any:
+    """The derivative of an order of sin(πx) / (πx); of order zero as NumPy computes it."""
+    y = math.pi * xp.asarray(x)
+    if order == 0:
+        tiny = xp.finfo(y.dtype).eps if y.dtype.kind == "f" else 1e-20
+        y = xp.where(y, y, xp.asarray(tiny, y.dtype))
+        return (xp.sin(y) / y)[()]
+    small = xp.abs(y) < 3.0
+    far = xp.where(small, xp.asarray(1, y.dtype), y)
+    waves = (xp.sin(far), xp.cos(far))
+    value = waves[0] / far
+    for n in range(1, order + 1):  # y s⁽ⁿ⁾ + n s⁽ⁿ⁻¹⁾ = sin⁽ⁿ⁾ y, from y s = sin y
+        wave = waves[n % 2] * (-1 if n % 4 > 1 else 1)
+        value = (wave - n * value) / far
+    near = sinc_series(xp.where(small, y, xp.asarray(0, y.dtype)), order)
+    return (math.pi**order * xp.where(small, near, value))[()]
+
+
+def i0(xp: Any, x: Any, *, order: int) -> Any:
+    """A derivative of the modified Bessel function; of order zero as NumPy computes it."""
+    if order == 0:
+        return xp.i0(x)[()]
+    special = scipy_of(xp, "special")
+    x = xp.asarray(x)
+    x = x if x.dtype.kind == "f" else x.astype(float)
+    value = special.i1(x) if order == 1 else special.iv(order, x)
+    return value.astype(x.dtype)[()]
+
+
+# --- functions with derivatives of every order ------------------------------------------------------------------
+
+
+def exprel(xp: Any, x: Any, order: int) -> Any:
+    """(eˣ - 1) / x = ∫₀¹ e^(x t) dt, so its derivatives are ∫ tⁿ e^(x t) dt = M(n + 1, n + 2, x) / (n + 1).
+
+    Source: DLMF 13.4.1.
+    """
+    special = scipy_of(xp, "special")
+    return special.exprel(x) if order == 0 else special.hyp1f1(order + 1.0, order + 2.0, x) / (order + 1)
+
+
+def log1prel(xp: Any, x: Any, order: int) -> Any:
+    """log(1 + x) / x = ∫₀¹ dt / (1 + x t); its derivatives are Gauss' hypergeometric functions. DLMF 15.6.1."""
+    special = scipy_of(xp, "special")
+    if order == 0:
+        nothing = x == 0
+        safe = xp.where(nothing, xp.ones_like(x), x)
+        return xp.where(nothing, xp.ones_like(x), special.log1p(safe) / safe)
+    n = float(order)
+    scale = (-1) ** order * math.factorial(order) / (n + 1)
+    return scale * special.hyp2f1(n + 1, n + 1, n + 2, -x)
+
+
+def hypergeometric_slope(xp: Any, a: float, b: float, c: float, order: int, x: Any) -> Any:
+    """The derivative of an order of Gauss' function. DLMF 15.5.2."""
+    scale = 1.0
+    for k in range(order):
+        scale *= (a + k) * (b + k) / (c + k)
+    return scale * scipy_of(xp, "special").hyp2f1(a + order, b + order, c + order, x)
+
+
+def ellipk(xp: Any, m: Any, order: int) -> Any:
+    """K = π/2 F(1/2, 1/2; 1; m), and its derivatives. DLMF 19.5.1."""
+    if order == 0:
+        return scipy_of(xp, "special").ellipk(m)
+    return math.pi / 2 * hypergeometric_slope(xp, 0.5, 0.5, 1.0, order, m)
+
+
+def ellipkm1(xp: Any, p: Any, order: int) -> Any:
+    """K of 1 - p; its derivatives by Euler's transformation, so that small p stays exact. DLMF 15.8.1."""
+    special = scipy_of(xp, "special")
+    if order == 0:
+        return special.ellipkm1(p)
+    scale = (-1) ** order * math.pi / 2
+    for k in range(order):
+        scale *= (0.5 + k) ** 2 / (1 + k)
+    return scale * p**-order * special.hyp2f1(0.5, 0.5, 1.0 + order, 1 - p)
+
+
+def ellipe(xp: Any, m: Any, order: int) -> Any:
+    """E = π/2 F(-1/2, 1/2; 1; m). DLMF 19.5.2."""
+    if order == 0:
+        return scipy_of(xp, "special").ellipe(m)
+    return math.pi / 2 * hypergeometric_slope(xp, -0.5, 0.5, 1.0, order, m)
+
+
+# --- incomplete elliptic integrals ------------------------------------------------------------------------------
+
+
+def reduced_angle(xp: Any, phi: Any) -> tuple[Any, Any]:
+    """(n, r) with phi = n π + r and |r| <= π/2."""
+    n = xp.round(phi / math.pi)
+    return n, phi - n * math.pi
+
+
+def ellipkinc_dm(xp: Any, phi: Any, m: Any) -> Any:
+    """∂F(φ|m)/∂m = sin³r R_D(cos²r, 1, 1 - m sin²r) / 6 + 2 n K'. DLMF 19.25.5 and 19.18.4."""
+    elliprd = scipy_of(xp, "special").elliprd
+    n, r = reduced_angle(xp, xp.asarray(phi))
+    sine = xp.sin(r)
+    complete = elliprd(0.0, 1.0, 1 - m) / 3
+    part = sine**3 * elliprd(xp.cos(r) ** 2, 1.0, 1 - m * sine**2) / 6
+    return (part + xp.where(n == 0, xp.zeros_like(n), n * complete))[()]
+
+
+def ellipeinc_dm(xp: Any, phi: Any, m: Any) -> Any:
+    """∂E(φ|m)/∂m = -sin³r R_D(cos²r, 1 - m sin²r, 1) / 6 + 2 n E'. DLMF 19.25.9 and 19.4.6."""
+    elliprd = scipy_of(xp, "special").elliprd
+    n, r = reduced_angle(xp, xp.asarray(phi))
+    sine = xp.sin(r)
+    complete = elliprd(0.0, 1 - m, 1.0) / -3
+    part = sine**3 * elliprd(xp.cos(r) ** 2, 1 - m * sine**2, 1.0) / -6
+    return (part + n * complete)[()]
+
+
+# --- polygamma --------------------------------------------------------------------------------------------------
+
+
+def complex_zeta(xp: Any, s: Any, z: Any) -> Any:
+    """Hurwitz' ζ(s, z) for complex z by the Euler-Maclaurin formula, after the recurrence has moved z to the right.
+
+    Source: DLMF 25.11.5 and 2.10.1.
+    """
+    bernoulli = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+    steps = math.ceil(max(0.0, 18.0 - xp.min(z.real).item())) if z.size else 0
+    out = 0.0 * z
+    for _ in range(steps):
+        out = out + z**-s
+        z = z + 1
+    out = out + z ** (1 - s) / (s - 1) + 0.5 * z**-s
+    rising, power = s, z ** (-s - 1)
+    for k, number in enumerate(bernoulli, start=1):
+        out = out + number / math.factorial(2 * k) * rising * power
+        rising, power = rising * (s + 2 * k - 1) * (s + 2 * k), power / (z * z)
+    return out
+
+
+def polygamma(xp: Any, n: Any, x: Any) -> Any:
+    """SciPy's, in the dtype of x; for complex x, which SciPy refuses, by the series of ζ."""
+    special = scipy_of(xp, "special")
+    x = xp.asarray(x)
+    dtype = result_of(x.dtype)
+    if dtype.kind != "c":
+        return special.polygamma(n, x).astype(dtype)[()]
+    n, x = xp.asarray(n), x.astype(numpy.complex128)
+    order = xp.where(n == 0, 1, n)
+    factor = (-1.0) ** (order + 1) * special.gamma(order + 1.0)
+    return xp.where(n == 0, special.digamma(x), factor * complex_zeta(xp, order + 1, x)).astype(dtype)[()]
+
+
+# --- the derivatives of the incomplete beta function by its parameters ------------------------------------------
+
+
+def double_exponential(step: float, reach: float) -> Any:
+    """Nodes in (0, 1), exact near 0, and weights, computed once.
+
+    Source: H. Takahasi, M. Mori (1974), Double exponential formulas for numerical integration.
+    """
+    known = vars(double_exponential)
+    key = f"{step}, {reach}"
+    if key not in known:
+        u = numpy.arange(-reach, reach + step / 2, step)
+        bent = numpy.pi * numpy.sinh(u)
+        nodes = 1 / (1 + numpy.exp(-bent))
+        known[key] = nodes, step * numpy.pi * numpy.cosh(u) * nodes / (1 + numpy.exp(bent))
+    return known[key]
+
+
+def digamma_gap(xp: Any, a: Any, b: Any) -> Any:
+    """ψ(a + b) - ψ(a), without cancellation for large a. DLMF 5.11.2."""
+    big = a > 10
+    far = xp.where(big, a, 11.0)
+    whole = far + b
+    out = xp.log1p(b / far) + 0.5 * b / (far * whole)
+    for k, number in enumerate((1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6), start=1):
+        out = out + number / (2 * k) * (far ** (-2 * k) - whole ** (-2 * k))
+    psi = scipy_of(xp, "special").digamma
+    return xp.where(big, out, psi(a + b) - psi(a))
+
+
+def tail_integral(xp: Any, a: Any, b: Any, t: Any, rest: Any, rule: Any, weight: Any) -> Any:
+    """∫₀ᵗ u^(a - 1) (1 - u)^(b - 1) weight du / B(a, b), by u = t e^(-s), for t left of the mode; rest = 1 - t.
+
+    weight(s, t - u) must not change its sign, so that nothing cancels. The integral stops where the integrand has
+    fallen by exp(-45).
+    """
+    decay = 45.0
+    log_rest = xp.where(rest < 0.5, xp.log(rest), xp.log1p(-t))
+    log_t = xp.where(t < 0.5, xp.log(t), xp.log1p(-rest))
+    stop = (decay + xp.maximum(b - 1, 0.0) * -log_rest) / a
+    for _ in range(12):  # Newton's method on a concave function, from the right
+        u = t * xp.exp(-stop)
+        value = -a * stop + (b - 1) * (xp.log1p(-u) - log_rest) + decay
+        grade = -a + (b - 1) * u / (1 - u)
+        stop = xp.where((b > 1) & (grade < 0), stop - value / grade, stop)
+    nodes, weights = [xp.asarray(each) for each in double_exponential(*rule)]
+    s = stop[:, None] * nodes
+    shift = -t[:, None] * xp.expm1(-s)
+    growth = xp.log1p(shift / rest[:, None])
+    terms = xp.exp(-a[:, None] * s + (b[:, None] - 1) * growth) * weight(s, shift)
+    integral = xp.sum(terms * weights, -1) * stop
+    return integral * xp.exp(a * log_t + (b - 1) * log_rest - scipy_of(xp, "special").betaln(a, b))
+
+
+def beta_slope_below(xp: Any, a: Any, b: Any, x: Any, rest: Any, rule: Any) -> Any:
+    """∂I/∂a = ∫₀ˣ (log t + ψ(a + b) - ψ(a)) dI, for x where the bracket is negative throughout. DLMF 8.17.1."""
+    bracket = xp.where(x < 0.5, xp.log(x), xp.log1p(-rest)) + digamma_gap(xp, a, b)
+    return tail_integral(xp, a, b, x, rest, rule, lambda s, shift: bracket[:, None] - s)
+
+
+def beta_slope_above(xp: Any, a: Any, b: Any, x: Any, rest: Any, rule: Any) -> Any:
+    """The same from above: -∫ₓ¹ (log t + ψ(a + b) - ψ(a)) dI, with a positive bracket."""
+    gap = digamma_gap(xp, a, b)[:, None]
+    x_, rest_ = x[:, None], rest[:, None]
+
+    def bracket(s: Any, shift: Any) -> Any:
+        lost = rest_ * xp.exp(-s)
+        return xp.where(lost < 0.5, xp.log1p(-xp.minimum(lost, 0.5)), xp.log(x_ + shift)) + gap
+
+    return -tail_integral(xp, b, a, rest, x, rule, bracket)
+
+
+def beta_slope(xp: Any, a: Any, b: Any, x: Any, rest: Any) -> Any:
+    """∂I_x(a, b)/∂a of vectors, where rest = 1 - x to full relative precision.
+
+    The rules are the step and reach of the double exponential formula, far from and close to a singular point.
+    """
+    block = 1 << 12
+    out = xp.full(a.shape, numpy.nan)
+    proper = (a > 0) & (b > 0) & xp.isfinite(a) & xp.isfinite(b)
+    out[proper & ((x == 0) | (rest == 0))] = 0.0
+    proper = proper & (x > 0) & (rest > 0)
+    safe_a, safe_b, safe_x = [xp.where(proper, v, 1.0) for v in (a, b, x)]
+    low = xp.log(safe_x) < -digamma_gap(xp, safe_a, safe_b)
+    for integrate, part, gap in ((beta_slope_below, proper & low, rest), (beta_slope_above, proper & ~low, x)):
+        for rule, chosen in (((1 / 16, 3.4), gap >= 0.02), ((1 / 40, 5.2), gap < 0.02)):
+            places = xp.flatnonzero(part & chosen)
+            for start in range(0, places.shape[0], block):
+                here = places[start : start + block]
+                out[here] = integrate(xp, a[here], b[here], x[here], rest[here], rule)
+    return out
+
+
+def betainc_parameters(xp: Any, a: Any, b: Any, x: Any) -> tuple[Any, Any, list[Any]]:
+    """The shape and dtype of a result, and the arguments as vectors in double precision."""
+    kinds = [v if type(v) in (bool, int, float) else v.dtype for v in (a, b, x)]
+    a, b, x = [xp.asarray(v) for v in (a, b, x)]
+    shape = numpy.broadcast_shapes(a.shape, b.shape, x.shape)
+    flat = [xp.reshape(xp.broadcast_to(v, shape), (-1,)).astype(numpy.float64) for v in (a, b, x)]
+    return shape, result_of(numpy.result_type(*kinds)), flat
+
+
+def betainc_da(xp: Any, a: Any, b: Any, x: Any) -> Any:
+    """∂I_x(a, b)/∂a."""
+    shape, dtype, (a, b, x) = betainc_parameters(xp, a, b, x)
+    with numpy.errstate(all="ignore"):
+        out = beta_slope(xp, a, b, x, 1 - x)
+    return xp.reshape(out.astype(dtype), shape)[()]
+
+
+def betainc_db(xp: Any, a: Any, b: Any, x: Any) -> Any:
+    """∂I_x(a, b)/∂b, by I_x(a, b) = 1 - I_(1-x)(b, a). DLMF 8.17.4."""
+    shape, dtype, (a, b, x) = betainc_parameters(xp, a, b, x)
+    with numpy.errstate(all="ignore"):
+        out = -beta_slope(xp, b, a, 1 - x, x)
+    return xp.reshape(out.astype(dtype), shape)[()]

@@ -1,0 +1,282 @@
+"""Eigenvalues and functions of matrices that generated source calls by name.
+
+As in `support`, each function stands alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from func.backends.support.arrays import scipy_of
+from func.backends.support.linalg import complex_dtype, float_dtype, has_routine, over_stack, real_dtype
+
+# --- eigenvalues ------------------------------------------------------------------------------------------------
+
+
+def eig(xp: Any, a: Any) -> tuple[Any, Any]:
+    """Eigenvalues and right eigenvectors, always complex."""
+    w, v = xp.linalg.eig(a)
+    dtype = complex_dtype(a.dtype)
+    return w.astype(dtype), v.astype(dtype)
+
+
+def eigvals(xp: Any, a: Any) -> Any:
+    """Eigenvalues, always complex."""
+    return xp.linalg.eigvals(a).astype(complex_dtype(a.dtype))
+
+
+def match_values(xp: Any, x: Any, y: Any) -> Any:
+    """Which y_j each x_i is, as a boolean permutation matrix: the same numbers in another order."""
+    n = x.shape[-1]
+    distance = xp.abs(x[..., :, None] - y[..., None, :])
+    scale = xp.max(xp.abs(x), -1, initial=0)[..., None]
+    if bool(xp.all(xp.abs(x - y) <= 1e-7 * scale)):
+        return xp.array(xp.broadcast_to(xp.eye(n, dtype=bool), distance.shape))
+    from scipy.optimize import linear_sum_assignment
+
+    host = distance.get() if hasattr(distance, "get") else distance
+    choice = numpy.zeros(host.shape, bool)
+    for place in numpy.ndindex(*host.shape[:-2]):
+        choice[place][linear_sum_assignment(host[place])] = True
+    return xp.asarray(choice)
+
+
+def eigh_by_driver(xp: Any, a: Any, *, lower: bool, driver: Any) -> tuple[Any, ...]:
+    """Eigenvalues and eigenvectors of Hermitian matrices by one of LAPACK's drivers (None: SciPy's choice)."""
+    outs = ((a.shape[:-1], real_dtype(a.dtype)), (a.shape, float_dtype(a.dtype)))
+    if a.size == 0:
+        return tuple([xp.empty(shape, dtype) for shape, dtype in outs])
+    if not has_routine(xp, "eigh"):
+        return tuple(xp.linalg.eigh(a, "L" if lower else "U"))
+    eigh = scipy_of(xp, "linalg").eigh
+
+    def one(matrix: Any) -> Any:
+        return eigh(matrix, lower=lower, driver=driver, check_finite=False)
+
+    return over_stack(xp, one, (a,), outs, (2,))
+
+
+def eigh_pencil(xp: Any, a: Any, b: Any, *, kind: int, lower: bool, driver: Any) -> tuple[Any, ...]:
+    """Eigenvalues and vectors of A V = B V W (kind 1), A B V = V W (2), B A V = V W (3) for positive-definite B."""
+    dtype = numpy.result_type(float_dtype(a.dtype), float_dtype(b.dtype))
+    outs = ((a.shape[:-1], real_dtype(dtype)), (a.shape, dtype))
+    if a.size == 0:
+        return tuple([xp.empty(shape, dtype) for shape, dtype in outs])
+    if not has_routine(xp, "eigh"):
+        return reduced_pencil(xp, a, b, kind, lower)
+    eigh = scipy_of(xp, "linalg").eigh
+
+    def one(first: Any, second: Any) -> Any:
+        return eigh(first, second, type=kind, lower=lower, driver=driver, check_finite=False)
+
+    return over_stack(xp, one, (a, b), outs, (2, 2))
+
+
+def reduced_pencil(xp: Any, a: Any, b: Any, kind: int, lower: bool) -> tuple[Any, ...]:
+    """By the Cholesky factor B = L Lᴴ, where a backend has eigh for one matrix only."""
+
+    def adjoint(x: Any) -> Any:
+        return xp.conjugate(xp.swapaxes(x, -1, -2))
+
+    if not lower:
+        a, b = adjoint(a), adjoint(b)
+    factor = xp.linalg.cholesky(b)
+    whole = xp.tril(a) + adjoint(xp.tril(a, -1))
+    if kind == 1:
+        half = xp.linalg.solve(factor, whole)
+        w, v = xp.linalg.eigh(adjoint(xp.linalg.solve(factor, adjoint(half))))
+    else:
+        w, v = xp.linalg.eigh(adjoint(factor) @ whole @ factor)
+    return w, factor @ v if kind == 3 else xp.linalg.solve(adjoint(factor), v)
+
+
+def eigh_tridiagonal(xp: Any, d: Any, e: Any, *, driver: str) -> tuple[Any, ...]:
+    """Eigenvalues and vectors of real symmetric tridiagonal matrices."""
+    dtype = numpy.result_type(float_dtype(d.dtype), float_dtype(e.dtype))
+    eigh = scipy_of(xp, "linalg").eigh_tridiagonal
+
+    def one(diagonal: Any, beside: Any) -> Any:
+        return eigh(diagonal, beside, check_finite=False, lapack_driver=driver)
+
+    return over_stack(xp, one, (d, e), ((d.shape, dtype), ((*d.shape, d.shape[-1]), dtype)), (1, 1))
+
+
+def eigvalsh_tridiagonal(xp: Any, d: Any, e: Any, *, driver: str) -> Any:
+    """Eigenvalues of real symmetric tridiagonal matrices."""
+    dtype = numpy.result_type(float_dtype(d.dtype), float_dtype(e.dtype))
+    values = scipy_of(xp, "linalg").eigvalsh_tridiagonal
+
+    def one(diagonal: Any, beside: Any) -> Any:
+        return (values(diagonal, beside, check_finite=False, lapack_driver=driver),)
+
+    return over_stack(xp, one, (d, e), ((d.shape, dtype),), (1, 1))[0]
+
+
+def schur(xp: Any, a: Any, *, output: str) -> tuple[Any, ...]:
+    """T and Z with A = Z T Zᴴ."""
+    dtype = float_dtype(a.dtype) if output == "real" else complex_dtype(a.dtype)
+    if a.size == 0:
+        return xp.empty(a.shape, dtype), xp.empty(a.shape, dtype)
+    factor = scipy_of(xp, "linalg").schur
+
+    def one(matrix: Any) -> Any:
+        return factor(matrix, output=output, check_finite=False)
+
+    return over_stack(xp, one, (a,), ((a.shape, dtype), (a.shape, dtype)), (2,))
+
+
+# --- functions of matrices and their Fréchet derivatives --------------------------------------------------------
+
+
+def frechet(xp: Any, function: Any, dtype: Any, a: Any, e: Any) -> Any:
+    """L(A, E) of a function of one matrix by the matrix of twice the size."""
+    if a.size == 0:
+        return xp.empty(a.shape, dtype)
+
+    def one(matrix: Any, direction: Any) -> Any:
+        return (doubled(xp, function, matrix, direction),)
+
+    return over_stack(xp, one, (a, e), ((a.shape, dtype),), (2, 2))[0]
+
+
+def doubled(xp: Any, function: Any, a: Any, e: Any) -> Any:
+    """L(A, E) of one matrix, E scaled to A's size so that neither drowns the other.
+
+    Source: R. Mathias (1996), SIAM J. Matrix Anal. Appl. 17, theorem 2.1.
+    """
+    size, length = xp.linalg.norm(a).item(), xp.linalg.norm(e).item()
+    scale = size / length if size and length else 1.0
+    n = a.shape[-1]
+    dtype = numpy.result_type(a.dtype, e.dtype)
+    both = xp.zeros((2 * n, 2 * n), dtype)
+    both[:n, :n] = a
+    both[n:, n:] = a
+    both[:n, n:] = e * dtype.type(scale)
+    return function(xp, both)[:n, n:] / scale
+
+
+def of_matrices(xp: Any, function: Any, dtype: Any, a: Any) -> Any:
+    """A function of one matrix, of every matrix of a stack."""
+    if a.size == 0:
+        return xp.empty(a.shape, dtype)
+
+    def one(matrix: Any) -> Any:
+        return (function(xp, matrix),)
+
+    return over_stack(xp, one, (a,), ((a.shape, dtype),), (2,))[0]
+
+
+def expm(xp: Any, a: Any) -> Any:
+    """The exponential."""
+    dtype = float_dtype(a.dtype)
+    return scipy_of(xp, "linalg").expm(a).astype(dtype, copy=False) if a.size else xp.empty(a.shape, dtype)
+
+
+def expm_frechet(xp: Any, a: Any, e: Any) -> Any:
+    """L(A, E) of the exponential: the scaling, Padé approximation and squaring of both at once.
+
+    Source: A. Al-Mohy and N. Higham (2009), "Computing the Fréchet derivative of the matrix exponential, with an
+    application to condition number estimation", SIAM J. Matrix Anal. Appl. 30, algorithm 6.4.
+    """
+    dtype = numpy.result_type(float_dtype(a.dtype), float_dtype(e.dtype))
+    if a.size == 0 or not has_routine(xp, "expm_frechet"):
+        return frechet(xp, expm, dtype, a, e)
+    direction = scipy_of(xp, "linalg").expm_frechet
+
+    def one(matrix: Any, moved: Any) -> Any:
+        return (direction(matrix, moved, compute_expm=False, check_finite=False),)
+
+    return over_stack(xp, one, (a, e), ((a.shape, dtype),), (2, 2))[0]
+
+
+def log_of_matrix(xp: Any, a: Any) -> Any:
+    """Single precision is computed in double: SciPy measures the error of every logarithm in double precision."""
+    return scipy_of(xp, "linalg").logm(a.astype(numpy.result_type(a.dtype, numpy.float64), copy=False))
+
+
+def logm(xp: Any, a: Any) -> Any:
+    """The principal logarithm, always complex."""
+    return of_matrices(xp, log_of_matrix, complex_dtype(a.dtype), a)
+
+
+def logm_frechet(xp: Any, a: Any, e: Any) -> Any:
+    """L(A, E) of the logarithm."""
+    dtype = numpy.result_type(float_dtype(a.dtype), float_dtype(e.dtype))
+    return frechet(xp, log_of_matrix, complex_dtype(dtype), a, e)
+
+
+def power_of_matrix(exponent: float) -> Any:
+    """The principal power of one matrix, as a function."""
+
+    def power(xp: Any, a: Any) -> Any:
+        return scipy_of(xp, "linalg").fractional_matrix_power(a, exponent)
+
+    return power
+
+
+def fractional_matrix_power(xp: Any, a: Any, *, exponent: float) -> Any:
+    """The principal power, always complex."""
+    return of_matrices(xp, power_of_matrix(exponent), complex_dtype(a.dtype), a)
+
+
+def fractional_matrix_power_frechet(xp: Any, a: Any, e: Any, *, exponent: float) -> Any:
+    """L(A, E) of the power."""
+    dtype = numpy.result_type(float_dtype(a.dtype), float_dtype(e.dtype))
+    return frechet(xp, power_of_matrix(exponent), complex_dtype(dtype), a, e)
+
+
+def root_of_matrix(xp: Any, a: Any) -> Any:
+    """The principal square root of one matrix."""
+    return scipy_of(xp, "linalg").sqrtm(a)
+
+
+def sqrtm(xp: Any, a: Any) -> Any:
+    """The principal square root, always complex."""
+    return of_matrices(xp, root_of_matrix, complex_dtype(a.dtype), a)
+
+
+# --- Sylvester equations ----------------------------------------------------------------------------------------
+
+
+def sylvester(xp: Any, a: Any, b: Any, q: Any, *, drop: bool) -> Any:
+    """X with A X + X B = Q; with `drop` what a singular equation leaves undetermined is zero."""
+    dtype = numpy.result_type(float_dtype(a.dtype), b.dtype, q.dtype)
+    if q.size == 0:
+        return xp.empty(q.shape, dtype)
+    known = has_routine(xp, "solve_sylvester")
+
+    def one(a: Any, b: Any, q: Any) -> Any:
+        if not known:
+            return (sylvester_by_kronecker(xp, a, b, q),)
+        if drop and meets_zero(xp, a, b):
+            return (sylvester_by_pseudo_inverse(xp, a, b, q),)
+        return (scipy_of(xp, "linalg").solve_sylvester(a, b, q),)
+
+    return over_stack(xp, one, (a, b, q), ((q.shape, dtype),), (2, 2, 2))[0]
+
+
+def kronecker_sum(xp: Any, a: Any, b: Any) -> Any:
+    """The matrix of X ↦ A X + X B."""
+    return xp.kron(a, xp.eye(b.shape[0], dtype=b.dtype)) + xp.kron(xp.eye(a.shape[0], dtype=a.dtype), xp.transpose(b))
+
+
+def sylvester_by_kronecker(xp: Any, a: Any, b: Any, q: Any) -> Any:
+    """The solution as one system."""
+    return xp.linalg.solve(kronecker_sum(xp, a, b), q.reshape(-1, 1)).reshape(q.shape)
+
+
+def sylvester_by_pseudo_inverse(xp: Any, a: Any, b: Any, q: Any) -> Any:
+    """The smallest solution of a singular system."""
+    system = kronecker_sum(xp, a, b)
+    limit = float(numpy.finfo(system.dtype).eps) * 16 * system.shape[0]
+    return (xp.linalg.pinv(system, limit) @ q.reshape(-1, 1)).reshape(q.shape)
+
+
+def meets_zero(xp: Any, a: Any, b: Any) -> bool:
+    """Whether an eigenvalue of A and one of -B agree up to rounding: the solution is not determined then."""
+    sums = xp.linalg.eigvals(a)[:, None] + xp.linalg.eigvals(b)
+    largest = xp.max(xp.abs(sums)).item()
+    smallest = xp.min(xp.abs(sums)).item()
+    return bool(smallest <= float(numpy.finfo(a.dtype).eps) * 16 * a.shape[0] * largest)

@@ -1,0 +1,183 @@
+"""save and load: Programs in files.
+
+to_source: a traced function, optimised, as NumPy source that needs nothing but NumPy and SciPy.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import keyword
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from func import tree
+from func.backends import is_device_array, namespace_of
+from func.compilation.jit import Jitted, jit
+from func.interpreters.calls.compiled_call import Staged
+from func.interpreters.core import aval_of
+from func.interpreters.core.errors import ArgumentError, NoSourceError
+from func.interpreters.program.program import Program
+from func.transforms.boundary import check_callable, name_of
+
+if TYPE_CHECKING:
+    from func.backends.source.plans import Plan
+
+
+def save(program: Program, path: str | os.PathLike[str]) -> None:
+    """Write a Program into a file, from which `func.load` makes an equal one.
+
+    The file is a zip archive of a JSON document and of the constants as .npy members; it is replaced in one step.
+    Source lines are kept without their folders, device arrays as host arrays. Rows whose parameters are Python
+    functions (custom rules, checkpoints, callbacks) cannot be saved; the program of `func.jit(f).trace(*args)` has
+    custom rules and checkpoints replaced by what they compute.
+
+    Raises:
+        ProgramFileError: A parameter or constant is of a kind that a file cannot hold.
+
+    Example:
+        >>> import os, tempfile, numpy as np, func
+        >>> program = func.make_program(lambda x: np.sin(x) * 2)(np.ones(3))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     func.save(program, os.path.join(folder, "double_sine.func"))
+        ...     loaded = func.load(os.path.join(folder, "double_sine.func"))
+        >>> loaded == program
+        True
+    """
+    from func.interpreters.program.serialization import write_program
+
+    if not isinstance(program, Program):
+        raise ArgumentError(
+            f"func.save: expected a Program, got {type(program).__name__}; func.make_program(f)(*args) makes one"
+        )
+    write_program(program, _path(path, "save"))
+
+
+def load(path: str | os.PathLike[str]) -> Program:
+    """The Program in a file that `func.save` wrote. Loading runs no code from the file, and the program is checked.
+
+    Raises:
+        ProgramFileError: The file is of another kind, damaged, of a newer version, or applies unknown rows.
+    """
+    from func.interpreters.program.serialization import read_program
+
+    return read_program(_path(path, "load"))
+
+
+def _path(path: str | os.PathLike[str], function: str) -> str:
+    if isinstance(path, (str, os.PathLike)):
+        found = os.fspath(path)
+        if isinstance(found, str):
+            return found
+    raise ArgumentError(f"func.{function}: expected a path, got {type(path).__name__}")
+
+
+def to_source(func: Callable[..., Any], static_argnums: int | tuple[int, ...] = ()) -> Callable[..., str]:
+    """The source of a module that computes a function for arguments like the given ones, without func.
+
+    `to_source(f)(*args)` traces f (any transform of a function: `func.grad(f)`, `func.hessian(f)`), optimises the
+    Program and prints it as a module with one function of f's name and parameters, which needs NumPy (and SciPy where
+    the header imports it). It takes arguments of the shapes and dtypes that it was made for, and says so otherwise. For
+    CuPy arguments the module imports CuPy. Static arguments are built in and are no parameters of the result. Loops and
+    branches (`func.scan`, `func.while_loop`, `func.cond`) become functions for their bodies. Where a zero may meet an
+    infinity in a pullback, the module has a second, careful function, to which the first one turns if it finds a NaN.
+
+    Raises:
+        StagingError: The function's Python depends on traced values.
+        NoSourceError: The function calls back into Python (func.debug.callback).
+        TypeError: The result is not made of tuples, lists, dicts and arrays.
+
+    Example:
+        >>> import numpy as np, func
+        >>> text = func.to_source(func.grad(lambda x: np.sum(np.sin(x))))(np.zeros(3))
+        >>> print(text[text.index("def"):])
+        def f(x):
+            x0 = np.asarray(x, np.float64)
+            if x0.shape != (3,):
+                raise ValueError(f"x has shape {x0.shape}, not (3,)")
+            with np.errstate(all="ignore"):
+                t0 = np.cos(x0)
+            return t0
+    """
+    check_callable(func, "to_source")
+    jitted = func if isinstance(func, Jitted) else jit(func, static_argnums=static_argnums)
+
+    @functools.wraps(func)
+    def write(*args: Any, **kwargs: Any) -> str:
+        from func.backends.source.numpy_module import Signature, module_text
+
+        moving, kept, statics, entry = jitted.found(args, kwargs)
+        if entry.captured:
+            raise NoSourceError(f"func.to_source: {name_of(func)} uses traced values of an enclosing transform")
+        leaves = tree.leaves((tuple(moving), kept))
+        device = any([is_device_array(leaf) for leaf in leaves])
+        plan, careful = _plans(entry.staged, namespace_of(tuple(leaves)), device)
+        fixed = {name for name, _, _ in statics}
+        names = _parameters(func, len(args), fixed)
+        given = dict(zip(names, moving, strict=True)) | kept
+        places = [path for name, value in given.items() for path in tree.path_names(value, name)]
+        avals = [aval_of(leaf) for leaf in leaves]
+        shown = ", ".join([f"{place}: {aval!r}" for place, aval in zip(places, avals, strict=True)])
+        name = _identifier(name_of(func))
+        signature = Signature(
+            name,
+            [*names, *(["*"] if kept else []), *kept],
+            places,
+            [(aval.shape, aval.dtype, aval.weak) for aval in avals],
+            lambda words: _expression(tree.unflatten(entry.out_spec, list(words))),
+            [f"{name}({shown})", "", f"Generated by func {sys.modules['func'].__version__}."],
+        )
+        return module_text(plan, signature, device, careful)
+
+    return write
+
+
+def _plans(staged: Staged, xp: Any, device: bool) -> tuple[Plan, Plan | None]:
+    """The plan of a program, and that of its careful form where the two differ."""
+    from func.interpreters.compile.execution import prepared
+    from func.interpreters.compile.planning import plan_program
+
+    program = prepared(staged.program)
+    other = staged.alternative()
+    careful = None if other is None else prepared(other.program)
+    plan = plan_program(program, xp, device, scratch=False)
+    if careful is None or careful.text() == program.text():
+        return plan, None
+    return plan, plan_program(careful, xp, device, scratch=False, prefix="careful_")
+
+
+def _identifier(name: str) -> str:
+    return name if name.isidentifier() and not keyword.iskeyword(name) else "f"
+
+
+def _parameters(func: Callable[..., Any], count: int, fixed: set[Any]) -> list[str]:
+    """Names for the positional arguments: the function's own where its signature tells."""
+    try:
+        parameters = list(inspect.signature(func).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    taken = {"np", "cp", "scipy"}
+    names = [named[i] if i < len(named) and named[i] not in taken else f"argument{i}" for i in range(count)]
+    return [name for i, name in enumerate(names) if i not in fixed]
+
+
+def _expression(value: Any) -> str:
+    """A tree of names as a Python expression."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return "None"
+    if type(value) is tuple:
+        inner: Sequence[str] = [_expression(one) for one in value]
+        return f"({inner[0]},)" if len(inner) == 1 else f"({', '.join(inner)})"
+    if type(value) is list:
+        return f"[{', '.join([_expression(one) for one in value])}]"
+    if type(value) is dict:
+        return "{" + ", ".join([f"{key!r}: {_expression(one)}" for key, one in value.items()]) + "}"
+    raise TypeError(
+        f"func.to_source: the function returns a {type(value).__name__}, which plain NumPy source cannot name; return "
+        "tuples, lists, dicts and arrays"
+    )

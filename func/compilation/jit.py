@@ -1,0 +1,417 @@
+"""What `func.jit` keeps of one traced call.
+
+jit: a function traced once per kind of arguments into a Program, which is optimised and executed from then on.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from func import tree
+from func.backends import HOST_TYPES
+from func.compilation.donated_arrays import DONATED, donated_leaves, note_donated, overwritable, refuse_donated
+from func.compilation.inspection import Lowered, executable_of
+from func.compilation.profiled import Profile, profile_of
+from func.compilation.static_arguments import StaticArguments, argument_numbers
+from func.configuration import COMPILERS, config
+from func.interpreters.calls.compiled_call import BEST, Staged, closed
+from func.interpreters.core import PYTHON_SCALARS, Tracer, aval_of, example_of, innermost
+from func.interpreters.core.errors import ArgumentError
+from func.interpreters.core.modes import GUARDED
+from func.interpreters.grad import has_nan
+from func.interpreters.program.program import Program
+from func.interpreters.stage import Stage
+from func.transforms.boundary import array_leaf, check_callable, name_of, output_leaf, traced, unbox
+
+
+class Entry:
+    """One traced call: the Staged, the traced values that it closes over, and the tree of the output."""
+
+    __slots__ = ("_donating", "_native", "captured", "donated", "out_spec", "passes_on", "single", "staged")
+
+    def __init__(self, staged: Staged, out_spec: Any, captured: list[Any], donated: frozenset[int]) -> None:
+        self.donated = donated
+        self._donating: Any = None
+        self._native: Any = None
+        self.staged = staged
+        self.out_spec = out_spec
+        self.captured = captured
+        self.passes_on = _may_pass_on(staged)
+        """Whether an output may be an argument itself, which callers get a copy of."""
+        self.single = len(staged.program.outputs) == 1 and out_spec.num_nodes == 1
+
+    def native(self, args: tuple[Any, ...], slow: Callable[..., Any], failed: Callable[..., Any]) -> Any:
+        """Native code that takes arguments like these as they are and makes the whole result; None if there is none."""
+        if self._native is None:
+            executor = self.staged.executable(np).native
+            if executor is not None and not executor.is_ready:
+                return None
+            self._native = (executor and executor.for_trees(args, self.unflattened, slow, failed)) or False
+            if executor is not None and self._native:
+                executor.release()
+        return self._native or None
+
+    def unflattened(self, leaves: Sequence[Any]) -> Any:
+        """The output tree with these leaves."""
+        return tree.unflatten(self.out_spec, leaves)
+
+    def run_donating(self, leaves: Sequence[Any]) -> Sequence[Any]:
+        """Run on host arrays, those in `donated` being overwritten where that is safe."""
+        if self._donating is None:
+            self._donating = self.staged.donating(np, self.donated)
+        outs: Sequence[Any] = self._donating.call(*overwritable(leaves, self._donating.overwrites))
+        return outs
+
+
+def _may_pass_on(staged: Staged) -> bool:
+    """Whether an output has the shape and dtype of an argument, as it must to be the same array."""
+    given = {(var.aval.shape, var.aval.dtype) for var in staged.program.inputs}
+    return any([(aval.shape, aval.dtype) in given for aval in staged.out_avals])
+
+
+CACHE_SIZE = 256
+FAST = "+fast"
+"""Behind a compiler's name: with fast-math."""
+_ENABLED: ContextVar[bool] = ContextVar("func_jit_enabled", default=True)
+
+
+class CacheInfo(NamedTuple):
+    """What `jitted.cache_info()` returns; the same fields as those of functools.lru_cache."""
+
+    hits: int
+    misses: int
+    maxsize: int
+    currsize: int
+
+
+@contextmanager
+def disable_jit(disable: bool = True) -> Iterator[None]:
+    """Inside, jitted functions run as the plain Python functions that they were made of: for debugging.
+
+    Example:
+        >>> import func
+        >>> @func.jit
+        ... def shown(x):
+        ...     print(type(x).__name__)
+        ...     return x + 1
+        >>> with func.disable_jit():
+        ...     shown(1.0)
+        float
+        2.0
+    """
+    token = _ENABLED.set(not disable)
+    try:
+        yield
+    finally:
+        _ENABLED.reset(token)
+
+
+def jit(
+    func: Callable[..., Any] | None = None,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    compiler: str | None = None,
+    fast_math: bool = False,
+) -> Any:
+    """A function that is traced once for every kind of arguments, optimised, and from then on runs as straight code.
+
+    Arguments and results are trees of arrays and numbers, as for the other transforms. A new tree, shape, dtype,
+    backend or value of a static argument is traced anew; other values of arrays and numbers are not. Python that
+    depends on the values of traced arrays raises StagingError; prints and other side effects happen while tracing only.
+    Arrays of the enclosing scope become constants of the program.
+
+    Transforms of jitted functions and jitted transforms are both compiled: `grad(jit(f))` runs one forward and one
+    backward program.
+
+    Args:
+        func: The function. Without it, jit is a decorator with options.
+        static_argnums: Positions of arguments that are passed on as they are; they must be hashable.
+        static_argnames: Names of such arguments. Each of the two implies the other, by the signature.
+        donate_argnums: Positions of arguments whose arrays the caller gives up: results may take their memory. Giving
+            one again raises DonatedBufferError.
+        compiler: "llvm" for native code; "numpy" for generated NumPy source; None is what `func.config.compiler` says,
+            or else the best that is available. What has no native form is run by NumPy in either case.
+        fast_math: Let native code fuse products with sums, reorder sums, multiply by reciprocals and forget the sign of
+            zero: a little faster, and no longer equal to NumPy to the last bit. NaN and infinities stay what they are.
+
+    Raises:
+        StagingError: Python asked for the value of a traced array (a TypeError).
+        StaticArgumentError: A static argument is not hashable (a TypeError).
+
+    Example:
+        >>> import numpy as np, func
+        >>> @func.jit
+        ... def norm(x):
+        ...     return np.sqrt(np.sum(x * x))
+        >>> norm(np.array([3.0, 4.0]))
+        np.float64(5.0)
+        >>> func.grad(norm)(np.array([3.0, 4.0]))
+        array([0.6, 0.8])
+        >>> norm.cache_info()
+        CacheInfo(hits=1, misses=1, maxsize=256, currsize=1)
+    """
+    if func is None:
+        return functools.partial(
+            jit,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            compiler=compiler,
+            fast_math=fast_math,
+        )
+    check_callable(func, "jit")
+    importlib.import_module(
+        "func.interpreters.compile.execution"
+    )  # here, so that `import func` and first calls need not wait
+    return Jitted(func, static_argnums, static_argnames, donate_argnums, compiler, fast_math)
+
+
+class Jitted:
+    """What `func.jit` returns: the function, compiled for every kind of arguments that it is called with."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        static_argnums: Any,
+        static_argnames: Any,
+        donate_argnums: Any,
+        compiler: str | None,
+        fast_math: bool = False,
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+        if compiler not in COMPILERS:
+            raise ArgumentError(f"func.jit: compiler={compiler!r} is not one of {', '.join(map(repr, COMPILERS))}")
+        if compiler == "llvm" and importlib.util.find_spec("llvmlite") is None:
+            raise ArgumentError("func.jit: compiler='llvm' needs llvmlite; install it, or leave compiler out")
+        if fast_math and compiler == "numpy":
+            raise ArgumentError("func.jit: fast_math is for native code, which compiler='numpy' does not make")
+        self._compiler = compiler
+        self._fast_math = fast_math
+        self._static = StaticArguments(function, static_argnums, static_argnames)
+        self._donated = argument_numbers(donate_argnums, "donate_argnums")
+        both = self._donated & self._static.numbers
+        if both:
+            raise ArgumentError(f"func.jit: argument {min(both)} cannot be both static and donated")
+        self._plain = not self._static
+        self._cache: OrderedDict[Any, Entry] = OrderedDict()
+        self._calls = self._misses = 0
+        self._native: Callable[..., Any] = self._slow
+        """Takes positional arguments: native code for the kind of arguments that came last, which passes on others."""
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<func.jit of {name_of(self._function)}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (
+            self._function,
+            tuple(self._static.numbers),
+            tuple(self._static.names),
+            tuple(self._donated),
+            self._compiler,
+            self._fast_math,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs or not _ENABLED.get():
+            return self._general(args, kwargs)
+        self._calls += 1
+        return self._native(*args)
+
+    def _slow(self, *args: Any) -> Any:
+        self._calls -= 1
+        return self._general(args, {})
+
+    def _failed(self, status: int, *args: Any) -> Any:
+        return self._slow(*args)
+
+    def _general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call with any arguments."""
+        if not _ENABLED.get():
+            return self._function(*args, **kwargs)
+        moving, kept, statics = self._static.part(args, kwargs) if not self._plain else (args, kwargs, ())
+        entry, leaves = self._entry(moving, kept, statics)
+        staged = entry.staged
+        if entry.captured:
+            leaves = [*entry.captured, *leaves]
+        outs: Sequence[Any]
+        if any([type(leaf) not in HOST_TYPES for leaf in leaves]):
+            outs = self._bound(staged, leaves)
+        elif entry.donated:
+            outs = entry.run_donating(leaves)
+        else:
+            outs = staged.execute(np, leaves)
+            if self._plain and not kwargs and not entry.captured and not self._donated:
+                self._native = entry.native(args, self._slow, self._failed) or self._native
+        if self._donated:
+            note_donated(args, self._donated)
+        if entry.passes_on:
+            given = set(map(id, leaves))
+            outs = [_copy(out) if id(out) in given else out for out in outs]
+        return outs[0] if entry.single else tree.unflatten(entry.out_spec, outs)
+
+    def _bound(self, staged: Staged, leaves: Sequence[Any]) -> Sequence[Any]:
+        """The call as a row, which traced arguments give their meaning."""
+        if staged.pulls:
+            for leaf in leaves:
+                if type(leaf) is Tracer:
+                    has_nan(leaf)  # tells a stage below that a pullback is inside
+            if GUARDED.get():
+                staged = staged.alternative() or staged
+        outs: Sequence[Any] = staged(*leaves)
+        return outs
+
+    # --- the entries --------------------------------------------------------------------------------------------
+
+    def _entry(self, args: Sequence[Any], kwargs: dict[str, Any], statics: tuple[Any, ...]) -> tuple[Entry, list[Any]]:
+        if not kwargs and all([type(arg) in _LEAVES for arg in args]):
+            leaves: list[Any] = list(args)
+            spec: Any = len(leaves)
+        else:
+            leaves, spec = tree.flatten((tuple(args), kwargs))
+            if any([type(leaf) not in HOST_TYPES and type(leaf) is not Tracer for leaf in leaves]):
+                leaves = self._checked(leaves, args, kwargs)
+        if DONATED:
+            refuse_donated(leaves)
+        key = (spec, statics, *[_kind(leaf) for leaf in leaves])
+        entry = self._cache.get(key)
+        if entry is not None:
+            self._calls += 1
+            if len(self._cache) > 1:
+                self._cache.move_to_end(key)
+            return entry, leaves
+        self._calls += 1
+        self._misses += 1
+        leaves, spec = tree.flatten((tuple(args), kwargs))
+        leaves = self._checked(leaves, args, kwargs)
+        entry = self._traced(leaves, spec, statics)
+        if not entry.captured:
+            self._cache[key] = entry
+            if len(self._cache) > CACHE_SIZE:
+                self._cache.popitem(last=False)
+        return entry, leaves
+
+    def _checked(self, leaves: list[Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+        names = [name[1:] for name in tree.path_names((tuple(args), kwargs), "_")]
+        return [array_leaf(leaf, f"arguments{path}", "jit") for leaf, path in zip(leaves, names, strict=True)]
+
+    def _traced(self, leaves: Sequence[Any], spec: Any, statics: tuple[Any, ...]) -> Entry:
+        """Trace the function on abstract arrays like these."""
+        avals = [aval_of(leaf) for leaf in leaves]
+        example = next((one for one in map(example_of, leaves) if one is not None), None)
+        found: list[Any] = []
+
+        def trace() -> tuple[Program, bool]:
+            stage = Stage("jit")
+            stage.example = example
+            with traced(stage, staging=True):
+                inputs = [stage.variable(aval) for aval in avals]
+                variables = [tracer.attached for tracer in inputs]
+                args, kwargs = tree.unflatten(spec, inputs)
+                outs, out_spec = tree.flatten(self._static.call(args, kwargs, statics))
+                found[:] = [out_spec]
+                program = stage.program(variables, [unbox(output_leaf(o, "output", "jit")) for o in outs])
+                return program, stage.pulled
+
+        staged, captured = closed(trace, self._chosen())
+        donated = frozenset() if captured else donated_leaves(spec, self._donated, {name for name, _, _ in statics})
+        return Entry(staged, found[0], captured, donated)
+
+    def _chosen(self) -> str:
+        compiler = self._compiler or config.compiler or BEST
+        return f"{compiler}{FAST}" if self._fast_math and compiler != "numpy" else compiler
+
+    # --- for those who look inside ------------------------------------------------------------------------------
+
+    def trace(self, *args: Any, **kwargs: Any) -> Program:
+        """The Program for arguments like these, as it is executed: calls inlined, optimised."""
+        from func.interpreters.compile.execution import prepared
+
+        return prepared(self._looked_up(args, kwargs)[0].staged.program)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """What runs for arguments like these: Program, kernels, LLVM IR, assembly, generated source."""
+        entry, leaves = self._looked_up(args, kwargs)
+        return Lowered(entry.staged, executable_of(entry.staged, leaves, entry.donated))
+
+    def profile(self, *args: Any, repeat: int = 20, **kwargs: Any) -> Profile:
+        """The time of every kernel for these arguments, what it reads and writes, and how fast that is.
+
+        Times are the least of `repeat` runs. The result prints as a table and has its numbers.
+
+        Raises:
+            ProfileError: Nothing of it is native code, or two runs give different results.
+
+        Example:
+            >>> import numpy as np, func
+            >>> profile = func.jit(lambda x: np.sum(np.sin(x))).profile(np.ones(1000), repeat=3)
+            >>> [(row.title, row.runs, row.bytes_read) for row in profile.rows]
+            [('sin, sum over 1000 → out0', 1, 8000)]
+        """
+        entry, leaves = self._looked_up(args, kwargs)
+        executable = executable_of(entry.staged, leaves)
+        return profile_of(executable, [*entry.captured, *leaves], repeat, name_of(self._function))
+
+    def _looked_up(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Entry, list[Any]]:
+        moving, kept, statics = self._static.part(args, kwargs)
+        return self._entry(moving, kept, statics)
+
+    def found(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any], Any, Entry]:
+        """(traced positional, traced keyword, static) arguments and the entry for them."""
+        moving, kept, statics = self._static.part(args, kwargs)
+        return moving, kept, statics, self._entry(moving, kept, statics)[0]
+
+    def cache_info(self) -> CacheInfo:
+        """How often a call found its program, how often it was traced, and how many programs are kept."""
+        return CacheInfo(self._calls - self._misses, self._misses, CACHE_SIZE, len(self._cache))
+
+    def clear_cache(self) -> None:
+        """Forget all programs."""
+        self._cache.clear()
+        self._calls = self._misses = 0
+        self._native = self._slow
+
+
+_LEAVES = HOST_TYPES | {Tracer}
+
+
+def _kind(leaf: Any) -> Any:
+    """What a leaf contributes to the key: everything about it but its numbers."""
+    kind = type(leaf)
+    if kind is np.ndarray:
+        return leaf.shape, leaf.dtype
+    if kind in PYTHON_SCALARS:
+        return kind
+    if kind is Tracer:
+        aval = aval_of(leaf)
+        if aval.weak:
+            return _WEAK[aval.dtype.kind]
+        kind = type(innermost(leaf))
+        leaf = aval
+    return (leaf.shape, leaf.dtype) if kind in _ON_HOST else (kind, leaf.shape, leaf.dtype)
+
+
+_WEAK = {"b": bool, "i": int, "f": float, "c": complex}
+_ON_HOST = HOST_TYPES | {type(None)}
+
+
+def _copy(value: Any) -> Any:
+    return value.copy() if hasattr(value, "copy") and type(value) is not Tracer else value
+
+
+def _rebuilt(function: Any, numbers: Any, names: Any, donated: Any, compiler: Any, fast_math: bool) -> Jitted:
+    return Jitted(function, numbers, names, donated, compiler, fast_math)

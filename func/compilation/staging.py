@@ -1,0 +1,88 @@
+"""Staging: the Program of a function, and the shapes of its outputs, without computing anything."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from func import tree
+from func.interpreters.core import Aval, aval_of
+from func.interpreters.core.errors import ArgumentError
+from func.interpreters.program.program import Program
+from func.interpreters.stage import Stage
+from func.transforms.boundary import array_leaf, check_callable, name_of, output_leaf, traced, unbox
+
+
+def make_program(func: Callable[..., Any], static_argnums: int | tuple[int, ...] = ()) -> Callable[..., Program]:
+    """The Program of a function: called with arguments (or avals), it gives the traced equations.
+
+    Arguments at `static_argnums` are passed as they are. Python that depends on traced values raises StagingError.
+
+    Example:
+        >>> import numpy as np, func
+        >>> print(func.make_program(lambda x: np.sum(np.sin(x) * 2))(np.ones(3)))
+        program(a:f64[3]) {
+          b:f64[3] = sin a
+          c:f64[3] = multiply b 2
+          d:f64[] = sum[axes=(0,)] c
+          return d
+        }
+    """
+    check_callable(func, "make_program")
+    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+
+    @functools.wraps(func)
+    def build(*args: Any, **kwargs: Any) -> Program:
+        return stage_call(func, args, kwargs, static, "make_program")[0]
+
+    return build
+
+
+def stage_call(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    static: tuple[int, ...],
+    transform: str,
+) -> tuple[Program, Any]:
+    """(Program, structure of the output) of one call with abstract arguments."""
+    for number in static:
+        if not -len(args) <= number < len(args):
+            raise ArgumentError(
+                f"func.{transform}: static_argnums={static} is out of range, {name_of(function)} was called with "
+                f"{len(args)} positional arguments"
+            )
+    fixed = {number % len(args) for number in static}
+    traced_args = [arg for i, arg in enumerate(args) if i not in fixed]
+    leaves, spec = tree.flatten((traced_args, kwargs))
+    names = [name[1:] for name in tree.path_names((traced_args, kwargs), "_")]
+    stage = Stage(transform)
+    with traced(stage, staging=transform != "eval_shape"):
+        avals = [
+            leaf if isinstance(leaf, Aval) else aval_of(array_leaf(leaf, f"arguments{path}", transform))
+            for leaf, path in zip(leaves, names, strict=True)
+        ]
+        inputs = [stage.variable(aval) for aval in avals]
+        variables = [tracer.attached for tracer in inputs]
+        moving, keywords = tree.unflatten(spec, inputs)
+        rest = iter(moving)
+        full = [arg if i in fixed else next(rest) for i, arg in enumerate(args)]
+        outs, out_spec = tree.flatten(function(*full, **keywords))
+        program = stage.program(variables, [unbox(output_leaf(o, "output", transform)) for o in outs])
+    return program, out_spec
+
+
+def eval_shape(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The tree of Avals (shape and dtype) that a function would return, without computing it.
+
+    Arguments may be arrays or Avals.
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.eval_shape(np.outer, np.ones(2), np.ones(3))
+        f64[2,3]
+    """
+    check_callable(func, "eval_shape")
+    program, spec = stage_call(func, args, kwargs, (), "eval_shape")
+    return tree.unflatten(spec, [out.aval if hasattr(out, "aval") else aval_of(out) for out in program.outputs])

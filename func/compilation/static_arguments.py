@@ -1,0 +1,103 @@
+"""Static arguments: those that a jitted function gets as they are, every value a program of its own."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core.errors import ArgumentError, StaticArgumentError
+from func.interpreters.core.source import at_line
+from func.transforms.boundary import name_of
+
+
+class StaticArguments:
+    """Which arguments of a function are static, by number and by name."""
+
+    __slots__ = ("function", "names", "numbers")
+
+    def __init__(self, function: Callable[..., Any], argnums: Any, argnames: Any) -> None:
+        self.function = function
+        self.numbers, self.names = _completed(function, argnums, argnames)
+
+    def __bool__(self) -> bool:
+        return bool(self.numbers or self.names)
+
+    def part(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any], tuple[Any, ...]]:
+        """(traced positional, traced keyword, static) arguments."""
+        out_of_range = [number for number in self.numbers if number >= len(args) and not self.names]
+        if out_of_range:
+            raise ArgumentError(
+                f"func.jit: static_argnums={tuple(sorted(self.numbers))} is out of range, "
+                f"{name_of(self.function)} was called with {len(args)} positional arguments"
+            )
+        fixed = [(i, args[i]) for i in sorted(self.numbers) if i < len(args)]
+        named = [(name, kwargs[name]) for name in sorted(self.names) if name in kwargs]
+        given: list[tuple[int | str, Any]] = [*fixed, *named]
+        for name, value in given:
+            self._check_hashable(name, value)
+        moving = [arg for i, arg in enumerate(args) if i not in self.numbers]
+        kept = {name: value for name, value in kwargs.items() if name not in self.names}
+        statics = tuple([(name, type(value), value) for name, value in given])
+        return moving, kept, statics
+
+    def _check_hashable(self, name: int | str, value: Any) -> None:
+        try:
+            hash(value)
+        except TypeError:
+            what = f"argument {name}" if isinstance(name, int) else f"argument {name!r}"
+            raise StaticArgumentError(
+                f"func.jit: static {what} of {name_of(self.function)} is a {type(value).__name__}, which is not "
+                f"hashable{at_line()}\nPass a tuple instead of a list, a frozen dataclass instead of a dict, or "
+                "let the argument be traced."
+            ) from None
+
+    def call(self, args: Sequence[Any], kwargs: dict[str, Any], statics: tuple[Any, ...]) -> Any:
+        """The function of arguments that `part` has parted."""
+        fixed = {name: value for name, _, value in statics}
+        named = {name: value for name, value in fixed.items() if isinstance(name, str)}
+        count = len(args) + len(fixed) - len(named)
+        rest = iter(args)
+        full = [fixed[i] if i in fixed else next(rest) for i in range(count)]
+        return self.function(*full, **kwargs, **named)
+
+
+def argument_numbers(given: Any, name: str) -> frozenset[int]:
+    """The positions in an option of jit called `name`: none, one or several."""
+    if given is None:
+        return frozenset()
+    numbers = (given,) if isinstance(given, (int, np.integer)) else tuple(given)
+    for number in numbers:
+        if not isinstance(number, (int, np.integer)) or isinstance(number, bool):
+            raise TypeError(f"func.jit: {name} must be an int or a sequence of ints, got {given!r}")
+        if number < 0:
+            raise ArgumentError(f"func.jit: {name}={given!r}: count positions from 0, negative ones are ambiguous")
+    return frozenset([int(number) for number in numbers])
+
+
+def _completed(function: Callable[..., Any], argnums: Any, argnames: Any) -> tuple[frozenset[int], frozenset[str]]:
+    """Static positions and names, each completed from the other by the signature."""
+    numbers = set(argument_numbers(argnums, "static_argnums"))
+    names = {argnames} if isinstance(argnames, str) else set(argnames or ())
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"func.jit: static_argnames must be a string or strings, got {argnames!r}")
+    if not numbers and not names:
+        return frozenset(), frozenset()
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return frozenset(numbers), frozenset(names)
+    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    takes_any = any([p.kind == p.VAR_KEYWORD for p in parameters])
+    known = {p.name for p in parameters}
+    unknown = names - known
+    if unknown and not takes_any:
+        raise ArgumentError(
+            f"func.jit: static_argnames names {sorted(unknown)}, but {name_of(function)} takes {sorted(known)}"
+        )
+    names |= {positional[number] for number in numbers if number < len(positional)}
+    numbers |= {positional.index(name) for name in names if name in positional}
+    return frozenset(numbers), frozenset(names)

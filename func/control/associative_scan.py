@@ -1,0 +1,111 @@
+"""All prefixes of a sequence under an associative function, in logarithmically many rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from func import tree
+from func.control.scanning import part_of
+from func.interpreters.core import Array, shape_of, snapshot
+from func.interpreters.core.errors import CarryError, LengthError
+from func.interpreters.core.source import at_line
+from func.interpreters.primitives.structural.shapes import expand, reshape
+from func.interpreters.primitives.structural.slicing import concatenate
+from func.transforms.boundary import array_leaf, check_callable, describe, name_of, unbox
+
+
+def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+    """All prefixes of elems under an associative function: e0, fn(e0, e1), fn(fn(e0, e1), e2), ..., in log2(n) rounds.
+
+    Args:
+        fn: An associative function of two trees of elements; it is called with many of them at once, along `axis`.
+        elems: A tree of arrays of one length along `axis`.
+        reverse: All suffixes instead.
+        axis: The axis of the elements.
+
+    Raises:
+        LengthError: Lengths differ (a ValueError).
+        CarryError: fn returns a tree or shapes other than those of its arguments (a TypeError).
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.associative_scan(np.maximum, np.array([1.0, 3.0, 2.0, 5.0]))
+        array([1., 3., 3., 5.])
+    """
+    check_callable(fn, "associative_scan")
+    leaves, spec = tree.flatten(elems)
+    names = tree.path_names(elems, "elems")
+    leaves = [unbox(array_leaf(leaf, name, "associative_scan")) for leaf, name in zip(leaves, names, strict=True)]
+    lengths = {}
+    axes = []
+    for leaf, name in zip(leaves, names, strict=True):
+        rank = len(shape_of(leaf))
+        if not -rank <= axis < rank:
+            shape = shape_of(leaf)
+            raise LengthError(f"func.associative_scan: axis={axis} is out of range for {name} of shape {shape}")
+        axes.append(axis % rank)
+        lengths[name] = shape_of(leaf)[axes[-1]]
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join([f"{name} has {n}" for name, n in lengths.items()])
+        raise LengthError(f"func.associative_scan: lengths along axis {axis} differ: {listed}{at_line()}")
+
+    def combine(one: Sequence[Array], two: Sequence[Array]) -> list[Array]:
+        if reverse:
+            one, two = two, one
+        outs, out_spec = tree.flatten(fn(tree.unflatten(spec, list(one)), tree.unflatten(spec, list(two))))
+        if out_spec != spec:
+            raise CarryError(
+                f"func.associative_scan: {name_of(fn)} returned another tree than it was given{at_line()}\n"
+                f"  given    {spec}\n  returned {out_spec}"
+            )
+        for out, given, name in zip(outs, one, names, strict=True):
+            if shape_of(out) != shape_of(given):
+                raise CarryError(
+                    f"func.associative_scan: {name_of(fn)} was given {describe(given)} for {name} and returned "
+                    f"{describe(out)}{at_line()}\nIt is called with many elements at once, along the axis."
+                )
+        return outs
+
+    flipped = [_flipped(x, a) for x, a in zip(leaves, axes, strict=True)] if reverse else leaves
+    outs = _prefixes(combine, flipped, axes) if leaves and min(lengths.values()) > 0 else flipped
+    outs = [_flipped(x, a) for x, a in zip(outs, axes, strict=True)] if reverse else outs
+    return tree.unflatten(spec, [snapshot(out) for out in outs])
+
+
+def _flipped(x: Array, axis: int) -> Array:
+    n = shape_of(x)[axis]
+    return part_of(x, n - 1, -1, axis, -1) if n else x
+
+
+def _prefixes(
+    combine: Callable[[Sequence[Array], Sequence[Array]], list[Array]], xs: Sequence[Array], axes: Sequence[int]
+) -> list[Array]:
+    """Prefixes of pairs of neighbours give those that end in odd places; one more element each gives the others."""
+    n = shape_of(xs[0])[axes[0]]
+    if n < 2:
+        return list(xs)
+
+    def cut(ys: Sequence[Array], start: int, stop: int, step: int = 1) -> list[Array]:
+        return [part_of(y, start, stop, axis, step) for y, axis in zip(ys, axes, strict=True)]
+
+    even = n - n % 2
+    odd = _prefixes(combine, combine(cut(xs, 0, even, 2), cut(xs, 1, even, 2)), axes)
+    first = cut(xs, 0, 1)
+    if n == 2:
+        return [concatenate(a, b, axis=axis) for a, b, axis in zip(first, odd, axes, strict=True)]
+    later = combine(cut(odd, 0, (n - 1) // 2), cut(xs, 2, n, 2))
+    evens = [concatenate(a, b, axis=axis) for a, b, axis in zip(first, later, axes, strict=True)]
+    return [_interleaved(a, b, axis) for a, b, axis in zip(evens, odd, axes, strict=True)]
+
+
+def _interleaved(even: Array, odd: Array, axis: int) -> Array:
+    """even[0], odd[0], even[1], odd[1], ... along an axis; even may have one element more."""
+    count = shape_of(odd)[axis]
+    pairs = concatenate(expand(part_of(even, 0, count, axis), (axis + 1,)), expand(odd, (axis + 1,)), axis=axis + 1)
+    shape = list(shape_of(odd))
+    shape[axis] = 2 * count
+    woven = reshape(pairs, shape=tuple(shape))
+    if shape_of(even)[axis] == count:
+        return woven
+    return concatenate(woven, part_of(even, count, count + 1, axis), axis=axis)

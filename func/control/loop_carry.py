@@ -1,0 +1,189 @@
+"""What loops carry, and staged functions made to fit their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from func import tree
+from func.interpreters.calls.compiled_call import Staged, stage_closed
+from func.interpreters.core import PYTHON_SCALARS, Array, Aval, Tracer, aval_of, dtype_of, shape_of, snapshot
+from func.interpreters.core.errors import CarryError
+from func.interpreters.core.source import at_line
+from func.interpreters.program.program import Program, Var
+from func.transforms.boundary import array_leaf, describe, output_leaf, unbox
+
+
+class Widened(Exception):
+    """A number that a loop starts with has become an array of another dtype: the loop of that carry starts again."""
+
+
+class Carry:
+    """The carried values of a loop: what they start from, and the tree, shapes and dtypes that they keep."""
+
+    def __init__(self, init: Any, transform: str, word: str) -> None:
+        leaves, self.spec = tree.flatten(init)
+        self.transform = transform
+        self.names = [name.replace("state[2]", "init", 1) for name in tree.path_names(init, word)]
+        given = [unbox(array_leaf(leaf, name, transform)) for leaf, name in zip(leaves, self.names, strict=True)]
+        self.given = given
+        self.are_numbers = [type(leaf) in PYTHON_SCALARS for leaf in given]
+        self.dtypes = [dtype_of(leaf) for leaf in given]
+        self.shapes = [shape_of(leaf) for leaf in given]
+
+    def values(self) -> list[Array]:
+        """The first values, as the loop's own arrays."""
+        return [
+            dtype.type(leaf) if is_number else snapshot(leaf)
+            for leaf, is_number, dtype in zip(self.given, self.are_numbers, self.dtypes, strict=True)
+        ]
+
+    def tree(self, values: Sequence[Array]) -> Any:
+        """The carry as the user's functions see it."""
+        return tree.unflatten(self.spec, list(values))
+
+    def fit(self, out: Any, body: str) -> list[Array]:
+        """The leaves of the next carry, or an error that shows where it differs from the one before."""
+        leaves, spec = tree.flatten(out)
+        if spec != self.spec:
+            raise CarryError(
+                f"func.{self.transform}: {body} returned a carry of another tree{at_line()}\n"
+                f"  before {self.spec}\n  after  {spec}"
+            )
+        fitted = []
+        for place, (leaf, name) in enumerate(zip(leaves, self.names, strict=True)):
+            leaf = unbox(output_leaf(leaf, name, self.transform))
+            dtype = dtype_of(leaf)
+            if shape_of(leaf) != self.shapes[place]:
+                self._refuse(place, leaf, body)
+            if dtype != self.dtypes[place] or type(leaf) in PYTHON_SCALARS:
+                leaf = self._converted(place, leaf, body)
+            fitted.append(leaf)
+        return fitted
+
+    def _converted(self, place: int, leaf: Array, body: str) -> Array:
+        """A number as an array of the carry's dtype; a carry that started as a number may become wider."""
+        dtype = self.dtypes[place]
+        if type(leaf) in PYTHON_SCALARS and common_dtype([Aval((), dtype), aval_of(leaf)]) == dtype:
+            return dtype.type(leaf)
+        if self.are_numbers[place]:
+            wider = dtype_of(leaf)
+            if common_dtype([aval_of(self.given[place]), Aval((), wider)]) == wider:
+                self.dtypes[place] = wider
+                self.are_numbers[place] = type(leaf) in PYTHON_SCALARS
+                self.given[place] = self.given[place] if self.are_numbers[place] else wider.type(self.given[place])
+                raise Widened(self)
+        self._refuse(place, leaf, body)
+
+    def _refuse(self, place: int, leaf: Array, body: str) -> NoReturn:
+        before = Aval(self.shapes[place], self.dtypes[place])
+        raise CarryError(
+            f"func.{self.transform}: {body} changed {self.names[place]} from {before} to {describe(leaf)}"
+            f"{at_line()}\nA carry keeps its shapes and dtypes from step to step: start from an array of the shape and "
+            "dtype that the body returns, or convert what it returns with .astype(...)."
+        )
+
+
+# --- staged functions -------------------------------------------------------------------------------------------
+
+
+def avals_of(values: Sequence[Array]) -> list[Aval]:
+    """Shapes and dtypes of values."""
+    return [Aval(shape_of(value), dtype_of(value)) for value in values]
+
+
+def common_dtype(avals: Sequence[Aval]) -> np.dtype[Any] | None:
+    """The dtype that all have, numbers (weak avals) taking that of arrays; None where arrays or kinds differ."""
+    strong = {aval.dtype for aval in avals if not aval.weak}
+    weak = [{"b": True, "i": 1, "u": 1, "f": 1.0, "c": 1j}[aval.dtype.kind] for aval in avals if aval.weak]
+    if not strong:
+        return np.result_type(*[np.asarray(number) for number in weak])
+    if len(strong) > 1:
+        return None
+    (dtype,) = strong
+    return dtype if all([np.result_type(dtype, number) == dtype for number in weak]) else None
+
+
+def staged(
+    fun: Callable[..., Sequence[Array]], avals: Sequence[Aval], transform: str, example: Array
+) -> tuple[Staged, list[Array]]:
+    """A function of arrays as a staged program, and the traced values that it closes over, each once."""
+    return stage_closed(fun, avals, transform, example)
+
+
+def edited(given: Staged, edit: Callable[[Program], Program]) -> Staged:
+    """A staged program with its program changed."""
+
+    def other() -> Staged:
+        made = given.alternative()
+        assert made is not None
+        return edited(made, edit)
+
+    return Staged(edit(given.program), other if given.pulls else None, given.compiler)
+
+
+def with_outputs(given: Staged, dtypes: Sequence[np.dtype[Any]]) -> Staged:
+    """A staged program whose outputs that are numbers have become arrays of these dtypes."""
+    if all([type(x) is Var and not x.weak for x in given.program.outputs]):
+        return given
+
+    def edit(program: Program) -> Program:
+        constants = dict(program.constants)
+        outputs = []
+        for x, dtype in zip(program.outputs, dtypes, strict=True):
+            if type(x) is not Var:
+                value = np.asarray(x, dtype)
+                x = Var(Aval((), dtype))
+                constants[x] = value
+            outputs.append(x)
+        return Program(program.inputs, program.equations, outputs, constants)
+
+    return edited(given, edit)
+
+
+def with_strong_outputs(given: Staged) -> Staged:
+    """A staged program whose outputs are arrays."""
+    return with_outputs(given, [aval.dtype for aval in given.out_avals])
+
+
+def with_one_dtype(made: Sequence[Staged]) -> list[Staged]:
+    """Branches of equal shapes whose outputs are arrays of the same dtypes."""
+    dtypes = []
+    for avals in zip(*[one.out_avals for one in made], strict=True):
+        dtype = common_dtype(avals)
+        assert dtype is not None
+        dtypes.append(dtype)
+    return [with_outputs(one, dtypes) for one in made]
+
+
+def with_shared_captures(made: Sequence[Staged], captured: Sequence[Sequence[Any]]) -> tuple[list[Any], list[Staged]]:
+    """(values, branches): all branches take all captured values as their leading inputs."""
+    places: dict[Any, int] = {}
+    shared: list[Any] = []
+    for own in captured:
+        for value in own:
+            key = _identity(value)
+            if key not in places:
+                places[key] = len(shared)
+                shared.append(value)
+    avals = avals_of(shared)
+    result = []
+    for one, own in zip(made, captured, strict=True):
+        order = [places[_identity(value)] for value in own]
+
+        def edit(program: Program, order: Sequence[int] = tuple(order)) -> Program:
+            leading = [Var(aval) for aval in avals]
+            for var, place in zip(program.inputs, order, strict=False):
+                leading[place] = var
+            inputs = (*leading, *program.inputs[len(order) :])
+            return Program(inputs, program.equations, program.outputs, program.constants)
+
+        result.append(edited(one, edit))
+    return shared, result
+
+
+def _identity(value: Tracer) -> Any:
+    """Snapshots of one traced value are the same value."""
+    return id(value.interpreter), id(value.value), id(value.attached)

@@ -1,0 +1,365 @@
+"""Scans: functions applied to one row after the other, with or without a value carried along."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from func import tree
+from func.backends import namespace_of
+from func.control import loop_carry
+from func.control.loop_carry import Carry, Widened
+from func.interpreters.control.bodies import is_abstract
+from func.interpreters.control.scan import scan_call
+from func.interpreters.control.scan_derivatives import Loop
+from func.interpreters.core import Array, Tracer, dtype_of, innermost, shape_of, snapshot
+from func.interpreters.core.errors import ArgumentError, CarryError, LengthError
+from func.interpreters.core.source import at_line
+from func.interpreters.primitives.structural.shapes import expand, reshape
+from func.interpreters.primitives.structural.slicing import concatenate, getitem
+from func.transforms.boundary import array_leaf, check_callable, describe, name_of, output_leaf, unbox
+from func.transforms.checkpointing import checkpoint as checkpoint_of
+from func.transforms.vmapping import vmap
+
+
+def scan(
+    f: Callable[[Any, Any], Any],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    *,
+    checkpoint: int | bool = False,
+) -> Any:
+    """carry = init; for x in xs: carry, y = f(carry, x); then (carry, the ys stacked).
+
+    The carry is a tree of arrays that keeps its tree, shapes and dtypes; numbers in it become arrays. xs is a tree of
+    arrays of one length, and x the tree of their rows. Where the numbers are known the loop is a plain Python loop; in
+    staged code f is traced once.
+
+    Args:
+        f: One step, f(carry, x) -> (carry, y).
+        init: The first carry.
+        xs: What to run over; None for `length` steps with x = None.
+        length: The number of steps.
+        reverse: Run from the last row to the first; the ys keep the order of the xs.
+        unroll: In staged code trace so many steps into one, or all of them (True).
+        checkpoint: In reverse mode keep only every so many-th carry and compute the steps between once more: memory for
+            √n steps (True) instead of n.
+
+    Raises:
+        CarryError: f changes the tree, a shape or a dtype of the carry (a TypeError).
+        LengthError: Lengths differ, or there is nothing to run over (a ValueError).
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.scan(lambda total, x: (total + x, total), 0.0, np.array([1.0, 2.0, 3.0]))
+        (np.float64(6.0), array([0., 1., 3.]))
+    """
+    check_callable(f, "scan")
+    check_count("scan", "unroll", unroll, "True or an int of at least 1", 1)
+    check_count("scan", "checkpoint", checkpoint, "True, False or an int of at least 1", 0)
+    return scanned("scan", f, name_of(f), init, Rows(xs, length, "scan"), reverse, unroll, checkpoint)
+
+
+def scanned(
+    transform: str,
+    f: Callable[[Any, Any], Any],
+    name: str,
+    init: Any,
+    rows: Rows,
+    reverse: bool,
+    unroll: int | bool,
+    checkpoint: int | bool = False,
+) -> Any:
+    """`scan`, for a function that messages call by this name."""
+    size = rows.length
+    block = size if unroll is True else int(unroll)
+    if checkpoint:
+        block = math.isqrt(max(size - 1, 0)) + 1 if checkpoint is True else int(checkpoint)
+    carry = Carry(init, transform, "init")
+    while True:
+        step = Step(f, name, carry, rows)
+        try:
+            if checkpoint and 1 < block < size:
+                values, ys = _blocks(step, carry.values(), rows.leaves, size, reverse, block, True)
+            else:
+                values, ys = _run(step, carry.values(), rows.leaves, size, reverse, 1 if checkpoint else block)
+            return carry.tree(values), tree.unflatten(step.y_spec, ys)
+        except Widened as widened:
+            if widened.args[0] is not carry:
+                raise
+
+
+def check_count(transform: str, word: str, value: Any, wanted: str, least: int) -> None:
+    """Options that count something."""
+    if not isinstance(value, (int, np.integer)) or value < least:
+        raise ArgumentError(f"func.{transform}: {word} must be {wanted}, got {value!r}")
+
+
+class Rows:
+    """The arrays that a scan runs over, and their length."""
+
+    def __init__(self, xs: Any, length: Any, transform: str) -> None:
+        leaves, self.spec = tree.flatten(xs)
+        names = tree.path_names(xs, "xs")
+        self.leaves = [unbox(array_leaf(leaf, name, transform)) for leaf, name in zip(leaves, names, strict=True)]
+        lengths = {}
+        for leaf, name in zip(self.leaves, names, strict=True):
+            if not shape_of(leaf):
+                raise LengthError(f"func.{transform}: {name} is a scalar and has no axis to run over{at_line()}")
+            lengths[name] = shape_of(leaf)[0]
+        if length is not None:
+            if not isinstance(length, (int, np.integer)) or length < 0:
+                raise LengthError(f"func.{transform}: length must be an int of at least 0, got {length!r}")
+            lengths["length"] = int(length)
+        distinct = set(lengths.values())
+        if not distinct:
+            raise LengthError(f"func.{transform}: xs has no array, so length= is needed{at_line()}")
+        if len(distinct) > 1:
+            listed = ", ".join([f"{name} is {n}" for name, n in lengths.items()])
+            raise LengthError(f"func.{transform}: lengths differ: {listed}{at_line()}")
+        (self.length,) = distinct
+
+    def tree(self, row: Sequence[Array]) -> Any:
+        """One row as the user's function sees it."""
+        return tree.unflatten(self.spec, list(row))
+
+
+class Step:
+    """The user's function on flat carries and rows; remembers the tree of the ys."""
+
+    def __init__(self, function: Callable[[Any, Any], Any], name: str, carry: Carry, rows: Rows) -> None:
+        self.function = function
+        self.name = name
+        self.carry = carry
+        self.rows = rows
+        self.y_spec: Any = None
+
+    def __call__(self, values: Sequence[Array], row: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+        out = self.function(self.carry.tree(values), self.rows.tree(row))
+        if not isinstance(out, (tuple, list)) or len(out) != 2:
+            shown = f"{len(out)} values" if isinstance(out, (tuple, list)) else f"a {type(out).__name__}"
+            raise CarryError(f"func.scan: {self.name} must return (carry, y), got {shown}{at_line()}")
+        fitted = self.carry.fit(out[0], self.name)
+        leaves, spec = tree.flatten(out[1])
+        if self.y_spec is not None and spec != self.y_spec:
+            raise CarryError(
+                f"func.scan: {self.name} returned a y of another tree than in the first step{at_line()}\n"
+                f"  before {self.y_spec}\n  after  {spec}"
+            )
+        self.y_spec = spec
+        names = [accessor.codify("y") for accessor in spec.accessors()]
+        return fitted, [
+            snapshot(unbox(output_leaf(leaf, name, "scan"))) for leaf, name in zip(leaves, names, strict=True)
+        ]
+
+
+Result: TypeAlias = tuple[list[Array], list[Array]]
+Stepping: TypeAlias = Callable[[Sequence[Array], Sequence[Array]], Result]
+
+
+def _run(
+    step: Stepping,
+    values: Sequence[Array],
+    xs: Sequence[Array],
+    length: int,
+    reverse: bool,
+    unroll: int,
+    again: bool = False,
+) -> Result:
+    """(carry, ys) of a scan over flat lists."""
+    if length == 0 or any([is_abstract(x) for x in (*values, *xs)]):
+        return _staged(step, values, xs, length, reverse, unroll, again)
+    now = list(values)
+    outs: list[list[Array]] = []
+    for place, row in enumerate(_rows(xs, length, reverse)):
+        now, y = step(now, row)
+        if place == 0 and unroll < length and any([is_abstract(x) for x in (*now, *y)]):
+            return _staged(step, values, xs, length, reverse, unroll, again)
+        outs.append(y)
+    if reverse:
+        outs.reverse()
+    return now, [_stack(column, place) for place, column in enumerate(zip(*outs, strict=True))]
+
+
+def _rows(xs: Sequence[Array], length: int, reverse: bool) -> Iterator[list[Array]]:
+    """The rows of some arrays, in the order of the scan."""
+    columns = [_rows_of(x, length, reverse) for x in xs]
+    for _ in range(length):
+        yield [next(column) for column in columns]
+
+
+def _rows_of(x: Array, length: int, reverse: bool) -> Iterator[Array]:
+    """The rows of an array. A traced one is cut into halves: the pullback of a cut is as large as what was cut."""
+    if type(x) is not Tracer:
+        for i in reversed(range(length)) if reverse else range(length):
+            yield snapshot(x[i])
+    elif length == 1:
+        yield getitem(x, index=(0, *[(0, n, 1) for n in shape_of(x)[1:]]))
+    else:
+        half = length // 2
+        pieces = [(part_of(x, 0, half), half), (part_of(x, half, length), length - half)]
+        for piece, count in reversed(pieces) if reverse else pieces:
+            yield from _rows_of(piece, count, reverse)
+
+
+def part_of(x: Array, start: int, stop: int, axis: int = 0, step: int = 1) -> Array:
+    """A slice along an axis."""
+    shape = shape_of(x)
+    cut = (start, stop, step)
+    return getitem(x, index=tuple([cut if i == axis else (0, n, 1) for i, n in enumerate(shape)]))
+
+
+def _stack(column: Sequence[Array], place: int) -> Array:
+    """The ys of all steps as one array."""
+    first = column[0]
+    for i, y in enumerate(column):
+        if shape_of(y) != shape_of(first) or dtype_of(y) != dtype_of(first):
+            raise CarryError(
+                f"func.scan: output {place} of y is {describe(first)} in one step and {describe(y)} in step {i}"
+                f"{at_line()}\nWhat is stacked must have the same shape and dtype in every step."
+            )
+    if any([type(y) is Tracer for y in column]):
+        return concatenate(*[expand(y, (0,)) for y in column], axis=0)
+    return namespace_of(tuple(column)).stack(column)
+
+
+def _staged(
+    step: Stepping,
+    values: Sequence[Array],
+    xs: Sequence[Array],
+    length: int,
+    reverse: bool,
+    unroll: int,
+    again: bool,
+) -> Result:
+    """The row of a scan whose step is traced on abstract values."""
+    if unroll > 1 and unroll < length:
+        return _blocks(step, values, xs, length, reverse, unroll, False)
+    if unroll > 1 and length > 0:
+        return _unrolled(step, values, xs, length, reverse)
+    count = len(values)
+    avals = [*loop_carry.avals_of(values), *[_row_aval(x) for x in xs]]
+
+    def flat(*flat_values: Array) -> list[Array]:
+        carry, ys = step(flat_values[:count], flat_values[count:])
+        return [*carry, *ys]
+
+    example = next((x for x in (*values, *xs) if innermost(x) is not None), None)
+    body, consts = loop_carry.staged(flat, avals, "scan", example)
+    body = loop_carry.with_strong_outputs(body)
+    loop = Loop(len(consts), count, length, reverse, again)
+    outs = scan_call(*consts, *values, *xs, body=body, loop=loop)
+    return list(outs[:count]), list(outs[count:])
+
+
+def _row_aval(x: Array) -> Any:
+    (aval,) = loop_carry.avals_of([x])
+    return type(aval)(aval.shape[1:], aval.dtype)
+
+
+def _unrolled(step: Any, values: Sequence[Array], xs: Sequence[Array], length: int, reverse: bool) -> Result:
+    """A scan written out."""
+    now = list(values)
+    outs = []
+    for i in reversed(range(length)) if reverse else range(length):
+        now, y = step(now, [getitem(x, index=(i, *[(0, n, 1) for n in shape_of(x)[1:]])) for x in xs])
+        outs.append(y)
+    if reverse:
+        outs.reverse()
+    return now, [_stack(column, place) for place, column in enumerate(zip(*outs, strict=True))]
+
+
+# --- blocks of steps --------------------------------------------------------------------------------------------
+
+
+def _blocks(
+    step: Stepping,
+    values: Sequence[Array],
+    xs: Sequence[Array],
+    length: int,
+    reverse: bool,
+    block: int,
+    again: bool,
+) -> Result:
+    """A scan of blocks of steps: each written out, or (`again`) a scan that is run once more when it is pulled back."""
+    count, rest = divmod(length, block)
+    first = rest if reverse else 0
+    whole = [reshape(part_of(x, first, first + count * block), shape=(count, block, *shape_of(x)[1:])) for x in xs]
+    left = [part_of(x, 0, rest) if reverse else part_of(x, count * block, length) for x in xs]
+
+    def one_block(size: int) -> Stepping:
+        def steps(now: Sequence[Array], rows: Sequence[Array]) -> Result:
+            if not again:
+                return _unrolled(step, now, rows, size, reverse)
+            if any([is_abstract(x) for x in (*now, *rows)]):
+                return _run(step, now, rows, size, reverse, 1, True)
+            return _checkpointed(step, now, rows, size, reverse)
+
+        return steps
+
+    now, ys = _run(one_block(block), values, whole, count, reverse, 1)
+    ys = [reshape(y, shape=(count * block, *shape_of(y)[2:])) for y in ys]
+    if rest:
+        now, more = one_block(rest)(now, left)
+        pairs = zip(more, ys, strict=True) if reverse else zip(ys, more, strict=True)
+        ys = [concatenate(*pair, axis=0) for pair in pairs]
+    return now, ys
+
+
+def _checkpointed(step: Any, now: Sequence[Array], rows: Sequence[Array], size: int, reverse: bool) -> Result:
+    """A block of an eager scan, which is run once more when it is pulled back."""
+    function = step.function  # in the closure of `block`, where checkpoint finds the traced values that it closes over
+
+    def block(c: list[Array], x: list[Array]) -> Result:
+        inner = Step(function, step.name, step.carry, step.rows)
+        inner.y_spec = step.y_spec
+        result = _run(inner, c, x, size, reverse, 1)
+        step.y_spec = inner.y_spec
+        return result
+
+    kept: Result = checkpoint_of(block)(list(now), list(rows))
+    return kept
+
+
+# --- map --------------------------------------------------------------------------------------------------------
+
+
+def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+    """f of every row of xs, one after the other, stacked; with `batch_size` so many rows at a time by vmap.
+
+    Args:
+        f: A function of one row.
+        xs: A tree of arrays of one length.
+        batch_size: How many rows are computed at once.
+
+    Raises:
+        LengthError: Lengths differ (a ValueError).
+
+    Example:
+        >>> import numpy as np, func
+        >>> func.map(lambda x: x ** 2, np.arange(4.0), batch_size=3)
+        array([0., 1., 4., 9.])
+    """
+    check_callable(f, "map")
+    if batch_size is None:
+        return scan(lambda _, x: (None, f(x)), None, xs)[1]
+    check_count("map", "batch_size", batch_size, "None or an int of at least 1", 1)
+    rows = Rows(xs, None, "map")
+    count, rest = divmod(rows.length, batch_size)
+    mapped = vmap(f)
+    pieces = []
+    if count:
+        whole = [
+            reshape(part_of(x, 0, count * batch_size), shape=(count, batch_size, *shape_of(x)[1:])) for x in rows.leaves
+        ]
+        ys = scan(lambda _, x: (None, mapped(x)), None, rows.tree(whole))[1]
+        pieces.append(tree.map(lambda y: reshape(y, shape=(count * batch_size, *shape_of(y)[2:])), ys))
+    if rest or not count:
+        pieces.append(mapped(rows.tree([part_of(x, count * batch_size, rows.length) for x in rows.leaves])))
+    return pieces[0] if len(pieces) == 1 else tree.map(lambda a, b: concatenate(a, b, axis=0), *pieces)

@@ -1,0 +1,421 @@
+"""What the decorators of custom rules share: functions of flat leaves, arguments that a rule does not see.
+
+Rules of the user's own: custom_jvp, custom_vjp, custom_gradient, custom_vmap, stop_gradient.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from func import tree
+from func.interpreters.calls import call_primitives
+from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of, snapshot, zeros_like
+from func.interpreters.core.errors import ArgumentError, CustomRuleError
+from func.interpreters.primitives.structural.identity import stop_gradient as stop_gradient_row
+from func.numpy import patching
+from func.transforms.boundary import array_leaf, check_callable, name_of
+
+
+def lent(values: Sequence[Array]) -> list[Array]:
+    """The engine's values as a user's function may have them: writing to one changes neither graph nor argument."""
+    return [value.copy() if type(value) is np.ndarray else snapshot(value) for value in values]
+
+
+@dataclass(eq=False)
+class FlatFunction:
+    """A user's function on flat leaves; remembers the tree of its latest output."""
+
+    function: Callable[..., Any]
+    in_spec: Any
+    out_spec: Any = None
+
+    def __call__(self, *leaves: Array) -> list[Array]:
+        args = tree.unflatten(self.in_spec, lent(leaves))
+        outs, self.out_spec = tree.flatten(self.function(*args))
+        return [array_leaf(out, "output", "custom rule") for out in outs]
+
+
+def nothing_traced(args: Any) -> bool:
+    """Whether a function with a rule can just be called: no transform runs, and no tensor is among the arguments."""
+    return not patching.is_tracing() and not any([type(leaf) is Tracer for leaf in tree.leaves(args)])
+
+
+def bound_arguments(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """Positional arguments, with keywords and defaults put in their places."""
+    if not kwargs:
+        return args
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+    except ValueError:
+        raise TypeError(f"{name_of(function)} has a custom rule and takes positional arguments only") from None
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise TypeError(f"{name_of(function)} has a custom rule and cannot take keyword-only arguments")
+    return bound.args
+
+
+def fixed_places(nondiff: Sequence[int], args: tuple[Any, ...], name: str) -> tuple[int, ...]:
+    """The places of the arguments that a rule does not see, from 0. Raises: ArgumentError for one out of range."""
+    for number in nondiff:
+        if not -len(args) <= number < len(args):
+            raise ArgumentError(
+                f"nondiff_argnums={tuple(nondiff)} is out of range for {name}, called with {len(args)} arguments"
+            )
+    return tuple(sorted({number % len(args) for number in nondiff}))
+
+
+class CustomRule:
+    """What the decorators share: splitting arguments, and attributes of the wrapped function."""
+
+    def __init__(self, function: Callable[..., Any], nondiff_argnums: int | Sequence[int] = ()) -> None:
+        check_callable(function, type(self).__name__)
+        self.function = function
+        self.nondiff = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        functools.update_wrapper(self, function)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self.__call__, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def _split(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...], list[Any], Any, Callable[..., Any]]:
+        """(fixed arguments, moving arguments, their leaves, their tree, the function of the moving ones)."""
+        fixed = fixed_places(self.nondiff, args, name_of(self.function))
+        held = [args[i] for i in fixed]
+        moving = tuple([arg for i, arg in enumerate(args) if i not in fixed])
+
+        def of_moving(*inner: Any) -> Any:
+            rest = iter(inner)
+            full = [args[i] if i in fixed else next(rest) for i in range(len(args))]
+            return self.function(*full)
+
+        leaves, spec = tree.flatten(moving)
+        names = tree.path_names(moving, "args")
+        leaves = [array_leaf(x, path, type(self).__name__) for x, path in zip(leaves, names, strict=True)]
+        return held, moving, leaves, spec, of_moving
+
+
+def stop_gradient(x: Any) -> Any:
+    """The identity, through which no derivative passes; takes a tree.
+
+    Example:
+        >>> import func
+        >>> func.grad(lambda x: x * func.stop_gradient(x))(3.0)
+        np.float64(3.0)
+    """
+
+    def stop(leaf: Any) -> Any:
+        return stop_gradient_row(leaf) if type(leaf) is Tracer else leaf
+
+    return tree.map(stop, x)
+
+
+class custom_jvp(CustomRule):
+    """Give a function a derivative of your own by its jvp; reverse mode follows by transposing the tangent part.
+
+    The rule takes (primals, tangents), each a tuple, and returns (out, tangent_out); arguments at `nondiff_argnums`
+    come first. Its tangent part must be linear in the tangents.
+
+    Example:
+        >>> import numpy as np, func
+        >>> @func.custom_jvp
+        ... def log1pexp(x):
+        ...     return np.log1p(np.exp(x))
+        >>> @log1pexp.defjvp
+        ... def log1pexp_jvp(primals, tangents):
+        ...     (x,), (dx,) = primals, tangents
+        ...     return log1pexp(x), dx * (1 - 1 / (1 + np.exp(x)))
+        >>> func.grad(log1pexp)(0.0)
+        np.float64(0.5)
+    """
+
+    def __init__(self, func: Callable[..., Any], nondiff_argnums: int | Sequence[int] = ()) -> None:
+        super().__init__(func, nondiff_argnums)
+        self.rule: Callable[..., Any] | None = None
+
+    def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Set the rule: `rule(*nondiff, primals, tangents) -> (out, tangent_out)`."""
+        check_callable(rule, "custom_jvp.defjvp")
+        self.rule = rule
+        return rule
+
+    def defjvps(self, *rules: Callable[..., Any] | None) -> None:
+        """One rule per argument, `rule(tangent, out, *args)` -> its part of the tangent; None for no derivative."""
+
+        def combined(*call: Any) -> tuple[Any, Any]:
+            primals, tangents = call[-2:]
+            out = self(*call[:-2], *primals)
+            parts = [rule(t, out, *primals) for rule, t in zip(rules, tangents, strict=True) if rule is not None]
+            total: Any = None
+            for part in parts:
+                total = part if total is None else tree.map(lambda a, b: a + b, total, part)
+            return out, tree.map(zeros_like, out) if total is None else total
+
+        self.rule = combined
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.rule is None:
+            raise CustomRuleError(f"custom_jvp {name_of(self.function)} has no rule yet; give it one with defjvp")
+        args = bound_arguments(self.function, args, kwargs)
+        if nothing_traced(args):
+            return self.function(*args)
+        held, _, leaves, spec, of_moving = self._split(args)
+        flat = FlatFunction(of_moving, spec)
+        outs = call_primitives.custom_jvp_call(*leaves, fun=flat, rule=_JvpRule(self.rule, held, spec, flat))
+        return tree.unflatten(flat.out_spec, outs)
+
+
+@dataclass(eq=False)
+class _JvpRule:
+    """A user's jvp rule on flat leaves."""
+
+    rule: Callable[..., Any]
+    held: list[Any]
+    spec: Any
+    flat: FlatFunction
+
+    def __call__(self, primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[list[Array], list[Any]]:
+        filled = [zeros_like(p) if t is ZERO else t for p, t in zip(primals, tangents, strict=True)]
+        given, dots = tree.unflatten(self.spec, lent(primals)), tree.unflatten(self.spec, lent(filled))
+        result = self.rule(*self.held, given, dots)
+        name = name_of(self.rule)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise CustomRuleError(f"the jvp rule {name} must return a pair (out, tangent_out)")
+        outs, out_spec = tree.flatten(result[0])
+        out_dots, dot_spec = tree.flatten(result[1])
+        if out_spec != dot_spec:
+            raise CustomRuleError(
+                f"the jvp rule {name} returned outputs of tree {out_spec} and tangents of tree {dot_spec}"
+            )
+        if self.flat.out_spec is None:
+            self.flat.out_spec = out_spec
+        fitted = []
+        for out, dot in zip(outs, out_dots, strict=True):
+            if shape_of(out) != shape_of(dot):
+                raise CustomRuleError(
+                    f"the jvp rule {name} returned a tangent of shape {shape_of(dot)} for an output of shape "
+                    f"{shape_of(out)}"
+                )
+            fitted.append(_with_dtype(dot, out))
+        return outs, fitted
+
+
+def _with_dtype(dot: Array, out: Array) -> Any:
+    from func.interpreters.primitives.structural.shapes import convert
+
+    if not is_inexact(dtype_of(out)):
+        return ZERO
+    return dot if dtype_of(dot) == dtype_of(out) else convert(dot, dtype=dtype_of(out))
+
+
+class custom_vjp(CustomRule):
+    """Give a function a derivative of your own by its pullback; forward mode follows by transposing it.
+
+    `fwd(*args)` returns (out, residuals); `bwd(residuals, ct)` returns a tuple with one cotangent per argument
+    (None for zero). Arguments at `nondiff_argnums` are passed to fwd in place and to bwd first.
+
+    Example:
+        >>> import numpy as np, func
+        >>> @func.custom_vjp
+        ... def clip_gradient(x):
+        ...     return x
+        >>> clip_gradient.defvjp(lambda x: (x, None), lambda _, ct: (np.clip(ct, -1.0, 1.0),))
+        >>> func.grad(lambda x: 10.0 * clip_gradient(x))(3.0)
+        np.float64(1.0)
+    """
+
+    def __init__(self, func: Callable[..., Any], nondiff_argnums: int | Sequence[int] = ()) -> None:
+        super().__init__(func, nondiff_argnums)
+        self.fwd: Callable[..., Any] | None = None
+        self.bwd: Callable[..., Any] | None = None
+
+    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
+        """Set the rule."""
+        check_callable(fwd, "custom_vjp.defvjp")
+        check_callable(bwd, "custom_vjp.defvjp")
+        self.fwd, self.bwd = fwd, bwd
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.fwd is None or self.bwd is None:
+            raise CustomRuleError(f"custom_vjp {name_of(self.function)} has no rule yet; give it one with defvjp")
+        args = bound_arguments(self.function, args, kwargs)
+        if nothing_traced(args):
+            return self.function(*args)
+        held, _, leaves, spec, of_moving = self._split(args)
+        flat = FlatFunction(of_moving, spec)
+        fixed = fixed_places(self.nondiff, args, name_of(self.function))
+        forward = _VjpForward(self.fwd, args, fixed, spec, flat)
+        backward = _VjpBackward(self.bwd, held, spec, forward, flat)
+        outs = call_primitives.custom_vjp_call(*leaves, fun=flat, fwd=forward, bwd=backward)
+        return tree.unflatten(flat.out_spec, outs)
+
+
+@dataclass(eq=False)
+class _VjpForward:
+    """A user's fwd on flat leaves; array leaves of the residuals are flattened, the rest is kept aside."""
+
+    fwd: Callable[..., Any]
+    args: tuple[Any, ...]
+    fixed: tuple[int, ...]
+    spec: Any
+    flat: FlatFunction
+    residual_spec: Any = None
+    static: Any = None
+
+    def __call__(self, *leaves: Array) -> tuple[list[Array], list[Array]]:
+        rest = iter(tree.unflatten(self.spec, lent(leaves)))
+        full = [self.args[i] if i in self.fixed else next(rest) for i in range(len(self.args))]
+        result = self.fwd(*full)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise CustomRuleError(f"fwd {name_of(self.fwd)} must return a pair (out, residuals)")
+        outs, out_spec = tree.flatten(result[0])
+        self.flat.out_spec = out_spec
+        kept, self.residual_spec = tree.flatten(result[1])
+        is_array = [type(r) is Tracer or hasattr(r, "dtype") or isinstance(r, (float, complex)) for r in kept]
+        self.static = [None if array else (r,) for r, array in zip(kept, is_array, strict=True)]
+        return [array_leaf(o, "output", "custom_vjp") for o in outs], [
+            r for r, array in zip(kept, is_array, strict=True) if array
+        ]
+
+    def residuals(self, arrays: Sequence[Array]) -> Any:
+        """The user's residuals again."""
+        rest = iter(arrays)
+        return tree.unflatten(self.residual_spec, [next(rest) if s is None else s[0] for s in self.static])
+
+
+@dataclass(eq=False)
+class _VjpBackward:
+    """A user's bwd on flat residuals and cotangents."""
+
+    bwd: Callable[..., Any]
+    held: list[Any]
+    spec: Any
+    forward: _VjpForward
+    flat: FlatFunction
+
+    def __call__(self, residuals: Sequence[Array], cts: Sequence[Array]) -> list[Any]:
+        ct = tree.unflatten(self.flat.out_spec, lent(cts))
+        grown = self.bwd(*self.held, self.forward.residuals(lent(residuals)), ct)
+        name = name_of(self.bwd)
+        count = len(self.spec.children())
+        if not isinstance(grown, (tuple, list)) or len(grown) != count:
+            found = f"{len(grown)} values" if isinstance(grown, (tuple, list)) else type(grown).__name__
+            raise CustomRuleError(
+                f"bwd {name} must return a tuple of {count} cotangents, one per argument, not {found}"
+            )
+        flat: list[Any] = []
+        for ct_tree, child in zip(grown, self.spec.children(), strict=True):
+            if ct_tree is None:
+                flat.extend([None] * child.num_leaves)
+                continue
+            leaves, spec = tree.flatten(ct_tree)
+            if spec != child:
+                raise CustomRuleError(f"bwd {name} returned a cotangent of tree {spec} for an argument of tree {child}")
+            flat.extend(leaves)
+        return flat
+
+
+def custom_gradient(func: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that returns (out, pullback): the pullback takes the output's cotangent and gives those of the
+    arguments (a tuple; one alone for a single argument).
+
+    Example:
+        >>> import func
+        >>> @func.custom_gradient
+        ... def square(x):
+        ...     return x * x, lambda ct: ct * 2 * x
+        >>> func.grad(square)(3.0)
+        np.float64(6.0)
+    """
+    check_callable(func, "custom_gradient")
+
+    def plain(*args: Any) -> Any:
+        return func(*args)[0]
+
+    functools.update_wrapper(plain, func)
+    rule = custom_vjp(plain)
+
+    def backward(args: Any, ct: Any) -> Any:
+        _, pullback = func(*args)
+        grown = pullback(ct)
+        return grown if isinstance(grown, (tuple, list)) else (grown,)
+
+    rule.defvjp(lambda *args: (func(*args)[0], args), backward)
+    return rule
+
+
+class custom_vmap(CustomRule):
+    """Give a function a batching rule of your own.
+
+    The rule takes `(axis_size, in_batched, *args)`, where in_batched has the trees of the arguments with a bool for
+    every leaf; batch axes lead. It returns (out, out_batched). Derivatives differentiate function and rule alike.
+
+    Example:
+        >>> import numpy as np, func
+        >>> @func.custom_vmap
+        ... def double(x):
+        ...     return 2 * x
+        >>> @double.def_vmap
+        ... def double_rule(axis_size, in_batched, x):
+        ...     return x + x, in_batched[0]
+        >>> func.vmap(double)(np.arange(3.0))
+        array([0., 2., 4.])
+    """
+
+    def __init__(self, func: Callable[..., Any]) -> None:
+        super().__init__(func)
+        self.rule: Callable[..., Any] | None = None
+
+    def def_vmap(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Set the rule."""
+        check_callable(rule, "custom_vmap.def_vmap")
+        self.rule = rule
+        return rule
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.rule is None:
+            raise CustomRuleError(f"custom_vmap {name_of(self.function)} has no rule yet; give it one with def_vmap")
+        args = bound_arguments(self.function, args, kwargs)
+        if nothing_traced(args):
+            return self.function(*args)
+        _, _, leaves, spec, of_moving = self._split(args)
+        flat = FlatFunction(of_moving, spec)
+        outs = call_primitives.custom_vmap_call(*leaves, fun=flat, rule=_VmapRule(self.rule, spec, flat))
+        return tree.unflatten(flat.out_spec, outs)
+
+
+@dataclass(eq=False)
+class _VmapRule:
+    """A user's batching rule on flat leaves."""
+
+    rule: Callable[..., Any]
+    spec: Any
+    flat: FlatFunction
+
+    def __call__(self, size: int, batched: tuple[bool, ...], args: Sequence[Array]) -> tuple[list[Array], list[bool]]:
+        result = self.rule(size, tree.unflatten(self.spec, batched), *tree.unflatten(self.spec, lent(args)))
+        name = name_of(self.rule)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise CustomRuleError(f"the vmap rule {name} must return a pair (out, out_batched)")
+        outs, self.flat.out_spec = tree.flatten(result[0])
+        flags = tree.leaves(result[1])
+        if len(flags) == 1:
+            flags = flags * len(outs)
+        if len(flags) != len(outs):
+            raise CustomRuleError(
+                f"the vmap rule {name} returned {len(outs)} outputs and {len(flags)} out_batched flags"
+            )
+        for out, flag in zip(outs, flags, strict=True):
+            if flag and (not shape_of(out) or shape_of(out)[0] != size):
+                raise CustomRuleError(
+                    f"the vmap rule {name} says an output of shape {shape_of(out)} is batched, but its first axis is "
+                    f"not the batch of {size}"
+                )
+        return outs, [bool(flag) for flag in flags]

@@ -1,0 +1,180 @@
+"""Graphs of nodes as tables, for printing and pickling.
+
+What `func.vjp` returns: a reusable, printable, picklable map of cotangents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from func import tree
+from func.interpreters.core import ZERO, Array, Tracer, dtype_of, innermost, is_inexact, shape_of
+from func.interpreters.core.errors import TangentError
+from func.interpreters.grad import INDEX, LEAF, OUTPUT, Node, pull_back, tick
+from func.interpreters.primitives.structural.shapes import convert, full_like
+from func.transforms.boundary import array_leaf, like_input
+
+
+def graph_of(roots: Iterable[Any]) -> list[Node]:
+    """All nodes that some roots (None among them is skipped) depend on, oldest first."""
+    seen: dict[int, Node] = {}
+    stack = [root for root in roots if root is not None]
+    while stack:
+        node = stack.pop()
+        if node[INDEX] not in seen:
+            seen[node[INDEX]] = Node(*node)
+            stack.extend([parent for parent in node[2] if parent is not None])
+    return [seen[index] for index in sorted(seen, reverse=True)]
+
+
+def graph_table(nodes: Sequence[Node]) -> tuple[list[Any], dict[int, int]]:
+    """Nodes with their parents as numbers in the table, and the number of each node's index."""
+    numbers = {node.serial: i for i, node in enumerate(nodes)}
+    table = []
+    for node in nodes:
+        parents = [None if parent is None else numbers[parent[INDEX]] for parent in node.parents]
+        wanted = None if node.row is OUTPUT else list(node.wanted)
+        table.append((node.row, parents, wanted, node.saved, node.params, node.aval))
+    return table, numbers
+
+
+def rebuild_graph(table: Sequence[Any]) -> list[Any]:
+    """The nodes of a table."""
+    nodes: list[Any] = []
+    for row, numbers, wanted, saved, params, aval in table:
+        parents = [None if number is None else nodes[number] for number in numbers]
+        nodes.append((tick(), row, parents, parents if wanted is None else wanted, saved, params, aval))
+    return nodes
+
+
+class Pullback:
+    """The map from a cotangent of the output of a function to cotangents of its primals."""
+
+    def __init__(
+        self, name: str, arguments: Sequence[tuple[Any, Any, Any]], nodes: list[Any], values: list[Any], spec: Any
+    ) -> None:
+        self._name = name
+        self._nodes = nodes
+        self._outs = [(shape_of(v), dtype_of(v)) for v in values]
+        self._spec = spec
+        self._arguments = [
+            (arg_spec, leaf_nodes, [ZerosLike(leaf) for leaf in leaves]) for arg_spec, leaf_nodes, leaves in arguments
+        ]
+
+    def __call__(self, ct: Any) -> tuple[Any, ...]:
+        seeds = [
+            (node, seed)
+            for node, seed in zip(self._nodes, self._checked(ct), strict=True)
+            if node is not None and seed is not ZERO
+        ]
+        leaves = [node for _, nodes, _ in self._arguments for node in nodes if node is not None]
+        grads = dict(zip([leaf[INDEX] for leaf in leaves], pull_back(seeds, leaves), strict=True))
+        results = []
+        for spec, nodes, likes in self._arguments:
+            out: list[Any] = []
+            for node, like in zip(nodes, likes, strict=True):
+                grown = None if node is None else grads[node[INDEX]]
+                if grown is ZERO:
+                    grown = like()
+                grown = like_input(grown, like.example)
+                out.append(grown.copy() if isinstance(grown, np.ndarray) else grown)
+            results.append(out[0] if spec is None else tree.unflatten(spec, out))
+        return tuple(results)
+
+    def _checked(self, ct: Any) -> list[Any]:
+        leaves, spec = tree.flatten(ct)
+        if spec != self._spec:
+            raise TangentError(
+                f"the cotangent of {self._name} must have the tree of its output, {self._spec}, but has {spec}"
+            )
+        return [self._fit(i, leaf, *out) for i, (leaf, out) in enumerate(zip(leaves, self._outs, strict=True))]
+
+    def _fit(self, i: int, leaf: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+        """A cotangent of the output's shape and dtype (numbers and integers convert), or a TangentError."""
+        leaf = array_leaf(leaf, f"cotangent {i}", "vjp")
+        if shape_of(leaf) != shape:
+            raise TangentError(
+                f"cotangent {i} of {self._name} has shape {shape_of(leaf)}, but the output has shape {shape}"
+            )
+        if not is_inexact(dtype):
+            return ZERO
+        have = dtype_of(leaf)
+        if have == dtype and hasattr(leaf, "dtype"):
+            return leaf
+        if have.kind == "c" and dtype.kind != "c":
+            raise TangentError(f"cotangent {i} of {self._name} is {have}, but the output is {dtype}")
+        if type(leaf) is np.ndarray and is_inexact(have):
+            raise TangentError(
+                f"cotangent {i} of {self._name} has dtype {have}, but the output has dtype {dtype}; "
+                f"convert it with .astype(np.{dtype})"
+            )
+        return convert(leaf, dtype=dtype)
+
+    def __repr__(self) -> str:
+        nodes = graph_of(self._nodes)
+        total, shown = 0, []
+        for node in nodes:
+            arrays = {id(v): v for v in arrays_in(node.saved)}
+            size = sum([v.nbytes for v in arrays.values()])
+            total += size
+            if size:
+                kept = ", ".join([f"{v.dtype}{list(v.shape)}" for v in arrays.values()])
+                shown.append(f"  {node.row.name}: {kept} ({size} bytes)")
+        rows = sum([node.row is not LEAF for node in nodes])
+        head = f"<pullback of {self._name}: {rows} operations, {total} bytes saved>"
+        return "\n".join([head, *shown[:20], *([f"  ... {len(shown) - 20} more"] if len(shown) > 20 else [])])
+
+    def __getstate__(self) -> dict[str, Any]:
+        leaves = [node for _, nodes, _ in self._arguments for node in nodes if node is not None]
+        nodes = graph_of([*self._nodes, *leaves])
+        for node in nodes:
+            if any([type(value) is Tracer for value in values_in(node.saved)]):
+                raise TypeError("this pullback holds values of an outer transform and cannot be pickled")
+        table, numbers = graph_table(nodes)
+
+        def number(node: Any) -> Any:
+            return None if node is None else numbers[node[INDEX]]
+
+        state = dict(self.__dict__)
+        state["_nodes"] = [number(node) for node in self._nodes]
+        state["_arguments"] = [(s, [number(n) for n in own], likes) for s, own, likes in self._arguments]
+        return {"state": state, "table": table}
+
+    def __setstate__(self, pickled: dict[str, Any]) -> None:
+        nodes = rebuild_graph(pickled["table"])
+        self.__dict__.update(pickled["state"])
+        self._nodes = [None if n is None else nodes[n] for n in self._nodes]
+        self._arguments = [
+            (spec, [None if n is None else nodes[n] for n in numbers], likes)
+            for spec, numbers, likes in self._arguments
+        ]
+
+
+class ZerosLike:
+    """Makes zeros like an input, and remembers what kind of object it was, without holding the input."""
+
+    def __init__(self, leaf: Array) -> None:
+        self.shape, self.dtype = shape_of(leaf), dtype_of(leaf)
+        bottom = innermost(leaf)
+        like = 0.0 if bottom is None else bottom
+        self.example = np.empty(0) if type(leaf) is np.ndarray else full_like(like, 0, (), np.float64)
+
+    def __call__(self) -> Array:
+        return full_like(self.example, 0, self.shape, self.dtype)
+
+
+def values_in(saved: Any) -> list[Any]:
+    """Everything an entry of the graph keeps, through tuples and programs."""
+    if isinstance(saved, (tuple, list)):
+        return [value for item in saved for value in values_in(item)]
+    constants = getattr(saved, "constants", None)
+    return list(constants.values()) if isinstance(constants, dict) else [saved]
+
+
+def arrays_in(saved: Any) -> list[Any]:
+    """The arrays among them, outer transforms' values included."""
+    values = [innermost(value) for value in values_in(saved)]
+    return [value for value in values if hasattr(value, "nbytes") and hasattr(value, "shape")]

@@ -1,0 +1,336 @@
+"""Staged programs as one row: `program_call(*args, staged=...)`, whatever transform surrounds it.
+
+A `Staged` is a Program with what was derived from it, each once: how to execute it, its forward and backward halves
+for reverse mode, its known and tangent halves for forward mode, its mapped forms. Both pairs of halves come from one
+joint program, split by what depends on the cotangents (or tangents).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from func.interpreters import drivers
+from func.interpreters.calls.call_primitives import CallRow
+from func.interpreters.calls.partition import DerivedStage as DerivedStage
+from func.interpreters.calls.partition import Linearized, Pulled
+from func.interpreters.core import (
+    ZERO,
+    Array,
+    Aval,
+    Params,
+    Shaped,
+    Tracer,
+    aval_of,
+    is_inexact,
+    snapshot,
+    unboxed,
+)
+from func.interpreters.core.modes import GUARDED
+from func.interpreters.grad import has_nan
+from func.interpreters.primitives.structural.shapes import full_like
+from func.interpreters.program.program import Equation, Program, Var
+from func.interpreters.stage import Stage
+
+T = TypeVar("T")
+BEST = "best"
+"""The compiler of jitted functions that name none: native code where there is a compiler for it, else NumPy."""
+
+
+class Staged:
+    """A Program and everything made of it. Compared by identity: it is a parameter of rows."""
+
+    __slots__ = ("_alternative", "_halves", "_mapped", "_runs", "compiler", "program")
+
+    def __init__(self, program: Program, alternative: Callable[[], Staged] | None = None, compiler: Any = None) -> None:
+        self.program = program
+        self.compiler = compiler
+        self._alternative = alternative
+        self._halves: dict[Any, Any] = {}
+        self._mapped: dict[Any, Staged] = {}
+        self._runs: dict[Any, Any] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        other = self.alternative()
+        return _restored, (self.program, None if other is None else other.program, self.compiler)
+
+    def plain(self) -> Staged:
+        """The same without the second look at NaN, which the code around it has."""
+        found = self._halves.get("plain")
+        if found is None:
+            found = self._halves["plain"] = Staged(self.program, None, self.compiler)
+        return found
+
+    def __repr__(self) -> str:
+        return f"Staged({len(self.program.equations)} equations)"
+
+    def __call__(self, *args: Array) -> tuple[Any, ...]:
+        return program_call(*args, staged=self)  # type: ignore[no-any-return]
+
+    def run_on(self, *args: Array) -> tuple[Any, ...]:
+        """The program's equations applied one by one, to arrays or traced values."""
+        return self.program.run(args)
+
+    @property
+    def out_avals(self) -> tuple[Aval, ...]:
+        """What the outputs will be."""
+        return tuple([x.aval if type(x) is Var else aval_of(x) for x in self.program.outputs])
+
+    @property
+    def pulls(self) -> bool:
+        """Whether pullbacks were staged inside."""
+        return self._alternative is not None
+
+    def alternative(self) -> Staged | None:
+        """The same function with pullbacks in which zero cotangents win, if it has any; made when first needed."""
+        if self._alternative is None:
+            return None
+        made = self._alternative()
+        self._alternative = lambda: made
+        return made
+
+    def execute(self, xp: Any, args: Sequence[Array]) -> tuple[Any, ...]:
+        """The outputs on concrete arrays. Where a gradient inside comes out as NaN, zeros are made to win."""
+        run = self._runs.get(xp)
+        return (self.executable(xp) if run is None else run).call(*args)  # type: ignore[no-any-return]
+
+    def executable(self, xp: Any) -> Any:
+        """The program for arrays of a backend, with what compiled it."""
+        run = self._runs.get(xp)
+        if run is None:
+            run = self._runs[xp] = self._executor(xp)
+        return run
+
+    def donating(self, xp: Any, donated: frozenset[int]) -> Any:
+        """The program for arrays of a backend, some of which it may overwrite; not kept here."""
+        return self._executor(xp, donated)
+
+    def _executor(self, xp: Any, donated: frozenset[int] = frozenset()) -> Any:
+        on_nan = None if self._alternative is None else functools.partial(self._zeros_winning, xp)
+        return executor(self.program, xp, self.compiler, donated, on_nan)
+
+    def _zeros_winning(self, xp: Any, *args: Array) -> tuple[Any, ...]:
+        other = self.alternative()
+        assert other is not None
+        return other.execute(xp, args)
+
+    def runner(self, xp: Any) -> Callable[..., tuple[Any, ...]]:
+        """The program as a function of arrays of a backend."""
+        return self.executable(xp).call  # type: ignore[no-any-return]
+
+    def derived(self, program: Program, alternative: Callable[[], Staged] | None = None) -> Staged:
+        """A Staged of a program made from this one."""
+        return Staged(program, alternative, self.compiler)
+
+    def mapped(self, size: int, which: tuple[bool, ...]) -> Staged:
+        """The program on a leading batch axis of the arguments in `which`; all outputs have it."""
+        key = size, which
+        found = self._mapped.get(key)
+        if found is None:
+
+            def over_lanes(*args: Array) -> Sequence[Array]:
+                outs, are_mapped = drivers.map_flat(self.run_on, size, which, args)
+                return drivers.all_mapped(outs, are_mapped, size)
+
+            avals = [
+                Aval((size, *var.shape), var.dtype) if is_mapped else var.aval
+                for var, is_mapped in zip(self.program.inputs, which, strict=True)
+            ]
+            program = drivers.stage_flat(over_lanes, avals, DerivedStage("vmap"))
+            other = None if self._alternative is None else lambda: (self.alternative() or self).mapped(size, which)
+            found = self._mapped[key] = self.derived(program, other)
+        return found
+
+    def linearized(self, active: tuple[bool, ...]) -> Linearized:
+        """The known half and the tangent half, for tangents of the arguments in `active`."""
+        found = self._halves.get(("jvp", active))
+        if found is None:
+            found = self._halves["jvp", active] = Linearized(self, active)
+        return found
+
+    def pulled(self, active: tuple[bool, ...]) -> Pulled:
+        """The forward half and the backward half, for cotangents of the arguments in `active`."""
+        found = self._halves.get(("vjp", active))
+        if found is None:
+            found = self._halves["vjp", active] = Pulled(self, active)
+        return found
+
+
+def _restored(program: Program, other: Program | None, compiler: Any) -> Staged:
+    return Staged(program, None if other is None else (lambda: Staged(other, None, compiler)), compiler)
+
+
+def stage_closed(
+    fun: Callable[..., Sequence[Array]], avals: Sequence[Aval], transform: str, example: Array = None
+) -> tuple[Staged, list[Array]]:
+    """(Staged, captured): traced values of outer levels that `fun` closes over are additional leading inputs."""
+
+    def trace() -> tuple[Program, bool]:
+        stage = Stage(transform)
+        program = drivers.stage_flat(fun, avals, stage, example)
+        return program, stage.pulled
+
+    return closed(trace)
+
+
+def closed(trace: Callable[[], tuple[Program, bool]], compiler: Any = None) -> tuple[Staged, list[Array]]:
+    """What `trace` stages, a program and whether pullbacks are in it, as (Staged, captured).
+
+    The form in which zero cotangents win is traced when it is needed, or at once where traced values are captured,
+    which are out of use later.
+    """
+    program, pulled = trace()
+    captured = _captured(program)
+
+    def later() -> Staged:
+        return Staged(under_guard(trace)[0], None, compiler)
+
+    if not captured:
+        return Staged(program, later if pulled else None, compiler), []
+    other = under_guard(trace)[0] if pulled else program
+    captured |= _captured(other)
+    made = Staged(_with_inputs(other, captured), None, compiler)
+    staged = Staged(_with_inputs(program, captured), (lambda: made) if pulled else None, compiler)
+    return staged, list(captured.values())
+
+
+def _captured(program: Program) -> dict[Any, Array]:
+    """The traced values among a program's constants."""
+    return {_identity(value): value for value in program.constants.values() if type(value) is Tracer}
+
+
+def _identity(value: Tracer) -> tuple[int, int, int]:
+    return id(value.interpreter), id(value.value), id(value.attached)
+
+
+def _with_inputs(program: Program, captured: dict[Any, Array]) -> Program:
+    """The program with leading inputs in the place of its traced constants."""
+    leading = {key: Var(aval_of(value)) for key, value in captured.items()}
+    same = {var: leading[_identity(x)] for var, x in program.constants.items() if type(x) is Tracer}
+
+    def renamed(x: Any) -> Any:
+        return same.get(x, x) if type(x) is Var else x
+
+    equations = [Equation(e.row, tuple(map(renamed, e.inputs)), e.params, e.outputs, e.line) for e in program.equations]
+    constants = {var: value for var, value in program.constants.items() if var not in same}
+    return Program([*leading.values(), *program.inputs], equations, list(map(renamed, program.outputs)), constants)
+
+
+def under_guard(trace: Callable[[], T]) -> T:
+    """Trace with pullbacks in which zero cotangents win from the start."""
+    token = GUARDED.set(True)
+    try:
+        return trace()
+    finally:
+        GUARDED.reset(token)
+
+
+# --- the row ----------------------------------------------------------------------------------------------------
+
+
+class ProgramRow(CallRow):
+    """A call of a Staged. Its derived programs stand for its derivatives and its mapped forms."""
+
+    __slots__ = ()
+
+    def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
+        staged = params["staged"]
+        active = _active(primals, tangents)
+        if not any(active):
+            return self(*primals, **params), ZERO
+        given = [t for t, on in zip(tangents, active, strict=True) if on]
+        outs, moved = staged.linearized(active).run(primals, given)
+        if staged.pulls and _any_nan(outs):
+            return staged.alternative().linearized(active).run(primals, given)
+        return outs, moved
+
+    def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
+        staged = params["staged"]
+        wanted = [ZERO if parent is None else parent for parent in parents]
+        active = _active(values, wanted)
+        values = tuple([x if on else snapshot(unboxed(x)) for x, on in zip(values, active, strict=True)])
+        if not any(active):
+            return self(*values, **params), None, None
+        pulled = staged.pulled(active)
+        outs = pulled.forward(*values)
+        if staged.pulls and _any_nan(outs[: pulled.outputs]):
+            pulled = staged.alternative().pulled(active)
+            outs = pulled.forward(*values)
+        count = pulled.outputs
+        return outs[:count], PULLED, (pulled, values, outs[count:])
+
+
+def _active(values: Sequence[Array], given: Sequence[Any]) -> tuple[bool, ...]:
+    return tuple([one is not ZERO and is_inexact(aval_of(x).dtype) for x, one in zip(values, given, strict=True)])
+
+
+def _any_nan(outs: Sequence[Any]) -> bool:
+    return any([has_nan(out) for out in outs])
+
+
+class PulledRow:
+    """The pullback of a program_call."""
+
+    name = "program_call"
+
+    def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        pulled, _, residuals = saved
+        return _spread(pulled, pulled.unguarded(residuals, _all_cotangents(pulled, ct)))
+
+    def pull_guarded(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        pulled, values, _ = saved
+        return _spread(pulled, pulled.guarded(values, _all_cotangents(pulled, ct)))
+
+    def __reduce__(self) -> str:
+        return "PULLED"
+
+
+PULLED = PulledRow()
+
+
+def _all_cotangents(pulled: Pulled, ct: dict[int, Any]) -> list[Any]:
+    example = next(iter(ct.values()))
+    avals = pulled.staged.out_avals
+    return [ct[i] if i in ct else full_like(example, 0, avals[i].shape, avals[i].dtype) for i in pulled.inexact]
+
+
+def _spread(pulled: Pulled, grown: Sequence[Any]) -> list[Any]:
+    rest = iter(grown)
+    return [next(rest) if on else ZERO for on in pulled.active]
+
+
+def _call_impl(xp: Any, *args: Array, staged: Staged) -> tuple[Any, ...]:
+    return staged.execute(xp, args)
+
+
+def _call_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
+    return params["staged"].mapped(size, tuple(batched))(*args)
+
+
+def _call_transpose(ct: Any, *operands: Any, staged: Staged) -> tuple[Any, ...]:
+    return drivers.transpose_flat(staged.run_on, operands, ct)
+
+
+program_call = ProgramRow(
+    "program_call",
+    _call_impl,
+    aval=lambda *avals, staged: staged.out_avals,
+    batch=_call_batch,
+    transpose=_call_transpose,
+    multiple=True,
+)
+"""The outputs of a staged program."""
+
+
+def executor(
+    program: Program,
+    xp: Any,
+    compiler: Any,
+    donated: frozenset[int] = frozenset(),
+    on_nan: Callable[..., tuple[Any, ...]] | None = None,
+) -> Any:
+    """A program as an Executable for arrays of a backend. What makes it is imported when first needed."""
+    from func.interpreters.compile.execution import make_executor
+
+    return make_executor(program, xp, compiler, donated, on_nan)

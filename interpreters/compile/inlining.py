@@ -1,0 +1,49 @@
+"""Calls replaced by what they call: done last, when no transform will look at the calls any more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from func.interpreters import drivers
+from func.interpreters.calls.partition import DerivedStage
+from func.interpreters.core import Array
+from func.interpreters.program.program import Equation, Program
+
+LARGE = 1000
+"""A staged program with more equations stays a call of its own code."""
+_CALLED = {
+    "checkpoint_call": "fun",
+    "custom_jvp_call": "fun",
+    "custom_vjp_call": "fun",
+    "custom_vmap_call": "fun",
+    "linear_call": "forward",
+}
+
+
+def inline(program: Program) -> Program:
+    """The program with the bodies of custom rules, checkpoints and small programs in the place of their calls."""
+    while any([_body(equation) is not None for equation in program.equations]):
+        equations = program.equations
+
+        def override(place: int, operands: tuple[Array, ...], equations: Any = equations) -> Any:
+            body = _body(equations[place])
+            return None if body is None else tuple(body(*operands))
+
+        def flat(*args: Array, program: Program = program, override: Any = override) -> Any:
+            return program.run(args, override)
+
+        program = drivers.stage_flat(flat, [var.aval for var in program.inputs], DerivedStage("jit"))
+    return program
+
+
+def _body(equation: Equation) -> Any:
+    name = equation.row.name
+    if name == "program_call":
+        staged = equation.params["staged"]
+        if len(staged.program.equations) <= LARGE:
+            return staged.run_on
+        return staged.plain() if staged.pulls else None
+    if name == "given":
+        return lambda out, *operands: (out,)
+    word = _CALLED.get(name)
+    return None if word is None else equation.params[word]

@@ -1,0 +1,47 @@
+"""Control flow in source that people read: every nested program is a function of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from func.backends.support.control import run_branch, run_scan, run_while
+from func.interpreters.compile.lowering.code import Code
+from func.interpreters.compile.lowering.literals import dtype_text, literal
+from func.interpreters.program.program import Equation, Program
+
+Name: TypeAlias = Callable[[Program], str]
+"""Gives the name of a function that computes a nested program."""
+
+
+def _operands(equation: Equation, start: int = 0) -> str:
+    words = [f"{{{place}}}" for place in range(start, len(equation.inputs))]
+    return f"({', '.join(words)},)" if words else "()"
+
+
+def _scan_code(function: Name, equation: Equation) -> Code:
+    body, loop = equation.params["body"], equation.params["loop"]
+    kinds = [f"({literal(var.shape)}, {dtype_text(var.dtype)})" for var in equation.outputs[loop.carries :]]
+    sizes = literal((loop.consts, loop.carries, loop.length))
+    name = function(body.program)
+    text = f"run_scan(np, {name}, {_operands(equation)}, {sizes}, {loop.reverse}, [{', '.join(kinds)}])"
+    return Code(text, support=(run_scan,))
+
+
+def _while_code(function: Name, equation: Equation) -> Code:
+    loop = equation.params["loop"]
+    test, body = [function(equation.params[name].program) for name in ("cond", "body")]
+    sizes = literal((loop.conditions, loop.consts))
+    return Code(f"run_while({test}, {body}, {_operands(equation)}, {sizes})", support=(run_while,))
+
+
+def _cond_code(function: Name, equation: Equation) -> Code:
+    names = [function(branch.program) for branch in equation.params["branches"]]
+    return Code(f"run_branch(({', '.join(names)},), {{0}}, {_operands(equation, 1)})", support=(run_branch,))
+
+
+def _call_code(function: Name, equation: Equation) -> Code:
+    return Code(f"{function(equation.params['staged'].program)}(*{_operands(equation)})")
+
+
+NESTED = {"scan_call": _scan_code, "while_call": _while_code, "cond_call": _cond_code, "program_call": _call_code}

@@ -1,0 +1,82 @@
+"""Running sums, products and extrema: every row of elements from the one before it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from func.backends.loops.kernels import (
+    Apply,
+    Buffer,
+    Instruction,
+    Load,
+    Nest,
+    Reg,
+    Running,
+    Spot,
+    Stage,
+    Store,
+    row_major,
+)
+from func.backends.loops.values import Val
+from func.interpreters.compile.native.rules import Site, native
+
+OPS = {"cumsum": "add", "cumprod": "multiply", "cummax": "maximum", "cummin": "minimum"}
+
+
+@native(*OPS)
+def _running(site: Site) -> Val:
+    x, axis = site.convert(site.args[0], site.out.dtype), site.params["axis"]
+    if site.params.get("reverse", False):
+        return _backwards(site, running(site, OPS[site.equation.row.name], _backwards(site, x, axis), axis), axis)
+    return running(site, OPS[site.equation.row.name], x, axis)
+
+
+def _backwards(site: Site, x: Val, axis: int) -> Val:
+    entries = [(length - 1, -1, length) if i == axis else (0, 1, length) for i, length in enumerate(x.shape)]
+    return site.fuser.slices(x, entries)
+
+
+def running(site: Site, op: str, x: Val, axis: int) -> Val:
+    """op of all elements up to each along an axis, one after the other as NumPy has it."""
+    fuser, shape = site.fuser, x.shape
+    if shape[axis] == 1:
+        return x
+    buffer = Buffer(math.prod(shape), x.dtype)
+    others = [i for i, length in enumerate(shape) if i != axis and length != 1]
+    out = Spot(buffer, 0, row_major(shape))
+    if not others or axis > others[-1]:
+        done = fuser.add_item(_along_rows(op, fuser.spot(x), out, shape, [*others, axis]))
+    else:
+        first = [(0, 1, 1 if i == axis else length) for i, length in enumerate(shape)]
+        fuser.write(fuser.slices(fuser.located(buffer, shape), first), fuser.slices(x, first))
+        done = fuser.add_item(_across_rows(op, fuser.spot(x), out, shape, [axis, *others]))
+    return fuser.result(buffer, shape, done)
+
+
+def _ordered(of: Spot, order: Sequence[int], offset: int = 0) -> Spot:
+    return Spot(of.buffer, of.offset + offset, tuple([of.strides[axis] for axis in order]))
+
+
+def _along_rows(op: str, x: Spot, out: Spot, shape: tuple[int, ...], order: Sequence[int]) -> Nest:
+    """Along the last axis, by one register."""
+    present, made = Reg(out.buffer.dtype), Reg(out.buffer.dtype)
+    code: list[Instruction] = [
+        Load(present, _ordered(x, order)),
+        Running(made, op, present),
+        Store(_ordered(out, order), made),
+    ]
+    return Nest(tuple([shape[axis] for axis in order]), len(order) - 1, [Stage(True, code)])
+
+
+def _across_rows(op: str, x: Spot, out: Spot, shape: tuple[int, ...], order: Sequence[int]) -> Nest:
+    """Along another axis: all rows but the first, by vectors, from the one before."""
+    axis = order[0]
+    before, present, made = [Reg(out.buffer.dtype) for _ in range(3)]
+    code: list[Instruction] = [
+        Load(before, _ordered(out, order)),
+        Load(present, _ordered(x, order, x.strides[axis])),
+        Apply(made, op, (before, present)),
+        Store(_ordered(out, order, out.strides[axis]), made),
+    ]
+    return Nest((shape[axis] - 1, *[shape[other] for other in order[1:]]), 1, [Stage(True, code)])

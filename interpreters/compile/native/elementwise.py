@@ -1,0 +1,171 @@
+"""Elementwise rows: the loop that NumPy would choose for these dtypes, as one operation of the body."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from func.backends.llvm.math.elementary import names
+from func.backends.llvm.scalars.operations import HALF, KNOWN
+from func.backends.llvm.scalars.table import operation
+from func.backends.loops.kernels import DType
+from func.backends.loops.values import Val
+from func.interpreters.compile.native.rules import NotNative, Site, native
+from func.interpreters.core import Aval
+from func.interpreters.primitives.elementwise.builder import is_numpy_ufunc
+
+BOOL = np.dtype(bool)
+SIGNED, UNSIGNED = np.dtype(np.int64), np.dtype(np.uint64)
+SPECIAL = frozenset(
+    {
+        "erf",
+        "erfc",
+        "expit",
+        "logit",
+        "log_expit",
+        "xlogy",
+        "xlog1py",
+        "ndtr",
+        "log_ndtr",
+        "digamma",
+        "gammaln",
+        "gamma",
+    }
+)
+"""Rows of special functions that the elementary functions have under the same name."""
+_WEAK: dict[str, Any] = {"i": int, "f": float, "c": complex}
+
+
+@functools.cache
+def has_operation(op: str, dtype: DType) -> bool:
+    """Whether the printer knows an operation on elements of a dtype."""
+    if dtype == HALF and op == "spacing":
+        return False
+    return operation(op, dtype) is not None or (dtype.kind == "f" and op in names())
+
+
+def elementwise(site: Site) -> Val:
+    """The rule of elementwise rows that have none of their own."""
+    row = site.equation.row
+    if site.params:
+        raise NotNative(f"{row.name} with parameters")
+    if is_numpy_ufunc(row.numpy):
+        return by_loop(site, row.numpy)
+    if row.name in SPECIAL:
+        return _special(site, row.name)
+    if row.name == "zero_wins":
+        return by_loop(site, np.multiply, "zero_wins")
+    raise NotNative(f"{row.name} has no native form")
+
+
+def by_loop(site: Site, ufunc: Any, op: str | None = None) -> Val:
+    """A ufunc on operands converted to the dtypes of its loop."""
+    loop = loop_of(site, ufunc)
+    name: str = op or ufunc.__name__
+    if not has_operation(name, loop[0]):
+        raise NotNative(f"{name} of {loop[0]}")
+    for x, dtype in zip(site.args, loop, strict=False):
+        if x.root is None and dtype.kind in "iu" and type(x.literal) is int and not _fits(x, dtype):
+            raise NotNative(f"{x.literal} as {dtype}, which NumPy refuses")
+    args = [site.convert(x, dtype) for x, dtype in zip(site.args, loop, strict=False)]
+    return site.convert(site.map(name, *args, dtype=loop[-1]), site.out.dtype)
+
+
+def loop_of(site: Site, ufunc: Any) -> tuple[DType, ...]:
+    """The dtypes of the loop that NumPy takes."""
+    return _loop(ufunc, tuple([(aval.dtype, aval.weak) for aval in site.avals]))
+
+
+@functools.lru_cache(4096)
+def _loop(ufunc: Any, operands: tuple[tuple[DType, bool], ...]) -> tuple[DType, ...]:
+    given: list[Any] = [
+        _WEAK.get(dtype.kind, dtype) if weak and dtype.kind != "b" else dtype for dtype, weak in operands
+    ]
+    if not [one for one in given if isinstance(one, np.dtype)]:
+        given = [dtype for dtype, _ in operands]
+    try:
+        found = ufunc.resolve_dtypes((*given, *[None] * ufunc.nout))
+    except TypeError as error:
+        raise NotNative(str(error)) from None
+    if any([dtype not in KNOWN for dtype in found]):
+        raise NotNative(f"{ufunc.__name__} of {', '.join([str(dtype) for dtype in found])}")
+    return tuple(found)
+
+
+@native("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+def _comparison(site: Site) -> Val:
+    """Whole numbers are compared as such, whatever their dtypes: a Python number may not fit the array's dtype, and
+    none holds all of int64 and uint64."""
+    ufunc: Any = site.equation.row.numpy
+    if any([x.dtype.kind not in "iu" for x in site.args]):
+        return by_loop(site, ufunc)
+    left, right, _ = loop_of(site, ufunc)
+    if left == right and all([_fits(x, left) for x in site.args]):
+        return by_loop(site, ufunc)
+    unsigned = [x.dtype == UNSIGNED for x in site.args]
+    if not all([_fits(x, SIGNED) for x in site.args if x.dtype != UNSIGNED]):
+        raise NotNative(f"{ufunc.__name__} with a number beyond 64 bits")
+    if not any(unsigned):
+        return site.map(ufunc.__name__, *[site.convert(x, SIGNED) for x in site.args], dtype=BOOL)
+    signed = site.convert(site.args[unsigned.index(False)], SIGNED)
+    below = site.map("less", signed, site.number(0, SIGNED), dtype=BOOL)
+    of_negative = site.number(bool(ufunc(0, 1) if unsigned[1] else ufunc(1, 0)), BOOL)
+    compared = site.map(ufunc.__name__, *[site.convert(x, UNSIGNED) for x in site.args], dtype=BOOL)
+    return site.map("select", below, of_negative, compared, dtype=BOOL)
+
+
+def _fits(x: Val, dtype: DType) -> bool:
+    """Whether a dtype of whole numbers holds x, as far as is known."""
+    if x.root is None:
+        bounds = np.iinfo(dtype)
+        return bool(bounds.min <= int(x.literal) <= bounds.max)
+    return np.can_cast(x.dtype, dtype)
+
+
+def _special(site: Site, name: str) -> Val:
+    dtype = site.out.dtype
+    if dtype.kind != "f" or not has_operation(name, dtype):
+        raise NotNative(f"{name} of {dtype}")
+    return site.map(name, *[site.convert(x, dtype) for x in site.args], dtype=dtype)
+
+
+@native("where")
+def _where(site: Site) -> Val:
+    condition, x, y = site.args
+    dtype = site.out.dtype
+    if condition.dtype != BOOL:
+        condition = site.map("not_equal", condition, site.number(0, condition.dtype), dtype=BOOL)
+    return site.map("select", condition, site.convert(x, dtype), site.convert(y, dtype), dtype=dtype)
+
+
+@native("convert")
+def _convert(site: Site) -> Val:
+    return site.convert(site.args[0], site.out.dtype)
+
+
+@native("named", "stop_gradient", "barrier")
+def _identity(site: Site) -> Val:
+    return site.args[0]
+
+
+@native("conjugate", "real", "imag")
+def _part(site: Site) -> Val:
+    name, dtype = site.equation.row.name, site.avals[0].dtype
+    if dtype.kind == "c":
+        return site.map(name, site.args[0], dtype=site.out.dtype)
+    if name == "imag":
+        return Val(site.out.shape, site.out.dtype, None, (), 0)
+    return site.convert(site.args[0], site.out.dtype)
+
+
+@native("complex")
+def _complex(site: Site) -> Val:
+    part = np.dtype(f"f{site.out.dtype.itemsize // 2}")
+    return site.map("complex", *[site.convert(x, part) for x in site.args], dtype=site.out.dtype)
+
+
+def is_known(aval: Aval) -> bool:
+    """Whether arrays like this can be computed on natively."""
+    return aval.dtype in KNOWN and aval.dtype.isnative

@@ -1,0 +1,89 @@
+"""The table of rules: what each row is in terms of a fuser's array operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from func.backends.loops.fusion import Fuser
+from func.backends.loops.kernels import Buffer, DType
+from func.backends.loops.values import Val
+from func.interpreters.core import Aval, aval_of
+from func.interpreters.program.program import Equation, Var
+
+
+class NotNative(Exception):
+    """An equation has no native form; it says why."""
+
+
+class RuleError(Exception):
+    """A rule failed at `equation`; what it raised is the cause."""
+
+    def __init__(self, equation: Equation) -> None:
+        super().__init__(equation.row.name)
+        self.equation = equation
+
+
+class Site:
+    """What a rule sees of an equation: operands as values, avals, parameters, and the fuser to build with."""
+
+    def __init__(self, translator: Any, equation: Equation, args: Sequence[Val]) -> None:
+        self.translator = translator
+        self.fuser: Fuser = translator.fuser
+        self.equation = equation
+        self.args = list(args)
+        self.params = equation.params
+        self.avals: list[Aval] = [x.aval if type(x) is Var else aval_of(x) for x in equation.inputs]
+        self.outs: list[Aval] = [var.aval for var in equation.outputs]
+
+    @property
+    def out(self) -> Aval:
+        """The aval of the only output."""
+        (out,) = self.outs
+        return out
+
+    def map(self, op: str, *args: Val, dtype: DType | None = None) -> Val:
+        """An operation element by element; the dtype is the last operand's unless given."""
+        return self.fuser.map(op, args, args[-1].dtype if dtype is None else dtype)
+
+    def number(self, value: Any, dtype: DType) -> Val:
+        """A number."""
+        return self.fuser.number(value, dtype)
+
+    def constant(self, value: Any) -> Val:
+        """An array that is part of the program."""
+        array = np.ascontiguousarray(value)
+        self.translator.constants.append(array)
+        buffer = Buffer(array.size, array.dtype, "constant", len(self.translator.constants) - 1)
+        return self.fuser.located(buffer, array.shape)
+
+    def convert(self, x: Val, dtype: DType) -> Val:
+        """x as another dtype."""
+        if x.dtype == dtype:
+            return x
+        if x.root is None:
+            return Val(x.shape, dtype, None, (), np.asarray(x.literal).astype(dtype)[()])
+        return self.fuser.map("convert", [x], dtype)
+
+    def keep(self, x: Val, shape: Sequence[int], axes: Sequence[int]) -> Val:
+        """A reduced array with its axes back, at length one."""
+        return self.fuser.reshape(x, tuple([1 if i in axes else n for i, n in enumerate(shape)]))
+
+
+Rule: TypeAlias = Callable[[Site], Any]
+RULES: dict[str, Rule] = {}
+
+
+def native(*names: str) -> Callable[[Rule], Rule]:
+    """Register a rule for rows."""
+
+    def register(rule: Rule) -> Rule:
+        for name in names:
+            if name in RULES:
+                raise ValueError(f"two native rules for {name!r}")
+            RULES[name] = rule
+        return rule
+
+    return register

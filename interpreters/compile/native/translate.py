@@ -1,0 +1,244 @@
+"""A Program as a native program: every equation by its rule, then results and scratch memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.backends.loops.buffers import place_buffers
+from func.backends.loops.chunking import divide
+from func.backends.loops.dead_code import drop_unused
+from func.backends.loops.fusion import Fuser
+from func.backends.loops.inplace import write_in_place
+from func.backends.loops.kernels import Buffer, NativeProgram, Result, Spot, row_major
+from func.backends.loops.values import Val
+from func.interpreters.compile.native import (
+    contraction,
+    control,
+    convolution,
+    cumulative,
+    diagonals,
+    elementwise,
+    linalg,
+    reductions,
+    sorting,
+    special,
+    spectral,
+    structural,
+)
+from func.interpreters.compile.native.rules import RULES, NotNative, RuleError, Site
+from func.interpreters.core import Aval, Row, aval_of
+from func.interpreters.primitives.elementwise.builder import Elementwise
+from func.interpreters.program.program import Equation, Program, Var
+
+MODULES = (
+    contraction,
+    control,
+    convolution,
+    linalg,
+    diagonals,
+    elementwise,
+    reductions,
+    cumulative,
+    sorting,
+    special,
+    spectral,
+    structural,
+)
+"""The modules whose rules are in the table."""
+SOME = 64
+"""Elements that are looked at before all of them."""
+WHOLE = frozenset([linalg.__name__, spectral.__name__])
+"""The modules whose rules take no arrays without elements."""
+
+
+def translate(program: Program, checked: bool = False, donated: frozenset[int] = frozenset()) -> NativeProgram:
+    """The program's items, with places for all memory; `checked` ones report a NaN in an output. Outputs may be written
+    into the memory of `donated` inputs. Raises NotNative where an equation has no native form."""
+    return Translator(program).native(checked, donated)
+
+
+class Translator:
+    """One body: the values of its variables so far. Bodies of one program share its constants."""
+
+    def __init__(self, program: Program, constants: list[Any] | None = None, fuser: Fuser | None = None) -> None:
+        self.program = program
+        self.constants: list[Any] = [] if constants is None else constants
+        self.fuser = Fuser() if fuser is None else fuser
+        self.values: dict[Var, Val] = {}
+
+    def native(self, checked: bool, donated: frozenset[int] = frozenset()) -> NativeProgram:
+        """The whole program."""
+        program, fuser = self.program, self.fuser
+        made = NativeProgram([], self.constants, [], fuser.items)
+        inputs: list[Buffer] = []
+        outputs: list[Buffer] = []
+        for place, var in enumerate(program.inputs):
+            made.inputs.append(Result(var.shape, var.dtype, var.weak))
+            buffer = Buffer(math.prod(var.shape), var.dtype, "input", place)
+            inputs.append(buffer)
+            self.values[var] = fuser.located(buffer, var.shape)
+        self._body()
+        if checked:
+            made.flag = self.nan_flag()
+        taken: set[int] = set()
+        for place, x in enumerate(program.outputs):
+            aval = x.aval if type(x) is Var else aval_of(x)
+            made.outputs.append(Result(aval.shape, aval.dtype, aval.weak))
+            outputs.append(self._output(place, self.value(x), aval, taken))
+        drop_unused(fuser.items)
+        if donated:
+            from func.backends.loops.buffer_aliasing import donate
+
+            donate(made, inputs, outputs, donated)
+        write_in_place(fuser.items)
+        divide(fuser.items)
+        made.arena = place_buffers(fuser.items)
+        return made
+
+    def inside(self, program: Program, inputs: Sequence[Val]) -> Translator:
+        """The body of a loop or branch, on values in memory."""
+        inner = Translator(program, self.constants)
+        inner.values.update(zip(program.inputs, inputs, strict=True))
+        inner._body()
+        return inner
+
+    def inlined(self, program: Program, args: Sequence[Val]) -> Translator:
+        """A called program among the items of this one."""
+        inner = Translator(program, self.constants, self.fuser)
+        inner.values.update(zip(program.inputs, args, strict=True))
+        inner._body()
+        return inner
+
+    def _body(self) -> None:
+        for var, value in self.program.constants.items():
+            self.values[var] = self._constant(var, value)
+        self.run(self.program.equations)
+
+    def nan_flag(self) -> Spot | None:
+        """A boolean that is true where some output has a NaN."""
+        fuser, bit = self.fuser, np.dtype(bool)
+        total: Val | None = None
+        for x in dict.fromkeys([x for x in self.program.outputs if type(x) is Var and x.dtype.kind in "fc"]):
+            odd = fuser.map("isnan", [self.value(x)], bit)
+            found = fuser.reduce("logical_or", odd, range(len(odd.shape)), False)
+            total = found if total is None else fuser.map("logical_or", [total, found], bit)
+        return None if total is None else fuser.spot(fuser.copied(total))
+
+    def run(self, equations: Sequence[Equation]) -> None:
+        """Apply the rules of equations in order."""
+        for equation in equations:
+            self.apply(equation)
+
+    def apply(self, equation: Equation) -> None:
+        """Apply the rule of an equation. Raises NotNative where it has none, RuleError where the rule fails."""
+        try:
+            self._apply(equation)
+        except (NotNative, RuleError):
+            raise
+        except Exception as error:
+            raise RuleError(equation) from error
+
+    def _apply(self, equation: Equation) -> None:
+        for var in equation.outputs:
+            if not elementwise.is_known(var.aval):
+                raise NotNative(f"{equation.row.name} makes {var.aval}")
+        rule = rule_of(equation)
+        if equation.outputs and all([0 in var.shape for var in equation.outputs]) and structural.is_safe(equation):
+            self.values.update({var: Val(var.shape, var.dtype, None, (), 0) for var in equation.outputs})
+            return
+        outs = rule(Site(self, equation, [self.value(x) for x in equation.inputs]))
+        for var, out in zip(equation.outputs, outs if equation.row.multiple else [outs], strict=True):
+            assert out.shape == var.shape and out.dtype == var.dtype, (equation.row.name, out, var.aval)
+            self.values[var] = out
+
+    def foreign(self) -> set[int]:
+        """The places of the equations that have no native form."""
+        found = set()
+        for var in (*self.program.inputs, *self.program.constants):
+            self.values[var] = self._unknown(var)
+        for place, equation in enumerate(self.program.equations):
+            try:
+                self.apply(equation)
+            except NotNative:
+                found.add(place)
+                for var in equation.outputs:
+                    self.values[var] = self._unknown(var)
+        return found
+
+    def _unknown(self, var: Var) -> Val:
+        return self.fuser.located(Buffer(math.prod(var.shape), var.dtype), var.shape)
+
+    def value(self, x: Any) -> Val:
+        """The value of a variable or number."""
+        if type(x) is Var:
+            return self.values[x]
+        aval = aval_of(x)
+        return self.fuser.number(x, aval.dtype)
+
+    def _constant(self, var: Var, value: Any) -> Val:
+        array = np.ascontiguousarray(value)
+        if _is_uniform(array):
+            return Val(var.shape, var.dtype, None, (), array.flat[0])
+        self.constants.append(array.reshape(var.shape))
+        buffer = Buffer(array.size, var.dtype, "constant", len(self.constants) - 1)
+        return self.fuser.located(buffer, var.shape)
+
+    def _output(self, place: int, x: Val, aval: Aval, taken: set[int]) -> Buffer:
+        """The memory of an output, in which a value is made or to which it is copied."""
+        size = math.prod(aval.shape)
+        if x.root is not None:
+            spot = self.fuser.spot(x) if x.root.spot is not None else None
+            if spot is None and x.root.reg is not None and size == math.prod(x.root.domain):
+                spot = self.fuser.spot(x)
+            if (
+                spot is not None
+                and spot.buffer.kind == "arena"
+                and id(spot.buffer) not in taken
+                and spot.buffer.size == size
+                and spot.offset == 0
+                and _same_layout(spot.strides, aval.shape)
+            ):
+                spot.buffer.kind, spot.buffer.place = "output", place
+                taken.add(id(spot.buffer))
+                return spot.buffer
+        buffer = Buffer(size, aval.dtype, "output", place)
+        if x.shape != aval.shape:
+            x = self.fuser.broadcast(x, aval.shape)
+        self.fuser.copied(x, Spot(buffer, 0, row_major(aval.shape)))
+        return buffer
+
+
+def _is_uniform(array: Any) -> bool:
+    """Whether all elements are one number, bit by bit."""
+    if array.size == 0:
+        return False
+    words = array.reshape(-1, 1).view(np.uint8 if array.dtype.itemsize % 4 else np.uint32)
+    return all([bool((part == words[0]).all()) for part in (words[:SOME], words[-SOME:])]) and bool(
+        (words == words[0]).all()
+    )
+
+
+def _same_layout(strides: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    return all([a == b or n == 1 for a, b, n in zip(strides, row_major(shape), shape, strict=True)])
+
+
+def rule_of(equation: Equation) -> Any:
+    """The rule of an equation. Raises NotNative where there is none."""
+    row = equation.row
+    variables = [x for x in (*equation.inputs, *equation.outputs) if type(x) is Var]
+    for x in equation.inputs:
+        aval = x.aval if type(x) is Var else aval_of(x)
+        if not elementwise.is_known(aval):
+            raise NotNative(f"{row.name} of {aval}")
+    rule = RULES.get(row.name)
+    if rule is not None:
+        if rule.__module__ in WHOLE and any([0 in var.shape for var in variables]):
+            raise NotNative(f"{row.name} of nothing")
+        return rule
+    if isinstance(row, Elementwise) or (isinstance(row, Row) and row.numpy is not None):
+        return elementwise.elementwise
+    raise NotNative(f"{row.name} has no native form")

@@ -1,0 +1,92 @@
+"""Algebraic simplification from a table: for each row, rules that say what stands for its output.
+
+The table is joined from one file for each subject; a rule there is a function of a few lines whose docstring is its
+equation. Rules are also applied to what rules emit, so that one walk brings most programs to their normal form.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from func.interpreters.compile.passes.rewriting import (
+    arithmetic_rules,
+    contraction_rules,
+    reduction_rules,
+    shape_rules,
+    slice_rules,
+)
+from func.interpreters.compile.passes.rewriting.rewriter import Rule, rewritten
+from func.interpreters.core import Primitive
+from func.interpreters.primitives.elementwise.builder import (
+    Elementwise,
+    ElementwiseConstant,
+    add,
+    conjugate,
+    multiply,
+    negative,
+)
+from func.interpreters.primitives.elementwise.table import (
+    absolute,
+    equal,
+    imag,
+    logical_not,
+    make_complex,
+    not_equal,
+    positive,
+    real,
+    square,
+    subtract,
+)
+from func.interpreters.primitives.structural.indexing import scatter_add
+from func.interpreters.primitives.structural.reductions import (
+    reduce_all,
+    reduce_any,
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+    reduce_prod,
+)
+from func.interpreters.primitives.structural.shapes import broadcast, convert, permute, reduce_sum, reshape, where
+from func.interpreters.primitives.structural.slicing import embed
+from func.interpreters.program.program import Program
+
+_LIKE_THEM = frozenset({where, make_complex, convert, conjugate, real, imag})
+_TABLES = (arithmetic_rules.TABLE, shape_rules.TABLE, slice_rules.TABLE, reduction_rules.TABLE, contraction_rules.TABLE)
+_REDUCTIONS = (reduce_sum, reduce_mean, reduce_max, reduce_min, reduce_prod, reduce_any, reduce_all)
+
+
+@functools.cache
+def rules_of(row: Primitive) -> tuple[Rule, ...]:
+    """The rules for a row, in the order in which they are tried."""
+    rules = [rule for table in _TABLES for rule in table.get(row, ())]
+    if isinstance(row, (Elementwise, ElementwiseConstant)) or row in _LIKE_THEM:
+        rules += shape_rules.elementwise_rules(row)
+    if row in _REDUCTIONS:
+        rules += shape_rules.reduction_rules(row)
+    return tuple(rules)
+
+
+@functools.cache
+def looks_for(row: Primitive) -> frozenset[Primitive] | None:
+    """The rows that the rules for an elementwise row look for among its operands."""
+    if row in _ALWAYS or not isinstance(row, (Elementwise, ElementwiseConstant)):
+        return None
+    return _MOVES | _LOOKED_FOR.get(row, frozenset())
+
+
+_ALWAYS = frozenset({positive})
+_MOVES: frozenset[Primitive] = frozenset({broadcast, reshape, permute})
+_LOOKED_FOR: dict[Primitive, frozenset[Primitive]] = {
+    add: frozenset({negative, embed, scatter_add}),
+    subtract: frozenset({negative}),
+    multiply: frozenset({negative, multiply}),
+    negative: frozenset({negative, multiply}),
+    square: frozenset({negative}),
+    absolute: frozenset({negative}),
+    logical_not: frozenset({equal, not_equal}),
+}
+
+
+def algebra(program: Program) -> Program:
+    """The program simplified by the table."""
+    return rewritten(program, rules_of, looks_for)

@@ -1,0 +1,121 @@
+"""Rules for reductions: of broadcasts, of sums, of multiples.
+
+A sum of n equal terms becomes n times the term, and sums of sums are done at once: both may round differently from
+NumPy's order of additions, by no more than that order itself does.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+from func.interpreters.compile.passes.rewriting.rewriter import Rewriter, Rule
+from func.interpreters.core import Primitive
+from func.interpreters.primitives.elementwise.builder import multiply, negative
+from func.interpreters.primitives.elementwise.table import divide
+from func.interpreters.primitives.structural.reductions import (
+    reduce_all,
+    reduce_any,
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+)
+from func.interpreters.primitives.structural.shapes import broadcast, reduce_sum, reshape
+from func.interpreters.program.program import Var
+
+Axes: TypeAlias = tuple[int, ...]
+MODERATE = 2.0**20
+"""Factors up to this, and down to its reciprocal, are pulled out of sums: further ones could overflow there."""
+
+
+def sum_of_broadcast(rw: Rewriter, out: Var, x: Any, *, axes: Axes, **params: Any) -> Any:
+    """Σ x over an axis along which x does not change is n x."""
+    aligned, stretched = _behind_broadcast(rw, x, axes)
+    if aligned is None or x.size == 0:
+        return None
+    number = math.prod([x.shape[axis] for axis in stretched])
+    total = rw.emit(reduce_sum, aligned, axes=axes, **params)
+    scaled = rw.emit(multiply, total, float(number) if out.dtype.kind in "fc" else number)
+    return rw.emit(broadcast, scaled, shape=out.shape)
+
+
+def _behind_broadcast(rw: Rewriter, x: Any, axes: Axes) -> tuple[Any, list[int]]:
+    """What x is a broadcast of, with as many axes, and those of `axes` that were stretched."""
+    inner = rw.inside(x, broadcast)
+    if type(inner) is not Var:
+        return None, []
+    shape = (1,) * (len(x.shape) - len(inner.shape)) + inner.shape
+    stretched = [axis for axis in axes if shape[axis] != x.shape[axis]]
+    return (rw.reshaped(inner, shape) if stretched else None), stretched
+
+
+def choice_of_broadcast(row: Primitive) -> Rule:
+    """A reduction that does not change when elements are repeated."""
+
+    def rule(rw: Rewriter, out: Var, x: Any, *, axes: Axes, **params: Any) -> Any:
+        aligned, _ = _behind_broadcast(rw, x, axes)
+        if aligned is None or x.size == 0:
+            return None
+        return rw.emit(broadcast, rw.emit(row, aligned, axes=axes, **params), shape=out.shape)
+
+    return rule
+
+
+def sum_of_sum(rw: Rewriter, out: Var, x: Any, *, axes: Axes, **params: Any) -> Any:
+    """A sum of sums, of floating point numbers or integers in one dtype."""
+    inner = rw.maker(x, reduce_sum)
+    if inner is None or not rw.used_once(x) or params.get("dtype") is not None or inner.params.get("dtype") is not None:
+        return None
+    (source,), first = inner.inputs, inner.params["axes"]
+    left = [axis for axis in range(len(source.shape)) if axis not in first]
+    return rw.emit(reduce_sum, source, axes=tuple(sorted([*first, *[left[axis] for axis in axes]])), **params)
+
+
+def sum_of_all(rw: Rewriter, out: Var, x: Any, *, axes: Axes, **params: Any) -> Any:
+    """The sum of all elements does not depend on the shape."""
+    inner = rw.inside(x, reshape)
+    if type(inner) is not Var or len(axes) < len(x.shape):
+        return None
+    return rw.emit(reduce_sum, inner, axes=tuple(range(len(inner.shape))), **params)
+
+
+def multiple_of_sum(row: Primitive) -> Rule:
+    """Σ c x = c Σ x, where x is floating point, c moderate, and the product is not needed otherwise."""
+
+    def rule(rw: Rewriter, out: Var, x: Any, *, axes: Axes, **params: Any) -> Any:
+        if out.dtype.kind not in "fc" or out.dtype.itemsize < 4 or out.size >= x.size or not rw.used_once(x):
+            return None
+        if rw.inside(x, negative) is not None:
+            return rw.emit(negative, rw.emit(row, rw.inside(x, negative), axes=axes, **params))
+        product, factor = factored(rw, x)
+        return None if product is None else rw.emit(multiply, rw.emit(row, product, axes=axes, **params), factor)
+
+    return rule
+
+
+def factored(rw: Rewriter, x: Any) -> tuple[Any, Any]:
+    """(y, c) where x is c y with a moderate Python scalar c; (None, None) elsewhere."""
+    equation = rw.maker(x, multiply)
+    if equation is not None:
+        for place in (0, 1):
+            factor, rest = equation.inputs[place], equation.inputs[1 - place]
+            if is_moderate(factor) and type(rest) is Var and rest.shape == x.shape and rest.dtype == x.dtype:
+                return rest, factor
+    equation = rw.maker(x, divide)
+    if equation is not None:
+        rest, divisor = equation.inputs
+        if is_moderate(divisor) and type(rest) is Var and rest.shape == x.shape and rest.dtype == x.dtype:
+            return rest, 1 / divisor
+    return None, None
+
+
+def is_moderate(factor: Any) -> bool:
+    """True for Python numbers that are neither very large nor very small."""
+    return type(factor) in (int, float) and 1 / MODERATE <= abs(factor) <= MODERATE
+
+
+TABLE: dict[Primitive, tuple[Rule, ...]] = {
+    reduce_sum: (sum_of_broadcast, sum_of_sum, sum_of_all, multiple_of_sum(reduce_sum)),
+    reduce_mean: (choice_of_broadcast(reduce_mean), multiple_of_sum(reduce_mean)),
+    **{row: (choice_of_broadcast(row),) for row in (reduce_max, reduce_min, reduce_any, reduce_all)},
+}

@@ -1,0 +1,56 @@
+"""The contract of the engine: abstract values, tracers, interpreters, and the primitives that they give a meaning to.
+
+An array, a scalar or a tracer comes in through `operand` and `bind`; the interpreter of the highest level among the
+arguments applies the primitive, and an array or a tracer comes out. Everything else in func is built on these types.
+"""
+
+from func.interpreters.core.primitive import (
+    EVALUATE,
+    ROWS,
+    Bilinear,
+    Linear,
+    NonDifferentiable,
+    Primitive,
+    Row,
+    add_tangents,
+    bind,
+    evaluate,
+    general,
+    leading_axes,
+    linear,
+    materialize,
+    nondifferentiable,
+    refuse_captured,
+    register_helpers,
+    row_named,
+    set_row_linearizer,
+    unboxed,
+    zeros_like,
+)
+from func.interpreters.core.types import (
+    CARRIERS,
+    CURRENT,
+    PYTHON_SCALARS,
+    ZERO,
+    Array,
+    Aval,
+    Interpreter,
+    Params,
+    Shape,
+    Shaped,
+    Tracer,
+    aval_of,
+    concrete,
+    dtype_of,
+    example_of,
+    innermost,
+    is_inexact,
+    new_tracer,
+    next_level,
+    operand,
+    refuse_array,
+    set_sequence_converter,
+    shape_of,
+    short_dtype,
+    snapshot,
+)

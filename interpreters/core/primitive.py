@@ -1,0 +1,441 @@
+"""The core types: Aval, Primitive, Tracer, Interpreter, and how a primitive finds its interpreter.
+
+The life of one call: `multiply(x, y)` looks at its arguments, takes the interpreter with the highest level
+among them and asks it to apply the row; without a tracer the backend's own function runs at once.
+
+The kinds of rows. A row states its kind and what is new about it; forward mode, pullback and batching follow.
+
+Every kind answers three questions, from which the interpreters are built:
+    forward(primals, tangents, params)      -> (out, tangent of out)                    the jvp interpreter
+    record(values, parents, params)         -> (out, row that pulls back, what it saves)    the grad interpreter
+    pull(ct, parents, saved, params)        -> one cotangent per argument               grad and transposition
+`parents[i]` is Shaped where a cotangent is wanted and None elsewhere; a cotangent may be ZERO.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from func.backends import namespace_of
+from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError
+from func.interpreters.core.source import at_line
+from func.interpreters.core.types import (
+    ZERO,
+    Array,
+    Aval,
+    Interpreter,
+    Params,
+    Shaped,
+    Tracer,
+    aval_of,
+    dtype_of,
+    is_inexact,
+    new_tracer,
+    shape_of,
+    snapshot,
+)
+
+Transpose: TypeAlias = Callable[..., tuple[Any, ...]]
+
+
+class Primitive:
+    """A row of rules. Arrays are positional, parameters keyword-only and hashable.
+
+    impl(xp, *arrays, **params)                  the value, by the backend's namespace xp
+    aval(*avals, **params)                       what the output will be (a tuple of them if `multiple`)
+    jvp(primals, tangents, **params)             (out, tangent of out); tangents may be ZERO; calls only primitives
+    transpose(ct, *operands, **params)           cotangents of the operands that are Shaped (the linear unknowns)
+    batch(size, batched, args, params)           (out, out_batched); batch axes lead; None means: by the driver's rule
+    """
+
+    __slots__ = ("_aval", "batch", "differentiable", "impl", "jvp", "multiple", "name", "numpy", "transpose")
+
+    def __init__(
+        self,
+        name: str,
+        impl: Callable[..., Any],
+        *,
+        aval: Callable[..., Any],
+        batch: Callable[..., Any],
+        jvp: Callable[..., Any] | None = None,
+        transpose: Transpose | None = None,
+        multiple: bool = False,
+        differentiable: bool = True,
+        register: bool = True,
+    ) -> None:
+        self.name = name
+        self.impl = impl
+        self._aval = aval
+        self.batch = batch
+        self.jvp = jvp
+        self.transpose = transpose
+        self.multiple = multiple
+        self.differentiable = differentiable
+        self.numpy: Callable[..., Any] | None = None
+        if register:
+            if name in ROWS:
+                raise ValueError(f"two primitive rows are named {name!r}")
+            ROWS[name] = self
+
+    def __call__(self, *args: Array, **params: Any) -> Any:
+        return bind(self, args, params)
+
+    def aval(self, *avals: Aval, **params: Any) -> Any:
+        """The abstract value of the output."""
+        return self._aval(*avals, **params)
+
+    def linearized(self, args: tuple[Array, ...], active: list[bool], params: Params) -> Any:
+        """Set by the jvp interpreter module's builders where a row has a direct pullback."""
+        return None
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return row_named, (self.name,)
+
+
+ROWS: dict[str, Primitive] = {}
+"""Every primitive row by name."""
+
+
+def row_named(name: str) -> Primitive:
+    """The row of that name (what pickles and saved programs store). Modules that define rows are imported for it."""
+    if name not in ROWS:
+        primitives = importlib.import_module("func.interpreters.primitives")
+        for module in pkgutil.walk_packages(primitives.__path__, f"{primitives.__name__}."):
+            importlib.import_module(module.name)
+    return ROWS[name]
+
+
+def evaluate(row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+    """Run a row on concrete arrays, on the backend they live on; host arrays beside device arrays go there."""
+    xp = namespace_of(args)
+    if xp is not np:
+        args = tuple([xp.asarray(arg) if type(arg) is np.ndarray else arg for arg in args])
+    return row.impl(xp, *args, **params)
+
+
+def bind(row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+    """Apply a row with the interpreter of the highest level among its arguments."""
+    top: Interpreter | None = None
+    level: float = -1
+    for arg in args:
+        if type(arg) is Tracer and arg.interpreter.level > level:
+            top = arg.interpreter
+            level = top.level
+    if top is None:
+        return evaluate(row, args, params)
+    return top.apply(row, args, params)
+
+
+class Evaluate(Interpreter):
+    """Level 0: boxes around concrete arrays. `np.zeros_like(x)` in traced code makes one, so that it can be
+    written with traced values later."""
+
+    __slots__ = ()
+
+    def apply2(self, row: Primitive, x: Array, y: Array) -> Any:
+        out = row(x.value if type(x) is Tracer else x, y.value if type(y) is Tracer else y)
+        return tuple([Tracer(self, value, None) for value in out]) if row.multiple else new_tracer(self, out, None)
+
+    def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        values = tuple([arg.value if type(arg) is Tracer else arg for arg in args])
+        out = evaluate(row, values, params)
+        if row.multiple:
+            return tuple([Tracer(self, value, None) for value in out])
+        return Tracer(self, out, None)
+
+
+EVALUATE = Evaluate("evaluate")
+EVALUATE.level = 0
+
+
+def unboxed(value: Array) -> Array:
+    """A box of level 0 as the array inside: what interpreters above compute with."""
+    return value.value if type(value) is Tracer and value.interpreter is EVALUATE else value
+
+
+class Row(Primitive):
+    """A primitive that knows how to differentiate itself. General rows say how by `jvp` alone."""
+
+    __slots__ = ()
+
+    def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
+        if self.jvp is None:
+            raise NotDifferentiableError(f"no derivative is defined for {self.name}")
+        return self.jvp(primals, tangents, **params)
+
+    def tangent_of(self, primals: tuple[Array, ...], out: Any, tangents: tuple[Any, ...], params: Params) -> Any:
+        """The tangent of an output that is already known."""
+        return self.forward(primals, tangents, params)[1]
+
+    def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
+        """Stage the tangent part of the jvp; transposing that linear program is the pullback."""
+        return linearize_row(self, values, parents, params)
+
+    def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        if self.transpose is None:
+            raise NotDifferentiableError(f"{self.name} is not linear and cannot be transposed")
+        operands = [kept if parent is None else parent for parent, kept in zip(parents, saved, strict=True)]
+        return self.transpose(ct, *operands, **params)
+
+    def pull_guarded(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        """`pull` where zero cotangents win over infinite and NaN factors."""
+        return self.pull(ct, parents, saved, params)
+
+    def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
+        """`pull` for an equation of a linear program: arguments are unknowns or known values, there is no output."""
+        return self.pull(ct, parents, known, params)
+
+
+_linearizers: list[Callable[..., Any]] = []
+
+
+def set_row_linearizer(linearizer: Callable[..., Any]) -> None:
+    """Registration from above: the linearize machinery, which is itself built of interpreters."""
+    _linearizers[:] = [linearizer]
+
+
+def linearize_row(row: Row, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
+    """Run a general row forwards, keeping its linear tangent program."""
+    return _linearizers[0](row, values, parents, params)
+
+
+class Linear(Row):
+    """A row that is linear in its arguments at `positions` (all of them: None), given the others."""
+
+    __slots__ = ("positions",)
+    positions: frozenset[int] | None
+
+    def __call__(self, *args: Array, **params: Any) -> Any:
+        if len(args) == 1:
+            (x,) = args
+            if type(x) is Tracer:
+                return x.interpreter.apply(self, args, params)
+            if type(x) is np.ndarray:
+                return self.impl(np, x, **params)
+        return bind(self, args, params)
+
+    def is_linear_in(self, position: int) -> bool:
+        return self.positions is None or position in self.positions
+
+    def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
+        out = bind(self, primals, params)
+        return out, self.tangent_of(primals, out, tangents, params)
+
+    def tangent_of(self, primals: tuple[Array, ...], out: Any, tangents: tuple[Any, ...], params: Params) -> Any:
+        inexact = is_inexact(dtype_of(out[0] if self.multiple else out))
+        if not inexact or all(tangent is ZERO for tangent in tangents):
+            return ZERO
+        moved = [
+            primal if not self.is_linear_in(i) else zeros_like(primal) if tangent is ZERO else tangent
+            for i, (primal, tangent) in enumerate(zip(primals, tangents, strict=True))
+        ]
+        return bind(self, tuple(moved), params)
+
+    def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
+        out = bind(self, values, params)
+        if len(values) == 1:
+            return out, self, None
+        saved = [
+            None
+            if parent is not None
+            else Aval(shape_of(value), dtype_of(value))
+            if self.is_linear_in(i)
+            else snapshot(value)
+            for i, (value, parent) in enumerate(zip(values, parents, strict=True))
+        ]
+        return out, self, saved
+
+    def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
+        """What was saved, by traced values: operands in which the row is not linear have no derivative."""
+        return saved
+
+    def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        assert self.transpose is not None
+        if saved is None:
+            return self.transpose(ct, parents[0], **params)
+        operands = [
+            (aval_or_value(kept) if self.is_linear_in(i) else kept) if parent is None else parent
+            for i, (parent, kept) in enumerate(zip(parents, saved, strict=True))
+        ]
+        return self.transpose(ct, *operands, **params)
+
+
+def aval_or_value(kept: Any) -> Any:
+    """What a transpose rule sees for a linear operand whose cotangent nobody wants: its aval."""
+    return kept if isinstance(kept, Shaped) else aval_of(kept)
+
+
+def linear(
+    name: str,
+    impl: Callable[..., Any],
+    *,
+    aval: Callable[..., Any],
+    transpose: Callable[..., Any],
+    batch: Callable[..., Any],
+    positions: Sequence[int] | None = None,
+) -> Linear:
+    """A linear row of one array whose `batch(x, **params)` works on the leading batch axis, or, with
+    `positions` given, of several arrays with the full batch signature."""
+    full = batch if positions is not None else _batch_of_one(batch)
+    row = Linear(name, impl, aval=aval, transpose=transpose, batch=full)
+    row.positions = None if positions is None or tuple(positions) == () else frozenset(positions)
+    return row
+
+
+def _batch_of_one(batch: Callable[..., Any]) -> Callable[..., Any]:
+    def batch_one(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
+        return batch(args[0], **params)
+
+    return batch_one
+
+
+class Bilinear(Row):
+    """A row of two arrays that is linear in each; `transpose` takes the operand that is not Shaped as a value."""
+
+    __slots__ = ()
+
+    def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
+        out = bind(self, primals, params)
+        return out, self.tangent_of(primals, out, tangents, params)
+
+    def tangent_of(self, primals: tuple[Array, ...], out: Any, tangents: tuple[Any, ...], params: Params) -> Any:
+        (x, y), (dx, dy) = primals, tangents
+        if not is_inexact(dtype_of(out)):
+            return ZERO
+        parts = []
+        if dx is not ZERO:
+            parts.append(bind(self, (dx, y), params))
+        if dy is not ZERO:
+            parts.append(bind(self, (x, dy), params))
+        return parts[0] if len(parts) == 1 else add_tangents(parts[0], parts[1])
+
+    def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
+        x, y = values
+        out = bind(self, values, params)
+        return out, self, (_kept(x, parents[0], parents[1]), _kept(y, parents[1], parents[0]))
+
+    def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
+        """What was saved, by traced values."""
+        return tuple([lift(place, value) for place, value in enumerate(saved)])
+
+    def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        assert self.transpose is not None
+        px, py = parents
+        x, y = saved
+        return (
+            self.transpose(ct, px, y, **params)[0] if px is not None else ZERO,
+            self.transpose(ct, x, py, **params)[1] if py is not None else ZERO,
+        )
+
+
+def _kept(value: Array, own: Shaped | None, other: Shaped | None) -> Any:
+    """An operand of a product is kept where the other one's cotangent will need it."""
+    if other is None:
+        return None
+    return value if own is not None else snapshot(value)
+
+
+class NonDifferentiable(Row):
+    """A row whose output carries no derivative: comparisons, indices, rounding (zero almost everywhere)."""
+
+    __slots__ = ()
+
+    def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
+        return bind(self, primals, params), ZERO
+
+    def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
+        return bind(self, values, params), None, None
+
+
+def general(
+    name: str,
+    impl: Callable[..., Any],
+    *,
+    aval: Callable[..., Any],
+    batch: Callable[..., Any],
+    jvp: Callable[..., Any],
+    transpose: Callable[..., Any] | None = None,
+    multiple: bool = False,
+) -> Row:
+    """A row that gives its jvp in terms of other primitives."""
+    return Row(name, impl, aval=aval, batch=batch, jvp=jvp, transpose=transpose, multiple=multiple)
+
+
+def nondifferentiable(
+    name: str,
+    impl: Callable[..., Any],
+    *,
+    aval: Callable[..., Any],
+    batch: Callable[..., Any],
+    multiple: bool = False,
+) -> NonDifferentiable:
+    """A row without a derivative."""
+    return NonDifferentiable(name, impl, aval=aval, batch=batch, multiple=multiple, differentiable=False)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Helpers that every kind shares; they need rows that are defined further up, so those are registered.
+
+
+_helpers: dict[str, Callable[..., Any]] = {}
+
+
+def register_helpers(**helpers: Callable[..., Any]) -> None:
+    """Registration from the modules that define the rows these helpers are made of."""
+    _helpers.update(helpers)
+
+
+def zeros_like(value: Array) -> Array:
+    """Zeros of the shape, dtype and backend of a value."""
+    return _helpers["zeros_like"](value)
+
+
+def add_tangents(x: Any, y: Any) -> Any:
+    """The sum of two tangents or cotangents, either of which may be ZERO."""
+    if x is ZERO:
+        return y
+    if y is ZERO:
+        return x
+    return _helpers["add"](x, y)
+
+
+def materialize(size: int, batched: Sequence[bool], args: Sequence[Array]) -> list[Array]:
+    """Give every argument the leading batch axis."""
+    broadcast = _helpers["broadcast"]
+    return [
+        arg if is_batched else broadcast(arg, shape=(size, *shape_of(arg)))
+        for arg, is_batched in zip(args, batched, strict=True)
+    ]
+
+
+def leading_axes(row_name: str) -> Callable[..., Any]:
+    """Batch rule of rows that treat leading axes as a batch already (the linear algebra rows)."""
+    pass
+
+    def batch_leading(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
+        return ROWS[row_name](*materialize(size, batched, args), **params)
+
+    return batch_leading
+
+
+def is_tracer(value: Any) -> bool:
+    """True for traced values."""
+    return type(value) is Tracer
+
+
+def refuse_captured(interpreter: Interpreter, outs: Sequence[Array]) -> None:
+    """A called function whose output is traced by the level that called it has captured a traced value."""
+    for out in outs:
+        if type(out) is Tracer and out.interpreter.level >= interpreter.level:
+            raise CustomRuleError(
+                f"a function with a custom rule or checkpoint uses a traced value that it was not given{at_line()}\n"
+                "Its derivative would be lost: pass the value as an argument."
+            )

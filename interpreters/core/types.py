@@ -1,0 +1,373 @@
+"""What is known of an array without its data: shape, dtype and weakness; and the zero that is never stored.
+
+Tracers, the stand-ins for arrays, and interpreters, which own them and give rows their meaning.
+
+What primitives take: arrays as they are, lists as arrays, and the refusal of what cannot be traced.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+
+import numpy as np
+
+from func.backends import HOST_TYPES, is_device_array, namespace_of, namespace_of_type
+from func.interpreters.core.errors import LeakedTracerError, UnsupportedArrayError
+from func.interpreters.core.source import Line, user_line
+
+if TYPE_CHECKING:
+    from func.interpreters.core.primitive import Primitive
+
+Array: TypeAlias = Any
+"""Whatever a primitive takes: an array of some backend, a Python or NumPy scalar, or a Tracer."""
+Params: TypeAlias = dict[str, Any]
+Shape: TypeAlias = tuple[int, ...]
+
+PYTHON_SCALARS = frozenset({bool, int, float, complex})
+
+
+class Zero:
+    """The symbolic zero: a tangent or cotangent that is known to vanish and is never stored."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "ZERO"
+
+    def __reduce__(self) -> str:
+        return "ZERO"
+
+
+ZERO = Zero()
+
+
+class Shaped:
+    """Anything with a shape and a dtype that is not the array itself: an Aval, a graph node, a variable."""
+
+    __slots__ = ("dtype", "shape")
+    shape: Shape
+    dtype: np.dtype[Any]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        total = 1
+        for length in self.shape:
+            total *= length
+        return total
+
+
+class Aval(Shaped):
+    """Abstract value: shape, dtype, and whether the dtype is weak (it came from a Python scalar)."""
+
+    __slots__ = ("is_real_array", "weak")
+
+    def __init__(self, shape: Shape, dtype: Any, weak: bool = False) -> None:
+        self.shape = shape
+        self.dtype = np.dtype(dtype)
+        self.weak = weak
+        self.is_real_array = shape != () and self.dtype.char in "df" and self.dtype.isnative
+
+    def __repr__(self) -> str:
+        return f"{short_dtype(self.dtype)}[{','.join(map(str, self.shape))}]{'~' if self.weak else ''}"
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.shape, self.dtype, self.weak
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Aval) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Aval, (self.shape, self.dtype, self.weak)
+
+
+def short_dtype(dtype: np.dtype[Any]) -> str:
+    """A dtype in two to four letters: f64, i32, bool."""
+    if dtype.kind in "fiuc":
+        return f"{dtype.kind}{dtype.itemsize * 8}"
+    return str(dtype)
+
+
+def shape_of(value: Array) -> Shape:
+    """The shape of an array, a tracer or a scalar."""
+    try:
+        return value.shape  # type: ignore[no-any-return]
+    except AttributeError:
+        return ()
+
+
+_SCALAR_DTYPES = {
+    bool: np.dtype(np.bool_),
+    int: np.dtype(np.int64),
+    float: np.dtype(np.float64),
+    complex: np.dtype(np.complex128),
+}
+
+
+def dtype_of(value: Array) -> np.dtype[Any]:
+    """The dtype of an array, a tracer or a scalar (Python scalars: NumPy's default for them)."""
+    try:
+        return value.dtype  # type: ignore[no-any-return]
+    except AttributeError:
+        return _SCALAR_DTYPES[type(value)]
+
+
+def is_inexact(dtype: np.dtype[Any]) -> bool:
+    """True for the dtypes that carry derivatives: real and complex floating point."""
+    return dtype.kind in "fc" or dtype.name == "bfloat16"
+
+
+class Tracer:
+    """A stand-in for an array: a box around an immutable value, owned by one interpreter.
+
+    `value` is the array one level down; `attached` is what the owner keeps beside it (a graph node, a tangent,
+    a variable). An in-place write rebinds all three. The last slots are unset until they are needed: `view_of` says
+    what this box is a view of, `views` lists the views of this box, `written` the line of a write, `state` is what the
+    imperative interface keeps for a tensor.
+    The array interface (operators, methods, NumPy's protocols) is installed by `func.numpy`.
+    """
+
+    __slots__ = ("__weakref__", "attached", "interpreter", "state", "value", "view_of", "views", "written")
+    value: Any
+    attached: Any
+    interpreter: Interpreter
+    state: Any
+    view_of: Any
+    views: Any
+    written: Any
+
+    def __init__(self, interpreter: Interpreter, value: Any, attached: Any) -> None:
+        self.interpreter = interpreter
+        self.value = value
+        self.attached = attached
+
+    @property
+    def shape(self) -> Shape:
+        return self.interpreter.shape(self)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.interpreter.dtype(self)
+
+
+def new_tracer(interpreter: Interpreter, value: Any, attached: Any) -> Tracer:
+    """A tracer, made as fast as Python can: without `__init__`."""
+    tracer: Tracer = _make_tracer(Tracer)
+    tracer.interpreter = interpreter
+    tracer.value = value
+    tracer.attached = attached
+    return tracer
+
+
+_make_tracer: Any = object.__new__
+_next_level: Iterator[int] = itertools.count(1)
+
+
+def next_level() -> int:
+    """A level above all that are in use: of a transform, or of a mode that is entered."""
+    return next(_next_level)
+
+
+class Interpreter:
+    """One meaning of applying a primitive. Inner transforms are created later and so have the higher level."""
+
+    __slots__ = ("__weakref__", "ambient", "example", "extra", "level", "line", "pulled", "transform")
+    level: float
+    ambient: Any
+    pulled: bool
+    transform: str
+    line: Line | None
+    extra: Any
+
+    def __init__(self, transform: str, extra: Any = None) -> None:
+        self.level = next(_next_level)
+        self.transform = transform
+        self.line = user_line(2)
+        self.extra = extra
+        self.example: Any = None
+        """For abstract values: an array of the backend that they stand for."""
+
+    def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        """Give the row its meaning here. Some argument is a tracer of this interpreter, none is of a higher one."""
+        raise AssertionError(f"{type(self).__name__} has no apply")
+
+    def apply1(self, row: Primitive, x: Array) -> Any:
+        """`apply` for one argument without parameters."""
+        return self.apply(row, (x,), {})
+
+    def apply2(self, row: Primitive, x: Array, y: Array) -> Any:
+        """`apply` for two arguments without parameters."""
+        return self.apply(row, (x, y), {})
+
+    def shape(self, tracer: Tracer) -> Shape:
+        return shape_of(tracer.value)
+
+    def dtype(self, tracer: Tracer) -> np.dtype[Any]:
+        return dtype_of(tracer.value)
+
+    def aval(self, tracer: Tracer) -> Aval:
+        return aval_of(tracer.value)
+
+    def concrete(self, tracer: Tracer) -> Any:
+        """The plain array behind a tracer, where one value stands for all of it (see vmap and stage)."""
+        return concrete(tracer.value)
+
+    def close(self) -> None:
+        """The transform has returned: from now on its tracers raise LeakedTracerError."""
+        self.__class__ = ClosedInterpreter  # pyright: ignore[reportAttributeAccessIssue]
+        inner = getattr(self, "ambient", None)
+        if inner is not None:
+            inner.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(level={self.level})"
+
+
+class ClosedInterpreter(Interpreter):
+    """What an interpreter becomes when its transform returns."""
+
+    __slots__ = ()
+
+    def _refuse(self, tracer: Tracer | None = None) -> NoReturn:
+        written = getattr(tracer, "written", None)
+        made = f"\n  {self.transform} was called at {self.line}" if self.line is not None else ""
+        if written is not None:
+            made += f"\n  the value was written into an outer array at {written}"
+        used = user_line(3)
+        raise LeakedTracerError(
+            f"a value traced by func.{self.transform} was used after the transform had returned."
+            f"{made}\n  used at {used}\n"
+            "Return the value from the transformed function (has_aux=True hands extra values out) instead of "
+            "storing it elsewhere."
+        )
+
+    def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        for arg in args:
+            if type(arg) is Tracer and arg.interpreter is self:
+                self._refuse(arg)
+        self._refuse()
+
+    def shape(self, tracer: Tracer) -> Shape:
+        self._refuse(tracer)
+
+    def dtype(self, tracer: Tracer) -> np.dtype[Any]:
+        self._refuse(tracer)
+
+    def aval(self, tracer: Tracer) -> Aval:
+        self._refuse(tracer)
+
+    def concrete(self, tracer: Tracer) -> Any:
+        self._refuse(tracer)
+
+    def close(self) -> None:
+        return None
+
+
+CURRENT: ContextVar[Any] = ContextVar("func_transform", default=None)
+"""The interpreter of the innermost transform whose function is running, or None."""
+
+
+def aval_of(value: Array) -> Aval:
+    """The abstract value of an array, tracer or scalar."""
+    if type(value) is Tracer:
+        return value.interpreter.aval(value)
+    return Aval(shape_of(value), dtype_of(value), type(value) in PYTHON_SCALARS)
+
+
+def concrete(value: Array) -> Any:
+    """The plain array behind a value at any depth; raises where there is none or where lanes differ."""
+    if type(value) is Tracer:
+        return value.interpreter.concrete(value)
+    return value
+
+
+def innermost(value: Array) -> Any:
+    """The plain array at the bottom of a stack of tracers, or None for an abstract one."""
+    while type(value) is Tracer:
+        inner = value.value
+        value = value.interpreter.example if inner is None else inner
+    return value
+
+
+def example_of(value: Array) -> Any:
+    """What a stage may know of the arrays that its values stand for: an empty one of their device, None on the host.
+
+    Never the numbers: code that looks at them where they are known would take them for those of later calls.
+    """
+    bottom = innermost(value)
+    return namespace_of((bottom,)).empty(0) if is_device_array(bottom) else None
+
+
+def snapshot(value: Array) -> Array:
+    """A value that later in-place writes of the user cannot change: what a graph or a program may keep."""
+    kind = type(value)
+    if kind is np.ndarray:
+        return value.copy() if value.flags.writeable else value
+    if kind is Tracer:
+        return Tracer(value.interpreter, value.value, value.attached)
+    if kind not in HOST_TYPES and is_device_array(value):
+        return value.copy()
+    return value
+
+
+def operand(value: Any) -> Array:
+    """An argument as primitives take it: lists become arrays, what cannot be traced is refused."""
+    kind = type(value)
+    if kind is Tracer:
+        return value
+    if kind is np.ndarray or kind in HOST_TYPES:
+        dtype = getattr(value, "dtype", None)
+        if dtype is not None and dtype.kind in "OSUVMm" and dtype.name != "bfloat16":
+            refuse_array(value)
+        return value
+    if isinstance(value, (list, tuple)):
+        return _from_sequence(value)
+    if namespace_of_type(kind) is not None:
+        return value
+    if kind in CARRIERS:
+        return CARRIERS[kind](value)
+    if isinstance(value, np.ndarray):
+        refuse_array(value)
+    if hasattr(value, "__array__"):
+        return operand(np.asarray(value))
+    return refuse_array(value)
+
+
+CARRIERS: dict[type, Callable[[Any], Array]] = {}
+"""Classes from above whose objects stand for an array, with what gives that array."""
+
+_sequence_converter: list[Callable[[Any], Array]] = []
+
+
+def set_sequence_converter(convert: Callable[[Any], Array]) -> None:
+    """Registration from above: how nested lists that may hold traced values become one array."""
+    _sequence_converter[:] = [convert]
+
+
+def _from_sequence(value: Any) -> Array:
+    return _sequence_converter[0](value) if _sequence_converter else np.asarray(value)
+
+
+def refuse_array(value: Any) -> NoReturn:
+    """Raise for objects that func cannot trace, saying what to pass instead."""
+    kind = type(value).__name__
+    if isinstance(value, np.ma.MaskedArray):
+        hint = "func does not trace masked arrays; use x.filled(...) and np.where(mask, ..., ...)"
+    elif isinstance(value, np.matrix):
+        hint = "func does not trace np.matrix; pass np.asarray(x) and write products with @"
+    elif isinstance(value, np.ndarray) and type(value) is not np.ndarray:
+        hint = "func traces plain ndarrays only; pass np.asarray(x)"
+    elif isinstance(value, (np.ndarray, np.generic)):
+        hint = f"arrays of dtype {value.dtype} carry no numbers to trace; convert with x.astype(float)"
+    else:
+        hint = "pass an array, a number, or a nested list of numbers"
+    raise UnsupportedArrayError(f"{kind} is not an array that func can compute on: {hint}")

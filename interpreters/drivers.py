@@ -1,0 +1,202 @@
+"""Transforming flat functions: callables that take and return lists of arrays.
+
+The public transforms and the rows that call functions are both made of these few drivers. Functions that end up
+as parameters of rows (`mapped_functions`, `custom_rules`, `recomputation`) are small classes with fields, so that they
+can be compared, printed and pickled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from func.interpreters.core import (
+    CURRENT,
+    ZERO,
+    Array,
+    Aval,
+    Interpreter,
+    Shaped,
+    Tracer,
+    dtype_of,
+    example_of,
+    shape_of,
+)
+from func.interpreters.core.errors import RaggedLanesError
+from func.interpreters.grad import Grad, pull_back
+from func.interpreters.jvp import Jvp
+from func.interpreters.primitives.structural.indexing import gather
+from func.interpreters.primitives.structural.shapes import broadcast
+from func.interpreters.primitives.structural.slicing import concatenate
+from func.interpreters.program.program import Program
+from func.interpreters.stage import Stage, TangentStage
+from func.interpreters.transpose import transpose_program
+from func.interpreters.vmap import RUNNING, Call, SplitLanes, Vmap
+
+Flat: TypeAlias = Callable[..., Sequence[Array]]
+
+
+_hooks: list[Callable[[], None]] = [lambda: None, lambda: None]
+
+
+def set_running_hooks(enter: Callable[[], None], leave: Callable[[], None]) -> None:
+    """Registration from above: what is to be in force while user code may meet traced values."""
+    _hooks[:] = [enter, leave]
+
+
+class running:
+    """An interpreter at work: the hooks hold meanwhile, and at the end it is closed."""
+
+    __slots__ = ("interpreter", "token")
+
+    def __init__(self, interpreter: Interpreter) -> None:
+        self.interpreter = interpreter
+
+    def __enter__(self) -> None:
+        self.token = CURRENT.set(self.interpreter)
+        _hooks[0]()
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        _hooks[1]()
+        CURRENT.reset(self.token)
+        self.interpreter.close()
+
+
+# --- drivers ----------------------------------------------------------------------------------------------------
+
+
+def jvp_flat(fun: Flat, primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[list[Array], list[Any]]:
+    """Outputs and their tangents (ZERO where there is none)."""
+    interpreter = Jvp("jvp")
+    with running(interpreter):
+        outs = fun(*[interpreter.lift(p, t) for p, t in zip(primals, tangents, strict=True)])
+        pairs = [interpreter.unpack(out) for out in outs]
+    return [p for p, _ in pairs], [t for _, t in pairs]
+
+
+def pull_flat(fun: Flat, primals: Sequence[Array], active: Sequence[int], cts: dict[int, Any]) -> list[Any]:
+    """Cotangents of the active arguments, given {output position: cotangent}."""
+    interpreter = Grad("vjp")
+    with running(interpreter):
+        args = list(primals)
+        leaves = []
+        for i in active:
+            args[i] = interpreter.lift(args[i])
+            leaves.append(args[i].attached)
+        outs = fun(*args)
+        seeds = [
+            (outs[i].attached, ct)
+            for i, ct in cts.items()
+            if type(outs[i]) is Tracer and outs[i].interpreter is interpreter
+        ]
+        del args, outs
+    return pull_back(seeds, leaves)
+
+
+def map_flat(
+    fun: Flat,
+    size: int,
+    which: Sequence[bool],
+    args: Sequence[Array],
+    interpreter: Vmap | None = None,
+) -> tuple[list[Array], list[bool]]:
+    """Run on lanes: arguments in `which` lead with the batch axis. Gives outputs and which of them are mapped.
+
+    Where Python asks lanes that differ for one value, the lanes are parted and the function runs on each part.
+    """
+    if interpreter is None:
+        interpreter = Vmap("vmap", (size, None, "call", Call(), np.arange(size)))
+    level = interpreter
+    options = level.extra
+    token = RUNNING.set((*RUNNING.get(), level))
+    current = CURRENT.set(level)
+    try:
+        _hooks[0]()
+        outs = fun(*[level.lift(arg) if mapped else arg for arg, mapped in zip(args, which, strict=True)])
+        mapped_outs = [level.is_mapped(out) for out in outs]
+        return [out.value if mapped else out for out, mapped in zip(outs, mapped_outs, strict=True)], mapped_outs
+    except (SplitLanes, ValueError) as error:
+        split = error if isinstance(error, SplitLanes) else error.__cause__  # NumPy wraps what float() raises
+        if not isinstance(split, SplitLanes):
+            raise
+        if split.interpreter is not level:
+            raise split from None
+        groups = split.groups
+        del error, split
+    finally:
+        CURRENT.reset(current)
+        RUNNING.reset(token)
+        _hooks[1]()
+        level.close()
+    parts = []
+    for group in groups:
+        chosen = [gather(arg, group, axis=0) if mapped else arg for arg, mapped in zip(args, which, strict=True)]
+        inner = Vmap(level.transform, (len(group), *options[1:4], options[4][group]))
+        inner.line = level.line
+        parts.append((len(group), *map_flat(fun, len(group), which, chosen, inner)))
+    return _merge_lanes(groups, parts)
+
+
+def _merge_lanes(groups: Sequence[Any], parts: Sequence[Any]) -> tuple[list[Array], list[bool]]:
+    """Outputs of the parts, concatenated and put back in lane order."""
+    counts = {len(outs) for _, outs, _ in parts}
+    if len(counts) != 1:
+        raise RaggedLanesError(f"lanes of a vmap returned different numbers of outputs: {sorted(counts)}")
+    order = np.argsort(np.concatenate(groups), kind="stable")
+    merged = []
+    for position in range(counts.pop()):
+        pieces = []
+        for size, outs, mapped in parts:
+            out = outs[position]
+            pieces.append(out if mapped[position] else broadcast(out, shape=(size, *shape_of(out))))
+        shapes = [shape_of(piece)[1:] for piece in pieces]
+        if len(set(shapes)) > 1:
+            raise RaggedLanesError(
+                f"lanes of a vmap took different paths and output {position} has different shapes: "
+                f"{', '.join(map(str, dict.fromkeys(shapes)))}. Pad to one shape, or mask with np.where."
+            )
+        merged.append(gather(concatenate(*pieces, axis=0), order, axis=0))
+    return merged, [True] * len(merged)
+
+
+def all_mapped(outs: Sequence[Array], mapped: Sequence[bool], size: int) -> list[Array]:
+    """Every output with the leading batch axis."""
+    return [o if m else broadcast(o, shape=(size, *shape_of(o))) for o, m in zip(outs, mapped, strict=True)]
+
+
+def stage_flat(fun: Flat, avals: Sequence[Aval], stage: Stage, example: Array = None) -> Program:
+    """The Program of a function on abstract arguments, on the backend of `example`."""
+    stage.example = example_of(example)
+    with running(stage):
+        inputs = [stage.variable(aval) for aval in avals]
+        variables = [tracer.attached for tracer in inputs]
+        return stage.program(variables, fun(*inputs))
+
+
+def output_avals(fun: Flat, avals: Sequence[Aval]) -> tuple[Aval, ...]:
+    """Abstract values of the outputs."""
+    stage = TangentStage("eval_shape")
+    with running(stage):
+        outs = fun(*[stage.variable(aval) for aval in avals])
+        return tuple([Aval(shape_of(out), dtype_of(out)) for out in outs])
+
+
+def transpose_flat(fun: Flat, operands: Sequence[Any], cts: dict[int, Any]) -> tuple[Any, ...]:
+    """Cotangents of the Shaped operands of a function that is linear in them."""
+    unknown = [i for i, x in enumerate(operands) if isinstance(x, Shaped)]
+
+    def of_unknowns(*values: Array) -> Sequence[Array]:
+        full = list(operands)
+        for i, value in zip(unknown, values, strict=True):
+            full[i] = value
+        return fun(*full)
+
+    avals = [Aval(operands[i].shape, operands[i].dtype) for i in unknown]
+    program = stage_flat(of_unknowns, avals, TangentStage("linear_transpose"), next(iter(cts.values()), None))
+    grown = transpose_program(program, [cts.get(i, ZERO) for i in range(len(program.outputs))])
+    result: list[Any] = [ZERO] * len(operands)
+    for i, ct in zip(unknown, grown, strict=True):
+        result[i] = ct
+    return tuple(result)

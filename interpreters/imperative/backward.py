@@ -1,0 +1,208 @@
+"""The walk that `backward` makes from roots to leaves, with hooks, and for graphs that are to be differentiated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from heapq import heappop
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import ZERO, Array, Tracer, shape_of, unboxed
+from func.interpreters.core.errors import FreedGraphError
+from func.interpreters.core.modes import ANOMALY, GUARDED
+from func.interpreters.grad import INDEX, LEAF, OUTPUT, give, has_nan, walk
+from func.interpreters.imperative.anomalies import check_pulled
+from func.interpreters.imperative.interpreter import Imperative, as_tensor
+from func.interpreters.imperative.node_state import (
+    CALL,
+    FREED,
+    HOOKS,
+    LINE,
+    SAVED,
+    Freed,
+    Packed,
+    PackedValues,
+    free,
+    leading_to,
+    node_name,
+    unpacked,
+)
+
+
+class _NotPlain(Exception):
+    """A node on the way has hooks, or values that are not simply there."""
+
+
+class Walk:
+    """One backward: from roots to leaves, all or nothing."""
+
+    def __init__(self, interpreter: Imperative, retain: bool, create: bool) -> None:
+        self.interpreter = interpreter
+        self.retain = retain
+        self.create = create
+        self.captured: dict[int, Any] = {}
+        self.retained: list[tuple[Any, Any]] = []
+        self.leaves: list[tuple[Any, Any]] = []
+
+    def run(self, seeds: Iterable[tuple[Any, Array]], targets: set[int] | None, accumulating: bool) -> None:
+        """Pull the seeds back. `targets`: the nodes whose cotangents are wanted; None: all leaves."""
+        seeds = list(seeds)
+        plain = targets is None and not self.create and ANOMALY.get() is None and not GUARDED.get()
+        if plain and self._run_plainly(seeds):
+            return
+        needed = None if targets is None else leading_to(targets, [node for node, _ in seeds])
+        cotangents: dict[int, Any] = {}
+        queue: list[Any] = []
+        for node, seed in seeds:
+            if needed is None or node[INDEX] in needed:
+                give(cotangents, queue, node, seed)
+        visited: list[Any] = []
+        with np.errstate(all="ignore"):
+            while queue:
+                node = heappop(queue)
+                ct = cotangents.pop(node[INDEX])
+                ct = self._hooked(node, ct)
+                if targets is not None and node[INDEX] in targets:
+                    self.captured[node[INDEX]] = ct
+                if node[1] is LEAF:
+                    if targets is None or (accumulating and node[INDEX] in targets):
+                        self.leaves.append((node, ct))
+                    continue
+                if needed is not None and not any([p is not None and p[INDEX] in needed for p in node[2]]):
+                    continue
+                visited.append(node)
+                parents = node[2]
+                for place, grown in enumerate(self._pull(node, ct, needed)):
+                    parent = parents[place]
+                    if grown is not ZERO and parent is not None and (needed is None or parent[INDEX] in needed):
+                        give(cotangents, queue, parent, grown)
+        if not self.retain:
+            for node in visited:
+                free(node)
+
+    def _run_plainly(self, seeds: Sequence[tuple[Any, Array]]) -> bool:
+        """The walk where nothing but rows takes part. False, before anything has happened, where a hook is met or a
+        gradient is NaN: then the careful walk is to be made."""
+        visited: list[Any] = []
+        leaves: list[Any] = []
+
+        def opened(node: Any, ct: Any) -> Any:
+            cell = node[4]
+            if cell[HOOKS] is not None:
+                raise _NotPlain
+            if node[1] is LEAF:
+                leaves.append((node, ct))
+                return None
+            saved = cell[SAVED]
+            if type(saved) in (Freed, PackedValues, Packed):
+                raise _NotPlain
+            visited.append(node)
+            return saved
+
+        try:
+            walk(seeds, (), False, opened)
+        except _NotPlain:
+            return False
+        if any([has_nan(ct) for _, ct in leaves]):
+            return False
+        self.leaves = leaves
+        if not self.retain:
+            for node in visited:
+                free(node)
+        return True
+
+    def _hooked(self, node: Any, ct: Any) -> Any:
+        """The cotangent after the hooks of the tensor that the node stands for."""
+        hooks = node[4][HOOKS]
+        if hooks is None or type(ct) is dict:
+            return ct
+        for hook in list(hooks.tensor.values()):
+            ct = replaced(hook(as_tensor(ct)), ct, "a tensor hook")
+        if hooks.retain is not None and hooks.retain() is not None:
+            self.retained.append((hooks.retain(), ct))
+        return ct
+
+    def _pull(self, node: Any, ct: Any, needed: set[int] | None) -> Sequence[Any]:
+        _, row, parents, wanted, cell, _, _ = node
+        hooks = cell[HOOKS]
+        if hooks is not None and hooks.pre:
+            for hook in list(hooks.pre.values()):
+                ct = _replaced_all(hook(_as_tuple(ct)), ct)
+        if row is OUTPUT:
+            return ({cell[SAVED]: ct},)
+        if cell[SAVED] is FREED:
+            raise FreedGraphError(
+                f"the graph was freed by an earlier backward (at {node_name(node)}). Pass retain_graph=True to the "
+                "first backward or grad call if it is to be walked again."
+            )
+        if needed is not None:
+            wanted = [w if p is not None and p[INDEX] in needed else None for w, p in zip(wanted, parents, strict=True)]
+        try:
+            grown = self._grown(node, ct, wanted)
+        except Exception as error:
+            if cell[LINE] is not None:
+                error.add_note(f"while pulling back {node_name(node)}, whose forward operation was at {cell[LINE][0]}")
+            raise
+        if ANOMALY.get():
+            check_pulled(node, ct, grown)
+        if hooks is not None and hooks.post:
+            given = tuple([None if g is ZERO else as_tensor(g) for g in grown])
+            for hook in list(hooks.post.values()):
+                result = hook(given, _as_tuple(ct))
+                if result is not None:
+                    given = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+                    grown = [ZERO if g is None else unboxed(g) for g in given]
+        return grown
+
+    def _grown(self, node: Any, ct: Any, wanted: Sequence[Any]) -> Sequence[Any]:
+        """The cotangents of the parents; to be differentiated again, they are computed from traced values."""
+        _, row, parents, _, cell, params, _ = node
+        saved = unpacked(cell[SAVED])
+        if not self.create:
+            grown: Sequence[Any] = row.pull(ct, wanted, saved, params)
+            if GUARDED.get() or any([has_nan(g) for g in grown]):
+                grown = row.pull_guarded(ct, wanted, saved, params)
+            return grown
+        if cell[CALL] is not None:
+            called, args, options = cell[CALL]
+            args = tuple([unpacked(arg) for arg in args])
+            _, pulling, saved = called.record(args, wanted, options or {})
+            return pulling.pull(ct, wanted, saved, options)  # type: ignore[no-any-return]
+        if saved is None:
+            return row.pull(ct, wanted, saved, params)  # type: ignore[no-any-return]
+
+        def lift(place: int | None, value: Any) -> Any:
+            source = node if place is None else parents[place]
+            return value if value is None or source is None else Tracer(self.interpreter, value, source)
+
+        lifted = row.retraced(saved, lift)
+        grown = row.pull(ct, wanted, lifted, params)
+        if GUARDED.get() or any([has_nan(g) for g in grown]):
+            grown = row.pull_guarded(ct, wanted, lifted, params)
+        return grown
+
+
+def _as_tuple(ct: Any) -> tuple[Any, ...]:
+    if type(ct) is dict:
+        return tuple([as_tensor(ct[i]) if i in ct else None for i in range(max(ct) + 1)])
+    return (as_tensor(ct),)
+
+
+def replaced(result: Any, ct: Any, what: str) -> Any:
+    """What a hook makes of a cotangent: its result, or the cotangent as it was."""
+    if result is None:
+        return ct
+    result = unboxed(result)
+    if shape_of(result) != shape_of(ct):
+        raise RuntimeError(f"{what} changed the shape of the gradient from {shape_of(ct)} to {shape_of(result)}")
+    return result
+
+
+def _replaced_all(result: Any, ct: Any) -> Any:
+    if result is None:
+        return ct
+    results = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+    if type(ct) is dict:
+        return {i: unboxed(one) for i, one in enumerate(results) if one is not None}
+    return unboxed(results[0])

@@ -1,0 +1,29 @@
+"""How rows call the functions of `func.backends.support.arrays`: with worded errors where a backend lacks a routine."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from func.backends.support.arrays import scipy_of
+from func.interpreters.core.errors import UnsupportedFunctionError
+from func.interpreters.core.source import at_line
+
+
+def worded(function: Callable[..., Any], module: str = "linalg") -> Callable[..., Any]:
+    """The function, raising UnsupportedFunctionError where a backend's part of SciPy lacks what it calls."""
+
+    @functools.wraps(function)
+    def checked(xp: Any, *args: Any, **params: Any) -> Any:
+        try:
+            return function(xp, *args, **params)
+        except AttributeError as error:
+            if error.obj is not scipy_of(xp, module):
+                raise
+            raise UnsupportedFunctionError(
+                f"the backend {getattr(xp, '__name__', xp)!r} has no scipy.{module}.{error.name}{at_line()}\n"
+                "Move the array to the host for this call, or write it with functions that the backend has."
+            ) from None
+
+    return checked

@@ -1,0 +1,269 @@
+"""The table of elementwise rows. Each names only its partial derivatives."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from func.backends.support.arrays import make_complex as make_complex_into
+from func.interpreters.core import PYTHON_SCALARS, Array, Aval, Linear, Shaped, dtype_of, linear, shape_of
+from func.interpreters.primitives.elementwise.builder import (
+    Elementwise,
+    elementwise,
+    elementwise_constant,
+)
+from func.interpreters.primitives.elementwise.builder import add as add
+from func.interpreters.primitives.elementwise.builder import conjugate as conjugate
+from func.interpreters.primitives.elementwise.builder import multiply as multiply
+from func.interpreters.primitives.elementwise.builder import negative as negative
+from func.interpreters.primitives.elementwise.builder import zero_wins as zero_wins
+from func.interpreters.primitives.structural.shapes import align_ranks, convert, fit_cotangent, full_like, where
+
+# --- comparisons, logic, rounding, bits: no derivative ----------------------------------------------------------
+
+equal = elementwise_constant("equal", 2)
+not_equal = elementwise_constant("not_equal", 2)
+less = elementwise_constant("less", 2)
+less_equal = elementwise_constant("less_equal", 2)
+greater = elementwise_constant("greater", 2)
+greater_equal = elementwise_constant("greater_equal", 2)
+logical_and = elementwise_constant("logical_and", 2)
+logical_or = elementwise_constant("logical_or", 2)
+logical_xor = elementwise_constant("logical_xor", 2)
+logical_not = elementwise_constant("logical_not", 1)
+bitwise_and = elementwise_constant("bitwise_and", 2, weak=True)
+bitwise_or = elementwise_constant("bitwise_or", 2, weak=True)
+bitwise_xor = elementwise_constant("bitwise_xor", 2, weak=True)
+invert = elementwise_constant("invert", 1, weak=True)
+left_shift = elementwise_constant("left_shift", 2, weak=True)
+right_shift = elementwise_constant("right_shift", 2, weak=True)
+isfinite = elementwise_constant("isfinite", 1)
+isinf = elementwise_constant("isinf", 1)
+isnan = elementwise_constant("isnan", 1)
+signbit = elementwise_constant("signbit", 1)
+sign = elementwise_constant("sign", 1)
+floor = elementwise_constant("floor", 1)
+ceil = elementwise_constant("ceil", 1)
+trunc = elementwise_constant("trunc", 1)
+rint = elementwise_constant("rint", 1)
+floor_divide = elementwise_constant("floor_divide", 2, weak=True)
+bitwise_count = elementwise_constant("bitwise_count", 1)
+gcd = elementwise_constant("gcd", 2)
+lcm = elementwise_constant("lcm", 2)
+heaviside = elementwise_constant("heaviside", 2)
+nextafter = elementwise("nextafter", 1, None)
+spacing = elementwise_constant("spacing", 1)
+exponent = elementwise_constant("exponent", 1, impl=lambda xp, x: xp.frexp(x)[1])
+
+# --- arithmetic -------------------------------------------------------------------------------------------------
+
+subtract: Elementwise = elementwise("subtract", 1, -1, weak=True)
+divide: Elementwise = elementwise(
+    "divide", lambda y: reciprocal_of(y), lambda y, out: negative(divide(out, y)), guarded=True, weak=True
+)
+reciprocal: Elementwise = elementwise("reciprocal", lambda out: negative(multiply(out, out)), guarded=True)
+positive: Elementwise = elementwise("positive", 1, weak=True)
+absolute: Elementwise = elementwise("absolute", lambda x: sign(x), weak=True)
+square: Elementwise = elementwise("square", lambda x: multiply(x, 2))
+
+
+def reciprocal_of(y: Array) -> Array:
+    """1 / y, also for integers and Python scalars."""
+    return divide(1, y)
+
+
+def is_static_zero(y: Array) -> bool:
+    """True for the Python scalar zero."""
+    return type(y) in PYTHON_SCALARS and y == 0
+
+
+def power_partial_x(x: Array, y: Array) -> Array:
+    """y x^(y-1), which is zero for y = 0 also at x = 0."""
+    if type(y) in PYTHON_SCALARS:
+        return multiply(full_like(x, 0), 1) if y == 0 else multiply(y, power(x, y - 1))
+    nothing = equal(y, 0)
+    one = full_like(y, 1, ())
+    return where(nothing, full_like(x, 0, ()), multiply(y, power(x, where(nothing, one, subtract(y, one)))))
+
+
+def power_partial_y(x: Array, out: Array) -> Array:
+    """x^y log x, with the limit zero at x = 0."""
+    nothing = equal(x, 0)
+    return where(nothing, full_like(out, 0, ()), multiply(out, log(where(nothing, full_like(out, 1, ()), x))))
+
+
+power: Elementwise = elementwise("power", power_partial_x, power_partial_y, guarded=True, weak=True)
+float_power: Elementwise = elementwise("float_power", power_partial_x, power_partial_y, guarded=True)
+
+
+def remainder_partial_y(x: Array, y: Array) -> Array:
+    """-floor(x / y)."""
+    return negative(floor(divide(x, y)))
+
+
+remainder: Elementwise = elementwise("remainder", 1, remainder_partial_y, guarded=True, weak=True)
+fmod: Elementwise = elementwise("fmod", 1, lambda x, y: negative(trunc(divide(x, y))), guarded=True)
+
+# --- choices ----------------------------------------------------------------------------------------------------
+
+
+def share(wins: Array, ties: Array, like: Array) -> Array:
+    """1 where an argument wins, 1/2 at ties, 0 elsewhere."""
+    dtype = dtype_of(like)
+    return add(convert(wins, dtype=dtype), multiply(convert(ties, dtype=dtype), 0.5))
+
+
+maximum: Elementwise = elementwise(
+    "maximum",
+    lambda x, y, out: share(greater(x, y), equal(x, y), out),
+    lambda x, y, out: share(greater(y, x), equal(x, y), out),
+)
+minimum: Elementwise = elementwise(
+    "minimum",
+    lambda x, y, out: share(less(x, y), equal(x, y), out),
+    lambda x, y, out: share(less(y, x), equal(x, y), out),
+)
+fmax: Elementwise = elementwise(
+    "fmax",
+    lambda x, y, out: share(logical_or(greater(x, y), isnan(y)), equal(x, y), out),
+    lambda x, y, out: share(logical_or(greater(y, x), isnan(x)), equal(x, y), out),
+)
+fmin: Elementwise = elementwise(
+    "fmin",
+    lambda x, y, out: share(logical_or(less(x, y), isnan(y)), equal(x, y), out),
+    lambda x, y, out: share(logical_or(less(y, x), isnan(x)), equal(x, y), out),
+)
+copysign: Elementwise = elementwise("copysign", lambda x, out: where(equal(signbit(x), signbit(out)), 1.0, -1.0), None)
+
+# --- roots, exponentials, logarithms ----------------------------------------------------------------------------
+
+sqrt: Elementwise = elementwise("sqrt", lambda out: divide(0.5, out), guarded=True)
+cbrt: Elementwise = elementwise("cbrt", lambda out: divide(1, multiply(3, square(out))), guarded=True)
+exp: Elementwise = elementwise("exp", "out")
+exp2: Elementwise = elementwise("exp2", lambda out: multiply(out, math.log(2)))
+expm1: Elementwise = elementwise("expm1", lambda out: add(out, 1))
+log: Elementwise = elementwise("log", lambda x: reciprocal_of(x), guarded=True)
+log2: Elementwise = elementwise("log2", lambda x: divide(1 / math.log(2), x), guarded=True)
+log10: Elementwise = elementwise("log10", lambda x: divide(1 / math.log(10), x), guarded=True)
+log1p: Elementwise = elementwise("log1p", lambda x: divide(1, add(x, 1)), guarded=True)
+
+
+def log_share(x: Array, out: Array) -> Array:
+    """exp(x - out), 1/2 where both terms vanish or are both infinite."""
+    same = equal(x, out)
+    stuck = logical_and(same, logical_not(isfinite(x)))
+    return where(stuck, full_like(out, 0.5, ()), exp(where(stuck, full_like(out, 0, ()), subtract(x, out))))
+
+
+def log2_share(x: Array, out: Array) -> Array:
+    """2^(x - out), 1/2 where both terms vanish or are both infinite."""
+    stuck = logical_and(equal(x, out), logical_not(isfinite(x)))
+    return where(stuck, full_like(out, 0.5, ()), exp2(where(stuck, full_like(out, 0, ()), subtract(x, out))))
+
+
+logaddexp: Elementwise = elementwise("logaddexp", lambda x, out: log_share(x, out), lambda y, out: log_share(y, out))
+logaddexp2: Elementwise = elementwise(
+    "logaddexp2", lambda x, out: log2_share(x, out), lambda y, out: log2_share(y, out)
+)
+
+# --- trigonometric and hyperbolic -------------------------------------------------------------------------------
+
+sin: Elementwise = elementwise("sin", lambda x: cos(x))
+cos: Elementwise = elementwise("cos", lambda x: negative(sin(x)))
+tan: Elementwise = elementwise("tan", lambda out: add(square(out), 1))
+arcsin: Elementwise = elementwise("arcsin", lambda x: divide(1, sqrt(subtract(1, square(x)))), guarded=True)
+arccos: Elementwise = elementwise("arccos", lambda x: divide(-1, sqrt(subtract(1, square(x)))), guarded=True)
+arctan: Elementwise = elementwise("arctan", lambda x: divide(1, add(square(x), 1)), guarded=True)
+sinh: Elementwise = elementwise("sinh", lambda x: cosh(x))
+cosh: Elementwise = elementwise("cosh", lambda x: sinh(x))
+tanh: Elementwise = elementwise("tanh", lambda out: subtract(1, square(out)))
+arcsinh: Elementwise = elementwise("arcsinh", lambda x: divide(1, sqrt(add(square(x), 1))), guarded=True)
+arccosh: Elementwise = elementwise(
+    "arccosh", lambda x: divide(1, multiply(sqrt(subtract(x, 1)), sqrt(add(x, 1)))), guarded=True
+)
+arctanh: Elementwise = elementwise("arctanh", lambda x: divide(1, subtract(1, square(x))), guarded=True)
+deg2rad: Elementwise = elementwise("deg2rad", lambda out: full_like(out, math.pi / 180, ()))
+rad2deg: Elementwise = elementwise("rad2deg", lambda out: full_like(out, 180 / math.pi, ()))
+
+
+def over(numerator: Array, denominator: Array) -> Array:
+    """A quotient that is zero where both vanish."""
+    nothing = equal(denominator, 0)
+    return where(
+        nothing,
+        full_like(denominator, 0, ()),
+        divide(numerator, where(nothing, full_like(denominator, 1, ()), denominator)),
+    )
+
+
+root: Elementwise = elementwise("root", lambda out: over(0.5, out), ufunc="sqrt")
+"""The square root of a sum of squares: its derivative at zero is zero, as that of a norm."""
+hypot: Elementwise = elementwise("hypot", lambda x, out: over(x, out), lambda y, out: over(y, out))
+arctan2: Elementwise = elementwise(
+    "arctan2",
+    lambda x, y: over(y, add(square(x), square(y))),
+    lambda x, y: negative(over(x, add(square(x), square(y)))),
+    guarded=True,
+)
+ldexp: Elementwise = elementwise("ldexp", lambda y, out: exp2(convert(y, dtype=dtype_of(out))), None)
+
+# --- complex parts: linear over the reals -----------------------------------------------------------------------
+
+
+def _real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.real(np.empty(0, dtype)).dtype
+
+
+def _complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.result_type(dtype, np.complex64)
+
+
+real: Linear = linear(
+    "real",
+    lambda xp, x: xp.real(x),
+    aval=lambda x: Aval(x.shape, _real_dtype(x.dtype)),
+    transpose=lambda ct, x: (fit_cotangent(ct, x),),
+    batch=lambda x: real(x),
+)
+
+
+def _imag_transpose(ct: Array, x: Shaped) -> tuple[Array]:
+    if x.dtype.kind != "c":
+        return (full_like(ct, 0),)
+    return (fit_cotangent(multiply(ct, 1j), x),)
+
+
+imag: Linear = linear(
+    "imag",
+    lambda xp, x: xp.imag(x),
+    aval=lambda x: Aval(x.shape, _real_dtype(x.dtype)),
+    transpose=_imag_transpose,
+    batch=lambda x: imag(x),
+)
+
+
+def _complex_impl(xp: Any, re: Array, im: Array) -> Array:
+    dtype = _complex_dtype(np.result_type(dtype_of(re), dtype_of(im)))
+    out = xp.empty(np.broadcast_shapes(shape_of(re), shape_of(im)), dtype)
+    return make_complex_into(re, im, out)[()]
+
+
+def _complex_aval(re: Aval, im: Aval) -> Aval:
+    return Aval(np.broadcast_shapes(re.shape, im.shape), _complex_dtype(np.result_type(re.dtype, im.dtype)))
+
+
+def _complex_transpose(ct: Array, re: Any, im: Any) -> tuple[Array, Array]:
+    return fit_cotangent(real(ct), re), fit_cotangent(imag(ct), im)
+
+
+make_complex: Linear = linear(
+    "complex",
+    _complex_impl,
+    aval=_complex_aval,
+    transpose=_complex_transpose,
+    batch=lambda size, batched, args, params: make_complex(*align_ranks(size, batched, args)),
+    positions=(),
+)
+"""A complex array of its real and imaginary parts."""

@@ -1,0 +1,214 @@
+"""LU factors, column pivots of QR, and solves of matrices that are known to have a structure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.backends.support import linalg
+from func.backends.support.linalg import float_dtype
+from func.interpreters.core import (
+    ZERO,
+    Array,
+    Aval,
+    Row,
+    Shaped,
+    add_tangents,
+    dtype_of,
+    general,
+    leading_axes,
+    nondifferentiable,
+    shape_of,
+)
+from func.interpreters.primitives.backend_errors import worded
+from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative
+from func.interpreters.primitives.elementwise.table import subtract
+from func.interpreters.primitives.linalg.matrices import (
+    block,
+    hermitian_part,
+    identity_like,
+    keep_where,
+    mH,
+    mm,
+    mT,
+    real_part,
+    solve_batch,
+)
+from func.interpreters.primitives.linalg.solving import triangular_solve
+from func.interpreters.primitives.structural.shapes import broadcast, expand, fit_cotangent
+from func.interpreters.primitives.structural.slicing import concatenate
+from func.interpreters.primitives.structural.sorting import reorder
+
+# --- LU ---------------------------------------------------------------------------------------------------------
+
+
+def _lu_aval(a: Aval) -> tuple[Aval, Aval, Aval]:
+    *batch, m, n = a.shape
+    pivots = Aval((*batch, min(m, n)), np.int32)
+    return Aval(a.shape, float_dtype(a.dtype)), pivots, Aval((*batch, m), np.int64)
+
+
+def lower_of(packed: Array) -> Array:
+    """The unit lower triangle (…, m, min(m, n)) of packed factors."""
+    m, n = shape_of(packed)[-2:]
+    k = min(m, n)
+    left = block(packed, (0, m), (0, k))
+    below = keep_where(left, lambda i, j: j < i)
+    return add(below, keep_where(broadcast_identity(left), lambda i, j: i == j))
+
+
+def broadcast_identity(x: Array) -> Array:
+    """Ones on the diagonal of a rectangular matrix like x."""
+    m, n = shape_of(x)[-2:]
+    return block(identity_like(x, max(m, n)), (0, m), (0, n))
+
+
+def upper_of(packed: Array) -> Array:
+    """The upper triangle (…, min(m, n), n) of packed factors."""
+    m, n = shape_of(packed)[-2:]
+    return keep_where(block(packed, (0, min(m, n)), (0, n)), lambda i, j: j >= i)
+
+
+def rows_in_order(a: Array, order: Array) -> Array:
+    """The rows of each matrix in the order given (…, m)."""
+    rank = len(shape_of(a))
+    wide = broadcast(expand(order, (rank - 1,)), shape=shape_of(a))
+    return reorder(a, wide, axis=rank - 2)
+
+
+def _lu_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """With F = L⁻¹ P dA U⁻¹ of the leading square: dL = L tril(F, -1), dU = triu(F) U; the exchanges P stay.
+
+    What is left of a tall or wide matrix follows from dA₂ = dL₂ U + L₂ dU and dA₂ = dL U₂ + L dU₂.
+    Source: F. de Hoog, R. Anderssen, M. Lukas (2011), "Differentiation of matrix functionals using triangular
+    factorization", Math. Comp. 80, section 3.
+    """
+    (a,), (da,) = primals, tangents
+    packed, pivots, order = lu(a)
+    m, n = shape_of(a)[-2:]
+    k = min(m, n)
+    moved = rows_in_order(da, order)
+    square = block(packed, (0, k), (0, k))
+    inner = _between(square, block(moved, (0, k), (0, k)))
+    d_lower = mm(lower_of(square), keep_where(inner, lambda i, j: j < i))
+    d_upper = mm(keep_where(inner, lambda i, j: j >= i), upper_of(square))
+    tangent = add(d_lower, d_upper)
+    rank = len(shape_of(a))
+    if m > n:
+        rest = subtract(block(moved, (k, m), (0, n)), mm(block(packed, (k, m), (0, n)), d_upper))
+        tangent = concatenate(tangent, _right_divided(rest, square), axis=rank - 2)
+    elif n > m:
+        rest = subtract(block(moved, (0, m), (k, n)), mm(d_lower, block(packed, (0, m), (k, n))))
+        wide = triangular_solve(square, rest, lower=True, adjoint=False, unit=True)
+        tangent = concatenate(tangent, wide, axis=rank - 1)
+    return (packed, pivots, order), (tangent, ZERO, ZERO)
+
+
+def _between(square: Array, x: Array) -> Array:
+    """L⁻¹ x U⁻¹."""
+    return _right_divided(triangular_solve(square, x, lower=True, adjoint=False, unit=True), square)
+
+
+def _right_divided(x: Array, square: Array) -> Array:
+    """x U⁻¹."""
+    return mH(triangular_solve(square, mH(x), lower=False, adjoint=True, unit=False))
+
+
+lu: Row = general("lu", worded(linalg.lu), aval=_lu_aval, batch=leading_axes("lu"), jvp=_lu_jvp, multiple=True)
+"""L and U in one matrix (…, m, n), LAPACK's row exchanges (…, min(m, n)), and the order of rows that they make."""
+
+
+pivot_order = nondifferentiable(
+    "pivot_order",
+    linalg.pivot_order,
+    aval=lambda pivots: Aval(pivots.shape, np.int64),
+    batch=leading_axes("pivot_order"),
+)
+"""The order of the rows of square matrices that LAPACK's exchanges (…, n) make."""
+
+
+# --- the order of columns of a pivoted QR -----------------------------------------------------------------------
+
+
+def _qr_order_aval(a: Aval) -> Aval:
+    return Aval((*a.shape[:-2], a.shape[-1]), np.int64)
+
+
+qr_order = nondifferentiable("qr_order", worded(linalg.qr_order), aval=_qr_order_aval, batch=leading_axes("qr_order"))
+"""Which column of each matrix stands where when a pivoted QR has sorted them."""
+
+
+# --- solves that know the structure of the matrix ---------------------------------------------------------------
+
+TRIANGLES = {"upper triangular": False, "lower triangular": True}
+SYMMETRIC, HERMITIAN = ("sym", "symmetric"), ("her", "hermitian", "pos", "positive definite")
+
+
+def structured(a: Array, assume: str | None, lower: bool) -> Array:
+    """The part of a direction of A that the solver sees, as the whole matrix it stands for.
+
+    Where one triangle is read this is the symmetric (Hermitian) part, as in the row cholesky.
+    """
+    if assume in TRIANGLES:
+        return keep_where(a, (lambda i, j: j <= i) if TRIANGLES[assume] else (lambda i, j: j >= i))
+    if assume == "diagonal":
+        return keep_where(a, lambda i, j: i == j)
+    if assume == "tridiagonal":
+        return add(
+            keep_where(a, lambda i, j: i == j),
+            add(keep_where(a, lambda i, j: i == j + 1), keep_where(a, lambda i, j: j == i + 1)),
+        )
+    if assume in HERMITIAN:
+        return hermitian_part(a)
+    if assume in SYMMETRIC:
+        return multiply(add(a, mT(a)), 0.5)
+    return a
+
+
+def from_triangle(a: Array, lower: bool, hermitian: bool = True) -> Array:
+    """The Hermitian (or symmetric) matrix with one triangle of a."""
+    strict = keep_where(a, (lambda i, j: j < i) if lower else (lambda i, j: j > i))
+    diagonal = keep_where(real_part(a) if hermitian else a, lambda i, j: i == j)
+    return add(add(strict, mH(strict) if hermitian else mT(strict)), diagonal)
+
+
+def _adjoint(a: Array, assume: str | None, lower: bool) -> tuple[Array, str | None]:
+    """The adjoint matrix and its structure."""
+    if assume in TRIANGLES:
+        return mH(a), "upper triangular" if TRIANGLES[assume] else "lower triangular"
+    if assume in HERMITIAN:
+        return a, assume
+    if assume in SYMMETRIC:
+        return (conjugate(a) if dtype_of(a).kind == "c" else a), assume
+    return mH(a), assume
+
+
+def _solve_assumed_jvp(
+    primals: Sequence[Array], tangents: Sequence[Any], *, assume: str | None, lower: bool
+) -> tuple[Array, Any]:
+    """A dx = db - dA x, of dA the part that the solver sees.
+
+    Source: M. Giles (2008), "An extended collection of matrix derivative results", section 2.2.2.
+    """
+    (a, b), (da, db) = primals, tangents
+    x = solve_assumed(a, b, assume=assume, lower=lower)
+    right = db if da is ZERO else add_tangents(db, negative(mm(structured(da, assume, lower), x)))
+    return x, solve_assumed(a, right, assume=assume, lower=lower)
+
+
+def _solve_assumed_transpose(ct: Array, a: Array, b: Shaped, *, assume: str | None, lower: bool) -> tuple[Any, Array]:
+    adjoint, kind = _adjoint(a, assume, lower)
+    return ZERO, fit_cotangent(solve_assumed(adjoint, ct, assume=kind, lower=lower), b)
+
+
+solve_assumed: Row = general(
+    "solve_assumed",
+    worded(linalg.solve_assumed),
+    aval=lambda a, b, **params: Aval(b.shape, np.result_type(float_dtype(a.dtype), b.dtype)),
+    batch=solve_batch(lambda a, b, **params: solve_assumed(a, b, **params)),
+    jvp=_solve_assumed_jvp,
+    transpose=_solve_assumed_transpose,
+)
+"""A⁻¹ B by the solver for a structure of A (None: the one SciPy finds); B is (…, n, k)."""

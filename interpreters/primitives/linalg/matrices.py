@@ -1,0 +1,185 @@
+"""What the linear algebra rows share: transposes, products, masks, diagonals of stacks of matrices.
+
+Convention: leading axes are a batch, H is the conjugate transpose.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from func.backends.support.linalg import float_dtype, real_dtype
+from func.interpreters.core import Array, Aval, Params, dtype_of, materialize, shape_of
+from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply
+from func.interpreters.primitives.elementwise.table import absolute, divide, equal, imag, less_equal, real
+from func.interpreters.primitives.structural.contraction import Spec, contract, matmul_spec, spec
+from func.interpreters.primitives.structural.identity import stop_gradient
+from func.interpreters.primitives.structural.reductions import reduce_max
+from func.interpreters.primitives.structural.shapes import (
+    convert,
+    expand,
+    full_like,
+    inverse_permutation,
+    iota,
+    permute,
+    reduce_sum,
+    reshape,
+    where,
+)
+from func.interpreters.primitives.structural.slicing import getitem
+
+
+def mT(x: Array) -> Array:
+    """The transpose of the last two axes."""
+    rank = len(shape_of(x))
+    return permute(x, order=(*range(rank - 2), rank - 1, rank - 2))
+
+
+def mH(x: Array) -> Array:
+    """The conjugate transpose of the last two axes."""
+    return mT(conjugate(x) if dtype_of(x).kind == "c" else x)
+
+
+def mm(x: Array, y: Array) -> Array:
+    """Matrix product over equal batch axes."""
+    rank = len(shape_of(x)) - 2
+    return contract(x, y, spec=matmul_spec(2, 2, rank, rank))
+
+
+def trace_product_spec(rank: int) -> Spec:
+    """tr(x y) of matrices with `rank` batch axes."""
+    batch = tuple(range(2, 2 + rank))
+    return spec((*batch, 0, 1), (*batch, 1, 0), batch)
+
+
+def trace_product(x: Array, y: Array) -> Array:
+    """tr(x y)."""
+    return contract(x, y, spec=trace_product_spec(len(shape_of(x)) - 2))
+
+
+def constant_mask(x: Array, test: Callable[[Array, Array], Array]) -> Array:
+    """A boolean (n, m) matrix on x's backend: test(row, column)."""
+    n, m = shape_of(x)[-2:]
+    return test(reshape(iota(n, x), shape=(n, 1)), reshape(iota(m, x), shape=(1, m)))
+
+
+def keep_where(x: Array, test: Callable[[Array, Array], Array]) -> Array:
+    """x where test(row, column) holds, zero elsewhere."""
+    return where(constant_mask(x, test), x, full_like(x, 0, ()))
+
+
+def lower_half(x: Array) -> Array:
+    """Φ: the lower triangle with the diagonal halved."""
+    return add(
+        keep_where(x, lambda i, j: j < i),
+        keep_where(multiply(x, 0.5), lambda i, j: j == i),
+    )
+
+
+def hermitian_part(x: Array) -> Array:
+    """(x + xᴴ) / 2."""
+    return multiply(add(x, mH(x)), 0.5)
+
+
+def block(x: Array, rows: tuple[int, int], columns: tuple[int, int]) -> Array:
+    """The rows and columns in two ranges (start, stop)."""
+    shape = shape_of(x)
+    if rows == (0, shape[-2]) and columns == (0, shape[-1]):
+        return x
+    return getitem(x, index=(*[(0, length, 1) for length in shape[:-2]], (*rows, 1), (*columns, 1)))
+
+
+def diagonal_of(x: Array) -> Array:
+    """The diagonal (…, min(n, m)) of (…, n, m)."""
+    n, m = shape_of(x)[-2:]
+    k = min(n, m)
+    square = block(x, (0, k), (0, k))
+    return reduce_sum(keep_where(square, lambda i, j: i == j), axes=(len(shape_of(x)) - 1,))
+
+
+def along_columns(s: Array) -> Array:
+    """s_j as (…, 1, n): what scales columns."""
+    return expand(s, (len(shape_of(s)) - 1,))
+
+
+def along_rows(s: Array) -> Array:
+    """s_i as (…, n, 1): what scales rows."""
+    return expand(s, (len(shape_of(s)),))
+
+
+def scale_columns(x: Array, s: Array) -> Array:
+    """x diag(s)."""
+    return multiply(x, along_columns(s))
+
+
+def identity_like(x: Array, n: int) -> Array:
+    """The (n, n) identity of x's dtype, on x's backend."""
+    same = equal(reshape(iota(n, x), shape=(n, 1)), reshape(iota(n, x), shape=(1, n)))
+    return convert(same, dtype=dtype_of(x))
+
+
+def over_matrices(test: Array) -> Array:
+    """A choice per matrix (…) as (…, 1, 1)."""
+    return reshape(test, shape=(*shape_of(test), 1, 1))
+
+
+# --- dtypes and avals -------------------------------------------------------------------------------------------
+
+
+def same_aval(x: Aval, **params: Any) -> Aval:
+    """Shape as the matrix, in floating point."""
+    return Aval(x.shape, float_dtype(x.dtype))
+
+
+# --- complex and tiny numbers -----------------------------------------------------------------------------------
+
+
+def real_part(x: Array) -> Array:
+    """The real part of complex arrays; real ones as they are."""
+    return real(x) if dtype_of(x).kind == "c" else x
+
+
+def imaginary_part(x: Array) -> Array:
+    """i Im x of complex x."""
+    return multiply(imag(x), 1j)
+
+
+def largest(values: Array) -> Array:
+    """The largest modulus along the last axis, as (…, 1, 1), without a derivative."""
+    size = shape_of(values)[-1]
+    if size == 0:
+        return full_like(values, 1, (*shape_of(values)[:-1], 1, 1), real_dtype(dtype_of(values)))
+    fixed = stop_gradient(values)
+    moduli = absolute(fixed)
+    return over_matrices(reduce_max(moduli, axes=(len(shape_of(values)) - 1,)))
+
+
+def safe_reciprocal(gap: Array, scale: Array) -> Array:
+    """1 / gap, and zero where the gap is lost in the rounding of an n by n problem: what is undetermined is dropped."""
+    tiny = multiply(scale, float(np.finfo(dtype_of(scale)).eps) * 4 * max(shape_of(gap)[-1], 1))
+    degenerate = less_equal(absolute(stop_gradient(gap)), tiny)
+    one = full_like(gap, 1, ())
+    return where(degenerate, full_like(gap, 0, ()), divide(one, where(degenerate, one, gap)))
+
+
+# --- batching ---------------------------------------------------------------------------------------------------
+
+
+def solve_batch(row: Callable[..., Array]) -> Callable[..., Any]:
+    """Batch rule of A⁻¹ B: right-hand sides of one matrix go into its columns, so that it is factored once."""
+
+    def batch_solve(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+        a, b = args
+        if batched[0]:
+            return row(*materialize(size, batched, args), **params)
+        rank = len(shape_of(b))
+        order = (*range(1, rank - 1), 0, rank - 1)
+        moved = permute(b, order=order)
+        shape = shape_of(moved)
+        wide = row(a, reshape(moved, shape=(*shape[:-2], math.prod(shape[-2:]))), **params)
+        return permute(reshape(wide, shape=shape), order=inverse_permutation(order))
+
+    return batch_solve

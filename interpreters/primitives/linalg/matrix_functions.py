@@ -1,0 +1,166 @@
+"""Functions of square matrices and Sylvester equations.
+
+A function f of matrices has the Fréchet derivative L(A, E) at A in the direction E, which f itself shows of a matrix of
+twice the size: f([[A, E], [0, A]]) = [[f(A), L(A, E)], [0, f(A)]]. Source: R. Mathias (1996), "A chain rule for matrix
+functions and applications", SIAM J. Matrix Anal. Appl. 17, theorem 2.1.
+
+Here L is a row of its own, linear in E. Differentiating the identity by A gives the next order as L at the matrix of
+twice the size in the direction diag(dA, dA), so that every order is available; as f(Aᴴ) = f(A)ᴴ, the adjoint of
+L(A, ·) is L(Aᴴ, ·).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from func.backends.support import spectra
+from func.backends.support.linalg import complex_dtype, float_dtype
+from func.interpreters.core import (
+    ZERO,
+    Array,
+    Aval,
+    Row,
+    Shaped,
+    add_tangents,
+    general,
+    leading_axes,
+    shape_of,
+    zeros_like,
+)
+from func.interpreters.primitives.backend_errors import worded
+from func.interpreters.primitives.elementwise.builder import negative
+from func.interpreters.primitives.linalg.matrices import block, mH, mm
+from func.interpreters.primitives.structural.shapes import convert, fit_cotangent
+from func.interpreters.primitives.structural.slicing import concatenate
+
+
+def two_by_two(a: Array, e: Array, d: Array) -> Array:
+    """[[a, e], [0, d]]."""
+    rank = len(shape_of(a))
+    above = concatenate(a, e, axis=rank - 1)
+    below = concatenate(zeros_like(a), d, axis=rank - 1)
+    return concatenate(above, below, axis=rank - 2)
+
+
+def upper_right(x: Array) -> Array:
+    """The upper right quarter."""
+    n = shape_of(x)[-1] // 2
+    return block(x, (0, n), (n, 2 * n))
+
+
+def _shape_dtype(dtype: Callable[[np.dtype[Any]], np.dtype[Any]]) -> Callable[..., Aval]:
+    def aval(*arrays: Aval, **params: Any) -> Aval:
+        return Aval(arrays[0].shape, dtype(np.result_type(*[float_dtype(a.dtype) for a in arrays])))
+
+    return aval
+
+
+def matrix_function(
+    name: str,
+    impl: Callable[..., Array],
+    frechet_impl: Callable[..., Array],
+    dtype: Callable[[np.dtype[Any]], np.dtype[Any]] = float_dtype,
+) -> tuple[Row, Row]:
+    """The rows of f and of its derivative L."""
+    aval = _shape_dtype(dtype)
+
+    def jvp(primals: Sequence[Array], tangents: Sequence[Any], **params: Any) -> tuple[Array, Array]:
+        """df = L(A, dA)."""
+        (a,), (da,) = primals, tangents
+        return row(a, **params), frechet(a, da, **params)
+
+    def frechet_jvp(primals: Sequence[Array], tangents: Sequence[Any], **params: Any) -> tuple[Array, Any]:
+        """dL(A, E) = L(A, dE) + the upper right quarter of L([[A, E], [0, A]], diag(dA, dA))."""
+        (a, e), (da, de) = primals, tangents
+        first: Any = ZERO if de is ZERO else frechet(a, de, **params)
+        if da is not ZERO:
+            kind = np.result_type(*[x.dtype for x in (a, e, da)])
+            a, e, da = [x if x.dtype == kind else convert(x, dtype=kind) for x in (a, e, da)]
+            second = frechet(two_by_two(a, e, a), two_by_two(da, zeros_like(da), da), **params)
+            first = add_tangents(first, upper_right(second))
+        return frechet(primals[0], primals[1], **params), first
+
+    def transpose(ct: Array, a: Array, e: Shaped, **params: Any) -> tuple[Any, Array]:
+        return ZERO, fit_cotangent(frechet(mH(a), ct, **params), e)
+
+    row = general(name, worded(impl), aval=aval, batch=leading_axes(name), jvp=jvp)
+    frechet = general(
+        f"{name}_frechet",
+        worded(frechet_impl),
+        aval=aval,
+        batch=leading_axes(f"{name}_frechet"),
+        jvp=frechet_jvp,
+        transpose=transpose,
+    )
+    return row, frechet
+
+
+expm, expm_frechet = matrix_function("expm", spectra.expm, spectra.expm_frechet)
+"""exp(A) and its derivative L(A, E)."""
+logm, logm_frechet = matrix_function("logm", spectra.logm, spectra.logm_frechet, complex_dtype)
+"""The principal logarithm, always complex, and its derivative."""
+matrix_power, matrix_power_frechet = matrix_function(
+    "fractional_matrix_power",
+    spectra.fractional_matrix_power,
+    spectra.fractional_matrix_power_frechet,
+    complex_dtype,
+)
+"""The principal power A^exponent, always complex, and its derivative."""
+
+
+# --- Sylvester equations ----------------------------------------------------------------------------------------
+
+
+def _sylvester_aval(a: Aval, b: Aval, q: Aval, **params: Any) -> Aval:
+    return Aval(q.shape, np.result_type(float_dtype(a.dtype), b.dtype, q.dtype))
+
+
+def _sylvester_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, drop: bool) -> tuple[Array, Any]:
+    """A dX + dX B = dQ - dA X - X dB. Source: the product rule; M. Giles (2008), section 2.2, for B = 0."""
+    (a, b, q), (da, db, dq) = primals, tangents
+    x = sylvester(a, b, q, drop=drop)
+    right = dq
+    if da is not ZERO:
+        right = add_tangents(right, negative(mm(da, x)))
+    if db is not ZERO:
+        right = add_tangents(right, negative(mm(x, db)))
+    return x, sylvester(a, b, right, drop=drop)
+
+
+def _sylvester_transpose(ct: Array, a: Array, b: Array, q: Shaped, *, drop: bool) -> tuple[Any, Any, Array]:
+    return ZERO, ZERO, fit_cotangent(sylvester(mH(a), mH(b), ct, drop=drop), q)
+
+
+sylvester: Row = general(
+    "sylvester",
+    worded(spectra.sylvester),
+    aval=_sylvester_aval,
+    batch=leading_axes("sylvester"),
+    jvp=_sylvester_jvp,
+    transpose=_sylvester_transpose,
+)
+"""X with A X + X B = Q; with `drop` what a singular equation leaves undetermined is zero."""
+
+
+# --- square root ------------------------------------------------------------------------------------------------
+
+
+def _sqrtm_aval(a: Aval) -> Aval:
+    return Aval(a.shape, complex_dtype(a.dtype))
+
+
+def _sqrtm_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Array]:
+    """X dX + dX X = dA; of a singular A the undetermined part is dropped.
+
+    Source: N. Higham (2008), "Functions of Matrices", section 6.1, equation 6.2.
+    """
+    (a,), (da,) = primals, tangents
+    x = sqrtm(a)
+    return x, sylvester(x, x, convert(da, dtype=complex_dtype(da.dtype)), drop=True)
+
+
+sqrtm: Row = general("sqrtm", worded(spectra.sqrtm), aval=_sqrtm_aval, batch=leading_axes("sqrtm"), jvp=_sqrtm_jvp)
+"""The principal square root, always complex."""

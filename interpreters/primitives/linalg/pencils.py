@@ -1,0 +1,177 @@
+"""Eigenvalue problems of Hermitian matrices by LAPACK's drivers: one matrix, a pencil of two, a tridiagonal matrix.
+
+Undetermined parts of degenerate spectra are dropped, as in `spectral`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.backends.support import spectra
+from func.backends.support.linalg import float_dtype, real_dtype
+from func.interpreters.core import ZERO, Array, Aval, Row, add_tangents, general, leading_axes, shape_of
+from func.interpreters.primitives.backend_errors import worded
+from func.interpreters.primitives.elementwise.builder import add, multiply
+from func.interpreters.primitives.elementwise.table import subtract
+from func.interpreters.primitives.linalg.factorizations import from_triangle
+from func.interpreters.primitives.linalg.matrices import (
+    along_columns,
+    along_rows,
+    block,
+    diagonal_of,
+    hermitian_part,
+    largest,
+    mH,
+    mm,
+    real_part,
+    safe_reciprocal,
+)
+from func.interpreters.primitives.linalg.solving import solve
+from func.interpreters.primitives.linalg.spectral import reduce_columns
+from func.interpreters.primitives.structural.shapes import full_like
+from func.interpreters.primitives.structural.slicing import concatenate
+
+# --- one matrix -------------------------------------------------------------------------------------------------
+
+
+def _driver_aval(a: Aval, **params: Any) -> tuple[Aval, Aval]:
+    return Aval(a.shape[:-1], real_dtype(a.dtype)), Aval(a.shape, float_dtype(a.dtype))
+
+
+def _turn(w: Array, inner: Array) -> tuple[Array, Array]:
+    """dw = diag of V⁻¹ dA V, and F ∘ V⁻¹ dA V with F_ij = 1 / (w_j - w_i), zero for equal eigenvalues."""
+    factor = safe_reciprocal(subtract(along_columns(w), along_rows(w)), largest(w))
+    return real_part(diagonal_of(inner)), multiply(factor, inner)
+
+
+def _driver_jvp(
+    primals: Sequence[Array], tangents: Sequence[Any], *, lower: bool, driver: str | None
+) -> tuple[Any, Any]:
+    """dw = diag(Vᴴ dA V), dV = V (F ∘ Vᴴ dA V), of dA the Hermitian part, as one triangle is read.
+
+    Source: M. Giles (2008), "An extended collection of matrix derivative results", section 3.1.
+    """
+    (a,), (da,) = primals, tangents
+    w, v = eigh_by_driver(a, lower=lower, driver=driver)
+    dw, rotation = _turn(w, mm(mm(mH(v), hermitian_part(da)), v))
+    return (w, v), (dw, mm(v, rotation))
+
+
+eigh_by_driver: Row = general(
+    "eigh_by_driver",
+    worded(spectra.eigh_by_driver),
+    aval=_driver_aval,
+    batch=leading_axes("eigh_by_driver"),
+    jvp=_driver_jvp,
+    multiple=True,
+)
+"""Eigenvalues and eigenvectors of Hermitian matrices by one of LAPACK's drivers (None: SciPy's choice)."""
+
+
+# --- two matrices -----------------------------------------------------------------------------------------------
+
+
+def _pencil_aval(a: Aval, b: Aval, **params: Any) -> tuple[Aval, Aval]:
+    return _driver_aval(Aval(a.shape, np.result_type(float_dtype(a.dtype), float_dtype(b.dtype))))
+
+
+def _pencil_jvp(
+    primals: Sequence[Array], tangents: Sequence[Any], *, kind: int, lower: bool, driver: str | None
+) -> tuple[Any, Any]:
+    """In the basis of eigenvectors dA is Ã and dB is S; with s = -1, 1, 1 and r = -½, -½, ½ for the kinds 1, 2, 3
+    dw = diag(Ã + s w S) and dV = V (F ∘ (Ã + s ½ (w_i + w_j) S) + r S), where F_ij = 1 / (w_j - w_i).
+
+    Kind 1: A V = B V W, Vᴴ B V = 1, Ã = Vᴴ dA V, S = Vᴴ dB V. Kind 2: A B V = V W, Vᴴ B V = 1, Ã = (B V)ᴴ dA B V, S as
+    before. Kind 3: B A V = V W, Vᴴ B⁻¹ V = 1, Ã as in 1, S = (B⁻¹ V)ᴴ dB B⁻¹ V. The r S keeps V normalised.
+    Source: the derivation for kind 1 is C. Boeddeker et al. (2017), arXiv:1701.00392, section 4.4; 2 and 3 likewise.
+    """
+    (a, b), (da, db) = primals, tangents
+    w, v = eigh_pencil(a, b, kind=kind, lower=lower, driver=driver)
+    whole = from_triangle(b, lower)
+    inner: Any = ZERO
+    if da is not ZERO:
+        basis = mm(whole, v) if kind == 2 else v
+        inner = mm(mm(mH(basis), hermitian_part(da)), basis)
+    if db is ZERO:
+        dw, rotation = _turn(w, inner)
+        return (w, v), (dw, mm(v, rotation))
+    dual = solve(whole, v) if kind == 3 else v
+    moved = mm(mm(mH(dual), hermitian_part(db)), dual)
+    middle = multiply(add(along_rows(w), along_columns(w)), -0.5 if kind == 1 else 0.5)
+    dw, rotation = _turn(w, add_tangents(inner, multiply(middle, moved)))
+    return (w, v), (dw, mm(v, add(rotation, multiply(moved, 0.5 if kind == 3 else -0.5))))
+
+
+eigh_pencil: Row = general(
+    "eigh_pencil",
+    worded(spectra.eigh_pencil),
+    aval=_pencil_aval,
+    batch=leading_axes("eigh_pencil"),
+    jvp=_pencil_jvp,
+    multiple=True,
+)
+"""Eigenvalues and vectors of A V = B V W (kind 1), A B V = V W (2), B A V = V W (3) for positive-definite B."""
+
+
+# --- a tridiagonal matrix ---------------------------------------------------------------------------------------
+
+
+def _tridiagonal_aval(d: Aval, e: Aval, *, driver: str) -> tuple[Aval, Aval]:
+    dtype = np.result_type(float_dtype(d.dtype), float_dtype(e.dtype))
+    return Aval(d.shape, dtype), Aval((*d.shape, d.shape[-1]), dtype)
+
+
+def _times_tridiagonal(d: Any, e: Any, v: Array) -> Any:
+    """The product of a symmetric tridiagonal matrix, one of its diagonals perhaps absent, with v."""
+    product: Any = ZERO
+    n, k = shape_of(v)[-2:]
+    if d is not ZERO:
+        product = multiply(along_rows(d), v)
+    if e is not ZERO and n > 1:
+        axis = len(shape_of(v)) - 2
+        nothing = full_like(v, 0, (*shape_of(v)[:-2], 1, k))
+        side = along_rows(e)
+        above = concatenate(multiply(side, block(v, (1, n), (0, k))), nothing, axis=axis)
+        below = concatenate(nothing, multiply(side, block(v, (0, n - 1), (0, k))), axis=axis)
+        product = add_tangents(product, add(above, below))
+    return full_like(v, 0) if product is ZERO else product
+
+
+def _tridiagonal_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, driver: str) -> tuple[Any, Any]:
+    """dw = diag(Vᵀ dT V), dV = V (F ∘ Vᵀ dT V). Source: Giles (2008), section 3.1."""
+    (d, e), (dd, de) = primals, tangents
+    w, v = eigh_tridiagonal(d, e, driver=driver)
+    dw, rotation = _turn(w, mm(mH(v), _times_tridiagonal(dd, de, v)))
+    return (w, v), (dw, mm(v, rotation))
+
+
+eigh_tridiagonal: Row = general(
+    "eigh_tridiagonal",
+    worded(spectra.eigh_tridiagonal),
+    aval=_tridiagonal_aval,
+    batch=leading_axes("eigh_tridiagonal"),
+    jvp=_tridiagonal_jvp,
+    multiple=True,
+)
+"""Eigenvalues and vectors of real symmetric tridiagonal matrices: diagonal (…, n), the one beside it (…, n - 1)."""
+
+
+def _tridiagonal_values_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, driver: str) -> tuple[Any, Any]:
+    """dw = diag(Vᵀ dT V). Source: Giles (2008), section 3.1."""
+    (d, e), (dd, de) = primals, tangents
+    _, v = eigh_tridiagonal(d, e, driver="auto")
+    dw = reduce_columns(v, _times_tridiagonal(dd, de, v))
+    return eigvalsh_tridiagonal(d, e, driver=driver), dw
+
+
+eigvalsh_tridiagonal: Row = general(
+    "eigvalsh_tridiagonal",
+    worded(spectra.eigvalsh_tridiagonal),
+    aval=lambda d, e, *, driver: _tridiagonal_aval(d, e, driver=driver)[0],
+    batch=leading_axes("eigvalsh_tridiagonal"),
+    jvp=_tridiagonal_values_jvp,
+)
+"""Eigenvalues of real symmetric tridiagonal matrices."""

@@ -1,0 +1,80 @@
+"""Schur decompositions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.backends.support import spectra
+from func.backends.support.linalg import complex_dtype, float_dtype
+from func.interpreters.core import Array, Aval, Row, dtype_of, general, innermost, leading_axes, shape_of
+from func.interpreters.core.errors import NotDifferentiableError
+from func.interpreters.core.source import at_line
+from func.interpreters.primitives.backend_errors import worded
+from func.interpreters.primitives.elementwise.builder import add, multiply
+from func.interpreters.primitives.elementwise.table import real, subtract
+from func.interpreters.primitives.linalg.matrices import (
+    along_columns,
+    along_rows,
+    keep_where,
+    largest,
+    mH,
+    mm,
+    safe_reciprocal,
+)
+from func.interpreters.primitives.linalg.solving import solve
+from func.interpreters.primitives.linalg.spectral import eig
+
+
+def _schur_aval(a: Aval, *, output: str) -> tuple[Aval, Aval]:
+    dtype = float_dtype(a.dtype) if output == "real" else complex_dtype(a.dtype)
+    return Aval(a.shape, dtype), Aval(a.shape, dtype)
+
+
+def _schur_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, output: str) -> tuple[Any, Any]:
+    """With K = Zᴴ dA Z and eigenvectors R of T: dZ = Z Ω, dT = triu(K - Ω T + T Ω), where Ω is the antihermitian
+    matrix with the strict lower triangle of R (F ∘ R⁻¹ K R) R⁻¹, F_ij = 1 / (w_j - w_i).
+
+    As the eigenvectors of A are V = Z R, Z is what a QR decomposition of V makes of them, and turns as it does. The
+    phases of the columns of Z, which nothing determines, stay; of equal eigenvalues the undetermined part is dropped.
+    Sources: M. Giles (2008), section 3.1; S. Walter, L. Lehmann, R. Lamour (2012) for QR.
+    """
+    (a,), (da,) = primals, tangents
+    t, z = schur(a, output=output)
+    if output == "real" and dtype_of(a).kind != "c":
+        _refuse_blocks(t)
+    w, r = eig(t)
+    if dtype_of(t).kind != "c":
+        w, r = real(w), real(r)
+    inner = mm(mm(mH(z), da), z)
+    factor = safe_reciprocal(subtract(along_columns(w), along_rows(w)), largest(w))
+    moved = mm(r, multiply(factor, solve(r, mm(inner, r))))
+    below = keep_where(mH(solve(mH(r), mH(moved))), lambda i, j: j < i)
+    turn = subtract(below, mH(below))
+    dt = add(inner, subtract(mm(t, turn), mm(turn, t)))
+    return (t, z), (keep_where(dt, lambda i, j: j >= i), mm(z, turn))
+
+
+def _refuse_blocks(t: Array) -> None:
+    """A real form with blocks for pairs of complex eigenvalues has no derivative here."""
+    known = innermost(t)
+    n = shape_of(t)[-1]
+    if n > 1 and (known is None or bool((abs(diagonal_below(known)) > 0).any())):
+        raise NotDifferentiableError(
+            f"schur(output='real') has a derivative only where all eigenvalues are real{at_line()}\n"
+            "Use output='complex', which has one wherever the eigenvalues are distinct."
+        )
+
+
+def diagonal_below(t: Any) -> Any:
+    """The entries below the diagonal of concrete matrices."""
+    n = t.shape[-1]
+    return t[..., range(1, n), range(n - 1)] if isinstance(t, np.ndarray) else t.diagonal(-1, -2, -1)
+
+
+schur: Row = general(
+    "schur", worded(spectra.schur), aval=_schur_aval, batch=leading_axes("schur"), jvp=_schur_jvp, multiple=True
+)
+"""T and Z with A = Z T Zᴴ; real matrices may have a real form with blocks for pairs of complex eigenvalues."""

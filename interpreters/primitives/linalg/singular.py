@@ -1,0 +1,234 @@
+"""Singular values and vectors, pseudo-inverses and least squares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.backends.support import linalg
+from func.backends.support.linalg import float_dtype, real_dtype
+from func.interpreters.core import ZERO, Array, Aval, Row, add_tangents, general, leading_axes, materialize, shape_of
+from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative
+from func.interpreters.primitives.elementwise.table import equal, greater, logical_and, subtract
+from func.interpreters.primitives.linalg.matrices import (
+    along_columns,
+    along_rows,
+    block,
+    diagonal_of,
+    hermitian_part,
+    keep_where,
+    largest,
+    mH,
+    mm,
+    real_part,
+    safe_reciprocal,
+    scale_columns,
+)
+from func.interpreters.primitives.structural.shapes import expand, full_like, reduce_sum, reshape, where
+from func.interpreters.primitives.structural.slicing import concatenate
+
+# --- singular value decomposition -------------------------------------------------------------------------------
+
+
+def _svd_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, full_matrices: bool) -> tuple[Any, Any]:
+    """With P = Uᴴ dA V: ds = Re diag P, and dU = U ω, dV = V η for antihermitian ω, η with ω S + dS - S η = P.
+
+    The Hermitian part of P is (s_j - s_i) (ω + η) / 2, its antihermitian part (s_j + s_i) (ω - η) / 2. On the diagonal
+    only ω - η is determined (by i Im P / s): a complex pair of vectors may turn together, and does not.
+    Columns that only one of U and V has: U₂ᴴ dU₁ = U₂ᴴ dA V S⁻¹, and full factors stay unitary.
+    Sources: M. Giles (2008), section 3.2; J. Townsend (2016), "Differentiating the singular value decomposition";
+    Z.-Q. Wan and S.-X. Zhang (2019), arXiv:1909.02659, for complex matrices.
+    """
+    (a,), (da,) = primals, tangents
+    u, s, vh = svd(a, full_matrices=full_matrices)
+    k = shape_of(s)[-1]
+    thin_u = block(u, (0, shape_of(u)[-2]), (0, k))
+    thin_v = block(mH(vh), (0, shape_of(vh)[-1]), (0, k))
+    inner = mm(mm(mH(thin_u), da), thin_v)
+    left, right = _rotations(inner, s)
+    inverse = safe_reciprocal(s, reshape(largest(s), shape=(*shape_of(s)[:-1], 1)))
+    du = _turned(u, thin_u, left, scale_columns(mm(da, thin_v), inverse))
+    dv = _turned(mH(vh), thin_v, right, scale_columns(mm(mH(da), thin_u), inverse))
+    return (u, s, vh), (du, _moved_values(inner, s), mH(dv))
+
+
+def _moved_values(inner: Array, s: Array) -> Array:
+    """ds = Re diag P; a singular value of exactly zero has the derivative zero, as a norm has there."""
+    return where(equal(s, 0), full_like(s, 0, ()), real_part(diagonal_of(inner)))
+
+
+def _rotations(inner: Array, s: Array) -> tuple[Array, Array]:
+    """ω and η of the columns that belong to singular values."""
+    scale = largest(s)
+    minus = keep_where(safe_reciprocal(subtract(along_columns(s), along_rows(s)), scale), lambda i, j: i != j)
+    plus = safe_reciprocal(add(along_columns(s), along_rows(s)), scale)
+    both = multiply(minus, hermitian_part(inner))
+    apart = multiply(plus, multiply(subtract(inner, mH(inner)), 0.5))
+    return add(both, apart), subtract(both, apart)
+
+
+def _turned(full: Array, thin: Array, rotation: Array, grown: Array) -> Array:
+    """The tangent of `full` = [thin, rest]: thin columns turn by `rotation` and out of their span as `grown` does."""
+    n, k = shape_of(thin)[-2:]
+    turned = mm(thin, rotation)
+    if n == k:
+        return turned
+    if shape_of(full)[-1] == k:
+        return add(turned, subtract(grown, mm(thin, mm(mH(thin), grown))))
+    rest = block(full, (0, n), (k, n))
+    outside = mm(mH(rest), grown)
+    return concatenate(add(turned, mm(rest, outside)), negative(mm(thin, mH(outside))), axis=len(shape_of(thin)) - 1)
+
+
+def _svd_aval(a: Aval, *, full_matrices: bool) -> tuple[Aval, Aval, Aval]:
+    *batch, m, n = a.shape
+    k = min(m, n)
+    dtype = float_dtype(a.dtype)
+    left, right = (m, n) if full_matrices else (k, k)
+    return (
+        Aval((*batch, m, left), dtype),
+        Aval((*batch, k), real_dtype(a.dtype)),
+        Aval((*batch, right, n), dtype),
+    )
+
+
+svd: Row = general(
+    "svd",
+    lambda xp, a, *, full_matrices: tuple(xp.linalg.svd(a, full_matrices)),
+    aval=_svd_aval,
+    batch=leading_axes("svd"),
+    jvp=_svd_jvp,
+    multiple=True,
+)
+
+
+def _svdvals_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Array]:
+    """ds = Re diag(Uᴴ dA V). Source: Giles (2008), section 3.2."""
+    (a,), (da,) = primals, tangents
+    u, s, vh = svd(a, full_matrices=False)
+    product = multiply(conjugate(u), mm(da, mH(vh)))
+    ds = real_part(reduce_sum(product, axes=(len(shape_of(product)) - 2,)))
+    return svdvals(a), where(equal(s, 0), full_like(s, 0, ()), ds)
+
+
+svdvals: Row = general(
+    "svdvals",
+    lambda xp, a: xp.linalg.svd(a, compute_uv=False),
+    aval=lambda a: Aval((*a.shape[:-2], min(a.shape[-2:])), real_dtype(a.dtype)),
+    batch=leading_axes("svdvals"),
+    jvp=_svdvals_jvp,
+)
+
+
+# --- pseudo-inverse ---------------------------------------------------------------------------------------------
+
+
+def _pinv_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, hermitian: bool, cut: bool) -> tuple[Array, Array]:
+    """dP = -P dA P + P Pᴴ dAᴴ (1 - A P) + (1 - P A) dAᴴ Pᴴ P, while the rank stays.
+
+    Source: G. Golub and V. Pereyra (1973), SIAM J. Numer. Anal. 10, equation 4.12. With `cut` the limit is so large
+    that it may cut off singular values which matter, and the derivative is taken through the singular values.
+    """
+    (a, limit), (da, _) = primals, tangents
+    p = pinv(a, limit, hermitian=hermitian, cut=cut)
+    if hermitian:
+        a, da = _from_lower(a), hermitian_part(da)
+    if cut:
+        return p, _cut_pinv_tangent(a, da, limit)
+    ph, dah = mH(p), mH(da)
+    rows = mm(mm(p, ph), dah)
+    columns = mm(mm(dah, ph), p)
+    total = add(subtract(rows, mm(mm(rows, a), p)), subtract(columns, mm(p, mm(a, columns))))
+    return p, subtract(total, mm(mm(p, da), p))
+
+
+def _from_lower(a: Array) -> Array:
+    """The Hermitian matrix whose lower triangle is that of a."""
+    return add(keep_where(a, lambda i, j: j <= i), mH(keep_where(a, lambda i, j: j < i)))
+
+
+def _cut_pinv_tangent(a: Array, da: Array, limit: Array) -> Array:
+    """For P = V g(S) Uᴴ with g(s) = 1/s of the kept values and 0 of the others: in the basis of singular vectors the
+    Hermitian part of Uᴴ dA V is multiplied by (g_i - g_j) / (s_i - s_j), the antihermitian one by (g_i + g_j) /
+    (s_i + s_j), and what leads out of the span by g / s. Equal kept values have the limit -1 / (s_i s_j)."""
+    u, s, vh = svd(a, full_matrices=False)
+    v = mH(vh)
+    scale = reshape(largest(s), shape=(*shape_of(s)[:-1], 1))
+    kept = greater(s, multiply(scale, expand(limit, (len(shape_of(limit)),))))
+    zero = full_like(s, 0, ())
+    g = where(kept, safe_reciprocal(s, multiply(scale, 0)), zero)
+    gi, gj, si, sj = along_rows(g), along_columns(g), along_rows(s), along_columns(s)
+    both = logical_and(along_rows(kept), along_columns(kept))
+    apart = safe_reciprocal(subtract(si, sj), largest(s))
+    minus = where(both, negative(multiply(gi, gj)), multiply(subtract(gi, gj), apart))
+    plus = multiply(add(gi, gj), safe_reciprocal(add(si, sj), multiply(largest(s), 0)))
+    inner = mm(mm(mH(u), da), v)
+    hermitian = hermitian_part(inner)
+    core = add(multiply(minus, hermitian), multiply(plus, subtract(inner, hermitian)))
+    out = mm(u, core)
+    ratio = multiply(g, g)
+    m, n = shape_of(a)[-2:]
+    if m > n:
+        grown = mm(da, v)
+        out = add(out, scale_columns(subtract(grown, mm(u, mm(mH(u), grown))), ratio))
+    out = mm(out, vh)
+    if n > m:
+        grown = mm(mH(u), da)
+        out = add(out, mm(scale_columns(u, ratio), subtract(grown, mm(mm(grown, v), vh))))
+    return mH(out)
+
+
+def _pinv_impl(xp: Any, a: Array, limit: Array, *, hermitian: bool, cut: bool) -> Array:
+    return xp.linalg.pinv(a, limit, hermitian)
+
+
+pinv: Row = general(
+    "pinv",
+    _pinv_impl,
+    aval=lambda a, limit, **params: Aval((*a.shape[:-2], a.shape[-1], a.shape[-2]), float_dtype(a.dtype)),
+    batch=leading_axes("pinv"),
+    jvp=_pinv_jvp,
+)
+"""The pseudo-inverse of (…, m, n); singular values up to `limit` (…) times the largest count as zero."""
+
+
+# --- least squares ----------------------------------------------------------------------------------------------
+
+
+def _lstsq_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, limit: float, cut: bool) -> tuple[Any, Any]:
+    """x = P b with the pseudo-inverse P of A; d‖b - A x‖² = 2 Re (b - A x)ᴴ (db - dA x), as Aᴴ (b - A x) = 0."""
+    (a, b), (da, db) = primals, tangents
+    x, residuals, s = lstsq(a, b, limit=limit, cut=cut)
+    share = full_like(s, limit, shape_of(a)[:-2])
+    moved: Any = db
+    dx: Any = ZERO
+    ds: Any = ZERO
+    if da is ZERO:
+        p = pinv(a, share, hermitian=False, cut=cut)
+    else:
+        p, dp = _pinv_jvp((a, share), (da, ZERO), hermitian=False, cut=cut)
+        dx = mm(dp, b)
+        moved = add_tangents(db, negative(mm(da, x)))
+        ds = _svdvals_jvp((a,), (da,))[1]
+    if db is not ZERO:
+        dx = add_tangents(mm(p, db), dx)
+    rest = subtract(b, mm(a, x))
+    d_residuals = real_part(reduce_sum(multiply(conjugate(rest), multiply(moved, 2)), axes=(len(shape_of(b)) - 2,)))
+    return (x, residuals, s), (dx, d_residuals, ds)
+
+
+def _lstsq_aval(a: Aval, b: Aval, **params: Any) -> tuple[Aval, Aval, Aval]:
+    dtype = np.result_type(float_dtype(a.dtype), b.dtype)
+    batch, (m, n), k = a.shape[:-2], a.shape[-2:], b.shape[-1]
+    values = Aval((*batch, min(m, n)), real_dtype(dtype))
+    return Aval((*batch, n, k), dtype), Aval((*batch, k), real_dtype(dtype)), values
+
+
+def _lstsq_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Any) -> Any:
+    return lstsq(*materialize(size, batched, args), **params)
+
+
+lstsq: Row = general("lstsq", linalg.lstsq, aval=_lstsq_aval, batch=_lstsq_batch, jvp=_lstsq_jvp, multiple=True)
+"""Least-squares solutions x of A x = b, sums of squared residuals, singular values; b is (…, m, k)."""

@@ -1,0 +1,195 @@
+"""Cholesky factors, solves and inverses of stacks of matrices. Each row's rules stand together, its source cited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from func.backends.support import linalg
+from func.backends.support.linalg import float_dtype
+from func.interpreters.core import ZERO, Array, Aval, Params, Row, Shaped, add_tangents, bind, leading_axes, snapshot
+from func.interpreters.primitives.backend_errors import worded
+from func.interpreters.primitives.elementwise.builder import negative
+from func.interpreters.primitives.linalg.matrices import (
+    hermitian_part,
+    keep_where,
+    lower_half,
+    mH,
+    mm,
+    same_aval,
+    solve_batch,
+)
+from func.interpreters.primitives.structural.shapes import fit_cotangent
+
+
+class Direct(Row):
+    """A general row whose pullback is written out: `adjoint(ct, parents, saved, **params)` gives one cotangent per
+    argument from the arguments and the output, which costs less than transposing the staged tangent."""
+
+    __slots__ = ("adjoint",)
+    adjoint: Callable[..., tuple[Any, ...]]
+
+    def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
+        out = bind(self, values, params)
+        kept = [snapshot(v) if parent is None else v for v, parent in zip(values, parents, strict=True)]
+        return out, self, (*kept, out)
+
+    def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        cotangents = self.adjoint(ct, parents, saved, **params)
+        return [
+            ZERO if parent is None else fit_cotangent(cotangent, parent)
+            for cotangent, parent in zip(cotangents, parents, strict=True)
+        ]
+
+    def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
+        return Row.pull(self, ct, parents, known, params)
+
+
+def direct(name: str, impl: Callable[..., Any], adjoint: Callable[..., tuple[Any, ...]], **rules: Any) -> Direct:
+    """A general row with its pullback written out."""
+    row = Direct(name, impl, **rules)
+    row.adjoint = adjoint
+    return row
+
+
+# --- Cholesky ---------------------------------------------------------------------------------------------------
+
+
+def _cholesky_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, upper: bool = False) -> tuple[Array, Array]:
+    """dL = L Φ(L⁻¹ dA L⁻ᴴ), where Φ keeps the lower triangle and halves the diagonal.
+
+    As only one triangle of A is read, dA is that of the Hermitian matrix it stands for: dA and dAᴴ averaged.
+    Source: I. Murray (2016), arXiv:1602.07527, equation 8.
+    """
+    (a,), (da,) = primals, tangents
+    factor = cholesky(a, upper=upper)
+    lower = mH(factor) if upper else factor
+    left = triangular_solve(lower, hermitian_part(da), lower=True, adjoint=False, unit=False)
+    inner = mH(triangular_solve(lower, mH(left), lower=True, adjoint=False, unit=False))
+    tangent = mm(lower, lower_half(inner))
+    return factor, mH(tangent) if upper else tangent
+
+
+def _cholesky_adjoint(ct: Array, parents: Any, saved: Any, *, upper: bool = False) -> tuple[Array]:
+    """Ā = ½ L⁻ᴴ (P + Pᴴ) L⁻¹ with P = Φ(Lᴴ L̄). Source: I. Murray (2016), arXiv:1602.07527, equation 10."""
+    factor = saved[-1]
+    lower, grown = (mH(factor), mH(ct)) if upper else (factor, ct)
+    middle = hermitian_part(lower_half(mm(mH(lower), grown)))
+    left = triangular_solve(lower, middle, lower=True, adjoint=True, unit=False)
+    return (mH(triangular_solve(lower, mH(left), lower=True, adjoint=True, unit=False)),)
+
+
+cholesky: Row = direct(
+    "cholesky",
+    linalg.cholesky,
+    _cholesky_adjoint,
+    aval=same_aval,
+    batch=leading_axes("cholesky"),
+    jvp=_cholesky_jvp,
+)
+"""L with L Lᴴ = A, or with `upper` U = Lᴴ from the upper triangle."""
+
+
+# --- triangular solves ------------------------------------------------------------------------------------------
+
+
+def _triangular_solve_jvp(
+    primals: Sequence[Array], tangents: Sequence[Any], *, lower: bool, adjoint: bool, unit: bool
+) -> tuple[Array, Any]:
+    """A x = b gives A dx = db - dA x, of dA the triangle that is read.
+
+    Source: M. Giles (2008), "An extended collection of matrix derivative results", section 2.2.2.
+    """
+    (a, b), (da, db) = primals, tangents
+    x = triangular_solve(a, b, lower=lower, adjoint=adjoint, unit=unit)
+    right = db
+    if da is not ZERO:
+        da = _triangle(da, lower, unit)
+        right = add_tangents(db, negative(mm(mH(da) if adjoint else da, x)))
+    return x, triangular_solve(a, right, lower=lower, adjoint=adjoint, unit=unit)
+
+
+def _triangular_solve_transpose(
+    ct: Array, a: Array, b: Shaped, *, lower: bool, adjoint: bool, unit: bool
+) -> tuple[Any, Array]:
+    return ZERO, triangular_solve(a, ct, lower=lower, adjoint=not adjoint, unit=unit)
+
+
+def _triangle(x: Array, lower: bool, unit: bool) -> Array:
+    """The triangle of a matrix that is read."""
+    if unit:
+        return keep_where(x, (lambda i, j: j < i) if lower else (lambda i, j: j > i))
+    return keep_where(x, (lambda i, j: j <= i) if lower else (lambda i, j: j >= i))
+
+
+def _triangular_solve_adjoint(
+    ct: Array, parents: Any, saved: Any, *, lower: bool, adjoint: bool, unit: bool
+) -> tuple[Any, Array]:
+    """b̄ = A⁻ᴴ x̄ and Ā = -b̄ xᴴ, or its adjoint, in the triangle that is read. Source: Giles (2008), section 2.2.2."""
+    a, _, x = saved
+    right = triangular_solve(a, ct, lower=lower, adjoint=not adjoint, unit=unit)
+    if parents[0] is None:
+        return ZERO, right
+    outer = mm(x, mH(right)) if adjoint else mm(right, mH(x))
+    return negative(_triangle(outer, lower, unit)), right
+
+
+triangular_solve: Row = direct(
+    "triangular_solve",
+    worded(linalg.triangular_solve),
+    _triangular_solve_adjoint,
+    aval=lambda a, b, **params: Aval(b.shape, np.result_type(float_dtype(a.dtype), b.dtype)),
+    batch=solve_batch(lambda a, b, **params: triangular_solve(a, b, **params)),
+    jvp=_triangular_solve_jvp,
+    transpose=_triangular_solve_transpose,
+)
+"""A⁻¹ B or A⁻ᴴ B for triangular A; B is (…, n, k)."""
+
+
+# --- general solves and inverses --------------------------------------------------------------------------------
+
+
+def _solve_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Any]:
+    """A dx = db - dA x. Source: Giles (2008), section 2.2.2."""
+    (a, b), (da, db) = primals, tangents
+    x = solve(a, b)
+    right = db if da is ZERO else add_tangents(db, negative(mm(da, x)))
+    return x, solve(a, right)
+
+
+def _solve_adjoint(ct: Array, parents: Any, saved: Any) -> tuple[Any, Array]:
+    """b̄ = A⁻ᴴ x̄, Ā = -b̄ xᴴ. Source: Giles (2008), section 2.2.2."""
+    a, _, x = saved
+    right = solve(mH(a), ct)
+    return ZERO if parents[0] is None else negative(mm(right, mH(x))), right
+
+
+solve: Row = direct(
+    "solve",
+    lambda xp, a, b: xp.linalg.solve(a, b),
+    _solve_adjoint,
+    aval=lambda a, b: Aval(b.shape, np.result_type(float_dtype(a.dtype), b.dtype)),
+    batch=solve_batch(lambda a, b: solve(a, b)),
+    jvp=_solve_jvp,
+    transpose=lambda ct, a, b: (ZERO, solve(mH(a), ct)),
+)
+"""A⁻¹ B; B is (…, n, k)."""
+
+
+def _inv_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, strict: bool = True) -> tuple[Array, Array]:
+    """dA⁻¹ = -A⁻¹ dA A⁻¹. Source: Giles (2008), section 2.2.3."""
+    (a,), (da,) = primals, tangents
+    out = inv(a, strict=strict)
+    return out, negative(mm(mm(out, da), out))
+
+
+def _inv_adjoint(ct: Array, parents: Any, saved: Any, *, strict: bool = True) -> tuple[Array]:
+    """Ā = -A⁻ᴴ X̄ A⁻ᴴ. Source: Giles (2008), section 2.2.3."""
+    dual = mH(saved[-1])
+    return (negative(mm(mm(dual, ct), dual)),)
+
+
+inv: Row = direct("inv", linalg.inv, _inv_adjoint, aval=same_aval, batch=leading_axes("inv"), jvp=_inv_jvp)
+"""A⁻¹. A singular matrix raises, or becomes NaN where `strict` is off."""

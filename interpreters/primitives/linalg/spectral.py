@@ -1,0 +1,170 @@
+"""Eigenvalues and eigenvectors, of Hermitian and of general matrices.
+
+Undetermined parts of degenerate spectra are dropped: functions that do not depend on the choice of a basis inside an
+eigenspace (symmetric functions of eigenvalues, projectors to whole eigenspaces) have their derivative there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.backends.support import spectra
+from func.backends.support.linalg import complex_dtype, float_dtype, real_dtype
+from func.interpreters.core import (
+    Array,
+    Aval,
+    Params,
+    Row,
+    dtype_of,
+    general,
+    leading_axes,
+    materialize,
+    nondifferentiable,
+    shape_of,
+)
+from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply
+from func.interpreters.primitives.elementwise.table import absolute, divide, equal, imag, subtract
+from func.interpreters.primitives.linalg.matrices import (
+    along_columns,
+    along_rows,
+    diagonal_of,
+    hermitian_part,
+    largest,
+    mH,
+    mm,
+    real_part,
+    safe_reciprocal,
+    scale_columns,
+)
+from func.interpreters.primitives.linalg.solving import solve
+from func.interpreters.primitives.structural.contraction import contract, matmul_spec
+from func.interpreters.primitives.structural.reductions import argmax
+from func.interpreters.primitives.structural.shapes import convert, iota, reduce_sum, reshape
+
+# --- Hermitian matrices -----------------------------------------------------------------------------------------
+
+
+def _eigh_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, lower: bool) -> tuple[Any, Any]:
+    """dw = diag(Vᴴ dA V), dV = V (F ∘ Vᴴ dA V) with F_ij = 1 / (w_j - w_i), zero for equal eigenvalues.
+
+    As only one triangle of A is read, dA is that of the Hermitian matrix it stands for: dA and dAᴴ averaged.
+    Source: M. Giles (2008), "An extended collection of matrix derivative results", section 3.1.
+    """
+    (a,), (da,) = primals, tangents
+    w, v = eigh(a, lower=lower)
+    inner = mm(mm(mH(v), hermitian_part(da)), v)
+    factor = safe_reciprocal(subtract(along_columns(w), along_rows(w)), largest(w))
+    return (w, v), (real_part(diagonal_of(inner)), mm(v, multiply(factor, inner)))
+
+
+eigh: Row = general(
+    "eigh",
+    lambda xp, a, *, lower: tuple(xp.linalg.eigh(a, "L" if lower else "U")),
+    aval=lambda a, *, lower: (Aval(a.shape[:-1], real_dtype(a.dtype)), Aval(a.shape, float_dtype(a.dtype))),
+    batch=leading_axes("eigh"),
+    jvp=_eigh_jvp,
+    multiple=True,
+)
+
+
+def _eigvalsh_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, lower: bool) -> tuple[Array, Array]:
+    """dw = diag(Vᴴ dA V). Source: Giles (2008), section 3.1."""
+    (a,), (da,) = primals, tangents
+    _, v = eigh(a, lower=lower)
+    columns = mm(hermitian_part(da), v)
+    return eigvalsh(a, lower=lower), real_part(reduce_columns(conjugate(v), columns))
+
+
+def reduce_columns(x: Array, y: Array) -> Array:
+    """Σ_i x_ij y_ij, one number per column."""
+    product = multiply(x, y)
+    return reduce_sum(product, axes=(len(shape_of(product)) - 2,))
+
+
+eigvalsh: Row = general(
+    "eigvalsh",
+    lambda xp, a, *, lower: xp.linalg.eigvalsh(a, "L" if lower else "U"),
+    aval=lambda a, *, lower: Aval(a.shape[:-1], real_dtype(a.dtype)),
+    batch=leading_axes("eigvalsh"),
+    jvp=_eigvalsh_jvp,
+)
+
+
+# --- general matrices -------------------------------------------------------------------------------------------
+
+
+def _eig_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """dw = diag(V⁻¹ dA V), dV = V (F ∘ V⁻¹ dA V) + V diag(c), F_ij = 1 / (w_j - w_i), zero for equal eigenvalues.
+
+    c keeps each column as LAPACK makes it: of Euclidean length one, its largest component real.
+    Source: M. Giles (2008), section 3.1; C. Boeddeker et al. (2017), arXiv:1701.00392, equations 4.77 and 4.63.
+    """
+    (a,), (da,) = primals, tangents
+    w, v = eig(a)
+    inner = solve(v, mm(da, v))
+    factor = safe_reciprocal(subtract(along_columns(w), along_rows(w)), largest(w))
+    dv = mm(v, multiply(factor, inner))
+    stretch = real_part(reduce_columns(conjugate(v), dv))
+    pivot = _largest_of_columns(v)
+    turn = divide(imag(reduce_columns(pivot, dv)), real_part(reduce_columns(pivot, v)))
+    correction = add(stretch, multiply(turn, 1j))
+    return (w, v), (diagonal_of(inner), subtract(dv, scale_columns(v, correction)))
+
+
+def _largest_of_columns(v: Array) -> Array:
+    """One at the largest component of each column, zero elsewhere."""
+    shape = shape_of(v)
+    rank = len(shape)
+    if shape[-1] == 0:
+        return v
+    places = along_columns(argmax(absolute(v), axis=rank - 2))
+    rows = reshape(iota(shape[-2], v), shape=(shape[-2], 1))
+    return convert(equal(places, rows), dtype=dtype_of(v))
+
+
+eig: Row = general(
+    "eig",
+    spectra.eig,
+    aval=lambda a: (Aval(a.shape[:-1], complex_dtype(a.dtype)), Aval(a.shape, complex_dtype(a.dtype))),
+    batch=leading_axes("eig"),
+    jvp=_eig_jvp,
+    multiple=True,
+)
+"""Eigenvalues and right eigenvectors, always complex."""
+
+
+def _eigvals_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Array]:
+    """dw = diag(V⁻¹ dA V), in the order of the values, which LAPACK computes apart from those of eig."""
+    (a,), (da,) = primals, tangents
+    values = eigvals(a)
+    w, v = eig(a)
+    moved = diagonal_of(solve(v, mm(da, v)))
+    rank = len(shape_of(w)) - 1
+    choice = match_values(values, w)
+    return values, contract(convert(choice, dtype=dtype_of(moved)), moved, spec=matmul_spec(2, 1, rank, rank))
+
+
+eigvals: Row = general(
+    "eigvals",
+    spectra.eigvals,
+    aval=lambda a: Aval(a.shape[:-1], complex_dtype(a.dtype)),
+    batch=leading_axes("eigvals"),
+    jvp=_eigvals_jvp,
+)
+"""Eigenvalues, always complex."""
+
+
+def _match_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+    return match_values(*materialize(size, batched, args))
+
+
+match_values = nondifferentiable(
+    "match_values",
+    spectra.match_values,
+    aval=lambda x, y: Aval((*x.shape, x.shape[-1]), np.bool_),
+    batch=_match_batch,
+)
+"""Which y_j each x_i is, as a boolean permutation matrix: the same numbers in another order."""

@@ -1,0 +1,113 @@
+"""Gamma variates on a logarithmic scale, with their derivative by the shape parameter to any order.
+
+A sample moves with its parameter so that its distribution function stays put (implicit reparameterisation):
+dy/da = -(∂F/∂a) / (∂F/∂y). Source: M. Figurnov, S. Mohamed, A. Mnih (2018), Implicit reparameterization gradients.
+
+Poisson and binomial variates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.backends.support import gamma, random
+from func.interpreters.core import (
+    ZERO,
+    Array,
+    Aval,
+    NonDifferentiable,
+    Row,
+    add_tangents,
+    general,
+    materialize,
+    nondifferentiable,
+)
+from func.interpreters.primitives.elementwise.builder import multiply, zero_wins
+from func.interpreters.primitives.elementwise.table import exp, subtract
+from func.interpreters.primitives.structural.shapes import align_ranks
+
+# --- polygamma --------------------------------------------------------------------------------------------------
+
+
+def _polygamma_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, order: int) -> tuple[Array, Any]:
+    (a,), (da,) = primals, tangents
+    return polygamma(a, order=order), multiply(polygamma(a, order=order + 1), da)
+
+
+polygamma: Row = general(
+    "random_polygamma",
+    gamma.random_polygamma,
+    aval=lambda a, *, order: a,
+    batch=lambda size, batched, args, params: polygamma(*args, **params),
+    jvp=_polygamma_jvp,
+)
+
+# --- the derivative of a sample ---------------------------------------------------------------------------------
+
+
+def _slope_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, order: int) -> tuple[Array, Any]:
+    """By a it is the slope of the next order; by y it follows from the density log q = a y - e^y - ln Γ(a):
+    ∂D_k/∂y = ψ^(k)(a) - [k = 0] y - (a - e^y) D_k - k D_(k-1).
+    """
+    (a, y), (da, dy) = primals, tangents
+    out = slope(a, y, order=order)
+    tangent: Any = ZERO
+    if da is not ZERO:
+        tangent = multiply(slope(a, y, order=order + 1), da)
+    if dy is not ZERO:
+        partial = subtract(polygamma(a, order=order), multiply(subtract(a, exp(y)), out))
+        if order == 0:
+            partial = subtract(partial, y)
+        else:
+            partial = subtract(partial, multiply(slope(a, y, order=order - 1), order))
+        tangent = add_tangents(tangent, multiply(partial, dy))
+    return out, tangent
+
+
+slope: Row = general(
+    "random_gamma_slope",
+    gamma.random_gamma_slope,
+    aval=lambda a, y, *, order: Aval(np.broadcast_shapes(a.shape, y.shape), np.result_type(a.dtype, y.dtype)),
+    batch=lambda size, batched, args, params: slope(*align_ranks(size, batched, args), **params),
+    jvp=_slope_jvp,
+)
+"""The derivative of order k + 1 by a at a fixed quantile of the logarithm y of a gamma variate; k-th by a alone."""
+
+# --- sampling ---------------------------------------------------------------------------------------------------
+
+
+def _loggamma_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Any]:
+    (key, a), (_, da) = primals, tangents
+    out = loggamma(key, a)
+    return out, ZERO if da is ZERO else zero_wins(slope(a, out, order=0), da)
+
+
+loggamma: Row = general(
+    "random_loggamma",
+    gamma.random_loggamma,
+    aval=lambda key, a: a,
+    batch=lambda size, batched, args, params: loggamma(*materialize(size, batched, args)),
+    jvp=_loggamma_jvp,
+)
+"""Logarithms of gamma variates of unit scale: keys (…, 2) and shape parameters (…, *shape); NaN where a <= 0."""
+
+
+random_poisson: NonDifferentiable = nondifferentiable(
+    "random_poisson",
+    random.random_poisson,
+    aval=lambda key, lam, *, dtype: Aval(lam.shape, dtype),
+    batch=lambda size, batched, args, params: random_poisson(*materialize(size, batched, args), **params),
+)
+"""Poisson variates: keys (…, 2) and means (…, *shape)."""
+
+
+random_binomial: NonDifferentiable = nondifferentiable(
+    "random_binomial",
+    random.random_binomial,
+    aval=lambda key, n, p, *, dtype: Aval(n.shape, dtype),
+    batch=lambda size, batched, args, params: random_binomial(*materialize(size, batched, args), **params),
+)
+"""Binomial variates: keys (…, 2), numbers of trials and probabilities (…, *shape)."""

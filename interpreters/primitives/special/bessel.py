@@ -1,0 +1,165 @@
+"""Rows of the Bessel functions and their relatives. Derivatives are by the argument; none by the order is defined."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from func.interpreters.core import Array, Row
+from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
+from func.interpreters.primitives.elementwise.table import divide, exp, log, maximum, sign, subtract
+from func.interpreters.primitives.special.builders import missing, refuse_complex, several, special, special_row, times
+from func.interpreters.primitives.special.gamma import rgamma
+
+
+def _half(first: Array, second: Array) -> Array:
+    """(first + second) / 2."""
+    return multiply(add(first, second), 0.5)
+
+
+def _half_gap(first: Array, second: Array) -> Array:
+    """(first - second) / 2."""
+    return multiply(subtract(first, second), 0.5)
+
+
+# --- Bessel functions, C'_v = (C_(v-1) - C_(v+1)) / 2. DLMF 10.6.1 -----------------------------------------------
+
+
+def _by_order(name: str) -> Elementwise:
+    """A function of the order v (as x) and the argument (as y) with C'_v = (C_(v-1) - C_(v+1)) / 2."""
+
+    def partial(x: Array, y: Array) -> Array:
+        return _half_gap(row(subtract(x, 1), y), row(add(x, 1), y))
+
+    row = special_row(name, missing(name, "its order v"), partial)
+    return row
+
+
+jv: Elementwise = _by_order("jv")
+yv: Elementwise = _by_order("yv")
+hankel1: Elementwise = _by_order("hankel1")
+hankel2: Elementwise = _by_order("hankel2")
+yn: Elementwise = special_row(
+    "yn", missing("yn", "its order n"), lambda x, y: _half_gap(yv(subtract(x, 1), y), yv(add(x, 1), y))
+)
+
+j0: Elementwise = special_row("j0", lambda x: negative(j1(x)))
+j1: Elementwise = special_row("j1", lambda x: _half_gap(j0(x), jv(2, x)))
+y0: Elementwise = special_row("y0", lambda x: negative(y1(x)))
+y1: Elementwise = special_row("y1", lambda x: subtract(y0(x), divide(y1(x), x)))
+
+
+def _jve_partial(x: Array, y: Array) -> Array:
+    """For real y the scaled function is the plain one; for complex y the factor is not holomorphic."""
+    refuse_complex("jve", y)
+    return _half_gap(jve(subtract(x, 1), y), jve(add(x, 1), y))
+
+
+def _yve_partial(x: Array, y: Array) -> Array:
+    """For real y the scaled function is the plain one; for complex y the factor is not holomorphic."""
+    refuse_complex("yve", y)
+    return _half_gap(yve(subtract(x, 1), y), yve(add(x, 1), y))
+
+
+jve: Elementwise = special_row("jve", missing("jve", "its order v"), _jve_partial)
+yve: Elementwise = special_row("yve", missing("yve", "its order v"), _yve_partial)
+hankel1e: Elementwise = special_row(
+    "hankel1e",
+    missing("hankel1e", "its order v"),
+    lambda x, y, out: subtract(_half_gap(hankel1e(subtract(x, 1), y), hankel1e(add(x, 1), y)), multiply(out, 1j)),
+)
+hankel2e: Elementwise = special_row(
+    "hankel2e",
+    missing("hankel2e", "its order v"),
+    lambda x, y, out: add(_half_gap(hankel2e(subtract(x, 1), y), hankel2e(add(x, 1), y)), multiply(out, 1j)),
+)
+
+# --- modified Bessel functions. DLMF 10.29.1 ---------------------------------------------------------------------
+
+iv: Elementwise = special_row(
+    "iv", missing("iv", "its order v"), lambda x, y: _half(iv(subtract(x, 1), y), iv(add(x, 1), y))
+)
+kv: Elementwise = special_row(
+    "kv", missing("kv", "its order v"), lambda x, y: negative(_half(kv(subtract(x, 1), y), kv(add(x, 1), y)))
+)
+kn: Elementwise = special_row(
+    "kn", missing("kn", "its order n"), lambda x, y: negative(_half(kv(subtract(x, 1), y), kv(add(x, 1), y)))
+)
+kve: Elementwise = special_row(
+    "kve",
+    missing("kve", "its order v"),
+    lambda x, y, out: subtract(out, _half(kve(subtract(x, 1), y), kve(add(x, 1), y))),
+)
+
+
+def _ive_partial(x: Array, y: Array, out: Array) -> Array:
+    """The scale is e^(-|Re y|), which is not holomorphic."""
+    refuse_complex("ive", y)
+    return subtract(_half(ive(subtract(x, 1), y), ive(add(x, 1), y)), multiply(sign(y), out))
+
+
+ive: Elementwise = special_row("ive", missing("ive", "its order v"), _ive_partial)
+
+i0: Elementwise = special_row("bessel_i0", lambda x: i1(x), ufunc="i0")
+i1: Elementwise = special_row("i1", lambda x: _half(i0(x), iv(2, x)))
+i0e: Elementwise = special_row("i0e", lambda x, out: subtract(i1e(x), multiply(sign(x), out)))
+i1e: Elementwise = special_row("i1e", lambda x, out: subtract(_half(i0e(x), ive(2, x)), multiply(sign(x), out)))
+k0: Elementwise = special_row("k0", lambda x: negative(k1(x)))
+k1: Elementwise = special_row("k1", lambda x, out: negative(add(k0(x), divide(out, x))))
+k0e: Elementwise = special_row("k0e", lambda x, out: subtract(out, k1e(x)))
+k1e: Elementwise = special_row("k1e", lambda x, out: subtract(out, add(k0e(x), divide(out, x))))
+
+# --- spherical Bessel functions, (2n + 1) f'_n = n f_(n-1) - (n + 1) f_(n+1). DLMF 10.51.1 and 10.51.4 -----------
+
+
+def _spherical(name: str, below: int, above: int) -> Elementwise:
+    """(2n + 1) f'_n = below n f_(n-1) + above (n + 1) f_(n+1), regular also where the argument is zero."""
+
+    def partial(x: Array, y: Array) -> Array:
+        first = times(row(maximum(subtract(x, 1), 0), y), x, below)
+        second = times(row(add(x, 1), y), add(x, 1), above)
+        return divide(add(first, second), add(multiply(x, 2), 1))
+
+    def impl(xp: Any, n: Array, z: Array) -> Array:
+        return special(xp, name)(n, z)
+
+    row = special_row(name, missing(name, "its order n"), partial, impl=impl)
+    return row
+
+
+spherical_jn: Elementwise = _spherical("spherical_jn", 1, -1)
+spherical_yn: Elementwise = _spherical("spherical_yn", 1, -1)
+spherical_in: Elementwise = _spherical("spherical_in", 1, 1)
+spherical_kn: Elementwise = _spherical("spherical_kn", -1, -1)
+
+# --- Airy functions ----------------------------------------------------------------------------------------------
+
+
+def _airy_slopes(z: Array, ai: Array, aip: Array, bi: Array, bip: Array) -> tuple[Array, ...]:
+    """Ai'' = z Ai, and so for Bi. DLMF 9.2.1."""
+    return aip, multiply(z, ai), bip, multiply(z, bi)
+
+
+airy: Row = several("airy", 4, _airy_slopes, lambda xp, z: special(xp, "airy")(z))
+
+# --- Struve functions. DLMF 11.4.24 and 11.4.29 ------------------------------------------------------------------
+
+
+def _struve_rest(v: Array, x: Array) -> Array:
+    """(x / 2)^v / (√π Γ(v + 3/2))."""
+    power = exp(multiply(v, log(multiply(x, 0.5))))
+    return times(power, rgamma(add(v, 1.5)), 1 / math.sqrt(math.pi))
+
+
+def _struve_partial(x: Array, y: Array) -> Array:
+    """H'_v = (H_(v-1) - H_(v+1) + (x/2)^v / (√π Γ(v + 3/2))) / 2."""
+    return multiply(add(subtract(struve(subtract(x, 1), y), struve(add(x, 1), y)), _struve_rest(x, y)), 0.5)
+
+
+def _modstruve_partial(x: Array, y: Array) -> Array:
+    """L'_v = (L_(v-1) + L_(v+1) + (x/2)^v / (√π Γ(v + 3/2))) / 2."""
+    return multiply(add(add(modstruve(subtract(x, 1), y), modstruve(add(x, 1), y)), _struve_rest(x, y)), 0.5)
+
+
+struve: Elementwise = special_row("struve", missing("struve", "its order v"), _struve_partial)
+modstruve: Elementwise = special_row("modstruve", missing("modstruve", "its order v"), _modstruve_partial)

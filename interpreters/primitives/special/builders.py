@@ -1,0 +1,190 @@
+"""Builders of rows whose values scipy.special computes. It is looked up at the first call, as its import is slow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from func.backends.support.arrays import scipy_of
+from func.backends.support.special import of_order, result_of
+from func.interpreters.core import ZERO, Array, Aval, Params, Row, add_tangents, dtype_of, general
+from func.interpreters.core.errors import NotDifferentiableError, UnsupportedFunctionError
+from func.interpreters.core.source import at_line
+from func.interpreters.primitives.backend_errors import worded
+from func.interpreters.primitives.elementwise.builder import (
+    Elementwise,
+    ElementwiseConstant,
+    Rule,
+    add,
+    elementwise,
+    elementwise_constant,
+    multiply,
+    zero_wins,
+)
+from func.interpreters.primitives.elementwise.table import equal
+from func.interpreters.primitives.structural.shapes import align_ranks, broadcast, convert, full_like, where
+
+
+def special(xp: Any, name: str) -> Any:
+    """The function of scipy.special that goes with a namespace."""
+    module = scipy_of(xp, "special")
+    try:
+        return getattr(module, name)
+    except AttributeError:
+        raise UnsupportedFunctionError(
+            f"{getattr(module, '__name__', 'scipy.special')} has no function {name} for these arrays{at_line()}\n"
+            "Bring them to the host with .get(), or write it with functions that exist there."
+        ) from None
+
+
+SPECIAL_FUNCTIONS: dict[str, str] = {}
+"""For rows that are one function of scipy.special, its name there."""
+
+
+def _ufunc_impl(name: str) -> Callable[..., Array]:
+    def impl(xp: Any, *args: Array) -> Array:
+        return special(xp, name)(*args)
+
+    return impl
+
+
+def special_row(
+    name: str,
+    *partials: Rule,
+    ufunc: str | None = None,
+    impl: Callable[..., Array] | None = None,
+    guarded: bool = True,
+) -> Elementwise:
+    """An elementwise row of scipy.special. `guarded`: a partial can be infinite or NaN, zero times it is zero."""
+    if impl is None:
+        SPECIAL_FUNCTIONS[name] = ufunc or name
+    return elementwise(name, *partials, impl=impl or _ufunc_impl(ufunc or name), guarded=guarded)
+
+
+def special_constant(name: str, arity: int) -> ElementwiseConstant:
+    """A piecewise constant function of scipy.special."""
+    SPECIAL_FUNCTIONS[name] = name
+    return elementwise_constant(name, arity, impl=_ufunc_impl(name))
+
+
+def missing(function: str, argument: str) -> Callable[[], Array]:
+    """A partial that raises once it is wanted."""
+
+    def refuse() -> Array:
+        raise NotDifferentiableError(f"no derivative of {function} with respect to {argument} is defined{at_line()}")
+
+    return refuse
+
+
+def refuse_complex(function: str, x: Array) -> None:
+    """Raise for complex arguments of a function that is not holomorphic."""
+    if dtype_of(x).kind == "c":
+        raise NotDifferentiableError(
+            f"{function} of complex numbers is not holomorphic, so it has no complex derivative{at_line()}"
+        )
+
+
+def ordered(name: str, impl: Callable[..., Array]) -> Row:
+    """A row with a parameter `order`: the function's derivative of that order, each computed by `impl` alone."""
+
+    checked = worded(impl, "special")
+
+    def typed_impl(xp: Any, x: Array, *, order: int) -> Array:
+        return of_order(xp, checked, x, order)
+
+    def aval(x: Aval, *, order: int) -> Aval:
+        return Aval(x.shape, result_of(x.dtype))
+
+    def jvp(primals: Sequence[Array], tangents: Sequence[Any], *, order: int) -> tuple[Array, Array]:
+        (x,), (dx,) = primals, tangents
+        out = row(x, order=order)
+        return out, convert(zero_wins(row(x, order=order + 1), dx), dtype=dtype_of(out))
+
+    def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+        return row(args[0], **params)
+
+    row = general(name, typed_impl, aval=aval, batch=batch, jvp=jvp)
+    return row
+
+
+def several(name: str, count: int, slopes: Callable[..., Sequence[Array]], impl: Callable[..., Any]) -> Row:
+    """A row of one argument with several outputs; `slopes(x, *outs)` are their derivatives."""
+    dtypes: dict[Any, list[np.dtype[Any]]] = {}
+
+    def typed_impl(xp: Any, x: Array) -> tuple[Array, ...]:
+        return tuple(impl(xp, x))
+
+    def aval(x: Aval) -> tuple[Aval, ...]:
+        if x.dtype not in dtypes:
+            dtypes[x.dtype] = [np.asarray(out).dtype for out in impl(np, x.dtype.type(1))]
+        return tuple([Aval(x.shape, dtype) for dtype in dtypes[x.dtype]])
+
+    def jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        (x,), (dx,) = primals, tangents
+        outs = row(x)
+        dots = [
+            convert(zero_wins(slope, dx), dtype=dtype_of(out))
+            for slope, out in zip(slopes(x, *outs), outs, strict=True)
+        ]
+        return outs, tuple(dots)
+
+    def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
+        return row(args[0])
+
+    row = general(name, typed_impl, aval=aval, batch=batch, jvp=jvp, multiple=True)
+    return row
+
+
+def of_many(name: str, *partials: Callable[..., Array], ufunc: str | None = None) -> Row:
+    """A row of four or more arguments, which broadcast; a partial takes all of them and the output."""
+    SPECIAL_FUNCTIONS[name] = ufunc or name
+    impl = _ufunc_impl(ufunc or name)
+    dtypes: dict[Any, np.dtype[Any]] = {}
+
+    def aval(*avals: Aval) -> Aval:
+        key = tuple([(a.dtype, a.weak) for a in avals])
+        if key not in dtypes:
+            probes = [one.item() if weak else one for one, weak in ((d.type(1), w) for d, w in key)]
+            with np.errstate(all="ignore"):
+                dtypes[key] = np.asarray(impl(np, *probes)).dtype
+        return Aval(np.broadcast_shapes(*[a.shape for a in avals]), dtypes[key])
+
+    def jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Any]:
+        out = row(*primals)
+        total: Any = ZERO
+        for partial, tangent in zip(partials, tangents, strict=True):
+            if tangent is not ZERO:
+                total = add_tangents(total, zero_wins(partial(*primals, out), tangent))
+        if total is ZERO:
+            return out, ZERO
+        return out, broadcast(convert(total, dtype=dtype_of(out)), shape=out.shape)
+
+    def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+        return row(*align_ranks(size, batched, args))
+
+    row = general(name, impl, aval=aval, batch=batch, jvp=jvp)
+    return row
+
+
+def unless_zero(x: Array, value: Array, safe: Callable[[Array], Array]) -> Array:
+    """`value` where x is zero, else safe(x); safe never sees the zeros."""
+    nothing = equal(x, 0)
+    return where(nothing, value, safe(where(nothing, full_like(x, 1, ()), x)))
+
+
+def total(*terms: Array) -> Array:
+    """The sum of several terms."""
+    result = terms[0]
+    for term in terms[1:]:
+        result = add(result, term)
+    return result
+
+
+def times(*factors: Array) -> Array:
+    """The product of several factors."""
+    result = factors[0]
+    for factor in factors[1:]:
+        result = multiply(result, factor)
+    return result

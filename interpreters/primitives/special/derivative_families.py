@@ -1,0 +1,46 @@
+"""Functions whose derivatives of every order are one row each: sinc, and the Bessel function behind np.i0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from func.backends.support import special
+from func.interpreters.core import Array, Aval, Params, Row, dtype_of, general
+from func.interpreters.primitives.backend_errors import worded
+from func.interpreters.primitives.elementwise.builder import add, multiply
+from func.interpreters.primitives.structural.shapes import convert
+
+
+def _ordered(name: str, impl: Callable[..., Array], slope: Callable[[Array, int], Array]) -> Row:
+    """A row with a parameter `order`: the function's derivative of that order, whose own slope is given."""
+
+    def aval(x: Aval, *, order: int) -> Aval:
+        return Aval(x.shape, x.dtype if x.dtype.kind in "fc" else np.float64)
+
+    def jvp(primals: Sequence[Array], tangents: Sequence[Any], *, order: int) -> tuple[Array, Array]:
+        (x,), (dx,) = primals, tangents
+        out = row(x, order=order)
+        return out, convert(multiply(slope(x, order), dx), dtype=dtype_of(out))
+
+    def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+        return row(args[0], **params)
+
+    row = general(name, impl, aval=aval, batch=batch, jvp=jvp)
+    return row
+
+
+sinc: Row = _ordered("sinc", special.sinc, lambda x, order: sinc(x, order=order + 1))
+"""The derivative of an order of sin(πx) / (πx); of order zero as NumPy computes it."""
+
+
+def _i0_slope(x: Array, order: int) -> Array:
+    if order == 0:
+        return i0(x, order=1)
+    return multiply(add(i0(x, order=order - 1), i0(x, order=order + 1)), 0.5)
+
+
+i0: Row = _ordered("i0", worded(special.i0, "special"), _i0_slope)
+"""The modified Bessel function of the first kind; of order zero as NumPy computes it."""

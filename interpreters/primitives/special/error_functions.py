@@ -1,0 +1,117 @@
+"""Rows of the error function and its relatives: scaled, imaginary and inverse ones, Fresnel's, the normal ones."""
+
+from __future__ import annotations
+
+import math
+
+from func.interpreters.core import Array, Row, dtype_of
+from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
+from func.interpreters.primitives.elementwise.table import absolute, cos, divide, exp, greater, sin, square, subtract
+from func.interpreters.primitives.special.builders import several, special, special_row, times
+from func.interpreters.primitives.structural.shapes import full_like, where
+
+_SLOPE = 2 / math.sqrt(math.pi)
+_FAR = 40.0
+
+# --- the error function ------------------------------------------------------------------------------------------
+
+
+def _bell(x: Array) -> Array:
+    """2 / √π exp(-x²)."""
+    return multiply(exp(negative(square(x))), _SLOPE)
+
+
+erf: Elementwise = special_row("erf", lambda x: _bell(x))
+erfc: Elementwise = special_row("erfc", lambda x: negative(_bell(x)))
+erfi: Elementwise = special_row("erfi", lambda x: multiply(exp(square(x)), _SLOPE))
+erfinv: Elementwise = special_row("erfinv", lambda out: multiply(exp(square(out)), 1 / _SLOPE))
+erfcinv: Elementwise = special_row("erfcinv", lambda out: multiply(exp(square(out)), -1 / _SLOPE))
+
+
+def _far_series(x: Array, coefficients: tuple[float, ...]) -> Array:
+    """Σ cₙ (1 / 2x²)ⁿ."""
+    y = divide(0.5, square(x))
+    out: Array = coefficients[-1]
+    for number in coefficients[-2::-1]:
+        out = add(multiply(out, y), number)
+    return out
+
+
+def _switched(x: Array, plain: Array, far: Array, both_sides: bool) -> Array:
+    """The asymptotic series for large real x, where the plain formula cancels."""
+    return where(greater(absolute(x) if both_sides else x, _FAR), far, plain)
+
+
+def _beyond(x: Array, both_sides: bool) -> Array:
+    """x where it is large, elsewhere 1."""
+    return where(greater(absolute(x) if both_sides else x, _FAR), x, full_like(x, 1, ()))
+
+
+def _erfcx_partial(x: Array, out: Array) -> Array:
+    """2 x erfcx(x) - 2 / √π; for large x by the series of DLMF 7.12.1, as the terms cancel."""
+    plain = subtract(times(x, out, 2), _SLOPE)
+    if dtype_of(x).kind == "c":
+        return plain
+    y = _beyond(x, False)
+    series = _far_series(y, (1.0, -3.0, 15.0, -105.0, 945.0, -10395.0, 135135.0))
+    return _switched(x, plain, divide(multiply(series, -0.5 * _SLOPE), square(y)), False)
+
+
+erfcx: Elementwise = special_row("erfcx", _erfcx_partial)
+
+
+def _dawsn_partial(x: Array, out: Array) -> Array:
+    """1 - 2 x D(x); for large x by the series of D from DLMF 7.12.1, as the terms cancel."""
+    plain = subtract(1, times(x, out, 2))
+    if dtype_of(x).kind == "c":
+        return plain
+    y = _beyond(x, True)
+    series = _far_series(y, (1.0, 3.0, 15.0, 105.0, 945.0, 10395.0, 135135.0))
+    return _switched(x, plain, divide(multiply(series, -0.5), square(y)), True)
+
+
+dawsn: Elementwise = special_row("dawsn", _dawsn_partial)
+"""Dawson's integral. DLMF 7.10.3 for the derivative of the scaled functions."""
+wofz: Elementwise = special_row("wofz", lambda x, out: add(times(x, out, -2), 1j * _SLOPE))
+"""Faddeeva's function w(z) = exp(-z²) erfc(-i z). DLMF 7.10.2."""
+
+
+def _fresnel_slopes(x: Array, *outs: Array) -> tuple[Array, Array]:
+    """sin(π x² / 2) and cos(π x² / 2)."""
+    angle = multiply(square(x), math.pi / 2)
+    return sin(angle), cos(angle)
+
+
+fresnel: Row = several("fresnel", 2, _fresnel_slopes, lambda xp, x: special(xp, "fresnel")(x))
+
+# --- the normal distribution -------------------------------------------------------------------------------------
+
+
+def _normal(x: Array) -> Array:
+    """exp(-x² / 2) / √(2π)."""
+    return multiply(exp(multiply(square(x), -0.5)), 1 / math.sqrt(2 * math.pi))
+
+
+def _hazard(x: Array) -> Array:
+    """The derivative of log Φ, √(2 / π) / erfcx(-x / √2), which never is 0 / 0."""
+    return divide(math.sqrt(2 / math.pi), erfcx(multiply(x, -math.sqrt(0.5))))
+
+
+ndtr: Elementwise = special_row("ndtr", lambda x: _normal(x))
+log_ndtr: Elementwise = special_row("log_ndtr", lambda x: _hazard(x))
+ndtri: Elementwise = special_row("ndtri", lambda out: multiply(exp(multiply(square(out), 0.5)), math.sqrt(2 * math.pi)))
+ndtri_exp: Elementwise = special_row("ndtri_exp", lambda out: divide(1, _hazard(out)))
+
+
+def _owens_partial_h(x: Array, y: Array) -> Array:
+    """-φ(h) erf(a h / √2) / 2. Source: D. Owen (1956), Tables for computing bivariate normal probabilities."""
+    return times(_normal(x), erf(times(x, y, math.sqrt(0.5))), -0.5)
+
+
+def _owens_partial_a(x: Array, y: Array) -> Array:
+    """exp(-h² (1 + a²) / 2) / (2π (1 + a²))."""
+    whole = add(square(y), 1)
+    return divide(multiply(exp(times(square(x), whole, -0.5)), 0.5 / math.pi), whole)
+
+
+owens_t: Elementwise = special_row("owens_t", _owens_partial_h, _owens_partial_a)

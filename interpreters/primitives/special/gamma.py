@@ -1,0 +1,97 @@
+"""Rows of the gamma function and its relatives: logarithms, polygamma, zeta, beta, binomial coefficients."""
+
+from __future__ import annotations
+
+import math
+
+from func.backends.support import special
+from func.interpreters.core import Array
+from func.interpreters.primitives.backend_errors import worded
+from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
+from func.interpreters.primitives.elementwise.table import cos, equal, less, real, sin, subtract
+from func.interpreters.primitives.special.builders import missing, special_constant, special_row, times
+from func.interpreters.primitives.structural.shapes import full_like, where
+
+# --- gamma and its logarithms ------------------------------------------------------------------------------------
+
+gamma: Elementwise = special_row("gamma", lambda x, out: multiply(out, digamma(x)))
+gammaln: Elementwise = special_row("gammaln", lambda x: digamma(x))
+loggamma: Elementwise = special_row("loggamma", lambda x: digamma(x))
+gammasgn = special_constant("gammasgn", 1)
+
+
+def _rgamma_partial(x: Array, out: Array) -> Array:
+    """-ψ(x) / Γ(x); left of 1/2 by reflection Γ(1 - x) (cos πx - ψ(1 - x) sin(πx) / π), also at the poles of Γ.
+
+    Source: DLMF 5.5.3.
+    """
+    left = less(real(x), 0.5)
+    inside = where(left, full_like(x, 1, ()), x)
+    mirrored = subtract(1, where(left, x, full_like(x, 0, ())))
+    angle = multiply(where(left, x, full_like(x, 0, ())), math.pi)
+    wave = subtract(cos(angle), times(digamma(mirrored), sin(angle), 1 / math.pi))
+    return where(left, multiply(gamma(mirrored), wave), negative(multiply(rgamma(inside), digamma(inside))))
+
+
+rgamma: Elementwise = special_row("rgamma", _rgamma_partial)
+
+# --- polygamma and zeta ------------------------------------------------------------------------------------------
+
+polygamma: Elementwise = special_row(
+    "polygamma",
+    missing("polygamma", "its order n"),
+    lambda x, y: polygamma(add(x, 1), y),
+    impl=worded(special.polygamma, "special"),
+)
+"""ψ⁽ⁿ⁾(x), the arguments in the order n, x. DLMF 5.15."""
+digamma: Elementwise = special_row("digamma", lambda x: polygamma(1, x))
+
+zeta: Elementwise = special_row(
+    "hurwitz_zeta",
+    missing("zeta", "its first argument"),
+    lambda x, y: negative(multiply(x, zeta(add(x, 1), y))),
+    ufunc="zeta",
+)
+"""Hurwitz' ζ(s, q) = Σ (k + q)⁻ˢ. DLMF 25.11.17."""
+riemann_zeta: Elementwise = special_row("riemann_zeta", missing("zeta", "its first argument"), ufunc="zeta")
+zetac: Elementwise = special_row("zetac", missing("zetac", "its argument"))
+
+# --- beta, rising factorials, binomial coefficients --------------------------------------------------------------
+
+
+def _beta_slope(a: Array, b: Array) -> Array:
+    """ψ(a) - ψ(a + b)."""
+    return subtract(digamma(a), digamma(add(a, b)))
+
+
+beta: Elementwise = special_row(
+    "beta",
+    lambda x, y, out: multiply(out, _beta_slope(x, y)),
+    lambda x, y, out: multiply(out, _beta_slope(y, x)),
+)
+betaln: Elementwise = special_row("betaln", lambda x, y: _beta_slope(x, y), lambda x, y: _beta_slope(y, x))
+
+
+def _poch_partial_x(x: Array, y: Array, out: Array) -> Array:
+    """(x)_m (ψ(x + m) - ψ(x)), which is zero for m = 0."""
+    nothing = equal(y, 0)
+    plain = multiply(out, subtract(digamma(add(x, y)), digamma(x)))
+    return where(nothing, full_like(out, 0, ()), plain)
+
+
+poch: Elementwise = special_row("poch", _poch_partial_x, lambda x, y, out: multiply(out, digamma(add(x, y))))
+"""Pochhammer's (x)_m = Γ(x + m) / Γ(x)."""
+
+
+def _binom_partial_n(x: Array, y: Array, out: Array) -> Array:
+    """C(n, k) (ψ(n + 1) - ψ(n - k + 1)), which is zero for k = 0."""
+    plain = multiply(out, subtract(digamma(add(x, 1)), digamma(add(subtract(x, y), 1))))
+    return where(equal(y, 0), full_like(out, 0, ()), plain)
+
+
+def _binom_partial_k(x: Array, y: Array, out: Array) -> Array:
+    """C(n, k) (ψ(n - k + 1) - ψ(k + 1))."""
+    return multiply(out, subtract(digamma(add(subtract(x, y), 1)), digamma(add(y, 1))))
+
+
+binom: Elementwise = special_row("binom", _binom_partial_n, _binom_partial_k)

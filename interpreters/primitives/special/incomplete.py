@@ -1,0 +1,174 @@
+"""Rows of the incomplete gamma and beta functions, with their derivatives by the parameters."""
+
+from __future__ import annotations
+
+from func.backends.support import special
+from func.interpreters.core import Array
+from func.interpreters.primitives.backend_errors import worded
+from func.interpreters.primitives.elementwise.builder import Elementwise, add, elementwise, multiply, negative
+from func.interpreters.primitives.elementwise.table import divide, exp, floor, log, square, subtract
+from func.interpreters.primitives.random.variates import slope as gamma_slope
+from func.interpreters.primitives.special.builders import missing, special_row, unless_zero
+from func.interpreters.primitives.special.gamma import betaln, digamma, gammaln
+from func.interpreters.primitives.special.logistic import xlog1py, xlogy
+from func.interpreters.primitives.structural.shapes import full_like
+
+# --- incomplete gamma functions ----------------------------------------------------------------------------------
+
+
+def gamma_density(a: Array, x: Array) -> Array:
+    """x^(a - 1) e^(-x) / Γ(a), the derivative of P(a, x) by x. DLMF 8.8.13."""
+    return exp(subtract(subtract(xlogy(subtract(a, 1), x), x), gammaln(a)))
+
+
+def gammainc_da(a: Array, x: Array) -> Array:
+    """∂P(a, x)/∂a: a quantile stays put, so this is minus its slope times the density, both in log x."""
+
+    def inside(x: Array) -> Array:
+        y = log(x)
+        return negative(multiply(gamma_slope(a, y, order=0), exp(subtract(subtract(multiply(a, y), x), gammaln(a)))))
+
+    return unless_zero(x, full_like(x, 0, ()), inside)
+
+
+gammainc: Elementwise = special_row("gammainc", lambda x, y: gammainc_da(x, y), lambda x, y: gamma_density(x, y))
+gammaincc: Elementwise = special_row(
+    "gammaincc", lambda x, y: negative(gammainc_da(x, y)), lambda x, y: negative(gamma_density(x, y))
+)
+
+
+def _gamma_quantile_da(a: Array, x: Array) -> Array:
+    """∂x/∂a at fixed P(a, x): x times the slope of log x."""
+    return unless_zero(x, full_like(x, 0, ()), lambda x: multiply(x, gamma_slope(a, log(x), order=0)))
+
+
+gammaincinv: Elementwise = special_row(
+    "gammaincinv",
+    lambda x, out: _gamma_quantile_da(x, out),
+    lambda x, out: divide(1, gamma_density(x, out)),
+)
+gammainccinv: Elementwise = special_row(
+    "gammainccinv",
+    lambda x, out: _gamma_quantile_da(x, out),
+    lambda x, out: divide(-1, gamma_density(x, out)),
+)
+
+# --- incomplete beta functions -----------------------------------------------------------------------------------
+
+
+def beta_density(a: Array, b: Array, x: Array) -> Array:
+    """x^(a - 1) (1 - x)^(b - 1) / B(a, b), the derivative of I_x(a, b) by x. DLMF 8.17.1."""
+    powers = add(xlogy(subtract(a, 1), x), xlog1py(subtract(b, 1), negative(x)))
+    return exp(subtract(powers, betaln(a, b)))
+
+
+def _beta_score(a: Array, b: Array, x: Array) -> Array:
+    """The derivative by x of ∂I/∂a: the density times log x + ψ(a + b) - ψ(a)."""
+
+    def inside(x: Array) -> Array:
+        return multiply(beta_density(a, b, x), add(log(x), subtract(digamma(add(a, b)), digamma(a))))
+
+    return unless_zero(x, full_like(x, 0, ()), inside)
+
+
+betainc_da: Elementwise = elementwise(
+    "betainc_da",
+    missing("the derivative of betainc by a", "a"),
+    missing("the derivative of betainc by a", "b"),
+    lambda x, y, z: _beta_score(x, y, z),
+    impl=worded(special.betainc_da, "special"),
+    guarded=True,
+)
+betainc_db: Elementwise = elementwise(
+    "betainc_db",
+    missing("the derivative of betainc by b", "a"),
+    missing("the derivative of betainc by b", "b"),
+    lambda x, y, z: _beta_score(y, x, subtract(1, z)),
+    impl=worded(special.betainc_db, "special"),
+    guarded=True,
+)
+
+betainc: Elementwise = special_row(
+    "betainc",
+    lambda x, y, z: betainc_da(x, y, z),
+    lambda x, y, z: betainc_db(x, y, z),
+    lambda x, y, z: beta_density(x, y, z),
+)
+betaincc: Elementwise = special_row(
+    "betaincc",
+    lambda x, y, z: negative(betainc_da(x, y, z)),
+    lambda x, y, z: negative(betainc_db(x, y, z)),
+    lambda x, y, z: negative(beta_density(x, y, z)),
+)
+betaincinv: Elementwise = special_row(
+    "betaincinv",
+    lambda x, y, out: negative(divide(betainc_da(x, y, out), beta_density(x, y, out))),
+    lambda x, y, out: negative(divide(betainc_db(x, y, out), beta_density(x, y, out))),
+    lambda x, y, out: divide(1, beta_density(x, y, out)),
+)
+betainccinv: Elementwise = special_row(
+    "betainccinv",
+    lambda x, y, out: negative(divide(betainc_da(x, y, out), beta_density(x, y, out))),
+    lambda x, y, out: negative(divide(betainc_db(x, y, out), beta_density(x, y, out))),
+    lambda x, y, out: divide(-1, beta_density(x, y, out)),
+)
+
+# --- distribution functions made of them -------------------------------------------------------------------------
+
+
+def _student_density(df: Array, t: Array) -> Array:
+    """The density of Student's distribution, (1 + t²/ν)^(-(ν + 1)/2) / (√ν B(1/2, ν/2))."""
+    half = multiply(df, 0.5)
+    power = multiply(xlog1py(add(df, 1), divide(square(t), df)), -0.5)
+    return exp(subtract(subtract(power, betaln(half, 0.5)), multiply(log(df), 0.5)))
+
+
+def _f_density(m: Array, n: Array, x: Array) -> Array:
+    """The derivative by x of I_w(m/2, n/2) with w = m x / (n + m x)."""
+    whole = add(n, multiply(m, x))
+    w = divide(multiply(m, x), whole)
+    return multiply(beta_density(multiply(m, 0.5), multiply(n, 0.5), w), divide(multiply(m, n), square(whole)))
+
+
+def _binomial_density(k: Array, n: Array, p: Array) -> Array:
+    """The derivative by p of I_p(k + 1, n - k)."""
+    return beta_density(add(k, 1), subtract(n, k), p)
+
+
+stdtr: Elementwise = special_row("stdtr", missing("stdtr", "df"), lambda x, y: _student_density(x, y))
+chdtr: Elementwise = special_row(
+    "chdtr",
+    lambda x, y: multiply(gammainc_da(multiply(x, 0.5), multiply(y, 0.5)), 0.5),
+    lambda x, y: multiply(gamma_density(multiply(x, 0.5), multiply(y, 0.5)), 0.5),
+)
+chdtrc: Elementwise = special_row(
+    "chdtrc",
+    lambda x, y: multiply(gammainc_da(multiply(x, 0.5), multiply(y, 0.5)), -0.5),
+    lambda x, y: multiply(gamma_density(multiply(x, 0.5), multiply(y, 0.5)), -0.5),
+)
+gdtr: Elementwise = special_row(
+    "gdtr",
+    lambda x, y, z: multiply(z, gamma_density(y, multiply(x, z))),
+    lambda x, y, z: gammainc_da(y, multiply(x, z)),
+    lambda x, y, z: multiply(x, gamma_density(y, multiply(x, z))),
+)
+gdtrc: Elementwise = special_row(
+    "gdtrc",
+    lambda x, y, z: negative(multiply(z, gamma_density(y, multiply(x, z)))),
+    lambda x, y, z: negative(gammainc_da(y, multiply(x, z))),
+    lambda x, y, z: negative(multiply(x, gamma_density(y, multiply(x, z)))),
+)
+fdtr: Elementwise = special_row(
+    "fdtr", missing("fdtr", "dfn"), missing("fdtr", "dfd"), lambda x, y, z: _f_density(x, y, z)
+)
+fdtrc: Elementwise = special_row(
+    "fdtrc", missing("fdtrc", "dfn"), missing("fdtrc", "dfd"), lambda x, y, z: negative(_f_density(x, y, z))
+)
+bdtr: Elementwise = special_row(
+    "bdtr", missing("bdtr", "k"), missing("bdtr", "n"), lambda x, y, z: negative(_binomial_density(floor(x), y, z))
+)
+bdtrc: Elementwise = special_row(
+    "bdtrc", missing("bdtrc", "k"), missing("bdtrc", "n"), lambda x, y, z: _binomial_density(floor(x), y, z)
+)
+pdtr: Elementwise = special_row("pdtr", missing("pdtr", "k"), lambda x, y: negative(gamma_density(add(floor(x), 1), y)))
+pdtrc: Elementwise = special_row("pdtrc", missing("pdtrc", "k"), lambda x, y: gamma_density(add(floor(x), 1), y))

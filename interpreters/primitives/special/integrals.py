@@ -1,0 +1,191 @@
+"""Rows of trigonometric functions of degrees, exponential, elliptic and hypergeometric integrals, and the like."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from func.backends.support import special as support_special
+from func.interpreters.core import Array, Row, dtype_of
+from func.interpreters.primitives.backend_errors import worded
+from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
+from func.interpreters.primitives.elementwise.table import cos, divide, equal, exp, less, sin, sqrt, square, subtract
+from func.interpreters.primitives.special.builders import (
+    missing,
+    of_many,
+    ordered,
+    several,
+    special,
+    special_row,
+    times,
+)
+from func.interpreters.primitives.special.derivative_families import sinc
+from func.interpreters.primitives.special.logistic import exprel, log1prel
+from func.interpreters.primitives.structural.shapes import full_like, where
+
+# --- powers, exponentials and angles in degrees ------------------------------------------------------------------
+
+_DEGREE = math.pi / 180
+
+cbrt: Elementwise = special_row("special_cbrt", lambda out: divide(1, multiply(square(out), 3)), ufunc="cbrt")
+exp2: Elementwise = special_row("special_exp2", lambda out: multiply(out, math.log(2)), ufunc="exp2")
+exp10: Elementwise = special_row("exp10", lambda out: multiply(out, math.log(10)))
+expm1: Elementwise = special_row("special_expm1", lambda out: add(out, 1), ufunc="expm1")
+log1p: Elementwise = special_row("special_log1p", lambda x: divide(1, add(x, 1)), ufunc="log1p")
+cosm1: Elementwise = special_row("cosm1", lambda x: negative(sin(x)))
+sindg: Elementwise = special_row("sindg", lambda x: multiply(cosdg(x), _DEGREE))
+cosdg: Elementwise = special_row("cosdg", lambda x: multiply(sindg(x), -_DEGREE))
+tandg: Elementwise = special_row("tandg", lambda out: multiply(add(square(out), 1), _DEGREE))
+cotdg: Elementwise = special_row("cotdg", lambda out: multiply(add(square(out), 1), -_DEGREE))
+
+# --- exponential integrals ---------------------------------------------------------------------------------------
+
+exp1: Elementwise = special_row("exp1", lambda x: negative(divide(exp(negative(x)), x)))
+expi: Elementwise = special_row("expi", lambda x: divide(exp(x), x))
+
+
+def _expn_partial(x: Array, y: Array) -> Array:
+    """-E_(n-1)(y); for n = 0 it is -e^(-y) (1 + y) / y². DLMF 8.19.13."""
+    first = equal(x, 0)
+    lower = subtract(where(first, full_like(x, 1, ()), x), 1)
+    edge = divide(multiply(exp(negative(y)), add(y, 1)), square(y))
+    return negative(where(first, edge, expn(lower, y)))
+
+
+expn: Elementwise = special_row("expn", missing("expn", "its order n"), _expn_partial)
+
+
+def _sici_slopes(x: Array, *outs: Array) -> tuple[Array, Array]:
+    """sin x / x and cos x / x. DLMF 6.2.9 and 6.2.11."""
+    return sinc(multiply(x, 1 / math.pi), order=0), divide(cos(x), x)
+
+
+def _shichi_slopes(x: Array, *outs: Array) -> tuple[Array, Array]:
+    """sinh x / x and cosh x / x; the former as a function of i x or by exprel, so that it is regular at zero."""
+    if dtype_of(x).kind == "c":
+        sine = sinc(multiply(x, 1j / math.pi), order=0)
+    else:
+        sine = multiply(add(exprel(x, order=0), exprel(negative(x), order=0)), 0.5)
+    return sine, divide(multiply(add(exp(x), exp(negative(x))), 0.5), x)
+
+
+sici: Row = several("sici", 2, _sici_slopes, lambda xp, x: special(xp, "sici")(x))
+shichi: Row = several("shichi", 2, _shichi_slopes, lambda xp, x: special(xp, "shichi")(x))
+spence: Elementwise = special_row("spence", lambda x: negative(log1prel(subtract(x, 1), order=0)))
+"""The dilogarithm -∫₁ˣ log t / (t - 1) dt. DLMF 25.12.2."""
+
+# --- inverses of x eˣ and of x + log x ---------------------------------------------------------------------------
+
+lambertw: Elementwise = special_row(
+    "lambertw",
+    lambda out: divide(exp(negative(out)), add(out, 1)),
+    missing("lambertw", "its branch k"),
+    missing("lambertw", "its tolerance"),
+)
+"""W of z, its branch k and a tolerance. DLMF 4.13.4."""
+wrightomega: Elementwise = special_row("wrightomega", lambda out: divide(out, add(out, 1)))
+
+# --- elliptic integrals ------------------------------------------------------------------------------------------
+
+
+ellipk: Row = ordered("ellipk", support_special.ellipk)
+ellipkm1: Row = ordered("ellipkm1", support_special.ellipkm1)
+ellipe: Row = ordered("ellipe", support_special.ellipe)
+
+
+def _root(phi: Array, m: Array) -> Array:
+    """√(1 - m sin²φ)."""
+    return sqrt(subtract(1, multiply(m, square(sin(phi)))))
+
+
+def _cubed_partial(x: Array, y: Array) -> Array:
+    """sin²φ / (2 (1 - m sin²φ)^(3/2))."""
+    root = _root(x, y)
+    return divide(multiply(square(sin(x)), 0.5), times(root, root, root))
+
+
+ellipkinc: Elementwise = special_row("ellipkinc", lambda x, y: divide(1, _root(x, y)), lambda x, y: ellipkinc_dm(x, y))
+ellipeinc: Elementwise = special_row("ellipeinc", lambda x, y: _root(x, y), lambda x, y: ellipeinc_dm(x, y))
+ellipkinc_dm: Elementwise = special_row(
+    "ellipkinc_dm",
+    _cubed_partial,
+    missing("the derivative of ellipkinc by m", "m"),
+    impl=worded(support_special.ellipkinc_dm, "special"),
+)
+ellipeinc_dm: Elementwise = special_row(
+    "ellipeinc_dm",
+    lambda x, y: divide(multiply(square(sin(x)), -0.5), _root(x, y)),
+    missing("the derivative of ellipeinc by m", "m"),
+    impl=worded(support_special.ellipeinc_dm, "special"),
+)
+
+
+def _agm_partial(a: Array, b: Array, out: Array) -> Array:
+    """By a, from agm = π (a + b) / (4 K(m)) with m = ((a - b) / (a + b))². DLMF 19.8.5."""
+    whole, gap = add(a, b), subtract(a, b)
+    slope = ellipk(square(divide(gap, whole)), order=1)
+    bend = divide(times(square(out), slope, b, gap, 16 / math.pi), square(square(whole)))
+    return subtract(divide(out, whole), bend)
+
+
+agm: Elementwise = special_row(
+    "agm", lambda x, y, out: _agm_partial(x, y, out), lambda x, y, out: _agm_partial(y, x, out)
+)
+
+# --- hypergeometric functions ------------------------------------------------------------------------------------
+
+hyp0f1: Elementwise = special_row(
+    "hyp0f1", missing("hyp0f1", "its parameter v"), lambda x, y: divide(hyp0f1(add(x, 1), y), x)
+)
+hyp1f1: Elementwise = special_row(
+    "hyp1f1",
+    missing("hyp1f1", "its parameter a"),
+    missing("hyp1f1", "its parameter b"),
+    lambda x, y, z: multiply(divide(x, y), hyp1f1(add(x, 1), add(y, 1), z)),
+)
+"""Kummer's function. DLMF 13.3.15."""
+hyperu: Elementwise = special_row(
+    "hyperu",
+    missing("hyperu", "its parameter a"),
+    missing("hyperu", "its parameter b"),
+    lambda x, y, z: negative(multiply(x, hyperu(add(x, 1), add(y, 1), z))),
+)
+"""Tricomi's function. DLMF 13.3.22."""
+
+
+def _unavailable(function: str, argument: str) -> Any:
+    """`missing` for a partial that is given everything."""
+    refuse = missing(function, argument)
+    return lambda *values: refuse()
+
+
+def _hyp2f1_partial(a: Array, b: Array, c: Array, z: Array, out: Array) -> Array:
+    """a b / c F(a + 1, b + 1; c + 1; z). DLMF 15.5.1."""
+    return multiply(divide(multiply(a, b), c), hyp2f1(add(a, 1), add(b, 1), add(c, 1), z))
+
+
+hyp2f1: Row = of_many("hyp2f1", *[_unavailable("hyp2f1", f"its parameter {name}") for name in "abc"], _hyp2f1_partial)
+
+# --- spherical harmonics -----------------------------------------------------------------------------------------
+
+
+def _ladder(n: Array, m: Array, theta: Array, phi: Array, step: int) -> Array:
+    """√((n ∓ m) (n ± m + 1)) e^(∓ i φ) Y_n^(m ± 1)."""
+    size = sqrt(multiply(subtract(n, multiply(m, step)), add(add(n, multiply(m, step)), 1.0)))
+    inside = less(multiply(m, step), n)
+    shifted = where(inside, add(m, step), m)
+    return times(size, exp(multiply(phi, -1j * step)), sph_harm_y(n, shifted, theta, phi))
+
+
+def _harmonic_partial_theta(n: Array, m: Array, theta: Array, phi: Array, out: Array) -> Array:
+    """Half the difference of the two ladder operators. DLMF 14.10.3 and 14.30.1."""
+    return multiply(subtract(_ladder(n, m, theta, phi, 1), _ladder(n, m, theta, phi, -1)), 0.5)
+
+
+sph_harm_y: Row = of_many(
+    "sph_harm_y",
+    _unavailable("sph_harm_y", "its degree n"),
+    _unavailable("sph_harm_y", "its order m"),
+    _harmonic_partial_theta,
+    lambda n, m, theta, phi, out: times(out, m, 1j),
+)

@@ -1,0 +1,132 @@
+"""Rows of sums of exponentials: softmax, its logarithm, and logarithms of weighted sums with their sign."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import ZERO, Array, Aval, Params, Row, add_tangents, dtype_of, general, shape_of, zeros_like
+from func.interpreters.primitives.elementwise.builder import conjugate, multiply, zero_wins
+from func.interpreters.primitives.elementwise.table import (
+    divide,
+    equal,
+    exp,
+    imag,
+    isfinite,
+    logical_and,
+    logical_not,
+    maximum,
+    real,
+    subtract,
+)
+from func.interpreters.primitives.special.builders import special, times
+from func.interpreters.primitives.structural.reductions import Axes, Reduction, keep_axes, reduction
+from func.interpreters.primitives.structural.shapes import align_ranks, convert, drop_axes, full_like, reduce_sum, where
+
+
+def _shifted(params: Params) -> dict[str, Any]:
+    """The parameters for arrays with a leading batch axis."""
+    return {**params, "axes": tuple([axis + 1 for axis in params["axes"]])}
+
+
+# --- softmax -----------------------------------------------------------------------------------------------------
+
+
+def _mean_of(weights: Array, x: Array, axes: Axes) -> Array:
+    """Σ weights x over axes, which are kept."""
+    return keep_axes(reduce_sum(multiply(weights, x), axes=axes), shape_of(weights), axes)
+
+
+def _softmax_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, axes: Axes) -> tuple[Array, Any]:
+    """p (dx - Σ p dx)."""
+    (x,), (dx,) = primals, tangents
+    out = softmax(x, axes=axes)
+    return out, multiply(out, subtract(dx, _mean_of(out, dx, axes)))
+
+
+def _log_softmax_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, axes: Axes) -> tuple[Array, Any]:
+    """dx - Σ p dx."""
+    (x,), (dx,) = primals, tangents
+    return log_softmax(x, axes=axes), subtract(dx, _mean_of(softmax(x, axes=axes), dx, axes))
+
+
+softmax: Row = general(
+    "softmax",
+    lambda xp, x, *, axes: special(xp, "softmax")(x, axis=axes),
+    aval=lambda x, *, axes: x,
+    batch=lambda size, batched, args, params: softmax(*args, **_shifted(params)),
+    jvp=_softmax_jvp,
+)
+log_softmax: Row = general(
+    "log_softmax",
+    lambda xp, x, *, axes: special(xp, "log_softmax")(x, axis=axes),
+    aval=lambda x, *, axes: x,
+    batch=lambda size, batched, args, params: log_softmax(*args, **_shifted(params)),
+    jvp=_log_softmax_jvp,
+)
+
+# --- logarithms of sums ------------------------------------------------------------------------------------------
+
+
+def _share(x: Array, out: Array, *, axes: Axes) -> Array:
+    """exp(x - out), shared evenly between terms that are infinite or all zero."""
+    infinite = logical_not(isfinite(out))
+    hits = convert(logical_and(equal(x, out), infinite), dtype=dtype_of(real(x)))
+    number = maximum(keep_axes(reduce_sum(hits, axes=axes), shape_of(x), axes), 1)
+    zero = full_like(x, 0, ())
+    plain = exp(where(infinite, zero, subtract(x, where(infinite, zero, out))))
+    return where(infinite, convert(divide(hits, number), dtype=dtype_of(x)), plain)
+
+
+def _logsumexp_impl(xp: Any, x: Array, *, axes: Axes) -> Array:
+    return special(xp, "logsumexp")(x, axis=axes)
+
+
+logsumexp: Reduction = reduction("logsumexp", _logsumexp_impl, _share)
+
+
+def _weighted_impl(xp: Any, x: Array, b: Array, *, axes: Axes, signed: bool) -> tuple[Array, ...]:
+    found = special(xp, "logsumexp")(x, axis=axes, b=b, return_sign=signed)
+    return tuple(found) if signed else (found,)
+
+
+def _weighted_aval(x: Aval, b: Aval, *, axes: Axes, signed: bool) -> tuple[Aval, ...]:
+    shape = drop_axes(np.broadcast_shapes(x.shape, b.shape), axes)
+    probes = _weighted_impl(np, np.ones(1, x.dtype), np.ones(1, b.dtype), axes=(0,), signed=signed)
+    return tuple([Aval(shape, np.asarray(probe).dtype) for probe in probes])
+
+
+def _weighted_jvp(
+    primals: Sequence[Array], tangents: Sequence[Any], *, axes: Axes, signed: bool
+) -> tuple[Any, tuple[Any, ...]]:
+    """q = d(sum) / sum = Σ e^(x - out) / sign (b dx + db); the logarithm moves by Re q, the phase by i Im q."""
+    (x, b), (dx, db) = primals, tangents
+    outs = weighted_logsumexp(x, b, axes=axes, signed=signed)
+    out = keep_axes(outs[0], shape_of(x), axes)
+    same = equal(x, out)
+    share = exp(where(same, full_like(x, 0, ()), subtract(x, out)))
+    change: Any = ZERO
+    if dx is not ZERO:
+        change = multiply(b, dx)
+    change = add_tangents(change, db)
+    moved = reduce_sum(zero_wins(share, change), axes=axes)
+    if not signed:
+        return outs, (convert(moved, dtype=dtype_of(outs[0])),)
+    moved = multiply(moved, conjugate(outs[1]))
+    phase = zeros_like(outs[1])
+    if dtype_of(outs[1]).kind == "c":
+        phase = times(outs[1], imag(moved), 1j)
+    return outs, (convert(real(moved), dtype=dtype_of(outs[0])), phase)
+
+
+weighted_logsumexp: Row = general(
+    "weighted_logsumexp",
+    _weighted_impl,
+    aval=_weighted_aval,
+    batch=lambda size, batched, args, params: weighted_logsumexp(*align_ranks(size, batched, args), **_shifted(params)),
+    jvp=_weighted_jvp,
+    multiple=True,
+)
+"""(log|Σ b e^x|, its sign), or where not signed (log Σ b e^x,), of arrays of one rank."""

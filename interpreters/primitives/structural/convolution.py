@@ -1,0 +1,111 @@
+"""Windows over axes, their sums, and the correlation of vectors: what convolutions are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from func.backends.support import windows as support_windows
+from func.backends.support.windows import lags_of
+from func.interpreters.core import (
+    ZERO,
+    Array,
+    Aval,
+    Bilinear,
+    Linear,
+    Params,
+    Shape,
+    Shaped,
+    dtype_of,
+    linear,
+    materialize,
+    shape_of,
+)
+from func.interpreters.primitives.elementwise.builder import conjugate
+from func.interpreters.primitives.structural.shapes import fit_cotangent, result_dtype
+from func.interpreters.primitives.structural.slicing import embed, getitem
+
+# --- windows ----------------------------------------------------------------------------------------------------
+
+
+def _counts(shape: Shape, sizes: Shape, axes: tuple[int, ...], steps: Shape, gaps: Shape) -> Shape:
+    """How many windows there are along each axis of an array."""
+    counts = list(shape)
+    for size, axis, gap in zip(sizes, axes, gaps or (1,) * len(axes), strict=True):
+        counts[axis] -= (size - 1) * gap
+    for axis, step in zip(axes, steps or (1,) * len(axes), strict=True):
+        counts[axis] = -(-counts[axis] // step)
+    return tuple(counts)
+
+
+def _shifted_axes(params: Params) -> Params:
+    """Parameters of windows with a batch axis in front."""
+    return {**params, "axes": tuple([axis + 1 for axis in params["axes"]])}
+
+
+windows: Linear = linear(
+    "windows",
+    support_windows.windows,
+    aval=lambda x, *, sizes, axes, steps=(), gaps=(): Aval(
+        (*_counts(x.shape, sizes, axes, steps, gaps), *sizes), x.dtype
+    ),
+    transpose=lambda ct, x, **params: (overlap_add(ct, shape=x.shape, **params),),
+    batch=lambda x, **params: windows(x, **_shifted_axes(params)),
+)
+"""All windows of given sizes along axes, as trailing axes; with a contraction it is convolution. `steps` apart they
+begin, and their elements lie `gaps` apart (one where not given; then an axis may occur twice)."""
+
+overlap_add: Linear = linear(
+    "overlap_add",
+    support_windows.overlap_add,
+    aval=lambda x, *, shape, **params: Aval(shape, x.dtype),
+    transpose=lambda ct, x, *, shape, **params: (windows(ct, **params),),
+    batch=lambda x, *, shape, **params: overlap_add(x, shape=(x.shape[0], *shape), **_shifted_axes(params)),
+)
+"""The sum of windows at their places: the transpose of `windows`."""
+
+
+# --- correlation of vectors -------------------------------------------------------------------------------------
+
+
+def _correlate_aval(x: Aval, y: Aval, *, mode: str) -> Aval:
+    start, stop = lags_of(x.shape[-1], y.shape[-1], mode)
+    return Aval((*x.shape[:-1], stop - start), result_dtype(x, y))
+
+
+def _correlate_transpose(ct: Array, x: Any, y: Any, *, mode: str) -> tuple[Any, Any]:
+    """Correlations again: of the cotangent of all lags with the other operand, conjugated."""
+    n, k = x.shape[-1], y.shape[-1]
+    other = y if isinstance(x, Shaped) else x
+    other = conjugate(other) if dtype_of(other).kind == "c" else other
+    if mode == "valid" and n >= k:
+        if isinstance(x, Shaped):
+            return fit_cotangent(correlate(ct, _reversed(other), mode="full"), x), ZERO
+        return ZERO, fit_cotangent(correlate(other, ct, mode="valid"), y)
+    start, stop = lags_of(n, k, mode)
+    if mode != "full":
+        shape = (*shape_of(ct)[:-1], n + k - 1)
+        ct = embed(ct, index=(*[(0, length, 1) for length in shape[:-1]], (start, stop, 1)), shape=shape)
+    if isinstance(x, Shaped):
+        return fit_cotangent(correlate(ct, _reversed(other), mode="valid"), x), ZERO
+    return ZERO, fit_cotangent(_reversed(correlate(ct, other, mode="valid")), y)
+
+
+def _reversed(x: Array) -> Array:
+    """The last axis backwards."""
+    shape = shape_of(x)
+    return getitem(x, index=(*[(0, n, 1) for n in shape[:-1]], (shape[-1] - 1, -1, -1)))
+
+
+def _correlate_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+    return correlate(*materialize(size, batched, args), **params)
+
+
+correlate = Bilinear(
+    "correlate",
+    support_windows.correlate,
+    aval=_correlate_aval,
+    batch=_correlate_batch,
+    transpose=_correlate_transpose,
+)
+"""Σ_j x_(i+j) y_j over the last axis, at NumPy's lags for the modes full, same and valid; nothing is conjugated."""

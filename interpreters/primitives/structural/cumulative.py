@@ -1,0 +1,129 @@
+"""Running products and extrema. Their derivatives are prefix scans by doubling, exact also at zeros and ties."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Array, Aval, Row, dtype_of, general, shape_of
+from func.interpreters.primitives.elementwise.builder import add, multiply
+from func.interpreters.primitives.elementwise.table import (
+    divide,
+    greater_equal,
+    isnan,
+    less_equal,
+    logical_or,
+    maximum,
+    minimum,
+)
+from func.interpreters.primitives.structural.shapes import (
+    convert,
+    full_like,
+    inverse_permutation,
+    permute,
+    reshape,
+    where,
+)
+from func.interpreters.primitives.structural.slicing import concatenate, getitem
+
+
+def _along(x: Array, axis: int, start: int, stop: int, step: int = 1) -> Array:
+    shape = shape_of(x)
+    return getitem(x, index=tuple([(start, stop, step) if i == axis else (0, n, 1) for i, n in enumerate(shape)]))
+
+
+def _scan(parts: Sequence[Array], axis: int, combine: Callable[..., Sequence[Array]]) -> Sequence[Array]:
+    """Inclusive prefix scan of tuples of arrays under an associative `combine(early, late)`, by doubling."""
+    length = shape_of(parts[0])[axis]
+    step = 1
+    while step < length:
+        early = [_along(part, axis, 0, length - step) for part in parts]
+        late = [_along(part, axis, step, length) for part in parts]
+        heads = [_along(part, axis, 0, step) for part in parts]
+        joined = combine(early, late)
+        parts = [concatenate(head, new, axis=axis) for head, new in zip(heads, joined, strict=True)]
+        step *= 2
+    return parts
+
+
+# --- products ---------------------------------------------------------------------------------------------------
+
+
+def _combine_products(early: Sequence[Array], late: Sequence[Array]) -> Sequence[Array]:
+    (p1, t1), (p2, t2) = early, late
+    return multiply(p1, p2), add(multiply(t1, p2), multiply(p1, t2))
+
+
+def _cumprod_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, axis: int) -> tuple[Array, Array]:
+    """The product rule as a scan over pairs (product, tangent)."""
+    (x,), (dx,) = primals, tangents
+    out = cumprod(x, axis=axis)
+    both = convert(x, dtype=dtype_of(out)), convert(dx, dtype=dtype_of(out))
+    return out, _scan(both, axis, _combine_products)[1]
+
+
+cumprod: Row = general(
+    "cumprod",
+    lambda xp, x, *, axis: xp.cumprod(x, axis),
+    aval=lambda x, *, axis: Aval(x.shape, np.multiply.reduce(np.ones(1, x.dtype)).dtype),
+    batch=lambda size, batched, args, params: cumprod(args[0], axis=params["axis"] + 1),
+    jvp=_cumprod_jvp,
+)
+
+
+def _before(p: Array) -> Array:
+    """Along the first axis the product of all elements before each."""
+    n, *kept = shape_of(p)
+    return concatenate(full_like(p, 1, (1, *kept)), cumprod(_along(p, 0, 0, n - 1), axis=0), axis=0)
+
+
+def products_of_others(x: Array, axes: tuple[int, ...]) -> Array:
+    """For each element the product over the axes of all others: the derivative of the product."""
+    shape = shape_of(x)
+    order = (*axes, *[axis for axis in range(len(shape)) if axis not in axes])
+    count = math.prod([shape[axis] for axis in axes])
+    if count < 2:
+        return full_like(x, 1)
+    moved = permute(x, order=order)
+    flat = reshape(moved, shape=(count, *shape_of(moved)[len(axes) :]))
+    behind = _along(_before(_along(flat, 0, count - 1, -1, -1)), 0, count - 1, -1, -1)
+    out = multiply(_before(flat), behind)
+    return permute(reshape(out, shape=shape_of(moved)), order=inverse_permutation(order))
+
+
+# --- extrema ----------------------------------------------------------------------------------------------------
+
+
+def _running_extremum(name: str, ufunc: str, step: Callable[..., Array], wins: Callable[..., Array]) -> Row:
+    """maximum.accumulate or minimum.accumulate; equal elements so far share the derivative evenly."""
+
+    def combine(early: Sequence[Array], late: Sequence[Array]) -> Sequence[Array]:
+        (m1, t1, n1), (m2, t2, n2) = early, late
+        first, second = logical_or(wins(m1, m2), isnan(m1)), logical_or(wins(m2, m1), isnan(m2))
+        zero = full_like(t1, 0, ())
+        t = add(where(first, t1, zero), where(second, t2, zero))
+        return step(m1, m2), t, add(where(first, n1, zero), where(second, n2, zero))
+
+    def jvp(primals: Sequence[Array], tangents: Sequence[Any], *, axis: int) -> tuple[Array, Array]:
+        (x,), (dx,) = primals, tangents
+        _, total, number = _scan((x, dx, full_like(x, 1)), axis, combine)
+        return row(x, axis=axis), divide(total, number)
+
+    def impl(xp: Any, x: Array, *, axis: int) -> Array:
+        return getattr(xp, ufunc).accumulate(x, axis)
+
+    row = general(
+        name,
+        impl,
+        aval=lambda x, *, axis: x,
+        batch=lambda size, batched, args, params: row(args[0], axis=params["axis"] + 1),
+        jvp=jvp,
+    )
+    return row
+
+
+cummax = _running_extremum("cummax", "maximum", maximum, greater_equal)
+cummin = _running_extremum("cummin", "minimum", minimum, less_equal)

@@ -1,0 +1,99 @@
+"""Discrete Fourier transforms of one axis: linear rows whose transposes are again Fourier transforms.
+
+`norm` is NumPy's: which direction divides by n ("backward", "forward", or both by its root, "ortho"). The adjoint runs
+in the other direction with the same factor, which is the other normalisation: "backward" and "forward" change places.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Array, Aval, Linear, Shaped, linear, shape_of
+from func.interpreters.primitives.elementwise.builder import multiply
+from func.interpreters.primitives.elementwise.table import real
+from func.interpreters.primitives.structural.shapes import full_like, iota, reshape, same_dtype, where
+
+SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+"""The norm of the adjoint, and that of the other direction with the same factor."""
+
+
+def _complex_aval(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.result_type(dtype, 1j)
+
+
+def _real_aval(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.result_type(np.real(np.empty(0, dtype)).dtype, 1.0)
+
+
+def _resized(x: Any, axis: int, length: int) -> tuple[int, ...]:
+    shape = list(x.shape)
+    shape[axis] = length
+    return tuple(shape)
+
+
+# --- complex to complex -----------------------------------------------------------------------------------------
+
+
+def _fft_impl(xp: Any, x: Array, *, axis: int, norm: str, inverse: bool) -> Array:
+    return xp.fft.ifft(x, None, axis, norm) if inverse else xp.fft.fft(x, None, axis, norm)
+
+
+def _fft_transpose(ct: Array, x: Shaped, *, axis: int, norm: str, inverse: bool) -> tuple[Array]:
+    grown = fft(ct, axis=axis, norm=SWAPPED[norm], inverse=not inverse)
+    return (same_dtype(grown, x),)
+
+
+fft: Linear = linear(
+    "fft",
+    _fft_impl,
+    aval=lambda x, *, axis, norm, inverse: Aval(x.shape, _complex_aval(x.dtype)),
+    transpose=_fft_transpose,
+    batch=lambda x, *, axis, norm, inverse: fft(x, axis=axis + 1, norm=norm, inverse=inverse),
+)
+"""The transform of a whole axis, or its inverse; real input counts as complex."""
+
+
+# --- real to half-complex and back ------------------------------------------------------------------------------
+
+
+def _half_weights(x: Array, axis: int, length: int, inside: float) -> Array:
+    """x with every frequency but zero and (of an even length) the highest multiplied: those stand for two."""
+    shape = shape_of(x)
+    places = iota(shape[axis], x)
+    alone = (places == 0) | (places * 2 == length)
+    weights = where(alone, full_like(real(x), 1, ()), full_like(real(x), inside, ()))
+    return multiply(x, reshape(weights, shape=tuple([n if i == axis else 1 for i, n in enumerate(shape)])))
+
+
+def _rfft_transpose(ct: Array, x: Shaped, *, axis: int, norm: str) -> tuple[Array]:
+    """irfft counts the inner frequencies twice, the adjoint of rfft once."""
+    length = x.shape[axis]
+    grown = irfft(_half_weights(ct, axis, length, 0.5), axis=axis, length=length, norm=SWAPPED[norm])
+    return (same_dtype(grown, x),)
+
+
+rfft: Linear = linear(
+    "rfft",
+    lambda xp, x, *, axis, norm: xp.fft.rfft(x, None, axis, norm),
+    aval=lambda x, *, axis, norm: Aval(_resized(x, axis, x.shape[axis] // 2 + 1), _complex_aval(x.dtype)),
+    transpose=_rfft_transpose,
+    batch=lambda x, *, axis, norm: rfft(x, axis=axis + 1, norm=norm),
+)
+"""The non-negative frequencies of a real axis."""
+
+
+def _irfft_transpose(ct: Array, x: Shaped, *, axis: int, length: int, norm: str) -> tuple[Array]:
+    grown = _half_weights(rfft(ct, axis=axis, norm=SWAPPED[norm]), axis, length, 2.0)
+    return (same_dtype(grown, x),)
+
+
+irfft: Linear = linear(
+    "irfft",
+    lambda xp, x, *, axis, length, norm: xp.fft.irfft(x, length, axis, norm),
+    aval=lambda x, *, axis, length, norm: Aval(_resized(x, axis, length), _real_aval(x.dtype)),
+    transpose=_irfft_transpose,
+    batch=lambda x, *, axis, length, norm: irfft(x, axis=axis + 1, length=length, norm=norm),
+)
+"""The real axis of a length with given non-negative frequencies, length // 2 + 1 of them."""

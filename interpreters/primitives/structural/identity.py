@@ -1,0 +1,61 @@
+"""Identities: with a label that checkpoint policies look for, and without a derivative.
+
+The identity that no simplification sees through: what is computed again behind it stays computed again.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from func.interpreters.core import Array, Linear, NonDifferentiable, Shaped, Tracer, linear, nondifferentiable
+
+
+def _identity_transpose(ct: Array, x: Shaped, **params: Any) -> tuple[Array]:
+    return (ct,)
+
+
+named: Linear = linear(
+    "named",
+    lambda xp, x, *, label: x,
+    aval=lambda x, *, label: x,
+    transpose=_identity_transpose,
+    batch=lambda x, *, label: named(x, label=label),
+)
+"""The identity, carrying the label that checkpoint policies look for."""
+
+stop_gradient: NonDifferentiable = nondifferentiable(
+    "stop_gradient",
+    lambda xp, x: x,
+    aval=lambda x: x,
+    batch=lambda size, batched, args, params: stop_gradient(args[0]),
+)
+"""The identity without a derivative."""
+
+
+_tags = itertools.count()
+
+barrier: Linear = linear(
+    "barrier",
+    lambda xp, x, *, tag: x,
+    aval=lambda x, *, tag: x,
+    transpose=lambda ct, x, *, tag: (ct,),
+    batch=lambda x, *, tag: barrier(x, tag=tag),
+)
+"""The identity; barriers of different tags are different equations."""
+
+
+def shielded(values: Sequence[Array]) -> list[Array]:
+    """Staged values behind a barrier of their own; all others as they are."""
+    tag = next(_tags)
+    return [barrier(value, tag=tag) if is_staged(value) else value for value in values]
+
+
+def is_staged(value: Any) -> bool:
+    """Whether a value is abstract: at its bottom is a variable of a Program that is being staged."""
+    while type(value) is Tracer:
+        if value.value is None:
+            return True
+        value = value.value
+    return False

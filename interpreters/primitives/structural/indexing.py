@@ -1,0 +1,165 @@
+"""Advanced indexing in one normal form: integer arrays of equal shape on consecutive axes.
+
+`gather(x, i0, i1, ..., axis=k)` is x[:, ..., i0, i1, ...] with k full slices in front; the indexed axes are replaced
+by the index shape. Every NumPy index is brought to this form by transposes and basic slices (func.numpy.indexing).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.backends.support import arrays
+from func.interpreters.core import (
+    ZERO,
+    Array,
+    Aval,
+    Linear,
+    Params,
+    Shape,
+    Shaped,
+    dtype_of,
+    linear,
+    materialize,
+    shape_of,
+)
+from func.interpreters.primitives.elementwise.builder import multiply
+from func.interpreters.primitives.elementwise.table import equal
+from func.interpreters.primitives.structural.inplace_reuse import writable
+from func.interpreters.primitives.structural.shapes import (
+    broadcast,
+    convert,
+    fit_cotangent,
+    full_like,
+    iota,
+    move_axis,
+    reshape,
+)
+
+
+def _prefix(axis: int, indices: Sequence[Array], xp: Any = np) -> tuple[Any, ...]:
+    """The index with full slices in front; host indices move to the device of the array."""
+    if xp is not np:
+        indices = [xp.asarray(index) if isinstance(index, (np.ndarray, np.generic)) else index for index in indices]
+    return (*[slice(None)] * axis, *indices)
+
+
+def _gathered_shape(x: Shape, index: Shape, count: int, axis: int) -> Shape:
+    return (*x[:axis], *index, *x[axis + count :])
+
+
+def _no_index_cotangents(indices: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple([ZERO] * len(indices))
+
+
+def _batch_indices(size: int, indices: Sequence[Array], batched: Sequence[bool]) -> tuple[Array, list[Array]]:
+    """All indices with the batch axis in front, and the index of the lane itself."""
+    full = materialize(size, batched, indices)
+    lanes = iota(size, full[0])
+    shape = shape_of(full[0])
+    return broadcast(reshape(lanes, shape=(size, *[1] * (len(shape) - 1))), shape=shape), full
+
+
+def _gather_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+    x, *indices = args
+    axis = params["axis"]
+    if not any(batched[1:]):
+        return gather(x, *indices, axis=axis + 1)
+    if not batched[0]:
+        return move_axis(gather(x, *materialize(size, batched[1:], indices), axis=axis), axis, 0)
+    lanes, full = _batch_indices(size, indices, batched[1:])
+    return (
+        gather(move_axis(x, 0, axis), lanes, *full, axis=axis) if axis == 0 else _with_lane_axis(x, lanes, full, axis)
+    )
+
+
+def _with_lane_axis(x: Array, lanes: Array, full: Sequence[Array], axis: int) -> Array:
+    """Gather with a lane index where full slices stand in front: the batch axis is moved next to the indexed ones."""
+    return move_axis(gather(move_axis(x, 0, axis), lanes, *full, axis=axis), axis, 0)
+
+
+gather: Linear = linear(
+    "gather",
+    lambda xp, x, *indices, axis: x[_prefix(axis, indices, xp)],
+    aval=lambda x, *indices, axis: Aval(_gathered_shape(x.shape, indices[0].shape, len(indices), axis), x.dtype),
+    transpose=lambda ct, x, *indices, axis: (
+        scatter_add(full_like(ct, 0, x.shape, x.dtype), ct, *indices, axis=axis),
+        *_no_index_cotangents(indices),
+    ),
+    batch=_gather_batch,
+    positions=(0,),
+)
+
+
+def _scatter_add_impl(xp: Any, x: Array, value: Array, *indices: Array, axis: int) -> Array:
+    return arrays.scatter_add(xp, writable(xp, x), _prefix(axis, indices, xp), value)
+
+
+def _scatter_transpose_add(ct: Array, x: Any, value: Any, *indices: Array, axis: int) -> tuple[Any, ...]:
+    return (
+        fit_cotangent(ct, x) if isinstance(x, Shaped) else ZERO,
+        fit_cotangent(gather(ct, *indices, axis=axis), value) if isinstance(value, Shaped) else ZERO,
+        *_no_index_cotangents(indices),
+    )
+
+
+def _scatter_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params, row: Any) -> Array:
+    x, value, *indices = args
+    axis = params["axis"]
+    x, value = materialize(size, batched[:2], (x, value))
+    if not any(batched[2:]):
+        return row(x, value, *indices, axis=axis + 1)
+    lanes, full = _batch_indices(size, indices, batched[2:])
+    out = row(move_axis(x, 0, axis), move_axis(value, 0, axis), lanes, *full, axis=axis)
+    return move_axis(out, axis, 0)
+
+
+scatter_add: Linear = linear(
+    "scatter_add",
+    _scatter_add_impl,
+    aval=lambda x, value, *indices, axis: x,
+    transpose=_scatter_transpose_add,
+    batch=lambda size, batched, args, params: _scatter_batch(size, batched, args, params, scatter_add),
+    positions=(0, 1),
+)
+"""x with values added at an index; repeated indices add up."""
+
+
+def _scatter_impl(xp: Any, x: Array, value: Array, *indices: Array, axis: int) -> Array:
+    out = writable(xp, x)
+    out[_prefix(axis, indices, xp)] = value
+    return out
+
+
+def _scatter_transpose(ct: Array, x: Any, value: Any, *indices: Array, axis: int) -> tuple[Any, ...]:
+    """Overwritten elements get nothing; of several values written to one place only the last one counts."""
+    shape = shape_of(ct)
+    index_shape = shape_of(indices[0])
+    region = _gathered_shape(shape, index_shape, len(indices), axis)
+    to_x: Any = ZERO
+    to_value: Any = ZERO
+    if isinstance(x, Shaped):
+        to_x = fit_cotangent(scatter(ct, full_like(ct, 0, region), *indices, axis=axis), x)
+    if isinstance(value, Shaped):
+        count = math.prod(index_shape)
+        order = reshape(iota(count, indices[0]), shape=index_shape)
+        board = full_like(indices[0], -1, shape[axis : axis + len(indices)], np.intp)
+        last = equal(gather(scatter(board, order, *indices, axis=0), *indices, axis=0), order)
+        tail = len(region) - axis - len(index_shape)
+        mask = reshape(convert(last, dtype=dtype_of(ct)), shape=(*shape_of(last), *[1] * tail))
+        to_value = fit_cotangent(multiply(gather(ct, *indices, axis=axis), mask), value)
+    return to_x, to_value, *_no_index_cotangents(indices)
+
+
+scatter: Linear = linear(
+    "scatter",
+    _scatter_impl,
+    aval=lambda x, value, *indices, axis: x,
+    transpose=_scatter_transpose,
+    batch=lambda size, batched, args, params: _scatter_batch(size, batched, args, params, scatter),
+    positions=(0, 1),
+)
+"""x with values written at an index; of repeated indices the last one stays, as in NumPy."""

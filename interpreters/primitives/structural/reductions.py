@@ -1,0 +1,366 @@
+"""Reductions over axes: max, min, prod, mean, variance, log-sum-exp, any, all, argmax."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from func.backends import HOST_TYPES
+from func.backends.support.arrays import logaddexp_reduce
+from func.interpreters.core import (
+    ZERO,
+    Array,
+    Aval,
+    Linear,
+    NonDifferentiable,
+    Params,
+    Row,
+    Shaped,
+    bind,
+    dtype_of,
+    general,
+    is_inexact,
+    linear,
+    materialize,
+    nondifferentiable,
+    shape_of,
+)
+from func.interpreters.core.errors import NotDifferentiableError
+from func.interpreters.primitives.elementwise.builder import conjugate, multiply, zero_wins
+from func.interpreters.primitives.elementwise.table import (
+    divide,
+    equal,
+    exp,
+    isfinite,
+    isnan,
+    logical_and,
+    logical_not,
+    logical_or,
+    maximum,
+    real,
+    subtract,
+)
+from func.interpreters.primitives.structural.cumulative import products_of_others
+from func.interpreters.primitives.structural.shapes import (
+    broadcast,
+    convert,
+    drop_axes,
+    full_like,
+    ones_at,
+    reduce_sum,
+    reshape,
+    same_dtype,
+    where,
+    zero_of,
+)
+
+Axes = tuple[int, ...]
+
+
+def keep_axes(reduced: Array, shape: tuple[int, ...], axes: Axes) -> Array:
+    """A reduced array with its axes back, at length one."""
+    return reshape(reduced, shape=ones_at(shape, axes))
+
+
+def _shift(axes: Axes) -> Axes:
+    return tuple([axis + 1 for axis in axes])
+
+
+# --- reductions that state their partial derivatives ------------------------------------------------------------
+
+
+class Reduction(Row):
+    """A reduction over axes. `partial(x, out, axes=..., ...)` is the derivative of the result (its axes kept) by each
+    element, from which both modes follow; of a real result by complex elements it is the steepest ascent."""
+
+    __slots__ = ("partial",)
+    partial: Callable[..., Array]
+
+    def weights(self, x: Array, out: Array, params: Params) -> Array:
+        """The partial derivatives by all elements."""
+        with np.errstate(all="ignore"):
+            return self.partial(x, keep_axes(out, shape_of(x), params["axes"]), **params)
+
+    def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
+        out = bind(self, primals, params)
+        return out, self.tangent_of(primals, out, tangents, params)
+
+    def tangent_of(self, primals: tuple[Array, ...], out: Any, tangents: tuple[Any, ...], params: Params) -> Any:
+        if not is_inexact(dtype_of(out)):
+            return ZERO
+        (x,), (dx,) = primals, tangents
+        weights = self.weights(x, out, params)
+        if dtype_of(x).kind == "c" and dtype_of(out).kind != "c":
+            return reduce_sum(real(multiply(conjugate(weights), dx)), axes=params["axes"])
+        return reduce_sum(multiply(weights, dx), axes=params["axes"])
+
+    def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
+        out = bind(self, values, params)
+        return out, self, (values[0], out)
+
+    def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
+        """What was saved, by traced values: the argument and the output."""
+        return lift(0, saved[0]), lift(None, saved[1])
+
+    def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        x, out = saved
+        weights = self.weights(x, out, params)
+        if dtype_of(out).kind == "c":
+            weights = conjugate(weights)
+        return (multiply(weights, keep_axes(ct, shape_of(x), params["axes"])),)
+
+    def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
+        raise NotDifferentiableError(f"{self.name} is not linear and cannot be transposed")
+
+
+def reduction(
+    name: str,
+    impl: Callable[..., Array],
+    partial: Callable[..., Array],
+    dtype: Callable[[np.dtype[Any]], Any] | None = None,
+    kind: type[Reduction] = Reduction,
+) -> Reduction:
+    """A reduction of one array with a parameter `axes` (non-negative, sorted); `dtype` is that of the result."""
+
+    def aval(x: Aval, *, axes: Axes, **params: Any) -> Aval:
+        return Aval(drop_axes(x.shape, axes), x.dtype if dtype is None else dtype(x.dtype))
+
+    def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+        return row(args[0], **{**params, "axes": _shift(params["axes"])})
+
+    row = kind(name, impl, aval=aval, batch=batch)
+    row.partial = partial
+    return row
+
+
+def _extremum_partial(x: Array, out: Array, *, axes: Axes) -> Array:
+    """Ties split evenly; where the result is NaN, the derivative is the NaN elements' share."""
+    hit = equal(x, out)
+    if dtype_of(x).kind in "fc":
+        hit = logical_or(hit, isnan(x))
+    hits = convert(hit, dtype=dtype_of(x))
+    return divide(hits, keep_axes(reduce_sum(hits, axes=axes), shape_of(x), axes))
+
+
+class Extremum(Reduction):
+    """max or min, whose pullback on plain arrays without NaN is a choice by one comparison."""
+
+    __slots__ = ()
+
+    def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        chosen = self._chosen(ct, saved, params)
+        return super().pull(ct, parents, saved, params) if chosen is None else (chosen,)
+
+    def pull_guarded(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        """What is no extremum has no part in the cotangent, be it NaN."""
+        chosen = self._chosen(ct, saved, params)
+        if chosen is None:
+            x, out = saved
+            chosen = zero_wins(keep_axes(ct, shape_of(x), params["axes"]), self.weights(x, out, params))
+        return (chosen,)
+
+    def _chosen(self, ct: Any, saved: Any, params: Params) -> Any:
+        x, out = saved
+        if type(x) is not np.ndarray or type(ct) not in HOST_TYPES or x.dtype.kind != "f":
+            return None
+        shape = ones_at(x.shape, params["axes"])
+        hit = x == np.reshape(out, shape)
+        number = np.add.reduce(hit, params["axes"], x.dtype, keepdims=True)
+        if not number.all():  # NaN equals nothing
+            return None
+        return np.where(hit, np.reshape(ct, shape) / number, zero_of(x.dtype))
+
+
+def _extremum(name: str, ufunc: str) -> Extremum:
+    def impl(xp: Any, x: Array, *, axes: Axes) -> Array:
+        return getattr(np, ufunc).reduce(x, axes) if xp is np else getattr(xp, name)(x, axes)
+
+    made = reduction(name, impl, _extremum_partial, kind=Extremum)
+    assert isinstance(made, Extremum)
+    return made
+
+
+reduce_max = _extremum("max", "maximum")
+reduce_min = _extremum("min", "minimum")
+
+
+def _product_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    total: np.dtype[Any] = np.multiply.reduce(np.ones(1, dtype)).dtype
+    return total
+
+
+reduce_prod = reduction(
+    "prod",
+    lambda xp, x, *, axes: xp.multiply.reduce(x, axes) if xp is np else xp.prod(x, axes),
+    lambda x, out, *, axes: products_of_others(x, axes),
+    _product_dtype,
+)
+
+
+def _variance_partial(x: Array, out: Array, *, axes: Axes, ddof: float) -> Array:
+    """2 (x - mean) / (count - ddof)."""
+    shape = shape_of(x)
+    center = keep_axes(reduce_mean(x, axes=axes, dtype=None), shape, axes)
+    number = math.prod([shape[axis] for axis in axes]) - ddof
+    return multiply(subtract(x, center), 2 / number)
+
+
+def _real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.real(np.empty(0, dtype)).dtype
+
+
+reduce_var = reduction(
+    "variance",
+    lambda xp, x, *, axes, ddof: xp.var(x, axes, ddof=ddof),
+    _variance_partial,
+    _real_dtype,
+)
+"""The variance of floating point elements, more than ddof of them."""
+
+
+def _logaddexp_partial(x: Array, out: Array, *, axes: Axes) -> Array:
+    """exp(x - out), shared evenly between terms that are infinite or all zero."""
+    infinite = logical_not(isfinite(out))
+    hits = convert(logical_and(equal(x, out), infinite), dtype=dtype_of(x))
+    number = maximum(keep_axes(reduce_sum(hits, axes=axes), shape_of(x), axes), 1)
+    zero = full_like(x, 0, ())
+    plain = exp(where(infinite, zero, subtract(x, where(infinite, zero, out))))
+    return where(infinite, divide(hits, number), plain)
+
+
+reduce_logaddexp = reduction("logaddexp_reduce", logaddexp_reduce, _logaddexp_partial)
+
+
+# --- means ------------------------------------------------------------------------------------------------------
+
+_EXACT_COUNTS = {np.dtype(np.float64): 2**53, np.dtype(np.float32): 2**24, np.dtype(np.float16): 2**11}
+
+
+def counts_exactly(dtype: np.dtype[Any], number: Any) -> bool:
+    """Whether total / number rounds as NumPy's division by an integer does, in double precision where it matters."""
+    return dtype == np.complex128 or (type(number) is int and number <= _EXACT_COUNTS.get(dtype, -1))
+
+
+def _mean_impl(xp: Any, x: Array, *, axes: Axes, dtype: Any) -> Array:
+    total = xp.add.reduce(x, axes, dtype) if xp is np else xp.sum(x, axes, dtype)
+    number = math.prod([shape_of(x)[axis] for axis in axes])
+    if counts_exactly(total.dtype, number):
+        return xp.true_divide(total, number)
+    return xp.asarray(xp.true_divide(total, np.intp(number))).astype(total.dtype)[()]
+
+
+def _mean_transpose(ct: Array, x: Shaped, *, axes: Axes, dtype: Any) -> tuple[Array]:
+    number = math.prod([x.shape[axis] for axis in axes])
+    if type(ct) in (np.float64, np.float32) and ct.dtype == x.dtype:
+        return (np.full(x.shape, ct * ct.dtype.type(1 / number)),)
+    share = same_dtype(multiply(ct, 1 / number), x)
+    return (broadcast(reshape(share, shape=ones_at(x.shape, axes)), shape=x.shape),)
+
+
+reduce_mean: Linear = linear(
+    "mean",
+    _mean_impl,
+    aval=lambda x, *, axes, dtype: Aval(drop_axes(x.shape, axes), dtype or x.dtype),
+    transpose=_mean_transpose,
+    batch=lambda x, *, axes, dtype: reduce_mean(x, axes=_shift(axes), dtype=dtype),
+)
+"""The mean of at least one floating point element (or in a floating point dtype)."""
+
+
+# --- sums and products with where= and initial= -----------------------------------------------------------------
+
+
+def _optioned(name: str, ufunc: str, neutral: int, grow: Callable[..., Array]) -> Row:
+    """A reduction with a mask of the elements that count (or True) and a first value: NumPy adds such elements up
+    in another order, so that the value comes from its ufunc. The derivative is that of the plain reduction."""
+
+    def impl(xp: Any, x: Array, mask: Array, *, axes: Axes, dtype: Any, initial: Any) -> Array:
+        options = {} if initial is None else {"initial": initial}
+        if xp is np:
+            return getattr(np, ufunc).reduce(x, axes, dtype, where=mask, **options)
+        out = getattr(xp, name)(xp.where(mask, x, xp.asarray(neutral, dtype_of(x))), axes, dtype)
+        return out if initial is None else getattr(xp, ufunc)(out, initial)
+
+    def aval(x: Aval, mask: Aval, *, axes: Axes, dtype: Any, initial: Any) -> Aval:
+        return Aval(drop_axes(x.shape, axes), dtype or getattr(np, ufunc).reduce(np.ones(1, x.dtype)).dtype)
+
+    def jvp(
+        primals: Sequence[Array], tangents: Sequence[Any], *, axes: Axes, dtype: Any, initial: Any
+    ) -> tuple[Array, Any]:
+        (x, mask), (dx, _) = primals, tangents
+        out = row(x, mask, axes=axes, dtype=dtype, initial=initial)
+        dx = where(mask, dx, full_like(dx, 0, ()))
+        return out, grow(where(mask, x, full_like(x, neutral, ())), dx, axes, dtype_of(out), initial)
+
+    def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+        x, mask = materialize(size, batched, args) if shape_of(args[1]) else args
+        return row(x, mask, **{**params, "axes": _shift(params["axes"])})
+
+    row = general(f"{name}_with", impl, aval=aval, batch=batch, jvp=jvp)
+    return row
+
+
+def _grow_sum(x: Array, dx: Array, axes: Axes, dtype: Any, initial: Any) -> Array:
+    return reduce_sum(dx, axes=axes, dtype=dtype)
+
+
+def _grow_prod(x: Array, dx: Array, axes: Axes, dtype: Any, initial: Any) -> Array:
+    grown = multiply(products_of_others(convert(x, dtype=dtype), axes), convert(dx, dtype=dtype))
+    grown = reduce_sum(grown, axes=axes)
+    return grown if initial is None else multiply(grown, convert(initial, dtype=dtype))
+
+
+sum_with = _optioned("sum", "add", 0, _grow_sum)
+prod_with = _optioned("prod", "multiply", 1, _grow_prod)
+
+
+# --- without a derivative ---------------------------------------------------------------------------------------
+
+
+def _constant_reduction(name: str, dtype: Any) -> NonDifferentiable:
+    def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+        return row(args[0], axes=_shift(params["axes"]))
+
+    row = nondifferentiable(
+        name,
+        lambda xp, x, *, axes: getattr(xp, name)(x, axes),
+        aval=lambda x, *, axes: Aval(drop_axes(x.shape, axes), dtype),
+        batch=batch,
+    )
+    return row
+
+
+reduce_any = _constant_reduction("any", np.bool_)
+reduce_all = _constant_reduction("all", np.bool_)
+
+
+def _index_reduction(name: str) -> NonDifferentiable:
+    def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+        return row(args[0], axis=params["axis"] + 1)
+
+    row = nondifferentiable(
+        name,
+        lambda xp, x, *, axis: getattr(xp, name)(x, axis),
+        aval=lambda x, *, axis: Aval(drop_axes(x.shape, (axis,)), np.intp),
+        batch=batch,
+    )
+    return row
+
+
+argmax = _index_reduction("argmax")
+argmin = _index_reduction("argmin")
+
+
+def _argsort_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+    return argsort(args[0], axis=params["axis"] + 1, kind=params["kind"])
+
+
+argsort: NonDifferentiable = nondifferentiable(
+    "argsort",
+    lambda xp, x, *, axis, kind: xp.argsort(x, axis, kind=kind),
+    aval=lambda x, *, axis, kind: Aval(x.shape, np.intp),
+    batch=_argsort_batch,
+)

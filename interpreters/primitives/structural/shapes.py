@@ -1,0 +1,318 @@
+"""The row `where`, and how operands of different rank are lined up over lanes.
+
+Linear rows that make, convert, shape and sum arrays, and what undoes broadcasting in a pullback.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.backends import HOST_TYPES, namespace_of
+from func.interpreters.core import (
+    ZERO,
+    Array,
+    Aval,
+    Linear,
+    Params,
+    Shape,
+    Shaped,
+    Tracer,
+    bind,
+    dtype_of,
+    innermost,
+    linear,
+    register_helpers,
+    shape_of,
+    snapshot,
+)
+
+
+def align_ranks(size: int, batched: Sequence[bool], args: Sequence[Array]) -> list[Array]:
+    """Batch axes in front, then axes of length one, so that NumPy's broadcasting lines the rest up."""
+    rank = max([len(shape_of(arg)) - is_batched for arg, is_batched in zip(args, batched, strict=True)])
+    aligned = []
+    for arg, is_batched in zip(args, batched, strict=True):
+        if is_batched and len(shape_of(arg)) - 1 < rank:
+            shape = shape_of(arg)
+            arg = reshape(arg, shape=(size, *[1] * (rank + 1 - len(shape)), *shape[1:]))
+        aligned.append(arg)
+    return aligned
+
+
+@functools.cache
+def zero_of(dtype: np.dtype[Any]) -> Array:
+    """A zero that np.where need not convert."""
+    return np.zeros((), dtype)
+
+
+class Where(Linear):
+    """`where`, whose pullback keeps the condition alone."""
+
+    __slots__ = ()
+
+    def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Any) -> Any:
+        condition, x, y = values
+        plain = type(condition) is np.ndarray and type(x) in HOST_TYPES and type(y) in HOST_TYPES
+        out = np.where(condition, x, y) if plain else bind(self, values, params)
+        return out, self, snapshot(condition)
+
+    def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
+        _, px, py = parents
+        if type(ct) is np.ndarray and type(saved) is np.ndarray:
+            zero, choose = zero_of(ct.dtype), np.where
+        else:
+            zero, choose = 0, where
+        return (
+            ZERO,
+            ZERO if px is None else fit_cotangent(choose(saved, ct, zero), px),
+            ZERO if py is None else fit_cotangent(choose(saved, zero, ct), py),
+        )
+
+    def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Any) -> Sequence[Any]:
+        return self.pull(ct, parents, known[0], params)
+
+
+def _where_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+    return where(*align_ranks(size, batched, args))
+
+
+where = Where(
+    "where",
+    lambda xp, condition, x, y: xp.where(condition, x, y),
+    aval=lambda c, x, y: Aval(np.broadcast_shapes(c.shape, x.shape, y.shape), result_dtype(x, y)),
+    batch=_where_batch,
+)
+where.positions = frozenset({1, 2})
+"""A choice, element by element; the side that was not chosen gets a cotangent of exact zero."""
+
+
+def result_dtype(*avals: Any) -> np.dtype[Any]:
+    """NumPy's promotion, with weak avals standing for Python scalars."""
+    return np.result_type(
+        *[{"f": 1.0, "c": 1j, "i": 1, "b": True}[a.dtype.kind] if getattr(a, "weak", False) else a.dtype for a in avals]
+    )
+
+
+# --- creation, on the backend of a given value ------------------------------------------------------------------
+
+
+def full_like(like: Array, fill: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
+    """A constant array of the shape and dtype of `like` (or as given), on its backend."""
+    shape = shape_of(like) if shape is None else shape
+    dtype = dtype_of(like) if dtype is None else dtype
+    value = innermost(like)
+    xp = namespace_of((value,))
+    return xp.zeros(shape, dtype) if fill == 0 and type(fill) is int else xp.full(shape, fill, dtype)
+
+
+def zeros_like(like: Array) -> Array:
+    """Zeros of the shape, dtype and backend of a value."""
+    return full_like(like, 0)
+
+
+def iota(length: int, like: Array) -> Array:
+    """0, 1, ..., length - 1 on the backend of `like`."""
+    return namespace_of((innermost(like),)).arange(length)
+
+
+# --- convert ----------------------------------------------------------------------------------------------------
+
+
+def _convert_impl(xp: Any, x: Array, *, dtype: Any) -> Array:
+    if dtype.kind != "c" and dtype_of(x).kind == "c":
+        x = x.real
+    return xp.asarray(x).astype(dtype) if shape_of(x) or type(x) is np.ndarray else xp.asarray(x).astype(dtype)[()]
+
+
+def _convert_transpose(ct: Array, x: Shaped, *, dtype: Any) -> tuple[Array]:
+    return (convert(ct, dtype=x.dtype),)
+
+
+convert: Linear = linear(
+    "convert",
+    _convert_impl,
+    aval=lambda x, *, dtype: Aval(x.shape, dtype),
+    transpose=_convert_transpose,
+    batch=lambda x, *, dtype: convert(x, dtype=dtype),
+)
+"""To another dtype. Complex to real keeps the real part, which is also the transpose of real to complex."""
+
+
+def same_dtype(x: Array, like: Shaped | Tracer | Array) -> Array:
+    """x converted to the dtype of another value where it differs."""
+    dtype = dtype_of(like)
+    return x if dtype_of(x) == dtype else convert(x, dtype=dtype)
+
+
+# --- shape ------------------------------------------------------------------------------------------------------
+
+
+SMALL = 1024
+"""Up to so many elements a filled array is faster than NumPy's view, which takes 3 µs to make."""
+
+
+def _broadcast_impl(xp: Any, x: Array, *, shape: Shape) -> Array:
+    if xp is np and math.prod(shape) <= SMALL and shape:
+        out = np.empty(shape, dtype_of(x))
+        out[...] = x
+        return out
+    return xp.broadcast_to(x, shape)
+
+
+def _broadcast_transpose(ct: Array, x: Shaped, *, shape: Shape) -> tuple[Array]:
+    return (unbroadcast(ct, x.shape),)
+
+
+def _broadcast_batch(x: Array, *, shape: Shape) -> Array:
+    size, *rest = shape_of(x)
+    aligned = reshape(x, shape=(size, *[1] * (len(shape) - len(rest)), *rest))
+    return broadcast(aligned, shape=(size, *shape))
+
+
+broadcast: Linear = linear(
+    "broadcast",
+    _broadcast_impl,
+    aval=lambda x, *, shape: Aval(shape, x.dtype),
+    transpose=_broadcast_transpose,
+    batch=_broadcast_batch,
+)
+"""NumPy's broadcast_to."""
+
+reshape: Linear = linear(
+    "reshape",
+    lambda xp, x, *, shape: xp.reshape(x, shape),
+    aval=lambda x, *, shape: Aval(shape, x.dtype),
+    transpose=lambda ct, x, *, shape: (reshape(ct, shape=x.shape),),
+    batch=lambda x, *, shape: reshape(x, shape=(x.shape[0], *shape)),
+)
+"""To a fully known shape, in C order."""
+
+
+def inverse_permutation(order: Sequence[int]) -> tuple[int, ...]:
+    """The permutation that undoes `order`."""
+    inverse = [0] * len(order)
+    for position, axis in enumerate(order):
+        inverse[axis] = position
+    return tuple(inverse)
+
+
+permute: Linear = linear(
+    "permute",
+    lambda xp, x, *, order: xp.transpose(x, order),
+    aval=lambda x, *, order: Aval(tuple([x.shape[axis] for axis in order]), x.dtype),
+    transpose=lambda ct, x, *, order: (permute(ct, order=inverse_permutation(order)),),
+    batch=lambda x, *, order: permute(x, order=(0, *[axis + 1 for axis in order])),
+)
+"""Axes in another order."""
+
+
+def move_axis(x: Array, source: int, destination: int) -> Array:
+    """One axis moved, the others in order."""
+    order = [axis for axis in range(len(shape_of(x))) if axis != source]
+    order.insert(destination, source)
+    return x if source == destination else permute(x, order=tuple(order))
+
+
+def expand(x: Array, axes: Sequence[int]) -> Array:
+    """New axes of length one at these positions of the result."""
+    shape = list(shape_of(x))
+    for axis in sorted(axes):
+        shape.insert(axis, 1)
+    return reshape(x, shape=tuple(shape))
+
+
+# --- sums -------------------------------------------------------------------------------------------------------
+
+
+def drop_axes(shape: Shape, axes: Sequence[int]) -> Shape:
+    """A shape without these axes."""
+    return tuple([length for axis, length in enumerate(shape) if axis not in axes])
+
+
+def ones_at(shape: Shape, axes: Sequence[int]) -> Shape:
+    """A shape with these axes of length one."""
+    return tuple([1 if axis in axes else length for axis, length in enumerate(shape)])
+
+
+def _sum_aval(x: Aval, *, axes: tuple[int, ...], dtype: Any = None) -> Aval:
+    return Aval(drop_axes(x.shape, axes), dtype or np.add.reduce(np.zeros(1, x.dtype)).dtype)
+
+
+def _sum_transpose(ct: Array, x: Shaped, *, axes: tuple[int, ...], dtype: Any = None) -> tuple[Array]:
+    if len(axes) < len(x.shape):
+        ct = reshape(ct, shape=ones_at(x.shape, axes))
+    return (broadcast(ct if dtype is None else same_dtype(ct, x), shape=x.shape),)
+
+
+def _sum_batch(x: Array, *, axes: tuple[int, ...], dtype: Any = None) -> Array:
+    return reduce_sum(x, axes=tuple([axis + 1 for axis in axes]), dtype=dtype)
+
+
+def _sum_impl(xp: Any, x: Array, *, axes: tuple[int, ...], dtype: Any = None) -> Array:
+    return xp.add.reduce(x, axes, dtype) if xp is np else xp.sum(x, axes, dtype)
+
+
+reduce_sum: Linear = linear("sum", _sum_impl, aval=_sum_aval, transpose=_sum_transpose, batch=_sum_batch)
+"""The sum over axes (non-negative, sorted), which disappear; `dtype` is that of the accumulation."""
+
+
+def unbroadcast(ct: Array, shape: Shape) -> Array:
+    """Sum a cotangent over the axes that broadcasting added or stretched."""
+    have = shape_of(ct)
+    if have == shape:
+        return ct
+    if shape == () and type(ct) is np.ndarray:
+        return np.add.reduce(ct, None)
+    if len(have) < len(shape):
+        return broadcast(ct, shape=shape)
+    axes = _stretched(have, shape)
+    if axes:
+        ct = np.add.reduce(ct, axes) if type(ct) is np.ndarray else reduce_sum(ct, axes=axes)
+    return ct if shape_of(ct) == shape else broadcast(reshape_to_ones(ct, shape), shape=shape)
+
+
+@functools.lru_cache(4096)
+def _stretched(have: Shape, shape: Shape) -> tuple[int, ...]:
+    """The axes of `have` that are not in `shape`, or are of length one there."""
+    extra = len(have) - len(shape)
+    ones = [extra + axis for axis, length in enumerate(shape) if length == 1 and have[extra + axis] != 1]
+    return (*range(extra), *ones)
+
+
+def reshape_to_ones(ct: Array, shape: Shape) -> Array:
+    """Put back the axes of length one that a sum removed (a cotangent may also be narrower than its primal)."""
+    if math.prod(shape_of(ct)) == math.prod(shape):
+        return reshape(ct, shape=shape)
+    return ct
+
+
+def fit_cotangent(ct: Array, target: Shaped) -> Array:
+    """A cotangent with exactly the shape and dtype of its primal: broadcasting and promotion undone."""
+    if shape_of(ct) != target.shape:
+        ct = unbroadcast(ct, target.shape)
+    if dtype_of(ct) != target.dtype:
+        ct = convert(ct, dtype=target.dtype)
+    return ct
+
+
+def _cumsum_impl(xp: Any, x: Array, *, axis: int, reverse: bool) -> Array:
+    if not reverse:
+        return xp.cumsum(x, axis)
+    return xp.flip(xp.cumsum(xp.flip(x, axis), axis), axis)
+
+
+cumsum: Linear = linear(
+    "cumsum",
+    _cumsum_impl,
+    aval=lambda x, *, axis, reverse: Aval(x.shape, np.add.reduce(np.zeros(1, x.dtype)).dtype),
+    transpose=lambda ct, x, *, axis, reverse: (cumsum(ct, axis=axis, reverse=not reverse),),
+    batch=lambda x, *, axis, reverse: cumsum(x, axis=axis + 1, reverse=reverse),
+)
+
+
+register_helpers(zeros_like=zeros_like, broadcast=broadcast)

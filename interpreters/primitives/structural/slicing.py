@@ -1,0 +1,137 @@
+"""Linear rows at basic indices: getitem, embed, update, concatenate."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from func.interpreters.core import Array, Aval, Linear, Params, Shape, Shaped, dtype_of, linear, materialize, shape_of
+from func.interpreters.primitives.structural.inplace_reuse import is_spare_cotangent, writable
+from func.interpreters.primitives.structural.shapes import fit_cotangent, zeros_like
+
+Index: TypeAlias = tuple[int | tuple[int, int, int] | None, ...]
+"""A basic index, one entry per axis: an integer, (start, stop, step) within bounds, or None for a new axis."""
+
+
+@functools.lru_cache(8192)
+def as_slices(index: Index) -> tuple[Any, ...]:
+    """A normalised basic index as NumPy takes it."""
+    return tuple(
+        [
+            slice(entry[0], entry[1] if entry[1] >= 0 else None, entry[2]) if type(entry) is tuple else entry
+            for entry in index
+        ]
+    )
+
+
+def sliced_shape(index: Index) -> Shape:
+    """The shape that a normalised basic index selects."""
+    return tuple([1 if entry is None else len(range(*entry)) for entry in index if not isinstance(entry, int)])
+
+
+def _getitem_impl(xp: Any, x: Array, *, index: Index) -> Array:
+    return x[as_slices(index)]
+
+
+def _embed_impl(xp: Any, x: Array, *, index: Index, shape: Shape) -> Array:
+    out = xp.zeros(shape, dtype_of(x))
+    out[as_slices(index)] = x
+    return out
+
+
+def _whole(size: int) -> tuple[int, int, int]:
+    return (0, size, 1)
+
+
+getitem: Linear = linear(
+    "getitem",
+    _getitem_impl,
+    aval=lambda x, *, index: Aval(sliced_shape(index), x.dtype),
+    transpose=lambda ct, x, *, index: (embed(ct, index=index, shape=x.shape),),
+    batch=lambda x, *, index: getitem(x, index=(_whole(x.shape[0]), *index)),
+)
+"""Basic indexing with a normalised index."""
+
+embed: Linear = linear(
+    "embed",
+    _embed_impl,
+    aval=lambda x, *, index, shape: Aval(shape, x.dtype),
+    transpose=lambda ct, x, *, index, shape: (getitem(ct, index=index),),
+    batch=lambda x, *, index, shape: embed(x, index=(_whole(x.shape[0]), *index), shape=(x.shape[0], *shape)),
+)
+"""Zeros of a shape with x at a basic index: the transpose of getitem, and every kind of zero padding."""
+
+
+def _update_impl(xp: Any, x: Array, value: Array, *, index: Index) -> Array:
+    out = writable(xp, x)
+    out[as_slices(index)] = value
+    return out
+
+
+def _update_transpose(ct: Array, x: Any, value: Any, *, index: Index) -> tuple[Array, Array]:
+    region = getitem(ct, index=index)
+    return update(ct, zeros_like(region), index=index), region
+
+
+def _update_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+    x, value = materialize(size, batched, args)
+    return update(x, value, index=(_whole(size), *params["index"]))
+
+
+class Update(Linear):
+    """`update`, whose pullback clears the part in the cotangent itself where nobody else holds that."""
+
+    __slots__ = ()
+
+    def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        if not is_spare_cotangent(ct):
+            return super().pull(ct, parents, saved, params)
+        index = as_slices(params["index"])
+        region = ct[index].copy()
+        ct[index] = 0
+        return ct, region
+
+
+update = Update(
+    "update", _update_impl, aval=lambda x, value, *, index: x, transpose=_update_transpose, batch=_update_batch
+)
+update.positions = None
+"""x with the part at a basic index replaced by a value of that part's shape and x's dtype."""
+
+
+# --- concatenate ------------------------------------------------------------------------------------------------
+
+
+def _concatenate_aval(*xs: Aval, axis: int) -> Aval:
+    shape = list(xs[0].shape)
+    shape[axis] = sum(x.shape[axis] for x in xs)
+    return Aval(tuple(shape), np.result_type(*[x.dtype for x in xs]))
+
+
+def _concatenate_transpose(ct: Array, *xs: Shaped, axis: int) -> tuple[Array, ...]:
+    shape = shape_of(ct)
+    parts = []
+    start = 0
+    for x in xs:
+        stop = start + x.shape[axis]
+        index = tuple([(start, stop, 1) if i == axis else _whole(n) for i, n in enumerate(shape)])
+        parts.append(fit_cotangent(getitem(ct, index=index), x))
+        start = stop
+    return tuple(parts)
+
+
+def _concatenate_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+    return concatenate(*materialize(size, batched, args), axis=params["axis"] + 1)
+
+
+concatenate: Linear = linear(
+    "concatenate",
+    lambda xp, *xs, axis: xp.concatenate(xs, axis),
+    aval=_concatenate_aval,
+    transpose=_concatenate_transpose,
+    batch=_concatenate_batch,
+    positions=(),
+)

@@ -1,0 +1,90 @@
+"""Sorting and searching. What sorts carries no derivative; reordering by a permutation is linear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.backends.support import arrays
+from func.interpreters.core import (
+    ZERO,
+    Array,
+    Aval,
+    Linear,
+    NonDifferentiable,
+    Params,
+    linear,
+    materialize,
+    nondifferentiable,
+)
+from func.interpreters.primitives.structural.reductions import argsort as argsort
+
+
+def _reorder_transpose(ct: Array, x: Any, order: Array, *, axis: int) -> tuple[Any, Any]:
+    return reorder(ct, argsort(order, axis=axis, kind=None), axis=axis), ZERO
+
+
+def _reorder_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+    x, order = materialize(size, batched, args)
+    return reorder(x, order, axis=params["axis"] + 1)
+
+
+reorder: Linear = linear(
+    "reorder",
+    lambda xp, x, order, *, axis: xp.take_along_axis(x, order, axis),
+    aval=lambda x, order, *, axis: x,
+    transpose=_reorder_transpose,
+    batch=_reorder_batch,
+    positions=(0,),
+)
+"""x along an axis in the order of an array of permutations, whose inverse is the transpose."""
+
+
+def _partition_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+    return partition_order(args[0], **{**params, "axis": params["axis"] + 1})
+
+
+partition_order: NonDifferentiable = nondifferentiable(
+    "partition_order",
+    arrays.partition_order,
+    aval=lambda x, *, kth, axis, kind: Aval(x.shape, np.intp),
+    batch=_partition_batch,
+)
+"""The permutation by which np.partition orders an axis."""
+
+argpartition: NonDifferentiable = nondifferentiable(
+    "argpartition",
+    lambda xp, x, *, kth, axis, kind: xp.argpartition(x, kth, axis, kind) if xp is np else xp.argsort(x, axis),
+    aval=lambda x, *, kth, axis, kind: Aval(x.shape, np.intp),
+    batch=lambda size, batched, args, params: argpartition(args[0], **{**params, "axis": params["axis"] + 1}),
+)
+
+
+def _lexsort_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+    return lexsort(*materialize(size, batched, args), axis=params["axis"] + 1)
+
+
+lexsort: NonDifferentiable = nondifferentiable(
+    "lexsort",
+    lambda xp, *keys, axis: xp.lexsort(keys, axis) if xp is np else xp.lexsort(xp.stack(keys)),
+    aval=lambda *keys, axis: Aval(keys[0].shape, np.intp),
+    batch=_lexsort_batch,
+)
+
+
+def _search_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+    if not batched[0] and params["lanes"] == 0:
+        return search(*args, **params)
+    tables, values = materialize(size, batched, args)
+    return search(tables, values, side=params["side"], lanes=params["lanes"] + 1)
+
+
+search: NonDifferentiable = nondifferentiable(
+    "search",
+    arrays.search,
+    aval=lambda sorted_values, values, *, side, lanes: Aval(values.shape, np.intp),
+    batch=_search_batch,
+)
+"""np.searchsorted; the first `lanes` axes of both arrays are a batch."""

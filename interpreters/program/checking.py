@@ -1,0 +1,70 @@
+"""The validator of Programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from func.interpreters.core import Aval, Tracer, aval_of, dtype_of, shape_of
+from func.interpreters.core.errors import ProgramError
+from func.interpreters.program.printing import equation_text, names_of
+from func.interpreters.program.program import Equation, Program, Var
+
+
+def check_program(program: Program) -> None:
+    """Raise ProgramError unless every variable is defined once, before its use, with what its row says of it."""
+    names = names_of(program)
+    defined: set[Var] = set()
+    for var in (*program.inputs, *program.constants):
+        if var in defined:
+            raise ProgramError(f"the program is not valid: its input or constant {names[var]} is defined twice")
+        defined.add(var)
+    for var, value in program.constants.items():
+        if type(value) is not Tracer and (shape_of(value), dtype_of(value)) != (var.shape, var.dtype):
+            raise ProgramError(
+                f"the program is not valid: its constant {names[var]} is declared as {var.aval} and is "
+                f"{Aval(shape_of(value), dtype_of(value))}"
+            )
+    for number, equation in enumerate(program.equations):
+        _check_equation(program, number, equation, names, defined)
+    for x in program.outputs:
+        if type(x) is Var and x not in defined:
+            raise ProgramError(f"the program is not valid: its output {names.get(x, x)}, {x.aval}, is never defined")
+
+
+def _check_equation(
+    program: Program, number: int, equation: Equation, names: dict[Var, str], defined: set[Var]
+) -> None:
+    def refuse(what: str, cause: BaseException | None = None) -> NoReturn:
+        at = f"\n  from {equation.line}" if equation.line is not None else ""
+        text = equation_text(program, equation)
+        raise ProgramError(f"equation {number} of the program, `{text}`, is not valid: {what}{at}") from cause
+
+    for x in equation.inputs:
+        if type(x) is Var and x not in defined:
+            refuse(f"{names.get(x, 'one of its inputs')}, {x.aval}, is used before it is defined")
+    for key, nested in equation.nested():
+        try:
+            check_program(nested)
+        except ProgramError as error:
+            refuse(f"in {key}, {error}", error)
+    for var, aval in zip(equation.outputs, _expected(equation, refuse), strict=True):
+        if var in defined:
+            refuse(f"{names[var]} is defined twice")
+        if (var.shape, var.dtype) != (aval.shape, aval.dtype):
+            refuse(f"its output {names[var]} is declared as {var.aval}, but {equation.row} gives {aval}")
+        defined.add(var)
+
+
+def _expected(equation: Equation, refuse: Callable[..., NoReturn]) -> tuple[Aval, ...]:
+    """What the row says of the outputs."""
+    avals = [x.aval if type(x) is Var else aval_of(x) for x in equation.inputs]
+    try:
+        out = equation.row.aval(*avals, **equation.params)
+    except Exception as error:
+        shown = ", ".join([repr(aval) for aval in avals])
+        refuse(f"{equation.row} does not take ({shown}) with these parameters: {error}", error)
+    outs = tuple(out) if equation.row.multiple else (out,)
+    if len(outs) != len(equation.outputs):
+        refuse(f"it has {len(equation.outputs)} outputs, but {equation.row} gives {len(outs)}")
+    return outs

@@ -1,0 +1,325 @@
+"""A layered drawing of a directed graph: layers by longest path, order by barycentres, places by least squares.
+
+Source: K. Sugiyama, S. Tagawa, M. Toda (1981), IEEE Trans. SMC 11(2).
+
+A picture of a Program's dataflow: boxes for equations, edges for variables, written as one SVG file.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from func.interpreters.core.errors import ArgumentError
+from func.interpreters.program.printing import brief, names_of, params_text
+from func.interpreters.program.program import Equation, Program, Var
+
+LETTER = 7.3
+"""The width of a letter."""
+GAP = 26.0
+"""Between boxes of a layer."""
+FALL = 46.0
+"""Between layers."""
+BENDS = 20_000
+"""With more bends than this, edges across several layers go straight."""
+SWEEPS = 6
+
+
+@dataclass(eq=False)
+class Node:
+    """A box, or (without text) the bend of an edge in a layer between its ends."""
+
+    kind: str
+    text: str = ""
+    detail: str = ""
+    hint: str = ""
+    ins: int = 0
+    outs: int = 0
+    layer: int = 0
+    x: float = 0.0
+    y: float = 0.0
+    above: list[Node] = field(default_factory=list)
+    below: list[Node] = field(default_factory=list)
+
+    @property
+    def width(self) -> float:
+        return max(len(self.text), 6 / 7 * len(self.detail)) * LETTER + 16 if self.text else 2.0
+
+    @property
+    def height(self) -> float:
+        return (36.0 if self.detail else 22.0) if self.text else 0.0
+
+    def port(self, number: int, count: int) -> float:
+        """Where on the width the port of this number is."""
+        return self.x + self.width * ((number + 1) / (count + 1) - 0.5)
+
+
+@dataclass(eq=False)
+class Edge:
+    """From a port at the bottom of one box, by way of bends, to one at the top of another."""
+
+    source: Node
+    out: int
+    target: Node
+    port: int
+    label: str = ""
+    bends: list[Node] = field(default_factory=list)
+
+    def points(self) -> list[tuple[float, float]]:
+        """Where the edge passes."""
+        start = self.source.port(self.out, self.source.outs), self.source.y + self.source.height
+        end = self.target.port(self.port, self.target.ins), self.target.y
+        return [start, *[(bend.x, bend.y) for bend in self.bends], end]
+
+
+class Graph:
+    """Boxes and edges. Boxes are added in an order in which edges lead forwards."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.edges: list[Edge] = []
+        self.width = 0.0
+        self.height = 0.0
+
+    def add(self, node: Node) -> Node:
+        """The node, which is now in the graph."""
+        self.nodes.append(node)
+        return node
+
+    def arrange(self) -> None:
+        """Give every box its place."""
+        self._choose_layers()
+        layers = self._layers()
+        for sweep in range(SWEEPS):
+            downwards = sweep % 2 == 0
+            for layer in layers if downwards else reversed(layers):
+                _order(layer, downwards)
+        for sweep in range(SWEEPS):
+            downwards = sweep % 2 == 0
+            for layer in layers if downwards else reversed(layers):
+                _place(layer, downwards)
+        self._set_heights(layers)
+
+    def _choose_layers(self) -> None:
+        """Equations as high as they can be; inputs and constants just above where they are first used."""
+        incoming: dict[int, list[Edge]] = {}
+        outgoing: dict[int, list[Edge]] = {}
+        for edge in self.edges:
+            incoming.setdefault(id(edge.target), []).append(edge)
+            outgoing.setdefault(id(edge.source), []).append(edge)
+        for node in self.nodes:
+            node.layer = max([edge.source.layer + 1 for edge in incoming.get(id(node), ())], default=0)
+        for node in self.nodes:
+            if node.kind == "constant":
+                node.layer = min([edge.target.layer - 1 for edge in outgoing.get(id(node), ())], default=0)
+        lowest = max([node.layer for node in self.nodes], default=0)
+        for node in self.nodes:
+            if node.kind == "output":
+                node.layer = lowest
+
+    def _layers(self) -> list[list[Node]]:
+        layers: list[list[Node]] = [[] for _ in range(max([node.layer for node in self.nodes], default=-1) + 1)]
+        for node in self.nodes:
+            layers[node.layer].append(node)
+        bent = sum([edge.target.layer - edge.source.layer - 1 for edge in self.edges]) <= BENDS
+        shared: dict[tuple[int, int], list[Node]] = {}
+        for edge in self.edges:
+            chain = shared.setdefault((id(edge.source), edge.out), []) if bent else []
+            while bent and edge.source.layer + len(chain) + 1 < edge.target.layer:
+                bend = Node("bend", layer=edge.source.layer + len(chain) + 1)
+                layers[bend.layer].append(bend)
+                _join(chain[-1] if chain else edge.source, bend)
+                chain.append(bend)
+            edge.bends = chain[: edge.target.layer - edge.source.layer - 1] if bent else []
+            _join(edge.bends[-1] if edge.bends else edge.source, edge.target)
+        return layers
+
+    def _set_heights(self, layers: list[list[Node]]) -> None:
+        left = min([node.x - node.width / 2 for layer in layers for node in layer], default=0.0)
+        y = 0.0
+        for layer in layers:
+            height = max([node.height for node in layer], default=0.0)
+            for node in layer:
+                node.x -= left
+                node.y = y + (height - node.height) / 2
+            y += height + FALL
+        self.width = max([node.x + node.width / 2 for layer in layers for node in layer], default=0.0)
+        self.height = max(y - FALL, 0.0)
+
+
+def _join(upper: Node, lower: Node) -> None:
+    upper.below.append(lower)
+    lower.above.append(upper)
+
+
+def _order(layer: list[Node], downwards: bool) -> None:
+    """Sort a layer by the mean place of its neighbours; `x` counts places until boxes are placed."""
+    wanted = {id(node): _mean(node, downwards) for node in layer}
+    layer.sort(key=lambda node: wanted[id(node)])
+    for i, node in enumerate(layer):
+        node.x = i - (len(layer) - 1) / 2
+
+
+def _mean(node: Node, downwards: bool) -> float:
+    neighbours = node.above if downwards else node.below
+    return sum([one.x for one in neighbours]) / len(neighbours) if neighbours else node.x
+
+
+def _place(layer: list[Node], downwards: bool) -> None:
+    """Move boxes to the mean of their neighbours, as nearly as their order and the gaps allow (isotonic regression)."""
+    offset = 0.0
+    offsets: list[float] = []
+    for i, node in enumerate(layer):
+        if i:
+            offset += (layer[i - 1].width + node.width) / 2 + GAP
+        offsets.append(offset)
+    pools: list[tuple[float, int]] = []
+    for node, moved in zip(layer, offsets, strict=True):
+        total, count = _mean(node, downwards) - moved, 1
+        while pools and pools[-1][0] / pools[-1][1] > total / count:
+            total, count = total + pools[-1][0], count + pools[-1][1]
+            pools.pop()
+        pools.append((total, count))
+    means = [total / count for total, count in pools for _ in range(count)]
+    for node, mean, moved in zip(layer, means, offsets, strict=True):
+        node.x = mean + moved
+
+
+LONGEST = 36
+"""Letters of a box's second line; the whole text is in its tooltip."""
+MARGIN = 24
+HEADING = 30
+STYLE = (
+    "text{font:12px ui-monospace,Menlo,Consolas,monospace;fill:#1f2328;text-anchor:middle}"
+    ".small{font-size:10px;fill:#57606a}.label{font-size:10px;fill:#0550ae;text-anchor:start}"
+    ".heading{text-anchor:start;font-weight:bold}"
+    "rect{stroke:#6e7781;fill:#f6f8fa}.input{fill:#ddf4ff;stroke:#0550ae}.output{fill:#dafbe1;stroke:#116329}"
+    ".constant{fill:#fff8c5;stroke:#9a6700}.page{fill:#ffffff;stroke:none}"
+    "path{fill:none;stroke:#8c959f}"
+)
+
+
+def draw_program(program: Program, path: str | os.PathLike[str]) -> str:
+    """Write the picture of a program and return the path."""
+    target = os.fspath(path)
+    if not target.lower().endswith(".svg"):
+        raise ArgumentError(
+            f"program.draw: {target!r} does not end in .svg, which is the only kind of picture that func draws"
+        )
+    with open(target, "w", encoding="utf-8") as file:
+        file.write(program_svg(program))
+    return target
+
+
+def program_svg(program: Program) -> str:
+    """The picture as SVG text; nested programs stand below, each under a heading."""
+    parts: list[str] = []
+    width, top = 0.0, float(MARGIN)
+    for heading, one in _panels(program, ""):
+        if heading:
+            parts.append(f'<text class="heading" x="{MARGIN}" y="{top + 12:.0f}">{html.escape(heading)}</text>')
+            top += HEADING
+            width = max(width, len(heading) * LETTER)
+        graph = program_graph(one)
+        graph.arrange()
+        parts.append(f'<g transform="translate({MARGIN},{top:.0f})">{"".join(_drawn(graph))}</g>')
+        width = max(width, graph.width)
+        top += graph.height + MARGIN
+    width += 2 * MARGIN
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{top:.0f}" '
+        f'viewBox="0 0 {width:.0f} {top:.0f}"><style>{STYLE}</style>'
+        f'<rect class="page" width="100%" height="100%"/>{"".join(parts)}</svg>\n'
+    )
+
+
+def _panels(program: Program, heading: str) -> Iterator[tuple[str, Program]]:
+    """The program and all programs nested in it, each with a heading."""
+    yield heading, program
+    names = names_of(program)
+    for equation in program.equations:
+        for key, nested in equation.nested():
+            outs = ", ".join([names[out] for out in equation.outputs])
+            inside = f" in {heading}" if heading else ""
+            yield from _panels(nested, f"{key} of {outs} = {equation.row.name}{inside}")
+
+
+def program_graph(program: Program) -> Graph:
+    """Boxes and edges of a program, without those of nested ones."""
+    names = names_of(program)
+    graph = Graph()
+    made: dict[Var, tuple[Node, int]] = {}
+    for var in program.inputs:
+        made[var] = graph.add(Node("input", f"{names[var]}:{var.aval}", outs=1)), 0
+    for var, value in program.constants.items():
+        number = _short(brief(value)) if var.size <= 4 else ""
+        made[var] = graph.add(Node("constant", f"{names[var]}:{var.aval}", number, outs=1)), 0
+    for equation in program.equations:
+        box = graph.add(_box(equation))
+        _connect(graph, made, names, equation.inputs, box)
+        for port, out in enumerate(equation.outputs):
+            made[out] = box, port
+    for x in program.outputs:
+        text = f"return {names.get(x, '?')}" if type(x) is Var else f"return {x!r}"
+        _connect(graph, made, names, [x], graph.add(Node("output", text, ins=1)))
+    return graph
+
+
+def _connect(graph: Graph, made: dict[Var, tuple[Node, int]], names: dict[Var, str], inputs: Any, box: Node) -> None:
+    variables = [x for x in inputs if type(x) is Var]
+    for port, x in enumerate(variables):
+        source, out = made[x]
+        label = f"{names[x]}:{x.aval}" if source.kind == "equation" else ""
+        graph.edges.append(Edge(source, out, box, port, label))
+
+
+def _box(equation: Equation) -> Node:
+    """A box: the row's name, below it parameters and Python scalars among the operands."""
+    scalars = any([type(x) is not Var for x in equation.inputs])
+    operands = " ".join(["·" if type(x) is Var else repr(x) for x in equation.inputs]) if scalars else ""
+    params = params_text(equation)
+    details = "  ".join([text for text in (operands, params) if text])
+    hint = f"{equation.row.name} {details}" + (f"\n{equation.line}" if equation.line is not None else "")
+    ins = sum([type(x) is Var for x in equation.inputs])
+    return Node("equation", equation.row.name, _short(details), hint, ins, len(equation.outputs))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def _drawn(graph: Graph) -> Iterator[str]:
+    """The elements of a graph: edges first, so that boxes lie on them, and the edges' labels last."""
+    labels: dict[tuple[int, int], tuple[float, float, str]] = {}
+    for edge in graph.edges:
+        points = edge.points()
+        yield f'<path d="{_curve(points)}"/>'
+        if edge.label:
+            labels.setdefault((id(edge.source), edge.out), (*points[0], edge.label))
+    for node in graph.nodes:
+        yield f"<g>{f'<title>{html.escape(node.hint)}</title>' if node.hint else ''}"
+        corner = 4 if node.kind == "equation" else 11
+        yield (
+            f'<rect class="{node.kind}" x="{node.x - node.width / 2:.1f}" y="{node.y:.1f}" '
+            f'width="{node.width:.1f}" height="{node.height:.1f}" rx="{corner}"/>'
+        )
+        yield f'<text x="{node.x:.1f}" y="{node.y + 15:.1f}">{html.escape(node.text)}</text>'
+        if node.detail:
+            yield f'<text class="small" x="{node.x:.1f}" y="{node.y + 29:.1f}">{html.escape(node.detail)}</text>'
+        yield "</g>"
+    for x, y, label in labels.values():
+        yield f'<text class="label" x="{x + 4:.1f}" y="{y + 11:.1f}">{html.escape(label)}</text>'
+
+
+def _curve(points: list[tuple[float, float]]) -> str:
+    """A smooth line that leaves each point downwards."""
+    x, y = points[0]
+    text = [f"M{x:.1f},{y:.1f}"]
+    for nx, ny in points[1:]:
+        bend = (ny - y) / 2
+        text.append(f"C{x:.1f},{y + bend:.1f} {nx:.1f},{ny - bend:.1f} {nx:.1f},{ny:.1f}")
+        x, y = nx, ny
+    return "".join(text)

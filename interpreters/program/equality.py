@@ -1,0 +1,97 @@
+"""When two Programs are the same: equal rows, parameters, wiring, avals and constants, whatever the variables are."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from func.backends import is_device_array
+from func.interpreters.program.program import Program, Var
+
+
+def same_program(one: Program, other: Program) -> bool:
+    """Whether two programs differ in nothing but the names of variables and the source lines."""
+    values, others = one.constants.values(), other.constants.values()
+    return (
+        len(one.equations) == len(other.equations)
+        and len(values) == len(others)
+        and hash(one) == hash(other)
+        and structure(one) == structure(other)
+        and all([same_array(x, y) for x, y in zip(values, others, strict=True)])
+    )
+
+
+def program_hash(program: Program) -> int:
+    """The hash of a program's structure and of its constants' bytes."""
+    return hash((structure(program), *[canonical(value) for value in program.constants.values()]))
+
+
+def structure(program: Program) -> Hashable:
+    """All of a program but the values of its constants, with variables numbered in order of definition."""
+    numbers: dict[Var, int] = {}
+
+    def defined(variables: Any) -> Hashable:
+        for var in variables:
+            numbers[var] = len(numbers)
+        return tuple([(var.shape, var.dtype, var.weak) for var in variables])
+
+    def atoms(values: Any) -> Hashable:
+        return tuple([("variable", numbers.get(x)) if type(x) is Var else canonical(x) for x in values])
+
+    head = defined(program.inputs), defined(program.constants)
+    equations = [
+        (equation.row, atoms(equation.inputs), canonical(equation.params), defined(equation.outputs))
+        for equation in program.equations
+    ]
+    return head, tuple(equations), atoms(program.outputs)
+
+
+def same_array(x: Any, y: Any) -> bool:
+    """Whether two constants are of one type and equal in every bit."""
+    if type(x) is not type(y):
+        return False
+    if isinstance(x, np.ndarray):
+        if (x.shape, x.dtype) != (y.shape, y.dtype):
+            return False
+        return x is y or np.array_equal(_bytes(x), _bytes(y))
+    return canonical(x) == canonical(y)
+
+
+def _bytes(x: np.ndarray[Any, Any]) -> Any:
+    return np.frombuffer(np.ascontiguousarray(x).reshape(-1).view(np.uint8), np.uint8) if x.size else np.empty(0)
+
+
+def canonical(value: Any) -> Hashable:
+    """Something hashable that is equal for equal parameters: by value where there is one, otherwise by identity."""
+    kind = type(value)
+    if kind in (float, complex):
+        return kind, repr(value)
+    if kind in (bool, int, str, bytes) or value is None or value is Ellipsis:
+        return kind, value
+    if isinstance(value, (np.ndarray, np.generic)):
+        return kind, value.dtype, value.shape, value.tobytes()
+    if is_device_array(value):
+        return kind, value.dtype, value.shape, value.get().tobytes() if hasattr(value, "get") else id(value)
+    if isinstance(value, (tuple, list)):
+        return kind, tuple([canonical(entry) for entry in value])
+    if isinstance(value, (set, frozenset)):
+        return kind, frozenset([canonical(entry) for entry in value])
+    if isinstance(value, dict):
+        return kind, frozenset([(canonical(key), canonical(entry)) for key, entry in value.items()])
+    if isinstance(value, slice):
+        return kind, canonical((value.start, value.stop, value.step))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return kind, tuple([canonical(getattr(value, field.name)) for field in dataclasses.fields(value)])
+    if isinstance(value, Program):
+        return value
+    program = getattr(value, "program", None)
+    if isinstance(program, Program):
+        return kind, program
+    try:
+        hash(value)
+    except TypeError:
+        return kind, id(value)
+    return kind, value

@@ -1,0 +1,205 @@
+"""The Program: inputs, equations, outputs and constants of a traced function."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from func.interpreters.core import Array, Aval, Params, Primitive, Shaped, bind, snapshot
+from func.interpreters.core.source import Line
+
+if TYPE_CHECKING:
+    from func.interpreters.program.cost import Cost
+
+_serials: Iterator[int] = itertools.count()
+
+
+class Var(Shaped):
+    """A variable of a Program: the value of an input, a constant or an equation's output."""
+
+    __slots__ = ("aval", "serial", "weak")
+
+    def __init__(self, aval: Aval) -> None:
+        self.aval = aval
+        self.shape = aval.shape
+        self.dtype = aval.dtype
+        self.weak = aval.weak
+        self.serial = next(_serials)
+
+    def __repr__(self) -> str:
+        return f"v{self.serial}"
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.shape, self.dtype, self.weak
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.__init__(Aval(*state))  # type: ignore[misc]
+
+
+class Equation:
+    """One applied primitive: outputs = row(inputs, **params). An input is a Var or a Python scalar."""
+
+    __slots__ = ("inputs", "line", "outputs", "params", "row")
+
+    def __init__(
+        self,
+        row: Primitive,
+        inputs: tuple[Any, ...],
+        params: Params,
+        outputs: tuple[Var, ...],
+        line: Line | None = None,
+    ) -> None:
+        self.row = row
+        self.inputs = inputs
+        self.params = params
+        self.outputs = outputs
+        self.line = line
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.row, self.inputs, self.params, self.outputs, self.line
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.row, self.inputs, self.params, self.outputs, self.line = state
+
+    def nested(self) -> list[tuple[str, Program]]:
+        """The programs among the parameters, with their names: `body`, `branches[0]`."""
+        found = []
+        for key, value in self.params.items():
+            several = isinstance(value, (tuple, list))
+            for i, entry in enumerate(value if several else (value,)):
+                program = entry if isinstance(entry, Program) else getattr(entry, "program", None)
+                if isinstance(program, Program):
+                    found.append((f"{key}[{i}]" if several else key, program))
+        return found
+
+
+class Program:
+    """A traced function: straight-line equations from inputs and constants to outputs.
+
+    Outputs are Vars, Python scalars, or (for outputs that do not depend on the inputs) constants' Vars.
+    Call it with arrays, one per input, to get the tuple of outputs, which are the caller's own.
+    """
+
+    __slots__ = ("_hash", "constants", "equations", "inputs", "outputs")
+
+    def __init__(
+        self,
+        inputs: Sequence[Var],
+        equations: Sequence[Equation],
+        outputs: Sequence[Any],
+        constants: dict[Var, Array],
+    ) -> None:
+        self.inputs = tuple(inputs)
+        self.equations = tuple(equations)
+        self.outputs = tuple(outputs)
+        self.constants = constants
+        self._hash: int | None = None
+
+    def __call__(self, *args: Array) -> tuple[Any, ...]:
+        return tuple([out.copy() if type(out) is np.ndarray else snapshot(out) for out in self.run(args)])
+
+    def run(
+        self, args: Sequence[Array], override: Callable[[int, tuple[Array, ...]], Any] | None = None
+    ) -> tuple[Any, ...]:
+        """Evaluate on arrays or tracers. `override(i, operands)` may supply the outputs of equation i instead."""
+        values: dict[Var, Any] = dict(self.constants)
+        values.update(zip(self.inputs, args, strict=True))
+        last_use = self._last_uses()
+        for i, equation in enumerate(self.equations):
+            operands = tuple([values[x] if type(x) is Var else x for x in equation.inputs])
+            given = override(i, operands) if override is not None else None
+            if given is None:
+                out = bind(equation.row, operands, equation.params)
+                given = out if equation.row.multiple else (out,)
+            values.update(zip(equation.outputs, given, strict=True))
+            for var in last_use[i]:
+                values.pop(var, None)
+        return tuple([values[x] if type(x) is Var else x for x in self.outputs])
+
+    def _last_uses(self) -> list[list[Var]]:
+        """For each equation the variables that nothing after it needs."""
+        kept = {x for x in self.outputs if type(x) is Var}
+        seen: set[Var] = set(kept)
+        result: list[list[Var]] = []
+        for equation in reversed(self.equations):
+            dead = [x for x in (*equation.inputs, *equation.outputs) if type(x) is Var and x not in seen]
+            seen.update(dead)
+            result.append(dead)
+        result.reverse()
+        return result
+
+    def pruned(self) -> Program:
+        """The same program without equations whose outputs nothing needs."""
+        needed = {x for x in self.outputs if type(x) is Var}
+        kept: list[Equation] = []
+        for equation in reversed(self.equations):
+            if not equation.outputs or any([out in needed for out in equation.outputs]):
+                kept.append(equation)
+                needed.update([x for x in equation.inputs if type(x) is Var])
+        kept.reverse()
+        constants = {var: value for var, value in self.constants.items() if var in needed}
+        return Program(self.inputs, kept, self.outputs, constants)
+
+    @property
+    def constant_bytes(self) -> int:
+        """The size of the arrays that the program holds."""
+        return sum(getattr(value, "nbytes", 0) for value in self.constants.values())
+
+    def check(self) -> None:
+        """Raise ProgramError unless every variable is defined once, before its use, with what its row says of it."""
+        from func.interpreters.program.checking import check_program
+
+        check_program(self)
+
+    def cost(self) -> Cost:
+        """What running the program costs: operations, bytes moved, peak of live bytes, per equation and in total."""
+        from func.interpreters.program.cost import program_cost
+
+        return program_cost(self)
+
+    def draw(self, path: str | os.PathLike[str]) -> str:
+        """Write a picture of the dataflow, an SVG file, and return its path.
+
+        Raises ArgumentError where the path does not end in .svg.
+        """
+        from func.interpreters.program.drawing import draw_program
+
+        return draw_program(self, path)
+
+    def text(self, lines: bool = False) -> str:
+        """The program as text; with `lines` each equation says which source line it came from."""
+        from func.interpreters.program.printing import program_text
+
+        return program_text(self, lines)
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        from func.interpreters.program.printing import program_html
+
+        return program_html(self)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal: the same rows, parameters, wiring, avals and, bit by bit, constants."""
+        if self is other:
+            return True
+        if not isinstance(other, Program):
+            return NotImplemented
+        from func.interpreters.program.equality import same_program
+
+        return same_program(self, other)
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            from func.interpreters.program.equality import program_hash
+
+            self._hash = program_hash(self)
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Program, (self.inputs, self.equations, self.outputs, self.constants)

@@ -1,0 +1,401 @@
+"""Programs as JSON values and arrays, and back. What a parameter may be is a closed set: reading one runs no code.
+
+A JSON null, bool, int, float (finite) or string stands for itself. Everything else is an object of one key, its tag:
+{"tuple": [...]}, {"dtype": "<f8"}, {"array": 3}. Programs stand in a list, each after those that it holds.
+
+Program files: a zip archive of one JSON document and of the arrays, each as an .npy member.
+
+Nothing is pickled, and loading runs no code of the file: rows are found by name, parameters are of a closed set.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import json
+import math
+import os
+import zipfile
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from func.backends import is_device_array
+from func.interpreters.calls.compiled_call import Staged
+from func.interpreters.control.scan_derivatives import Loop
+from func.interpreters.control.while_loops import While
+from func.interpreters.core import PYTHON_SCALARS, ROWS, Aval, Primitive, Tracer, row_named
+from func.interpreters.core.errors import FuncError, LeakedTracerError, ProgramFileError
+from func.interpreters.core.source import Line
+from func.interpreters.primitives.structural.contraction import Spec, spec
+from func.interpreters.program.program import Equation, Program, Var
+
+RECORDS: dict[str, tuple[type, Callable[[Any], Sequence[Any]], Callable[..., Any]]] = {
+    "aval": (Aval, lambda aval: (aval.shape, aval.dtype, aval.weak), Aval),
+    "spec": (Spec, lambda one: (one.x, one.y, one.out), spec),
+    "scan": (Loop, tuple, Loop),
+    "while": (While, tuple, While),
+}
+"""Classes of parameters: tag, class, the fields of an object, and what makes an object of them."""
+
+EXTENSION_DTYPES = ("bfloat16",)
+"""Dtypes that NumPy does not know by itself; the package ml_dtypes has them."""
+
+
+class MissingError(Exception):
+    """A file is sound, and needs something that is not there."""
+
+
+class Writer:
+    """Collects the arrays and the programs of one file."""
+
+    def __init__(self) -> None:
+        self.arrays: list[np.ndarray[Any, Any]] = []
+        self.programs: list[dict[str, Any]] = []
+        self._known: dict[int, tuple[Any, int]] = {}
+        self._at = ""
+
+    def program(self, program: Program) -> int:
+        """The number of a program in the list."""
+        return self._once(program, self._add_program)
+
+    def _once(self, value: Any, add: Callable[[Any], int]) -> int:
+        """The number of a value; the value is kept, so that no other gets its id."""
+        if id(value) not in self._known:
+            self._known[id(value)] = value, add(value)
+        return self._known[id(value)][1]
+
+    def _add_program(self, program: Program) -> int:
+        numbers: dict[Var, int] = {}
+
+        def defined(variables: Sequence[Var]) -> list[Any]:
+            for var in variables:
+                numbers[var] = len(numbers)
+            return [[list(var.shape), self.value(var.dtype), var.weak] for var in variables]
+
+        def atom(x: Any) -> Any:
+            return numbers[x] if type(x) is Var else {"value": self.value(x)}
+
+        self._at = "the program"
+        written: dict[str, Any] = {"inputs": defined(program.inputs)}
+        self._at = "a constant of the program"
+        written["constants"] = defined(list(program.constants))
+        written["values"] = [self.value(value) for value in program.constants.values()]
+        written["equations"] = []
+        for equation in program.equations:
+            at = f" at {equation.line}" if equation.line is not None else ""
+            params = {}
+            for key, value in equation.params.items():
+                self._at = f"the parameter {key!r} of the row {equation.row.name}{at}"
+                params[key] = self.value(value)
+            entry = {
+                "row": equation.row.name,
+                "inputs": [atom(x) for x in equation.inputs],
+                "params": params,
+                "outputs": defined(equation.outputs),
+                "line": _line(equation.line),
+            }
+            written["equations"].append(entry)
+        written["outputs"] = [atom(x) for x in program.outputs]
+        self.programs.append(written)
+        return len(self.programs) - 1
+
+    def value(self, value: Any) -> Any:
+        """A parameter, constant or scalar as a JSON value."""
+        kind = type(value)
+        if value is None or kind in (bool, int, str):
+            return value
+        if kind is float:
+            return value if math.isfinite(value) else {"float": repr(value)}
+        if kind is complex:
+            return {"complex": [self.value(value.real), self.value(value.imag)]}
+        if kind in (tuple, list):
+            return {kind.__name__: [self.value(entry) for entry in value]}
+        if kind is dict:
+            return {"dict": [[self.value(key), self.value(entry)] for key, entry in value.items()]}
+        if kind is slice:
+            return {"slice": [self.value(entry) for entry in (value.start, value.stop, value.step)]}
+        if value is Ellipsis:
+            return {"ellipsis": None}
+        if isinstance(value, np.dtype):
+            return {"dtype": self._dtype(value)}
+        if kind is np.ndarray or isinstance(value, np.generic) or is_device_array(value):
+            return self._array(value)
+        for tag, (record, fields, _) in RECORDS.items():
+            if kind is record:
+                return {tag: [self.value(entry) for entry in fields(value)]}
+        if isinstance(value, Primitive) and ROWS.get(value.name) is value:
+            return {"row": value.name}
+        if isinstance(value, Program):
+            return {"program": self.program(value)}
+        if kind is Staged:
+            return {"staged": self._once(value, self._add_staged)}
+        return self._refuse(value)
+
+    def _add_staged(self, staged: Staged) -> Any:
+        at = self._at
+        try:
+            other = staged.alternative()
+        except LeakedTracerError:  # it would close over values of a trace that is over
+            other = None
+        found = [self.program(staged.program), None if other is None else self.program(other.program), staged.compiler]
+        self._at = at
+        return found
+
+    def _dtype(self, dtype: np.dtype[Any]) -> str:
+        if dtype.name in EXTENSION_DTYPES:
+            return dtype.name
+        if dtype.kind not in "biufc":
+            raise ProgramFileError(f"func.save: {self._at} has the dtype {dtype}, which a file cannot hold")
+        return dtype.str
+
+    def _array(self, value: Any) -> Any:
+        host = np.asarray(value.get() if hasattr(value, "get") else value)
+        name = self._dtype(host.dtype)
+        number = self._once(value, lambda _: self._add_array(host))
+        return {"scalar" if isinstance(value, np.generic) else "array": [number, name]}
+
+    def _add_array(self, host: np.ndarray[Any, Any]) -> int:
+        bits = host.view(np.uint16) if host.dtype.name in EXTENSION_DTYPES else host
+        self.arrays.append(np.array(bits, order="C"))
+        return len(self.arrays) - 1
+
+    def _refuse(self, value: Any) -> Any:
+        if type(value) is Tracer:
+            raise ProgramFileError(
+                f"func.save: {self._at} is a traced value, not an array; make the program outside the transform"
+            )
+        word = getattr(value, "__qualname__", type(value).__name__)
+        advice = "func.jit(f).trace(*args) gives a program with such calls replaced by what they compute"
+        reason = "a Python function" if callable(value) else f"an object of the class {type(value).__name__}"
+        raise ProgramFileError(f"func.save: {self._at} is {reason}, {word}, which a file cannot hold; {advice}")
+
+
+def _line(line: Line | None) -> Any:
+    """A source line without the folders of this machine."""
+    if line is None:
+        return None
+    return [os.path.basename(line.file.replace("\\", "/")).strip("<>"), line.number, line.function]
+
+
+class Reader:
+    """Programs from a list of JSON values and a list of arrays."""
+
+    def __init__(self, arrays: Sequence[np.ndarray[Any, Any]]) -> None:
+        self.arrays = arrays
+        self.programs: list[Program] = []
+        self._staged: dict[tuple[int, int | None, str | None], Staged] = {}
+
+    def add(self, written: Any) -> Program:
+        """Read one more program, which may hold those read before."""
+        variables: list[Var] = []
+
+        def defined(avals: Any) -> list[Var]:
+            made = [Var(Aval(_shape(shape), self.value(dtype), _of(bool, weak))) for shape, dtype, weak in avals]
+            variables.extend(made)
+            return made
+
+        def atom(x: Any) -> Any:
+            if type(x) is int:
+                return variables[_index(x)]
+            scalar = self.value(x["value"])
+            if type(scalar) not in PYTHON_SCALARS:
+                raise TypeError(f"{scalar!r} stands where a number belongs")
+            return scalar
+
+        inputs = defined(written["inputs"])
+        constants = dict(zip(defined(written["constants"]), map(self.value, written["values"]), strict=True))
+        equations = []
+        for entry in written["equations"]:
+            operands = tuple([atom(x) for x in entry["inputs"]])
+            params = {_of(str, key): self.value(value) for key, value in entry["params"].items()}
+            line = entry["line"]
+            if line is not None:
+                line = Line(f"<{_of(str, line[0])}>", _of(int, line[1]), _of(str, line[2]))
+            equations.append(Equation(find_row(entry["row"]), operands, params, tuple(defined(entry["outputs"])), line))
+        program = Program(inputs, equations, [atom(x) for x in written["outputs"]], constants)
+        self.programs.append(program)
+        return program
+
+    def value(self, written: Any) -> Any:
+        """The parameter, constant or scalar that a JSON value stands for."""
+        if written is None or type(written) in (bool, int, float, str):
+            return written
+        ((tag, inner),) = _of(dict, written).items()
+        if tag in RECORDS:
+            return RECORDS[tag][2](*[self.value(entry) for entry in inner])
+        if tag not in _TAGS:
+            raise ValueError(f"the tag {tag!r} is not known")
+        return _TAGS[tag](self, inner)
+
+    def _array(self, inner: Any) -> Any:
+        number, name = inner
+        array = self.arrays[_index(number)]
+        dtype = self._dtype(name)
+        found = array.view(dtype) if name in EXTENSION_DTYPES else array
+        if found.dtype != dtype:
+            raise ValueError(f"array {number} has the dtype {found.dtype}, not {dtype}")
+        return found
+
+    def _dtype(self, inner: Any) -> np.dtype[Any]:
+        if inner in EXTENSION_DTYPES:
+            try:
+                extension: np.dtype[Any] = np.dtype(getattr(importlib.import_module("ml_dtypes"), inner))
+            except ImportError:
+                raise MissingError(f"the program computes in {inner}; install the package ml_dtypes") from None
+            return extension
+        dtype: np.dtype[Any] = np.dtype(str(_of(str, inner)))
+        if dtype.kind not in "biufc" or dtype.str != inner:
+            raise ValueError(f"{inner!r} is no dtype of numbers")
+        return dtype
+
+    def _staged_of(self, inner: Any) -> Staged:
+        number, other = _index(inner[0]), None if inner[1] is None else _index(inner[1])
+        compiler = None if inner[2] is None else _of(str, inner[2])
+        key = number, other, compiler
+        if key not in self._staged:
+            guarded = None if other is None else Staged(self.programs[other], None, compiler)
+            self._staged[key] = Staged(self.programs[number], None if guarded is None else lambda: guarded, compiler)
+        return self._staged[key]
+
+
+_TAGS: dict[str, Callable[[Reader, Any], Any]] = {
+    "float": lambda reader, inner: {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[inner],
+    "complex": lambda reader, inner: complex(*[_of(float, reader.value(part)) for part in inner]),
+    "tuple": lambda reader, inner: tuple([reader.value(entry) for entry in inner]),
+    "list": lambda reader, inner: [reader.value(entry) for entry in inner],
+    "dict": lambda reader, inner: {reader.value(key): reader.value(entry) for key, entry in inner},
+    "slice": lambda reader, inner: slice(*[reader.value(entry) for entry in inner]),
+    "ellipsis": lambda reader, inner: ...,
+    "dtype": lambda reader, inner: reader._dtype(inner),
+    "array": lambda reader, inner: reader._array(inner),
+    "scalar": lambda reader, inner: reader._array(inner)[()],
+    "row": lambda reader, inner: find_row(inner),
+    "program": lambda reader, inner: reader.programs[_index(inner)],
+    "staged": lambda reader, inner: reader._staged_of(inner),
+}
+
+
+def find_row(name: Any) -> Primitive:
+    """The row of that name; the modules of func that define rows are imported when one is missing."""
+    try:
+        return row_named(_of(str, name))
+    except KeyError:
+        raise MissingError(f"this version of func has no row {name!r}, which the program applies") from None
+
+
+def _of(kind: type, value: Any) -> Any:
+    if type(value) is not kind:
+        raise TypeError(f"{value!r} stands where a {kind.__name__} belongs")
+    return value
+
+
+def _index(value: Any) -> int:
+    """A place in a list; Python would take negative ones as well."""
+    if type(value) is not int or value < 0:
+        raise TypeError(f"{value!r} stands where a place belongs")
+    return value
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    return tuple([_index(length) for length in _of(list, value)])
+
+
+FORMAT = "func program"
+VERSION = 1
+DOCUMENT = "program.json"
+
+
+def write_program(program: Program, path: str) -> None:
+    """Write a program file in one step: the file is there as a whole or not at all."""
+    writer = Writer()
+    writer.program(program)
+    document = {"format": FORMAT, "version": VERSION, "arrays": len(writer.arrays), "programs": writer.programs}
+    target = os.path.realpath(path)
+    spare = f"{target}.{os.getpid()}.part"
+    try:
+        with zipfile.ZipFile(spare, "w") as archive:
+            _write(archive, DOCUMENT, json.dumps(document, allow_nan=False, separators=(",", ":")).encode())
+            for number, array in enumerate(writer.arrays):
+                member = io.BytesIO()
+                np.lib.format.write_array(member, array, allow_pickle=False)
+                _write(archive, f"arrays/{number}.npy", member.getvalue())
+        os.replace(spare, target)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(spare)
+
+
+def _write(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+    """One member, with a fixed date: equal programs give equal files."""
+    archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data)
+
+
+def read_program(path: str) -> Program:
+    """The program of a file. Raises ProgramFileError where it holds none."""
+    with open(path, "rb") as file:
+        data = io.BytesIO(file.read())
+    try:
+        with zipfile.ZipFile(data) as archive:
+            program = _from_archive(archive, path)
+        program.check()
+    except MissingError as error:
+        raise ProgramFileError(f"func.load: {path!r} cannot be loaded here: {error}") from error
+    except ProgramFileError:
+        raise
+    except zipfile.BadZipFile as error:
+        raise ProgramFileError(
+            f"func.load: {path!r} is no file written by func.save, or it is truncated or damaged ({error})"
+        ) from error
+    except (FuncError, ValueError, TypeError, LookupError, AttributeError, RecursionError, MemoryError) as error:
+        raise ProgramFileError(
+            f"func.load: {path!r} is damaged: its program cannot be read ({type(error).__name__}: {error})"
+        ) from error
+    except (OSError, EOFError, NotImplementedError, RuntimeError) as error:
+        raise ProgramFileError(f"func.load: {path!r} is truncated or damaged ({error})") from error
+    return program
+
+
+def _from_archive(archive: zipfile.ZipFile, path: str) -> Program:
+    names = archive.namelist()
+    if DOCUMENT not in names:
+        raise ProgramFileError(f"func.load: {path!r} is no file written by func.save: it has no {DOCUMENT}")
+    document = json.loads(_read(archive, DOCUMENT))
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ProgramFileError(f"func.load: {path!r} is no file written by func.save: it is not a {FORMAT}")
+    version = document.get("version")
+    if type(version) is int and version > VERSION:
+        raise ProgramFileError(
+            f"func.load: {path!r} has version {version} of the format, this func reads up to version {VERSION}; "
+            "load it with a newer func"
+        )
+    if version != VERSION:
+        raise ProgramFileError(f"func.load: {path!r} has version {version!r} of the format, which does not exist")
+    reader = Reader([_array(_read(archive, f"arrays/{number}.npy")) for number in range(document["arrays"])])
+    programs: list[Any] = document["programs"]
+    for written in programs:
+        reader.add(written)
+    return reader.programs[-1]
+
+
+def _read(archive: zipfile.ZipFile, name: str) -> bytes:
+    """A member. Members are never compressed, so that none is larger than the file."""
+    info = archive.getinfo(name)
+    if info.compress_type != zipfile.ZIP_STORED:
+        raise ValueError(f"the member {name} is compressed")
+    return archive.read(info)
+
+
+def _array(data: bytes) -> np.ndarray[Any, Any]:
+    """An array, read only, whose header agrees with the number of its bytes."""
+    member = io.BytesIO(data)
+    version = np.lib.format.read_magic(member)
+    if version != (1, 0):
+        raise ValueError(f"version {version} of .npy members is not used here")
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(member)
+    if dtype.kind not in "biufc" or fortran:
+        raise ValueError(f"an array has the dtype {dtype} or is not in C order")
+    array = np.frombuffer(data, dtype, offset=member.tell())
+    return array.reshape(shape).copy() if dtype.isnative is False else array.reshape(shape)

@@ -1,0 +1,198 @@
+"""`func.intercept()`: plain creation functions, views of them, and unmodified SciPy."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from scipy.optimize import newton
+
+import func
+from tests.support.numpy_properties import extrapolated
+
+X = np.array([0.3, 0.7, 1.1])
+
+
+def by_elements(x: Any) -> Any:
+    out = np.zeros(3)
+    for i in range(3):
+        out[i] = x[i] ** 2 * (i + 1)
+    return np.sum(out)
+
+
+def by_views(x: Any) -> Any:
+    whole = np.empty((4, 3))
+    top, column = whole[:2], whole[:, 1]
+    whole[0] = x
+    top[1] = np.sin(x)
+    whole[2:] = 2.0
+    column[3] = x[2] * x[0]
+    whole.T[2, 3] = x[1]
+    return np.sum(whole * np.arange(12.0).reshape(4, 3)) + np.sum(column**2)
+
+
+def by_methods(x: Any) -> Any:
+    a = np.ones((2, 3))
+    a[1] = x
+    b = a.copy()
+    b.fill(0.5)
+    b.reshape(-1)[1:4] = x
+    c = np.full(3, 2.0)
+    c.put([0, 2], x[:2])
+    c.sort()
+    return a.sum() + a.T.dot(np.ones(2)).max() + b.mean() * a[1].dot(x) + c.flat[2] + float(np.ones(3)[1])
+
+
+def by_ufuncs(x: Any) -> Any:
+    a, b = np.zeros(3), np.zeros(3)
+    np.multiply(x, 3.0, out=a)
+    np.add(a, 1.0, out=a)
+    b += x
+    b *= b
+    np.add.at(b, [0, 0, 2], x)
+    np.copyto(a[1:], x[1:])
+    return np.sum(a * b) + np.add.reduce(a)
+
+
+def by_conversion(x: Any) -> Any:
+    state = np.array([0.0, 1.0, 2.0])
+    view = np.asarray(state)
+    view[1] = x[0]
+    ones = np.ones_like(state)
+    ones[0] = x[1]
+    table = np.array([state, ones, x])
+    flat = np.zeros(9)
+    flat.flat = table
+    state[[0, 2]] += x[:2]
+    return np.sum(table**2) + np.dot(flat, flat) + np.linalg.norm(state) + np.vstack([ones, x])[0, 0]
+
+
+def by_promotion(x: Any) -> Any:
+    first = np.zeros(3) + 1.0
+    second = np.eye(3)[1] * 2
+    first[0] = x[0]
+    second[second > 1] = x[1]
+    return first @ second + np.arange(3.0)[1:] @ first[1:]
+
+
+@pytest.mark.parametrize("f", [by_elements, by_views, by_methods, by_ufuncs, by_conversion, by_promotion])
+def test_creation_functions_hold_traced_values(f: Callable[[Any], Any]) -> None:
+    expected = np.array([extrapolated(f, X, e) for e in np.eye(3)])
+    with func.intercept():
+        np.testing.assert_allclose(func.grad(f)(X), expected, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(func.jacfwd(f)(X), expected, rtol=1e-8, atol=1e-9)
+        mapped = func.vmap(func.value_and_grad(f))(np.stack([X, 2 * X]))
+        np.testing.assert_allclose(mapped[0], [f(X), f(2 * X)])
+        np.testing.assert_allclose(mapped[1][0], expected, rtol=1e-8, atol=1e-9)
+        second = np.array([extrapolated(func.grad(f), X, e) for e in np.eye(3)])
+        np.testing.assert_allclose(func.hessian(f)(X), second, rtol=1e-6, atol=1e-6)
+        assert type(func.grad(f)(X)) is np.ndarray
+
+
+def test_without_it_the_error_names_a_way() -> None:
+    with pytest.raises(func.errors.TracerConversionError, match="zeros_like"):
+        func.grad(by_elements)(X)
+
+
+def test_it_is_undone() -> None:
+    before = {name: getattr(np, name) for name in ("zeros", "array", "arange", "copy")}
+    with pytest.raises(RuntimeError), func.intercept(), func.intercept():
+        raise RuntimeError
+    assert all([getattr(np, name) is function for name, function in before.items()])
+    with func.intercept():
+        assert type(np.zeros(3)) is np.ndarray  # no transform runs
+
+
+def test_other_threads_are_left_alone() -> None:
+    kinds: list[type] = []
+
+    def f(x: Any) -> Any:
+        thread = threading.Thread(target=lambda: kinds.append(type(np.zeros(3))))
+        thread.start()
+        thread.join()
+        kinds.append(type(np.zeros(3)))
+        return x
+
+    with func.intercept():
+        func.grad(f)(1.0)
+    assert kinds[0] is np.ndarray and kinds[1] is not np.ndarray
+
+
+def test_it_works_as_a_decorator_and_inside() -> None:
+    @func.intercept()
+    def f(x: Any) -> Any:
+        return by_elements(x)
+
+    np.testing.assert_allclose(func.grad(f)(X), 2 * X * [1, 2, 3])
+
+
+def test_raw_memory_is_loud() -> None:
+    def f(x: Any) -> Any:
+        a = np.zeros(3)
+        a[0] = x
+        assert np.isnan(np.frombuffer(memoryview(a))).all()
+        with pytest.raises(func.errors.UnsupportedFunctionError, match="int64"):
+            np.sum(a.view(np.int64) + x)
+        return a[0]
+
+    with func.intercept():
+        assert func.grad(f)(2.0) == 1.0
+
+
+def test_a_leaked_array_raises() -> None:
+    kept: list[Any] = []
+
+    def f(x: Any) -> Any:
+        a = np.zeros(2)
+        a[0] = x
+        kept.append(a)
+        return x
+
+    with func.intercept():
+        func.grad(f)(1.0)
+    with pytest.raises(func.errors.LeakedTracerError):
+        kept[0].sum()
+
+
+def trajectory(method: str) -> Callable[[Any], Any]:
+    def loss(p: Any) -> Any:
+        def predators(t: float, y: Any) -> Any:
+            return np.array([y[0] * (p[0] - p[1] * y[1]), -y[1] * (p[2] - p[3] * y[0])])
+
+        start = np.array([1.0, 1.5]) * p[0]
+        found = solve_ivp(
+            predators, (0, 1.5), start, method=method, rtol=1e-7, atol=1e-8, t_eval=np.linspace(0, 1.5, 4)
+        )
+        return np.sum(found.y[:, -1] ** 2) + np.sum(found.y[0])
+
+    return loss
+
+
+@pytest.mark.parametrize("method", ["RK45", "RK23", "DOP853"])
+def test_solve_ivp_differentiates_unmodified(method: str) -> None:
+    p, loss = np.array([1.5, 1.0, 3.0, 1.0]), trajectory(method)
+    with func.intercept():
+        gradient = func.grad(loss)(p)
+        forward = func.jacfwd(loss)(p)
+    expected = [(loss(p + 1e-5 * e) - loss(p - 1e-5 * e)) / 2e-5 for e in np.eye(4)]
+    np.testing.assert_allclose(gradient, expected, rtol=1e-5)
+    np.testing.assert_allclose(forward, gradient, rtol=1e-9)
+
+
+@pytest.mark.parametrize("start", [1.0, np.array([1.0, 1.2])])
+def test_newton_differentiates_unmodified(start: Any) -> None:
+    def root(a: Any) -> Any:
+        return np.sum(newton(lambda x: x**3 - a, start, fprime=lambda x: 3 * x**2))
+
+    def secant(a: Any) -> Any:
+        return np.sum(newton(lambda x: x**3 - a, start))
+
+    a = 2.0 * np.ones(np.shape(start)) if np.shape(start) else 2.0
+    for f in (root, secant):
+        with func.intercept():
+            np.testing.assert_allclose(func.grad(f)(a), np.asarray(a) ** (-2 / 3) / 3, rtol=1e-6)
+            np.testing.assert_allclose(func.jvp(f, (a,), (a,))[1], np.sum(a ** (1 / 3) / 3), rtol=1e-6)

@@ -1,0 +1,688 @@
+"""The passes: each rule fires and is right, and random programs compute the same after every pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import func
+from func.interpreters.compile.passes import PIPELINE, optimize
+from func.interpreters.compile.passes.annotations import labels
+from func.interpreters.compile.passes.cleanup import common, dead
+from func.interpreters.compile.passes.constant_folding import folding
+from func.interpreters.compile.passes.contraction_order import contractions
+from func.interpreters.compile.passes.rewriting.algebra import algebra
+from func.interpreters.compile.passes.rewriting.padded_sums import padding
+from func.interpreters.core import aval_of
+from func.interpreters.primitives.elementwise import table as ew
+from func.interpreters.primitives.structural import identity, shapes, slicing
+from func.interpreters.primitives.structural.contraction import contract, spec
+from func.interpreters.primitives.structural.identity import barrier
+from func.interpreters.primitives.structural.indexing import scatter_add
+from func.interpreters.primitives.structural.reductions import reduce_max, reduce_mean
+from func.interpreters.program.program import Program, Var
+from tests.support.random_programs import Drawn, programs
+
+PASSES = [dead, labels, common, folding, algebra, padding, contractions, optimize]
+RNG = np.random.default_rng(0)
+
+
+def names(program: Program) -> list[str]:
+    """The rows of a program, in order."""
+    return [equation.row.name for equation in program.equations]
+
+
+def avals(program: Program) -> list[Any]:
+    return [x.aval if type(x) is Var else aval_of(x) for x in program.outputs]
+
+
+def assert_same(before: Program, after: Program, args: Any, bounds: Any = None) -> None:
+    """Outputs of the same avals and, up to rounding, the same values."""
+    after.check()
+    assert avals(after) == avals(before)
+    variables = [*before.inputs, *[out for equation in before.equations for out in equation.outputs]]
+    single = any([var.dtype == np.float32 for var in variables])
+    eps = float(np.finfo(np.float32 if single else np.float64).eps)
+    with np.errstate(all="ignore"):
+        pairs = list(zip(before.run(args), after.run(args), strict=True))
+    for i, (want, got) in enumerate(pairs):
+        assert np.shape(got) == np.shape(want)
+        assert aval_of(got).dtype == aval_of(want).dtype
+        dtype = np.asarray(want).dtype
+        if dtype.kind in "fc":
+            scale = 1 if bounds is None else bounds[i] + 1
+            np.testing.assert_allclose(got, want, rtol=100 * eps, atol=100 * eps * scale)
+        else:
+            np.testing.assert_array_equal(got, want)
+
+
+# --- random programs --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("one", PASSES, ids=lambda one: one.__name__)
+@settings(max_examples=150)
+@given(drawn=programs())
+def test_random_programs_compute_the_same(one: Callable[[Program], Program], drawn: Drawn) -> None:
+    assert_same(drawn.program, one(drawn.program), drawn.args, drawn.bounds)
+
+
+@pytest.mark.parametrize("one", [dead, common, folding, padding], ids=lambda one: one.__name__)
+@settings(max_examples=60)
+@given(drawn=programs())
+def test_a_pass_finds_nothing_in_what_it_has_made(one: Callable[[Program], Program], drawn: Drawn) -> None:
+    made = one(drawn.program)
+    assert one(made) is made
+
+
+@settings(max_examples=60)
+@given(drawn=programs())
+def test_what_was_optimised_stays_as_it_is(drawn: Drawn) -> None:
+    made = optimize(drawn.program)
+    assert len(optimize(made).equations) <= len(made.equations)
+
+
+# --- rules ------------------------------------------------------------------------------------------------------
+
+X = RNG.normal(size=(3, 4))
+V = RNG.normal(size=4)
+S = RNG.normal(size=(4, 4))
+Z = RNG.normal(size=3) + 1j * RNG.normal(size=3)
+AB_BC = spec((0, 1), (1, 2), (0, 2))
+A_AB = spec((0,), (0, 1), (1,))
+ROW_1 = (1, (0, 4, 1))
+MIDDLE = ((1, 3, 1), (0, 4, 1))
+
+
+def where_twice(x: Any, y: Any) -> Any:
+    condition = ew.less(x, 0)
+    return shapes.where(condition, shapes.where(condition, x, 1.0), y)
+
+
+RULES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
+    "x·1": (lambda x: ew.multiply(x, 1.0), (X,), []),
+    "1·x": (lambda x: ew.multiply(1, x), (X,), []),
+    "x·ones": (lambda x: ew.multiply(x, np.ones(4)), (X,), []),
+    "x·ones, broadcast": (lambda x: ew.multiply(x, np.ones((3, 4))), (V,), ["broadcast"]),
+    "x·(-1)": (lambda x: ew.multiply(x, -1), (X,), ["negative"]),
+    "x/1": (lambda x: ew.divide(x, 1), (X,), []),
+    "x/8": (lambda x: ew.divide(x, 8), (X,), ["multiply"]),
+    "x-0": (lambda x: ew.subtract(x, 0.0), (X,), []),
+    "x+(-0.0)": (lambda x: ew.add(x, -0.0), (X,), []),
+    "x+zeros": (lambda x: ew.add(np.zeros((3, 4)), x), (X,), []),
+    "integer x+0": (lambda x: ew.add(x, 0), (np.arange(3),), []),
+    "zeros-x": (lambda x: ew.subtract(np.zeros(4), x), (V,), ["negative"]),
+    "-(-x)": (lambda x: ew.negative(ew.negative(x)), (X,), []),
+    "-(x·c)": (lambda x: ew.negative(ew.multiply(x, 3.0)), (X,), ["multiply"]),
+    "x+(-y)": (lambda x, y: ew.add(x, ew.negative(y)), (X, X), ["subtract"]),
+    "(-x)+y": (lambda x, y: ew.add(ew.negative(x), y), (X, X), ["subtract"]),
+    "x-(-y)": (lambda x, y: ew.subtract(x, ew.negative(y)), (X, X), ["add"]),
+    "(-x)·(-y)": (lambda x, y: ew.multiply(ew.negative(x), ew.negative(y)), (X, X), ["multiply"]),
+    "(-x)·c": (lambda x: ew.multiply(ew.negative(x), 2.5), (X,), ["multiply"]),
+    "(x·2)·c": (lambda x: ew.multiply(ew.multiply(x, 2), 100.0), (X,), ["multiply"]),
+    "(-x)²": (lambda x: ew.square(ew.negative(x)), (X,), ["square"]),
+    "x²": (lambda x: ew.power(x, 2), (X,), ["square"]),
+    "x to the -1": (lambda x: ew.power(x, -1), (X,), ["reciprocal"]),
+    "scalar to the smaller operand": (
+        lambda x, v: ew.multiply(ew.multiply(x, 2.0), ew.sin(v)),
+        (RNG.normal(size=(5, 4)), V),
+        ["sin", "multiply", "multiply"],
+    ),
+    "zero_wins of a finite constant": (lambda x: ew.zero_wins(V, x), (X,), ["multiply"]),
+    "transposed broadcast": (
+        lambda v: ew.add(shapes.permute(shapes.broadcast(v, shape=(3, 4)), order=(1, 0)), np.ones((4, 3))),
+        (V,),
+        ["add", "reshape", "broadcast"],
+    ),
+    "x¹": (lambda x: ew.power(x, 1), (X,), []),
+    "+x": (lambda x: ew.positive(x), (X,), []),
+    "zero_wins by ones": (lambda x: ew.zero_wins(x, np.ones(4)), (X,), []),
+    "zero_wins by zeros": (lambda x: ew.zero_wins(x, np.zeros(4)), (X,), []),
+    "uniform constant": (lambda x: ew.multiply(x, np.full(4, 3.0)), (X,), ["multiply"]),
+    "not (x = y)": (lambda x, y: ew.logical_not(ew.equal(x, y)), (X, X), ["not_equal"]),
+    "conjugate of real": (lambda x: ew.conjugate(x), (X,), []),
+    "conjugate twice": (lambda z: ew.conjugate(ew.conjugate(z)), (Z,), []),
+    "real of real": (lambda x: ew.real(x), (X,), []),
+    "real of complex": (lambda x: ew.real(ew.make_complex(x, x)), (X,), []),
+    "convert to the same": (lambda x: shapes.convert(x, dtype=np.dtype(float)), (X,), []),
+    "convert and back": (
+        lambda x: shapes.convert(shapes.convert(x, dtype=np.dtype(complex)), dtype=np.dtype(float)),
+        (X,),
+        [],
+    ),
+    "where True": (lambda x, y: shapes.where(np.array(True), x, y), (X, X), []),
+    "where the same": (lambda x: shapes.where(ew.less(x, 0), x, x), (X,), []),
+    "where not": (lambda x, y: shapes.where(ew.logical_not(ew.less(x, 0)), x, y), (X, X), ["less", "where"]),
+    "where twice": (where_twice, (X, X), ["less", "where"]),
+    "reshape twice": (lambda x: shapes.reshape(shapes.reshape(x, shape=(12,)), shape=(4, 3)), (X,), ["reshape"]),
+    "reshape and back": (lambda x: shapes.reshape(shapes.reshape(x, shape=(12,)), shape=(3, 4)), (X,), []),
+    "transpose twice": (lambda x: shapes.permute(shapes.permute(x, order=(1, 0)), order=(1, 0)), (X,), []),
+    "broadcast twice": (
+        lambda x: shapes.broadcast(shapes.broadcast(x, shape=(3, 4)), shape=(2, 3, 4)),
+        (V,),
+        ["broadcast"],
+    ),
+    "broadcast operand": (lambda x, v: ew.add(x, shapes.broadcast(v, shape=(3, 4))), (X, V), ["add"]),
+    "broadcast operands": (
+        lambda v: ew.sin(ew.add(shapes.broadcast(v, shape=(3, 4)), 1)),
+        (V,),
+        ["add", "sin", "broadcast"],
+    ),
+    "below reshape": (
+        lambda x, y: shapes.reshape(
+            ew.add(shapes.reshape(x, shape=(12,)), shapes.reshape(y, shape=(12,))), shape=(3, 4)
+        ),
+        (X, X),
+        ["add"],
+    ),
+    "below new axes": (
+        lambda x, v: shapes.reshape(ew.add(shapes.reshape(x, shape=(3, 1, 4)), v), shape=(3, 4)),
+        (X, V),
+        ["add"],
+    ),
+    "below transposes": (
+        lambda x, y: shapes.permute(
+            ew.add(shapes.permute(x, order=(1, 0)), shapes.permute(y, order=(1, 0))), order=(1, 0)
+        ),
+        (X, X),
+        ["add"],
+    ),
+    "sum over length one": (lambda x: shapes.reduce_sum(shapes.reshape(x, shape=(3, 1, 4)), axes=(1,)), (X,), []),
+    "max with new axes": (
+        lambda x: reduce_max(shapes.reshape(x, shape=(3, 1, 4)), axes=(1, 2)),
+        (X,),
+        ["max"],
+    ),
+    "sum of a transpose": (lambda x: shapes.reduce_sum(shapes.permute(x, order=(1, 0)), axes=(0,)), (X,), ["sum"]),
+    "sum of broadcast": (
+        lambda v: shapes.reduce_sum(shapes.broadcast(v, shape=(3, 4)), axes=(0,)),
+        (V,),
+        ["multiply"],
+    ),
+    "mean of broadcast": (
+        lambda v: reduce_mean(shapes.broadcast(v, shape=(3, 4)), axes=(0,), dtype=None),
+        (V,),
+        [],
+    ),
+    "max of broadcast": (lambda v: reduce_max(shapes.broadcast(v, shape=(3, 4)), axes=(0, 1)), (V,), ["max"]),
+    "sum of a sum": (lambda x: shapes.reduce_sum(shapes.reduce_sum(x, axes=(0,)), axes=(0,)), (X,), ["sum"]),
+    "sum of all": (lambda x: shapes.reduce_sum(shapes.reshape(x, shape=(12,)), axes=(0,)), (X,), ["sum"]),
+    "sum of c·x": (lambda x: shapes.reduce_sum(ew.multiply(x, 3.0), axes=(0, 1)), (X,), ["sum", "multiply"]),
+    "slice twice": (
+        lambda x: slicing.getitem(slicing.getitem(x, index=((2, -1, -1), (1, 4, 2))), index=(1, (1, -1, -1))),
+        (X,),
+        ["getitem"],
+    ),
+    "slice of all": (lambda x: slicing.getitem(x, index=((0, 3, 1), (0, 4, 1))), (X,), []),
+    "slice with a new axis": (lambda x: slicing.getitem(x, index=((0, 3, 1), None, (0, 4, 1))), (X,), ["reshape"]),
+    "slice of broadcast": (lambda v: slicing.getitem(shapes.broadcast(v, shape=(3, 4)), index=ROW_1), (V,), []),
+    "slice of joined": (
+        lambda x, y: slicing.getitem(slicing.concatenate(y, x, axis=0), index=(4, (0, 4, 1))),
+        (X, X),
+        ["getitem"],
+    ),
+    "slice of padded": (
+        lambda x: slicing.getitem(slicing.embed(x, index=ROW_1, shape=(3, 4)), index=ROW_1),
+        (V,),
+        [],
+    ),
+    "slice beside padded": (
+        lambda x: slicing.getitem(slicing.embed(x, index=ROW_1, shape=(3, 4)), index=(0, (0, 4, 1))),
+        (V,),
+        [],
+    ),
+    "slice of written": (lambda x, v: slicing.getitem(slicing.update(x, v, index=ROW_1), index=ROW_1), (X, V), []),
+    "slice beside written": (
+        lambda x, v: slicing.getitem(slicing.update(x, v, index=ROW_1), index=(2, (0, 4, 1))),
+        (X, V),
+        ["getitem"],
+    ),
+    "padding of all": (lambda x: slicing.embed(x, index=((0, 3, 1), (0, 4, 1)), shape=(3, 4)), (X,), []),
+    "padding twice": (
+        lambda x: slicing.embed(slicing.embed(x, index=(1,), shape=(4,)), index=ROW_1, shape=(3, 4)),
+        (np.array(2.0),),
+        ["embed"],
+    ),
+    "padded alike": (
+        lambda x, y: ew.add(slicing.embed(x, index=ROW_1, shape=(3, 4)), slicing.embed(y, index=ROW_1, shape=(3, 4))),
+        (V, V),
+        ["add", "embed"],
+    ),
+    "written into zeros": (lambda v: slicing.update(np.zeros((3, 4)), v, index=ROW_1), (V,), ["embed"]),
+    "written over all": (lambda x, y: slicing.update(x, y, index=((0, 3, 1), (0, 4, 1))), (X, X), []),
+    "joined once": (lambda x: slicing.concatenate(x, axis=0), (X,), []),
+    "joined twice": (
+        lambda x, y: slicing.concatenate(slicing.concatenate(x, y, axis=0), x, axis=0),
+        (X, X),
+        ["concatenate"],
+    ),
+    "joined slices": (
+        lambda x: slicing.concatenate(
+            slicing.getitem(x, index=((0, 1, 1), (0, 4, 1))), slicing.getitem(x, index=((1, 3, 1), (0, 4, 1))), axis=0
+        ),
+        (X,),
+        [],
+    ),
+    "joined rows backwards": (
+        lambda x: slicing.concatenate(
+            *[shapes.reshape(slicing.getitem(x, index=(i, (0, 4, 1))), shape=(1, 4)) for i in (2, 1, 0)], axis=0
+        ),
+        (X,),
+        ["getitem"],
+    ),
+    "stacked": (
+        lambda x, y: slicing.concatenate(shapes.reshape(x, shape=(1, 4)), shapes.reshape(y, shape=(1, 4)), axis=0),
+        (V, V),
+        ["concatenate", "reshape"],
+    ),
+    "transposed operand": (
+        lambda x, y: contract(shapes.permute(x, order=(1, 0)), y, spec=AB_BC),
+        (X, X),
+        ["contract"],
+    ),
+    "transposed product": (
+        lambda x, s: shapes.permute(contract(x, s, spec=AB_BC), order=(1, 0)),
+        (X, S),
+        ["contract"],
+    ),
+    "unit labels": (
+        lambda x, y: contract(shapes.reshape(x, shape=(1, 4)), y, spec=AB_BC),
+        (V, S),
+        ["contract", "reshape"],
+    ),
+    "no labels": (lambda x, y: contract(x, y, spec=spec((), (0,), (0,))), (np.array(2.0), V), ["contract"]),
+    "broadcast summed operand": (
+        lambda x, y: contract(shapes.broadcast(x, shape=(4,)), y, spec=A_AB),
+        (np.array(2.0), S),
+        ["sum", "multiply"],
+    ),
+    "broadcast free operand": (
+        lambda x, y: contract(shapes.broadcast(x, shape=(3, 4)), y, spec=AB_BC),
+        (V, S),
+        ["contract", "broadcast"],
+    ),
+    "ones": (lambda y: contract(np.ones(4), y, spec=A_AB), (S,), ["sum"]),
+    "identity": (lambda y: contract(np.eye(4), y, spec=AB_BC), (S,), []),
+    "twice the identity, right": (lambda x: contract(x, 2 * np.eye(4), spec=AB_BC), (X,), ["multiply"]),
+    "unit vector": (lambda y: contract(np.eye(4)[2], y, spec=A_AB), (S,), ["getitem"]),
+    "rows of the identity": (lambda y: contract(np.eye(4)[1:3], y, spec=AB_BC), (S,), ["getitem"]),
+    "one-hot": (lambda y: contract(np.eye(4)[[2, 0, 0]], y, spec=AB_BC), (S,), ["gather"]),
+    "factor of an operand": (
+        lambda s, v: contract(ew.multiply(s, 3.0), v, spec=spec((0, 1), (1,), (0,))),
+        (S, V),
+        ["contract", "multiply"],
+    ),
+    "summed product": (
+        lambda x, s: shapes.reduce_sum(contract(x, s, spec=AB_BC), axes=(0,)),
+        (X, S),
+        ["sum", "contract"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_fires_and_is_right(name: str) -> None:
+    function, args, rows = RULES[name]
+    program = func.make_program(function)(*args)
+    simplified = algebra(program)
+    assert_same(program, simplified, args)
+    assert names(simplified) == rows
+
+
+SPECIAL = np.array([0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan, 5e-324, 1e308])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: ew.add(x, 0.0),
+        lambda x: ew.add(x, -0.0),
+        lambda x: ew.subtract(x, 0.0),
+        lambda x: ew.subtract(0.0, x),
+        lambda x: ew.multiply(x, 0.0),
+        lambda x: ew.multiply(x, -1.0),
+        lambda x: ew.divide(x, 4.0),
+        lambda x: ew.divide(x, x),
+        lambda x: ew.subtract(x, x),
+        lambda x: ew.negative(ew.subtract(x, x)),
+        lambda x: ew.multiply(ew.multiply(x, 2.0), 3.0),
+        lambda x: ew.multiply(ew.multiply(x, 0.5), 2.0),
+        lambda x: ew.multiply(ew.multiply(x, 0.1), 3.0),
+        lambda x: ew.add(x, ew.negative(x)),
+        lambda x: ew.zero_wins(x, np.zeros(9)),
+        lambda x: ew.negative(ew.multiply(x, 0.0)),
+        lambda x: shapes.where(ew.logical_not(ew.less(x, 0)), x, 1.0),
+        lambda x: ew.logical_not(ew.equal(x, x)),
+        lambda x: ew.logical_not(ew.less(x, 1)),
+        lambda x: ew.power(x, 2),
+        lambda x: ew.power(x, -1.0),
+    ],
+)
+def test_special_values_keep_their_bits(function: Callable[..., Any]) -> None:
+    program = func.make_program(function)(SPECIAL)
+    with np.errstate(all="ignore"):
+        (want,), (got,) = program.run((SPECIAL,)), optimize(program).run((SPECIAL,))
+    np.testing.assert_array_equal(got, want)
+    if want.dtype.kind == "f":
+        known = ~np.isnan(want)
+        np.testing.assert_array_equal(np.signbit(got)[known], np.signbit(want)[known])
+
+
+def test_dtypes_and_weak_types_stay() -> None:
+    single = np.ones(3, np.float32)
+    for function, args in [
+        (lambda x: ew.multiply(x, np.ones(3)), (single,)),
+        (lambda x: ew.multiply(x, np.float64(1)), (single,)),
+        (lambda x: ew.add(x, np.zeros(3, complex)), (single,)),
+        (lambda x: ew.multiply(x, 1), (2.5,)),
+        (lambda x: ew.multiply(x, 1.0), (2,)),
+        (lambda x: ew.divide(x, 1), (2,)),
+        (lambda x: shapes.convert(shapes.convert(x, dtype=np.dtype(np.float32)), dtype=np.dtype(float)), (X / 3,)),
+        (
+            lambda x: shapes.convert(shapes.convert(x, dtype=np.dtype(float)), dtype=np.dtype(np.int64)),
+            (np.array([2**60 + 1]),),
+        ),
+        (lambda x: shapes.reduce_sum(x, axes=(0,)), (np.ones(1, np.int8),)),
+    ]:
+        program = func.make_program(function)(*args)
+        assert_same(program, optimize(program), args)
+
+
+# --- dead code, common subexpressions, folding ----------------------------------------------------------------
+
+
+def test_dead_equations_and_constants_are_dropped() -> None:
+    program = func.make_program(lambda x: ew.multiply(ew.sin(x), V))(X)
+    rest = dead(Program(program.inputs, program.equations, [program.inputs[0]], program.constants))
+    assert names(rest) == [] and not rest.constants
+
+
+def test_effects_stay_all_of_them() -> None:
+    seen: list[Any] = []
+
+    def noisy(x: Any) -> Any:
+        for _ in range(2):
+            func.debug.callback(seen.append, ew.multiply(x, 1.0))
+        return ew.sin(x)
+
+    program = func.make_program(noisy)(V)
+    for one in (*PASSES, *PIPELINE):
+        assert [len(equation.outputs) for equation in one(program).equations].count(0) == 2
+    optimize(program).run((V,))
+    assert len(seen) == 2 and seen[0] is not None
+
+
+def test_common_subexpressions_are_computed_once() -> None:
+    program = func.make_program(lambda x: ew.add(ew.sin(ew.multiply(x, V.copy())), ew.sin(ew.multiply(x, V.copy()))))(X)
+    merged = common(program)
+    assert names(merged) == ["multiply", "sin", "add"] and len(merged.constants) == 1
+    assert_same(program, merged, (X,))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: ew.multiply(ew.multiply(x, 0.0), ew.multiply(x, -0.0)),
+        lambda x: ew.divide(ew.multiply(x, 1), ew.multiply(x, True)),
+        lambda x: ew.divide(ew.multiply(x, 1), ew.multiply(x, 1.0)),
+        lambda x: ew.add(ew.add(x, np.zeros(4)), ew.add(x, -np.zeros(4))),
+    ],
+)
+def test_what_looks_alike_is_not_merged(function: Callable[..., Any]) -> None:
+    program = func.make_program(function)(V)
+    assert names(common(program)) == names(program)
+
+
+def test_barriers_keep_recomputation() -> None:
+    def twice(x: Any) -> Any:
+        return ew.add(ew.sin(barrier(x, tag=1)), ew.sin(barrier(x, tag=2)))
+
+    assert names(optimize(func.make_program(twice)(X))).count("sin") == 2
+
+
+def closing_over(function: Callable[..., Any], x: Any, *constants: Any) -> Program:
+    """The program of function(x, *constants) in which all arguments but the first are constants."""
+    program = func.make_program(function)(x, *constants)
+    given = dict(zip(program.inputs[1:], constants, strict=True))
+    return Program(program.inputs[:1], program.equations, program.outputs, {**program.constants, **given})
+
+
+def test_constants_are_folded_unless_they_grow() -> None:
+    program = closing_over(lambda x, v: ew.multiply(x, ew.sin(v)), X, V)
+    assert names(program) == ["sin", "multiply"]
+    assert names(folding(program)) == ["multiply"]
+    assert_same(program, folding(program), (X,))
+    large = closing_over(lambda x, v: ew.add(x, shapes.broadcast(ew.sin(v), shape=(9000, 1, 4))), X, V)
+    assert names(folding(large)) == ["broadcast", "add"]
+
+
+def test_folding_raises_no_warning() -> None:
+    program = closing_over(lambda x, v: ew.multiply(x, ew.divide(v, 0.0)), X, V)
+    assert names(folding(program)) == ["multiply"]
+
+
+# --- sums of padded slices, contractions ------------------------------------------------------------------------
+
+
+def rows_of(matrix: Any) -> Any:
+    total = 0.0
+    for i in range(4):
+        total = ew.add(
+            total, func.numpy.sum(ew.multiply(ew.sin(slicing.getitem(matrix, index=(i, (0, 4, 1)))), i + 2.0))
+        )
+    return total
+
+
+def test_padded_rows_are_joined() -> None:
+    program = func.make_program(func.grad(rows_of))(S)
+    joined = optimize(program)
+    assert_same(program, joined, (S,))
+    assert "embed" not in names(joined) and names(joined).count("concatenate") == 1
+
+
+@pytest.mark.parametrize(
+    ("places", "rows"),
+    [
+        ([0, 1, 2], ["concatenate"]),
+        ([3, 1, 0], ["concatenate"]),
+        ([2, 2, 1, 0], ["concatenate"]),
+        ([0, 1], ["embed", "embed", "add"]),
+    ],
+)
+def test_pieces_are_joined_where_it_pays(places: list[int], rows: list[str]) -> None:
+    def summed(v: Any) -> Any:
+        total = None
+        for i in places:
+            part = slicing.embed(ew.multiply(v, i + 1.0), index=(i, (0, 4, 1)), shape=(4, 4))
+            total = part if total is None else ew.add(total, part)
+        return total
+
+    program = func.make_program(summed)(V)
+    assert_same(program, padding(program), (V,))
+    assert [name for name in names(padding(program)) if name in ("concatenate", "embed")] == [
+        r for r in rows if r != "add"
+    ]
+
+
+def test_chains_are_ordered_by_cost() -> None:
+    left, right, vector = RNG.normal(size=(30, 30)), RNG.normal(size=(30, 30)), RNG.normal(size=30)
+
+    def chain(a: Any, b: Any, v: Any) -> Any:
+        return a @ b @ v
+
+    program = func.make_program(chain)(left, right, vector)
+    ordered = contractions(program)
+    assert_same(program, ordered, (left, right, vector), [1e3])
+    assert [equation.outputs[0].shape for equation in ordered.equations] == [(30,), (30,)]
+
+
+def test_an_inner_product_that_is_needed_stays() -> None:
+    def chain(a: Any, b: Any, v: Any) -> Any:
+        inner = a @ b
+        return inner @ v, inner
+
+    program = func.make_program(chain)(S, S, V)
+    assert contractions(program) is program
+
+
+def test_sums_of_large_products_are_contractions() -> None:
+    def distances(a: Any, b: Any) -> Any:
+        return shapes.reduce_sum(
+            ew.multiply(shapes.reshape(a, shape=(3, 1, 4)), shapes.reshape(b, shape=(1, 4, 4))), axes=(2,)
+        )
+
+    program = func.make_program(distances)(X, S)
+    made = optimize(program)
+    assert_same(program, made, (X, S))
+    assert "contract" in names(made) and "multiply" not in names(made)
+    plain = func.make_program(lambda a: shapes.reduce_sum(ew.multiply(a, ew.sin(a)), axes=(0, 1)))(X)
+    assert contractions(plain) is plain
+
+
+def rnn(wx: Any, wh: Any, xs: Any) -> Any:
+    h = func.numpy.zeros_like(wh[0])
+    for t in range(xs.shape[0]):
+        h = func.numpy.tanh(xs[t] @ wx + h @ wh)
+    return func.numpy.sum(h * h)
+
+
+def test_contractions_that_are_added_up_are_one() -> None:
+    args = RNG.normal(size=(3, 4)), S, RNG.normal(size=(6, 3))
+    program = func.make_program(func.grad(rnn, argnums=(0, 1)))(*args)
+    made = optimize(program)
+    assert_same(program, made, args, [10, 10])
+    outer = [
+        equation for equation in made.equations if equation.row is contract and len(equation.outputs[0].shape) == 2
+    ]
+    assert len(outer) == 2
+
+
+def test_a_common_operand_is_multiplied_once() -> None:
+    def branches(x: Any, y: Any, w: Any) -> Any:
+        return x @ w + y @ w + x @ func.numpy.sin(w)
+
+    program = func.make_program(branches)(X, X + 1, S)
+    made = contractions(program)
+    assert_same(program, made, (X, X + 1, S))
+    assert sorted(names(made)) == ["add", "add", "contract", "contract", "sin"]
+
+
+def test_rows_of_one_array_are_multiplied_together() -> None:
+    def steps(w: Any, xs: Any) -> Any:
+        h = func.numpy.zeros(4)
+        for t in range(9):
+            h = func.numpy.tanh(xs[t] @ w + h)
+        return h
+
+    args = RNG.normal(size=(3, 4)), RNG.normal(size=(9, 3))
+    program = func.make_program(steps)(*args)
+    made = optimize(program)
+    assert_same(program, made, args)
+    assert names(made).count("contract") == 1
+
+
+def test_what_is_scattered_into_zeros_is_scattered_into_the_other_term() -> None:
+    def picked(x: Any) -> Any:
+        return func.numpy.sum(ew.sin(x)[[0, 2, 2]] ** 2) + func.numpy.sum(x**2)
+
+    program = func.make_program(func.grad(picked))(V)
+    made = optimize(program)
+    assert_same(program, made, (V,))
+    assert_same(program, algebra(program), (V,))
+    table = func.make_program(lambda x, y: ew.add(x, scatter_add(np.zeros(4), y, np.array([1, 1, 3]), axis=0)))(
+        V, np.arange(3.0)
+    )
+    assert names(algebra(table)) == ["scatter_add"]
+    assert_same(table, algebra(table), (V, np.arange(3.0)))
+
+
+def test_marks_for_transforms_are_left_out() -> None:
+    program = func.make_program(lambda x: identity.stop_gradient(ew.sin(identity.named(x, label="x"))))(X)
+    assert names(labels(program)) == ["sin"]
+    assert_same(program, labels(program), (X,))
+
+
+def deep(count: int, step: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    def repeated(x: Any) -> Any:
+        first = x
+        for _ in range(count):
+            x = step(x, first)
+        return x
+
+    return repeated
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda x, first: ew.add(x, first),
+        lambda x, first: ew.negative(x),
+        lambda x, first: contract(x, first, spec=AB_BC),
+        lambda x, first: shapes.permute(ew.sin(x), order=(1, 0)),
+        lambda x, first: ew.multiply(shapes.broadcast(x, shape=(4, 4)), 1.0),
+        lambda x, first: shapes.reshape(ew.sin(shapes.reshape(x, shape=(16,))), shape=(4, 4)),
+        lambda x, first: slicing.getitem(slicing.concatenate(x, first, axis=0), index=((1, 5, 1), (0, 4, 1))),
+        lambda x, first: shapes.where(ew.less(first, 0), x, first),
+    ],
+)
+def test_long_programs_are_no_deep_recursion(step: Callable[[Any, Any], Any]) -> None:
+    matrix = np.linalg.qr(S)[0]
+    program = func.make_program(deep(1500, step))(matrix)
+    assert_same(program, optimize(program), (matrix,), [1e4])
+
+
+# --- real programs ----------------------------------------------------------------------------------------------
+
+
+def rosenbrock(x: Any) -> Any:
+    return func.numpy.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+
+def loss(weights: Any, x: Any, y: Any) -> Any:
+    for w, b in weights[:-1]:
+        x = func.numpy.tanh(x @ w + b)
+    w, b = weights[-1]
+    logits = x @ w + b
+    shifted = logits - func.numpy.max(logits, axis=-1, keepdims=True)
+    log_total = func.numpy.log(func.numpy.sum(func.numpy.exp(shifted), axis=-1, keepdims=True))
+    return -func.numpy.mean(func.numpy.sum(y * (shifted - log_total), axis=-1))
+
+
+def one_loss(weights: Any, x: Any, y: Any) -> Any:
+    return loss(weights, x[None], y[None])
+
+
+WEIGHTS = [(RNG.normal(size=(5, 8)), RNG.normal(size=8)), (RNG.normal(size=(8, 3)), RNG.normal(size=3))]
+BATCH = RNG.normal(size=(7, 5)), np.eye(3)[RNG.integers(0, 3, 7)]
+REAL: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int]] = {
+    "gradient of Rosenbrock": (func.grad(rosenbrock), (V,), 14),
+    "Hessian of Rosenbrock": (func.hessian(rosenbrock), (V,), 20),
+    "gradient of an MLP": (func.grad(loss), (WEIGHTS, *BATCH), 41),
+    "gradients for every sample": (func.vmap(func.grad(one_loss), in_dims=(None, 0, 0)), (WEIGHTS, *BATCH), 40),
+    "Jacobian of a layer": (func.jacrev(lambda x: func.numpy.tanh(S @ x)), (V,), 12),
+    "gradient of an RNN": (func.grad(rnn), (X, S, RNG.normal(size=(5, 3))), 60),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_programs_compute_the_same(name: str) -> None:
+    function, args, most = REAL[name]
+    program = func.make_program(function)(*args)
+    leaves = func.tree.leaves(args)
+    step = program
+    for one in PIPELINE:
+        step = one(step)
+        assert_same(program, step, leaves, [100] * len(program.outputs))
+    made = optimize(program)
+    assert_same(program, made, leaves, [100] * len(program.outputs))
+    assert len(made.equations) <= most
+
+
+def test_new_axes_of_single_samples_are_gone() -> None:
+    function, args, _ = REAL["gradients for every sample"]
+    made = optimize(func.make_program(function)(*args))
+    products = [equation for equation in made.equations if equation.row is contract]
+    assert all([1 not in x.shape for equation in products for x in equation.inputs])

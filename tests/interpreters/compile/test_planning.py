@@ -1,0 +1,70 @@
+"""The memory plan: random programs give the same numbers whatever counts as large, call after call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import func
+from func.backends.source import numpy_source
+from func.interpreters.compile import planning
+
+UNARY = [np.sin, np.negative, np.square, np.tanh, lambda x: x.T, lambda x: x[::-1], lambda x: x + 0.5, np.abs]
+BINARY = [np.add, np.multiply, np.subtract, np.maximum, lambda x, y: x @ y, lambda x, y: np.where(x > y, x, y)]
+
+
+def program(steps: list[tuple[int, int, int]], outputs: list[int]) -> Any:
+    """A function of two square matrices, made of steps on what was computed before."""
+
+    def function(x: Any, y: Any) -> Any:
+        values = [x, y]
+        for which, i, j in steps:
+            a, b = values[-1 - i % len(values)], values[-1 - j % len(values)]
+            if which < len(UNARY):
+                values.append(UNARY[which](a))
+            else:
+                made = BINARY[which - len(UNARY)](a, b)
+                values.append(made / (1 + np.sum(np.abs(made))))
+        return [values[-1 - i % len(values)] for i in outputs]
+
+    return function
+
+
+STEPS = st.lists(
+    st.tuples(st.integers(0, len(UNARY) + len(BINARY) - 1), st.integers(0, 5), st.integers(0, 5)), max_size=12
+)
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(STEPS, st.lists(st.integers(0, 6), min_size=1, max_size=3), st.booleans())
+@pytest.mark.parametrize("large", [False, True])
+def test_random_programs(
+    large: bool, monkeypatch: pytest.MonkeyPatch, steps: Any, outputs: Any, gradient: bool
+) -> None:
+    with monkeypatch.context() as patch:
+        if large:
+            for name, value in (("WORTH_DROPPING", 0), ("LARGE", 0), ("BLOCKED", 1)):
+                patch.setattr(planning, name, value)
+            patch.setattr(numpy_source, "BLOCK", 5)
+        f = program(steps, outputs)
+        if gradient:
+            f = func.grad(lambda x, y, f=f: sum([np.sum(np.sin(out)) for out in f(x, y)]), argnums=(0, 1))
+        rng = np.random.default_rng(len(steps))
+        jitted = func.jit(f)
+        earlier = []
+        for _ in range(3):
+            x, y = rng.normal(size=(2, 4, 4))
+            kept = x.copy(), y.copy()
+            got, wanted = jitted(x, y), f(x, y)
+            np.testing.assert_array_equal((x, y), kept)
+            earlier.append((got, wanted))
+        for got, wanted in earlier:
+            for a, b in zip(got, wanted, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
+        results = [a for got, _ in earlier for a in got]
+        for i, a in enumerate(results):
+            assert not any([np.shares_memory(a, b) for b in results[i + 1 :]])

@@ -1,0 +1,109 @@
+"""The sample table on arrays that refuse implicit conversion: a double without a GPU, CuPy with one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import func
+from tests.interpreters.primitives.test_samples import of_active, outputs
+from tests.support.device_double import DeviceArray, to_device
+from tests.support.samples import SAMPLES
+from tests.support.sampling import Sample
+
+ROUNDED = {
+    "adjugate",
+    "cholesky_inverse",
+    "factored_inverse",
+    "factored_solve",
+    "sum_with",
+    "prod_with",
+    "logaddexp_reduce",
+    "segment_sum",
+}
+"""Rows that sum in another order than NumPy on a device."""
+
+ALL = [pytest.param(name, sample, id=f"{name}-{i}") for name, own in SAMPLES.items() for i, sample in enumerate(own)]
+
+
+def moved(sample: Sample, move: Callable[[Any], Any]) -> Sample:
+    """A sample with its arrays on the device."""
+    args = tuple([move(np.asarray(a)) if isinstance(a, np.generic) else move(a) for a in sample.args])
+    return Sample(args, sample.params, sample.differentiable, sample.tolerance, sample.batched)
+
+
+def host(value: Any) -> Any:
+    """A result on the host."""
+    return value.get() if hasattr(value, "get") else value
+
+
+def check_on_device(name: str, sample: Sample, move: Callable[[Any], Any], kind: type, exact: bool) -> None:
+    """Value, pullback, tangent and batch of a row agree with NumPy's, and stay on the device."""
+    there = moved(sample, move)
+    same = np.testing.assert_array_equal if exact else np.testing.assert_allclose
+    close = {} if exact else {"rtol": 1e-6, "atol": 1e-8}
+    for got, expected in zip(
+        outputs(name, there.args, sample.params), outputs(name, sample.args, sample.params), strict=True
+    ):
+        assert isinstance(got, kind)
+        same(host(got), expected, **close)
+    if sample.batched:
+        lanes = Sample(tuple([np.stack([a, a]) for a in sample.args]), sample.params)
+        lane = func.vmap(lambda *args: outputs(name, args, sample.params))(*moved(lanes, move).args)
+        for got, expected in zip(lane, outputs(name, sample.args, sample.params), strict=True):
+            assert isinstance(got, kind)
+            np.testing.assert_allclose(host(got)[1], expected, rtol=1e-6, atol=1e-8)
+    if not sample.differentiable:
+        return
+    points = [sample.args[i] for i in sample.differentiable]
+    points_there = [there.args[i] for i in sample.differentiable]
+    outs, pullback = func.vjp(of_active(name, sample), *points)
+    _, pullback_there = func.vjp(of_active(name, there), *points_there)
+    cts = [np.ones_like(o) for o in outs]
+    pulled_there = pullback_there([move(np.asarray(ct)) for ct in cts])
+    for got, expected in zip(pulled_there, pullback(cts), strict=True):
+        assert isinstance(got, kind)
+        np.testing.assert_allclose(host(got), expected, rtol=1e-6, atol=1e-8)
+    tangents = [np.ones_like(p) for p in points]
+    _, dots = func.jvp(of_active(name, sample), tuple(points), tuple(tangents))
+    _, dots_there = func.jvp(
+        of_active(name, there), tuple(points_there), tuple([move(np.asarray(t)) for t in tangents])
+    )
+    for got, expected in zip(dots_there, dots, strict=True):
+        assert isinstance(got, kind)
+        np.testing.assert_allclose(host(got), expected, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize(("name", "sample"), ALL)
+def test_rows_on_the_double(name: str, sample: Sample) -> None:
+    check_on_device(name, sample, to_device, DeviceArray, exact=name not in ROUNDED)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("name", "sample"), ALL)
+def test_rows_on_cupy(name: str, sample: Sample) -> None:
+    cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
+    check_on_device(name, sample, lambda a: cupy.asarray(a) if isinstance(a, np.ndarray) else a, cupy.ndarray, False)
+
+
+def test_the_double_refuses_conversion() -> None:
+    with pytest.raises(TypeError, match="Implicit conversion"):
+        np.asarray(DeviceArray([1.0]))
+    with pytest.raises(TypeError, match="met a device array"):
+        DeviceArray([1.0]) + np.ones(1)
+
+
+def test_a_program_on_the_double() -> None:
+    def loss(x: Any) -> Any:
+        y = np.tanh(x @ x) + x[1:].sum() * np.where(x > 0.5, x, 0.0)
+        return np.mean(np.concatenate([y, y[::-1]]) ** 2)
+
+    x = np.linspace(0.1, 0.9, 4)
+    gradient = func.grad(loss)(DeviceArray(x))
+    assert isinstance(gradient, DeviceArray)
+    np.testing.assert_allclose(gradient.get(), func.grad(loss)(x))
+    hessian = func.hessian(loss)(DeviceArray(x))
+    np.testing.assert_allclose(hessian.get(), func.hessian(loss)(x))

@@ -1,0 +1,171 @@
+"""Properties that every primitive row has, tested at the samples of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import func
+from func.interpreters.core import ROWS, aval_of, dtype_of, shape_of
+from tests.support.samples import SAMPLES
+from tests.support.sampling import Sample
+
+ALL = [pytest.param(name, sample, id=f"{name}-{i}") for name, own in SAMPLES.items() for i, sample in enumerate(own)]
+SMOOTH = [case for case in ALL if case.values[1].differentiable]  # type: ignore[union-attr]
+
+
+def outputs(name: str, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
+    """The outputs of a row as a tuple."""
+    out = ROWS[name](*args, **params)
+    return tuple(out) if ROWS[name].multiple else (out,)
+
+
+def of_active(name: str, sample: Sample) -> Any:
+    """The row as a function of its differentiable arguments, with floating point outputs only."""
+
+    def f(*active: Any) -> list[Any]:
+        args = list(sample.args)
+        for position, value in zip(sample.differentiable, active, strict=True):
+            args[position] = value
+        return [out for out in outputs(name, args, sample.params) if dtype_of(out).kind in "fc"]
+
+    return f
+
+
+def direction(x: Any, seed: int) -> Any:
+    """A random tangent of a value; symmetric where the value is a symmetric matrix."""
+    rng = np.random.default_rng(seed)
+    t = rng.normal(size=np.shape(x))
+    if np.iscomplexobj(x):
+        t = t + 1j * rng.normal(size=np.shape(x))
+    square = np.ndim(x) >= 2 and np.shape(x)[-1] == np.shape(x)[-2]
+    if square and np.array_equal(x, np.conj(np.swapaxes(x, -1, -2))):
+        t = t + np.conj(np.swapaxes(t, -1, -2))
+    return t
+
+
+def dot(x: Any, y: Any) -> float:
+    """The real inner product that adjoints refer to."""
+    return float(np.sum(np.real(np.conj(x) * y)))
+
+
+def test_every_row_has_samples() -> None:
+    assert set(SAMPLES) >= set(ROWS), f"rows without samples: {sorted(set(ROWS) - set(SAMPLES))}"
+    assert all(SAMPLES[name] for name in ROWS)
+
+
+@pytest.mark.parametrize(("name", "sample"), ALL)
+def test_aval_predicts_shape_and_dtype(name: str, sample: Sample) -> None:
+    avals = [aval_of(arg) for arg in sample.args]
+    predicted = ROWS[name].aval(*avals, **sample.params)
+    predicted = tuple(predicted) if ROWS[name].multiple else (predicted,)
+    for aval, out in zip(predicted, outputs(name, sample.args, sample.params), strict=True):
+        assert (aval.shape, aval.dtype) == (shape_of(out), dtype_of(out))
+
+
+@pytest.mark.parametrize(("name", "sample"), SMOOTH)
+def test_tangent_agrees_with_differences(name: str, sample: Sample) -> None:
+    f = of_active(name, sample)
+    points = [sample.args[i] for i in sample.differentiable]
+    tangents = [direction(x, 1) for x in points]
+    out, dots = func.jvp(f, tuple(points), tuple(tangents))
+    step = 1e-3
+
+    def at(t: float) -> list[Any]:
+        return f(*[x + t * step * v for x, v in zip(points, tangents, strict=True)])
+
+    parts = [at(t) for t in (-2, -1, 1, 2)]
+    for k, got in enumerate(dots):
+        m2, m1, p1, p2 = [part[k] for part in parts]
+        expected = (8 * (p1 - m1) - (p2 - m2)) / (12 * step)
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=sample.tolerance * 10)
+    for value, plain in zip(out, f(*points), strict=True):
+        np.testing.assert_array_equal(value, plain)
+
+
+@pytest.mark.parametrize(("name", "sample"), SMOOTH)
+def test_pullback_is_the_adjoint_of_the_tangent_map(name: str, sample: Sample) -> None:
+    f = of_active(name, sample)
+    points = tuple([sample.args[i] for i in sample.differentiable])
+    tangents = tuple([direction(x, 2) for x in points])
+    outs, dots = func.jvp(f, points, tangents)
+    cts = [np.asarray(direction(np.asarray(o), 3), np.asarray(o).dtype) for o in outs]
+    pulled = func.vjp(f, *points)[1](cts)
+    left = sum([dot(ct, d) for ct, d in zip(cts, dots, strict=True)])
+    right = sum([dot(p, t) for p, t in zip(pulled, tangents, strict=True)])
+    np.testing.assert_allclose(left, right, rtol=1e-9, atol=1e-10)
+    for p, x in zip(pulled, points, strict=True):
+        assert np.shape(p) == np.shape(x) and np.asarray(p).dtype == np.asarray(x).dtype
+
+
+@pytest.mark.parametrize(("name", "sample"), SMOOTH)
+def test_second_order(name: str, sample: Sample) -> None:
+    f = of_active(name, sample)
+    points = tuple([sample.args[i] for i in sample.differentiable])
+    tangents = tuple([direction(x, 4) for x in points])
+
+    def loss(*active: Any) -> Any:
+        return sum([np.sum(np.real(out * np.conj(out))) for out in f(*active)])
+
+    gradient = func.grad(loss, argnums=tuple(range(len(points))))
+    _, forward = func.jvp(gradient, points, tangents)
+    backward = func.vjp(gradient, *points)[1](tangents)
+    left = sum([dot(a, t) for a, t in zip(forward, tangents, strict=True)])
+    right = sum([dot(a, t) for a, t in zip(backward, tangents, strict=True)])
+    np.testing.assert_allclose(left, right, rtol=1e-6, atol=1e-7)
+    step = 1e-5
+    above = gradient(*[x + step * t for x, t in zip(points, tangents, strict=True)])
+    below = gradient(*[x - step * t for x, t in zip(points, tangents, strict=True)])
+    for got, a, b in zip(forward, above, below, strict=True):
+        expected = (np.asarray(a) - np.asarray(b)) / (2 * step)
+        scale = max(1.0, float(np.abs(expected).max()))
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4 * scale)
+
+
+@pytest.mark.parametrize(("name", "sample"), ALL)
+def test_batch_is_the_stack_of_singles(name: str, sample: Sample) -> None:
+    if not sample.batched:
+        mapped = func.vmap(lambda *args: outputs(name, args, sample.params))(*[np.stack([a, a]) for a in sample.args])
+        assert np.shape(mapped[0])[0] == 2
+        return
+    count = len(sample.args)
+    masks = [tuple([bool(bits >> i & 1) for i in range(count)]) for bits in range(1, 1 << min(count, 3))]
+    for mask in masks:
+        mask = (*mask, *[False] * (count - len(mask)))
+        args = [
+            np.stack([a, a if np.asarray(a).dtype.kind in "biu" else a * 1.001]) if m else a
+            for a, m in zip(sample.args, mask, strict=True)
+        ]
+        in_dims = tuple([0 if m else None for m in mask])
+        mapped = func.vmap(lambda *inner: outputs(name, inner, sample.params), in_dims=in_dims)(*args)
+        for lane in range(2):
+            single = outputs(name, [a[lane] if m else a for a, m in zip(args, mask, strict=True)], sample.params)
+            for whole, one in zip(mapped, single, strict=True):
+                np.testing.assert_allclose(whole[lane], one, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize(("name", "sample"), ALL)
+def test_program_round_trip(name: str, sample: Sample) -> None:
+    program = func.make_program(lambda *args: outputs(name, args, sample.params))(*sample.args)
+    program.check()
+    assert name in repr(program) or name.endswith("_call")
+    for got, expected in zip(program(*sample.args), outputs(name, sample.args, sample.params), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize(("name", "sample"), SMOOTH)
+def test_single_precision_stays_single(name: str, sample: Sample) -> None:
+    def narrow(x: Any) -> Any:
+        kinds = {"f": np.float32, "c": np.complex64}
+        return np.asarray(x).astype(kinds[np.asarray(x).dtype.kind]) if np.asarray(x).dtype.kind in kinds else x
+
+    if name in ("convert", "linear_call", "cond_call", "scan_call", "program_call"):
+        return  # their parameters fix the dtype
+    small = Sample(tuple([narrow(a) for a in sample.args]), sample.params, sample.differentiable)
+    points = tuple([small.args[i] for i in small.differentiable])
+    outs, pullback = func.vjp(of_active(name, small), *points)
+    for p, x in zip(pullback([np.ones_like(o) for o in outs]), points, strict=True):
+        assert np.asarray(p).dtype == x.dtype

@@ -1,0 +1,48 @@
+"""The Python code in the Markdown documents runs, and its sessions print what they show."""
+
+import doctest
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def run_block(code: str, names: dict[str, Any], path: Path, line: int) -> None:
+    """Run one block, which starts at this line of the document; it may add to `names`."""
+    if not code.lstrip().startswith(">>>"):
+        exec(compile("\n" * (line - 1) + code, str(path), "exec"), names)
+        return
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    session = doctest.DocTestParser().get_doctest(code, names, path.name, str(path), line - 1)
+    report: list[str] = []
+    failed, _ = doctest.DocTestRunner(optionflags=flags, verbose=False).run(
+        session, out=report.append, clear_globs=False
+    )
+    names.update(session.globs)
+    assert not failed, "".join(report)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_code_in_document_runs(path: Path) -> None:
+    if path.name == "profiling.md":  # it shows native code
+        pytest.importorskip("llvmlite")
+    text = path.read_text(encoding="utf-8")
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for block in BLOCK.finditer(text):
+        run_block(block["code"], names, path, text.count("\n", 0, block.start("code")) + 1)
+
+
+def test_readme_has_code_that_runs() -> None:
+    assert BLOCK.search((ROOT / "README.md").read_text(encoding="utf-8"))
+
+
+def test_wrong_session_is_reported(tmp_path: Path) -> None:
+    names: dict[str, Any] = {}
+    run_block(">>> x = 2\n>>> x\n2\n", names, tmp_path / "page.md", 1)
+    with pytest.raises(AssertionError, match=r"(?s)line 12.*Expected:\s+3\s+Got:\s+4"):
+        run_block(">>> x + x\n3\n", names, tmp_path / "page.md", 12)

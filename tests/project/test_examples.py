@@ -1,0 +1,44 @@
+"""Every example runs to its end, where it asserts what it promises."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MAIN_JOB = ROOT / "examples" / "per_sample_gradients.py"
+SHORT_EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {MAIN_JOB})
+
+
+def run(script: Path, *options: str) -> str:
+    """Runs a script as a user would, a RuntimeWarning being an error, and returns what it printed."""
+    completed = subprocess.run(
+        [sys.executable, "-W", "error::RuntimeWarning", str(script), *options],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=300,
+    )
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    return completed.stdout
+
+
+@pytest.mark.parametrize("script", SHORT_EXAMPLES, ids=lambda script: script.stem)
+def test_short_example_keeps_its_promise(script: Path) -> None:
+    assert run(script).strip(), "an example says what it found"
+
+
+def test_short_examples_are_short() -> None:
+    assert len(SHORT_EXAMPLES) >= 5
+    for script in SHORT_EXAMPLES:
+        assert len(script.read_text(encoding="utf-8").splitlines()) <= 110, script.name
+
+
+def test_main_job_in_its_quick_setting(tmp_path: Path) -> None:
+    figure = tmp_path / "figures" / "per_sample_gradients.png"
+    printed = run(MAIN_JOB, "--quick", "--output", str(figure))
+    assert printed.count("    ok: ") == 10, printed
+    assert "all checks hold" in printed
+    assert figure.read_bytes().startswith(b"\x89PNG")

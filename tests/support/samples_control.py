@@ -1,0 +1,57 @@
+"""Samples of the rows of branches, loops and collectives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.calls.compiled_call import Staged, stage_closed
+from func.interpreters.control.scan_derivatives import Loop
+from func.interpreters.control.while_loops import While
+from func.interpreters.core import Aval
+from tests.support.sampling import Sample, real, restart
+
+restart(4)
+
+
+def staged(fun: Callable[..., Any], *avals: Aval) -> Staged:
+    """A function of arrays as a staged program."""
+    return stage_closed(fun, avals, "staged", None)[0]
+
+
+VECTOR, NUMBER = Aval((3,), np.float64), Aval((), np.float64)
+BRANCHES = (
+    staged(lambda x, y: [np.sin(x) * y, np.sum(x)], VECTOR, VECTOR),
+    staged(lambda x, y: [x * x, np.sum(y * x)], VECTOR, VECTOR),
+)
+STEP = staged(
+    lambda w, c, n, x: [np.tanh(w * c + x), n + 1, np.sum(c * w), x * x],
+    VECTOR,
+    VECTOR,
+    Aval((), np.int64),
+    NUMBER,
+)
+GOING = staged(lambda c, x: [c < 3.5], NUMBER, VECTOR)
+DOUBLED = staged(lambda w, c, x: [c + 1.0, np.sin(x) * w + c], VECTOR, NUMBER, VECTOR)
+
+SAMPLES: dict[str, list[Sample]] = {
+    "cond_call": [Sample((np.int64(index), real(3), real(3)), {"branches": BRANCHES}, (1, 2)) for index in (0, 1, 7)],
+    "scan_call": [
+        Sample(
+            (real(3), real(3), np.int64(2), real(4)),
+            {"body": STEP, "loop": Loop(1, 2, 4, reverse, again)},
+            (0, 1, 3),
+        )
+        for reverse, again in ((False, False), (True, False), (False, True))
+    ],
+    "while_call": [
+        Sample((real(3), np.float64(1.0), real(3)), {"cond": GOING, "body": DOUBLED, "loop": While(0, 1)}, ())
+    ],
+    "psum": [Sample((real(3), np.int64(1)), {"size": 2}, batched=False)],
+    "all_gather": [Sample((real(3), np.int64(1)), {"size": 2}, (), batched=False)],
+    "psum_scatter": [Sample((real(2, 3), np.int64(1)), {"size": 2}, (), batched=False)],
+    "pmax": [Sample((real(3), np.int64(1)), {"size": 2}, batched=False)],
+    "pmin": [Sample((real(3), np.int64(1)), {"size": 2}, batched=False)],
+}

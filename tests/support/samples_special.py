@@ -1,0 +1,113 @@
+"""Samples of the rows behind func.special."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import func.special  # noqa: F401  (its rows are registered when it is imported)
+from tests.support.sampling import Sample, complex_, integers, real, restart
+
+restart(3)
+
+# fmt: off
+UNARY = [
+    "gamma", "gammaln", "loggamma", "rgamma", "digamma", "erf", "erfc", "erfcx", "erfi", "erfinv", "erfcinv", "dawsn",
+    "wofz", "ndtr", "log_ndtr", "ndtri", "j0", "j1", "y0", "y1", "bessel_i0", "i0e", "i1", "i1e", "k0", "k0e", "k1",
+    "k1e", "entr", "expit", "logit", "log_expit", "special_cbrt", "special_exp2", "exp10", "special_expm1",
+    "special_log1p", "cosm1", "sindg", "cosdg", "tandg", "cotdg", "exp1", "expi", "spence", "wrightomega", "fresnel",
+    "airy", "sici", "shichi",
+]
+HOLOMORPHIC = [
+    "gamma", "loggamma", "rgamma", "digamma", "erf", "erfc", "erfcx", "erfi", "dawsn", "wofz", "ndtr", "log_ndtr",
+    "special_expm1", "special_log1p", "exp1", "expi", "spence", "wrightomega", "fresnel", "airy", "sici", "shichi",
+]
+ORDERED = ["exprel", "log1prel", "ellipk", "ellipkm1", "ellipe"]
+BINARY = [
+    "beta", "betaln", "poch", "binom", "gammainc", "gammaincc", "gammaincinv", "gammainccinv", "chdtr", "chdtrc",
+    "xlogy", "xlog1py", "rel_entr", "kl_div", "pseudo_huber", "boxcox", "boxcox1p", "inv_boxcox", "inv_boxcox1p",
+    "powm1", "owens_t", "agm",
+]
+HOLOMORPHIC_PAIRS = ["xlogy", "xlog1py"]
+BY_ARGUMENT = [
+    "jv", "jve", "yv", "yve", "hankel1", "hankel1e", "hankel2", "hankel2e", "iv", "ive", "kv", "kve", "struve",
+    "modstruve", "stdtr", "hyp0f1", "hurwitz_zeta",
+]
+COMPLEX_ARGUMENT = ["jv", "yv", "hankel1", "hankel1e", "hankel2", "hankel2e", "iv", "kv", "kve", "hyp0f1"]
+OF_INTEGERS = [
+    "yn", "kn", "spherical_jn", "spherical_yn", "spherical_in", "spherical_kn", "polygamma", "expn", "pdtr", "pdtrc",
+]
+TRIPLES = {
+    "gdtr": (0, 1, 2), "gdtrc": (0, 1, 2), "fdtr": (2,), "fdtrc": (2,), "hyp1f1": (2,), "hyperu": (2,),
+}
+# fmt: on
+BETA_PARTIALS = ("betainc", "betaincc", "betaincinv", "betainccinv")
+
+SAMPLES: dict[str, list[Sample]] = {}
+
+for name in UNARY:
+    SAMPLES[name] = [Sample((real(3, 2),)), Sample((real(),))]
+    if name in HOLOMORPHIC:
+        SAMPLES[name].append(Sample((complex_(3),)))
+for name in ORDERED:
+    SAMPLES[name] = [Sample((real(3, 2),), {"order": order}) for order in (0, 1, 2)]
+for name in BINARY:
+    SAMPLES[name] = [
+        Sample((real(3, 2), real(3, 2)), differentiable=(0, 1)),
+        Sample((real(3, 1), real(2)), differentiable=(0, 1)),
+    ]
+    if name in HOLOMORPHIC_PAIRS:
+        SAMPLES[name].append(Sample((complex_(3), complex_(3)), differentiable=(0, 1)))
+for name in BY_ARGUMENT:
+    SAMPLES[name] = [Sample((real(3, 1) + 1.5, real(2)), differentiable=(1,))]
+    if name in COMPLEX_ARGUMENT:
+        SAMPLES[name].append(Sample((real(3) + 1.5, complex_(3)), differentiable=(1,)))
+for name in OF_INTEGERS:
+    SAMPLES[name] = [Sample((integers(3, 1), real(2)), differentiable=(1,))]
+    if name.startswith("spherical") or name == "polygamma":
+        SAMPLES[name].append(Sample((integers(3), complex_(3)), differentiable=(1,)))
+for name, places in TRIPLES.items():
+    SAMPLES[name] = [Sample((real(3, 1) + 1, real(2) + 1, real(3, 2)), differentiable=places)]
+for name in BETA_PARTIALS:
+    # the second derivatives by a and b are not defined
+    SAMPLES[name] = [Sample((real(3, 1) + 1, real(2) + 1, real(3, 2)), differentiable=(2,))]
+
+
+def _weighted(x: Any, b: Any, axes: tuple[int, ...], signed: bool) -> Sample:
+    return Sample((x, b), {"axes": axes, "signed": signed}, (0, 1))
+
+
+SAMPLES |= {
+    "gammasgn": [Sample((real(3) - 0.5,), differentiable=())],
+    "riemann_zeta": [Sample((real(3) + 1.5,), differentiable=())],
+    "zetac": [Sample((real(3) + 1.5,), differentiable=())],
+    "ndtri_exp": [Sample((-real(3, 2),))],
+    "betainc_da": [Sample((real(3, 1) + 1, real(2) + 1, real(3, 2)), differentiable=(2,))],
+    "betainc_db": [Sample((real(3, 1) + 1, real(2) + 1, real(3, 2)), differentiable=(2,))],
+    "bdtr": [Sample((np.array([1.0, 2.0]), np.array(4), real(3, 2)), differentiable=(2,))],
+    "bdtrc": [Sample((np.array([1.0, 2.0]), np.array(4), real(3, 2)), differentiable=(2,))],
+    "huber": [Sample((real(3, 1), 3 * real(2)), differentiable=(0, 1))],
+    "lambertw": [
+        Sample((real(3), 0, 1e-8)),
+        Sample((complex_(3), integers(2, 1), 1e-8)),
+    ],
+    "ellipkinc": [Sample((real(3, 1), real(2)), differentiable=(0,))],
+    "ellipeinc": [Sample((4 * real(3, 1), real(2)), differentiable=(0,))],
+    "ellipkinc_dm": [Sample((4 * real(3, 1), real(2)), differentiable=(0,))],
+    "ellipeinc_dm": [Sample((real(3, 1), real(2)), differentiable=(0,))],
+    "hyp2f1": [
+        Sample((real(3, 1), real(2), real(2) + 1, real(3, 2)), differentiable=(3,)),
+        Sample((real(3), real(3), real(3) + 1, complex_(3) * 0.5), differentiable=(3,)),
+    ],
+    "sph_harm_y": [Sample((np.array([2, 3, 1]), np.array([1, -2, 0]), real(3), real(2, 3)), differentiable=(2, 3))],
+    "softmax": [Sample((real(3, 4),), {"axes": (1,)}), Sample((real(2, 3),), {"axes": (0, 1)})],
+    "log_softmax": [Sample((real(3, 4),), {"axes": (1,)}), Sample((real(2, 3),), {"axes": (0, 1)})],
+    "logsumexp": [Sample((real(3, 4),), {"axes": (1,)}), Sample((complex_(3),), {"axes": (0,)})],
+    "weighted_logsumexp": [
+        _weighted(real(3, 4), real(3, 4), (1,), False),
+        _weighted(real(3, 4), real(3, 4) - 0.5, (0, 1), True),
+        _weighted(complex_(3), real(3) - 0.5, (0,), True),
+        _weighted(complex_(3), complex_(3), (0,), False),
+    ],
+}

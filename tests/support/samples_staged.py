@@ -1,0 +1,32 @@
+"""Samples of staged programs as rows, and of calls for side effects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.calls.compiled_call import stage_closed
+from func.interpreters.core import Aval
+from tests.support.sampling import Sample, complex_, real, restart
+
+restart(5)
+
+
+def waves(x: Any, y: Any) -> list[Any]:
+    """Three outputs: a matrix, a number, an input."""
+    product = np.sin(x) @ y
+    return [product * 2, np.sum(np.exp(-product * product.conj())), x]
+
+
+def nothing(*arrays: Any) -> None:
+    """A callback."""
+
+
+SAMPLES: dict[str, list[Sample]] = {
+    "program_call": [
+        Sample(args, {"staged": stage_closed(waves, [Aval(x.shape, x.dtype) for x in args], "staged")[0]}, (0, 1))
+        for args in ((real(2, 3), real(3)), (complex_(2, 3), complex_(3)))
+    ],
+    "callback": [Sample((real(3),), {"function": nothing}, differentiable=())],
+}
