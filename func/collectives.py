@@ -17,7 +17,7 @@ from func.interpreters.core import Array, shape_of
 from func.interpreters.core.errors import ArgumentError, AxisNameError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise.table import divide
-from func.interpreters.primitives.structural import collectives as rows
+from func.interpreters.primitives.structural import collectives as ops
 from func.interpreters.primitives.structural.shapes import move_axis, reshape
 from func.interpreters.vmap import RUNNING, Call, Vmap
 from func.transforms.boundary import array_leaf, unbox
@@ -55,7 +55,7 @@ def psum(x: Any, axis_name: Names) -> Any:
         >>> func.vmap(lambda x: x / func.collectives.psum(x, "i"), axis_name="i")(np.array([1.0, 1.0, 2.0]))
         array([0.25, 0.25, 0.5 ])
     """
-    return _collected(rows.psum, x, axis_name, "psum")
+    return _collected(ops.psum, x, axis_name, "psum")
 
 
 def pmean(x: Any, axis_name: Names) -> Any:
@@ -84,7 +84,7 @@ def pmax(x: Any, axis_name: Names) -> Any:
         >>> func.vmap(lambda x: x == func.collectives.pmax(x, "i"), axis_name="i")(np.array([1.0, 7.0]))
         array([False,  True])
     """
-    return _collected(rows.pmax, x, axis_name, "pmax")
+    return _collected(ops.pmax, x, axis_name, "pmax")
 
 
 def pmin(x: Any, axis_name: Names) -> Any:
@@ -98,7 +98,7 @@ def pmin(x: Any, axis_name: Names) -> Any:
         >>> func.vmap(lambda x: x - func.collectives.pmin(x, "i"), axis_name="i")(np.array([3.0, 7.0]))
         array([0., 4.])
     """
-    return _collected(rows.pmin, x, axis_name, "pmin")
+    return _collected(ops.pmin, x, axis_name, "pmin")
 
 
 def all_gather(x: Any, axis_name: Names, *, axis: int = 0, tiled: bool = False) -> Any:
@@ -127,7 +127,7 @@ def all_gather(x: Any, axis_name: Names, *, axis: int = 0, tiled: bool = False) 
         if not -rank <= axis < rank:
             raise ArgumentError(f"func.collectives.all_gather: axis={axis} is out of range for a value of shape {own}")
         for level in reversed(levels):
-            leaf = rows.all_gather(leaf, _number(level), size=_whole_size(level))
+            leaf = ops.all_gather(leaf, _number(level), size=_whole_size(level))
         stacked = move_axis(reshape(leaf, shape=(count, *own)), 0, axis % rank)
         if not tiled:
             return stacked
@@ -185,12 +185,12 @@ def _number(level: Vmap) -> Any:
     return level.lift(np.asarray(level.extra[4]))
 
 
-def _collected(row: Callable[..., Array], x: Any, names: Names, function: str) -> Any:
+def _collected(primitive: Callable[..., Array], x: Any, names: Names, function: str) -> Any:
     levels = _levels(names, function)
 
     def collect(leaf: Array) -> Array:
         for level in levels:
-            leaf = row(leaf, _number(level), size=level.size)
+            leaf = primitive(leaf, _number(level), size=level.size)
         return leaf
 
     return _mapped(collect, x, function)

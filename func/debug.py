@@ -17,7 +17,7 @@ from func.interpreters.calls import callback as effects
 from func.interpreters.core import Array, Interpreter, Params, Primitive, Tracer, bind, innermost, unboxed
 from func.interpreters.core.source import Line, user_line
 from func.interpreters.imperative.anomalies import describe_anomaly, first_bad
-from func.interpreters.primitives.structural.identity import is_staged
+from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.transforms.boundary import check_callable, name_of
 
 __all__ = ["Report", "callback", "explain", "print"]
@@ -55,30 +55,30 @@ class Watch(Interpreter):
     __slots__ = ()
     extra: Notes
 
-    def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         values = tuple([a.value if type(a) is Tracer and a.interpreter is self else unboxed(a) for a in args])
         pulled = grad.PULLING[0]
         if pulled is None:
             self.extra.ticks.append(-grad.tick())
             self.extra.lines.append(user_line(2))
-        out = bind(row, values, params)
-        outs = out if row.multiple else (out,)
+        out = bind(primitive, values, params)
+        outs = out if primitive.multiple else (out,)
         if self.extra.found is None:
             for one in outs:
                 if first_bad(one) is not None and all([first_bad(value) is None for value in values]):
-                    self.extra.found = self._report(row, values, one, pulled)
+                    self.extra.found = self._report(primitive, values, one, pulled)
                     break
         traced = tuple([Tracer(self, one, None) if hasattr(one, "dtype") else one for one in outs])
-        return traced if row.multiple else traced[0]
+        return traced if primitive.multiple else traced[0]
 
-    def _report(self, row: Primitive, values: tuple[Array, ...], out: Any, pulled: int | None) -> Report:
+    def _report(self, primitive: Primitive, values: tuple[Array, ...], out: Any, pulled: int | None) -> Report:
         if pulled is None:
-            line, phase, what = user_line(3), "forward", f"the result of {row.name}"
+            line, phase, what = user_line(3), "forward", f"the result of {primitive.name}"
         else:
             place = bisect.bisect_right(self.extra.ticks, -pulled) - 1
             line, phase = self.extra.lines[place] if place >= 0 else None, "backward"
-            what = f"in the backward pass, the result of {row.name} for the operation below"
-        return Report(None, row.name, phase, line, first_bad(out), describe_anomaly(what, line, values, out))
+            what = f"in the backward pass, the result of {primitive.name} for the operation below"
+        return Report(None, primitive.name, phase, line, first_bad(out), describe_anomaly(what, line, values, out))
 
 
 def explain(func: Callable[..., Any]) -> Callable[..., Report]:
@@ -145,7 +145,7 @@ def callback(function: Callable[..., Any], *args: Any) -> None:
         [1.0, 3.0]
     """
     leaves, spec = tree.flatten(args)
-    if any([is_staged(leaf) for leaf in leaves]):
+    if any([is_abstract_value(leaf) for leaf in leaves]):
         effects.callback(*leaves, function=lambda *arrays: function(*tree.unflatten(spec, arrays)))
     else:
         function(*[tree.map(_shown, arg) for arg in args])

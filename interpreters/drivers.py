@@ -195,8 +195,8 @@ def transpose_flat(fun: Flat, operands: Sequence[Any], cts: dict[int, Any]) -> t
 
     avals = [Aval(operands[i].shape, operands[i].dtype) for i in unknown]
     program = stage_flat(of_unknowns, avals, TangentStage("linear_transpose"), next(iter(cts.values()), None))
-    grown = transpose_program(program, [cts.get(i, ZERO) for i in range(len(program.outputs))])
+    contribution = transpose_program(program, [cts.get(i, ZERO) for i in range(len(program.outputs))])
     result: list[Any] = [ZERO] * len(operands)
-    for i, ct in zip(unknown, grown, strict=True):
+    for i, ct in zip(unknown, contribution, strict=True):
         result[i] = ct
     return tuple(result)

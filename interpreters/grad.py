@@ -20,7 +20,6 @@ from func.interpreters.core import (
     Linear,
     Params,
     Primitive,
-    Row,
     Tracer,
     add_tangents,
     bind,
@@ -32,7 +31,7 @@ from func.interpreters.core import (
     snapshot,
     unboxed,
 )
-from func.interpreters.core.modes import GUARDED, MODE, is_suspended
+from func.interpreters.core.modes import MODE, NAN_SAFE, is_suspended
 from func.interpreters.primitives.elementwise.builder import HOST_ARRAYS, Binary, Unary
 
 _ARRAY = np.ndarray
@@ -47,9 +46,9 @@ class Node(NamedTuple):
     """
 
     serial: int
-    row: Any
+    primitive: Any
     parents: Sequence[Any]
-    wanted: Sequence[Any]
+    needs_cotangent: Sequence[Any]
     saved: Any
     params: Params | None
     aval: Any
@@ -80,7 +79,7 @@ def watching() -> Iterator[None]:
 INDEX, AVAL = 0, 6
 
 
-class LeafRow:
+class LeafRule:
     """The row of a leaf: nothing to pull back."""
 
     name = "leaf"
@@ -88,13 +87,13 @@ class LeafRow:
     def pull(self, ct: Any, parents: Any, saved: Any, params: Any) -> Sequence[Any]:
         return ()
 
-    pull_guarded = pull
+    pull_nan_safe = pull
 
     def __reduce__(self) -> str:
         return "LEAF"
 
 
-class OutputRow:
+class OutputRule:
     """Picks one output of a node with several; its parent collects {position: cotangent}."""
 
     name = "output"
@@ -102,14 +101,14 @@ class OutputRow:
     def pull(self, ct: Any, parents: Any, saved: Any, params: Any) -> Sequence[Any]:
         return ({saved: ct},)
 
-    pull_guarded = pull
+    pull_nan_safe = pull
 
     def __reduce__(self) -> str:
         return "OUTPUT"
 
 
-LEAF = LeafRow()
-OUTPUT = OutputRow()
+LEAF = LeafRule()
+OUTPUT = OutputRule()
 
 
 class Grad(Interpreter):
@@ -121,32 +120,32 @@ class Grad(Interpreter):
         """A traced leaf."""
         return Tracer(self, value, leaf_node(Aval(shape_of(value), dtype_of(value))))
 
-    def unrecorded(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+    def unrecorded(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         """The row on the values alone: gradients are off here."""
         values = [a.value if type(a) is Tracer and a.interpreter is self else unboxed(a) for a in args]
-        return bind(row, tuple(values), params)
+        return bind(primitive, tuple(values), params)
 
-    def apply1(self, row: Primitive, x: Tracer) -> Any:
+    def apply1(self, primitive: Primitive, x: Tracer) -> Any:
         if MODE.get() is not None and is_suspended(self.level):
-            return self.unrecorded(row, (x,), {})
-        if type(row) is not Unary:
-            return self.apply(row, (x,), {})
+            return self.unrecorded(primitive, (x,), {})
+        if type(primitive) is not Unary:
+            return self.apply(primitive, (x,), {})
         value = x.value
-        out = row.numpy(value) if type(value) in HOST_ARRAYS else row(value)  # type: ignore[misc]
-        saved = (value if row.keeps_x else None, out if row.keeps_out else None)
+        out = primitive.numpy(value) if type(value) in HOST_ARRAYS else primitive(value)  # type: ignore[misc]
+        saved = (value if primitive.keeps_x else None, out if primitive.keeps_out else None)
         node = x.attached
-        aval = wanted = node[6]
+        aval = needs_cotangent = node[6]
         if type(out) is not _ARRAY or out.dtype is not aval.dtype:
             aval = _out_aval(out, aval, None)
         elif aval.is_real_array:
-            row = row.plain
-        return new_tracer(self, out, (next(_ticks), row, (node,), (wanted,), saved, None, aval))
+            primitive = primitive.plain
+        return new_tracer(self, out, (next(_ticks), primitive, (node,), (needs_cotangent,), saved, None, aval))
 
-    def apply2(self, row: Primitive, x: Array, y: Array) -> Any:
+    def apply2(self, primitive: Primitive, x: Array, y: Array) -> Any:
         if MODE.get() is not None and is_suspended(self.level):
-            return self.unrecorded(row, (x, y), {})
-        if type(row) is not Binary:
-            return self.apply(row, (x, y), {})
+            return self.unrecorded(primitive, (x, y), {})
+        if type(primitive) is not Binary:
+            return self.apply(primitive, (x, y), {})
         mask = 0
         node_x: Any = None
         node_y: Any = None
@@ -165,10 +164,10 @@ class Grad(Interpreter):
             else:
                 y = unboxed(y)
         if (type(x) in HOST_ARRAYS and type(y) in HOST_TYPES) or (type(y) in HOST_ARRAYS and type(x) in HOST_TYPES):
-            out = row.numpy(x, y)  # type: ignore[misc]
+            out = primitive.numpy(x, y)  # type: ignore[misc]
         else:
-            out = row(x, y)
-        keeps_x, keeps_y, keeps_out = row.keeps[mask]
+            out = primitive(x, y)
+        keeps_x, keeps_y, keeps_out = primitive.keeps[mask]
         saved = (
             (x if mask & 1 else snapshot(x)) if keeps_x else None,
             (y if mask & 2 else snapshot(y)) if keeps_y else None,
@@ -178,17 +177,17 @@ class Grad(Interpreter):
         if want_x is not want_y or type(out) is not _ARRAY or out.dtype is not want_x.dtype:
             aval = _out_aval(out, want_x, want_y)
         elif aval.is_real_array:
-            row = row.plain
-        node = (next(_ticks), row, (node_x, node_y), (want_x, want_y), saved, None, aval)
+            primitive = primitive.plain
+        node = (next(_ticks), primitive, (node_x, node_y), (want_x, want_y), saved, None, aval)
         return new_tracer(self, out, node)
 
-    def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         if MODE.get() is not None and is_suspended(self.level):
-            return self.unrecorded(row, args, params)
-        if type(row) is Bilinear:
-            return self._bilinear(row, args[0], args[1], params)
-        if len(args) == 1 and isinstance(row, Linear):
-            return self._linear(row, args[0], params)
+            return self.unrecorded(primitive, args, params)
+        if type(primitive) is Bilinear:
+            return self._bilinear(primitive, args[0], args[1], params)
+        if len(args) == 1 and isinstance(primitive, Linear):
+            return self._linear(primitive, args[0], params)
         values = []
         parents = []
         for arg in args:
@@ -198,32 +197,31 @@ class Grad(Interpreter):
             else:
                 values.append(unboxed(arg))
                 parents.append(None)
-        assert isinstance(row, Row)
-        if not row.differentiable:
-            return bind(row, tuple(values), params)
-        wanted = [None if parent is None else parent[6] for parent in parents]
-        out, pulling, saved = row.record(tuple(values), wanted, params)
+        if not primitive.differentiable:
+            return bind(primitive, tuple(values), params)
+        needs_cotangent = [None if parent is None else parent[6] for parent in parents]
+        out, pulling, saved = primitive.record(tuple(values), needs_cotangent, params)
         if pulling is None:
             return out
-        if row.multiple:
-            return self._several(out, parents, wanted, pulling, saved, params)
+        if primitive.multiple:
+            return self._several(out, parents, needs_cotangent, pulling, saved, params)
         dtype = dtype_of(out)
         if not is_inexact(dtype):
             return out
         aval = Aval(shape_of(out), dtype)
-        return Tracer(self, out, (next(_ticks), pulling, parents, wanted, saved, params, aval))
+        return Tracer(self, out, (next(_ticks), pulling, parents, needs_cotangent, saved, params, aval))
 
-    def _linear(self, row: Linear, x: Tracer, params: Params) -> Any:
+    def _linear(self, primitive: Linear, x: Tracer, params: Params) -> Any:
         """A linear row of one array keeps nothing but its parameters."""
         value = x.value
-        out = row.impl(np, value, **params) if type(value) in HOST_ARRAYS else bind(row, (value,), params)
+        out = primitive.impl(np, value, **params) if type(value) in HOST_ARRAYS else bind(primitive, (value,), params)
         dtype = dtype_of(out)
         if not is_inexact(dtype):
             return out
-        node = (next(_ticks), row, (x.attached,), (x.attached[6],), None, params, Aval(shape_of(out), dtype))
+        node = (next(_ticks), primitive, (x.attached,), (x.attached[6],), None, params, Aval(shape_of(out), dtype))
         return new_tracer(self, out, node)
 
-    def _bilinear(self, row: Bilinear, x: Array, y: Array, params: Params) -> Any:
+    def _bilinear(self, primitive: Bilinear, x: Array, y: Array, params: Params) -> Any:
         """A product keeps each operand where the other one is traced."""
         node_x: Any = None
         node_y: Any = None
@@ -238,7 +236,7 @@ class Grad(Interpreter):
             else:
                 y = unboxed(y)
         plain = type(x) in HOST_ARRAYS and type(y) in HOST_ARRAYS
-        out = row.impl(np, x, y, **params) if plain else bind(row, (x, y), params)
+        out = primitive.impl(np, x, y, **params) if plain else bind(primitive, (x, y), params)
         dtype = dtype_of(out)
         if not is_inexact(dtype):
             return out
@@ -246,15 +244,15 @@ class Grad(Interpreter):
             None if node_y is None else x if node_x is not None else snapshot(x),
             None if node_x is None else y if node_y is not None else snapshot(y),
         )
-        wanted = (None if node_x is None else node_x[6], None if node_y is None else node_y[6])
+        needs_cotangent = (None if node_x is None else node_x[6], None if node_y is None else node_y[6])
         aval = Aval(shape_of(out), dtype)
-        return new_tracer(self, out, (next(_ticks), row, (node_x, node_y), wanted, saved, params, aval))
+        return new_tracer(self, out, (next(_ticks), primitive, (node_x, node_y), needs_cotangent, saved, params, aval))
 
     def _several(
-        self, out: Any, parents: Sequence[Any], wanted: Sequence[Any], pulling: Any, saved: Any, params: Params
+        self, out: Any, parents: Sequence[Any], needs_cotangent: Sequence[Any], pulling: Any, saved: Any, params: Params
     ) -> Any:
         refuse_captured(self, out)
-        node = (next(_ticks), pulling, parents, wanted, saved, params, None)
+        node = (next(_ticks), pulling, parents, needs_cotangent, saved, params, None)
         outs = []
         for place, value in enumerate(out):
             dtype = dtype_of(value)
@@ -286,7 +284,7 @@ def pull_back(seeds: Iterable[tuple[Any, Array]], leaves: Sequence[Any]) -> list
     did not take: the walk is made again with rows in which zero wins.
     """
     seeds = list(seeds)
-    if GUARDED.get():
+    if NAN_SAFE.get():
         return walk(seeds, leaves, True)
     found = walk(seeds, leaves, False)
     return walk(seeds, leaves, True) if any([has_nan(ct) for ct in found]) else found
@@ -316,7 +314,7 @@ def has_nan(value: Any) -> bool:
 def walk(
     seeds: Iterable[tuple[Any, Array]],
     leaves: Sequence[Any],
-    guarded: bool,
+    nan_safe: bool,
     opened: Callable[[Any, Any], Any] | None = None,
 ) -> list[Any]:
     """Cotangents of the leaves: iterative, in decreasing order of creation.
@@ -332,7 +330,7 @@ def walk(
     with np.errstate(all="ignore"):
         while queue:
             node = heappop(queue)
-            index, row, parents, wanted, saved, params, _ = node
+            index, primitive, parents, needs_cotangent, saved, params, _ = node
             ct = cotangents.pop(index)
             if index in kept:
                 kept[index] = ct
@@ -341,21 +339,23 @@ def walk(
             if opened is not None:
                 saved = opened(node, ct)
             place = 0
-            for grown in (row.pull_guarded if guarded else row.pull)(ct, wanted, saved, params):
+            for contribution in (primitive.pull_nan_safe if nan_safe else primitive.pull)(
+                ct, needs_cotangent, saved, params
+            ):
                 parent = parents[place]
                 place += 1
-                if grown is ZERO or parent is None:
+                if contribution is ZERO or parent is None:
                     continue
                 index = parent[0]
                 if index not in cotangents:
-                    cotangents[index] = grown
+                    cotangents[index] = contribution
                     heappush(queue, parent)
                     continue
                 before = cotangents[index]
-                if type(before) is _ARRAY and type(grown) is _ARRAY:
-                    cotangents[index] = before + grown
+                if type(before) is _ARRAY and type(contribution) is _ARRAY:
+                    cotangents[index] = before + contribution
                 else:
-                    cotangents[index] = accumulate(before, grown)
+                    cotangents[index] = accumulate(before, contribution)
             del node, parents, saved
     if watched:
         PULLING[0] = None

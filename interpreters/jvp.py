@@ -10,7 +10,6 @@ from func.interpreters.core import (
     Interpreter,
     Params,
     Primitive,
-    Row,
     Tracer,
     bind,
     refuse_captured,
@@ -31,7 +30,7 @@ class Jvp(Interpreter):
         """A traced dual number, or the primal itself where the tangent is zero."""
         return primal if tangent is ZERO else Tracer(self, primal, tangent)
 
-    def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         primals = []
         tangents = []
         for arg in args:
@@ -41,11 +40,10 @@ class Jvp(Interpreter):
             else:
                 primals.append(unboxed(arg) if self.extra is None else snapshot(unboxed(arg)))
                 tangents.append(ZERO)
-        assert isinstance(row, Row)
-        if not row.differentiable:
-            return bind(row, tuple(primals), params)
-        out, tangent = row.forward(tuple(primals), tuple(tangents), params)
-        if not row.multiple:
+        if not primitive.differentiable:
+            return bind(primitive, tuple(primals), params)
+        out, tangent = primitive.forward(tuple(primals), tuple(tangents), params)
+        if not primitive.multiple:
             return out if tangent is ZERO else Tracer(self, out, tangent)
         refuse_captured(self, out)
         if tangent is ZERO:

@@ -77,16 +77,16 @@ class Stage(Interpreter):
         by_identity[id(value)] = (value, var)
         return var
 
-    def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         inputs = tuple([self.atom(arg) for arg in args])
         avals = [x.aval if type(x) is Var else aval_of(x) for x in inputs]
-        out = row.aval(*avals, **params)
-        variables = tuple([Var(aval) for aval in (out if row.multiple else (out,))])
-        self.extra[0].append(Equation(row, inputs, params, variables, user_line(2) if self.keeps_lines else None))
+        out = primitive.aval(*avals, **params)
+        variables = tuple([Var(aval) for aval in (out if primitive.multiple else (out,))])
+        self.extra[0].append(Equation(primitive, inputs, params, variables, user_line(2) if self.keeps_lines else None))
         outs = [self.wrap(var) for var in variables]
-        if MODE.get() is not None and is_suspended(self.level) and row is not stop_gradient:
+        if MODE.get() is not None and is_suspended(self.level) and primitive is not stop_gradient:
             outs = [stop_gradient(one) for one in outs]
-        return tuple(outs) if row.multiple else outs[0]
+        return tuple(outs) if primitive.multiple else outs[0]
 
     def wrap(self, var: Var) -> Tracer:
         """The tracer that stands for a variable."""
@@ -146,15 +146,15 @@ class Recorder(Stage):
         """A new input with its value."""
         return Tracer(self, value, Var(aval_of(value)))
 
-    def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         inputs = tuple([self.atom(arg) for arg in args])
         values = tuple([arg.value if type(arg) is Tracer and arg.interpreter is self else unboxed(arg) for arg in args])
-        out = bind(row, values, params)
-        outs = out if row.multiple else (out,)
+        out = bind(primitive, values, params)
+        outs = out if primitive.multiple else (out,)
         variables = tuple([Var(aval_of(value)) for value in outs])
-        equation = Equation(row, inputs, params, variables)
+        equation = Equation(primitive, inputs, params, variables)
         self.extra[0].append(equation)
-        if not row.multiple and self.extra[3](row, params):
+        if not primitive.multiple and self.extra[3](primitive, params):
             self.extra[4].append((equation, out))
         traced = tuple([Tracer(self, value, var) for value, var in zip(outs, variables, strict=True)])
-        return traced if row.multiple else traced[0]
+        return traced if primitive.multiple else traced[0]

@@ -12,14 +12,14 @@ from func.interpreters.core import (
     Array,
     Aval,
     Params,
-    Row,
+    Primitive,
     Shaped,
     add_tangents,
     bind,
     dtype_of,
     innermost,
     is_inexact,
-    set_row_linearizer,
+    set_linearizer,
     shape_of,
     snapshot,
     zeros_like,
@@ -39,8 +39,8 @@ def transpose_program(program: Program, cts: Sequence[Any]) -> list[Any]:
     for equation in program.equations:
         if equation.outputs[0] not in linear:
             operands = tuple([values[x] if type(x) is Var else x for x in equation.inputs])
-            out = bind(equation.row, operands, equation.params)
-            values.update(zip(equation.outputs, out if equation.row.multiple else (out,), strict=True))
+            out = bind(equation.primitive, operands, equation.params)
+            values.update(zip(equation.outputs, out if equation.primitive.multiple else (out,), strict=True))
     cotangents: dict[Var, Any] = {}
 
     def give(var: Any, ct: Any) -> None:
@@ -54,22 +54,23 @@ def transpose_program(program: Program, cts: Sequence[Any]) -> list[Any]:
             got = {i: cotangents.pop(out) for i, out in enumerate(equation.outputs) if out in cotangents}
             if not got:
                 continue
-            row = equation.row
-            assert isinstance(row, Row)
+            primitive = equation.primitive
             parents = [x if type(x) is Var and x in linear else None for x in equation.inputs]
-            if not row.differentiable:
-                raise NotDifferentiableError(f"{row.name} is not linear and cannot be transposed")
+            if not primitive.differentiable:
+                raise NotDifferentiableError(f"{primitive.name} is not linear and cannot be transposed")
             known: list[Any] = [
                 values[x] if type(x) is Var and x not in linear else None if type(x) is Var else x
                 for x in equation.inputs
             ]
-            ct = got if row.multiple else got[0]
-            for x, grown in zip(equation.inputs, row.pull_linear(ct, parents, known, equation.params), strict=True):
-                give(x, grown)
+            ct = got if primitive.multiple else got[0]
+            for x, contribution in zip(
+                equation.inputs, primitive.pull_linear(ct, parents, known, equation.params), strict=True
+            ):
+                give(x, contribution)
     return [cotangents.get(var, ZERO) for var in program.inputs]
 
 
-class LinearizedRow:
+class LinearizedRule:
     """The pullback of a general row: transposes the tangent program that was staged when the row ran."""
 
     name = "linearized"
@@ -77,22 +78,24 @@ class LinearizedRow:
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         program, active, multiple = saved
         cts = [ct.get(i, ZERO) for i in range(len(program.outputs))] if multiple else [ct]
-        grown = iter(transpose_program(program, cts))
-        return [next(grown) if is_active else ZERO for is_active in active]
+        contribution = iter(transpose_program(program, cts))
+        return [next(contribution) if is_active else ZERO for is_active in active]
 
-    pull_guarded = pull
+    pull_nan_safe = pull
 
     def __reduce__(self) -> str:
         return "LINEARIZED"
 
 
-LINEARIZED = LinearizedRow()
+LINEARIZED = LinearizedRule()
 
 
-def linearize_row(row: Row, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
+def linearize_primitive(
+    primitive: Primitive, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params
+) -> Any:
     """Run a general row's jvp with staged tangents: (out, LINEARIZED, the tangent program)."""
     values = tuple([value if p is not None else snapshot(value) for value, p in zip(values, parents, strict=True)])
-    stage = TangentStage(row.name)
+    stage = TangentStage(primitive.name)
     stage.example = next((innermost(v) for v, p in zip(values, parents, strict=True) if p is not None), None)
     tangents: list[Any] = []
     inputs = []
@@ -105,15 +108,15 @@ def linearize_row(row: Row, values: tuple[Array, ...], parents: Sequence[Shaped 
             inputs.append(tracer)
     try:
         with np.errstate(all="ignore"):
-            out, tangent = row.forward(values, tuple(tangents), params)
+            out, tangent = primitive.forward(values, tuple(tangents), params)
         if tangent is ZERO:
             return out, None, None
-        outs, out_tangents = (out, tangent) if row.multiple else ((out,), (tangent,))
+        outs, out_tangents = (out, tangent) if primitive.multiple else ((out,), (tangent,))
         full = [zeros_like(o) if t is ZERO else t for o, t in zip(outs, out_tangents, strict=True)]
         program = stage.program([tracer.attached for tracer in inputs], full)
     finally:
         stage.close()
-    return out, LINEARIZED, (program, [tangent is not ZERO for tangent in tangents], row.multiple)
+    return out, LINEARIZED, (program, [tangent is not ZERO for tangent in tangents], primitive.multiple)
 
 
-set_row_linearizer(linearize_row)
+set_linearizer(linearize_primitive)

@@ -65,18 +65,18 @@ class Vmap(Interpreter):
     def aval(self, tracer: Tracer) -> Aval:
         return Aval(self.shape(tracer), dtype_of(tracer.value))
 
-    def apply1(self, row: Primitive, x: Tracer) -> Any:
-        return Tracer(self, row.batch(self.extra[0], (True,), (x.value,), {}), None)
+    def apply1(self, primitive: Primitive, x: Tracer) -> Any:
+        return Tracer(self, primitive.batch(self.extra[0], (True,), (x.value,), {}), None)
 
-    def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         values = []
         batched = []
         for arg in args:
             own = type(arg) is Tracer and arg.interpreter is self
             values.append(arg.value if own else unboxed(arg))
             batched.append(own)
-        out = row.batch(self.extra[0], batched, tuple(values), params)
-        if row.multiple:
+        out = primitive.batch(self.extra[0], batched, tuple(values), params)
+        if primitive.multiple:
             return tuple([Tracer(self, value, None) for value in out])
         return Tracer(self, out, None)
 

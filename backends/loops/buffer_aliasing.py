@@ -17,7 +17,7 @@ from func.backends.loops.kernels import (
     Accumulate,
     Buffer,
     Dot,
-    Halt,
+    EarlyExit,
     Item,
     Library,
     Load,
@@ -26,9 +26,9 @@ from func.backends.loops.kernels import (
     NativeProgram,
     Nest,
     Shape,
-    Spot,
     Store,
     StoreAt,
+    StridedRef,
     Written,
 )
 from func.backends.loops.memory_dependence import extent, same_place
@@ -72,7 +72,7 @@ def _let_share(program: NativeProgram, outputs: Sequence[Buffer], shared: dict[B
     """One buffer for an output and its input, and fewer outputs."""
     for item in program.items:
         rename(item, shared)
-    if any([isinstance(item, Halt) for item in program.items]):
+    if any([isinstance(item, EarlyExit) for item in program.items]):
         program.flag = None
     program.items[:] = useful(program.items, program.flag)
     kept = [place for place, out in enumerate(outputs) if out not in shared]
@@ -112,7 +112,7 @@ def _changed(item: Item) -> Iterable[Buffer]:
     if isinstance(item, Dot):
         return [item.out.buffer]
     if isinstance(item, Library):
-        return [spot.buffer for spot in item.outs]
+        return [ref.buffer for ref in item.outs]
     return [buffer for buffer in buffers_of(item) if buffer.storage.kind not in ("input", "constant")]
 
 
@@ -159,7 +159,7 @@ class _Uses:
                 if isinstance(one, Load):
                     self._loads[id(one.out)] = one
                 if isinstance(one, (Load, LoadAt, Store, StoreAt, Accumulate)):
-                    self._found.setdefault(id(one.spot.buffer.storage), []).append(Use(number, at, place, one))
+                    self._found.setdefault(id(one.ref.buffer.storage), []).append(Use(number, at, place, one))
 
     def of(self, buffer: Buffer) -> list[Use]:
         """All uses of a buffer."""
@@ -173,7 +173,7 @@ class _Uses:
         """Whether what is written is what stands at the same place of an input."""
         if isinstance(use.one, Store):
             load = self._loads.get(id(use.one.value))
-            return load is not None and load.spot.buffer is given and _are_same(load.spot, use.one.spot)
+            return load is not None and load.ref.buffer is given and _are_same(load.ref, use.one.ref)
         item = self.items[use.item]
         return isinstance(item, Move) and item.source is given
 
@@ -221,11 +221,11 @@ def _clash_within(nest: Nest, read: Use, write: Use) -> bool:
         return True
     within = read.stage == write.stage and nest.stages[read.stage].inner
     group = range(len(nest.domain)) if within else rows
-    return len(group) > 0 and same_place(nest.domain, _full(write.one.spot, nest), _full(read.one.spot, nest), group)
+    return len(group) > 0 and same_place(nest.domain, _full(write.one.ref, nest), _full(read.one.ref, nest), group)
 
 
-def _full(spot: Spot, nest: Nest) -> Spot:
-    return Spot(spot.buffer, spot.offset, (*spot.strides, *[0] * (len(nest.domain) - len(spot.strides))))
+def _full(ref: StridedRef, nest: Nest) -> StridedRef:
+    return StridedRef(ref.buffer, ref.offset, (*ref.strides, *[0] * (len(nest.domain) - len(ref.strides))))
 
 
 def _overlap(domain: Shape, one: Access, other_domain: Shape, other: Access) -> bool:
@@ -233,8 +233,8 @@ def _overlap(domain: Shape, one: Access, other_domain: Shape, other: Access) -> 
         return True
     if 0 in domain or 0 in other_domain:
         return False
-    low, high = extent(domain[: len(one.spot.strides)], one.spot)
-    first, last = extent(other_domain[: len(other.spot.strides)], other.spot)
+    low, high = extent(domain[: len(one.ref.strides)], one.ref)
+    first, last = extent(other_domain[: len(other.ref.strides)], other.ref)
     return low <= last and first <= high
 
 
@@ -242,7 +242,7 @@ def _is_load(use: Use) -> bool:
     return isinstance(use.one, (Load, LoadAt))
 
 
-def _are_same(one: Spot, other: Spot) -> bool:
+def _are_same(one: StridedRef, other: StridedRef) -> bool:
     return one.offset == other.offset and one.strides == other.strides
 
 

@@ -13,8 +13,8 @@ from func.backends.loops.kernels import (
     Buffer,
     Check,
     Dot,
+    EarlyExit,
     Fill,
-    Halt,
     Item,
     Library,
     Load,
@@ -22,9 +22,9 @@ from func.backends.loops.kernels import (
     Loop,
     Move,
     Nest,
-    Spot,
     Store,
     StoreAt,
+    StridedRef,
     While,
 )
 
@@ -36,14 +36,14 @@ def rename(item: Item, shared: dict[Buffer, Buffer]) -> None:
         for stage in item.stages:
             for one in stage.code:
                 if isinstance(one, (Load, LoadAt, Store, StoreAt, Accumulate)):
-                    _move(one.spot, shared)
+                    _move(one.ref, shared)
     elif isinstance(item, Fill):
         item.buffer = shared.get(item.buffer, item.buffer)
     elif isinstance(item, Move):
         item.target, item.source = (shared.get(one, one) for one in (item.target, item.source))
     else:
-        for spot in _spots(item):
-            _move(spot, shared)
+        for ref in _refs(item):
+            _move(ref, shared)
         for buffer in item.slices if isinstance(item, Loop) else ():
             buffer.base = None if buffer.base is None else shared.get(buffer.base, buffer.base)
         for inner in _inside(item):
@@ -59,7 +59,7 @@ def _inside(item: Item) -> list[Item]:
     return [one for branch in item.branches for one in branch] if isinstance(item, Branch) else []
 
 
-def _spots(item: Item) -> Sequence[Spot]:
+def _refs(item: Item) -> Sequence[StridedRef]:
     """The places that an item names itself."""
     if isinstance(item, Dot):
         return item.out, item.x, item.y
@@ -67,12 +67,12 @@ def _spots(item: Item) -> Sequence[Spot]:
         return *item.outs, *item.args
     if isinstance(item, Branch):
         return (item.index,)
-    flag = item.flag if isinstance(item, (Check, While, Halt)) else None
+    flag = item.flag if isinstance(item, (Check, While, EarlyExit)) else None
     return () if flag is None else (flag,)
 
 
-def _move(spot: Spot, shared: dict[Buffer, Buffer]) -> None:
-    spot.buffer = shared.get(spot.buffer, spot.buffer)
+def _move(ref: StridedRef, shared: dict[Buffer, Buffer]) -> None:
+    ref.buffer = shared.get(ref.buffer, ref.buffer)
 
 
 ALIGNED = 64
@@ -88,18 +88,18 @@ def buffers_of(item: Item) -> Iterator[Buffer]:
         for stage in item.stages:
             for one in stage.code:
                 if isinstance(one, (Load, LoadAt, Store, StoreAt, Accumulate)):
-                    yield one.spot.buffer
+                    yield one.ref.buffer
     elif isinstance(item, Dot):
         yield from (item.out.buffer, item.x.buffer, item.y.buffer)
     elif isinstance(item, Fill):
         yield item.buffer
     elif isinstance(item, Move):
         yield from (item.target, item.source)
-    elif isinstance(item, (Check, Halt)):
+    elif isinstance(item, (Check, EarlyExit)):
         if item.flag is not None:
             yield item.flag.buffer
     elif isinstance(item, Library):
-        yield from [spot.buffer for spot in (*item.outs, *item.args)]
+        yield from [ref.buffer for ref in (*item.outs, *item.args)]
     elif isinstance(item, Loop):
         yield from item.slices
         yield from _all(item.body)

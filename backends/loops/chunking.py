@@ -29,10 +29,10 @@ from func.backends.loops.kernels import (
     Position,
     Running,
     Shape,
-    Spot,
     Stage,
     Store,
     StoreAt,
+    StridedRef,
     While,
 )
 from func.backends.loops.memory_dependence import same_place
@@ -45,7 +45,7 @@ _PLAIN = """
 absolute add bitwise_and bitwise_count bitwise_or bitwise_xor complex conjugate convert deg2rad equal exponent greater
 greater_equal heaviside imag invert isfinite isinf isnan left_shift less less_equal logical_and logical_not logical_or
 logical_xor maximum minimum multiply negative not_equal positive rad2deg real right_shift select sign signbit spacing
-square subtract zero_wins
+square subtract nan_safe_multiply
 """
 _SLOW = """
 ceil copysign divide floor floor_divide fmax fmin ldexp nextafter reciprocal remainder rint sqrt trunc
@@ -60,8 +60,8 @@ def work(stage: Stage, domain: Shape) -> float:
 
 def _time(one: Instruction) -> float:
     if isinstance(one, (Load, Store, Accumulate)):
-        stride = next((step for step in reversed(one.spot.strides) if step), 0)
-        size = one.spot.buffer.dtype.itemsize
+        stride = next((step for step in reversed(one.ref.strides) if step), 0)
+        size = one.ref.buffer.dtype.itemsize
         return 0.0 if not stride else PER_BYTE * size if abs(stride) == 1 else max(ALONE_TIME, PER_BYTE * size)
     if isinstance(one, (LoadAt, StoreAt, Running)):
         return ALONE_TIME
@@ -104,16 +104,16 @@ def collapse(dims: Sequence[int], strides: Sequence[Sequence[int]], first: int, 
 
 def strides_of(code: Sequence[Instruction], rank: int) -> list[tuple[int, ...]]:
     """All that goes on by the index: addresses, and positions."""
-    found = [spot.strides for spot in spots_of(code)]
+    found = [ref.strides for ref in refs_of(code)]
     for one in code:
         if isinstance(one, Position):
             found.append(tuple([int(axis == one.axis) for axis in range(rank)]))
     return found
 
 
-def spots_of(code: Sequence[Instruction]) -> list[Spot]:
+def refs_of(code: Sequence[Instruction]) -> list[StridedRef]:
     """All memory that instructions name."""
-    return [one.spot for one in code if isinstance(one, (Load, LoadAt, Store, StoreAt, Accumulate))]
+    return [one.ref for one in code if isinstance(one, (Load, LoadAt, Store, StoreAt, Accumulate))]
 
 
 def row_groups(nest: Nest) -> list[list[int]]:
@@ -223,7 +223,7 @@ class Needs(NamedTuple):
 
 def _affordable(needs: Needs, total: float) -> int:
     """How many chunks may have accumulators of their own, for an eighth of the work."""
-    one = sum([PER_BYTE * 3 * accumulated.spot.buffer.bytes for accumulated in needs.partial])
+    one = sum([PER_BYTE * 3 * accumulated.ref.buffer.bytes for accumulated in needs.partial])
     return int(total / 8 / one) if one else MOST_CHUNKS
 
 
@@ -233,7 +233,7 @@ def _division(group: Sequence[int], chunks: int, stage: Stage | None, needs: Nee
     for one in needs.scratch:
         made.owned.append((one, None if in_frame else Buffer(chunks * apart(one), one.dtype)))
     for accumulated in needs.partial:
-        buffer = accumulated.spot.buffer
+        buffer = accumulated.ref.buffer
         made.partial.append((accumulated, Buffer(chunks * apart(buffer), buffer.dtype)))
     return made
 
@@ -250,13 +250,13 @@ def _needs(
     touched: dict[int, list[Access]] = {}
     for one in [one for each in stages for one in each.code]:
         if isinstance(one, (Load, LoadAt, Store, Accumulate)):
-            touched.setdefault(id(one.spot.buffer.storage), []).append(one)
+            touched.setdefault(id(one.ref.buffer.storage), []).append(one)
     needs = Needs([], [])
     for key, uses in touched.items():
         if all([isinstance(one, (Load, LoadAt)) for one in uses]):
             continue
-        buffer = uses[0].spot.buffer
-        fixed = [not any([_stride(one.spot, axis) for axis in group]) for one in uses]
+        buffer = uses[0].ref.buffer
+        fixed = [not any([_stride(one.ref, axis) for axis in group]) for one in uses]
         if any([isinstance(one, Accumulate) for one in uses]):
             (first, *others) = uses
             if others or not isinstance(first, Accumulate):
@@ -277,23 +277,23 @@ def _needs(
 Access: TypeAlias = Load | LoadAt | Store | Accumulate
 
 
-def _stride(spot: Spot, axis: int) -> int:
-    return spot.strides[axis] if axis < len(spot.strides) else 0
+def _stride(ref: StridedRef, axis: int) -> int:
+    return ref.strides[axis] if axis < len(ref.strides) else 0
 
 
 def _are_apart(domain: Shape, uses: Sequence[Access], group: Sequence[int]) -> bool:
     """Whether what is written at one index of a loop is not touched at another."""
-    spots = [Spot(one.spot.buffer, one.spot.offset, _filled(one.spot, len(domain))) for one in uses]
+    refs = [StridedRef(one.ref.buffer, one.ref.offset, _filled(one.ref, len(domain))) for one in uses]
     for place, one in enumerate(uses):
         if isinstance(one, (Load, LoadAt)):
             continue
-        for other, spot in zip(uses, spots, strict=True):
-            if isinstance(other, LoadAt) or spot.buffer is not one.spot.buffer:
+        for other, ref in zip(uses, refs, strict=True):
+            if isinstance(other, LoadAt) or ref.buffer is not one.ref.buffer:
                 return False
-            if same_place(domain, spots[place], spot, group):
+            if same_place(domain, refs[place], ref, group):
                 return False
     return True
 
 
-def _filled(spot: Spot, rank: int) -> tuple[int, ...]:
-    return (*spot.strides, *[0] * (rank - len(spot.strides)))
+def _filled(ref: StridedRef, rank: int) -> tuple[int, ...]:
+    return (*ref.strides, *[0] * (rank - len(ref.strides)))

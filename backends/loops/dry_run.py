@@ -15,7 +15,7 @@ from func.backends.loops.kernels import (
     Branch,
     Buffer,
     Check,
-    Halt,
+    EarlyExit,
     Instruction,
     Item,
     Library,
@@ -24,17 +24,17 @@ from func.backends.loops.kernels import (
     Loop,
     Nest,
     Reg,
-    Spot,
     Stage,
     Store,
     StoreAt,
+    StridedRef,
     While,
 )
 from func.backends.loops.store_to_load import forwarded
 
 
 def rehearsed(
-    items: Sequence[Item], start: int, flag: Spot | None, outs: set[int], inputs: set[int]
+    items: Sequence[Item], start: int, flag: StridedRef | None, outs: set[int], inputs: set[int]
 ) -> list[Item] | None:
     """The items with a rehearsal of those from `start` on, at the end of which the program stops if something is wrong;
     as they are if nothing can go wrong. `outs` and `inputs` are the memory (by id) that will be shared, two names for
@@ -60,7 +60,7 @@ def rehearsed(
     if needed & outs or changed & (used_before | inputs):
         return None
     left = [item for item in after if not isinstance(item, Check)]
-    return [*before, *reversed(made), Halt(flag), *left]
+    return [*before, *reversed(made), EarlyExit(flag), *left]
 
 
 def may_fail(item: Item) -> bool:
@@ -76,7 +76,7 @@ def may_fail(item: Item) -> bool:
     return isinstance(item, (Check, Library))
 
 
-def useful(items: Sequence[Item], flag: Spot | None) -> list[Item]:
+def useful(items: Sequence[Item], flag: StridedRef | None) -> list[Item]:
     """The items without code whose results nothing uses."""
     needed = set() if flag is None else {id(flag.buffer.storage)}
     made: list[Item] = []
@@ -96,7 +96,7 @@ def written(nest: Nest) -> Iterator[Buffer]:
     """The memory that a nest writes to."""
     yield from [buffer for buffer, _ in nest.starts]
     for stage in nest.stages:
-        yield from [one.spot.buffer for one in stage.code if isinstance(one, (Store, StoreAt, Accumulate))]
+        yield from [one.ref.buffer for one in stage.code if isinstance(one, (Store, StoreAt, Accumulate))]
 
 
 def sliced(nest: Nest, needed: set[int], checked: bool) -> Nest | None:
@@ -122,14 +122,14 @@ def _marked(nest: Nest, needed: set[int], checked: bool) -> tuple[set[int], dict
     more: dict[int, Instruction] = {}
     for one in [one for stage in reversed(nest.stages) for one in reversed(stage.code)]:
         if isinstance(one, (Store, StoreAt, Accumulate)):
-            is_kept = id(one.spot.buffer.storage) in needed
+            is_kept = id(one.ref.buffer.storage) in needed
         else:
             is_kept = id(one.out) in wanted or (isinstance(one, LoadAt) and not checked)
         if is_kept:
             kept.add(id(one))
             wanted |= {id(operand) for operand in operands_of(one)}
             if isinstance(one, (Load, LoadAt)):
-                needed.add(id(one.spot.buffer.storage))
+                needed.add(id(one.ref.buffer.storage))
         elif checked and isinstance(one, (LoadAt, StoreAt)):
             more[id(one)] = _look(one)
             wanted |= {id(pick.index) for pick in one.picks}
@@ -142,8 +142,8 @@ def _code(stage: Stage, kept: set[int], more: dict[int, Instruction]) -> list[In
 
 def _look(one: LoadAt | StoreAt) -> Instruction:
     """What notes an index out of range and does nothing else."""
-    spot = Spot(one.spot.buffer, one.spot.offset, tuple([0] * len(one.spot.strides)))
-    return LoadAt(Reg(one.spot.buffer.dtype), spot, one.picks)
+    ref = StridedRef(one.ref.buffer, one.ref.offset, tuple([0] * len(one.ref.strides)))
+    return LoadAt(Reg(one.ref.buffer.dtype), ref, one.picks)
 
 
 def filtered(nest: Nest, dropped: set[int]) -> Nest:

@@ -18,16 +18,16 @@ from func.backends.loops.kernels import (
     Apply,
     Buffer,
     DType,
+    DynamicIndex,
     Instruction,
     LoadAt,
     Operand,
-    Pick,
     Position,
     Reduce,
     Reg,
     Shape,
-    Spot,
     StoreAt,
+    StridedRef,
     row_major,
 )
 from func.backends.loops.value_storage import Placement
@@ -93,20 +93,20 @@ class Fuser(Placement):
             place: dict[int | None, int | None] = dict(zip(squeezed, wanted, strict=True))
             index = tuple([(a, b if place.get(d) is not None else 0, place.get(d)) for a, b, d in x.index])
             return Val(shape, x.dtype, x.root, index)
-        spot = self.spot(x)
-        strides = reshaped_strides(x.shape, spot.strides, shape)
+        ref = self.ref(x)
+        strides = reshaped_strides(x.shape, ref.strides, shape)
         if strides is None:
-            spot = self.spot(self.copied(x))
+            ref = self.ref(self.copied(x))
             strides = row_major(shape)
-        found = self.located(spot.buffer, shape, strides, spot.offset)
-        found.root.ready = self._ready_of(x, spot)  # type: ignore[union-attr]
+        found = self.located(ref.buffer, shape, strides, ref.offset)
+        found.root.ready = self._ready_of(x, ref)  # type: ignore[union-attr]
         return found
 
     def seen(self, x: Val, shape: Shape, strides: tuple[int, ...], offset: int) -> Val:
         """The memory of an array as another one, whose elements may coincide."""
-        spot = self.spot(x)
-        found = self.located(spot.buffer, shape, strides, offset)
-        found.root.ready = self._ready_of(x, spot)  # type: ignore[union-attr]
+        ref = self.ref(x)
+        found = self.located(ref.buffer, shape, strides, offset)
+        found.root.ready = self._ready_of(x, ref)  # type: ignore[union-attr]
         return found
 
     # --- operations ---------------------------------------------------------------------------------------------
@@ -129,32 +129,32 @@ class Fuser(Placement):
     def take(self, x: Val, picks: Sequence[tuple[Val, int, int]], shape: Shape, rest: tuple[int, ...]) -> Val:
         """x at dynamic indices: (index, axis length, stride) each; `rest` are the strides of x by the axes of
         `shape`."""
-        spot = self.spot(x)
+        ref = self.ref(x)
         indices = [index for index, _, _ in picks]
-        place = self._place(shape, indices, after=self._ready_of(x, spot))
+        place = self._place(shape, indices, after=self._ready_of(x, ref))
         _, kept = domain_of(shape)
-        here = Spot(spot.buffer, spot.offset, tuple([rest[i] for i in kept]))
+        here = StridedRef(ref.buffer, ref.offset, tuple([rest[i] for i in kept]))
 
         def made(out: Reg, regs: tuple[Operand, ...]) -> Instruction:
-            found = [Pick(reg, length, stride) for reg, (_, length, stride) in zip(regs, picks, strict=True)]
+            found = [DynamicIndex(reg, length, stride) for reg, (_, length, stride) in zip(regs, picks, strict=True)]
             return LoadAt(out, here, tuple(found))
 
         return self._mapped(place, shape, indices, x.dtype, made)
 
     def put(self, target: Val, picks: Sequence[tuple[Val, int, int]], rest: tuple[int, ...], x: Val, adds: bool) -> Val:
         """Write x (or add it) into the memory of `target` at dynamic indices; `rest`: strides by the axes of x."""
-        spot = self.spot(target)
+        ref = self.ref(target)
         indices = [index for index, _, _ in picks]
         args = [*indices, x]
-        place = self._place(x.shape, args, after=self._ready_of(target, spot), alone=True)
+        place = self._place(x.shape, args, after=self._ready_of(target, ref), alone=True)
         stage = self._inner_stage(place, 0)
         regs = [self._operand(place, stage, arg, x.shape) for arg in args]
-        found = [Pick(reg, length, stride) for reg, (_, length, stride) in zip(regs, picks, strict=False)]
+        found = [DynamicIndex(reg, length, stride) for reg, (_, length, stride) in zip(regs, picks, strict=False)]
         _, kept = domain_of(x.shape)
-        here = Spot(spot.buffer, spot.offset, tuple([rest[i] for i in kept]))
+        here = StridedRef(ref.buffer, ref.offset, tuple([rest[i] for i in kept]))
         self._emit(place, stage, StoreAt(here, tuple(found), regs[-1], adds))
-        self.written(spot.buffer, place)
-        written = self.located(spot.buffer, target.shape, spot.strides, spot.offset)
+        self.written(ref.buffer, place)
+        written = self.located(ref.buffer, target.shape, ref.strides, ref.offset)
         written.root.ready = place  # type: ignore[union-attr]
         return written
 
@@ -170,9 +170,9 @@ class Fuser(Placement):
     def overwritten(self, whole: Val, entries: Sequence[tuple[int, int, int] | int | None], x: Val) -> Val:
         """The memory of an array with x written over a view of it."""
         assert whole.root is not None
-        spot = self.spot(whole)
+        ref = self.ref(whole)
         place = self.write(self.slices(whole, entries), x)
-        made = self.located(spot.buffer, whole.shape, spot.strides, spot.offset)
+        made = self.located(ref.buffer, whole.shape, ref.strides, ref.offset)
         made.root.ready = place  # type: ignore[union-attr]
         return made
 
@@ -220,8 +220,8 @@ class Fuser(Placement):
             for axis, stride in zip(left, row_major(row), strict=True):
                 strides[axis] = stride
             nest.starts.append((buffer, start))
-            self._emit(place, stage, Accumulate(Spot(buffer, 0, tuple(strides)), op, value))
-            root = Root(row, x.dtype, spot=Spot(buffer, 0, row_major(row)), ready=place)
+            self._emit(place, stage, Accumulate(StridedRef(buffer, 0, tuple(strides)), op, value))
+            root = Root(row, x.dtype, ref=StridedRef(buffer, 0, row_major(row)), ready=place)
             self.written(buffer, place)
         places = [i for i, length in enumerate(out_shape) if length != 1]
         return Val(out_shape, x.dtype, root, tuple([(0, 1, i) for i in places]))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from func.backends.loops.buffers import buffers_of, rename
-from func.backends.loops.kernels import Accumulate, Buffer, Item, Load, LoadAt, Nest, Shape, Spot, Store, StoreAt
+from func.backends.loops.kernels import Accumulate, Buffer, Item, Load, LoadAt, Nest, Shape, Store, StoreAt, StridedRef
 
 LEAST = 1 << 20
 """Bytes of such a result: smaller ones stay in caches anyway, and separate memory makes shorter code."""
@@ -52,7 +52,7 @@ def _uses(nest: Nest) -> dict[Buffer, list[Use]]:
     for number, stage in enumerate(nest.stages):
         for place, one in enumerate(stage.code):
             if isinstance(one, (Load, LoadAt, Store, StoreAt, Accumulate)):
-                uses.setdefault(one.spot.buffer, []).append(Use(number, place, one))
+                uses.setdefault(one.ref.buffer, []).append(Use(number, place, one))
     return uses
 
 
@@ -65,7 +65,7 @@ def _pairs(
         if out in filled or out not in spans or spans[out][0] != place or len(writes) > 1:
             continue
         (write,) = writes
-        if not isinstance(write.one, Store) or not _once_each(nest.domain, write.one.spot):
+        if not isinstance(write.one, Store) or not _once_each(nest.domain, write.one.ref):
             continue
         for given, reads in uses.items():
             fits = given is not out and given.size == out.size and given.dtype == out.dtype
@@ -79,15 +79,15 @@ def _before(read: Use, write: Use) -> bool:
     """Whether an element is read, at the index at which the other is written and before that."""
     if not isinstance(read.one, Load) or read[:2] > write[:2]:
         return False
-    one, other = read.one.spot, write.one.spot
+    one, other = read.one.ref, write.one.ref
     return one.offset == other.offset and one.strides == other.strides
 
 
-def _once_each(domain: Shape, spot: Spot) -> bool:
+def _once_each(domain: Shape, ref: StridedRef) -> bool:
     """Whether the loops over a domain visit every element of a buffer, each once."""
     size = 1
-    for stride, length in sorted(zip(spot.strides, domain, strict=False)):
+    for stride, length in sorted(zip(ref.strides, domain, strict=False)):
         if stride != size:
             return False
         size *= length
-    return len(spot.strides) == len(domain) and spot.offset == 0 and size == spot.buffer.size
+    return len(ref.strides) == len(domain) and ref.offset == 0 and size == ref.buffer.size

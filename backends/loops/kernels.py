@@ -44,7 +44,7 @@ class Buffer(Record):
         return self if self.base is None else self.base.storage
 
 
-class Spot(Record):
+class StridedRef(Record):
     """Elements in memory: buffer[offset + Σ strides[d] * index[d]], all in elements."""
 
     buffer: Buffer
@@ -82,13 +82,13 @@ Operand: TypeAlias = Reg | Literal
 
 
 class Load(Record):
-    """out = the element of `spot` at the present index."""
+    """out = the element of `ref` at the present index."""
 
     out: Reg
-    spot: Spot
+    ref: StridedRef
 
 
-class Pick(Record):
+class DynamicIndex(Record):
     """One dynamic index: position `index` of an axis with `length` elements, `stride` apart; negative ones count from
     the end, and one out of range is an error."""
 
@@ -105,11 +105,11 @@ class Position(Record):
 
 
 class LoadAt(Record):
-    """out = the element of `spot` at the present index and at the picks."""
+    """out = the element of `ref` at the present index and at the picks."""
 
     out: Reg
-    spot: Spot
-    picks: tuple[Pick, ...]
+    ref: StridedRef
+    picks: tuple[DynamicIndex, ...]
 
 
 class Apply(Record):
@@ -121,17 +121,17 @@ class Apply(Record):
 
 
 class Store(Record):
-    """The element of `spot` at the present index becomes `value`."""
+    """The element of `ref` at the present index becomes `value`."""
 
-    spot: Spot
+    ref: StridedRef
     value: Operand
 
 
 class StoreAt(Record):
     """The element at the present index and the picks becomes `value`, or is added to; in order of the index."""
 
-    spot: Spot
-    picks: tuple[Pick, ...]
+    ref: StridedRef
+    picks: tuple[DynamicIndex, ...]
     value: Operand
     adds: bool
 
@@ -153,9 +153,9 @@ class Running(Record):
 
 
 class Accumulate(Record):
-    """The element of `spot` at the present index becomes op(itself, value): a reduction over other dimensions."""
+    """The element of `ref` at the present index becomes op(itself, value): a reduction over other dimensions."""
 
-    spot: Spot
+    ref: StridedRef
     op: str
     value: Operand
 
@@ -201,9 +201,9 @@ class Dot(Record):
     """out[b…, i, j] = Σ_k x[b…, i, k] y[b…, k, j]; the strides of every spot are those of its batch axes and its two
     others (0 where it has none). i, j, k are the lengths of the three kinds of axes, each one axis."""
 
-    out: Spot
-    x: Spot
-    y: Spot
+    out: StridedRef
+    x: StridedRef
+    y: StridedRef
     batch: Shape
     sizes: tuple[int, int, int]
     grid: tuple[int, int, int] = (1, 1, 1)
@@ -227,22 +227,22 @@ class Move(Record):
 class Check(Record):
     """Where the boolean at `flag` is true, the caller is told that something is wrong, once all has run."""
 
-    flag: Spot
+    flag: StridedRef
 
 
-class Halt(Record):
+class EarlyExit(Record):
     """The program ends here where something is wrong so far, or the boolean at `flag` is true: afterwards it overwrites
     what it was given."""
 
-    flag: Spot | None
+    flag: StridedRef | None
 
 
 class Library(Record):
     """A routine of a library on whole buffers. The printer knows the routine by its name."""
 
     routine: str
-    outs: tuple[Spot, ...]
-    args: tuple[Spot, ...]
+    outs: tuple[StridedRef, ...]
+    args: tuple[StridedRef, ...]
     params: dict[str, Any]
 
 
@@ -259,18 +259,18 @@ class While(Record):
     """`test` and, while `flag` holds then, `body`."""
 
     test: list[Item]
-    flag: Spot
+    flag: StridedRef
     body: list[Item]
 
 
 class Branch(Record):
     """The items of the branch with the number in `index`, which is moved into range."""
 
-    index: Spot
+    index: StridedRef
     branches: list[list[Item]]
 
 
-Item: TypeAlias = Nest | Dot | Fill | Move | Check | Halt | Library | Loop | While | Branch
+Item: TypeAlias = Nest | Dot | Fill | Move | Check | EarlyExit | Library | Loop | While | Branch
 
 
 class Result(Record):
@@ -296,7 +296,7 @@ class NativeProgram(Record):
     outputs: list[Result]
     items: list[Item]
     arena: int = 0
-    flag: Spot | None = None
+    flag: StridedRef | None = None
     """A boolean that the program sets where an output has a NaN."""
     fast: bool = False
     """Whether arithmetic of floats may be fused and reordered."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from func.backends.loops.kernels import Shape, Spot
+from func.backends.loops.kernels import Shape, StridedRef
 
 MOST_TRIES = 200
 """Differences of indices that are looked at before the answer is that they may meet."""
 
 
-def same_place(domain: Shape, one: Spot, other: Spot, group: Sequence[int]) -> bool:
+def same_place(domain: Shape, one: StridedRef, other: StridedRef, group: Sequence[int]) -> bool:
     """Whether two spots of one buffer, with a stride for every dimension of a domain, may be the same element at
     indices that differ along some dimension of `group`.
 
@@ -31,10 +31,10 @@ def same_place(domain: Shape, one: Spot, other: Spot, group: Sequence[int]) -> b
     return _meets(domain, one.strides, moving, other.offset - one.offset, set() if free else set(group), [MOST_TRIES])
 
 
-def extent(domain: Shape, spot: Spot) -> tuple[int, int]:
+def extent(domain: Shape, ref: StridedRef) -> tuple[int, int]:
     """The first and the last element of a spot."""
-    ends = [step * (length - 1) for step, length in zip(spot.strides, domain, strict=True)]
-    return spot.offset + sum([min(end, 0) for end in ends]), spot.offset + sum([max(end, 0) for end in ends])
+    ends = [step * (length - 1) for step, length in zip(ref.strides, domain, strict=True)]
+    return ref.offset + sum([min(end, 0) for end in ends]), ref.offset + sum([max(end, 0) for end in ends])
 
 
 def _meets(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
-from func.backends.loops.kernels import Apply, Instruction, Literal, Load, Operand, Reg, Shape, Spot
+from func.backends.loops.kernels import Apply, Instruction, Literal, Load, Operand, Reg, Shape, StridedRef
 from func.backends.loops.values import Root
 
 _CHEAP = """
@@ -29,7 +29,7 @@ class Leaf(NamedTuple):
     value that is not in memory yet has its root in place of a spot."""
 
     reg: Reg
-    found: Spot | Root
+    found: StridedRef | Root
 
 
 class Recipe(NamedTuple):
@@ -45,8 +45,8 @@ def recipe_of(root: Root, made: Made, roots: Mapping[int, Root], touched: Mappin
     recipe = Recipe([], [])
     seen: set[int] = set()
 
-    def is_old(spot: Spot, last: int) -> bool:
-        return touched.get(id(spot.buffer.storage), -1) <= last
+    def is_old(ref: StridedRef, last: int) -> bool:
+        return touched.get(id(ref.buffer.storage), -1) <= last
 
     def add(reg: Operand) -> bool:
         if isinstance(reg, Literal) or id(reg) in seen:
@@ -57,15 +57,15 @@ def recipe_of(root: Root, made: Made, roots: Mapping[int, Root], touched: Mappin
         other = roots.get(id(reg))
         if other is not None and other is not root:
             if other.is_row:
-                recipe.leaves.append(Leaf(reg, other if other.spot is None else other.spot))
-                return other.spot is None or is_old(other.spot, root.nest)
-            if other.spot is not None and other.domain == root.domain and is_old(other.spot, root.nest):
-                recipe.leaves.append(Leaf(reg, other.spot))
+                recipe.leaves.append(Leaf(reg, other if other.ref is None else other.ref))
+                return other.ref is None or is_old(other.ref, root.nest)
+            if other.ref is not None and other.domain == root.domain and is_old(other.ref, root.nest):
+                recipe.leaves.append(Leaf(reg, other.ref))
                 return True
         _, _, instruction = made[id(reg)]
         if isinstance(instruction, Load):
-            recipe.leaves.append(Leaf(reg, instruction.spot))
-            return is_old(instruction.spot, root.nest - 1)
+            recipe.leaves.append(Leaf(reg, instruction.ref))
+            return is_old(instruction.ref, root.nest - 1)
         if not isinstance(instruction, Apply) or instruction.op not in CHEAP:
             return False
         if not all([add(arg) for arg in instruction.args]):
@@ -77,7 +77,7 @@ def recipe_of(root: Root, made: Made, roots: Mapping[int, Root], touched: Mappin
     return recipe if add(root.reg) else None
 
 
-def read_by(spot: Spot, domain: Shape) -> int:
+def read_by(ref: StridedRef, domain: Shape) -> int:
     """The bytes that loops over a domain read at a spot."""
-    sizes = [length for length, stride in zip(domain, spot.strides, strict=False) if stride]
-    return math.prod(sizes) * spot.buffer.dtype.itemsize
+    sizes = [length for length, stride in zip(domain, ref.strides, strict=False) if stride]
+    return math.prod(sizes) * ref.buffer.dtype.itemsize

@@ -15,10 +15,10 @@ from func.backends.loops.kernels import (
     Nest,
     Position,
     Reg,
-    Spot,
     Stage,
     Store,
     StoreAt,
+    StridedRef,
 )
 
 
@@ -52,8 +52,8 @@ def _code(nest: Nest, stage: Stage, known: dict[int, Stored | None], changed: di
     code: list[Instruction] = []
     done: set[int] = set()
     for one in stage.code:
-        found = known.get(id(one.spot.buffer)) if isinstance(one, Load) and stage.inner else None
-        if found is None or not isinstance(one, Load) or not _fits(found, nest, one.spot, changed):
+        found = known.get(id(one.ref.buffer)) if isinstance(one, Load) and stage.inner else None
+        if found is None or not isinstance(one, Load) or not _fits(found, nest, one.ref, changed):
             code.append(one)
             continue
         code.extend([again for again in found.code if id(again) not in done])
@@ -62,12 +62,12 @@ def _code(nest: Nest, stage: Stage, known: dict[int, Stored | None], changed: di
     return code
 
 
-def _fits(found: Stored, nest: Nest, spot: Spot, changed: dict[int, int]) -> bool:
+def _fits(found: Stored, nest: Nest, ref: StridedRef, changed: dict[int, int]) -> bool:
     """Whether what was stored is what stands at a spot, and can still be computed."""
-    own = found.store.spot
-    if found.domain != nest.domain or (own.offset, own.strides) != (spot.offset, spot.strides):
+    own = found.store.ref
+    if found.domain != nest.domain or (own.offset, own.strides) != (ref.offset, ref.strides):
         return False
-    return all([changed.get(id(one.spot.buffer), -1) < found.item for one in found.code if isinstance(one, Load)])
+    return all([changed.get(id(one.ref.buffer), -1) < found.item for one in found.code if isinstance(one, Load)])
 
 
 def _learn(number: int, nest: Nest, outs: set[int], known: dict[int, Stored | None], changed: dict[int, int]) -> None:
@@ -76,7 +76,7 @@ def _learn(number: int, nest: Nest, outs: set[int], known: dict[int, Stored | No
         for one in stage.code:
             if not isinstance(one, (Store, StoreAt, Accumulate)):
                 continue
-            key = id(one.spot.buffer)
+            key = id(one.ref.buffer)
             changed[key] = number
             if key in outs:
                 code = _slice(stage, one) if isinstance(one, Store) and stage.inner and key not in known else None

@@ -23,8 +23,8 @@ from func.backends.loops.kernels import (
     Reduce,
     Reg,
     Shape,
-    Spot,
     Store,
+    StridedRef,
     row_major,
 )
 from func.backends.loops.nesting import Nesting
@@ -40,7 +40,7 @@ class Copies:
     """What was brought into later stages of a nest."""
 
     regs: dict[tuple[int, int], Operand] = field(default_factory=dict)
-    spots: dict[int, Spot] = field(default_factory=dict)
+    refs: dict[int, StridedRef] = field(default_factory=dict)
 
 
 class Placement(Nesting):
@@ -65,63 +65,65 @@ class Placement(Nesting):
         """An array in memory."""
         strides = row_major(shape) if strides is None else strides
         kept = [i for i, length in enumerate(shape) if length != 1]
-        spot = Spot(buffer, offset, tuple([strides[i] for i in kept]))
-        root = Root(tuple([shape[i] for i in kept]), buffer.dtype, spot=spot)
+        ref = StridedRef(buffer, offset, tuple([strides[i] for i in kept]))
+        root = Root(tuple([shape[i] for i in kept]), buffer.dtype, ref=ref)
         return Val(shape, buffer.dtype, root, tuple([(0, 1, i) for i in kept]))
 
     # --- memory -------------------------------------------------------------------------------------------------
 
-    def spot(self, x: Val) -> Spot:
+    def ref(self, x: Val) -> StridedRef:
         """Where an array lies, with a stride for every axis; what is a register only is stored."""
         if x.root is None:
-            return self.spot(self.copied(x))
-        spot = self._stored(x.root)
-        offset = spot.offset
+            return self.ref(self.copied(x))
+        ref = self._stored(x.root)
+        offset = ref.offset
         strides = [0] * len(x.shape)
-        for (start, step, dim), stride in zip(x.index, spot.strides, strict=True):
+        for (start, step, dim), stride in zip(x.index, ref.strides, strict=True):
             offset += start * stride
             if dim is not None:
                 strides[dim] += step * stride
-        return Spot(spot.buffer, offset, tuple(strides))
+        return StridedRef(ref.buffer, offset, tuple(strides))
 
-    def _stored(self, root: Root) -> Spot:
-        if root.spot is None:
+    def _stored(self, root: Root) -> StridedRef:
+        if root.ref is None:
             assert root.reg is not None
             buffer = Buffer(math.prod(root.domain), root.dtype)
-            self._store(root, Spot(buffer, 0, row_major(root.domain)))
-        assert root.spot is not None
-        return root.spot
+            self._store(root, StridedRef(buffer, 0, row_major(root.domain)))
+        assert root.ref is not None
+        return root.ref
 
-    def _store(self, root: Root, spot: Spot) -> None:
+    def _store(self, root: Root, ref: StridedRef) -> None:
         """Store a register where it is made."""
         nest = self._nest(root.nest)
         place = root.stage
         assert root.reg is not None
         if root.is_row and nest.stages[place].inner:
             place = self._row_stage(root.nest, place + 1)
-        nest.stages[place].code.append(Store(spot, root.reg))
-        root.spot, root.ready = spot, root.nest
-        self._last_touch[id(spot.buffer.storage)] = max(self._last_touch.get(id(spot.buffer.storage), -1), root.nest)
+        nest.stages[place].code.append(Store(ref, root.reg))
+        root.ref, root.ready = ref, root.nest
+        self._last_touch[id(ref.buffer.storage)] = max(self._last_touch.get(id(ref.buffer.storage), -1), root.nest)
 
-    def copied(self, x: Val, into: Spot | None = None) -> Val:
+    def copied(self, x: Val, into: StridedRef | None = None) -> Val:
         """An array of its own in row-major order, or in `into` (with a stride for every axis)."""
         if into is None:
-            into = Spot(Buffer(math.prod(x.shape), x.dtype), 0, row_major(x.shape))
+            into = StridedRef(Buffer(math.prod(x.shape), x.dtype), 0, row_major(x.shape))
         found = self.located(into.buffer, x.shape, into.strides, into.offset)
         found.root.ready = self.write(found, x)  # type: ignore[union-attr]
         return found
 
     def write(self, target: Val, x: Val) -> int:
         """Write x over a view of memory; the item that does it."""
-        spot = self.spot(target)
-        ready = self._ready_of(target, spot)
+        ref = self.ref(target)
+        ready = self._ready_of(target, ref)
         shape = target.shape
         place = self._place(shape, [x], after=ready)
         stage = self._stage(place, shape, [x])
         value = self._operand(place, stage, x, shape)
         _, kept = domain_of(shape)
-        self._emit(place, stage, Store(Spot(spot.buffer, spot.offset, tuple([spot.strides[i] for i in kept])), value))
-        self.written(spot.buffer, place)
+        self._emit(
+            place, stage, Store(StridedRef(ref.buffer, ref.offset, tuple([ref.strides[i] for i in kept])), value)
+        )
+        self.written(ref.buffer, place)
         return place
 
     def written(self, buffer: Buffer, item: int) -> None:
@@ -141,8 +143,8 @@ class Placement(Nesting):
         self.written(buffer, item)
         return found
 
-    def _ready_of(self, x: Val, spot: Spot) -> int:
-        return max(x.root.ready if x.root is not None else -1, self._last_touch.get(id(spot.buffer.storage), -1))
+    def _ready_of(self, x: Val, ref: StridedRef) -> int:
+        return max(x.root.ready if x.root is not None else -1, self._last_touch.get(id(ref.buffer.storage), -1))
 
     # --- operands --------------------------------------------------------------------------------------------------
 
@@ -165,23 +167,23 @@ class Placement(Nesting):
             if root.is_row or root.stage == stage:
                 return root.reg
             return self._brought(place, stage, root)
-        if root.spot is None and not root.is_row:
+        if root.ref is None and not root.is_row:
             again = self._computed_again(place, stage, x, shape)
             if again is not None:
                 return again
         return self._loaded(place, stage, self._here(x, place, stage, shape))
 
-    def _here(self, x: Val, place: int, stage: int, shape: Shape) -> Spot:
+    def _here(self, x: Val, place: int, stage: int, shape: Shape) -> StridedRef:
         """Where x lies by the loops of a stage, at an index of `shape`."""
-        spot, nest = self.spot(x), self._nest(place)
+        ref, nest = self.ref(x), self._nest(place)
         lead = len(shape) - len(x.shape)
         strides = [0] * len(shape)
-        for axis, stride in enumerate(spot.strides):
+        for axis, stride in enumerate(ref.strides):
             if x.shape[axis] != 1:
                 strides[axis + lead] = stride
         by_domain = tuple([strides[i] for i in domain_of(shape)[1]])
         assert len(by_domain) == len(nest.domain if nest.stages[stage].inner else nest.domain[: nest.outer])
-        return Spot(spot.buffer, spot.offset, by_domain)
+        return StridedRef(ref.buffer, ref.offset, by_domain)
 
     def _computed_again(self, place: int, stage: int, x: Val, shape: Shape) -> Operand | None:
         """A value of another nest that is in no memory, computed again where that reads no more than keeping it."""
@@ -193,20 +195,20 @@ class Placement(Nesting):
         recipe = recipe_of(root, self._made, self._roots, self._last_touch)
         if recipe is None:
             return None
-        spots = []
+        refs = []
         for leaf in recipe.leaves:
-            spot = leaf.found if isinstance(leaf.found, Spot) else self._stored(leaf.found)
-            strides = (*spot.strides, *[0] * (len(root.domain) - len(spot.strides)))
-            there = Root(root.domain, spot.buffer.dtype, spot=Spot(spot.buffer, spot.offset, strides))
-            spots.append(self._here(Val(x.shape, there.dtype, there, x.index), place, stage, shape))
+            ref = leaf.found if isinstance(leaf.found, StridedRef) else self._stored(leaf.found)
+            strides = (*ref.strides, *[0] * (len(root.domain) - len(ref.strides)))
+            there = Root(root.domain, ref.buffer.dtype, ref=StridedRef(ref.buffer, ref.offset, strides))
+            refs.append(self._here(Val(x.shape, there.dtype, there, x.index), place, stage, shape))
         domain = self._nest(place).domain
-        new = [spot for spot in spots if (place, stage, id(spot.buffer), spot.offset, spot.strides) not in self._loads]
+        new = [ref for ref in refs if (place, stage, id(ref.buffer), ref.offset, ref.strides) not in self._loads]
         kept = math.prod(root.domain) * root.dtype.itemsize
-        if sum([read_by(spot, domain) for spot in new]) > WORTH * kept:
+        if sum([read_by(ref, domain) for ref in new]) > WORTH * kept:
             return None
         known: dict[int, Operand] = {}
-        for leaf, spot in zip(recipe.leaves, spots, strict=True):
-            known[id(leaf.reg)] = self._loaded(place, stage, spot)
+        for leaf, ref in zip(recipe.leaves, refs, strict=True):
+            known[id(leaf.reg)] = self._loaded(place, stage, ref)
         for step in recipe.steps:
             made = known[id(step.out)] = self._reg(step.out.dtype)
             args = tuple([known.get(id(arg), arg) for arg in step.args])
@@ -214,12 +216,12 @@ class Placement(Nesting):
         found = self._again[key] = known[id(root.reg)]
         return found
 
-    def _loaded(self, place: int, stage: int, spot: Spot) -> Reg:
-        key = (place, stage, id(spot.buffer), spot.offset, spot.strides)
+    def _loaded(self, place: int, stage: int, ref: StridedRef) -> Reg:
+        key = (place, stage, id(ref.buffer), ref.offset, ref.strides)
         reg = self._loads.get(key)
         if reg is None:
-            reg = self._loads[key] = self._reg(spot.buffer.dtype)
-            self._emit(place, stage, Load(reg, spot), reg)
+            reg = self._loads[key] = self._reg(ref.buffer.dtype)
+            self._emit(place, stage, Load(reg, ref), reg)
         return reg
 
     def _brought(self, place: int, stage: int, root: Root) -> Operand:
@@ -231,16 +233,16 @@ class Placement(Nesting):
             return known
         if self._weight(root.reg, place, root.stage, MOST_REPEATED) <= MOST_REPEATED:
             return self._repeated(place, stage, root.reg, copies)
-        spot = root.spot or copies.spots.get(id(root.reg))
-        if spot is None:
+        ref = root.ref or copies.refs.get(id(root.reg))
+        if ref is None:
             nest = self._nest(place)
             outer = nest.outer or 0
             row = nest.domain[outer:]
-            spot = Spot(Buffer(math.prod(row), root.dtype), 0, (*[0] * outer, *row_major(row)))
-            nest.stages[root.stage].code.append(Store(spot, root.reg))
-            copies.spots[id(root.reg)] = spot
-            self._last_touch[id(spot.buffer.storage)] = EVERY_ROW
-        reg = self._loaded(place, stage, spot)
+            ref = StridedRef(Buffer(math.prod(row), root.dtype), 0, (*[0] * outer, *row_major(row)))
+            nest.stages[root.stage].code.append(Store(ref, root.reg))
+            copies.refs[id(root.reg)] = ref
+            self._last_touch[id(ref.buffer.storage)] = EVERY_ROW
+        reg = self._loaded(place, stage, ref)
         self._roots.setdefault(id(reg), root)
         copies.regs[id(root.reg), stage] = reg
         return reg
@@ -276,7 +278,7 @@ class Placement(Nesting):
             return reg
         made: Operand
         if isinstance(instruction, Load):
-            made = self._loaded(place, stage, instruction.spot)
+            made = self._loaded(place, stage, instruction.ref)
         elif isinstance(instruction, Position):
             made = self._reg(reg.dtype)
             self._emit(place, stage, Position(made, instruction.axis), made)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from func.backends.loops.kernels import DType, Reg, Shape, Spot
+from func.backends.loops.kernels import DType, Reg, Shape, StridedRef
 
 
 @dataclass(eq=False, slots=True)
@@ -21,9 +21,9 @@ class Root:
     stage: int = -1
     is_row: bool = False
     """A scalar of the rows: made by a reduction of `stage`, or in a stage that is not inner."""
-    spot: Spot | None = None
+    ref: StridedRef | None = None
     ready: int = -1
-    """The item after which `spot` may be read."""
+    """The item after which `ref` may be read."""
 
 
 Axis: TypeAlias = tuple[int, int, int | None]

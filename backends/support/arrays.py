@@ -21,7 +21,7 @@ def scipy_of(xp: Any, module: str) -> Any:
     return __import__(f"cupyx.scipy.{module}", fromlist=[module]) if found is None else found
 
 
-def zero_wins(xp: Any, x: Any, y: Any) -> Any:
+def nan_safe_multiply(xp: Any, x: Any, y: Any) -> Any:
     """x · y, exactly zero wherever y is, also where x is infinite or NaN."""
     out = xp.multiply(x, y)
     if xp is numpy and type(out) is numpy.ndarray and out.ndim == 1:
@@ -31,8 +31,8 @@ def zero_wins(xp: Any, x: Any, y: Any) -> Any:
     return xp.where(xp.equal(y, 0), xp.zeros((), out.dtype), out)
 
 
-def zero_wins_into(xp: Any, x: Any, y: Any, out: Any) -> Any:
-    """`zero_wins`, written into an array."""
+def nan_safe_multiply_into(xp: Any, x: Any, y: Any, out: Any) -> Any:
+    """`nan_safe_multiply`, written into an array."""
     xp.multiply(x, y, out)
     if xp is numpy and out.ndim == 1:
         check = numpy.vdot(out, out)

@@ -22,10 +22,10 @@ def make_job(library: Library) -> Callable[..., Any]:
     def normal(x: Any) -> Any:
         return 0.5 * (1.0 + library.erf(x * 0.5**0.5))
 
-    def price(spot: Any, strike: Any, volatility: Any, time: Any, rate: Any) -> Any:
+    def price(ref: Any, strike: Any, volatility: Any, time: Any, rate: Any) -> Any:
         deviation = volatility * np.sqrt(time)
-        above = (np.log(spot / strike) + (rate + 0.5 * volatility * volatility) * time) / deviation
-        return spot * normal(above) - strike * np.exp(-rate * time) * normal(above - deviation)
+        above = (np.log(ref / strike) + (rate + 0.5 * volatility * volatility) * time) / deviation
+        return ref * normal(above) - strike * np.exp(-rate * time) * normal(above - deviation)
 
     pullback = library.vjp(price)
     return lambda ct, *market: pullback(market, ct)
@@ -38,21 +38,21 @@ def data(size: int) -> tuple[Any, ...]:
     return np.ones(size), *(generator.uniform(low, high, size) for low, high in ranges)
 
 
-def by_hand(ct: Any, spot: Any, strike: Any, volatility: Any, time: Any, rate: Any) -> Any:
+def by_hand(ct: Any, ref: Any, strike: Any, volatility: Any, time: Any, rate: Any) -> Any:
     """The formulas of the greeks: both densities cancel, so each is a product of what the price needs anyway."""
     from scipy.special import ndtr
 
     root = np.sqrt(time)
     deviation = volatility * root
-    above = (np.log(spot / strike) + (rate + 0.5 * volatility * volatility) * time) / deviation
+    above = (np.log(ref / strike) + (rate + 0.5 * volatility * volatility) * time) / deviation
     delta = ndtr(above)
     discounted = np.exp(-rate * time) * ndtr(above - deviation)
-    vega = spot * root * np.exp(-0.5 * above * above) * (2 * np.pi) ** -0.5
+    vega = ref * root * np.exp(-0.5 * above * above) * (2 * np.pi) ** -0.5
     paid = strike * discounted
     by_rate = paid * time
     by_time = 0.5 * vega * volatility / time + rate * paid
     greeks = (delta, -discounted, vega, by_time, by_rate)
-    return spot * delta - paid, tuple(ct * greek for greek in greeks)
+    return ref * delta - paid, tuple(ct * greek for greek in greeks)
 
 
 def of_size(name: str, size: int) -> Workload:

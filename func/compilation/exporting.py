@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from func import tree
 from func.backends import is_device_array, namespace_of
 from func.compilation.jit import Jitted, jit
-from func.interpreters.calls.compiled_call import Staged
+from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.core import aval_of
 from func.interpreters.core.errors import ArgumentError, NoSourceError
 from func.interpreters.program.program import Program
@@ -113,7 +113,7 @@ def to_source(func: Callable[..., Any], static_argnums: int | tuple[int, ...] = 
             raise NoSourceError(f"func.to_source: {name_of(func)} uses traced values of an enclosing transform")
         leaves = tree.leaves((tuple(moving), kept))
         device = any([is_device_array(leaf) for leaf in leaves])
-        plan, careful = _plans(entry.staged, namespace_of(tuple(leaves)), device)
+        plan, careful = _plans(entry.compiled, namespace_of(tuple(leaves)), device)
         fixed = {name for name, _, _ in statics}
         names = _parameters(func, len(args), fixed)
         given = dict(zip(names, moving, strict=True)) | kept
@@ -134,13 +134,13 @@ def to_source(func: Callable[..., Any], static_argnums: int | tuple[int, ...] = 
     return write
 
 
-def _plans(staged: Staged, xp: Any, device: bool) -> tuple[Plan, Plan | None]:
+def _plans(compiled: CompiledCall, xp: Any, device: bool) -> tuple[Plan, Plan | None]:
     """The plan of a program, and that of its careful form where the two differ."""
     from func.interpreters.compile.execution import prepared
     from func.interpreters.compile.planning import plan_program
 
-    program = prepared(staged.program)
-    other = staged.alternative()
+    program = prepared(compiled.program)
+    other = compiled.nan_safe_variant()
     careful = None if other is None else prepared(other.program)
     plan = plan_program(program, xp, device, scratch=False)
     if careful is None or careful.text() == program.text():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from func.backends import namespace_of
-from func.interpreters.calls.compiled_call import Staged
+from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.program.program import Program
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ class Lowered:
         }
     """
 
-    def __init__(self, staged: Staged, executable: Executable) -> None:
-        self._staged = staged
+    def __init__(self, compiled: CompiledCall, executable: Executable) -> None:
+        self._compiled = compiled
         self._executable = executable
 
     @functools.cached_property
@@ -46,7 +46,7 @@ class Lowered:
         """The Program as it is executed: calls inlined, optimised."""
         from func.interpreters.compile.execution import prepared
 
-        return prepared(self._staged.program)
+        return prepared(self._compiled.program)
 
     @functools.cached_property
     def source(self) -> str | None:
@@ -106,13 +106,13 @@ class Lowered:
         return text in str(self)
 
 
-def executable_of(staged: Staged, leaves: Sequence[Any], donated: frozenset[int] = frozenset()) -> Executable:
+def executable_of(compiled: CompiledCall, leaves: Sequence[Any], donated: frozenset[int] = frozenset()) -> Executable:
     """What runs a program on arrays like these."""
     xp = namespace_of(tuple(leaves))
     if donated and xp is np:
-        made: Executable = staged.donating(xp, donated)
+        made: Executable = compiled.donating(xp, donated)
         return made
-    found: Executable = staged.executable(xp)
+    found: Executable = compiled.executable(xp)
     return found
 
 
@@ -128,7 +128,7 @@ def parts_of(executable: Executable) -> list[tuple[Program | None, Any]]:
 def rows_of(program: Program | None) -> str:
     """The rows of a program's equations, in order, each once."""
     equations = () if program is None else program.equations
-    return ", ".join(dict.fromkeys([equation.row.name for equation in equations]))
+    return ", ".join(dict.fromkeys([equation.primitive.name for equation in equations]))
 
 
 def _text(name: str) -> Callable[[Any], str]:

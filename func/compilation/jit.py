@@ -23,10 +23,10 @@ from func.compilation.inspection import Lowered, executable_of
 from func.compilation.profiled import Profile, profile_of
 from func.compilation.static_arguments import StaticArguments, argument_numbers
 from func.configuration import COMPILERS, config
-from func.interpreters.calls.compiled_call import BEST, Staged, closed
+from func.interpreters.calls.compiled_call import BEST, CompiledCall, closed
 from func.interpreters.core import PYTHON_SCALARS, Tracer, aval_of, example_of, innermost
 from func.interpreters.core.errors import ArgumentError
-from func.interpreters.core.modes import GUARDED
+from func.interpreters.core.modes import NAN_SAFE
 from func.interpreters.grad import has_nan
 from func.interpreters.program.program import Program
 from func.interpreters.stage import Stage
@@ -36,23 +36,23 @@ from func.transforms.boundary import array_leaf, check_callable, name_of, output
 class Entry:
     """One traced call: the Staged, the traced values that it closes over, and the tree of the output."""
 
-    __slots__ = ("_donating", "_native", "captured", "donated", "out_spec", "passes_on", "single", "staged")
+    __slots__ = ("_donating", "_native", "captured", "compiled", "donated", "out_spec", "passes_on", "single")
 
-    def __init__(self, staged: Staged, out_spec: Any, captured: list[Any], donated: frozenset[int]) -> None:
+    def __init__(self, compiled: CompiledCall, out_spec: Any, captured: list[Any], donated: frozenset[int]) -> None:
         self.donated = donated
         self._donating: Any = None
         self._native: Any = None
-        self.staged = staged
+        self.compiled = compiled
         self.out_spec = out_spec
         self.captured = captured
-        self.passes_on = _may_pass_on(staged)
+        self.passes_on = _may_pass_on(compiled)
         """Whether an output may be an argument itself, which callers get a copy of."""
-        self.single = len(staged.program.outputs) == 1 and out_spec.num_nodes == 1
+        self.single = len(compiled.program.outputs) == 1 and out_spec.num_nodes == 1
 
     def native(self, args: tuple[Any, ...], slow: Callable[..., Any], failed: Callable[..., Any]) -> Any:
         """Native code that takes arguments like these as they are and makes the whole result; None if there is none."""
         if self._native is None:
-            executor = self.staged.executable(np).native
+            executor = self.compiled.executable(np).native
             if executor is not None and not executor.is_ready:
                 return None
             self._native = (executor and executor.for_trees(args, self.unflattened, slow, failed)) or False
@@ -67,15 +67,15 @@ class Entry:
     def run_donating(self, leaves: Sequence[Any]) -> Sequence[Any]:
         """Run on host arrays, those in `donated` being overwritten where that is safe."""
         if self._donating is None:
-            self._donating = self.staged.donating(np, self.donated)
+            self._donating = self.compiled.donating(np, self.donated)
         outs: Sequence[Any] = self._donating.call(*overwritable(leaves, self._donating.overwrites))
         return outs
 
 
-def _may_pass_on(staged: Staged) -> bool:
+def _may_pass_on(compiled: CompiledCall) -> bool:
     """Whether an output has the shape and dtype of an argument, as it must to be the same array."""
-    given = {(var.aval.shape, var.aval.dtype) for var in staged.program.inputs}
-    return any([(aval.shape, aval.dtype) in given for aval in staged.out_avals])
+    given = {(var.aval.shape, var.aval.dtype) for var in compiled.program.inputs}
+    return any([(aval.shape, aval.dtype) in given for aval in compiled.out_avals])
 
 
 CACHE_SIZE = 256
@@ -245,16 +245,16 @@ class Jitted:
             return self._function(*args, **kwargs)
         moving, kept, statics = self._static.part(args, kwargs) if not self._plain else (args, kwargs, ())
         entry, leaves = self._entry(moving, kept, statics)
-        staged = entry.staged
+        compiled = entry.compiled
         if entry.captured:
             leaves = [*entry.captured, *leaves]
         outs: Sequence[Any]
         if any([type(leaf) not in HOST_TYPES for leaf in leaves]):
-            outs = self._bound(staged, leaves)
+            outs = self._bound(compiled, leaves)
         elif entry.donated:
             outs = entry.run_donating(leaves)
         else:
-            outs = staged.execute(np, leaves)
+            outs = compiled.execute(np, leaves)
             if self._plain and not kwargs and not entry.captured and not self._donated:
                 self._native = entry.native(args, self._slow, self._failed) or self._native
         if self._donated:
@@ -264,15 +264,15 @@ class Jitted:
             outs = [_copy(out) if id(out) in given else out for out in outs]
         return outs[0] if entry.single else tree.unflatten(entry.out_spec, outs)
 
-    def _bound(self, staged: Staged, leaves: Sequence[Any]) -> Sequence[Any]:
+    def _bound(self, compiled: CompiledCall, leaves: Sequence[Any]) -> Sequence[Any]:
         """The call as a row, which traced arguments give their meaning."""
-        if staged.pulls:
+        if compiled.pulls:
             for leaf in leaves:
                 if type(leaf) is Tracer:
                     has_nan(leaf)  # tells a stage below that a pullback is inside
-            if GUARDED.get():
-                staged = staged.alternative() or staged
-        outs: Sequence[Any] = staged(*leaves)
+            if NAN_SAFE.get():
+                compiled = compiled.nan_safe_variant() or compiled
+        outs: Sequence[Any] = compiled(*leaves)
         return outs
 
     # --- the entries --------------------------------------------------------------------------------------------
@@ -327,9 +327,9 @@ class Jitted:
                 program = stage.program(variables, [unbox(output_leaf(o, "output", "jit")) for o in outs])
                 return program, stage.pulled
 
-        staged, captured = closed(trace, self._chosen())
+        compiled, captured = closed(trace, self._chosen())
         donated = frozenset() if captured else donated_leaves(spec, self._donated, {name for name, _, _ in statics})
-        return Entry(staged, found[0], captured, donated)
+        return Entry(compiled, found[0], captured, donated)
 
     def _chosen(self) -> str:
         compiler = self._compiler or config.compiler or BEST
@@ -341,12 +341,12 @@ class Jitted:
         """The Program for arguments like these, as it is executed: calls inlined, optimised."""
         from func.interpreters.compile.execution import prepared
 
-        return prepared(self._looked_up(args, kwargs)[0].staged.program)
+        return prepared(self._looked_up(args, kwargs)[0].compiled.program)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """What runs for arguments like these: Program, kernels, LLVM IR, assembly, generated source."""
         entry, leaves = self._looked_up(args, kwargs)
-        return Lowered(entry.staged, executable_of(entry.staged, leaves, entry.donated))
+        return Lowered(entry.compiled, executable_of(entry.compiled, leaves, entry.donated))
 
     def profile(self, *args: Any, repeat: int = 20, **kwargs: Any) -> Profile:
         """The time of every kernel for these arguments, what it reads and writes, and how fast that is.
@@ -363,7 +363,7 @@ class Jitted:
             [('sin, sum over 1000 → out0', 1, 8000)]
         """
         entry, leaves = self._looked_up(args, kwargs)
-        executable = executable_of(entry.staged, leaves)
+        executable = executable_of(entry.compiled, leaves)
         return profile_of(executable, [*entry.captured, *leaves], repeat, name_of(self._function))
 
     def _looked_up(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Entry, list[Any]]:

@@ -12,7 +12,7 @@ from func import tree
 from func.control import loop_carry
 from func.control.loop_carry import Carry, Widened
 from func.control.scanning import Rows, check_count, scan, scanned
-from func.interpreters.calls.compiled_call import Staged
+from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.control.bodies import is_abstract
 from func.interpreters.control.branches import INDEX, cond_call
 from func.interpreters.control.while_loops import While, while_call
@@ -109,7 +109,7 @@ def _staged_branches(
     moving = [i for i, leaf in enumerate(leaves) if type(leaf) is Tracer or isinstance(leaf, np.ndarray)]
     arrays = [array_leaf(leaves[i], f"operand {i}", transform) for i in moving]
     avals = loop_carry.avals_of(arrays)
-    made: list[Staged] = []
+    made: list[CompiledCall] = []
     specs: dict[int, Any] = {}
     captured: list[list[Any]] = []
 
@@ -121,8 +121,8 @@ def _staged_branches(
         return [unbox(output_leaf(out, f"the output of branch {place}", transform)) for out in outs]
 
     for place in range(len(branches)):
-        staged, own = loop_carry.staged(functools.partial(flat, place), avals, transform, index)
-        made.append(staged)
+        compiled, own = loop_carry.compiled(functools.partial(flat, place), avals, transform, index)
+        made.append(compiled)
         captured.append(own)
     _check_branches(transform, branches, made, [specs[place] for place in range(len(branches))])
     shared, widened = loop_carry.with_shared_captures(made, captured)
@@ -131,7 +131,7 @@ def _staged_branches(
 
 
 def _check_branches(
-    transform: str, branches: Sequence[Callable[..., Any]], made: Sequence[Staged], specs: Sequence[Any]
+    transform: str, branches: Sequence[Callable[..., Any]], made: Sequence[CompiledCall], specs: Sequence[Any]
 ) -> None:
     """Branches agree in tree, shapes and dtypes; numbers take the dtype of the others."""
     for place in range(1, len(branches)):
@@ -242,8 +242,8 @@ def _staged_while(
 
         return scan(bounded, list(values), None, length=max_steps)[0]  # type: ignore[no-any-return]
     avals, example = loop_carry.avals_of(values), next(iter(values), None)
-    body, body_consts = loop_carry.staged(lambda *now: step(now), avals, carry.transform, example)
-    condition, consts = loop_carry.staged(lambda *now: [test(now)], avals, carry.transform, example)
+    body, body_consts = loop_carry.compiled(lambda *now: step(now), avals, carry.transform, example)
+    condition, consts = loop_carry.compiled(lambda *now: [test(now)], avals, carry.transform, example)
     condition = loop_carry.with_strong_outputs(condition)
     loop = While(len(consts), len(body_consts))
     outs: Sequence[Array] = while_call(*consts, *body_consts, *values, cond=condition, body=body, loop=loop)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from func import tree
-from func.interpreters.calls.compiled_call import Staged, stage_closed
+from func.interpreters.calls.compiled_call import CompiledCall, stage_closed
 from func.interpreters.core import PYTHON_SCALARS, Array, Aval, Tracer, aval_of, dtype_of, shape_of, snapshot
 from func.interpreters.core.errors import CarryError
 from func.interpreters.core.source import at_line
@@ -106,25 +106,25 @@ def common_dtype(avals: Sequence[Aval]) -> np.dtype[Any] | None:
     return dtype if all([np.result_type(dtype, number) == dtype for number in weak]) else None
 
 
-def staged(
+def compiled(
     fun: Callable[..., Sequence[Array]], avals: Sequence[Aval], transform: str, example: Array
-) -> tuple[Staged, list[Array]]:
+) -> tuple[CompiledCall, list[Array]]:
     """A function of arrays as a staged program, and the traced values that it closes over, each once."""
     return stage_closed(fun, avals, transform, example)
 
 
-def edited(given: Staged, edit: Callable[[Program], Program]) -> Staged:
+def edited(given: CompiledCall, edit: Callable[[Program], Program]) -> CompiledCall:
     """A staged program with its program changed."""
 
-    def other() -> Staged:
-        made = given.alternative()
+    def other() -> CompiledCall:
+        made = given.nan_safe_variant()
         assert made is not None
         return edited(made, edit)
 
-    return Staged(edit(given.program), other if given.pulls else None, given.compiler)
+    return CompiledCall(edit(given.program), other if given.pulls else None, given.compiler)
 
 
-def with_outputs(given: Staged, dtypes: Sequence[np.dtype[Any]]) -> Staged:
+def with_outputs(given: CompiledCall, dtypes: Sequence[np.dtype[Any]]) -> CompiledCall:
     """A staged program whose outputs that are numbers have become arrays of these dtypes."""
     if all([type(x) is Var and not x.weak for x in given.program.outputs]):
         return given
@@ -143,12 +143,12 @@ def with_outputs(given: Staged, dtypes: Sequence[np.dtype[Any]]) -> Staged:
     return edited(given, edit)
 
 
-def with_strong_outputs(given: Staged) -> Staged:
+def with_strong_outputs(given: CompiledCall) -> CompiledCall:
     """A staged program whose outputs are arrays."""
     return with_outputs(given, [aval.dtype for aval in given.out_avals])
 
 
-def with_one_dtype(made: Sequence[Staged]) -> list[Staged]:
+def with_one_dtype(made: Sequence[CompiledCall]) -> list[CompiledCall]:
     """Branches of equal shapes whose outputs are arrays of the same dtypes."""
     dtypes = []
     for avals in zip(*[one.out_avals for one in made], strict=True):
@@ -158,7 +158,9 @@ def with_one_dtype(made: Sequence[Staged]) -> list[Staged]:
     return [with_outputs(one, dtypes) for one in made]
 
 
-def with_shared_captures(made: Sequence[Staged], captured: Sequence[Sequence[Any]]) -> tuple[list[Any], list[Staged]]:
+def with_shared_captures(
+    made: Sequence[CompiledCall], captured: Sequence[Sequence[Any]]
+) -> tuple[list[Any], list[CompiledCall]]:
     """(values, branches): all branches take all captured values as their leading inputs."""
     places: dict[Any, int] = {}
     shared: list[Any] = []

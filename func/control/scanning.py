@@ -174,13 +174,13 @@ def _run(
 ) -> Result:
     """(carry, ys) of a scan over flat lists."""
     if length == 0 or any([is_abstract(x) for x in (*values, *xs)]):
-        return _staged(step, values, xs, length, reverse, unroll, again)
+        return _compiled(step, values, xs, length, reverse, unroll, again)
     now = list(values)
     outs: list[list[Array]] = []
     for place, row in enumerate(_rows(xs, length, reverse)):
         now, y = step(now, row)
         if place == 0 and unroll < length and any([is_abstract(x) for x in (*now, *y)]):
-            return _staged(step, values, xs, length, reverse, unroll, again)
+            return _compiled(step, values, xs, length, reverse, unroll, again)
         outs.append(y)
     if reverse:
         outs.reverse()
@@ -229,7 +229,7 @@ def _stack(column: Sequence[Array], place: int) -> Array:
     return namespace_of(tuple(column)).stack(column)
 
 
-def _staged(
+def _compiled(
     step: Stepping,
     values: Sequence[Array],
     xs: Sequence[Array],
@@ -251,7 +251,7 @@ def _staged(
         return [*carry, *ys]
 
     example = next((x for x in (*values, *xs) if innermost(x) is not None), None)
-    body, consts = loop_carry.staged(flat, avals, "scan", example)
+    body, consts = loop_carry.compiled(flat, avals, "scan", example)
     body = loop_carry.with_strong_outputs(body)
     loop = Loop(len(consts), count, length, reverse, again)
     outs = scan_call(*consts, *values, *xs, body=body, loop=loop)

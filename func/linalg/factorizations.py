@@ -11,7 +11,7 @@ from func.backends.support.linalg import real_dtype
 from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.linalg import factorizations, singular, solving
 from func.interpreters.primitives.linalg import qr as orthogonal
-from func.interpreters.primitives.linalg import schur as schur_rows
+from func.interpreters.primitives.linalg import schur as schur_primitives
 from func.interpreters.primitives.linalg.matrices import mH
 from func.interpreters.primitives.structural.reductions import argsort
 from func.interpreters.primitives.structural.shapes import full_like
@@ -156,7 +156,7 @@ def schur(
         return on_plain_arrays("schur", "sort=", (a,), output=output, sort=sort, check_finite=check_finite)
     a = squares(a, "a", check_finite)
     kind = "complex" if output in ("complex", "c") or dtype_of(a).kind == "c" else "real"
-    return tuple(schur_rows.schur(a, output=kind))
+    return tuple(schur_primitives.schur(a, output=kind))
 
 
 def polar(a: Array, side: str = "right") -> tuple[Array, Array]:

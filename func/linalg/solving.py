@@ -8,7 +8,7 @@ import numpy as np
 
 from func import numpy as fnp
 from func.interpreters.core import Array, dtype_of, shape_of
-from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg import banded, factorizations, singular
 from func.interpreters.primitives.linalg.matrices import mT
 from func.interpreters.primitives.linalg.solving import triangular_solve
@@ -117,7 +117,7 @@ def solve_triangular(
 
 def _by_triangle(a: Array, b: Array, kind: int, lower: bool, unit: bool) -> Array:
     if kind == 1 and dtype_of(a).kind == "c":
-        a = rows.conjugate(a)
+        a = ops.conjugate(a)
     return triangular_solve(a, b, lower=lower, adjoint=kind != 0, unit=unit)
 
 
@@ -276,9 +276,9 @@ def lstsq(
     m, n = shape_of(a)[-2:]
     limit = float(np.finfo(dtype_of(a)).eps) if cond is None else float(cond)
     x, residuals, s = singular.lstsq(a, b, limit=limit, cut=limit > 1e-8)
-    kept = rows.greater(s, rows.multiply(fnp.max(s, axis=-1, keepdims=True, initial=0), limit))
+    kept = ops.greater(s, ops.multiply(fnp.max(s, axis=-1, keepdims=True, initial=0), limit))
     rank = fnp.count_nonzero(kept, axis=-1)
-    if m <= n or not bool(fnp.all(rows.equal(rank, n))):
+    if m <= n or not bool(fnp.all(ops.equal(rank, n))):
         residuals = fnp.zeros_like(residuals, shape=(0,))
     return (
         from_columns(x, vector),

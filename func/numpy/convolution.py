@@ -13,7 +13,7 @@ from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.contraction import contract, spec
-from func.interpreters.primitives.structural.convolution import correlate as correlate_row
+from func.interpreters.primitives.structural.convolution import correlate as correlate_primitive
 from func.interpreters.primitives.structural.convolution import windows
 from func.interpreters.primitives.structural.shapes import reshape
 from func.interpreters.primitives.structural.slicing import embed
@@ -89,7 +89,7 @@ def convolve(a: Array, v: Array, mode: str = "full") -> Array:
             raise ValueError(f"{name} cannot be empty")
     if shape_of(y)[0] > shape_of(x)[0]:
         x, y = y, x
-    return correlate_row(x, flip(y), mode=_mode(mode))
+    return correlate_primitive(x, flip(y), mode=_mode(mode))
 
 
 @implements(np.correlate)
@@ -99,7 +99,7 @@ def correlate(a: Array, v: Array, mode: str = "valid") -> Array:
     if 0 in (shape_of(x)[0], shape_of(y)[0]):
         raise ValueError("array of length zero given to correlate")
     y = conjugate(y) if np.dtype(y.dtype).kind == "c" else y
-    return correlate_row(x, y, mode=_mode(mode))
+    return correlate_primitive(x, y, mode=_mode(mode))
 
 
 # --- any number of dimensions -----------------------------------------------------------------------------------

@@ -9,56 +9,58 @@ import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.structural import cumulative
-from func.interpreters.primitives.structural.shapes import cumsum as cumsum_row
+from func.interpreters.primitives.structural.shapes import cumsum as cumsum_primitive
 from func.interpreters.primitives.structural.shapes import full_like
-from func.interpreters.primitives.structural.shapes import reshape as reshape_row
+from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
 from func.interpreters.primitives.structural.slicing import concatenate
 from func.numpy.arguments import count, one_axis, rank_of, to_dtype
 from func.numpy.protocol import implements
 from func.numpy.reductions import deliver
 
 
-def _cumsum_row(a: Array, axis: int) -> Array:
-    return cumsum_row(a, axis=axis, reverse=False)
+def _cumsum_primitive(a: Array, axis: int) -> Array:
+    return cumsum_primitive(a, axis=axis, reverse=False)
 
 
-def _cumprod_row(a: Array, axis: int) -> Array:
+def _cumprod_primitive(a: Array, axis: int) -> Array:
     return cumulative.cumprod(a, axis=axis)
 
 
-def running(row: Callable[[Array, int], Array], a: Any, axis: Any, dtype: Any, out: Any) -> Array:
+def running(primitive: Callable[[Array, int], Array], a: Any, axis: Any, dtype: Any, out: Any) -> Array:
     """A running row along an axis (None: of the flattened array), in a dtype."""
     a = to_dtype(operand(a), dtype)
     if axis is None or not shape_of(a):
         one_axis(0 if axis is None else axis, rank_of(a) or 1)
-        a, axis = reshape_row(a if hasattr(a, "dtype") else np.asarray(a), shape=(count(shape_of(a)),)), 0
-    result = to_dtype(row(a, one_axis(axis, rank_of(a))), dtype)
+        a, axis = reshape_primitive(a if hasattr(a, "dtype") else np.asarray(a), shape=(count(shape_of(a)),)), 0
+    result = to_dtype(primitive(a, one_axis(axis, rank_of(a))), dtype)
     return result if out is None else deliver(result, out)
 
 
 @implements(np.cumsum)
 def cumsum(a: Array, axis: int | None = None, dtype: Any = None, out: Any = None) -> Array:
     """The running sum along an axis."""
-    return running(_cumsum_row, a, axis, dtype, out)
+    return running(_cumsum_primitive, a, axis, dtype, out)
 
 
 @implements(np.cumprod)
 def cumprod(a: Array, axis: int | None = None, dtype: Any = None, out: Any = None) -> Array:
     """The running product along an axis; its derivative is exact also where elements are zero."""
-    return running(_cumprod_row, a, axis, dtype, out)
+    return running(_cumprod_primitive, a, axis, dtype, out)
 
 
-def _cumulative(row: Any, first: int, x: Any, axis: int | None, dtype: Any, out: Any, include_initial: bool) -> Array:
+def _cumulative(
+    primitive: Any, first: int, x: Any, axis: int | None, dtype: Any, out: Any, include_initial: bool
+) -> Array:
     x = operand(x)
     rank = rank_of(x)
     if rank == 0:
-        x, rank = reshape_row(x if hasattr(x, "dtype") else np.asarray(x), shape=(1,)), 1
+        x, rank = reshape_primitive(x if hasattr(x, "dtype") else np.asarray(x), shape=(1,)), 1
     if axis is None:
         if rank != 1:
             raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
         axis = 0
     place = one_axis(axis, rank)
-    result = running(row, x, place, dtype, None)
+    result = running(primitive, x, place, dtype, None)
     if include_initial:
         start = tuple([1 if i == place else n for i, n in enumerate(shape_of(result))])
         result = concatenate(full_like(result, first, start, dtype_of(result)), result, axis=place)
@@ -70,7 +72,7 @@ def cumulative_sum(
     x: Array, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> Array:
     """The running sum along an axis, with a zero in front if `include_initial`."""
-    return _cumulative(_cumsum_row, 0, x, axis, dtype, out, include_initial)
+    return _cumulative(_cumsum_primitive, 0, x, axis, dtype, out, include_initial)
 
 
 @implements(np.cumulative_prod)
@@ -78,4 +80,4 @@ def cumulative_prod(
     x: Array, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> Array:
     """The running product along an axis, with a one in front if `include_initial`."""
-    return _cumulative(_cumprod_row, 1, x, axis, dtype, out, include_initial)
+    return _cumulative(_cumprod_primitive, 1, x, axis, dtype, out, include_initial)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
-from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.special import derivative_families
 from func.interpreters.primitives.structural.shapes import convert
-from func.interpreters.primitives.structural.shapes import where as where_row
+from func.interpreters.primitives.structural.shapes import where as where_primitive
 from func.numpy.arguments import NO_VALUE, refuse, to_dtype
 from func.numpy.inplace import view_imag, view_real, write_into
 from func.numpy.protocol import implements
@@ -36,8 +36,8 @@ def angle(z: Array, deg: bool = False) -> Array:
     """The phase of complex numbers."""
     z = operand(z)
     complex_given = dtype_of(z).kind == "c"
-    phase = rows.arctan2(rows.imag(z) if complex_given else 0, rows.real(z) if complex_given else z)
-    return rows.multiply(phase, 180 / np.pi) if deg else phase
+    phase = ops.arctan2(ops.imag(z) if complex_given else 0, ops.real(z) if complex_given else z)
+    return ops.multiply(phase, 180 / np.pi) if deg else phase
 
 
 @implements(np.iscomplexobj)
@@ -55,13 +55,13 @@ def isrealobj(x: Any) -> bool:
 @implements(np.isreal)
 def isreal(x: Array) -> Array:
     """Whether the imaginary parts vanish."""
-    return rows.equal(rows.imag(operand(x)), 0)
+    return ops.equal(ops.imag(operand(x)), 0)
 
 
 @implements(np.iscomplex)
 def iscomplex(x: Array) -> Array:
     """Whether the imaginary parts do not vanish."""
-    return rows.not_equal(rows.imag(operand(x)), 0)
+    return ops.not_equal(ops.imag(operand(x)), 0)
 
 
 @implements(np.real_if_close)
@@ -71,7 +71,7 @@ def real_if_close(a: Array, tol: float = 100) -> Array:
     if dtype_of(a).kind != "c":
         return a
     limit = np.finfo(dtype_of(a)).eps * tol if tol > 1 else tol
-    return real(a) if bool(all(rows.less(rows.absolute(rows.imag(a)), limit))) else a
+    return real(a) if bool(all(ops.less(ops.absolute(ops.imag(a)), limit))) else a
 
 
 # --- bounds and rounding ----------------------------------------------------------------------------------------
@@ -110,11 +110,11 @@ def clip(
         low = None if type(low) is int and low <= info.min else low
         high = None if type(high) is int and high >= info.max else high
     if low is not None:
-        a = rows.maximum(a, operand(low))
+        a = ops.maximum(a, operand(low))
     if high is not None:
-        a = rows.minimum(a, operand(high))
+        a = ops.minimum(a, operand(high))
     if low is None and high is None:
-        a = rows.positive(a)
+        a = ops.positive(a)
     return a if out is None else write_into(out, a)
 
 
@@ -125,16 +125,16 @@ def _rounded(a: Array, decimals: int) -> Array:
     """As NumPy rounds: scaled by a power of ten, to the nearest even integer, scaled back."""
     dtype = dtype_of(a)
     if dtype.kind == "c":
-        return rows.make_complex(_rounded(rows.real(a), decimals), _rounded(rows.imag(a), decimals))
+        return ops.make_complex(_rounded(ops.real(a), decimals), _rounded(ops.imag(a), decimals))
     if dtype.kind in "iu" and decimals >= 0:
-        return rows.positive(a)
+        return ops.positive(a)
     if decimals == 0:
-        return rows.rint(a)
+        return ops.rint(a)
     if dtype.kind == "b":
         raise TypeError(f"cannot round booleans to {decimals} decimals")
     scale = 10.0 ** abs(decimals)
-    first, second = (rows.multiply, rows.divide) if decimals > 0 else (rows.divide, rows.multiply)
-    result = second(rows.rint(first(a, scale)), scale)
+    first, second = (ops.multiply, ops.divide) if decimals > 0 else (ops.divide, ops.multiply)
+    result = second(ops.rint(first(a, scale)), scale)
     return to_dtype(result, dtype) if dtype.kind in "iu" else result
 
 
@@ -151,7 +151,7 @@ around = implements(np.around)(round)
 @implements(np.fix)
 def fix(x: Array, out: Any = None) -> Array:
     """Rounding towards zero, whose derivative is zero."""
-    result = rows.trunc(operand(x))
+    result = ops.trunc(operand(x))
     return result if out is None else write_into(out, result)
 
 
@@ -177,8 +177,8 @@ def _infinite(x: Array, negative: bool, out: Any) -> Array:
     x = operand(x)
     if dtype_of(x).kind == "c":
         raise TypeError(f"This operation is not supported for {dtype_of(x)} values because it would be ambiguous.")
-    sign = rows.signbit(x)
-    result = rows.logical_and(rows.isinf(x), sign if negative else rows.logical_not(sign))
+    sign = ops.signbit(x)
+    result = ops.logical_and(ops.isinf(x), sign if negative else ops.logical_not(sign))
     return result if out is None else write_into(out, result)
 
 
@@ -199,11 +199,11 @@ def _numbers(x: Array, nan: Any, posinf: Any, neginf: Any) -> Array:
     dtype = dtype_of(x)
     info = np.finfo(dtype)
     for where, value in (
-        (rows.isnan(x), nan),
+        (ops.isnan(x), nan),
         (isposinf(x), info.max if posinf is None else posinf),
         (isneginf(x), info.min if neginf is None else neginf),
     ):
-        x = where_row(where, convert(operand(value), dtype=dtype), x)
+        x = where_primitive(where, convert(operand(value), dtype=dtype), x)
     return x
 
 
@@ -213,12 +213,12 @@ def nan_to_num(x: Array, copy: bool = True, nan: Any = 0.0, posinf: Any = None, 
     target = x
     x = operand(x)
     if dtype_of(x).kind == "c":
-        parts = [_numbers(part, nan, posinf, neginf) for part in (rows.real(x), rows.imag(x))]
-        result = rows.make_complex(*parts)
+        parts = [_numbers(part, nan, posinf, neginf) for part in (ops.real(x), ops.imag(x))]
+        result = ops.make_complex(*parts)
     elif dtype_of(x).kind == "f":
         result = _numbers(x, nan, posinf, neginf)
     else:
-        result = rows.positive(x) if dtype_of(x).kind != "b" else x
+        result = ops.positive(x) if dtype_of(x).kind != "b" else x
     return result if copy else write_into(target, result)
 
 
@@ -226,7 +226,7 @@ def nan_to_num(x: Array, copy: bool = True, nan: Any = 0.0, posinf: Any = None, 
 
 
 def _size(x: Array) -> Array:
-    return rows.hypot(rows.real(x), rows.imag(x)) if dtype_of(x).kind == "c" else rows.absolute(x)
+    return ops.hypot(ops.real(x), ops.imag(x)) if dtype_of(x).kind == "c" else ops.absolute(x)
 
 
 @implements(np.isclose)
@@ -236,10 +236,10 @@ def isclose(a: Array, b: Array, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: b
     if dtype_of(b).kind not in "fc":
         b = float(b) if type(b) in (int, bool) else to_dtype(b, np.result_type(dtype_of(b), 1.0))
     with np.errstate(invalid="ignore"):
-        near = rows.less_equal(_size(rows.subtract(a, b)), rows.add(atol, rows.multiply(rtol, _size(b))))
-        result = rows.logical_or(rows.logical_and(near, rows.isfinite(b)), rows.equal(a, b))
+        near = ops.less_equal(_size(ops.subtract(a, b)), ops.add(atol, ops.multiply(rtol, _size(b))))
+        result = ops.logical_or(ops.logical_and(near, ops.isfinite(b)), ops.equal(a, b))
         if equal_nan:
-            result = rows.logical_or(result, rows.logical_and(rows.isnan(a), rows.isnan(b)))
+            result = ops.logical_or(result, ops.logical_and(ops.isnan(a), ops.isnan(b)))
     return result
 
 
@@ -255,9 +255,9 @@ def array_equal(a1: Array, a2: Array, equal_nan: bool = False) -> bool:
     a1, a2 = operand(a1), operand(a2)
     if shape_of(a1) != shape_of(a2):
         return False
-    same = rows.equal(a1, a2)
+    same = ops.equal(a1, a2)
     if equal_nan:
-        same = rows.logical_or(same, rows.logical_and(rows.isnan(a1), rows.isnan(a2)))
+        same = ops.logical_or(same, ops.logical_and(ops.isnan(a1), ops.isnan(a2)))
     return bool(all(same))
 
 
@@ -269,4 +269,4 @@ def array_equiv(a1: Array, a2: Array) -> bool:
         np.broadcast_shapes(shape_of(a1), shape_of(a2))
     except ValueError:
         return False
-    return bool(all(rows.equal(a1, a2)))
+    return bool(all(ops.equal(a1, a2)))

@@ -10,10 +10,10 @@ import numpy as np
 
 from func.interpreters.core import Array, dtype_of, is_inexact, operand, shape_of
 from func.interpreters.primitives.elementwise.builder import conjugate
-from func.interpreters.primitives.structural import fft as rows
+from func.interpreters.primitives.structural import fft as ops
 from func.interpreters.primitives.structural.shapes import convert
 from func.interpreters.primitives.structural.slicing import embed
-from func.interpreters.primitives.structural.slicing import getitem as getitem_row
+from func.interpreters.primitives.structural.slicing import getitem as getitem_primitive
 from func.numpy.arguments import one_axis, rank_of
 from func.numpy.inplace import write_into
 from func.numpy.protocol import implements
@@ -50,7 +50,7 @@ rfftfreq = np.fft.rfftfreq
 def _norm(norm: str | None) -> str:
     if norm is None:
         return "backward"
-    if norm not in rows.SWAPPED:
+    if norm not in ops.SWAPPED:
         raise ValueError(f'Invalid norm value {norm}; should be "backward", "ortho" or "forward".')
     return norm
 
@@ -70,7 +70,7 @@ def resized(x: Array, axis: int, length: int) -> Array:
     kept = min(shape[axis], length)
     index = tuple([(0, kept if i == axis else n, 1) for i, n in enumerate(shape)])
     if length < shape[axis]:
-        return getitem_row(x, index=index)
+        return getitem_primitive(x, index=index)
     return embed(x, index=index, shape=tuple([length if i == axis else n for i, n in enumerate(shape)]))
 
 
@@ -92,7 +92,7 @@ def _transform(a: Any, n: Any, axis: int, norm: str | None, inverse: bool) -> Ar
     a = _array(a)
     place = one_axis(axis, rank_of(a))
     length = _length(n, shape_of(a)[place])
-    return rows.fft(resized(a, place, length), axis=place, norm=_norm(norm), inverse=inverse)
+    return ops.fft(resized(a, place, length), axis=place, norm=_norm(norm), inverse=inverse)
 
 
 @implements(np.fft.fft)
@@ -115,7 +115,7 @@ def rfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None
         raise TypeError("rfft takes real arrays; use np.fft.fft for complex ones")
     place = one_axis(axis, rank_of(a))
     length = _length(n, shape_of(a)[place])
-    return _finish(rows.rfft(resized(a, place, length), axis=place, norm=_norm(norm)), out)
+    return _finish(ops.rfft(resized(a, place, length), axis=place, norm=_norm(norm)), out)
 
 
 @implements(np.fft.irfft)
@@ -125,19 +125,19 @@ def irfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = Non
     place = one_axis(axis, rank_of(a))
     length = _length(n, 2 * (shape_of(a)[place] - 1))
     halved = resized(a, place, length // 2 + 1)
-    return _finish(rows.irfft(halved, axis=place, length=length, norm=_norm(norm)), out)
+    return _finish(ops.irfft(halved, axis=place, length=length, norm=_norm(norm)), out)
 
 
 @implements(np.fft.hfft)
 def hfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
     """The real spectrum of a signal with Hermitian symmetry."""
-    return _finish(irfft(_conjugated(a), n, axis, rows.SWAPPED[_norm(norm)]), out)
+    return _finish(irfft(_conjugated(a), n, axis, ops.SWAPPED[_norm(norm)]), out)
 
 
 @implements(np.fft.ihfft)
 def ihfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
     """The inverse of hfft."""
-    return _finish(_conjugated(rfft(a, n, axis, rows.SWAPPED[_norm(norm)])), out)
+    return _finish(_conjugated(rfft(a, n, axis, ops.SWAPPED[_norm(norm)])), out)
 
 
 def _conjugated(a: Any) -> Array:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
-from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg.matrices import constant_mask
 from func.interpreters.primitives.structural.indexing import scatter
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.shapes import full_like as constant_like
-from func.interpreters.primitives.structural.shapes import where as where_row
+from func.interpreters.primitives.structural.shapes import where as where_primitive
 from func.numpy.arguments import rank_of, to_dtype
 from func.numpy.creation import copied, like_array, ones_like
 from func.numpy.joining import concatenate, stack
@@ -34,7 +34,7 @@ triu_indices = np.triu_indices
 
 
 def _floating(x: Any) -> Array:
-    return rows.multiply(operand(x), 1.0)
+    return ops.multiply(operand(x), 1.0)
 
 
 def _kind(x: Array) -> Any:
@@ -60,23 +60,23 @@ def linspace(
     gaps = num - 1 if endpoint else num
     start, stop = _floating(start), _floating(stop)
     natural = np.result_type(_kind(start), _kind(stop), float(num))
-    delta = to_dtype(rows.subtract(stop, start), natural)
+    delta = to_dtype(ops.subtract(stop, start), natural)
     ticks = np.arange(num).reshape(-1, *[1] * rank_of(delta)).astype(natural)
     step: Any = np.nan
     if gaps > 0:
-        step = rows.divide(delta, gaps)
+        step = ops.divide(delta, gaps)
         known = innermost(step)
         tiny = known is not None and bool((np.asarray(known) == 0).any()) if not hasattr(known, "get") else False
-        out = rows.multiply(rows.divide(ticks, gaps), delta) if tiny else rows.multiply(ticks, step)
+        out = ops.multiply(ops.divide(ticks, gaps), delta) if tiny else ops.multiply(ticks, step)
     else:
-        out = rows.multiply(ticks, delta)
-    out = rows.add(out, start)
+        out = ops.multiply(ticks, delta)
+    out = ops.add(out, start)
     if endpoint and num > 1:
         last = to_dtype(broadcast(expand_dims(stop, 0), shape=(1, *shape_of(out)[1:])), dtype_of(out))
         out = concatenate([out[:-1], last])
     out = moveaxis(out, 0, axis) if axis else out
     if dtype is not None and np.issubdtype(dtype, np.integer):
-        out = rows.floor(out)
+        out = ops.floor(out)
     out = to_dtype(out, natural if dtype is None else dtype)
     return (out, step) if retstep else out
 
@@ -96,7 +96,7 @@ def logspace(
     if rank_of(base):
         start, stop, base = [operand(x) for x in broadcast_arrays(start, stop, base)]
         base = expand_dims(base, axis)
-    return to_dtype(rows.power(base, linspace(start, stop, num, endpoint, axis=axis)), dtype)
+    return to_dtype(ops.power(base, linspace(start, stop, num, endpoint, axis=axis)), dtype)
 
 
 @implements(np.geomspace)
@@ -110,15 +110,15 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
         if known is not None and bool((known == 0).any()):
             raise ValueError("Geometric sequence cannot include zero")
     direction = sign(start)
-    first, final = rows.divide(start, direction), rows.divide(stop, direction)
-    out = logspace(rows.log10(first), rows.log10(final), num, endpoint, 10.0, natural)
+    first, final = ops.divide(start, direction), ops.divide(stop, direction)
+    out = logspace(ops.log10(first), ops.log10(final), num, endpoint, 10.0, natural)
     shape = (1, *shape_of(out)[1:])
     if num > 0:
         parts = [to_dtype(broadcast(expand_dims(first, 0), shape=shape), natural), out[1:]]
         if num > 1 and endpoint:
             parts = [parts[0], out[1:-1], to_dtype(broadcast(expand_dims(final, 0), shape=shape), natural)]
         out = concatenate(parts)
-    out = rows.multiply(out, direction)
+    out = ops.multiply(out, direction)
     return to_dtype(moveaxis(out, 0, axis) if axis else out, natural if dtype is None else dtype)
 
 
@@ -153,7 +153,7 @@ def vander(x: Array, N: int | None = None, increasing: bool = False) -> Array:
     x = to_dtype(x, np.promote_types(dtype_of(x), int))
     columns: list[Array] = [ones_like(x)]
     for _ in range(n - 1):
-        columns.append(rows.multiply(columns[-1], x))
+        columns.append(ops.multiply(columns[-1], x))
     columns = columns[:n]
     if not columns:
         return np.empty((shape_of(x)[0], 0), dtype_of(x))
@@ -176,7 +176,7 @@ def _band(m: Array, test: Callable[[Array, Array], Array]) -> Array:
         raise ValueError("Input must be 1- or 2-d: a number has no triangle")
     if rank_of(m) < 2:
         m = broadcast(m, shape=(*shape_of(m), *shape_of(m)))
-    return where_row(constant_mask(m, test), m, constant_like(m, 0, (), dtype_of(m)))
+    return where_primitive(constant_mask(m, test), m, constant_like(m, 0, (), dtype_of(m)))
 
 
 @implements(np.tril)

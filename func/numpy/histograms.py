@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
-from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.indexing import gather, scatter_add
 from func.interpreters.primitives.structural.reductions import argsort
 from func.interpreters.primitives.structural.shapes import cumsum, full_like, reduce_sum
-from func.interpreters.primitives.structural.shapes import reshape as reshape_row
-from func.interpreters.primitives.structural.shapes import where as where_row
+from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
+from func.interpreters.primitives.structural.shapes import where as where_primitive
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.interpreters.primitives.structural.sorting import reorder, search
 from func.numpy import reductions
@@ -51,12 +51,12 @@ def _outer_edges(a: Array, range: Any) -> tuple[Array, Array]:
     known = [innermost(edge) for edge in (first, last)]
     if _all_known(known) and not all([bool(np.isfinite(edge).all()) for edge in known]):
         raise ValueError(f"{origin} range of [{known[0]}, {known[1]}] is not finite")
-    same = rows.equal(first, last)
+    same = ops.equal(first, last)
     if type(same) in (bool, np.bool_) and not same:
         return first, last
     return (
-        where_row(same, rows.subtract(first, 0.5), first),
-        where_row(same, rows.add(last, 0.5), last),
+        where_primitive(same, ops.subtract(first, 0.5), first),
+        where_primitive(same, ops.add(last, 0.5), last),
     )
 
 
@@ -123,7 +123,7 @@ def _blocks(*arrays: Array | None) -> list[list[Array | None]]:
 def _total(parts: Sequence[Array]) -> Array:
     total = parts[0]
     for part in parts[1:]:
-        total = rows.add(total, part)
+        total = ops.add(total, part)
     return total
 
 
@@ -138,11 +138,11 @@ def _even_counts(a: Array, edges: Array, number: int, weights: Array | None, dty
     parts = []
     for block, block_weights in _blocks(a, weights):
         block = to_dtype(block, dtype_of(edges))
-        place = rows.subtract(search(edges, block, side="right", lanes=0), 1)
+        place = ops.subtract(search(edges, block, side="right", lanes=0), 1)
         first, last = getitem(edges, index=(0,)), getitem(edges, index=(number,))
-        place = where_row(rows.equal(block, last), number - 1, place)
-        inside = rows.logical_and(rows.greater_equal(block, first), rows.less_equal(block, last))
-        place = where_row(inside, place, number)
+        place = where_primitive(ops.equal(block, last), number - 1, place)
+        inside = ops.logical_and(ops.greater_equal(block, first), ops.less_equal(block, last))
+        place = where_primitive(inside, place, number)
         parts.append(_added(place, block_weights, number, dtype))
     return _total(parts)
 
@@ -183,7 +183,7 @@ def histogram(
     else:
         counts = _uneven_counts(a, edges, weights, dtype)
     if density:
-        counts = rows.divide(rows.divide(counts, to_dtype(diff(edges), float)), reduce_sum(counts, axes=(0,)))
+        counts = ops.divide(ops.divide(counts, to_dtype(diff(edges), float)), reduce_sum(counts, axes=(0,)))
     return counts, edges
 
 
@@ -241,19 +241,19 @@ def histogramdd(
     place: Any = 0
     outside: Any = np.False_
     for column, edge, size in zip(columns, edges, sizes, strict=True):
-        found = rows.subtract(search(edge, column, side="right", lanes=0), 1)
-        found = where_row(rows.equal(column, getitem(edge, index=(size,))), size - 1, found)
-        outside = rows.logical_or(outside, rows.logical_or(rows.less(found, 0), rows.greater_equal(found, size)))
-        place = rows.add(rows.multiply(place, size), found)
-    place = where_row(outside, count(sizes), place)
+        found = ops.subtract(search(edge, column, side="right", lanes=0), 1)
+        found = where_primitive(ops.equal(column, getitem(edge, index=(size,))), size - 1, found)
+        outside = ops.logical_or(outside, ops.logical_or(ops.less(found, 0), ops.greater_equal(found, size)))
+        place = ops.add(ops.multiply(place, size), found)
+    place = where_primitive(outside, count(sizes), place)
     weights = None if weights is None else flat(operand(weights))
-    counts = reshape_row(_added(place, weights, count(sizes), np.dtype(np.float64)), shape=tuple(sizes))
+    counts = reshape_primitive(_added(place, weights, count(sizes), np.dtype(np.float64)), shape=tuple(sizes))
     if density:
         total = reduce_sum(counts, axes=tuple(_axes_of(len(sizes))))
         for i, edge in enumerate(edges):
             shape = tuple([size if i == k else 1 for k, size in enumerate(sizes)])
-            counts = rows.divide(counts, reshape_row(diff(edge), shape=shape))
-        counts = rows.divide(counts, total)
+            counts = ops.divide(counts, reshape_primitive(diff(edge), shape=shape))
+        counts = ops.divide(counts, total)
     return counts, edges
 
 

@@ -18,10 +18,10 @@ from func.interpreters.core.errors import TracerConversionError
 from func.interpreters.core.modes import MODE
 from func.interpreters.core.source import at_line, user_line
 from func.interpreters.imperative import interpreter
-from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.inplace_reuse import keep, reuse, spare_buffers
 from func.interpreters.primitives.structural.shapes import broadcast, inverse_permutation, permute, reshape
-from func.interpreters.primitives.structural.slicing import getitem as getitem_row
+from func.interpreters.primitives.structural.slicing import getitem as getitem_primitive
 from func.interpreters.primitives.structural.slicing import update
 from func.numpy.indexing import fit_value, normalize, plan_write, read
 
@@ -33,16 +33,16 @@ class View(NamedTuple):
     """What a box is a view of: its base, the row to read it by, and how to write; None: NumPy's view is read-only."""
 
     base: Tracer
-    row: Callable[..., Array]
+    primitive: Callable[..., Array]
     params: dict[str, Any]
     put: Put | None
 
 
-def link_view(out: Array, base: Any, row: Callable[..., Array], params: dict[str, Any], put: Put | None) -> Array:
+def link_view(out: Array, base: Any, primitive: Callable[..., Array], params: dict[str, Any], put: Put | None) -> Array:
     """Remember that `out` is a view of `base`."""
     if type(out) is not Tracer or type(base) is not Tracer or out is base:
         return out
-    out.view_of = View(base, row, params, put)
+    out.view_of = View(base, primitive, params, put)
     views = getattr(base, "views", None)
     if views is None:
         base.views = [weakref.ref(out)]
@@ -145,7 +145,7 @@ def _renew_views(base: Tracer, written: Tracer | None, new: Array) -> None:
         while bases:
             base = bases.pop()
             for box, view in _living_views(base):
-                _assign(box, new if box is written else view.row(_fresh(base), **view.params))
+                _assign(box, new if box is written else view.primitive(_fresh(base), **view.params))
                 bases.append(box)
     finally:
         MODE.reset(mode)
@@ -196,7 +196,7 @@ def _replica(box: Tracer) -> Any:
         box = view.base
     array: Any = np.empty(box.shape, bool)
     for view in reversed(chain):
-        array = view.row(array, **view.params)
+        array = view.primitive(array, **view.params)
     return array
 
 
@@ -209,7 +209,7 @@ def getitem(x: Tracer, index: Any) -> Array:
     def put(base: Array, value: Array) -> Array:
         return update(base, value, index=basic)
 
-    return link_view(out, x, getitem_row, {"index": basic}, put)
+    return link_view(out, x, getitem_primitive, {"index": basic}, put)
 
 
 def setitem(x: Tracer, index: Any, value: Any) -> None:
@@ -230,7 +230,7 @@ def _apart(operand: Any) -> Any:
 
 def _is_item_of(value: Tracer, x: Tracer, index: Any) -> bool:
     view = view_of(value)
-    if view is None or view.base is not x or view.row is not getitem_row:
+    if view is None or view.base is not x or view.primitive is not getitem_primitive:
         return False
     plan = normalize(index, x.shape)
     return not plan.axes and plan.basic == view.params["index"]
@@ -260,14 +260,14 @@ def view_real(x: Array) -> Array:
     """The real part, which is a view; a real array itself."""
     if dtype_of(x).kind != "c":
         return x
-    return link_view(rows.real(x), x, rows.real, {}, lambda base, re: rows.make_complex(re, rows.imag(base)))
+    return link_view(ops.real(x), x, ops.real, {}, lambda base, re: ops.make_complex(re, ops.imag(base)))
 
 
 def view_imag(x: Array) -> Array:
     """The imaginary part, which is a view; of a real array read-only zeros."""
     if dtype_of(x).kind != "c":
-        return link_view(rows.imag(x), x, rows.imag, {}, None)
-    return link_view(rows.imag(x), x, rows.imag, {}, lambda base, im: rows.make_complex(rows.real(base), im))
+        return link_view(ops.imag(x), x, ops.imag, {}, None)
+    return link_view(ops.imag(x), x, ops.imag, {}, lambda base, im: ops.make_complex(ops.real(base), im))
 
 
 def write_into(target: Any, result: Array, broadcasts: bool = False) -> Array:
@@ -302,17 +302,17 @@ def _fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
         return False
 
 
-def augmented(row: Callable[[Array, Array], Array]) -> Callable[[Tracer, Any], Any]:
+def augmented(primitive: Callable[[Array, Array], Array]) -> Callable[[Tracer, Any], Any]:
     """x += v and its kin: rebinds the box, unless x stands for a scalar, which NumPy does not write in place."""
 
-    plain_row = getattr(row, "row", None)
+    plain_primitive = getattr(primitive, "row", None)
 
     def operate(self: Tracer, other: Any) -> Any:
-        if type(self.interpreter) is interpreter.Imperative and interpreter.update(plain_row, self, other):
+        if type(self.interpreter) is interpreter.Imperative and interpreter.update(plain_primitive, self, other):
             return self
         if self.shape == () and view_of(self) is None and getattr(self, "state", None) is None:
-            return row(self, other)
-        result = row(_fresh(self), other)
+            return primitive(self, other)
+        result = primitive(_fresh(self), other)
         return result if result is NotImplemented else write_into(self, result)
 
     return operate

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
-from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import argsort
 from func.interpreters.primitives.structural.shapes import broadcast, cumsum, full_like, reduce_sum
-from func.interpreters.primitives.structural.shapes import reshape as reshape_row
-from func.interpreters.primitives.structural.shapes import where as where_row
+from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
+from func.interpreters.primitives.structural.shapes import where as where_primitive
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.interpreters.primitives.structural.sorting import reorder, search
 from func.numpy.arguments import common, one_axis, rank_of, to_dtype
@@ -59,7 +59,7 @@ def diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, appen
         for end in (prepend, append)
     ]
     a = joined([*before, a, *after], place) if before or after else a
-    minus = rows.not_equal if dtype_of(a).kind == "b" else rows.subtract
+    minus = ops.not_equal if dtype_of(a).kind == "b" else ops.subtract
     for _ in range(n):
         a = minus(cut(a, place, 1), cut(a, place, 0, -1))
     return a
@@ -70,7 +70,7 @@ def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
     """Differences of neighbours of the flattened array, with values at the ends."""
     ary = flat(operand(ary))
     dtype = dtype_of(ary)
-    steps = rows.subtract(cut(ary, 0, 1), cut(ary, 0, 0, -1))
+    steps = ops.subtract(cut(ary, 0, 1), cut(ary, 0, 0, -1))
     ends: list[list[Array]] = []
     for name, end in (("to_begin", to_begin), ("to_end", to_end)):
         if end is None:
@@ -95,11 +95,11 @@ def trapezoid(y: Array, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
         x = operand(x)
         if rank_of(x) == 1:
             step = diff(x)
-            step = reshape_row(step, shape=tuple([shape_of(step)[0] if i == place else 1 for i in range(rank)]))
+            step = reshape_primitive(step, shape=tuple([shape_of(step)[0] if i == place else 1 for i in range(rank)]))
         else:
             step = diff(x, axis=axis)
-    both = rows.add(cut(y, place, 1), cut(y, place, 0, -1))
-    return reduce_sum(rows.divide(rows.multiply(step, both), 2.0), axes=(place,))
+    both = ops.add(cut(y, place, 1), cut(y, place, 0, -1))
+    return reduce_sum(ops.divide(ops.multiply(step, both), 2.0), axes=(place,))
 
 
 # --- gradients --------------------------------------------------------------------------------------------------
@@ -135,8 +135,8 @@ def _weigh(f: Array, axis: int, start: int, weights: Sequence[Array], stop: int 
     total: Any = None
     for shift, weight in enumerate(weights):
         first = start % n + shift
-        term = rows.multiply(weight, cut(f, axis, first, first + length))
-        total = term if total is None else rows.add(total, term)
+        term = ops.multiply(weight, cut(f, axis, first, first + length))
+        total = term if total is None else ops.add(total, term)
     return total
 
 
@@ -146,7 +146,7 @@ def _uneven(f: Array, d: Array, axis: int, edge_order: int) -> tuple[Array, Arra
     shape = tuple([-1 if i == axis else 1 for i in range(rank_of(f))])
 
     def fitted(x: Array) -> Array:
-        return reshape_row(x, shape=tuple([shape_of(x)[0] if m == -1 else 1 for m in shape]))
+        return reshape_primitive(x, shape=tuple([shape_of(x)[0] if m == -1 else 1 for m in shape]))
 
     d1, d2 = cut(d, 0, 0, -1), cut(d, 0, 1)
     weights = (-(d2) / (d1 * (d1 + d2)), (d2 - d1) / (d1 * d2), d1 / (d2 * (d1 + d2)))
@@ -162,17 +162,17 @@ def _uneven(f: Array, d: Array, axis: int, edge_order: int) -> tuple[Array, Arra
 
 
 def _slope(f: Array, axis: int, start: int, distance: Array) -> Array:
-    return rows.divide(rows.subtract(cut(f, axis, start + 1, start + 2), cut(f, axis, start, start + 1)), distance)
+    return ops.divide(ops.subtract(cut(f, axis, start + 1, start + 2), cut(f, axis, start, start + 1)), distance)
 
 
 def _even(f: Array, h: Array, axis: int, edge_order: int) -> tuple[Array, Array, Array]:
     """First, inner and last derivatives for one distance h."""
     n = shape_of(f)[axis]
-    inner = rows.divide(rows.subtract(cut(f, axis, 2), cut(f, axis, 0, -2)), rows.multiply(2.0, h))
+    inner = ops.divide(ops.subtract(cut(f, axis, 2), cut(f, axis, 0, -2)), ops.multiply(2.0, h))
     if edge_order == 1:
         return _slope(f, axis, 0, h), inner, _slope(f, axis, n - 2, h)
-    first = _weigh(f, axis, 0, [rows.divide(w, h) for w in (-1.5, 2.0, -0.5)])
-    return first, inner, _weigh(f, axis, n - 3, [rows.divide(w, h) for w in (0.5, -2.0, 1.5)])
+    first = _weigh(f, axis, 0, [ops.divide(w, h) for w in (-1.5, 2.0, -0.5)])
+    return first, inner, _weigh(f, axis, n - 3, [ops.divide(w, h) for w in (0.5, -2.0, 1.5)])
 
 
 @implements(np.gradient)
@@ -208,38 +208,41 @@ def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> 
 def _segments(x: Array, xp: Array, fp: Array, place: Array, inverse: bool) -> Array:
     """On the line through the samples around each place; as NumPy for complex samples by the inverse distance."""
     n = shape_of(xp)[0]
-    base = rows.maximum(rows.minimum(place, n - 1), 0)
-    low = rows.minimum(base, n - 2)
-    x0, x1, f0, f1 = [gather(v, rows.add(low, k), axis=0) for v in (xp, fp) for k in (0, 1)]
-    rise, run = rows.subtract(f1, f0), rows.subtract(x1, x0)
-    slope = rows.multiply(rise, rows.divide(1.0, run)) if inverse else rows.divide(rise, run)
+    base = ops.maximum(ops.minimum(place, n - 1), 0)
+    low = ops.minimum(base, n - 2)
+    x0, x1, f0, f1 = [gather(v, ops.add(low, k), axis=0) for v in (xp, fp) for k in (0, 1)]
+    rise, run = ops.subtract(f1, f0), ops.subtract(x1, x0)
+    slope = ops.multiply(rise, ops.divide(1.0, run)) if inverse else ops.divide(rise, run)
     start, value = gather(xp, base, axis=0), gather(fp, base, axis=0)
-    out = rows.add(rows.zero_wins(slope, rows.subtract(x, start)), value)
+    out = ops.add(ops.nan_safe_multiply(slope, ops.subtract(x, start)), value)
     known = innermost(fp)
     if known is None or np.isfinite(known).all():
         return out
-    other = rows.add(rows.multiply(slope, rows.subtract(x, x1)), f1)
-    other = where_row(rows.logical_and(rows.isnan(other), rows.equal(f0, f1)), f0, other)
-    lost = rows.logical_and(rows.isnan(out), rows.logical_not(rows.logical_or(rows.isnan(x), rows.equal(x, start))))
-    return where_row(lost, other, out)
+    other = ops.add(ops.multiply(slope, ops.subtract(x, x1)), f1)
+    other = where_primitive(ops.logical_and(ops.isnan(other), ops.equal(f0, f1)), f0, other)
+    lost = ops.logical_and(
+        ops.isnan(out),
+        ops.logical_not(ops.logical_or(ops.isnan(x), ops.equal(x, start))),
+    )
+    return where_primitive(lost, other, out)
 
 
 def _interpolated(x: Array, xp: Array, fp: Array, left: Any, right: Any) -> Array:
     n = shape_of(xp)[0]
-    place = rows.subtract(search(xp, x, side="right", lanes=0), 1)
+    place = ops.subtract(search(xp, x, side="right", lanes=0), 1)
     if n == 1:
-        inside = rows.add(rows.multiply(x, 0), fp[0])
-        inside = where_row(rows.isnan(x), fp[0], inside)
+        inside = ops.add(ops.multiply(x, 0), fp[0])
+        inside = where_primitive(ops.isnan(x), fp[0], inside)
     elif dtype_of(fp).kind == "c":
-        parts = [_segments(x, xp, part, place, True) for part in (rows.real(fp), rows.imag(fp))]
-        inside = rows.make_complex(*parts)
+        parts = [_segments(x, xp, part, place, True) for part in (ops.real(fp), ops.imag(fp))]
+        inside = ops.make_complex(*parts)
     else:
         inside = _segments(x, xp, fp, place, False)
     dtype = dtype_of(fp)
     lower = fp[0] if left is None else to_dtype(operand(left), dtype)
     upper = fp[n - 1] if right is None else to_dtype(operand(right), dtype)
-    inside = where_row(rows.less(x, xp[0]), lower, inside)
-    return where_row(rows.greater(x, xp[n - 1]), upper, inside)
+    inside = where_primitive(ops.less(x, xp[0]), lower, inside)
+    return where_primitive(ops.greater(x, xp[n - 1]), upper, inside)
 
 
 @implements(np.interp)
@@ -260,11 +263,11 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         return _interpolated(x, xp, fp, left, right)
     if period == 0:
         raise ValueError("period must be a non-zero value")
-    period = rows.absolute(operand(period))
-    x, xp = rows.remainder(x, period), rows.remainder(xp, period)
+    period = ops.absolute(operand(period))
+    x, xp = ops.remainder(x, period), ops.remainder(xp, period)
     order = argsort(xp, axis=0, kind=None)
     xp, fp = reorder(xp, order, axis=0), reorder(fp, order, axis=0)
-    ends = rows.subtract(cut(xp, 0, -1), period), rows.add(cut(xp, 0, 0, 1), period)
+    ends = ops.subtract(cut(xp, 0, -1), period), ops.add(cut(xp, 0, 0, 1), period)
     xp = concatenate(ends[0], xp, ends[1], axis=0)
     fp = concatenate(cut(fp, 0, -1), fp, cut(fp, 0, 0, 1), axis=0)
     return _interpolated(x, xp, fp, None, None)
@@ -280,14 +283,14 @@ def unwrap(p: Array, discont: Any = None, axis: int = -1, *, period: Any = 2 * n
     place = one_axis(axis, rank_of(p))
     steps = diff(p, axis=place)
     dtype = np.result_type(dtype_of(steps), period if type(period) in (int, float) else dtype_of(operand(period)))
-    half, ambiguous = (period // 2, period % 2 == 0) if dtype.kind in "iu" else (rows.divide(period, 2), True)
-    low = rows.negative(half)
-    wrapped = rows.add(rows.remainder(rows.subtract(steps, low), period), low)
+    half, ambiguous = (period // 2, period % 2 == 0) if dtype.kind in "iu" else (ops.divide(period, 2), True)
+    low = ops.negative(half)
+    wrapped = ops.add(ops.remainder(ops.subtract(steps, low), period), low)
     if ambiguous:
-        edge = rows.logical_and(rows.equal(wrapped, low), rows.greater(steps, 0))
-        wrapped = where_row(edge, to_dtype(half, dtype_of(wrapped)), wrapped)
-    change = rows.subtract(wrapped, steps)
-    small = rows.less(rows.absolute(steps), rows.divide(period, 2) if discont is None else discont)
-    change = where_row(small, full_like(change, 0, ()), change)
-    rest = rows.add(cut(p, place, 1), cumsum(change, axis=place, reverse=False))
+        edge = ops.logical_and(ops.equal(wrapped, low), ops.greater(steps, 0))
+        wrapped = where_primitive(edge, to_dtype(half, dtype_of(wrapped)), wrapped)
+    change = ops.subtract(wrapped, steps)
+    small = ops.less(ops.absolute(steps), ops.divide(period, 2) if discont is None else discont)
+    change = where_primitive(small, full_like(change, 0, ()), change)
+    rest = ops.add(cut(p, place, 1), cumsum(change, axis=place, reverse=False))
     return joined([to_dtype(cut(p, place, 0, 1), dtype), to_dtype(rest, dtype)], place)

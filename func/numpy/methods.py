@@ -9,7 +9,7 @@ import numpy as np
 
 from func.interpreters.core import Array, Tracer, innermost, operand
 from func.interpreters.core.errors import LeakedTracerError
-from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.elementwise import table as ops
 from func.numpy import (
     convolution,
     creation,
@@ -58,7 +58,7 @@ def _iter(self: Tracer) -> Iterator[Array]:
 
 
 def _contains(self: Tracer, value: Any) -> bool:
-    return bool(reductions.any(rows.equal(self, operand(value))))
+    return bool(reductions.any(ops.equal(self, operand(value))))
 
 
 _show: list[Callable[[Any, Callable[[Any], str]], str]] = []
@@ -160,7 +160,7 @@ def _round(self: Tracer, decimals: int = 0, out: Any = None) -> Array:
 
 
 def _conjugate(self: Tracer) -> Array:
-    return rows.conjugate(self) if self.dtype.kind == "c" else self
+    return ops.conjugate(self) if self.dtype.kind == "c" else self
 
 
 def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Array:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, innermost, is_inexact, operand, shape_of
-from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.reductions import reduce_all
 from func.interpreters.primitives.structural.shapes import full_like, ones_at
-from func.interpreters.primitives.structural.shapes import reshape as reshape_row
-from func.interpreters.primitives.structural.shapes import where as where_row
+from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
+from func.interpreters.primitives.structural.shapes import where as where_primitive
 from func.numpy import cumulative, reductions, statistics
 from func.numpy.arguments import NO_VALUE, to_dtype
 from func.numpy.protocol import implements
@@ -23,8 +23,8 @@ def without_nan(a: Any, fill: Any) -> tuple[Array, Array | None]:
     a = operand(a)
     if not is_inexact(dtype_of(a)):
         return a, None
-    mask = rows.isnan(a)
-    return where_row(mask, full_like(a, fill, ()), a), mask
+    mask = ops.isnan(a)
+    return where_primitive(mask, full_like(a, fill, ()), a), mask
 
 
 @implements(np.nansum)
@@ -78,14 +78,14 @@ def _check_inexact(dtype: Any, out: Any) -> None:
 
 
 def _count_valid(mask: Array, axes: tuple[int, ...], where: Any) -> Array:
-    return total_of(rows.logical_not(mask), axes, np.dtype(np.intp), NO_VALUE, where)
+    return total_of(ops.logical_not(mask), axes, np.dtype(np.intp), NO_VALUE, where)
 
 
 def _over_count(total: Array, number: Array) -> Array:
     """total / number in the total's dtype; NaN where nothing was counted, and no derivative there."""
-    empty = rows.equal(number, 0)
-    safe = where_row(empty, full_like(number, 1, ()), number)
-    return where_row(empty, full_like(total, np.nan, ()), statistics.divided(total, safe))
+    empty = ops.equal(number, 0)
+    safe = where_primitive(empty, full_like(number, 1, ()), number)
+    return where_primitive(empty, full_like(total, np.nan, ()), statistics.divided(total, safe))
 
 
 @implements(np.nanmean)
@@ -106,7 +106,7 @@ def nanmean(
     shape = shape_of(filled)
     axes = reduction_axes(axis, len(shape))
     number = _count_valid(mask, axes, where)
-    statistics.warn_where(rows.equal(number, 0), "Mean of empty slice")
+    statistics.warn_where(ops.equal(number, 0), "Mean of empty slice")
     total = total_of(filled, axes, None if dtype is None else np.dtype(dtype), NO_VALUE, where)
     return finish(_over_count(total, number), shape, axes, keepdims, out)
 
@@ -118,21 +118,18 @@ def _nan_variance(filled: Array, mask: Array, axes: Any, dtype: Any, ddof: Any, 
     kept = ones_at(shape, axes)
     if not is_given(center):
         total = total_of(filled, axes, dtype, NO_VALUE, where)
-        center = reshape_row(_over_count(total, number), shape=kept)
-    gap = to_dtype(rows.subtract(filled, operand(center)), dtype_of(filled))
-    gap = where_row(mask, full_like(gap, 0, ()), gap)
-    if dtype_of(gap).kind == "c":
-        squares = rows.real(rows.multiply(gap, rows.conjugate(gap)))
-    else:
-        squares = rows.multiply(gap, gap)
+        center = reshape_primitive(_over_count(total, number), shape=kept)
+    gap = to_dtype(ops.subtract(filled, operand(center)), dtype_of(filled))
+    gap = where_primitive(mask, full_like(gap, 0, ()), gap)
+    squares = ops.real(ops.multiply(gap, ops.conjugate(gap))) if dtype_of(gap).kind == "c" else ops.multiply(gap, gap)
     if dtype is not None and dtype.kind == "c":
         dtype = dtype_of(squares)
     total = total_of(squares, axes, dtype, NO_VALUE, where)
-    freedom = rows.subtract(number, ddof)
-    bad = rows.less_equal(freedom, 0)
+    freedom = ops.subtract(number, ddof)
+    bad = ops.less_equal(freedom, 0)
     statistics.warn_where(bad, "Degrees of freedom <= 0 for slice.")
-    safe = where_row(bad, full_like(freedom, 1, ()), freedom)
-    return where_row(bad, full_like(total, np.nan, ()), statistics.divided(total, safe))
+    safe = where_primitive(bad, full_like(freedom, 1, ()), freedom)
+    return where_primitive(bad, full_like(total, np.nan, ()), statistics.divided(total, safe))
 
 
 @implements(np.nanvar)
@@ -173,7 +170,7 @@ def nanstd(
     correction: Any = NO_VALUE,
 ) -> Array:
     """The standard deviation of the elements that are not NaN; its derivative is zero where all are equal."""
-    result = rows.root(nanvar(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
+    result = ops.root(nanvar(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
     return result if out is None else reductions.deliver(result, out)
 
 
@@ -191,11 +188,11 @@ def _nan_extremum(
     if mask is not None:
         chosen = mask_for(filled, where)
         if chosen is not None:
-            mask = rows.logical_or(mask, rows.logical_not(chosen))
+            mask = ops.logical_or(mask, ops.logical_not(chosen))
         if not is_given(initial):
             nothing = reduce_all(mask, axes=axes)
-            result = where_row(nothing, full_like(result, np.nan, ()), result)
-        statistics.warn_where(rows.isnan(result), "All-NaN slice encountered")
+            result = where_primitive(nothing, full_like(result, np.nan, ()), result)
+        statistics.warn_where(ops.isnan(result), "All-NaN slice encountered")
     return finish(result, shape, axes, keepdims, out)
 
 

@@ -8,35 +8,35 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import PYTHON_SCALARS, Array, Primitive, Tracer, dtype_of, operand, shape_of
-from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.elementwise import table as ops
 from func.numpy import products
 from func.numpy.inplace import augmented, getitem, setitem
 
 _PLAIN = frozenset({Tracer, np.ndarray, float, int, complex, bool})
 
 
-def _binary(row: Primitive) -> Callable[[Any, Any], Any]:
+def _binary(primitive: Primitive) -> Callable[[Any, Any], Any]:
     def operate(self: Tracer, other: Any) -> Any:
         if type(other) is Tracer:
             if other.interpreter.level > self.interpreter.level:
-                return other.interpreter.apply2(row, self, other)
+                return other.interpreter.apply2(primitive, self, other)
         elif type(other) not in _PLAIN:
             if not _is_operand(other):
                 return NotImplemented
             other = operand(other)
-        return self.interpreter.apply2(row, self, other)
+        return self.interpreter.apply2(primitive, self, other)
 
-    operate.row = row  # type: ignore[attr-defined]
+    operate.primitive = primitive  # type: ignore[attr-defined]
     return operate
 
 
-def _reflected(row: Primitive) -> Callable[[Any, Any], Any]:
+def _reflected(primitive: Primitive) -> Callable[[Any, Any], Any]:
     def operate(self: Tracer, other: Any) -> Any:
         if type(other) not in _PLAIN:
             if not _is_operand(other):
                 return NotImplemented
             other = operand(other)
-        return row(other, self)
+        return primitive(other, self)
 
     return operate
 
@@ -45,9 +45,9 @@ def _is_operand(other: Any) -> bool:
     return not isinstance(other, (str, bytes, dict, set)) and other is not None
 
 
-def _unary(row: Primitive) -> Callable[[Any], Any]:
+def _unary(primitive: Primitive) -> Callable[[Any], Any]:
     def operate(self: Tracer) -> Any:
-        return self.interpreter.apply1(row, self)
+        return self.interpreter.apply1(primitive, self)
 
     return operate
 
@@ -56,26 +56,26 @@ def power(x: Array, y: Array) -> Array:
     """x ** y; the exponents 2, 1/2 and -1 take NumPy's short cuts: floating point arrays, and truth values for 2."""
     kind = dtype_of(x).kind
     if kind == "b" and type(y) is int and y == 2 and shape_of(x):
-        return rows.square(x)
+        return ops.square(x)
     if (type(y) in PYTHON_SCALARS and kind == "c") or (type(y) in (int, float) and kind == "f"):
         if y == 2:
-            return rows.square(x)
+            return ops.square(x)
         if y == 0.5:
-            return rows.sqrt(x)
+            return ops.sqrt(x)
         if y == -1:
-            return rows.reciprocal(x)
+            return ops.reciprocal(x)
         if y == 1:
-            return rows.positive(x)
-    return rows.power(operand(x), operand(y))
+            return ops.positive(x)
+    return ops.power(operand(x), operand(y))
 
 
 def _rpow(self: Tracer, other: Any) -> Any:
-    return rows.power(operand(other), self)
+    return ops.power(operand(other), self)
 
 
 def _divmod(self: Array, other: Any) -> tuple[Array, Array]:
     other = operand(other)
-    return rows.floor_divide(self, other), rows.remainder(self, other)
+    return ops.floor_divide(self, other), ops.remainder(self, other)
 
 
 def _rdivmod(self: Array, other: Any) -> tuple[Array, Array]:
@@ -103,41 +103,41 @@ def _rmatmul(self: Tracer, other: Any) -> Any:
 
 
 _BINARY = {
-    "add": rows.add,
-    "sub": rows.subtract,
-    "mul": rows.multiply,
-    "truediv": rows.divide,
-    "floordiv": rows.floor_divide,
-    "mod": rows.remainder,
-    "and": rows.bitwise_and,
-    "or": rows.bitwise_or,
-    "xor": rows.bitwise_xor,
-    "lshift": rows.left_shift,
-    "rshift": rows.right_shift,
+    "add": ops.add,
+    "sub": ops.subtract,
+    "mul": ops.multiply,
+    "truediv": ops.divide,
+    "floordiv": ops.floor_divide,
+    "mod": ops.remainder,
+    "and": ops.bitwise_and,
+    "or": ops.bitwise_or,
+    "xor": ops.bitwise_xor,
+    "lshift": ops.left_shift,
+    "rshift": ops.right_shift,
 }
 _COMPARISONS = {
-    "eq": rows.equal,
-    "ne": rows.not_equal,
-    "lt": rows.less,
-    "le": rows.less_equal,
-    "gt": rows.greater,
-    "ge": rows.greater_equal,
+    "eq": ops.equal,
+    "ne": ops.not_equal,
+    "lt": ops.less,
+    "le": ops.less_equal,
+    "gt": ops.greater,
+    "ge": ops.greater_equal,
 }
-_UNARY = {"neg": rows.negative, "pos": rows.positive, "invert": rows.invert}
+_UNARY = {"neg": ops.negative, "pos": ops.positive, "invert": ops.invert}
 
 
 def _round(self: Tracer, digits: int | None = None) -> Any:
     if digits is None:
-        return int(rows.rint(self))
+        return int(ops.rint(self))
     scale = 10.0**digits
-    return rows.divide(rows.rint(rows.multiply(self, scale)), scale)
+    return ops.divide(ops.rint(ops.multiply(self, scale)), scale)
 
 
-def _whole(row: Primitive) -> Callable[[Any], int]:
+def _whole(primitive: Primitive) -> Callable[[Any], int]:
     """math.floor and its kin give an int, which is piecewise constant."""
 
     def operate(self: Tracer) -> int:
-        return int(row(self))
+        return int(primitive(self))
 
     return operate
 
@@ -145,14 +145,14 @@ def _whole(row: Primitive) -> Callable[[Any], int]:
 def operator_table() -> dict[str, Callable[..., Any]]:
     """Every operator method of a traced array."""
     table: dict[str, Callable[..., Any]] = {}
-    for name, row in _BINARY.items():
-        table[f"__{name}__"] = _binary(row)
-        table[f"__r{name}__"] = _reflected(row)
-        table[f"__i{name}__"] = augmented(_binary(row))
-    for name, row in _COMPARISONS.items():
-        table[f"__{name}__"] = _binary(row)
-    for name, row in _UNARY.items():
-        table[f"__{name}__"] = _unary(row)
+    for name, primitive in _BINARY.items():
+        table[f"__{name}__"] = _binary(primitive)
+        table[f"__r{name}__"] = _reflected(primitive)
+        table[f"__i{name}__"] = augmented(_binary(primitive))
+    for name, primitive in _COMPARISONS.items():
+        table[f"__{name}__"] = _binary(primitive)
+    for name, primitive in _UNARY.items():
+        table[f"__{name}__"] = _unary(primitive)
     table |= {
         "__pow__": _pow,
         "__rpow__": _rpow,
@@ -161,9 +161,9 @@ def operator_table() -> dict[str, Callable[..., Any]]:
         "__rdivmod__": _rdivmod,
         "__abs__": _abs,
         "__round__": _round,
-        "__floor__": _whole(rows.floor),
-        "__ceil__": _whole(rows.ceil),
-        "__trunc__": _whole(rows.trunc),
+        "__floor__": _whole(ops.floor),
+        "__ceil__": _whole(ops.ceil),
+        "__trunc__": _whole(ops.trunc),
         "__matmul__": _matmul,
         "__rmatmul__": _rmatmul,
         "__imatmul__": augmented(_matmul),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
-from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import embed
 from func.numpy.arguments import rank_of, to_dtype
@@ -185,12 +185,12 @@ def _reflected(x: Array, axis: int, width: Pair, with_edge: bool) -> Array:
         if left:
             count = np.minimum(usable, left).item()
             chunk = flip(_part(x, axis, 1 - edge, count + 1 - edge), axis)
-            x = concatenate([rows.subtract(rows.multiply(_part(x, axis, 0, 1), 2), chunk), x], axis=axis)
+            x = concatenate([ops.subtract(ops.multiply(_part(x, axis, 0, 1), 2), chunk), x], axis=axis)
             left -= count
         if right:
             count, n = np.minimum(usable, right).item(), shape_of(x)[axis]
             chunk = flip(_part(x, axis, n - 1 + edge - count, n - 1 + edge), axis)
-            x = concatenate([x, rows.subtract(rows.multiply(_part(x, axis, n - 1, n), 2), chunk)], axis=axis)
+            x = concatenate([x, ops.subtract(ops.multiply(_part(x, axis, n - 1, n), 2), chunk)], axis=axis)
             right -= count
     return x
 

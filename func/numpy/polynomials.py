@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
-from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg.matrices import constant_mask
 from func.interpreters.primitives.structural.shapes import full_like, permute, reduce_sum
-from func.interpreters.primitives.structural.shapes import reshape as reshape_row
+from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
 from func.interpreters.primitives.structural.slicing import concatenate, embed, getitem, update
 from func.numpy import elementary
 from func.numpy.arguments import common, count, rank_of, to_dtype
@@ -26,7 +26,7 @@ _FLOAT = np.dtype(np.float64)
 def _coefficients(p: Any) -> Array:
     """An array of at least one axis."""
     p = arrayed(operand(np.asarray(p.coeffs) if isinstance(p, np.poly1d) else p))
-    return reshape_row(p, shape=(1,)) if rank_of(p) == 0 else p
+    return reshape_primitive(p, shape=(1,)) if rank_of(p) == 0 else p
 
 
 def _entry(p: Array, place: int) -> Array:
@@ -61,7 +61,7 @@ def polyval(p: Any, x: Any) -> Array:
     x = arrayed(operand(x))
     value: Array = full_like(x, 0)
     for place in range(shape_of(p)[0]):
-        value = rows.add(rows.multiply(value, x), getitem(p, index=(place, *[(0, n, 1) for n in shape_of(p)[1:]])))
+        value = ops.add(ops.multiply(value, x), getitem(p, index=(place, *[(0, n, 1) for n in shape_of(p)[1:]])))
     return value
 
 
@@ -77,13 +77,13 @@ def _aligned(a1: Any, a2: Any) -> tuple[Array, Array]:
 @implements(np.polyadd)
 def polyadd(a1: Any, a2: Any) -> Array:
     """The sum of two polynomials."""
-    return rows.add(*_aligned(a1, a2))
+    return ops.add(*_aligned(a1, a2))
 
 
 @implements(np.polysub)
 def polysub(a1: Any, a2: Any) -> Array:
     """The difference of two polynomials."""
-    return rows.subtract(*_aligned(a1, a2))
+    return ops.subtract(*_aligned(a1, a2))
 
 
 @implements(np.polymul)
@@ -101,16 +101,16 @@ def polymul(a1: Any, a2: Any) -> Array:
 @implements(np.polydiv)
 def polydiv(u: Any, v: Any) -> tuple[Array, Array]:
     """Quotient and remainder; leading coefficients of the remainder that vanish are dropped."""
-    u, v = rows.add(_coefficients(u), 0.0), rows.add(_coefficients(v), 0.0)
+    u, v = ops.add(_coefficients(u), 0.0), ops.add(_coefficients(v), 0.0)
     dtype = np.result_type(dtype_of(u), dtype_of(v))
     m, n = shape_of(u)[0] - 1, shape_of(v)[0] - 1
-    scale = rows.divide(1.0, _entry(v, 0))
+    scale = ops.divide(1.0, _entry(v, 0))
     rest = to_dtype(u, dtype)
     quotient = []
     for k in range(m - n + 1):
-        factor = rows.multiply(scale, _entry(rest, k))
-        quotient.append(to_dtype(reshape_row(arrayed(factor), shape=(1,)), dtype))
-        part = rows.subtract(cut(rest, 0, k, k + n + 1), rows.multiply(factor, v))
+        factor = ops.multiply(scale, _entry(rest, k))
+        quotient.append(to_dtype(reshape_primitive(arrayed(factor), shape=(1,)), dtype))
+        part = ops.subtract(cut(rest, 0, k, k + n + 1), ops.multiply(factor, v))
         rest = update(rest, to_dtype(part, dtype), index=((k, k + n + 1, 1),))
     while shape_of(rest)[0] > 1 and elementary.allclose(_entry(rest, 0), 0, rtol=1e-14):
         rest = cut(rest, 0, 1)
@@ -129,7 +129,7 @@ def polyder(p: Any, m: int = 1) -> Array:
     p = operand(np.asarray(p.coeffs) if isinstance(p, np.poly1d) else p)
     for _ in range(m):
         n = shape_of(p)[0] - 1
-        p = rows.multiply(cut(p, 0, 0, -1), np.arange(n, 0, -1))
+        p = ops.multiply(cut(p, 0, 0, -1), np.arange(n, 0, -1))
     return p
 
 
@@ -141,13 +141,13 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
         raise ValueError("Order of integral must be positive (see polyder)")
     k = _coefficients(np.zeros(m) if k is None else k)
     if shape_of(k)[0] == 1 and m > 1:
-        k = rows.multiply(_entry(k, 0), np.ones(m))
+        k = ops.multiply(_entry(k, 0), np.ones(m))
     if shape_of(k)[0] < m:
         raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
     p = operand(np.asarray(p.coeffs) if isinstance(p, np.poly1d) else p)
     for place in range(m):
-        divided = rows.divide(p, np.arange(shape_of(p)[0], 0, -1))
-        constant = reshape_row(_entry(k, place), shape=(1,))
+        divided = ops.divide(p, np.arange(shape_of(p)[0], 0, -1))
+        constant = reshape_primitive(_entry(k, place), shape=(1,))
         p = concatenate(*common([divided, constant]), axis=0)
     return p
 
@@ -173,11 +173,12 @@ def roots(p: Any) -> Array:
     n = shape_of(p)[0]
     if n == 1:
         return np.zeros(trailing)
-    first = rows.divide(rows.negative(cut(p, 0, 1)), _entry(p, 0))
+    first = ops.divide(ops.negative(cut(p, 0, 1)), _entry(p, 0))
     below = to_dtype(
-        constant_mask(full_like(p, 0, (n - 1, n - 1)), lambda i, j: rows.equal(i, rows.add(j, 1))), dtype_of(p)
+        constant_mask(full_like(p, 0, (n - 1, n - 1)), lambda i, j: ops.equal(i, ops.add(j, 1))),
+        dtype_of(p),
     )
-    companion = rows.add(below, embed(first, index=(0, (0, n - 1, 1)), shape=(n - 1, n - 1)))
+    companion = ops.add(below, embed(first, index=(0, (0, n - 1, 1)), shape=(n - 1, n - 1)))
     found = linalg.eigvals(companion)
     return concatenate(found, full_like(found, 0, (trailing,)), axis=0) if trailing else found
 
@@ -203,20 +204,20 @@ def poly(seq_of_zeros: Any) -> Array:
     dtype = dtype_of(zeros)
     p = full_like(zeros, 1, (1,))
     for place in range(n):
-        grown = rows.multiply(p, rows.negative(_entry(zeros, place)))
+        grown = ops.multiply(p, ops.negative(_entry(zeros, place)))
         ends = full_like(zeros, 0, (1,))
-        p = rows.add(concatenate(p, ends, axis=0), concatenate(ends, grown, axis=0))
+        p = ops.add(concatenate(p, ends, axis=0), concatenate(ends, grown, axis=0))
     if dtype.kind != "c":
         return p
-    pairs = rows.equal(sort(zeros), sort(rows.conjugate(zeros)))
-    return rows.real(p) if bool(all_of(pairs)) else p
+    pairs = ops.equal(sort(zeros), sort(ops.conjugate(zeros)))
+    return ops.real(p) if bool(all_of(pairs)) else p
 
 
 # --- fitting ----------------------------------------------------------------------------------------------------
 
 
 def _column(x: Array) -> Array:
-    return reshape_row(x, shape=(*shape_of(x), 1))
+    return reshape_primitive(x, shape=(*shape_of(x), 1))
 
 
 def _powers(x: Array, order: int) -> Array:
@@ -224,7 +225,7 @@ def _powers(x: Array, order: int) -> Array:
     column = full_like(x, 1)
     columns = [_column(column)]
     for _ in range(order - 1):
-        column = rows.multiply(column, x)
+        column = ops.multiply(column, x)
         columns.insert(0, _column(column))
     return concatenate(*columns, axis=1)
 
@@ -243,7 +244,7 @@ def _checked_samples(x: Array, y: Array, w: Any, deg: int) -> Any:
         raise TypeError("expected x and y to have same length")
     if w is None:
         return None
-    w = rows.add(operand(w), 0.0)
+    w = ops.add(operand(w), 0.0)
     if rank_of(w) != 1:
         raise TypeError("expected a 1-d array for weights")
     if shape_of(w)[0] != shape_of(y)[0]:
@@ -255,15 +256,15 @@ def _fit_covariance(lhs: Array, scale: Array, order: int, residuals: Array, y: A
     from func.numpy import linalg
     from func.numpy.products import dot, outer
 
-    base = rows.divide(linalg.inv(dot(permute(lhs, order=(1, 0)), lhs)), outer(scale, scale))
+    base = ops.divide(linalg.inv(dot(permute(lhs, order=(1, 0)), lhs)), outer(scale, scale))
     if kind == "unscaled":
         factor: Any = 1
     else:
         observations = shape_of(lhs)[0]
         if observations <= order:
             raise ValueError("the number of data points must exceed order to scale the covariance matrix")
-        factor = rows.divide(residuals, observations - order)
-    return rows.multiply(base if rank_of(y) == 1 else _column(base), factor)
+        factor = ops.divide(residuals, observations - order)
+    return ops.multiply(base if rank_of(y) == 1 else _column(base), factor)
 
 
 @implements(np.polyfit)
@@ -274,17 +275,17 @@ def polyfit(
     from func.numpy import linalg
 
     order = int(deg) + 1
-    x, y = rows.add(arrayed(operand(x)), 0.0), rows.add(arrayed(operand(y)), 0.0)
+    x, y = ops.add(arrayed(operand(x)), 0.0), ops.add(arrayed(operand(y)), 0.0)
     w = _checked_samples(x, y, w, deg)
     rcond = shape_of(x)[0] * np.finfo(dtype_of(x)).eps if rcond is None else rcond
     lhs, rhs = _powers(x, order), y
     if w is not None:
-        lhs = rows.multiply(lhs, _column(w))
-        rhs = rows.multiply(rhs, _column(w) if rank_of(y) == 2 else w)
-    scale = rows.sqrt(reduce_sum(rows.multiply(lhs, lhs), axes=(0,)))
-    lhs = rows.divide(lhs, scale)
+        lhs = ops.multiply(lhs, _column(w))
+        rhs = ops.multiply(rhs, _column(w) if rank_of(y) == 2 else w)
+    scale = ops.sqrt(reduce_sum(ops.multiply(lhs, lhs), axes=(0,)))
+    lhs = ops.divide(lhs, scale)
     fitted, residuals, rank, s = linalg.lstsq(lhs, rhs, rcond)
-    fitted = rows.divide(fitted, scale if rank_of(fitted) == 1 else _column(scale))
+    fitted = ops.divide(fitted, scale if rank_of(fitted) == 1 else _column(scale))
     known = innermost(rank)
     if known is not None and not full and np.any(known != order):
         warnings.warn("Polyfit may be poorly conditioned", np.exceptions.RankWarning, stacklevel=2)

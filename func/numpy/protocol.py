@@ -90,11 +90,11 @@ _ABSENT = object()
 def ufunc_protocol(self: Tracer, ufunc: Any, method: str, x: Any, y: Any = _ABSENT, *more: Any, **kwargs: Any) -> Any:
     """Tracer.__array_ufunc__. (Inputs are spelled out because collecting them costs as much as the dispatch.)"""
     if method == "__call__" and not kwargs and not more:
-        row = DIRECT.get(ufunc)
-        if row is not None:
+        primitive = DIRECT.get(ufunc)
+        if primitive is not None:
             if y is _ABSENT:
-                return x.interpreter.apply1(row, x)
-            return row(x if type(x) is Tracer else operand(x), y if type(y) is Tracer else operand(y))
+                return x.interpreter.apply1(primitive, x)
+            return primitive(x if type(x) is Tracer else operand(x), y if type(y) is Tracer else operand(y))
         function = UFUNCS.get(ufunc)
         if function is not None:
             return function(x) if y is _ABSENT else function(x, y)
@@ -116,9 +116,9 @@ def rule_of(ufunc: Any) -> Callable[..., Any] | None:
     return found
 
 
-def call_ufunc(ufunc: Any, row: Primitive | None, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_ufunc(ufunc: Any, primitive: Primitive | None, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc call with keywords (`out`, `where`, `dtype`) or without a row of its own."""
-    function: Callable[..., Any] | None = row if row is not None else rule_of(ufunc)
+    function: Callable[..., Any] | None = primitive if primitive is not None else rule_of(ufunc)
     if function is None:
         raise UnsupportedFunctionError(
             f"np.{ufunc.__name__} has no traced version{at_line()}\n"

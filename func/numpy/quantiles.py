@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, innermost, is_inexact, operand, shape_of
-from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import broadcast, convert, full_like, permute, reduce_sum
-from func.interpreters.primitives.structural.shapes import cumsum as cumsum_row
-from func.interpreters.primitives.structural.shapes import reshape as reshape_row
-from func.interpreters.primitives.structural.shapes import where as where_row
+from func.interpreters.primitives.structural.shapes import cumsum as cumsum_primitive
+from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
+from func.interpreters.primitives.structural.shapes import where as where_primitive
 from func.interpreters.primitives.structural.slicing import getitem
 from func.interpreters.primitives.structural.sorting import reorder
 from func.numpy import statistics
@@ -34,7 +34,7 @@ def _sample_first(a: Array, axes: tuple[int, ...]) -> Array:
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     a = arrayed(a)
     moved = a if (*axes, *kept) == tuple(range(len(shape))) else permute(a, order=(*axes, *kept))
-    return reshape_row(moved, shape=(count([shape[i] for i in axes]), *[shape[i] for i in kept]))
+    return reshape_primitive(moved, shape=(count([shape[i] for i in axes]), *[shape[i] for i in kept]))
 
 
 def _pick(ordered: Array, places: Array) -> Array:
@@ -42,7 +42,7 @@ def _pick(ordered: Array, places: Array) -> Array:
     rest = shape_of(ordered)[1:]
     if not rest or shape_of(places)[-len(rest) :] == (1,) * len(rest):
         plain = shape_of(places)[: len(shape_of(places)) - len(rest)]
-        return gather(ordered, reshape_row(places, shape=plain), axis=0)
+        return gather(ordered, reshape_primitive(places, shape=plain), axis=0)
     full = np.broadcast_shapes(shape_of(places), rest)
     grids = [broadcast(np.arange(n).reshape(-1, *[1] * (len(rest) - 1 - i)), shape=full) for i, n in enumerate(rest)]
     return gather(ordered, broadcast(places, shape=full), *grids, axis=0)
@@ -54,7 +54,7 @@ def _at(ordered: Array, place: int) -> Array:
 
 def _has_nan(ordered: Array) -> Array:
     """Which slices of the sorted sample hold NaN, which sort to the end."""
-    return rows.isnan(_at(ordered, -1))
+    return ops.isnan(_at(ordered, -1))
 
 
 # --- medians ----------------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def median(a: Array, axis: Any = None, out: Any = None, overwrite_input: bool = 
     middle = getitem(ordered, index=(((n - 1) // 2, n // 2 + 1, 1), *[(0, m, 1) for m in shape_of(ordered)[1:]]))
     result = statistics.mean(middle, 0)
     if is_inexact(dtype_of(a)):
-        result = where_row(_has_nan(ordered), _at(ordered, -1), result)
+        result = where_primitive(_has_nan(ordered), _at(ordered, -1), result)
     return finish(result, shape, axes, keepdims, out)
 
 
@@ -92,11 +92,11 @@ def nanmedian(
     axes = many_axes(axis, len(shape))
     sample = _sample_first(a, axes)
     ordered = sort(sample, 0)
-    number = reduce_sum(rows.logical_not(rows.isnan(sample)), axes=(0,), dtype=np.dtype(np.intp))
-    below, above = [_pick(ordered, rows.floor_divide(rows.maximum(rows.subtract(number, k), 0), 2)) for k in (1, 0)]
-    pair = rows.divide(rows.add(_widened(below), _widened(above)), 2)
-    result = where_row(rows.equal(rows.remainder(number, 2), 1), below, to_dtype(pair, dtype_of(a)))
-    statistics.warn_where(rows.equal(number, 0), "All-NaN slice encountered")
+    number = reduce_sum(ops.logical_not(ops.isnan(sample)), axes=(0,), dtype=np.dtype(np.intp))
+    below, above = [_pick(ordered, ops.floor_divide(ops.maximum(ops.subtract(number, k), 0), 2)) for k in (1, 0)]
+    pair = ops.divide(ops.add(_widened(below), _widened(above)), 2)
+    result = where_primitive(ops.equal(ops.remainder(number, 2), 1), below, to_dtype(pair, dtype_of(a)))
+    statistics.warn_where(ops.equal(number, 0), "All-NaN slice encountered")
     return finish(result, shape, axes, keepdims, out)
 
 
@@ -127,8 +127,8 @@ def _as_index(x: Array) -> Array:
 
 def _boundary(index: Array, stays: Array) -> Array:
     """The element at an index where `stays`, the next one elsewhere."""
-    low = rows.floor(index)
-    return rows.maximum(_as_index(where_row(stays, low, rows.add(low, 1))), 0)
+    low = ops.floor(index)
+    return ops.maximum(_as_index(where_primitive(stays, low, ops.add(low, 1))), 0)
 
 
 def _virtual_place(n: Any, q: Array, method: str) -> Array:
@@ -138,76 +138,76 @@ def _virtual_place(n: Any, q: Array, method: str) -> Array:
     """
     if method in _ALPHA_BETA:
         alpha, beta = _ALPHA_BETA[method]
-        inner = rows.add(alpha, rows.multiply(q, 1 - alpha - beta))
-        return rows.subtract(rows.add(rows.multiply(n, q), inner), 1)
+        inner = ops.add(alpha, ops.multiply(q, 1 - alpha - beta))
+        return ops.subtract(ops.add(ops.multiply(n, q), inner), 1)
     if method == "inverted_cdf":
-        index = rows.subtract(rows.multiply(n, q), 1)
-        return _boundary(index, rows.equal(rows.subtract(index, rows.floor(index)), 0))
+        index = ops.subtract(ops.multiply(n, q), 1)
+        return _boundary(index, ops.equal(ops.subtract(index, ops.floor(index)), 0))
     if method == "closest_observation":
-        index = rows.subtract(rows.subtract(rows.multiply(n, q), 1), 0.5)
-        odd = rows.equal(rows.remainder(rows.floor(index), 2), 1)
-        return _boundary(index, rows.logical_and(rows.equal(rows.subtract(index, rows.floor(index)), 0), odd))
+        index = ops.subtract(ops.subtract(ops.multiply(n, q), 1), 0.5)
+        odd = ops.equal(ops.remainder(ops.floor(index), 2), 1)
+        return _boundary(index, ops.logical_and(ops.equal(ops.subtract(index, ops.floor(index)), 0), odd))
     if method == "averaged_inverted_cdf":
-        return rows.subtract(rows.multiply(n, q), 1)
-    place = rows.multiply(rows.subtract(n, 1), q)
+        return ops.subtract(ops.multiply(n, q), 1)
+    place = ops.multiply(ops.subtract(n, 1), q)
     if method == "midpoint":
-        return rows.multiply(0.5, rows.add(rows.floor(place), rows.ceil(place)))
+        return ops.multiply(0.5, ops.add(ops.floor(place), ops.ceil(place)))
     if method == "linear":
         return place
-    return _as_index({"lower": rows.floor, "higher": rows.ceil, "nearest": rows.rint}[method](place))
+    return _as_index({"lower": ops.floor, "higher": ops.ceil, "nearest": ops.rint}[method](place))
 
 
 def _share(gap: Array, place: Array, method: str) -> Array:
     """The weight of the upper neighbour."""
     if method == "averaged_inverted_cdf":
-        return where_row(rows.equal(gap, 0), full_like(place, 0.5, ()), full_like(place, 1.0, ()))
+        return where_primitive(ops.equal(gap, 0), full_like(place, 0.5, ()), full_like(place, 1.0, ()))
     if method == "midpoint":
-        whole = rows.equal(rows.remainder(place, 1), 0)
-        return where_row(whole, full_like(place, 0.0, ()), full_like(place, 0.5, ()))
+        whole = ops.equal(ops.remainder(place, 1), 0)
+        return where_primitive(whole, full_like(place, 0.0, ()), full_like(place, 0.5, ()))
     return gap
 
 
 def _between(ordered: Array, place: Array, n: Any, method: str, weak: bool) -> Array:
     """Interpolation between the neighbours of a place, from the nearer side, as NumPy does it."""
-    low, last = rows.floor(place), rows.subtract(n, 1)
-    above, below = rows.greater_equal(place, last), rows.less(place, 0)
+    low, last = ops.floor(place), ops.subtract(n, 1)
+    above, below = ops.greater_equal(place, last), ops.less(place, 0)
 
     def neighbour(step: int) -> Array:
-        inside = _as_index(where_row(rows.logical_or(above, below), 0, rows.add(low, step)))
-        index = where_row(above, last, where_row(below, 0, inside))
-        return _pick(ordered, _as_index(rows.maximum(index, 0)))
+        inside = _as_index(where_primitive(ops.logical_or(above, below), 0, ops.add(low, step)))
+        index = where_primitive(above, last, where_primitive(below, 0, inside))
+        return _pick(ordered, _as_index(ops.maximum(index, 0)))
 
-    base = where_row(above, -1, where_row(below, 0, low))
-    share = to_dtype(_share(rows.subtract(place, base), place, method), dtype_of(place))
+    base = where_primitive(above, -1, where_primitive(below, 0, low))
+    share = to_dtype(_share(ops.subtract(place, base), place, method), dtype_of(place))
     return _lerp(neighbour(0), neighbour(1), share, weak)
 
 
 def _lerp(a: Array, b: Array, share: Array, weak: bool) -> Array:
-    step, rest = rows.subtract(b, a), rows.subtract(1, share)
-    upper = rows.greater_equal(share, 0.5)
+    step, rest = ops.subtract(b, a), ops.subtract(1, share)
+    upper = ops.greater_equal(share, 0.5)
     if weak:  # the share is a Python float in NumPy: it takes the dtype of the elements
         dtype = dtype_of(a) if dtype_of(a).kind == "f" else np.dtype(np.float64)
         share, rest = to_dtype(share, dtype), to_dtype(rest, dtype)
-    near = rows.add(a, rows.multiply(step, share))
-    return where_row(upper, to_dtype(rows.subtract(b, rows.multiply(step, rest)), dtype_of(near)), near)
+    near = ops.add(a, ops.multiply(step, share))
+    return where_primitive(upper, to_dtype(ops.subtract(b, ops.multiply(step, rest)), dtype_of(near)), near)
 
 
 def _weighted_place(ordered_weights: Array, q: Array, valid: Any) -> Array:
     """The first element whose share of the total weight, with all before it, reaches a quantile."""
     n = shape_of(ordered_weights)[0]
-    cdf = cumsum_row(to_dtype(ordered_weights, np.float64), axis=0, reverse=False)
+    cdf = cumsum_primitive(to_dtype(ordered_weights, np.float64), axis=0, reverse=False)
     total = getitem(cdf, index=((n - 1, n, 1), *[(0, m, 1) for m in shape_of(cdf)[1:]]))
     known = innermost(total)
     if known is not None and (np.isnan(known).any() or np.any(known == 0) or np.isinf(known).any()):
         raise ValueError("Weights included NaN, inf or were all zero.")
-    cdf = rows.divide(cdf, total)
+    cdf = ops.divide(cdf, total)
     if dtype_of(q).kind == "f":
         cdf = to_dtype(cdf, dtype_of(q))
-    cdf = where_row(rows.equal(cdf, 0), full_like(cdf, -1, ()), cdf)
+    cdf = where_primitive(ops.equal(cdf, 0), full_like(cdf, -1, ()), cdf)
     q_rank = len(shape_of(q)) - len(shape_of(cdf)) + 1
-    aligned = reshape_row(cdf, shape=(n, *[1] * q_rank, *shape_of(cdf)[1:]))
-    found = reduce_sum(rows.less(aligned, q), axes=(0,), dtype=np.dtype(np.intp))
-    return rows.minimum(found, rows.maximum(rows.subtract(valid, 1), 0))
+    aligned = reshape_primitive(cdf, shape=(n, *[1] * q_rank, *shape_of(cdf)[1:]))
+    found = reduce_sum(ops.less(aligned, q), axes=(0,), dtype=np.dtype(np.intp))
+    return ops.minimum(found, ops.maximum(ops.subtract(valid, 1), 0))
 
 
 # --- quantiles --------------------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ def _quantile(
     if dtype_of(a).kind == "c":
         raise TypeError("a must be an array of real numbers")
     weak = type(q) in (int, float)
-    q = arrayed(operand(q)) if top == 1 else arrayed(rows.divide(operand(q), top))
+    q = arrayed(operand(q)) if top == 1 else arrayed(ops.divide(operand(q), top))
     _checked_q(q, top)
     weights = _checked_weights(weights, a, axis, method)
     if method not in _METHODS:
@@ -250,12 +250,12 @@ def _quantile(
     sample = _sample_first(a, axes)
     if shape_of(sample)[0] == 0:
         raise IndexError("index -1 is out of bounds for axis 0 with size 0")
-    wanted = reshape_row(q, shape=(*shape_of(q), *[1] * (len(shape_of(sample)) - 1)))
+    wanted = reshape_primitive(q, shape=(*shape_of(q), *[1] * (len(shape_of(sample)) - 1)))
     inexact = is_inexact(dtype_of(a))
     result = _of_sample(sample, wanted, method, weak, skip_nan and inexact, weights, axes)
     if keepdims is True:
         kept = [1 if i in axes else n for i, n in enumerate(shape)]
-        result = reshape_row(arrayed(result), shape=(*shape_of(q), *kept))
+        result = reshape_primitive(arrayed(result), shape=(*shape_of(q), *kept))
     return result if out is None else deliver(result, out)
 
 
@@ -264,10 +264,10 @@ def _of_sample(
 ) -> Array:
     """Quantiles along the first axis: of all elements, or of those of each slice that are not NaN."""
     n: Any = shape_of(sample)[0]
-    nan = rows.isnan(sample) if is_inexact(dtype_of(sample)) else None
+    nan = ops.isnan(sample) if is_inexact(dtype_of(sample)) else None
     if skip_nan:
-        n = reduce_sum(rows.logical_not(nan), axes=(0,), dtype=np.dtype(np.intp))
-        statistics.warn_where(rows.equal(n, 0), "All-NaN slice encountered")
+        n = reduce_sum(ops.logical_not(nan), axes=(0,), dtype=np.dtype(np.intp))
+        statistics.warn_where(ops.equal(n, 0), "All-NaN slice encountered")
         n = to_dtype(n, dtype_of(q))  # in NumPy a Python int, which takes the dtype of q
     if weights is None:
         ordered = sort(sample, 0)
@@ -275,17 +275,17 @@ def _of_sample(
     else:
         weights = _sample_first(weights, axes)
         if skip_nan:
-            weights = where_row(nan, full_like(weights, 0, ()), weights)
+            weights = where_primitive(nan, full_like(weights, 0, ()), weights)
         order = argsort(sample, 0)
         ordered, weights = (reorder(x, order, axis=0) for x in (sample, weights))
         place = _as_index(_weighted_place(weights, q, n))
     if dtype_of(place).kind in "iu" and (method not in _ALPHA_BETA):
-        result = _pick(ordered, rows.maximum(_as_index(place), 0) if skip_nan else _as_index(place))
+        result = _pick(ordered, ops.maximum(_as_index(place), 0) if skip_nan else _as_index(place))
     else:
         result = _between(ordered, place, n, method, weak)
     if nan is None or skip_nan:
         return result
-    return where_row(_has_nan(ordered), _at(ordered, -1), result)
+    return where_primitive(_has_nan(ordered), _at(ordered, -1), result)
 
 
 @implements(np.quantile)

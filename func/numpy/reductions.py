@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
-from func.interpreters.primitives.elementwise import table as rows
-from func.interpreters.primitives.structural import reductions as reduce_rows
+from func.interpreters.primitives.elementwise import table as ops
+from func.interpreters.primitives.structural import reductions as reduction_primitives
 from func.interpreters.primitives.structural.shapes import broadcast, convert, full_like, ones_at, reduce_sum
-from func.interpreters.primitives.structural.shapes import reshape as reshape_row
-from func.interpreters.primitives.structural.shapes import where as where_row
+from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
+from func.interpreters.primitives.structural.shapes import where as where_primitive
 from func.numpy.arguments import NO_VALUE, count, many_axes, one_axis, to_dtype
 from func.numpy.inplace import write_into
 from func.numpy.protocol import implements
@@ -37,7 +37,7 @@ def reduction_axes(axis: Any, rank: int) -> tuple[int, ...]:
 def finish(x: Array, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: Any, out: Any) -> Array:
     """Axes kept at length one if wanted, and the result written to `out`."""
     if is_given(keepdims) and keepdims:
-        x = reshape_row(x if hasattr(x, "dtype") else np.asarray(x), shape=ones_at(shape, axes))
+        x = reshape_primitive(x if hasattr(x, "dtype") else np.asarray(x), shape=ones_at(shape, axes))
     return x if out is None else deliver(x, out)
 
 
@@ -95,12 +95,12 @@ def _plain_sum(a: Array, axes: tuple[int, ...], dtype: Any) -> Array:
 
 
 def _plain_prod(a: Array, axes: tuple[int, ...], dtype: Any) -> Array:
-    return reduce_rows.reduce_prod(to_dtype(a, dtype), axes=axes)
+    return reduction_primitives.reduce_prod(to_dtype(a, dtype), axes=axes)
 
 
-total_of = _accumulation(_plain_sum, reduce_rows.sum_with, rows.add)
+total_of = _accumulation(_plain_sum, reduction_primitives.sum_with, ops.add)
 """The sum over normalised axes: (a, axes, dtype, initial, where)."""
-product_of = _accumulation(_plain_prod, reduce_rows.prod_with, rows.multiply)
+product_of = _accumulation(_plain_prod, reduction_primitives.prod_with, ops.multiply)
 
 
 @implements(np.sum)
@@ -156,9 +156,9 @@ def _worst(dtype: np.dtype[Any], sign: int) -> Any:
 
 def extremum(a: Array, axes: tuple[int, ...], name: str, initial: Any = NO_VALUE, where: Any = NO_VALUE) -> Array:
     """The maximum or minimum over normalised axes."""
-    row, pick, sign = {
-        "maximum": (reduce_rows.reduce_max, rows.maximum, -1),
-        "minimum": (reduce_rows.reduce_min, rows.minimum, 1),
+    primitive, pick, sign = {
+        "maximum": (reduction_primitives.reduce_max, ops.maximum, -1),
+        "minimum": (reduction_primitives.reduce_min, ops.minimum, 1),
     }[name]
     mask, shape, dtype = mask_for(a, where), shape_of(a), dtype_of(a)
     if mask is not None:
@@ -167,16 +167,16 @@ def extremum(a: Array, axes: tuple[int, ...], name: str, initial: Any = NO_VALUE
                 f"reduction operation '{name}' does not have an identity, so to use a where mask one has to "
                 "specify 'initial'"
             )
-        a = where_row(mask, a, full_like(a, _worst(dtype, sign), ()))
+        a = where_primitive(mask, a, full_like(a, _worst(dtype, sign), ()))
     if not is_given(initial):
         empty = count(shape) == 0 and count([n for i, n in enumerate(shape) if i not in axes])
         if empty:
             raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
-        return row(a, axes=axes)
+        return primitive(a, axes=axes)
     first = convert(initial, dtype=dtype) if type(initial) is Tracer else np.asarray(_scalar(initial), dtype)[()]
     if count([shape[i] for i in axes]) == 0:
         return broadcast(first, shape=tuple([n for i, n in enumerate(shape) if i not in axes]))
-    return pick(row(a, axes=axes), first)
+    return pick(primitive(a, axes=axes), first)
 
 
 @implements(np.max)
@@ -216,20 +216,20 @@ amin = implements(np.amin)(min)
 @implements(np.ptp)
 def ptp(a: Array, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE) -> Array:
     """The largest minus the smallest element."""
-    spread = rows.subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
+    spread = ops.subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
     return spread if out is None else deliver(spread, out)
 
 
 # --- logic and positions ----------------------------------------------------------------------------------------
 
 
-def truth_of(a: Array, axes: tuple[int, ...], row: Any, where: Any = NO_VALUE) -> Array:
+def truth_of(a: Array, axes: tuple[int, ...], primitive: Any, where: Any = NO_VALUE) -> Array:
     """any or all (the row) over normalised axes."""
     mask = mask_for(a, where)
     if mask is not None:
-        neutral = row is reduce_rows.reduce_all
-        a = where_row(mask, rows.not_equal(a, 0), neutral)
-    return row(a, axes=axes)
+        neutral = primitive is reduction_primitives.reduce_all
+        a = where_primitive(mask, ops.not_equal(a, 0), neutral)
+    return primitive(a, axes=axes)
 
 
 @implements(np.any)
@@ -237,7 +237,7 @@ def any(a: Array, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *
     """Whether some element is not zero."""
     a = operand(a)
     axes = reduction_axes(axis, len(shape_of(a)))
-    return finish(truth_of(a, axes, reduce_rows.reduce_any, where), shape_of(a), axes, keepdims, out)
+    return finish(truth_of(a, axes, reduction_primitives.reduce_any, where), shape_of(a), axes, keepdims, out)
 
 
 @implements(np.all)
@@ -245,7 +245,7 @@ def all(a: Array, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *
     """Whether no element is zero."""
     a = operand(a)
     axes = reduction_axes(axis, len(shape_of(a)))
-    return finish(truth_of(a, axes, reduce_rows.reduce_all, where), shape_of(a), axes, keepdims, out)
+    return finish(truth_of(a, axes, reduction_primitives.reduce_all, where), shape_of(a), axes, keepdims, out)
 
 
 @implements(np.count_nonzero)
@@ -253,33 +253,33 @@ def count_nonzero(a: Array, axis: Any = None, *, keepdims: bool = False) -> Arra
     """How many elements are not zero."""
     a = operand(a)
     axes = reduction_axes(axis, len(shape_of(a)))
-    total = reduce_sum(rows.not_equal(a, 0), axes=axes, dtype=np.dtype(np.intp))
+    total = reduce_sum(ops.not_equal(a, 0), axes=axes, dtype=np.dtype(np.intp))
     return finish(total, shape_of(a), axes, keepdims, None)
 
 
-def _position(row: Any, name: str, a: Array, axis: int | None, out: Any, keepdims: Any) -> Array:
+def _position(primitive: Any, name: str, a: Array, axis: int | None, out: Any, keepdims: Any) -> Array:
     a = operand(a)
     shape = shape_of(a)
     if axis is None or not shape:
         place, axes = 0, tuple(range(len(shape)))
         if shape or axis is not None:
             one_axis(0 if axis is None else axis, len(shape) or 1)
-        a = reshape_row(a if hasattr(a, "dtype") else np.asarray(a), shape=(count(shape),))
+        a = reshape_primitive(a if hasattr(a, "dtype") else np.asarray(a), shape=(count(shape),))
     else:
         place = one_axis(axis, len(shape))
         axes = (place,)
     if shape_of(a)[place] == 0:
         raise ValueError(f"attempt to get {name} of an empty sequence")
-    return finish(row(a, axis=place), shape, axes, keepdims, out)
+    return finish(primitive(a, axis=place), shape, axes, keepdims, out)
 
 
 @implements(np.argmax)
 def argmax(a: Array, axis: int | None = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Array:
     """The place of the largest element, the first of equal ones."""
-    return _position(reduce_rows.argmax, "argmax", a, axis, out, keepdims)
+    return _position(reduction_primitives.argmax, "argmax", a, axis, out, keepdims)
 
 
 @implements(np.argmin)
 def argmin(a: Array, axis: int | None = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Array:
     """The place of the smallest element, the first of equal ones."""
-    return _position(reduce_rows.argmin, "argmin", a, axis, out, keepdims)
+    return _position(reduction_primitives.argmin, "argmin", a, axis, out, keepdims)

@@ -10,10 +10,10 @@ import numpy as np
 from func.interpreters.core import Array, Tracer, dtype_of, innermost, operand, shape_of
 from func.interpreters.core.errors import ArgumentError, TracerConversionError
 from func.interpreters.core.source import at_line
-from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.indexing import gather, scatter
 from func.interpreters.primitives.structural.shapes import broadcast
-from func.interpreters.primitives.structural.shapes import where as where_row
+from func.interpreters.primitives.structural.shapes import where as where_primitive
 from func.numpy.arguments import common, one_axis, rank_of, refuse
 from func.numpy.inplace import rebind, setitem, write_into
 from func.numpy.protocol import implements
@@ -34,7 +34,7 @@ def where(
         raise ValueError("either both or neither of x and y should be given")
     if size is not None or fill_value is not None:
         raise ArgumentError("func.numpy.where: size and fill_value go with the condition alone")
-    return where_row(as_bool(condition), operand(x), operand(y))
+    return where_primitive(as_bool(condition), operand(x), operand(y))
 
 
 @implements(np.take)
@@ -48,9 +48,9 @@ def take(a: Array, indices: Any, axis: int | None = None, out: Any = None, mode:
         raise TypeError(f"Cannot cast array data from {dtype_of(indices)} to int64 according to the rule 'safe'")
     length = shape_of(a)[place]
     if mode == "wrap":
-        indices = rows.remainder(indices, length)
+        indices = ops.remainder(indices, length)
     elif mode == "clip":
-        indices = rows.minimum(rows.maximum(indices, 0), length - 1)
+        indices = ops.minimum(ops.maximum(indices, 0), length - 1)
     elif mode != "raise":
         raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got '{mode}')")
     index = (slice(None),) * place + (indices if type(indices) is Tracer else np.asarray(indices),)
@@ -114,9 +114,9 @@ def choose(a: Array, choices: Any, out: Any = None, mode: str = "raise") -> Arra
     parts = broadcast_arrays(operand(a), *common(sequence(choices)))
     index, count = parts[0], len(parts) - 1
     if mode == "wrap":
-        index = rows.remainder(index, count)
+        index = ops.remainder(index, count)
     elif mode == "clip":
-        index = rows.minimum(rows.maximum(index, 0), count - 1)
+        index = ops.minimum(ops.maximum(index, 0), count - 1)
     elif mode != "raise":
         raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got '{mode}')")
     elif (known := innermost(index)) is not None and count and bool(((known < 0) | (known >= count)).any()):
@@ -139,7 +139,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         condition = operand(condition)
         if dtype_of(condition).kind != "b":
             raise TypeError("invalid entry in condlist: should be boolean ndarray")
-        result = where_row(condition, choice, result)
+        result = where_primitive(condition, choice, result)
     return result
 
 
@@ -158,8 +158,8 @@ def piecewise(x: Array, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> 
     if len(functions) == len(conditions) + 1:
         rest = conditions[0]
         for condition in conditions[1:]:
-            rest = rows.logical_or(rest, condition)
-        conditions.append(rows.logical_not(rest))
+            rest = ops.logical_or(rest, condition)
+        conditions.append(ops.logical_not(rest))
     elif len(functions) != len(conditions):
         raise ValueError(
             f"with {len(conditions)} condition(s), either {len(conditions)} or {len(conditions) + 1} functions "
@@ -267,7 +267,7 @@ def copyto(dst: Array, src: Any, casting: str = "same_kind", where: Any = True) 
             f"Cannot cast array data from {dtype_of(src)!r} to {dst.dtype!r} according to the rule '{casting}'"
         )
     if where is not True:
-        src = where_row(as_bool(where), src, Tracer(dst.interpreter, dst.value, dst.attached))
+        src = where_primitive(as_bool(where), src, Tracer(dst.interpreter, dst.value, dst.attached))
     setitem(dst, Ellipsis, src)
 
 

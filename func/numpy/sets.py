@@ -12,7 +12,7 @@ import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.core.errors import ArgumentError
-from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import full_like
 from func.interpreters.primitives.structural.sorting import search
@@ -175,6 +175,6 @@ def isin(
     if n == 0:
         return full_like(element, int(invert), None, np.bool_)
     ordered = sort(others)
-    place = rows.minimum(search(ordered, element, side="left", lanes=0), n - 1)
+    place = ops.minimum(search(ordered, element, side="left", lanes=0), n - 1)
     found = gather(ordered, arrayed(place), axis=0)
-    return (rows.not_equal if invert else rows.equal)(found, element)
+    return (ops.not_equal if invert else ops.equal)(found, element)

@@ -10,11 +10,11 @@ import numpy as np
 from func.interpreters.core import Array, concrete, dtype_of, operand, shape_of
 from func.interpreters.core.errors import ArgumentError, StagingError
 from func.interpreters.core.source import at_line
-from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import argsort
 from func.interpreters.primitives.structural.shapes import convert, cumsum, reduce_sum
-from func.interpreters.primitives.structural.shapes import where as where_row
+from func.interpreters.primitives.structural.shapes import where as where_primitive
 from func.numpy.arguments import count, rank_of
 from func.numpy.joining import concatenate, stack
 from func.numpy.protocol import implements
@@ -34,7 +34,7 @@ def values_for_shape(x: Array, what: str, instead: str) -> Any:
 def as_bool(x: Any) -> Array:
     """A condition as booleans."""
     x = operand(x)
-    return x if dtype_of(x).kind == "b" else rows.not_equal(x, 0)
+    return x if dtype_of(x).kind == "b" else ops.not_equal(x, 0)
 
 
 def _checked_size(size: Any, function: str) -> int:
@@ -46,10 +46,10 @@ def _checked_size(size: Any, function: str) -> int:
 def _first_places(mask: Array, size: int) -> tuple[Array, Array]:
     """The first `size` places where a flat mask holds, and which of them there are."""
     n = shape_of(mask)[0]
-    order = argsort(rows.logical_not(mask), axis=0, kind="stable")[:size]
+    order = argsort(ops.logical_not(mask), axis=0, kind="stable")[:size]
     if n < size:
         order = concatenate([order, np.zeros(size - n, np.intp)])
-    return order, rows.less(np.arange(size), reduce_sum(_counted(mask), axes=(0,)))
+    return order, ops.less(np.arange(size), reduce_sum(_counted(mask), axes=(0,)))
 
 
 def _counted(mask: Array) -> Array:
@@ -80,8 +80,8 @@ def nonzero(a: Array, *, size: int | None = None, fill_value: Any = None) -> tup
     found = []
     for axis, fill in enumerate(fills):
         stride = count(shape[axis + 1 :])
-        index = rows.remainder(rows.floor_divide(places, stride), shape[axis])
-        found.append(where_row(there, index, fill))
+        index = ops.remainder(ops.floor_divide(places, stride), shape[axis])
+        found.append(where_primitive(there, index, fill))
     return tuple(found)
 
 
@@ -96,7 +96,7 @@ def argwhere(a: Array, *, size: int | None = None, fill_value: Any = None) -> Ar
     """The places of elements that are not zero, as rows; `size` and `fill_value` as for `nonzero`."""
     a = operand(a)
     if rank_of(a) == 0:
-        return nonzero(rows.multiply(a, np.ones(1, dtype_of(a))), size=size, fill_value=fill_value)[0][:, None][:, :0]
+        return nonzero(ops.multiply(a, np.ones(1, dtype_of(a))), size=size, fill_value=fill_value)[0][:, None][:, :0]
     return stack(list(nonzero(a, size=size, fill_value=fill_value)), axis=1)
 
 
@@ -106,17 +106,17 @@ def sized_unique(x: Array, size: Any, fill_value: Any, equal_nan: bool) -> tuple
     size, n = _checked_size(size, "unique"), shape_of(x)[0]
     order = argsort(x, axis=0, kind="stable")
     ordered = gather(x, order, axis=0)
-    changes = rows.not_equal(ordered[1:], ordered[:-1])
+    changes = ops.not_equal(ordered[1:], ordered[:-1])
     if equal_nan and dtype_of(x).kind in "fc":
-        missing = rows.isnan(ordered)
-        changes = rows.logical_and(changes, rows.logical_not(rows.logical_and(missing[1:], missing[:-1])))
+        missing = ops.isnan(ordered)
+        changes = ops.logical_and(changes, ops.logical_not(ops.logical_and(missing[1:], missing[:-1])))
     first = concatenate([np.ones(np.minimum(n, 1), bool), changes])
     places, there = _first_places(first, size + 1)
-    ends = where_row(there[1:], places[1:], n)
+    ends = where_primitive(there[1:], places[1:], n)
     places, there = places[:size], there[:size]
     fill = ordered[0] if fill_value is None else operand(fill_value)
-    values = where_row(there, gather(ordered, places, axis=0), fill)
-    group = rows.subtract(cumsum(_counted(first), axis=0, reverse=False), 1)
+    values = where_primitive(there, gather(ordered, places, axis=0), fill)
+    group = ops.subtract(cumsum(_counted(first), axis=0, reverse=False), 1)
     back = gather(group, argsort(order, axis=0, kind="stable"), axis=0)
-    counts = where_row(there, rows.subtract(ends, places), 0)
-    return values, where_row(there, gather(order, places, axis=0), 0), back, counts
+    counts = where_primitive(there, ops.subtract(ends, places), 0)
+    return values, where_primitive(there, gather(order, places, axis=0), 0), back, counts

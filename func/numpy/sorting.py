@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
-from func.interpreters.primitives.elementwise import table as rows
-from func.interpreters.primitives.structural import sorting as sort_rows
+from func.interpreters.primitives.elementwise import table as ops
+from func.interpreters.primitives.structural import sorting as sorting_primitives
 from func.interpreters.primitives.structural.indexing import gather, scatter_add
 from func.interpreters.primitives.structural.shapes import convert, full_like
-from func.interpreters.primitives.structural.shapes import reshape as reshape_row
+from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
 from func.interpreters.primitives.structural.slicing import getitem
 from func.numpy import reductions
 from func.numpy.arguments import count, one_axis, rank_of, refuse, to_dtype
@@ -27,7 +27,7 @@ def arrayed(x: Any) -> Array:
 
 def flat(x: Array) -> Array:
     """All elements along one axis."""
-    return reshape_row(arrayed(x), shape=(count(shape_of(x)),))
+    return reshape_primitive(arrayed(x), shape=(count(shape_of(x)),))
 
 
 def _prepared(a: Any, axis: int | None) -> tuple[Array, int]:
@@ -54,7 +54,7 @@ def argsort(a: Array, axis: int | None = -1, kind: Any = None, order: Any = None
         one_axis(-1 if axis is None else axis, 1)
         return np.zeros(1, np.intp)
     a, place = _prepared(a, axis)
-    return sort_rows.argsort(a, axis=place, kind=kind)
+    return sorting_primitives.argsort(a, axis=place, kind=kind)
 
 
 @implements(np.sort)
@@ -62,7 +62,7 @@ def sort(a: Array, axis: int | None = -1, kind: Any = None, order: Any = None, *
     """The elements along an axis in ascending order; the derivative follows each element to its place."""
     kind = _kind("sort", kind, stable, order)
     a, place = _prepared(a, axis)
-    return sort_rows.reorder(a, sort_rows.argsort(a, axis=place, kind=kind), axis=place)
+    return sorting_primitives.reorder(a, sorting_primitives.argsort(a, axis=place, kind=kind), axis=place)
 
 
 @implements(np.sort_complex)
@@ -91,7 +91,7 @@ def argpartition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introse
     """An order in which the kth element is at its sorted place, smaller ones before and larger ones behind it."""
     refuse("argpartition", order=(order, None))
     a, place = _prepared(a, axis)
-    return sort_rows.argpartition(a, kth=_kth(kth, shape_of(a)[place]), axis=place, kind=kind)
+    return sorting_primitives.argpartition(a, kth=_kth(kth, shape_of(a)[place]), axis=place, kind=kind)
 
 
 @implements(np.partition)
@@ -99,8 +99,8 @@ def partition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introselec
     """The elements with the kth at its sorted place; the derivative follows each element to its place."""
     refuse("partition", order=(order, None))
     a, place = _prepared(a, axis)
-    order = sort_rows.partition_order(a, kth=_kth(kth, shape_of(a)[place]), axis=place, kind=kind)
-    return sort_rows.reorder(a, order, axis=place)
+    order = sorting_primitives.partition_order(a, kth=_kth(kth, shape_of(a)[place]), axis=place, kind=kind)
+    return sorting_primitives.reorder(a, order, axis=place)
 
 
 @implements(np.lexsort)
@@ -114,7 +114,7 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     shape = np.broadcast_shapes(*[shape_of(key) for key in rows_of_keys])
     if any([shape_of(key) != shape for key in rows_of_keys]):
         raise ValueError("all keys need to be the same shape")
-    return sort_rows.lexsort(*rows_of_keys, axis=one_axis(axis, len(shape) or 1))
+    return sorting_primitives.lexsort(*rows_of_keys, axis=one_axis(axis, len(shape) or 1))
 
 
 # --- searching --------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def searchsorted(a: Array, v: Any, side: str = "left", sorter: Any = None) -> Ar
         if shape_of(sorter) != shape_of(a):
             raise ValueError("sorter.size must equal a.size")
         a = gather(a, sorter, axis=0)
-    return sort_rows.search(a, arrayed(v), side=side, lanes=0)
+    return sorting_primitives.search(a, arrayed(v), side=side, lanes=0)
 
 
 @implements(np.digitize)
@@ -149,11 +149,11 @@ def digitize(x: Array, bins: Any, right: bool = False) -> Array:
     n = shape_of(bins)[0]
     later, earlier = (getitem(bins, index=((start, start + n - 1, 1),)) for start in (1, 0)) if n else (bins, bins)
     side = "left" if right else "right"
-    if bool(reductions.all(rows.less_equal(earlier, later))):
+    if bool(reductions.all(ops.less_equal(earlier, later))):
         return searchsorted(bins, x, side)
-    if not bool(reductions.all(rows.greater_equal(earlier, later))):
+    if not bool(reductions.all(ops.greater_equal(earlier, later))):
         raise ValueError("bins must be monotonically increasing or decreasing")
-    return rows.subtract(n, searchsorted(getitem(bins, index=((n - 1, -1, -1),)), x, side))
+    return ops.subtract(n, searchsorted(getitem(bins, index=((n - 1, -1, -1),)), x, side))
 
 
 # --- counting ---------------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def bincount(x: Array, /, weights: Any = None, minlength: int = 0) -> Array:
     if not np.can_cast(dtype_of(x), np.intp, "safe"):
         raise TypeError(f"x: cannot cast from {dtype_of(x)!r} to dtype('int64') according to the rule 'safe'")
     empty = shape_of(x)[0] == 0
-    if not empty and not bool(reductions.all(rows.greater_equal(x, 0))):
+    if not empty and not bool(reductions.all(ops.greater_equal(x, 0))):
         raise ValueError("'list' argument must have no negative elements")
     length = max(minlength, 0 if empty else int(reductions.max(x)) + 1)
     if weights is None:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Tracer, dtype_of, innermost, operand, shape_of
-from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.reductions import counts_exactly, reduce_mean, reduce_var
 from func.interpreters.primitives.structural.shapes import broadcast, full_like, ones_at, permute, reduce_sum
-from func.interpreters.primitives.structural.shapes import reshape as reshape_row
+from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
 from func.numpy.arguments import NO_VALUE, count, many_axes, one_axis, rank_of, to_dtype
 from func.numpy.protocol import implements
 from func.numpy.reductions import finish, is_given, mask_for, total_of
@@ -23,9 +23,9 @@ def divided(total: Array, number: Any) -> Array:
     """total / number in the dtype of the total: as NumPy divides by a count, in double precision where that matters."""
     dtype = dtype_of(total)
     if counts_exactly(dtype, number):
-        return rows.divide(total, number)
+        return ops.divide(total, number)
     divisor = number if hasattr(number, "dtype") else np.intp(number) if type(number) is int else np.float64(number)
-    return to_dtype(rows.divide(total, divisor), dtype)
+    return to_dtype(ops.divide(total, divisor), dtype)
 
 
 def number_of(a: Array, axes: tuple[int, ...], where: Any) -> Any:
@@ -78,7 +78,7 @@ def mean(
         result = reduce_mean(a, axes=axes, dtype=accumulate)
     else:
         if type(number) is not int or number == 0:
-            warn_where(rows.equal(number, 0), "Mean of empty slice.")
+            warn_where(ops.equal(number, 0), "Mean of empty slice.")
         result = divided(total_of(a, axes, accumulate, NO_VALUE, where), number)
     if dtype is None and dtype_of(a) == np.float16 and out is None:
         result = to_dtype(result, np.float16)
@@ -97,11 +97,11 @@ def _deviations(a: Array, axes: tuple[int, ...], dtype: Any, where: Any, number:
     shape = shape_of(a)
     if not is_given(center):
         total = divided(total_of(a, axes, dtype, NO_VALUE, where), number)
-        center = reshape_row(total, shape=ones_at(shape, axes))
-    gap = rows.subtract(a, operand(center))
+        center = reshape_primitive(total, shape=ones_at(shape, axes))
+    gap = ops.subtract(a, operand(center))
     if dtype_of(gap).kind == "c":
-        return rows.add(rows.square(rows.real(gap)), rows.square(rows.imag(gap)))
-    return rows.square(gap)
+        return ops.add(ops.square(ops.real(gap)), ops.square(ops.imag(gap)))
+    return ops.square(gap)
 
 
 def variance(a: Array, axes: tuple[int, ...], dtype: Any, ddof: Any, where: Any, center: Any) -> Array:
@@ -114,14 +114,14 @@ def variance(a: Array, axes: tuple[int, ...], dtype: Any, ddof: Any, where: Any,
     if plain and type(number) is int and number > ddof:
         return reduce_var(a, axes=axes, ddof=ddof)
     if type(number) is not int or number <= ddof:
-        warn_where(rows.less_equal(number, ddof), "Degrees of freedom <= 0 for slice")
+        warn_where(ops.less_equal(number, ddof), "Degrees of freedom <= 0 for slice")
     squares = _deviations(a, axes, dtype, where, number, center)
     if dtype is not None and dtype.kind == "c":
         dtype = dtype_of(squares)
     total = total_of(squares, axes, dtype, NO_VALUE, where)
     if type(number) is int:
         return divided(total, max(number - ddof, 0))
-    return divided(total, rows.maximum(rows.subtract(number, ddof), 0))
+    return divided(total, ops.maximum(ops.subtract(number, ddof), 0))
 
 
 @implements(np.var)
@@ -169,7 +169,7 @@ def std(
     """The standard deviation over axes; its derivative is zero where all elements are equal."""
     a = operand(a)
     axes = mean_axes(axis, rank_of(a))
-    result = rows.root(variance(a, axes, dtype, freedom(ddof, correction), where, mean))
+    result = ops.root(variance(a, axes, dtype, freedom(ddof, correction), where, mean))
     return finish(result, shape_of(a), axes, keepdims, out)
 
 
@@ -189,7 +189,7 @@ def fit_weights(weights: Any, a: Array, axis: Any) -> Array:
         raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
     if len(given) > 1:
         weights = permute(weights, order=tuple(np.argsort(given).tolist()))
-    return reshape_row(weights, shape=tuple([n if i in given else 1 for i, n in enumerate(shape)]))
+    return reshape_primitive(weights, shape=tuple([n if i in given else 1 for i, n in enumerate(shape)]))
 
 
 @implements(np.average)
@@ -211,8 +211,8 @@ def average(
         known = innermost(scale)
         if known is not None and np.any(known == 0):
             raise ZeroDivisionError("Weights sum to zero, can't be normalized")
-        product = rows.multiply(to_dtype(a, dtype), to_dtype(weights, dtype))
-        result = rows.divide(finish(total_of(product, axes), shape, axes, keepdims, None), scale)
+        product = ops.multiply(to_dtype(a, dtype), to_dtype(weights, dtype))
+        result = ops.divide(finish(total_of(product, axes), shape, axes, keepdims, None), scale)
     if not returned:
         return result
     return result, scale if shape_of(scale) == shape_of(result) else broadcast(scale, shape=shape_of(result))
@@ -227,7 +227,7 @@ def _variables(m: Any, dtype: Any, rowvar: bool, name: str) -> Array:
         raise ValueError(f"{name} has more than 2 dimensions")
     x = to_dtype(m if hasattr(m, "dtype") else np.asarray(m), dtype)
     if rank_of(x) < 2:
-        x = reshape_row(x, shape=(1, count(shape_of(x))))
+        x = reshape_primitive(x, shape=(1, count(shape_of(x))))
     turned = not rowvar and (rank_of(m) != 1 if name == "m" else shape_of(x)[0] != 1)
     return permute(x, order=(1, 0)) if turned else x
 
@@ -278,13 +278,13 @@ def cov(
     ddof = (0 if bias else 1) if ddof is None else ddof
     f = _frequency(fweights, "fweights", shape_of(x)[1])
     w = _frequency(aweights, "aweights", shape_of(x)[1])
-    both = w if f is None else f if w is None else rows.multiply(f, w)
+    both = w if f is None else f if w is None else ops.multiply(f, w)
     center, total = average(x, axis=1, weights=both, returned=True)
-    x = rows.subtract(x, reshape_row(center, shape=(shape_of(x)[0], 1)))
-    weighted = x if both is None else rows.multiply(x, both)
+    x = ops.subtract(x, reshape_primitive(center, shape=(shape_of(x)[0], 1)))
+    weighted = x if both is None else ops.multiply(x, both)
     turned = permute(weighted, order=(1, 0))
-    c = dot(x, rows.conjugate(turned) if dtype_of(turned).kind == "c" else turned)
-    c = rows.multiply(c, rows.divide(1, _normalization(shape_of(x)[1], total, ddof, both, w)))
+    c = dot(x, ops.conjugate(turned) if dtype_of(turned).kind == "c" else turned)
+    c = ops.multiply(c, ops.divide(1, _normalization(shape_of(x)[1], total, ddof, both, w)))
     return squeeze(c)
 
 
@@ -295,14 +295,14 @@ def _normalization(observations: int, total: Array, ddof: Any, both: Any, aweigh
     else:
         fact = total[0] if shape_of(total) else total
         if ddof and aweights is None:
-            fact = rows.subtract(fact, ddof)
+            fact = ops.subtract(fact, ddof)
         elif ddof:
-            squared = reduce_sum(rows.multiply(both, aweights), axes=(0,))
-            fact = rows.subtract(fact, rows.divide(rows.multiply(ddof, squared), fact))
+            squared = reduce_sum(ops.multiply(both, aweights), axes=(0,))
+            fact = ops.subtract(fact, ops.divide(ops.multiply(ddof, squared), fact))
     known = innermost(fact)
     if known is not None and np.any(known <= 0):
         warn_where(np.True_, "Degrees of freedom <= 0 for slice")
-        return np.float64(0.0) if type(fact) is not Tracer else rows.maximum(fact, 0.0)
+        return np.float64(0.0) if type(fact) is not Tracer else ops.maximum(fact, 0.0)
     return fact
 
 
@@ -313,16 +313,16 @@ def corrcoef(x: Array, y: Any = None, rowvar: bool = True, *, dtype: Any = None)
 
     c = cov(x, y, rowvar, dtype=dtype)
     if rank_of(c) == 0:
-        return rows.divide(c, c)
-    spread = rows.sqrt(rows.real(diag(c)))
+        return ops.divide(c, c)
+    spread = ops.sqrt(ops.real(diag(c)))
     n = shape_of(spread)[0]
-    c = rows.divide(c, reshape_row(spread, shape=(n, 1)))
-    c = rows.divide(c, reshape_row(spread, shape=(1, n)))
+    c = ops.divide(c, reshape_primitive(spread, shape=(n, 1)))
+    c = ops.divide(c, reshape_primitive(spread, shape=(1, n)))
     if dtype_of(c).kind == "c":
-        return rows.make_complex(_unit(rows.real(c)), _unit(rows.imag(c)))
+        return ops.make_complex(_unit(ops.real(c)), _unit(ops.imag(c)))
     return _unit(c)
 
 
 def _unit(c: Array) -> Array:
     """Rounding errors beyond ±1 cut off."""
-    return rows.minimum(rows.maximum(c, -1.0), 1.0)
+    return ops.minimum(ops.maximum(c, -1.0), 1.0)

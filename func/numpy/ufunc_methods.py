@@ -10,14 +10,14 @@ import numpy as np
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, shape_of
 from func.interpreters.core.errors import TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.source import at_line
-from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import cumulative as scans
-from func.interpreters.primitives.structural import reductions as reduce_rows
+from func.interpreters.primitives.structural import reductions as reduction_primitives
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.segment_sums import segment_bounds, segment_sum
 from func.interpreters.primitives.structural.shapes import broadcast, expand, move_axis
-from func.interpreters.primitives.structural.shapes import reshape as reshape_row
-from func.interpreters.primitives.structural.shapes import where as where_row
+from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
+from func.interpreters.primitives.structural.shapes import where as where_primitive
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.numpy import cumulative, reductions
 from func.numpy.arguments import NO_VALUE, common, count, one_axis, rank_of, to_dtype
@@ -95,7 +95,7 @@ def _in_front(array: Array, axes: tuple[int, ...]) -> Array:
     for place, axis in enumerate(axes):
         array = move_axis(array, axis, place)
     kept = shape_of(array)[len(axes) :]
-    return reshape_row(arrayed(array), shape=(count(shape_of(array)[: len(axes)]), *kept))
+    return reshape_primitive(arrayed(array), shape=(count(shape_of(array)[: len(axes)]), *kept))
 
 
 def _entry(x: Array, place: int) -> Array:
@@ -109,7 +109,7 @@ def _folded(ufunc: Any, function: Any, array: Array, axes: Any, initial: Any, ma
     start = initial if is_given(initial) else ufunc.identity
     if mask is None and not is_given(initial) and n:
         if ufunc is np.logaddexp:
-            return reduce_rows.reduce_logaddexp(x, axes=(0,))
+            return reduction_primitives.reduce_logaddexp(x, axes=(0,))
         if ufunc in _EXACT:
             return _halved(function, x)
         total, rest = _entry(x, 0), range(1, n)
@@ -121,7 +121,7 @@ def _folded(ufunc: Any, function: Any, array: Array, axes: Any, initial: Any, ma
     masks = None if mask is None else _in_front(mask, axes)
     for place in rest:
         new = function(total, _entry(x, place))
-        total = new if masks is None else where_row(_entry(masks, place), new, total)
+        total = new if masks is None else where_primitive(_entry(masks, place), new, total)
     return total
 
 
@@ -201,13 +201,13 @@ def _repeated(function: Callable[..., Array], a: Tracer, indices: Any, operands:
     index = tuple(indices) if isinstance(indices, tuple) else (indices,)
     known = tuple([np.asarray(concrete(i)) if type(i) is Tracer else i for i in index])
     places = np.arange(count(a.shape)).reshape(a.shape)[known]
-    values = [reshape_row(broadcast(operand(b), shape=places.shape), shape=(places.size,)) for b in operands]
-    flat = reshape_row(Tracer(a.interpreter, a.value, a.attached), shape=(count(a.shape),))
+    values = [reshape_primitive(broadcast(operand(b), shape=places.shape), shape=(places.size,)) for b in operands]
+    flat = reshape_primitive(Tracer(a.interpreter, a.value, a.attached), shape=(count(a.shape),))
     for chosen in _occurrences(places.ravel()):
         where = places.ravel()[chosen]
         new = function(gather(flat, where, axis=0), *[gather(v, chosen, axis=0) for v in values])
         flat = write(flat, where, fit_value(new, where.shape, flat))
-    rebind(a, reshape_row(flat, shape=a.shape))
+    rebind(a, reshape_primitive(flat, shape=a.shape))
 
 
 def at(ufunc: Any, a: Any, indices: Any, b: Any = NO_VALUE, /) -> None:
@@ -225,7 +225,7 @@ def at(ufunc: Any, a: Any, indices: Any, b: Any = NO_VALUE, /) -> None:
         raise ValueError(f"second operand {given}")
     fresh = Tracer(a.interpreter, a.value, a.attached)
     if ufunc in (np.add, np.subtract) and dtype_of(a).kind in "fc":
-        change = operand(b) if ufunc is np.add else rows.negative(operand(b))
+        change = operand(b) if ufunc is np.add else ops.negative(operand(b))
         rebind(a, write(fresh, indices, change, accumulate=True))
     else:
         _repeated(function, a, indices, [] if ufunc.nin == 1 else [operand(b)])

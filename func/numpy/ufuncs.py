@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Primitive, dtype_of, is_inexact, operand
-from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.shapes import convert, full_like, where
 from func.numpy.protocol import DIRECT, implements_ufunc
 
@@ -26,9 +26,9 @@ _ROWS = [
 
 
 for _name in _ROWS:
-    DIRECT[getattr(np, _name)] = getattr(rows, _name)
-DIRECT[np.degrees] = rows.rad2deg
-DIRECT[np.radians] = rows.deg2rad
+    DIRECT[getattr(np, _name)] = getattr(ops, _name)
+DIRECT[np.degrees] = ops.rad2deg
+DIRECT[np.radians] = ops.deg2rad
 
 
 def row_of(ufunc: Any) -> Primitive | None:
@@ -41,8 +41,8 @@ def absolute(x: Array) -> Array:
     """|x|; for complex x the modulus, whose derivative at zero is zero."""
     x = operand(x)
     if dtype_of(x).kind == "c":
-        return rows.hypot(rows.real(x), rows.imag(x))
-    return rows.absolute(x)
+        return ops.hypot(ops.real(x), ops.imag(x))
+    return ops.absolute(x)
 
 
 @implements_ufunc(np.fabs)
@@ -51,7 +51,7 @@ def fabs(x: Array) -> Array:
     x = operand(x)
     if dtype_of(x).kind == "c":
         raise TypeError("ufunc 'fabs' not supported for complex input; use np.abs")
-    return rows.absolute(_real_floating(x, np.fabs))
+    return ops.absolute(_real_floating(x, np.fabs))
 
 
 @implements_ufunc(np.sign)
@@ -59,17 +59,17 @@ def sign(x: Array) -> Array:
     """-1, 0 or 1; for complex x the unit x / |x|, zero at zero."""
     x = operand(x)
     if dtype_of(x).kind != "c":
-        return rows.sign(x)
+        return ops.sign(x)
     size = absolute(x)
-    nothing = rows.equal(size, 0)
-    return where(nothing, full_like(x, 0, ()), rows.divide(x, where(nothing, full_like(size, 1, ()), size)))
+    nothing = ops.equal(size, 0)
+    return where(nothing, full_like(x, 0, ()), ops.divide(x, where(nothing, full_like(size, 1, ()), size)))
 
 
 @implements_ufunc(np.divmod)
 def divmod(x: Array, y: Array) -> tuple[Array, Array]:
     """(x // y, x % y)."""
     x, y = operand(x), operand(y)
-    return rows.floor_divide(x, y), rows.remainder(x, y)
+    return ops.floor_divide(x, y), ops.remainder(x, y)
 
 
 @implements_ufunc(np.modf)
@@ -79,9 +79,9 @@ def modf(x: Array) -> tuple[Array, Array]:
     if dtype_of(x).kind == "c":
         raise TypeError("ufunc 'modf' not supported for complex input")
     x = _real_floating(x, np.modf)
-    whole = rows.trunc(x)
-    rest = where(rows.isinf(x), full_like(x, 0, ()), rows.subtract(x, whole))
-    return rows.copysign(rows.absolute(rest), x), whole
+    whole = ops.trunc(x)
+    rest = where(ops.isinf(x), full_like(x, 0, ()), ops.subtract(x, whole))
+    return ops.copysign(ops.absolute(rest), x), whole
 
 
 def _real_floating(x: Array, ufunc: np.ufunc) -> Array:
@@ -96,102 +96,102 @@ def _real_floating(x: Array, ufunc: np.ufunc) -> Array:
 def frexp(x: Array) -> tuple[Array, Array]:
     """(mantissa, exponent) with x = mantissa 2^exponent; the exponent is piecewise constant."""
     x = operand(x)
-    power = rows.exponent(x)
-    return rows.ldexp(x, rows.negative(power)), power
+    power = ops.exponent(x)
+    return ops.ldexp(x, ops.negative(power)), power
 
 
 # Every row is public under its NumPy name, and under NumPy's other names for it.
-add = rows.add
-subtract = rows.subtract
-multiply = rows.multiply
-divide = rows.divide
-power = rows.power
-float_power = rows.float_power
-remainder = rows.remainder
-fmod = rows.fmod
-floor_divide = rows.floor_divide
-negative = rows.negative
-positive = rows.positive
-reciprocal = rows.reciprocal
-square = rows.square
-maximum = rows.maximum
-minimum = rows.minimum
-fmax = rows.fmax
-fmin = rows.fmin
-copysign = rows.copysign
-heaviside = rows.heaviside
-nextafter = rows.nextafter
-spacing = rows.spacing
-sqrt = rows.sqrt
-cbrt = rows.cbrt
-exp = rows.exp
-exp2 = rows.exp2
-expm1 = rows.expm1
-log = rows.log
-log2 = rows.log2
-log10 = rows.log10
-log1p = rows.log1p
-logaddexp = rows.logaddexp
-logaddexp2 = rows.logaddexp2
-sin = rows.sin
-cos = rows.cos
-tan = rows.tan
-arcsin = rows.arcsin
-arccos = rows.arccos
-arctan = rows.arctan
-sinh = rows.sinh
-cosh = rows.cosh
-tanh = rows.tanh
-arcsinh = rows.arcsinh
-arccosh = rows.arccosh
-arctanh = rows.arctanh
-hypot = rows.hypot
-arctan2 = rows.arctan2
-deg2rad = rows.deg2rad
-rad2deg = rows.rad2deg
-equal = rows.equal
-not_equal = rows.not_equal
-less = rows.less
-less_equal = rows.less_equal
-greater = rows.greater
-greater_equal = rows.greater_equal
-logical_and = rows.logical_and
-logical_or = rows.logical_or
-logical_xor = rows.logical_xor
-logical_not = rows.logical_not
-bitwise_and = rows.bitwise_and
-bitwise_or = rows.bitwise_or
-bitwise_xor = rows.bitwise_xor
-invert = rows.invert
-left_shift = rows.left_shift
-right_shift = rows.right_shift
-isfinite = rows.isfinite
-isinf = rows.isinf
-isnan = rows.isnan
-signbit = rows.signbit
-floor = rows.floor
-ceil = rows.ceil
-trunc = rows.trunc
-rint = rows.rint
-gcd = rows.gcd
-lcm = rows.lcm
-ldexp = rows.ldexp
-conjugate = rows.conjugate
-degrees = rows.rad2deg
-radians = rows.deg2rad
+add = ops.add
+subtract = ops.subtract
+multiply = ops.multiply
+divide = ops.divide
+power = ops.power
+float_power = ops.float_power
+remainder = ops.remainder
+fmod = ops.fmod
+floor_divide = ops.floor_divide
+negative = ops.negative
+positive = ops.positive
+reciprocal = ops.reciprocal
+square = ops.square
+maximum = ops.maximum
+minimum = ops.minimum
+fmax = ops.fmax
+fmin = ops.fmin
+copysign = ops.copysign
+heaviside = ops.heaviside
+nextafter = ops.nextafter
+spacing = ops.spacing
+sqrt = ops.sqrt
+cbrt = ops.cbrt
+exp = ops.exp
+exp2 = ops.exp2
+expm1 = ops.expm1
+log = ops.log
+log2 = ops.log2
+log10 = ops.log10
+log1p = ops.log1p
+logaddexp = ops.logaddexp
+logaddexp2 = ops.logaddexp2
+sin = ops.sin
+cos = ops.cos
+tan = ops.tan
+arcsin = ops.arcsin
+arccos = ops.arccos
+arctan = ops.arctan
+sinh = ops.sinh
+cosh = ops.cosh
+tanh = ops.tanh
+arcsinh = ops.arcsinh
+arccosh = ops.arccosh
+arctanh = ops.arctanh
+hypot = ops.hypot
+arctan2 = ops.arctan2
+deg2rad = ops.deg2rad
+rad2deg = ops.rad2deg
+equal = ops.equal
+not_equal = ops.not_equal
+less = ops.less
+less_equal = ops.less_equal
+greater = ops.greater
+greater_equal = ops.greater_equal
+logical_and = ops.logical_and
+logical_or = ops.logical_or
+logical_xor = ops.logical_xor
+logical_not = ops.logical_not
+bitwise_and = ops.bitwise_and
+bitwise_or = ops.bitwise_or
+bitwise_xor = ops.bitwise_xor
+invert = ops.invert
+left_shift = ops.left_shift
+right_shift = ops.right_shift
+isfinite = ops.isfinite
+isinf = ops.isinf
+isnan = ops.isnan
+signbit = ops.signbit
+floor = ops.floor
+ceil = ops.ceil
+trunc = ops.trunc
+rint = ops.rint
+gcd = ops.gcd
+lcm = ops.lcm
+ldexp = ops.ldexp
+conjugate = ops.conjugate
+degrees = ops.rad2deg
+radians = ops.deg2rad
 abs = absolute
-true_divide = rows.divide
-mod = rows.remainder
-conj = rows.conjugate
-bitwise_not = rows.invert
-bitwise_invert = rows.invert
-bitwise_left_shift = rows.left_shift
-bitwise_right_shift = rows.right_shift
-pow = rows.power
-acos = rows.arccos
-asin = rows.arcsin
-atan = rows.arctan
-acosh = rows.arccosh
-asinh = rows.arcsinh
-atanh = rows.arctanh
-atan2 = rows.arctan2
+true_divide = ops.divide
+mod = ops.remainder
+conj = ops.conjugate
+bitwise_not = ops.invert
+bitwise_invert = ops.invert
+bitwise_left_shift = ops.left_shift
+bitwise_right_shift = ops.right_shift
+pow = ops.power
+acos = ops.arccos
+asin = ops.arcsin
+atan = ops.arctan
+acosh = ops.arccosh
+asinh = ops.arcsinh
+atanh = ops.arctanh
+atan2 = ops.arctan2

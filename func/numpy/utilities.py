@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, shape_of
-from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.elementwise import table as ops
 from func.numpy.arguments import many_axes, one_axis, rank_of
 from func.numpy.inplace import base_of
 from func.numpy.joining import stack
@@ -61,7 +61,7 @@ def trim_zeros(filt: Array, trim: str = "fb", axis: Any = None) -> Array:
     if letters not in ("fb", "bf", "f", "b"):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
     places = np.argwhere(
-        values_for_shape(rows.not_equal(filt, 0), "np.trim_zeros(x)", "Slice with indices that are known, x[i:j].")
+        values_for_shape(ops.not_equal(filt, 0), "np.trim_zeros(x)", "Slice with indices that are known, x[i:j].")
     )
     rank = rank_of(filt)
     axes = many_axes(axis, rank)
@@ -94,8 +94,8 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Array, ..
         return np.unravel_index(_known(indices), shape, order)  # type: ignore[call-overload, no-any-return]
     parts = []
     for n in reversed(shape if isinstance(shape, tuple) else (shape,)):
-        parts.append(rows.remainder(indices, n))
-        indices = rows.floor_divide(indices, n)
+        parts.append(ops.remainder(indices, n))
+        indices = ops.floor_divide(indices, n)
     return tuple(parts[::-1])
 
 
@@ -111,7 +111,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
 @implements_ufunc(np.bitwise_count)
 def bitwise_count(x: Array) -> Array:
     """The number of ones in the bits of |x|."""
-    return rows.bitwise_count(operand(x))
+    return ops.bitwise_count(operand(x))
 
 
 @implements(np.packbits)

@@ -8,9 +8,9 @@ import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as e
-from func.interpreters.primitives.random import bits as rows
-from func.interpreters.primitives.random.normal import wald as wald_row
-from func.interpreters.primitives.random.variates import loggamma as loggamma_row
+from func.interpreters.primitives.random import bits as ops
+from func.interpreters.primitives.random.normal import wald as wald_primitive
+from func.interpreters.primitives.random.variates import loggamma as loggamma_primitive
 from func.interpreters.primitives.structural.reductions import reduce_max
 from func.interpreters.primitives.structural.shapes import convert, expand, reduce_sum
 from func.random.keys import check_key, float_dtype, full_shape, keys_of, parameter, require, stretched
@@ -24,7 +24,7 @@ def positive(function: str, name: str, value: Any, dtype: Any) -> Array:
 
 
 def _loggamma(key: Array, a: Array, shape: tuple[int, ...]) -> Array:
-    return loggamma_row(key, stretched(a, shape))
+    return loggamma_primitive(key, stretched(a, shape))
 
 
 def _halved(x: Array) -> Array:
@@ -122,7 +122,7 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = np.float64) -> Array:
     df = positive("t", "df", df, dtype)
     full = full_shape("t", shape, shape_of(df))
     first, second = keys_of(check_key(key, "t"), 2)
-    z = rows.random_normal(first, shape=full, dtype=dtype)
+    z = ops.random_normal(first, shape=full, dtype=dtype)
     half = _halved(df)
     return e.multiply(z, e.exp(_halved(e.subtract(e.log(half), _loggamma(second, half, full)))))
 
@@ -131,20 +131,20 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = np.float64) -> Arr
     """Wald (inverse Gaussian) numbers of this mean and of scale one; differentiable in the mean."""
     dtype = float_dtype("wald", dtype)
     mean = positive("wald", "mean", mean, dtype)
-    return wald_row(check_key(key, "wald"), stretched(mean, full_shape("wald", shape, shape_of(mean))))
+    return wald_primitive(check_key(key, "wald"), stretched(mean, full_shape("wald", shape, shape_of(mean))))
 
 
 def maxwell(key: Any, shape: Any = (), dtype: Any = np.float64) -> Array:
     """Maxwell numbers: the lengths of three normal numbers."""
     dtype = float_dtype("maxwell", dtype)
     full = full_shape("maxwell", shape)
-    z = rows.random_normal(check_key(key, "maxwell"), shape=(*full, 3), dtype=dtype)
+    z = ops.random_normal(check_key(key, "maxwell"), shape=(*full, 3), dtype=dtype)
     return e.sqrt(reduce_sum(e.multiply(z, z), axes=(len(full),)))
 
 
 def signs(key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
     """Numbers -1 and 1, equally likely."""
-    heads = e.bitwise_and(rows.random_bits(key, shape=shape, dtype=np.dtype(np.uint32)), 1)
+    heads = e.bitwise_and(ops.random_bits(key, shape=shape, dtype=np.dtype(np.uint32)), 1)
     return convert(e.subtract(e.multiply(convert(heads, dtype=np.dtype(np.int8)), 2), 1), dtype=np.dtype(dtype))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise import table as e
-from func.interpreters.primitives.random import bits as rows
+from func.interpreters.primitives.random import bits as ops
 from func.interpreters.primitives.random.variates import random_binomial, random_poisson
 from func.interpreters.primitives.structural.reductions import argmax, argsort
 from func.interpreters.primitives.structural.shapes import convert, cumsum, move_axis
@@ -81,14 +81,14 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = np.int6
     low, last = _bound("minval", minval, kind, 0), _bound("maxval", maxval, kind, -1)
     require("randint", lambda a, b: a > b, "minval must be below maxval", low, last)
     full = full_shape("randint", shape, shape_of(low), shape_of(last))
-    return rows.random_integers(check_key(key, "randint"), stretched(low, full), stretched(last, full), dtype=kind)
+    return ops.random_integers(check_key(key, "randint"), stretched(low, full), stretched(last, full), dtype=kind)
 
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Array:
     """Booleans that are True with probability p."""
     p = _probability("bernoulli", p)
     full = full_shape("bernoulli", shape, shape_of(p))
-    return e.less(rows.random_unit(check_key(key, "bernoulli"), shape=full, dtype=_DOUBLE, inside=False), p)
+    return e.less(ops.random_unit(check_key(key, "bernoulli"), shape=full, dtype=_DOUBLE, inside=False), p)
 
 
 def rademacher(key: Any, shape: Any = (), dtype: Any = np.int64) -> Array:
@@ -129,7 +129,7 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Arr
     p = _probability("geometric", p)
     require("geometric", lambda v: v <= 0, "p must be positive", p)
     full = full_shape("geometric", shape, shape_of(p))
-    unit = rows.random_unit(check_key(key, "geometric"), shape=full, dtype=_DOUBLE, inside=True)
+    unit = ops.random_unit(check_key(key, "geometric"), shape=full, dtype=_DOUBLE, inside=True)
     sure = e.greater_equal(p, 1.0)
     safe = e.subtract(p, e.multiply(convert(sure, dtype=_DOUBLE), 0.5))
     trials = e.add(e.floor(e.divide(e.log(unit), e.log1p(e.negative(safe)))), 1.0)
@@ -193,7 +193,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Arr
 
 def _order(key: Array, shape: tuple[int, ...], axis: int) -> Array:
     """Random orders along an axis: those of independent 64-bit words."""
-    return argsort(rows.random_bits(key, shape=shape, dtype=_WORD), axis=axis, kind="stable")
+    return argsort(ops.random_bits(key, shape=shape, dtype=_WORD), axis=axis, kind="stable")
 
 
 def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Array:
@@ -263,10 +263,10 @@ def _weighted(key: Array, p: Array, wanted: tuple[int, ...], replace: bool) -> A
     if replace:
         sums = cumsum(p, axis=0, reverse=False)
         last = shape_of(p)[0] - 1
-        unit = rows.random_unit(key, shape=wanted, dtype=_DOUBLE, inside=False)
+        unit = ops.random_unit(key, shape=wanted, dtype=_DOUBLE, inside=False)
         found = search(sums, e.multiply(unit, getitem(sums, index=(last,))), side="right", lanes=0)
         return e.minimum(found, last)
-    unit = rows.random_unit(key, shape=shape_of(p), dtype=_DOUBLE, inside=True)
+    unit = ops.random_unit(key, shape=shape_of(p), dtype=_DOUBLE, inside=True)
     never = e.less_equal(p, 0.0)
     waiting = e.divide(e.negative(e.log(unit)), e.add(p, convert(never, dtype=_DOUBLE)))
     waiting = e.add(waiting, e.multiply(convert(never, dtype=_DOUBLE), 1e300))

@@ -13,7 +13,7 @@ from func.interpreters.core import Array, Tracer, shape_of
 from func.interpreters.core.errors import FuncError
 from func.interpreters.core.modes import STAGING
 from func.interpreters.core.source import at_line
-from func.interpreters.primitives.random import bits as rows
+from func.interpreters.primitives.random import bits as ops
 from func.interpreters.vmap import RUNNING, Vmap
 from func.random.keys import check_key, keys_of
 from func.random.keys import key as key_of_seed
@@ -104,9 +104,9 @@ class Generator(Methods):
             )
         levels = RUNNING.get()
         parted = self._parted(levels) if levels else []
-        key = rows.random_fold_in(keys_of(self._key, 2)[_STREAM], np.asarray(self._advance(levels)))
+        key = ops.random_fold_in(keys_of(self._key, 2)[_STREAM], np.asarray(self._advance(levels)))
         for level in parted:
-            key = rows.random_fold_in(key, level.lift(level.extra[4]))
+            key = ops.random_fold_in(key, level.lift(level.extra[4]))
         return key
 
     def _parted(self, levels: tuple[Vmap, ...]) -> list[Vmap]:
@@ -130,11 +130,11 @@ class Generator(Methods):
         """New generators, independent of this one and of each other."""
         parent = keys_of(self._key, 2)[_CHILD]
         first, self._spawned = self._spawned, self._spawned + operator.index(n_children)
-        return [Generator(rows.random_fold_in(parent, np.asarray(i))) for i in range(first, self._spawned)]
+        return [Generator(ops.random_fold_in(parent, np.asarray(i))) for i in range(first, self._spawned)]
 
     def bytes(self, length: int) -> bytes:
         """Random bytes."""
-        drawn = rows.random_bits(self.next_key(), shape=(operator.index(length),), dtype=np.dtype(np.uint8))
+        drawn = ops.random_bits(self.next_key(), shape=(operator.index(length),), dtype=np.dtype(np.uint8))
         if type(drawn) is Tracer:
             raise RandomnessError(
                 f"Generator.bytes cannot draw per lane inside func.vmap{at_line()}\n"

@@ -10,7 +10,7 @@ import numpy as np
 from func.backends import HOST_TYPES
 from func.interpreters.core import Array, Tracer, dtype_of, is_inexact, operand, shape_of
 from func.interpreters.core.source import at_line
-from func.interpreters.primitives.random import bits as rows
+from func.interpreters.primitives.random import bits as ops
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import getitem
 from func.numpy.arguments import as_shape, to_dtype
@@ -42,7 +42,7 @@ def key(seed: Any) -> Array:
             f"func.random.key: the seed must be one integer, got {_described(value)}{at_line()}\n"
             "Map func.random.key over an array of seeds with func.vmap."
         )
-    return rows.random_key(value)
+    return ops.random_key(value)
 
 
 def check_key(value: Any, function: str) -> Array:
@@ -81,13 +81,13 @@ def split(key: Any, num: Any = 2) -> Array:
     key = check_key(key, "split")
     shape = sample_shape("split", num)
     total = int(np.prod(shape, dtype=np.int64))
-    keys = rows.random_split(key, num=total)
+    keys = ops.random_split(key, num=total)
     return keys if len(shape) == 1 else keys.reshape(*shape, 2)
 
 
 def keys_of(key: Array, num: int) -> list[Array]:
     """New keys of a key, one by one."""
-    keys = rows.random_split(key, num=num)
+    keys = ops.random_split(key, num=num)
     return [getitem(keys, index=(i, (0, 2, 1))) for i in range(num)]
 
 
@@ -103,7 +103,7 @@ def fold_in(key: Any, data: Any) -> Array:
     data = operand(data)
     if shape_of(data) != () or dtype_of(data).kind not in "iu":
         raise TypeError(f"func.random.fold_in: data must be one integer, got {_described(data)}{at_line()}")
-    return rows.random_fold_in(key, data)
+    return ops.random_fold_in(key, data)
 
 
 def bits(key: Any, shape: Any = (), dtype: Any = np.uint32) -> Array:
@@ -117,7 +117,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = np.uint32) -> Array:
     kind = np.dtype(dtype)
     if kind not in _WORDS:
         raise TypeError(f"func.random.bits: dtype must be uint8, uint16, uint32 or uint64, not {kind}")
-    return rows.random_bits(key, shape=sample_shape("bits", shape), dtype=kind)
+    return ops.random_bits(key, shape=sample_shape("bits", shape), dtype=kind)
 
 
 # --- what all distributions ask of their arguments --------------------------------------------------------------

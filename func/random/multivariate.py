@@ -8,7 +8,7 @@ import numpy as np
 
 from func.interpreters.core import Array, operand, shape_of
 from func.interpreters.primitives.elementwise import table as e
-from func.interpreters.primitives.random import bits as rows
+from func.interpreters.primitives.random import bits as ops
 from func.interpreters.primitives.structural.shapes import expand, reduce_sum, where
 from func.numpy import linalg
 from func.numpy.products import matmul
@@ -53,7 +53,7 @@ def multivariate_normal(
             f"{shape_of(mean)} and {shape_of(cov)}"
         )
     full = full_shape("multivariate_normal", shape, shape_of(mean)[:-1], shape_of(cov)[:-2])
-    z = rows.random_normal(check_key(key, "multivariate_normal"), shape=(*full, n), dtype=dtype)
+    z = ops.random_normal(check_key(key, "multivariate_normal"), shape=(*full, n), dtype=dtype)
     factor = _factor(cov, method)
     if len(shape_of(factor)) == 2 and full:
         moved = matmul(z, linalg.matrix_transpose(factor))
@@ -100,7 +100,7 @@ def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = np.float64) -> Ar
     """
     dtype = float_dtype("orthogonal", dtype)
     batch = sample_shape("orthogonal", shape)
-    z = rows.random_normal(check_key(key, "orthogonal"), shape=(*batch, n, n), dtype=dtype)
+    z = ops.random_normal(check_key(key, "orthogonal"), shape=(*batch, n, n), dtype=dtype)
     q, r = linalg.qr(z)
     signs = e.sign(diagonal(operand(r), 0, -2, -1))
     return e.multiply(q, expand(signs, (len(batch),)))

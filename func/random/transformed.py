@@ -9,7 +9,7 @@ import numpy as np
 
 from func.interpreters.core import Array, operand, shape_of
 from func.interpreters.primitives.elementwise import table as e
-from func.interpreters.primitives.random import bits as rows
+from func.interpreters.primitives.random import bits as ops
 from func.interpreters.primitives.random.normal import ndtr, ndtri
 from func.interpreters.primitives.structural.shapes import where
 from func.numpy.arguments import to_dtype
@@ -18,7 +18,7 @@ from func.random.keys import check_key, float_dtype, full_shape, parameter, requ
 
 def _unit(key: Any, function: str, shape: tuple[int, ...], dtype: Any) -> Array:
     """Numbers in (0, 1), neither end included."""
-    return rows.random_unit(check_key(key, function), shape=shape, dtype=dtype, inside=True)
+    return ops.random_unit(check_key(key, function), shape=shape, dtype=dtype, inside=True)
 
 
 def _is(value: Any, number: float) -> bool:
@@ -57,7 +57,7 @@ def uniform(key: Any, shape: Any = None, dtype: Any = np.float64, minval: Any = 
     """
     dtype = float_dtype("uniform", dtype)
     full = full_shape("uniform", shape, shape_of(operand(minval)), shape_of(operand(maxval)))
-    unit = rows.random_unit(check_key(key, "uniform"), shape=full, dtype=dtype, inside=False)
+    unit = ops.random_unit(check_key(key, "uniform"), shape=full, dtype=dtype, inside=False)
     if _is(minval, 0.0) and _is(maxval, 1.0):
         return unit
     low, high = parameter("uniform", "minval", minval, dtype), parameter("uniform", "maxval", maxval, dtype)
@@ -78,7 +78,7 @@ def normal(key: Any, shape: Any = None, dtype: Any = np.float64, *, loc: Any = 0
         True
     """
     key = check_key(key, "normal")
-    return _scaled("normal", lambda s, d: rows.random_normal(key, shape=s, dtype=d), shape, dtype, loc, scale)
+    return _scaled("normal", lambda s, d: ops.random_normal(key, shape=s, dtype=d), shape, dtype, loc, scale)
 
 
 def exponential(key: Any, shape: Any = None, dtype: Any = np.float64, *, scale: Any = 1.0) -> Array:
@@ -133,7 +133,7 @@ def cauchy(key: Any, shape: Any = None, dtype: Any = np.float64, *, loc: Any = 0
 def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = np.float64) -> Array:
     """exp(sigma · z) for z from the standard normal distribution."""
     key = check_key(key, "lognormal")
-    draw = _scaled("lognormal", lambda s, d: rows.random_normal(key, shape=s, dtype=d), shape, dtype, 0.0, sigma)
+    draw = _scaled("lognormal", lambda s, d: ops.random_normal(key, shape=s, dtype=d), shape, dtype, 0.0, sigma)
     return e.exp(draw)
 
 

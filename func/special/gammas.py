@@ -14,7 +14,7 @@ from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise.builder import add
 from func.interpreters.primitives.elementwise.table import equal, greater_equal, less_equal, logical_and, subtract
-from func.interpreters.primitives.special import gamma as rows
+from func.interpreters.primitives.special import gamma as ops
 from func.interpreters.primitives.structural.shapes import full_like, where
 from func.numpy.joining import stack
 from func.numpy.reductions import any, sum
@@ -28,62 +28,62 @@ def gamma(z: Array) -> Array:
     >>> float(func.grad(func.special.gamma)(1.0))
     -0.5772156649015329
     """
-    return rows.gamma(operand(z))
+    return ops.gamma(operand(z))
 
 
 def gammaln(x: Array) -> Array:
     """log|Γ(x)| of real x. DLMF 5.2.1."""
-    return rows.gammaln(operand(x))
+    return ops.gammaln(operand(x))
 
 
 def loggamma(z: Array) -> Array:
     """The principal branch of log Γ(z), with the cut along the negative real axis. DLMF 5.4."""
-    return rows.loggamma(operand(z))
+    return ops.loggamma(operand(z))
 
 
 def gammasgn(x: Array) -> Array:
     """The sign of Γ(x), which has no derivative."""
-    return rows.gammasgn(operand(x))
+    return ops.gammasgn(operand(x))
 
 
 def rgamma(z: Array) -> Array:
     """1 / Γ(z), an entire function: its derivative is right at the poles of Γ too. DLMF 5.5.3."""
-    return rows.rgamma(operand(z))
+    return ops.rgamma(operand(z))
 
 
 def digamma(z: Array) -> Array:
     """ψ(z) = Γ'(z) / Γ(z), real or complex. DLMF 5.2.2."""
-    return rows.digamma(operand(z))
+    return ops.digamma(operand(z))
 
 
 def polygamma(n: Array, x: Array) -> Array:
     """The n-th derivative of ψ at x, which may be complex here. No derivative by n. DLMF 5.15.1."""
-    return rows.polygamma(operand(n), operand(x))
+    return ops.polygamma(operand(n), operand(x))
 
 
 def poch(x: Array, m: Array) -> Array:
     """Pochhammer's symbol (x)ₘ = Γ(x + m) / Γ(x). DLMF 5.2.5."""
-    return rows.poch(operand(x), operand(m))
+    return ops.poch(operand(x), operand(m))
 
 
 def beta(a: Array, b: Array) -> Array:
     """Euler's beta function Γ(a) Γ(b) / Γ(a + b). DLMF 5.12.1."""
-    return rows.beta(operand(a), operand(b))
+    return ops.beta(operand(a), operand(b))
 
 
 def betaln(a: Array, b: Array) -> Array:
     """log|B(a, b)|."""
-    return rows.betaln(operand(a), operand(b))
+    return ops.betaln(operand(a), operand(b))
 
 
 def binom(n: Array, k: Array) -> Array:
     """The binomial coefficient of real n and k. DLMF 1.2.6."""
-    return rows.binom(operand(n), operand(k))
+    return ops.binom(operand(n), operand(k))
 
 
 def zetac(x: Array) -> Array:
     """Riemann's ζ(x) - 1; its derivative is not defined."""
-    return rows.zetac(operand(x))
+    return ops.zetac(operand(x))
 
 
 psi = digamma
@@ -91,7 +91,7 @@ psi = digamma
 
 def zeta(x: Array, q: Any = None) -> Array:
     """Hurwitz' ζ(x, q), or Riemann's ζ(x) where q is not given; no derivative by x. DLMF 25.11.1."""
-    return rows.riemann_zeta(operand(x)) if q is None else rows.zeta(operand(x), operand(q))
+    return ops.riemann_zeta(operand(x)) if q is None else ops.zeta(operand(x), operand(q))
 
 
 def multigammaln(a: Array, d: int) -> Array:
@@ -105,7 +105,7 @@ def multigammaln(a: Array, d: int) -> Array:
         raise ValueError("d should be a positive integer (dimension)")
     if bool(any(less_equal(a, 0.5 * (size - 1)))):
         raise ValueError(f"condition a > 0.5 * (d-1) ({0.5 * (size - 1)}) not met")
-    terms = [rows.loggamma(subtract(a, (j - 1.0) / 2)) for j in range(1, size + 1)]
+    terms = [ops.loggamma(subtract(a, (j - 1.0) / 2)) for j in range(1, size + 1)]
     return add(sum(stack(terms), axis=0), size * (size - 1) * 0.25 * math.log(math.pi))
 
 
@@ -117,7 +117,7 @@ def factorial(n: Array, exact: bool = False) -> Any:
     n = floating(n)
     inside = greater_equal(n, 0)
     safe = where(inside, n, full_like(n, 0, ()))
-    return where(inside, rows.gamma(add(safe, 1)), full_like(n, 0, ()))
+    return where(inside, ops.gamma(add(safe, 1)), full_like(n, 0, ()))
 
 
 def _plain(function: str, value: Any) -> Any:
@@ -135,10 +135,10 @@ def comb(N: Array, k: Array, *, exact: bool = False, repetition: bool = False) -
     N, k = floating(N), floating(k)
     if repetition:
         one = logical_and(equal(k, 0), greater_equal(N, 0))
-        value = rows.binom(subtract(add(N, k), 1), k)
+        value = ops.binom(subtract(add(N, k), 1), k)
         return where(one, full_like(value, 1, ()), value)
     inside = logical_and(logical_and(less_equal(k, N), greater_equal(N, 0)), greater_equal(k, 0))
-    value = rows.binom(N, k)
+    value = ops.binom(N, k)
     return where(inside, value, full_like(value, 0, ()))
 
 
@@ -149,7 +149,7 @@ def perm(N: Array, k: Array, exact: bool = False) -> Any:
         return scipy_of(np, "special").perm(*plain, exact=True)
     N, k = floating(N), floating(k)
     inside = logical_and(logical_and(less_equal(k, N), greater_equal(N, 0)), greater_equal(k, 0))
-    value = rows.poch(add(subtract(N, k), 1), k)
+    value = ops.poch(add(subtract(N, k), 1), k)
     return where(inside, value, full_like(value, 0, ()))
 
 

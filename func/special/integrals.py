@@ -6,147 +6,147 @@ from typing import Any
 
 from func.interpreters.core import Array, operand
 from func.interpreters.primitives.special import derivative_families
-from func.interpreters.primitives.special import integrals as rows
+from func.interpreters.primitives.special import integrals as ops
 
 
 def cbrt(x: Array) -> Array:
     """The real cube root."""
-    return rows.cbrt(operand(x))
+    return ops.cbrt(operand(x))
 
 
 def exp2(x: Array) -> Array:
     """2^x."""
-    return rows.exp2(operand(x))
+    return ops.exp2(operand(x))
 
 
 def exp10(x: Array) -> Array:
     """10^x."""
-    return rows.exp10(operand(x))
+    return ops.exp10(operand(x))
 
 
 def expm1(z: Array) -> Array:
     """exp(z) - 1 without cancellation, real or complex."""
-    return rows.expm1(operand(z))
+    return ops.expm1(operand(z))
 
 
 def log1p(z: Array) -> Array:
     """log(1 + z) without cancellation, real or complex."""
-    return rows.log1p(operand(z))
+    return ops.log1p(operand(z))
 
 
 def cosm1(x: Array) -> Array:
     """cos(x) - 1 without cancellation."""
-    return rows.cosm1(operand(x))
+    return ops.cosm1(operand(x))
 
 
 def sindg(x: Array) -> Array:
     """The sine of an angle in degrees."""
-    return rows.sindg(operand(x))
+    return ops.sindg(operand(x))
 
 
 def cosdg(x: Array) -> Array:
     """The cosine of an angle in degrees."""
-    return rows.cosdg(operand(x))
+    return ops.cosdg(operand(x))
 
 
 def tandg(x: Array) -> Array:
     """The tangent of an angle in degrees."""
-    return rows.tandg(operand(x))
+    return ops.tandg(operand(x))
 
 
 def cotdg(x: Array) -> Array:
     """The cotangent of an angle in degrees."""
-    return rows.cotdg(operand(x))
+    return ops.cotdg(operand(x))
 
 
 def exp1(z: Array) -> Array:
     """The exponential integral E₁(z), real or complex. DLMF 6.2.1."""
-    return rows.exp1(operand(z))
+    return ops.exp1(operand(z))
 
 
 def expi(z: Array) -> Array:
     """The exponential integral Ei(z), real or complex. DLMF 6.2.5."""
-    return rows.expi(operand(z))
+    return ops.expi(operand(z))
 
 
 def expn(n: Array, x: Array) -> Array:
     """The exponential integral Eₙ(x) of integer n >= 0, x > 0. DLMF 8.19.2."""
-    return rows.expn(operand(n), operand(x))
+    return ops.expn(operand(n), operand(x))
 
 
 def sici(z: Array) -> tuple[Array, ...]:
     """The sine and cosine integrals (Si(z), Ci(z)). DLMF 6.2.9 and 6.2.11."""
-    return tuple(rows.sici(operand(z)))
+    return tuple(ops.sici(operand(z)))
 
 
 def shichi(z: Array) -> tuple[Array, ...]:
     """The hyperbolic sine and cosine integrals (Shi(z), Chi(z)). DLMF 6.2.15 and 6.2.16."""
-    return tuple(rows.shichi(operand(z)))
+    return tuple(ops.shichi(operand(z)))
 
 
 def spence(z: Array) -> Array:
     """The dilogarithm ∫₁ᶻ log t / (1 - t) dt, real or complex. DLMF 25.12.2 at 1 - z."""
-    return rows.spence(operand(z))
+    return ops.spence(operand(z))
 
 
 def wrightomega(z: Array) -> Array:
     """Wright's ω, with ω + log ω = z. DLMF 4.13."""
-    return rows.wrightomega(operand(z))
+    return ops.wrightomega(operand(z))
 
 
 def ellipkinc(phi: Array, m: Array) -> Array:
     """The incomplete elliptic integral of the first kind F(φ|m), by the parameter m = k². DLMF 19.2.4."""
-    return rows.ellipkinc(operand(phi), operand(m))
+    return ops.ellipkinc(operand(phi), operand(m))
 
 
 def ellipeinc(phi: Array, m: Array) -> Array:
     """The incomplete elliptic integral of the second kind E(φ|m), by the parameter m = k². DLMF 19.2.5."""
-    return rows.ellipeinc(operand(phi), operand(m))
+    return ops.ellipeinc(operand(phi), operand(m))
 
 
 def agm(a: Array, b: Array) -> Array:
     """The arithmetic-geometric mean of positive numbers. DLMF 19.8.5."""
-    return rows.agm(operand(a), operand(b))
+    return ops.agm(operand(a), operand(b))
 
 
 def hyp0f1(v: Array, z: Array) -> Array:
     """The confluent limit function 0F1(; v; z); no derivative by v. DLMF 16.2.1."""
-    return rows.hyp0f1(operand(v), operand(z))
+    return ops.hyp0f1(operand(v), operand(z))
 
 
 def hyp1f1(a: Array, b: Array, x: Array) -> Array:
     """Kummer's function M(a, b, x); no derivative by a and b. DLMF 13.2.2."""
-    return rows.hyp1f1(operand(a), operand(b), operand(x))
+    return ops.hyp1f1(operand(a), operand(b), operand(x))
 
 
 def hyperu(a: Array, b: Array, x: Array) -> Array:
     """Tricomi's function U(a, b, x), x > 0; no derivative by a and b. DLMF 13.2.6."""
-    return rows.hyperu(operand(a), operand(b), operand(x))
+    return ops.hyperu(operand(a), operand(b), operand(x))
 
 
 def hyp2f1(a: Array, b: Array, c: Array, z: Array) -> Array:
     """Gauss' function F(a, b; c; z); no derivative by a, b and c. DLMF 15.2.1."""
-    return rows.hyp2f1(operand(a), operand(b), operand(c), operand(z))
+    return ops.hyp2f1(operand(a), operand(b), operand(c), operand(z))
 
 
 def sph_harm_y(n: Array, m: Array, theta: Array, phi: Array) -> Array:
     """The spherical harmonic of degree n and order m at polar angle θ and azimuth φ. DLMF 14.30.1."""
-    return rows.sph_harm_y(operand(n), operand(m), operand(theta), operand(phi))
+    return ops.sph_harm_y(operand(n), operand(m), operand(theta), operand(phi))
 
 
 def ellipk(m: Array) -> Array:
     """The complete elliptic integral of the first kind K(m), by the parameter m = k². DLMF 19.2.8."""
-    return rows.ellipk(operand(m), order=0)
+    return ops.ellipk(operand(m), order=0)
 
 
 def ellipkm1(p: Array) -> Array:
     """K(1 - p), exact for small p."""
-    return rows.ellipkm1(operand(p), order=0)
+    return ops.ellipkm1(operand(p), order=0)
 
 
 def ellipe(m: Array) -> Array:
     """The complete elliptic integral of the second kind E(m), by the parameter m = k². DLMF 19.2.8."""
-    return rows.ellipe(operand(m), order=0)
+    return ops.ellipe(operand(m), order=0)
 
 
 def sinc(x: Array) -> Array:
@@ -161,4 +161,4 @@ def lambertw(z: Array, k: Any = 0, tol: float = 1e-8) -> Array:
     >>> float(func.grad(lambda z: func.special.lambertw(z).real)(0.0))
     1.0
     """
-    return rows.lambertw(operand(z), operand(k), tol)
+    return ops.lambertw(operand(z), operand(k), tol)

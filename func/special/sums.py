@@ -8,7 +8,7 @@ import numpy as np
 
 from func.interpreters.core import Array, operand, shape_of
 from func.interpreters.primitives.elementwise.table import logaddexp
-from func.interpreters.primitives.special import logsumexp as rows
+from func.interpreters.primitives.special import logsumexp as ops
 from func.interpreters.primitives.structural.reductions import keep_axes
 from func.interpreters.primitives.structural.shapes import broadcast, full_like
 from func.numpy.arguments import many_axes
@@ -23,13 +23,13 @@ def softmax(x: Array, axis: Any = None) -> Array:
     0.5
     """
     x = floating(x)
-    return rows.softmax(x, axes=many_axes(axis, len(shape_of(x))))
+    return ops.softmax(x, axes=many_axes(axis, len(shape_of(x))))
 
 
 def log_softmax(x: Array, axis: Any = None) -> Array:
     """x - log Σ exp(x) over `axis` (None: all axes)."""
     x = floating(x)
-    return rows.log_softmax(x, axes=many_axes(axis, len(shape_of(x))))
+    return ops.log_softmax(x, axes=many_axes(axis, len(shape_of(x))))
 
 
 def _spread(x: Array, shape: tuple[int, ...]) -> Array:
@@ -55,10 +55,10 @@ def logsumexp(a: Array, axis: Any = None, b: Any = None, keepdims: bool = False,
     axes = many_axes(axis, len(full))
     a = _spread(a, full)
     if b is None and not return_sign:
-        outs = (rows.logsumexp(a, axes=axes),)
+        outs = (ops.logsumexp(a, axes=axes),)
     else:
         weights = full_like(a, 1, full) if b is None else _spread(b, full)
-        outs = rows.weighted_logsumexp(a, weights, axes=axes, signed=return_sign)
+        outs = ops.weighted_logsumexp(a, weights, axes=axes, signed=return_sign)
     if keepdims:
         outs = tuple([keep_axes(out, full, axes) for out in outs])
     return tuple(outs) if return_sign else outs[0]

@@ -150,26 +150,26 @@ class checkpoint_policies:
     """Which intermediate values `checkpoint` keeps. Each policy is a function (row, params) -> bool."""
 
     @staticmethod
-    def everything_saveable(row: Primitive, params: dict[str, Any]) -> bool:
+    def everything_saveable(primitive: Primitive, params: dict[str, Any]) -> bool:
         """Keep every value: no recomputation."""
         return True
 
     @staticmethod
-    def nothing_saveable(row: Primitive, params: dict[str, Any]) -> bool:
+    def nothing_saveable(primitive: Primitive, params: dict[str, Any]) -> bool:
         """Keep nothing: the default."""
         return False
 
     @staticmethod
-    def dots_saveable(row: Primitive, params: dict[str, Any]) -> bool:
+    def dots_saveable(primitive: Primitive, params: dict[str, Any]) -> bool:
         """Keep the results of matrix products and other contractions."""
-        return row.name == "contract"
+        return primitive.name == "contract"
 
     checkpoint_dots = dots_saveable
 
     @staticmethod
-    def dots_with_no_batch_dims_saveable(row: Primitive, params: dict[str, Any]) -> bool:
+    def dots_with_no_batch_dims_saveable(primitive: Primitive, params: dict[str, Any]) -> bool:
         """Keep the results of contractions without a batch axis (weights times activations)."""
-        if row.name != "contract":
+        if primitive.name != "contract":
             return False
         spec = params["spec"]
         return not any([label in spec.x and label in spec.y for label in spec.out])
@@ -179,19 +179,19 @@ class checkpoint_policies:
     @staticmethod
     def save_only_these_names(*names: str) -> Callable[..., bool]:
         """Keep the values that `checkpoint_name` gave one of these names."""
-        return lambda row, params: row.name == "named" and params["label"] in names
+        return lambda primitive, params: primitive.name == "named" and params["label"] in names
 
     @staticmethod
     def save_anything_except_these_names(*names: str) -> Callable[..., bool]:
         """Keep everything but the values with these names."""
-        return lambda row, params: row.name != "named" or params["label"] not in names
+        return lambda primitive, params: primitive.name != "named" or params["label"] not in names
 
     @staticmethod
     def save_any_names_but_these(*names: str) -> Callable[..., bool]:
         """Keep the named values whose name is not one of these."""
-        return lambda row, params: row.name == "named" and params["label"] not in names
+        return lambda primitive, params: primitive.name == "named" and params["label"] not in names
 
     @staticmethod
     def save_from_both_policies(first: Callable[..., bool], second: Callable[..., bool]) -> Callable[..., bool]:
         """Keep what either policy keeps."""
-        return lambda row, params: first(row, params) or second(row, params)
+        return lambda primitive, params: first(primitive, params) or second(primitive, params)

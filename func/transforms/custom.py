@@ -17,7 +17,7 @@ from func import tree
 from func.interpreters.calls import call_primitives
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of, snapshot, zeros_like
 from func.interpreters.core.errors import ArgumentError, CustomRuleError
-from func.interpreters.primitives.structural.identity import stop_gradient as stop_gradient_row
+from func.interpreters.primitives.structural.identity import stop_gradient as stop_gradient_primitive
 from func.numpy import patching
 from func.transforms.boundary import array_leaf, check_callable, name_of
 
@@ -112,7 +112,7 @@ def stop_gradient(x: Any) -> Any:
     """
 
     def stop(leaf: Any) -> Any:
-        return stop_gradient_row(leaf) if type(leaf) is Tracer else leaf
+        return stop_gradient_primitive(leaf) if type(leaf) is Tracer else leaf
 
     return tree.map(stop, x)
 

@@ -276,7 +276,7 @@ def _check_linear(program: Program, name: str) -> None:
         depends = any(flags)
         if (
             depends
-            and equation.row.name in ("add", "subtract")
+            and equation.primitive.name in ("add", "subtract")
             and not all([hasattr(x, "serial") and x in linear for x in equation.inputs])
         ):
             raise NotDifferentiableError(f"{name} is not linear: it adds a constant to its argument")

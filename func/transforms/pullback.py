@@ -36,17 +36,19 @@ def graph_table(nodes: Sequence[Node]) -> tuple[list[Any], dict[int, int]]:
     table = []
     for node in nodes:
         parents = [None if parent is None else numbers[parent[INDEX]] for parent in node.parents]
-        wanted = None if node.row is OUTPUT else list(node.wanted)
-        table.append((node.row, parents, wanted, node.saved, node.params, node.aval))
+        needs_cotangent = None if node.primitive is OUTPUT else list(node.needs_cotangent)
+        table.append((node.primitive, parents, needs_cotangent, node.saved, node.params, node.aval))
     return table, numbers
 
 
 def rebuild_graph(table: Sequence[Any]) -> list[Any]:
     """The nodes of a table."""
     nodes: list[Any] = []
-    for row, numbers, wanted, saved, params, aval in table:
+    for primitive, numbers, needs_cotangent, saved, params, aval in table:
         parents = [None if number is None else nodes[number] for number in numbers]
-        nodes.append((tick(), row, parents, parents if wanted is None else wanted, saved, params, aval))
+        nodes.append(
+            (tick(), primitive, parents, parents if needs_cotangent is None else needs_cotangent, saved, params, aval)
+        )
     return nodes
 
 
@@ -122,8 +124,8 @@ class Pullback:
             total += size
             if size:
                 kept = ", ".join([f"{v.dtype}{list(v.shape)}" for v in arrays.values()])
-                shown.append(f"  {node.row.name}: {kept} ({size} bytes)")
-        rows = sum([node.row is not LEAF for node in nodes])
+                shown.append(f"  {node.primitive.name}: {kept} ({size} bytes)")
+        rows = sum([node.primitive is not LEAF for node in nodes])
         head = f"<pullback of {self._name}: {rows} operations, {total} bytes saved>"
         return "\n".join([head, *shown[:20], *([f"  ... {len(shown) - 20} more"] if len(shown) > 20 else [])])
 

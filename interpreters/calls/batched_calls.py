@@ -82,9 +82,9 @@ class MappedCustomBackward:
         count = len(residuals)
 
         def flat(*inner: Array) -> list[Array]:
-            grown = self.bwd(inner[:count], inner[count:])
-            missing[:] = [ct is None or ct is ZERO for ct in grown]
-            return [ct for ct in grown if not (ct is None or ct is ZERO)]
+            contribution = self.bwd(inner[:count], inner[count:])
+            missing[:] = [ct is None or ct is ZERO for ct in contribution]
+            return [ct for ct in contribution if not (ct is None or ct is ZERO)]
 
         missing: list[bool] = []
         outs = iter(Mapped(flat, self.size, (True,) * (count + len(cts)))(*residuals, *cts))

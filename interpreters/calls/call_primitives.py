@@ -31,7 +31,7 @@ from func.interpreters.core import (
     Array,
     Aval,
     Params,
-    Row,
+    Primitive,
     Shaped,
     bind,
     dtype_of,
@@ -52,7 +52,7 @@ def _call_aval(*avals: Any, fun: Any, **params: Any) -> tuple[Any, ...]:
     return drivers.output_avals(fun, avals)
 
 
-class CallRow(Row):
+class CallPrimitive(Primitive):
     """A row that calls its `fun`. Concrete arguments may meet tracers inside, so it runs the function itself."""
 
     __slots__ = ()
@@ -85,7 +85,7 @@ def _custom_jvp_batch(size: int, batched: Sequence[bool], args: Sequence[Array],
     )
 
 
-custom_jvp_call = CallRow(
+custom_jvp_call = CallPrimitive(
     "custom_jvp_call",
     _call_impl,
     aval=_call_aval,
@@ -144,7 +144,7 @@ def _linear_call_batch(size: int, batched: Sequence[bool], args: Sequence[Array]
     )
 
 
-linear_call = CallRow(
+linear_call = CallPrimitive(
     "linear_call",
     _linear_call_impl,
     aval=lambda *avals, outs, **params: outs,
@@ -198,7 +198,7 @@ def _custom_vjp_batch(size: int, batched: Sequence[bool], args: Sequence[Array],
     )
 
 
-custom_vjp_call = CallRow(
+custom_vjp_call = CallPrimitive(
     "custom_vjp_call",
     _call_impl,
     aval=_call_aval,
@@ -233,7 +233,7 @@ def _checkpoint_batch(size: int, batched: Sequence[bool], args: Sequence[Array],
     return checkpoint_call(*args, fun=Mapped(params["fun"], size, tuple(batched)), policy=params["policy"])
 
 
-checkpoint_call = CallRow(
+checkpoint_call = CallPrimitive(
     "checkpoint_call",
     _call_impl,
     aval=_call_aval,
@@ -272,7 +272,7 @@ def _custom_vmap_transpose(ct: Any, *operands: Any, fun: Any, rule: Any) -> tupl
     return drivers.transpose_flat(fun, operands, ct)
 
 
-custom_vmap_call = CallRow(
+custom_vmap_call = CallPrimitive(
     "custom_vmap_call",
     _call_impl,
     aval=_call_aval,
@@ -287,20 +287,20 @@ custom_vmap_call = CallRow(
 # --- a value that is already known ------------------------------------------------------------------------------
 
 
-def _given_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, row: Any, options: Any) -> Any:
+def _given_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, primitive: Any, options: Any) -> Any:
     """The value comes from the first argument, its dependence on the others from the row."""
     out, *operands = primals
-    return out, row.tangent_of(tuple(operands), out, tuple(tangents[1:]), dict(options))
+    return out, primitive.tangent_of(tuple(operands), out, tuple(tangents[1:]), dict(options))
 
 
 def _given_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
     return materialize(size, batched[:1], args[:1])[0]
 
 
-given = Row(
+given = Primitive(
     "given",
-    lambda xp, out, *operands, row, options: out,
-    aval=lambda out, *operands, row, options: out,
+    lambda xp, out, *operands, primitive, options: out,
+    aval=lambda out, *operands, primitive, options: out,
     batch=_given_batch,
     jvp=_given_jvp,
 )

@@ -1,8 +1,8 @@
-"""Staged programs as one row: `program_call(*args, staged=...)`, whatever transform surrounds it.
+"""Compiled calls: `program_call(*args, compiled=...)`, one primitive for a traced Program under every transform.
 
-A `Staged` is a Program with what was derived from it, each once: how to execute it, its forward and backward halves
-for reverse mode, its known and tangent halves for forward mode, its mapped forms. Both pairs of halves come from one
-joint program, split by what depends on the cotangents (or tangents).
+A `CompiledCall` is a Program and what is derived from it, each once: how to execute it, its forward and backward programs
+for reverse mode, its primal and tangent programs for forward mode, its batched forms. A derivative is one joint program,
+partitioned by what depends on the cotangents (or tangents).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from func.interpreters import drivers
-from func.interpreters.calls.call_primitives import CallRow
+from func.interpreters.calls.call_primitives import CallPrimitive
 from func.interpreters.calls.partition import DerivedStage as DerivedStage
 from func.interpreters.calls.partition import Linearized, Pulled
 from func.interpreters.core import (
@@ -27,7 +27,7 @@ from func.interpreters.core import (
     snapshot,
     unboxed,
 )
-from func.interpreters.core.modes import GUARDED
+from func.interpreters.core.modes import NAN_SAFE
 from func.interpreters.grad import has_nan
 from func.interpreters.primitives.structural.shapes import full_like
 from func.interpreters.program.program import Equation, Program, Var
@@ -38,35 +38,37 @@ BEST = "best"
 """The compiler of jitted functions that name none: native code where there is a compiler for it, else NumPy."""
 
 
-class Staged:
+class CompiledCall:
     """A Program and everything made of it. Compared by identity: it is a parameter of rows."""
 
-    __slots__ = ("_alternative", "_halves", "_mapped", "_runs", "compiler", "program")
+    __slots__ = ("_halves", "_mapped", "_nan_safe_variant_of", "_runs", "compiler", "program")
 
-    def __init__(self, program: Program, alternative: Callable[[], Staged] | None = None, compiler: Any = None) -> None:
+    def __init__(
+        self, program: Program, nan_safe_variant: Callable[[], CompiledCall] | None = None, compiler: Any = None
+    ) -> None:
         self.program = program
         self.compiler = compiler
-        self._alternative = alternative
+        self._nan_safe_variant_of = nan_safe_variant
         self._halves: dict[Any, Any] = {}
-        self._mapped: dict[Any, Staged] = {}
+        self._mapped: dict[Any, CompiledCall] = {}
         self._runs: dict[Any, Any] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        other = self.alternative()
+        other = self.nan_safe_variant()
         return _restored, (self.program, None if other is None else other.program, self.compiler)
 
-    def plain(self) -> Staged:
+    def plain(self) -> CompiledCall:
         """The same without the second look at NaN, which the code around it has."""
         found = self._halves.get("plain")
         if found is None:
-            found = self._halves["plain"] = Staged(self.program, None, self.compiler)
+            found = self._halves["plain"] = CompiledCall(self.program, None, self.compiler)
         return found
 
     def __repr__(self) -> str:
         return f"Staged({len(self.program.equations)} equations)"
 
     def __call__(self, *args: Array) -> tuple[Any, ...]:
-        return program_call(*args, staged=self)  # type: ignore[no-any-return]
+        return program_call(*args, compiled=self)  # type: ignore[no-any-return]
 
     def run_on(self, *args: Array) -> tuple[Any, ...]:
         """The program's equations applied one by one, to arrays or traced values."""
@@ -80,14 +82,14 @@ class Staged:
     @property
     def pulls(self) -> bool:
         """Whether pullbacks were staged inside."""
-        return self._alternative is not None
+        return self._nan_safe_variant_of is not None
 
-    def alternative(self) -> Staged | None:
+    def nan_safe_variant(self) -> CompiledCall | None:
         """The same function with pullbacks in which zero cotangents win, if it has any; made when first needed."""
-        if self._alternative is None:
+        if self._nan_safe_variant_of is None:
             return None
-        made = self._alternative()
-        self._alternative = lambda: made
+        made = self._nan_safe_variant_of()
+        self._nan_safe_variant_of = lambda: made
         return made
 
     def execute(self, xp: Any, args: Sequence[Array]) -> tuple[Any, ...]:
@@ -107,11 +109,11 @@ class Staged:
         return self._executor(xp, donated)
 
     def _executor(self, xp: Any, donated: frozenset[int] = frozenset()) -> Any:
-        on_nan = None if self._alternative is None else functools.partial(self._zeros_winning, xp)
+        on_nan = None if self._nan_safe_variant_of is None else functools.partial(self._nan_safe_variant, xp)
         return executor(self.program, xp, self.compiler, donated, on_nan)
 
-    def _zeros_winning(self, xp: Any, *args: Array) -> tuple[Any, ...]:
-        other = self.alternative()
+    def _nan_safe_variant(self, xp: Any, *args: Array) -> tuple[Any, ...]:
+        other = self.nan_safe_variant()
         assert other is not None
         return other.execute(xp, args)
 
@@ -119,11 +121,11 @@ class Staged:
         """The program as a function of arrays of a backend."""
         return self.executable(xp).call  # type: ignore[no-any-return]
 
-    def derived(self, program: Program, alternative: Callable[[], Staged] | None = None) -> Staged:
+    def derived(self, program: Program, nan_safe_variant: Callable[[], CompiledCall] | None = None) -> CompiledCall:
         """A Staged of a program made from this one."""
-        return Staged(program, alternative, self.compiler)
+        return CompiledCall(program, nan_safe_variant, self.compiler)
 
-    def mapped(self, size: int, which: tuple[bool, ...]) -> Staged:
+    def mapped(self, size: int, which: tuple[bool, ...]) -> CompiledCall:
         """The program on a leading batch axis of the arguments in `which`; all outputs have it."""
         key = size, which
         found = self._mapped.get(key)
@@ -138,7 +140,11 @@ class Staged:
                 for var, is_mapped in zip(self.program.inputs, which, strict=True)
             ]
             program = drivers.stage_flat(over_lanes, avals, DerivedStage("vmap"))
-            other = None if self._alternative is None else lambda: (self.alternative() or self).mapped(size, which)
+            other = (
+                None
+                if self._nan_safe_variant_of is None
+                else lambda: (self.nan_safe_variant() or self).mapped(size, which)
+            )
             found = self._mapped[key] = self.derived(program, other)
         return found
 
@@ -157,13 +163,13 @@ class Staged:
         return found
 
 
-def _restored(program: Program, other: Program | None, compiler: Any) -> Staged:
-    return Staged(program, None if other is None else (lambda: Staged(other, None, compiler)), compiler)
+def _restored(program: Program, other: Program | None, compiler: Any) -> CompiledCall:
+    return CompiledCall(program, None if other is None else (lambda: CompiledCall(other, None, compiler)), compiler)
 
 
 def stage_closed(
     fun: Callable[..., Sequence[Array]], avals: Sequence[Aval], transform: str, example: Array = None
-) -> tuple[Staged, list[Array]]:
+) -> tuple[CompiledCall, list[Array]]:
     """(Staged, captured): traced values of outer levels that `fun` closes over are additional leading inputs."""
 
     def trace() -> tuple[Program, bool]:
@@ -174,7 +180,7 @@ def stage_closed(
     return closed(trace)
 
 
-def closed(trace: Callable[[], tuple[Program, bool]], compiler: Any = None) -> tuple[Staged, list[Array]]:
+def closed(trace: Callable[[], tuple[Program, bool]], compiler: Any = None) -> tuple[CompiledCall, list[Array]]:
     """What `trace` stages, a program and whether pullbacks are in it, as (Staged, captured).
 
     The form in which zero cotangents win is traced when it is needed, or at once where traced values are captured,
@@ -183,16 +189,16 @@ def closed(trace: Callable[[], tuple[Program, bool]], compiler: Any = None) -> t
     program, pulled = trace()
     captured = _captured(program)
 
-    def later() -> Staged:
-        return Staged(under_guard(trace)[0], None, compiler)
+    def later() -> CompiledCall:
+        return CompiledCall(under_guard(trace)[0], None, compiler)
 
     if not captured:
-        return Staged(program, later if pulled else None, compiler), []
+        return CompiledCall(program, later if pulled else None, compiler), []
     other = under_guard(trace)[0] if pulled else program
     captured |= _captured(other)
-    made = Staged(_with_inputs(other, captured), None, compiler)
-    staged = Staged(_with_inputs(program, captured), (lambda: made) if pulled else None, compiler)
-    return staged, list(captured.values())
+    made = CompiledCall(_with_inputs(other, captured), None, compiler)
+    compiled = CompiledCall(_with_inputs(program, captured), (lambda: made) if pulled else None, compiler)
+    return compiled, list(captured.values())
 
 
 def _captured(program: Program) -> dict[Any, Array]:
@@ -212,50 +218,52 @@ def _with_inputs(program: Program, captured: dict[Any, Array]) -> Program:
     def renamed(x: Any) -> Any:
         return same.get(x, x) if type(x) is Var else x
 
-    equations = [Equation(e.row, tuple(map(renamed, e.inputs)), e.params, e.outputs, e.line) for e in program.equations]
+    equations = [
+        Equation(e.primitive, tuple(map(renamed, e.inputs)), e.params, e.outputs, e.line) for e in program.equations
+    ]
     constants = {var: value for var, value in program.constants.items() if var not in same}
     return Program([*leading.values(), *program.inputs], equations, list(map(renamed, program.outputs)), constants)
 
 
 def under_guard(trace: Callable[[], T]) -> T:
     """Trace with pullbacks in which zero cotangents win from the start."""
-    token = GUARDED.set(True)
+    token = NAN_SAFE.set(True)
     try:
         return trace()
     finally:
-        GUARDED.reset(token)
+        NAN_SAFE.reset(token)
 
 
 # --- the row ----------------------------------------------------------------------------------------------------
 
 
-class ProgramRow(CallRow):
+class ProgramCallPrimitive(CallPrimitive):
     """A call of a Staged. Its derived programs stand for its derivatives and its mapped forms."""
 
     __slots__ = ()
 
     def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
-        staged = params["staged"]
+        compiled = params["compiled"]
         active = _active(primals, tangents)
         if not any(active):
             return self(*primals, **params), ZERO
         given = [t for t, on in zip(tangents, active, strict=True) if on]
-        outs, moved = staged.linearized(active).run(primals, given)
-        if staged.pulls and _any_nan(outs):
-            return staged.alternative().linearized(active).run(primals, given)
+        outs, moved = compiled.linearized(active).run(primals, given)
+        if compiled.pulls and _any_nan(outs):
+            return compiled.nan_safe_variant().linearized(active).run(primals, given)
         return outs, moved
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
-        staged = params["staged"]
-        wanted = [ZERO if parent is None else parent for parent in parents]
-        active = _active(values, wanted)
+        compiled = params["compiled"]
+        needs_cotangent = [ZERO if parent is None else parent for parent in parents]
+        active = _active(values, needs_cotangent)
         values = tuple([x if on else snapshot(unboxed(x)) for x, on in zip(values, active, strict=True)])
         if not any(active):
             return self(*values, **params), None, None
-        pulled = staged.pulled(active)
+        pulled = compiled.pulled(active)
         outs = pulled.forward(*values)
-        if staged.pulls and _any_nan(outs[: pulled.outputs]):
-            pulled = staged.alternative().pulled(active)
+        if compiled.pulls and _any_nan(outs[: pulled.outputs]):
+            pulled = compiled.nan_safe_variant().pulled(active)
             outs = pulled.forward(*values)
         count = pulled.outputs
         return outs[:count], PULLED, (pulled, values, outs[count:])
@@ -269,53 +277,53 @@ def _any_nan(outs: Sequence[Any]) -> bool:
     return any([has_nan(out) for out in outs])
 
 
-class PulledRow:
+class PulledProgramRule:
     """The pullback of a program_call."""
 
     name = "program_call"
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         pulled, _, residuals = saved
-        return _spread(pulled, pulled.unguarded(residuals, _all_cotangents(pulled, ct)))
+        return _spread(pulled, pulled.not_nan_safe(residuals, _all_cotangents(pulled, ct)))
 
-    def pull_guarded(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+    def pull_nan_safe(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         pulled, values, _ = saved
-        return _spread(pulled, pulled.guarded(values, _all_cotangents(pulled, ct)))
+        return _spread(pulled, pulled.nan_safe(values, _all_cotangents(pulled, ct)))
 
     def __reduce__(self) -> str:
         return "PULLED"
 
 
-PULLED = PulledRow()
+PULLED = PulledProgramRule()
 
 
 def _all_cotangents(pulled: Pulled, ct: dict[int, Any]) -> list[Any]:
     example = next(iter(ct.values()))
-    avals = pulled.staged.out_avals
+    avals = pulled.compiled.out_avals
     return [ct[i] if i in ct else full_like(example, 0, avals[i].shape, avals[i].dtype) for i in pulled.inexact]
 
 
-def _spread(pulled: Pulled, grown: Sequence[Any]) -> list[Any]:
-    rest = iter(grown)
+def _spread(pulled: Pulled, contribution: Sequence[Any]) -> list[Any]:
+    rest = iter(contribution)
     return [next(rest) if on else ZERO for on in pulled.active]
 
 
-def _call_impl(xp: Any, *args: Array, staged: Staged) -> tuple[Any, ...]:
-    return staged.execute(xp, args)
+def _call_impl(xp: Any, *args: Array, compiled: CompiledCall) -> tuple[Any, ...]:
+    return compiled.execute(xp, args)
 
 
 def _call_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
-    return params["staged"].mapped(size, tuple(batched))(*args)
+    return params["compiled"].mapped(size, tuple(batched))(*args)
 
 
-def _call_transpose(ct: Any, *operands: Any, staged: Staged) -> tuple[Any, ...]:
-    return drivers.transpose_flat(staged.run_on, operands, ct)
+def _call_transpose(ct: Any, *operands: Any, compiled: CompiledCall) -> tuple[Any, ...]:
+    return drivers.transpose_flat(compiled.run_on, operands, ct)
 
 
-program_call = ProgramRow(
+program_call = ProgramCallPrimitive(
     "program_call",
     _call_impl,
-    aval=lambda *avals, staged: staged.out_avals,
+    aval=lambda *avals, compiled: compiled.out_avals,
     batch=_call_batch,
     transpose=_call_transpose,
     multiple=True,

@@ -33,12 +33,12 @@ class CustomBackward:
             cts = [ct.get(i) for i in range(len(self.outs))]
         else:
             cts = [ct[i] if i in ct else full_like(like, 0, *info) for i, info in enumerate(self.outs)]
-        grown = self.bwd(residuals, cts)
-        if len(grown) != len(self.args):
+        contribution = self.bwd(residuals, cts)
+        if len(contribution) != len(self.args):
             raise CustomRuleError(
-                f"the backward rule returned {len(grown)} cotangents for {len(self.args)} arguments{at_line()}"
+                f"the backward rule returned {len(contribution)} cotangents for {len(self.args)} arguments{at_line()}"
             )
-        return [self._checked(grown[i], i, like) for i in self.active]
+        return [self._checked(contribution[i], i, like) for i in self.active]
 
     def _checked(self, ct: Any, i: int, like: Array) -> Array:
         shape, dtype = self.args[i]
@@ -89,9 +89,9 @@ class TransposedBackward:
             return self.backward(known, dict(zip(inexact, cts, strict=True)))
 
         program = stage_flat(of_cotangents, avals, TangentStage("custom_vjp"), tangents[0])
-        grown = transpose_program(program, tangents)
+        contribution = transpose_program(program, tangents)
         full = [full_like(tangents[0], 0, *info) for info in self.backward.outs]
-        for i, dout in zip(inexact, grown, strict=True):
+        for i, dout in zip(inexact, contribution, strict=True):
             if dout is not ZERO:
                 full[i] = dout
         return full

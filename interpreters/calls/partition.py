@@ -12,7 +12,7 @@ from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.stage import Stage
 
 if TYPE_CHECKING:
-    from func.interpreters.calls.compiled_call import Staged
+    from func.interpreters.calls.compiled_call import CompiledCall
 
 CHEAP = frozenset({"broadcast", "reshape", "permute", "convert"})
 """Rows that a derivative's second half rather runs again than keeps the output of."""
@@ -54,7 +54,7 @@ def split(program: Program, unknown: Sequence[Var], outputs: int) -> tuple[Progr
             if type(one) is not Var or one in late or one in program.constants or one in needed:
                 continue
             equation = made_by.get(one)
-            if equation is not None and equation.row.name in CHEAP:
+            if equation is not None and equation.primitive.name in CHEAP:
                 again[id(equation)] = equation
                 stack.extend(equation.inputs)
             else:
@@ -76,7 +76,7 @@ def split(program: Program, unknown: Sequence[Var], outputs: int) -> tuple[Progr
         return fresh.get(x, x) if type(x) is Var else x
 
     body = [
-        Equation(e.row, tuple(map(renamed, e.inputs)), e.params, tuple(map(renamed, e.outputs)), e.line)
+        Equation(e.primitive, tuple(map(renamed, e.inputs)), e.params, tuple(map(renamed, e.outputs)), e.line)
         for e in (*repeated, *second)
     ]
     rest = Program(
@@ -106,7 +106,7 @@ class Linearized:
 
     __slots__ = ("has_tangent", "known", "tangent")
 
-    def __init__(self, staged: Staged, active: tuple[bool, ...]) -> None:
+    def __init__(self, compiled: CompiledCall, active: tuple[bool, ...]) -> None:
         count = len(active)
         places = [i for i, is_active in enumerate(active) if is_active]
         which: list[bool] = []
@@ -115,16 +115,16 @@ class Linearized:
             tangents: list[Any] = [ZERO] * count
             for i, t in zip(places, values[count:], strict=True):
                 tangents[i] = t
-            outs, moved = drivers.jvp_flat(staged.run_on, values[:count], tangents)
+            outs, moved = drivers.jvp_flat(compiled.run_on, values[:count], tangents)
             which[:] = [t is not ZERO for t in moved]
             return [*outs, *[t for t in moved if t is not ZERO]]
 
-        inputs = staged.program.inputs
+        inputs = compiled.program.inputs
         avals = [*[var.aval for var in inputs], *[Aval(inputs[i].shape, inputs[i].dtype) for i in places]]
         program = drivers.stage_flat(joint, avals, DerivedStage("jvp"))
         known, tangent = split(program, program.inputs[count:], len(which))
-        self.known = staged.derived(known)
-        self.tangent = staged.derived(tangent)
+        self.known = compiled.derived(known)
+        self.tangent = compiled.derived(tangent)
         self.has_tangent = tuple(which)
 
     def run(self, args: Sequence[Array], tangents: Sequence[Array]) -> tuple[list[Any], Any]:
@@ -141,32 +141,32 @@ class Pulled:
     """forward(*args) gives the outputs and residuals; backward(*residuals, *cotangents of the inexact outputs) gives
     the cotangents of the active arguments that have one; guarded(*args, *cotangents) the same, where zeros win."""
 
-    __slots__ = ("_guarded", "active", "backward", "forward", "inexact", "outputs", "reached", "staged")
+    __slots__ = ("_nan_safe", "active", "backward", "compiled", "forward", "inexact", "outputs", "reached")
 
-    def __init__(self, staged: Staged, active: tuple[bool, ...]) -> None:
-        self.staged = staged
+    def __init__(self, compiled: CompiledCall, active: tuple[bool, ...]) -> None:
+        self.compiled = compiled
         self.active = active
-        avals = staged.out_avals
+        avals = compiled.out_avals
         self.outputs = len(avals)
         self.inexact = tuple([i for i, aval in enumerate(avals) if is_inexact(aval.dtype)])
         program, self.reached = self._joint(False)
-        program = _shortened(program, staged.compiler)
+        program = _shortened(program, compiled.compiler)
         forward, backward = split(program, program.inputs[len(active) :], self.outputs)
-        self.forward = staged.derived(forward)
-        self.backward = staged.derived(backward)
-        self._guarded: tuple[Staged, tuple[bool, ...]] | None = None
+        self.forward = compiled.derived(forward)
+        self.backward = compiled.derived(backward)
+        self._nan_safe: tuple[CompiledCall, tuple[bool, ...]] | None = None
 
-    def _joint(self, guarded: bool) -> tuple[Program, tuple[bool, ...]]:
+    def _joint(self, nan_safe: bool) -> tuple[Program, tuple[bool, ...]]:
         count = len(self.active)
         reached: list[bool] = []
-        program = self.staged.program
+        program = self.compiled.program
 
         def joint(*values: Array) -> list[Array]:
             interpreter = Grad("vjp")
             with drivers.running(interpreter):
                 args = [interpreter.lift(x) if on else x for x, on in zip(values, self.active, strict=False)]
                 nodes = [x.attached for x, on in zip(args, self.active, strict=True) if on]
-                outs = list(self.staged.run_on(*args))
+                outs = list(self.compiled.run_on(*args))
                 seeds = []
                 for i, ct in zip(self.inexact, values[count:], strict=True):
                     out = outs[i]
@@ -174,26 +174,26 @@ class Pulled:
                         seeds.append((out.attached, ct))
                 plain = [o.value if type(o) is Tracer and o.interpreter is interpreter else o for o in outs]
                 del args, outs
-            grown = walk(seeds, nodes, guarded)
-            reached[:] = [ct is not ZERO for ct in grown]
-            return [*plain, *[ct for ct in grown if ct is not ZERO]]
+            contribution = walk(seeds, nodes, nan_safe)
+            reached[:] = [ct is not ZERO for ct in contribution]
+            return [*plain, *[ct for ct in contribution if ct is not ZERO]]
 
-        avals = self.staged.out_avals
+        avals = self.compiled.out_avals
         cts = [Aval(avals[i].shape, avals[i].dtype) for i in self.inexact]
         given = [var.aval for var in program.inputs]
         return drivers.stage_flat(joint, [*given, *cts], DerivedStage("vjp")), tuple(reached)
 
-    def guarded(self, args: Sequence[Array], cts: Sequence[Array]) -> list[Any]:
+    def nan_safe(self, args: Sequence[Array], cts: Sequence[Array]) -> list[Any]:
         """Cotangents of the active arguments, all computed again with rows in which zero cotangents win."""
-        if self._guarded is None:
+        if self._nan_safe is None:
             program, reached = self._joint(True)
             made = Program(program.inputs, program.equations, program.outputs[self.outputs :], program.constants)
-            self._guarded = self.staged.derived(made.pruned()), reached
-        backward, reached = self._guarded
-        grown = iter(backward(*args, *cts))
-        return [next(grown) if is_reached else ZERO for is_reached in reached]
+            self._nan_safe = self.compiled.derived(made.pruned()), reached
+        backward, reached = self._nan_safe
+        contribution = iter(backward(*args, *cts))
+        return [next(contribution) if is_reached else ZERO for is_reached in reached]
 
-    def unguarded(self, residuals: Sequence[Array], cts: Sequence[Array]) -> list[Any]:
+    def not_nan_safe(self, residuals: Sequence[Array], cts: Sequence[Array]) -> list[Any]:
         """Cotangents of the active arguments."""
-        grown = iter(self.backward(*residuals, *cts))
-        return [next(grown) if is_reached else ZERO for is_reached in self.reached]
+        contribution = iter(self.backward(*residuals, *cts))
+        return [next(contribution) if is_reached else ZERO for is_reached in self.reached]

@@ -38,7 +38,7 @@ class AgainFromProgram:
                 return None
             equation = self.program.equations[i]
             options = tuple(equation.params.items())
-            return (_given[0](given[i], *operands, row=equation.row, options=options),)
+            return (_given[0](given[i], *operands, primitive=equation.primitive, options=options),)
 
         return self.program.run(primals, override)
 
@@ -46,9 +46,9 @@ class AgainFromProgram:
 _given: list[Any] = []
 
 
-def set_given(row: Any) -> None:
+def set_given(primitive: Any) -> None:
     """Registration of the row that stands for an equation whose value was saved."""
-    _given[:] = [row]
+    _given[:] = [primitive]
 
 
 @dataclass(frozen=True)

@@ -37,12 +37,12 @@ def inline(program: Program) -> Program:
 
 
 def _body(equation: Equation) -> Any:
-    name = equation.row.name
+    name = equation.primitive.name
     if name == "program_call":
-        staged = equation.params["staged"]
-        if len(staged.program.equations) <= LARGE:
-            return staged.run_on
-        return staged.plain() if staged.pulls else None
+        compiled = equation.params["compiled"]
+        if len(compiled.program.equations) <= LARGE:
+            return compiled.run_on
+        return compiled.plain() if compiled.pulls else None
     if name == "given":
         return lambda out, *operands: (out,)
     word = _CALLED.get(name)

@@ -85,7 +85,7 @@ class _Planner:
         except NoSourceError:
             if self.scratch:
                 return None
-            nested = NESTED.get(equation.row.name)
+            nested = NESTED.get(equation.primitive.name)
             if nested is None:
                 raise
             return nested(self.function, equation)
@@ -105,7 +105,7 @@ class _Planner:
         for equation, code in zip(program.equations, self.codes, strict=True):
             operands = [x for x in equation.inputs if type(x) is Var]
             for out in equation.outputs:
-                if code is None or equation.row.name in NESTED:  # unknown code may return what it was given
+                if code is None or equation.primitive.name in NESTED:  # unknown code may return what it was given
                     roots = frozenset([out]).union(*[self.roots[x] for x in operands])
                 elif code.view and operands and type(equation.inputs[0]) is Var:
                     roots = self.roots[equation.inputs[0]]
@@ -173,13 +173,13 @@ class _Planner:
         NumPy's ufuncs take in half the time."""
         words = [self._word(x) for x in equation.inputs]
         dtypes = {x.dtype for x in equation.inputs if type(x) is Var}
-        if not self.scratch or not isinstance(equation.row, Elementwise) or len(dtypes) != 1:
+        if not self.scratch or not isinstance(equation.primitive, Elementwise) or len(dtypes) != 1:
             return words
         (dtype,) = dtypes
         if dtype not in _FLOATS or any([type(x) is Var and x.weak for x in equation.inputs]):
             return words
         loop = dtype.char * len(words) + "->"
-        if not any([one.startswith(loop) for one in getattr(equation.row.numpy, "types", ())]):
+        if not any([one.startswith(loop) for one in getattr(equation.primitive.numpy, "types", ())]):
             return words
         return [
             self._number(x, dtype) if type(x) in (int, float) else word
@@ -218,7 +218,7 @@ class _Planner:
     def _targets(self, equation: Equation, place: int) -> str | None:
         if not equation.outputs:
             return None
-        if equation.row.multiple:
+        if equation.primitive.multiple:
             for j, var in enumerate(equation.outputs):
                 self.words[var] = f"t{place}_{j}"
             return "".join([f"t{place}_{j}, " for j in range(len(equation.outputs))]).rstrip(" ")
@@ -226,7 +226,7 @@ class _Planner:
         return f"t{place}"
 
     def _call(self, place: int, equation: Equation) -> str:
-        self.plan_.calls[f"call{place}"] = functools.partial(equation.row.impl, self.xp, **equation.params)
+        self.plan_.calls[f"call{place}"] = functools.partial(equation.primitive.impl, self.xp, **equation.params)
         return f"call{place}"
 
     # --- memory -------------------------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ class _Planner:
 
     def _release(self, place: int) -> tuple[str, ...]:
         """Storages that die here: their slots are free again, large fresh arrays are to be dropped."""
-        if self.codes[place] is not None and self.program.equations[place].row.name not in NESTED:
+        if self.codes[place] is not None and self.program.equations[place].primitive.name not in NESTED:
             for var in self.program.equations[place].outputs:
                 if self.roots[var] == {var}:
                     self.holding.setdefault(var, (var.shape, var.dtype))
@@ -326,7 +326,7 @@ class _Planner:
 
     def _is_blockable(self, place: int, shape: tuple[int, ...]) -> bool:
         equation, code = self.program.equations[place], self.codes[place]
-        if code is None or not code.out or equation.row.numpy is None or equation.params or code.support:
+        if code is None or not code.out or equation.primitive.numpy is None or equation.params or code.support:
             return False
         if equation.outputs[0].shape != shape:
             return False

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from func.interpreters import drivers
-from func.interpreters.calls.compiled_call import Staged
+from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.calls.partition import DerivedStage
 from func.interpreters.core import (
     ZERO,
@@ -55,22 +55,22 @@ def parts(values: Sequence[T], *counts: int) -> list[list[T]]:
     return [*groups, list(values[start:])]
 
 
-def derived(fun: Callable[..., Sequence[Array]], avals: Sequence[Aval]) -> Staged:
+def derived(fun: Callable[..., Sequence[Array]], avals: Sequence[Aval]) -> CompiledCall:
     """A function of the engine's own, staged."""
-    return Staged(drivers.stage_flat(fun, avals, DerivedStage("staged")))
+    return CompiledCall(drivers.stage_flat(fun, avals, DerivedStage("compiled")))
 
 
-def remembered(staged: Staged, key: Any, make: Callable[[], T]) -> T:
+def remembered(compiled: CompiledCall, key: Any, make: Callable[[], T]) -> T:
     """What was derived from a staged program under this key; made when first asked for."""
-    found: Any = staged._halves.get(key)
+    found: Any = compiled._halves.get(key)
     if found is None:
-        found = staged._halves[key] = make()
+        found = compiled._halves[key] = make()
     return found  # type: ignore[no-any-return]
 
 
-def input_avals(staged: Staged) -> list[Aval]:
+def input_avals(compiled: CompiledCall) -> list[Aval]:
     """What the inputs of a staged program are."""
-    return [var.aval for var in staged.program.inputs]
+    return [var.aval for var in compiled.program.inputs]
 
 
 def strong(avals: Sequence[Shaped]) -> list[Aval]:
@@ -78,13 +78,13 @@ def strong(avals: Sequence[Shaped]) -> list[Aval]:
     return [Aval(aval.shape, aval.dtype) for aval in avals]
 
 
-def stepper(staged: Staged, xp: Any) -> Callable[..., tuple[Any, ...]]:
+def stepper(compiled: CompiledCall, xp: Any) -> Callable[..., tuple[Any, ...]]:
     """A staged program as a function of concrete arrays that may be called many times."""
-    return functools.partial(_executed, staged, xp) if staged.pulls else staged.runner(xp)
+    return functools.partial(_executed, compiled, xp) if compiled.pulls else compiled.runner(xp)
 
 
-def _executed(staged: Staged, xp: Any, *args: Array) -> tuple[Any, ...]:
-    return staged.execute(xp, args)
+def _executed(compiled: CompiledCall, xp: Any, *args: Array) -> tuple[Any, ...]:
+    return compiled.execute(xp, args)
 
 
 def on_backend(xp: Any, args: Sequence[Array]) -> Sequence[Array]:
@@ -92,13 +92,13 @@ def on_backend(xp: Any, args: Sequence[Array]) -> Sequence[Array]:
     return args if xp is np else [xp.asarray(x) if type(x) is np.ndarray else x for x in args]
 
 
-def unshared(staged: Staged, outs: Sequence[Array]) -> tuple[Array, ...]:
+def unshared(compiled: CompiledCall, outs: Sequence[Array]) -> tuple[Array, ...]:
     """Outputs of which none is an array that the program holds."""
-    constants = staged.program.constants
+    constants = compiled.program.constants
     return tuple(
         [
             out.copy() if type(x) is not Var or x in constants else out
-            for out, x in zip(outs, staged.program.outputs, strict=False)
+            for out, x in zip(outs, compiled.program.outputs, strict=False)
         ]
     )
 
@@ -107,7 +107,7 @@ def dependents(program: Program, active: Sequence[bool], derivatives: bool = Tru
     """Which outputs depend on the active inputs; with `derivatives` in a way that a derivative may pass."""
     seen = {var for var, on in zip(program.inputs, active, strict=True) if on}
     for equation in program.equations:
-        if derivatives and not equation.row.differentiable:
+        if derivatives and not equation.primitive.differentiable:
             continue
         if any([type(x) is Var and x in seen for x in equation.inputs]):
             seen.update([out for out in equation.outputs if not derivatives or is_inexact(out.dtype)])
@@ -142,9 +142,9 @@ def filled(avals: Sequence[Aval], places: Sequence[int], ct: dict[int, Any]) -> 
     return [ct[i] if i in ct else full_like(like, 0, avals[i].shape, avals[i].dtype) for i in places]
 
 
-def spread(grown: Sequence[Any], active: Sequence[bool]) -> list[Any]:
+def spread(contribution: Sequence[Any], active: Sequence[bool]) -> list[Any]:
     """Values of the active arguments, with ZERO for the others."""
-    rest = iter(grown)
+    rest = iter(contribution)
     return [next(rest) if on else ZERO for on in active]
 
 
@@ -174,12 +174,12 @@ class Half:
     second: Callable[[Sequence[Array], Sequence[Array]], list[Any]]
 
 
-def forward_half(staged: Staged, active: tuple[bool, ...]) -> Half:
+def forward_half(compiled: CompiledCall, active: tuple[bool, ...]) -> Half:
     """The halves of forward mode."""
-    made = staged.linearized(active)
+    made = compiled.linearized(active)
     half = Half()
     half.first = made.known.program
-    half.moved = strong([aval for aval, on in zip(input_avals(staged), active, strict=True) if on])
+    half.moved = strong([aval for aval, on in zip(input_avals(compiled), active, strict=True) if on])
 
     def second(residuals: Sequence[Array], moving: Sequence[Array]) -> list[Any]:
         return spread(made.tangent.run_on(*residuals, *moving), made.has_tangent)
@@ -188,15 +188,15 @@ def forward_half(staged: Staged, active: tuple[bool, ...]) -> Half:
     return half
 
 
-def backward_half(staged: Staged, active: tuple[bool, ...], guarded: bool = False) -> Half:
+def backward_half(compiled: CompiledCall, active: tuple[bool, ...], nan_safe: bool = False) -> Half:
     """The halves of reverse mode. Guarded: the residuals are the arguments, and zero cotangents win."""
-    made = staged.pulled(active)
+    made = compiled.pulled(active)
     half = Half()
-    half.moved = strong([staged.out_avals[i] for i in made.inexact])
-    if guarded:
-        program = staged.program
+    half.moved = strong([compiled.out_avals[i] for i in made.inexact])
+    if nan_safe:
+        program = compiled.program
         half.first = Program(program.inputs, program.equations, (*program.outputs, *program.inputs), program.constants)
-        half.second = made.guarded
+        half.second = made.nan_safe
         return half
     half.first = made.forward.program
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from func.interpreters import drivers
-from func.interpreters.calls.call_primitives import CallRow
-from func.interpreters.calls.compiled_call import Staged
+from func.interpreters.calls.call_primitives import CallPrimitive
+from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.control.bodies import (
     Half,
     any_nan,
@@ -51,7 +51,9 @@ class Branches:
     """The halves of all branches: `first` with equal outputs, the residuals behind them in common slots; `second` of
     (operands in `given`, slots, tangents or cotangents), with a result at every place in `wanted`."""
 
-    def __init__(self, halves: Sequence[Half], outputs: int, wanted: Sequence[int], results: Sequence[Aval]) -> None:
+    def __init__(
+        self, halves: Sequence[Half], outputs: int, needs_cotangent: Sequence[int], results: Sequence[Aval]
+    ) -> None:
         self.outputs = outputs
         slots: dict[tuple[Aval, int], int] = {}
         places: list[list[tuple[bool, int]]] = []
@@ -76,7 +78,7 @@ class Branches:
         )
         self.second = tuple(
             [
-                derived(self._second(half, own, len(avals), wanted, results), second_avals)
+                derived(self._second(half, own, len(avals), needs_cotangent, results), second_avals)
                 for half, own in zip(halves, places, strict=True)
             ]
         )
@@ -90,14 +92,22 @@ class Branches:
         return first
 
     def _second(
-        self, half: Half, own: Sequence[tuple[bool, int]], count: int, wanted: Sequence[int], results: Sequence[Aval]
+        self,
+        half: Half,
+        own: Sequence[tuple[bool, int]],
+        count: int,
+        needs_cotangent: Sequence[int],
+        results: Sequence[Aval],
     ) -> Any:
         def second(*values: Array) -> list[Array]:
             given, slots, moving = parts(values, len(self.given), count)
             direct = dict(zip(self.given, given, strict=True))
             residuals = [direct[i] if is_direct else slots[i] for is_direct, i in own]
-            grown = half.second(residuals, moving)
-            return [zeros(aval) if grown[i] is ZERO else grown[i] for i, aval in zip(wanted, results, strict=True)]
+            contribution = half.second(residuals, moving)
+            return [
+                zeros(aval) if contribution[i] is ZERO else contribution[i]
+                for i, aval in zip(needs_cotangent, results, strict=True)
+            ]
 
         return second
 
@@ -110,23 +120,23 @@ class Branches:
 # --- the row ----------------------------------------------------------------------------------------------------
 
 
-class CondRow(CallRow):
+class CondPrimitive(CallPrimitive):
     """A choice of one branch."""
 
     __slots__ = ()
 
     def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
         index, *operands = primals
-        branches: tuple[Staged, ...] = params["branches"]
+        branches: tuple[CompiledCall, ...] = params["branches"]
         active = is_moving(operands, tangents[1:])
         outs = [dependents(branch.program, active) for branch in branches]
-        wanted = [i for i, which in enumerate(zip(*outs, strict=True)) if any(which)]
-        if not any(active) or not wanted:
+        needs_cotangent = [i for i, which in enumerate(zip(*outs, strict=True)) if any(which)]
+        if not any(active) or not needs_cotangent:
             return self(*primals, **params), ZERO
 
         def make() -> Branches:
             halves = [forward_half(branch, active) for branch in branches]
-            return Branches(halves, len(outs[0]), wanted, [branches[0].out_avals[i] for i in wanted])
+            return Branches(halves, len(outs[0]), needs_cotangent, [branches[0].out_avals[i] for i in needs_cotangent])
 
         halves = remembered(branches[0], ("cond jvp", branches, active), make)
         values, residuals = halves.run(index, operands)
@@ -135,10 +145,10 @@ class CondRow(CallRow):
             return self.forward(primals, tangents, {"branches": other})
         given = [t for t, on in zip(tangents[1:], active, strict=True) if on]
         moved = cond_call(index, *residuals, *given, branches=halves.second)
-        return values, tuple(spread(moved, [i in wanted for i in range(len(outs[0]))]))
+        return values, tuple(spread(moved, [i in needs_cotangent for i in range(len(outs[0]))]))
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
-        branches: tuple[Staged, ...] = params["branches"]
+        branches: tuple[CompiledCall, ...] = params["branches"]
         active = is_moving(values[1:], parents[1:])
         values = (settled(values[0]), *[x if on else settled(x) for x, on in zip(values[1:], active, strict=True)])
         if not any(active) or not any([any(dependents(branch.program, active)) for branch in branches]):
@@ -150,23 +160,23 @@ class CondRow(CallRow):
         return outs, PULLED_COND, (branches, active, values, residuals)
 
 
-def _pulled(branches: tuple[Staged, ...], active: tuple[bool, ...], guarded: bool) -> Branches:
+def _pulled(branches: tuple[CompiledCall, ...], active: tuple[bool, ...], nan_safe: bool) -> Branches:
     def make() -> Branches:
-        halves = [backward_half(branch, active, guarded) for branch in branches]
+        halves = [backward_half(branch, active, nan_safe) for branch in branches]
         results = [aval for aval, on in zip(input_avals(branches[0]), active, strict=True) if on]
         return Branches(halves, len(branches[0].out_avals), range(len(results)), results)
 
-    return remembered(branches[0], ("cond vjp", branches, active, guarded), make)
+    return remembered(branches[0], ("cond vjp", branches, active, nan_safe), make)
 
 
-def _alternatives(branches: tuple[Staged, ...]) -> tuple[Staged, ...] | None:
+def _alternatives(branches: tuple[CompiledCall, ...]) -> tuple[CompiledCall, ...] | None:
     """The branches with pullbacks inside in which zero cotangents win, if there are any pullbacks."""
     if not any([branch.pulls for branch in branches]):
         return None
-    return tuple([branch.alternative() or branch for branch in branches])
+    return tuple([branch.nan_safe_variant() or branch for branch in branches])
 
 
-class PulledCondRow:
+class PulledCondRule:
     """The pullback of a choice: the same choice among pullbacks."""
 
     name = "cond_call"
@@ -175,7 +185,7 @@ class PulledCondRow:
         branches, active, _, residuals = saved
         return self._through(_pulled(branches, active, False), residuals, saved, ct)
 
-    def pull_guarded(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+    def pull_nan_safe(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         branches, active, values, _ = saved
         halves = _pulled(branches, active, True)
         return self._through(halves, [values[1 + i] for i in halves.given], saved, ct)
@@ -184,26 +194,26 @@ class PulledCondRow:
         branches, active, values, _ = saved
         avals = branches[0].out_avals
         cts = filled(avals, [i for i, aval in enumerate(avals) if is_inexact(aval.dtype)], ct)
-        grown = cond_call(values[0], *residuals, *cts, branches=halves.second)
-        return [ZERO, *spread(grown, active)]
+        contribution = cond_call(values[0], *residuals, *cts, branches=halves.second)
+        return [ZERO, *spread(contribution, active)]
 
     def __reduce__(self) -> str:
         return "PULLED_COND"
 
 
-PULLED_COND = PulledCondRow()
+PULLED_COND = PulledCondRule()
 
 
-def _cond_impl(xp: Any, index: Array, *operands: Array, branches: tuple[Staged, ...]) -> tuple[Any, ...]:
+def _cond_impl(xp: Any, index: Array, *operands: Array, branches: tuple[CompiledCall, ...]) -> tuple[Any, ...]:
     branch = branches[min(max(int(index), 0), len(branches) - 1)]
     return unshared(branch, branch.execute(xp, on_backend(xp, operands)))
 
 
-def _cond_transpose(ct: Any, index: Array, *operands: Any, branches: tuple[Staged, ...]) -> tuple[Any, ...]:
+def _cond_transpose(ct: Any, index: Array, *operands: Any, branches: tuple[CompiledCall, ...]) -> tuple[Any, ...]:
     unknown = tuple([isinstance(x, Shaped) for x in operands])
     given = tuple(ct)
 
-    def make() -> tuple[Staged, ...]:
+    def make() -> tuple[CompiledCall, ...]:
         inputs = input_avals(branches[0])
         known = [aval for aval, on in zip(inputs, unknown, strict=True) if not on]
         avals = [*known, *[branches[0].out_avals[i] for i in given]]
@@ -214,22 +224,24 @@ def _cond_transpose(ct: Any, index: Array, *operands: Any, branches: tuple[Stage
     return ZERO, *spread(cond_call(index, *known, *ct.values(), branches=found), unknown)
 
 
-def _transposed(branch: Staged, inputs: Sequence[Aval], unknown: Sequence[bool], given: Sequence[int]) -> Any:
+def _transposed(branch: CompiledCall, inputs: Sequence[Aval], unknown: Sequence[bool], given: Sequence[int]) -> Any:
     count = len(unknown) - sum(unknown)
 
     def transposed(*values: Array) -> list[Array]:
         known, cts = parts(values, count)
         rest = iter(known)
         operands = [aval if on else next(rest) for aval, on in zip(inputs, unknown, strict=True)]
-        grown = drivers.transpose_flat(branch.run_on, operands, dict(zip(given, cts, strict=True)))
-        return [zeros(aval) if g is ZERO else g for g, aval, on in zip(grown, inputs, unknown, strict=True) if on]
+        contribution = drivers.transpose_flat(branch.run_on, operands, dict(zip(given, cts, strict=True)))
+        return [
+            zeros(aval) if g is ZERO else g for g, aval, on in zip(contribution, inputs, unknown, strict=True) if on
+        ]
 
     return transposed
 
 
 def _cond_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
     index, *operands = args
-    branches: tuple[Staged, ...] = params["branches"]
+    branches: tuple[CompiledCall, ...] = params["branches"]
     which = tuple(batched[1:])
     if not batched[0]:
         return cond_call(index, *operands, branches=tuple([branch.mapped(size, which) for branch in branches]))
@@ -245,14 +257,14 @@ def _cond_batch(size: int, batched: Sequence[bool], args: Sequence[Array], param
     return tuple(chosen)
 
 
-def _or_zeros(branch: Staged, size: int, which: tuple[bool, ...]) -> tuple[Staged, Staged]:
+def _or_zeros(branch: CompiledCall, size: int, which: tuple[bool, ...]) -> tuple[CompiledCall, CompiledCall]:
     """What a branch gives for all lanes, after what is given where no lane takes it."""
     mapped = branch.mapped(size, which)
     avals = mapped.out_avals
     return derived(lambda *operands: [zeros(aval) for aval in avals], input_avals(mapped)), mapped
 
 
-cond_call = CondRow(
+cond_call = CondPrimitive(
     "cond_call",
     _cond_impl,
     aval=lambda index, *operands, branches: branches[0].out_avals,

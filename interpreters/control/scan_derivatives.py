@@ -21,9 +21,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from func.interpreters.calls.compiled_call import Staged
+from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.control.bodies import Half, dependents, derived, forward_half, parts, spread, strong, zeros
-from func.interpreters.core import ROWS, ZERO, Array, Aval, Linear, Primitive, Shaped, aval_of, is_inexact
+from func.interpreters.core import PRIMITIVES, ZERO, Array, Aval, Linear, Primitive, Shaped, aval_of, is_inexact
 from func.interpreters.primitives.elementwise.builder import add, multiply, negative
 from func.interpreters.primitives.elementwise.table import subtract
 from func.interpreters.primitives.structural.contraction import contract, spec
@@ -93,7 +93,7 @@ class Sums:
         equation = self.made.get(x)
         if equation is None or self.uses[x] != 1:
             return self._plain(x)
-        row, inputs, params = equation.row, equation.inputs, equation.params
+        row, inputs, params = equation.primitive, equation.inputs, equation.params
         if row in (add, subtract) and all([aval_of_atom(y).shape == x.shape for y in inputs]):
             return self._mapped(row, inputs, params)
         if row is negative or (isinstance(row, Linear) and len(inputs) == 1 and row is not reduce_sum):
@@ -113,8 +113,8 @@ class Sums:
             if type(one) is not Var or one in self.unchanging:
                 total = self._summed(other)
                 pair = (one, total) if place == 0 else (total, one)
-                return None if total is None else self._emit(equation.row, *pair, **equation.params)
-        if equation.row is multiply:
+                return None if total is None else self._emit(equation.primitive, *pair, **equation.params)
+        if equation.primitive is multiply:
             if left.shape != x.shape or right.shape != x.shape:
                 return self._plain(x)
             labels = tuple(range(len(x.shape)))
@@ -179,18 +179,20 @@ def stacked(aval: Shaped, length: int) -> Aval:
     return Aval((length, *aval.shape), aval.dtype)
 
 
-def active_carries(body: Staged, loop: Loop, active: Sequence[bool], derivatives: bool = True) -> tuple[bool, ...]:
+def active_carries(
+    body: CompiledCall, loop: Loop, active: Sequence[bool], derivatives: bool = True
+) -> tuple[bool, ...]:
     """The active inputs of the body: those given, and each carry that comes to depend on them."""
     flags = list(active)
     while True:
         outs = dependents(body.program, flags, derivatives)
-        grown = [
+        contribution = [
             on or (loop.consts <= i < loop.consts + loop.carries and outs[i - loop.consts])
             for i, on in enumerate(flags)
         ]
-        if grown == flags:
+        if contribution == flags:
             return tuple(flags)
-        flags = grown
+        flags = contribution
 
 
 # --- the halves of a body ---------------------------------------------------------------------------------------
@@ -223,14 +225,14 @@ class Steps:
                 self.places.append(("kept", len(kept)))
                 kept.append(x)
         self.kept = [Aval(x.shape, x.dtype) for x in kept]
-        self.first = Staged(
+        self.first = CompiledCall(
             Program(program.inputs, program.equations, (*program.outputs[:outputs], *kept), program.constants).pruned()
         )
         apart = Program(program.inputs[: loop.consts], program.equations, hoisted, program.constants).pruned()
         used = {x for equation in apart.equations for x in equation.inputs if type(x) is Var}
         self.from_consts = [i for i, var in enumerate(apart.inputs) if var in used]
         inputs = [apart.inputs[i] for i in self.from_consts]
-        self.hoisted = Staged(Program(inputs, apart.equations, apart.outputs, apart.constants))
+        self.hoisted = CompiledCall(Program(inputs, apart.equations, apart.outputs, apart.constants))
         self.used = {*self.from_consts, *[i for word, i in self.places if word in ("const", "row")]}
         """The operands of the scan that residuals are made of."""
         self.inputs = [var.aval for var in program.inputs]
@@ -247,7 +249,7 @@ class Steps:
     def run(self, operands: Sequence[Array]) -> tuple[list[Array], list[Array], list[Array]]:
         """(outputs, residuals that are the same in every step, residuals with a row per step)."""
         loop = self.loop
-        outs = ROWS["scan_call"](*operands, body=self.first, loop=loop)
+        outs = PRIMITIVES["scan_call"](*operands, body=self.first, loop=loop)
         fixed, rows = self.residuals(operands, outs[self.outputs :])
         return list(outs[: self.outputs]), fixed, rows
 
@@ -282,7 +284,7 @@ class Steps:
 class Tangents:
     """The second scan of forward mode: it carries the tangents of the carry."""
 
-    def __init__(self, body: Staged, loop: Loop, active: tuple[bool, ...]) -> None:
+    def __init__(self, body: CompiledCall, loop: Loop, active: tuple[bool, ...]) -> None:
         self.steps = steps = Steps(forward_half(body, active), loop, len(body.out_avals))
         carries = parts(active, loop.consts, loop.carries)[1]
         c, s, x = steps.picked_inputs(active)
@@ -302,7 +304,7 @@ class Cotangents:
     """The second scan of reverse mode: it runs the other way and carries the cotangents of the carry and the sums of
     those of the consts, but for the sums that are taken behind it. `given` are the ys that have cotangents."""
 
-    def __init__(self, steps: Steps, body: Staged, active: tuple[bool, ...], given: tuple[bool, ...]) -> None:
+    def __init__(self, steps: Steps, body: CompiledCall, active: tuple[bool, ...], given: tuple[bool, ...]) -> None:
         loop = steps.loop
         outs = body.out_avals
         self.carries = parts(active, loop.consts, loop.carries)[1]
@@ -327,14 +329,14 @@ class Cotangents:
         gs, gc, gx = parts(one.outputs, len(s), sum(reached))
         self.sums = sums = Sums(one, len(fixed), len(s), gc, loop.length)
         added = [(g, Var(Aval(g.shape, g.dtype))) for g in picked(gc, [not moved for moved in sums.moved])]
-        grown = [Equation(add, (total, g), {}, (Var(total.aval),)) for g, total in added]
-        outputs = [*gs, *[equation.outputs[0] for equation in grown], *gx, *sums.stacked]
-        pruned = Program((), [*one.equations, *grown], outputs, one.constants).pruned()
+        contribution = [Equation(add, (total, g), {}, (Var(total.aval),)) for g, total in added]
+        outputs = [*gs, *[equation.outputs[0] for equation in contribution], *gx, *sums.stacked]
+        pruned = Program((), [*one.equations, *contribution], outputs, one.constants).pruned()
         needed = {x for equation in pruned.equations for x in equation.inputs} | set(outputs)
         same, carried, rows = parts(one.inputs, len(fixed), len(s))
         self.needs = [var in needed for var in same], [var in needed for var in rows]
         inputs = [*picked(same, self.needs[0]), *carried, *[total for _, total in added], *picked(rows, self.needs[1])]
-        self.second = Staged(Program(inputs, pruned.equations, outputs, pruned.constants))
+        self.second = CompiledCall(Program(inputs, pruned.equations, outputs, pruned.constants))
         self.loop = Loop(sum(self.needs[0]), len(s) + len(added), loop.length, not loop.reverse)
 
     def pull(self, fixed: Sequence[Array], rows: Sequence[Array], ct: dict[int, Any]) -> list[Any]:
@@ -349,9 +351,9 @@ class Cotangents:
         zero = [full_like(like, 0, aval.shape, aval.dtype) for aval in self.totals]
         inside = picked(picked(zero, self.reached), [not moved for moved in self.sums.moved])
         same, changing = picked(fixed, self.needs[0]), picked([*rows, *dy], self.needs[1])
-        grown = ROWS["scan_call"](*same, *start, *inside, *changing, body=self.second, loop=self.loop)
+        contribution = PRIMITIVES["scan_call"](*same, *start, *inside, *changing, body=self.second, loop=self.loop)
         gs, kept, gx, stacked = parts(
-            grown, len(start), len(inside), len(grown) - self.loop.carries - len(self.sums.stacked)
+            contribution, len(start), len(inside), len(contribution) - self.loop.carries - len(self.sums.stacked)
         )
         behind = iter(self.sums.tail.run([*fixed, *rows, *dy, *stacked]))
         within = iter(kept)

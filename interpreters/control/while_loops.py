@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from func.interpreters.calls.call_primitives import CallRow
-from func.interpreters.calls.compiled_call import Staged
+from func.interpreters.calls.call_primitives import CallPrimitive
+from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.control.bodies import (
     any_nan,
     borrowed,
@@ -44,7 +44,7 @@ class While(NamedTuple):
     consts: int
 
 
-class WhileRow(CallRow):
+class WhilePrimitive(CallPrimitive):
     """A loop that goes on while its condition holds."""
 
     __slots__ = ()
@@ -53,7 +53,7 @@ class WhileRow(CallRow):
         cond, body, loop = params["cond"], params["body"], params["loop"]
         outs = self(*primals, **params)
         if body.pulls and any_nan(outs):
-            return self.forward(primals, tangents, params | {"body": body.alternative()})
+            return self.forward(primals, tangents, params | {"body": body.nan_safe_variant()})
         moving = is_moving(primals, tangents)[loop.conditions :]
         active = _active(body, loop, moving)
         if not any(active[loop.consts :]):
@@ -90,13 +90,13 @@ def _refuse() -> NoReturn:
     )
 
 
-def _active(body: Staged, loop: While, moving: Sequence[bool], derivatives: bool = True) -> tuple[bool, ...]:
+def _active(body: CompiledCall, loop: While, moving: Sequence[bool], derivatives: bool = True) -> tuple[bool, ...]:
     """The active consts of the body and carries."""
     carries = len(body.out_avals)
     return active_carries(body, Loop(loop.consts, carries, 0, False), moving, derivatives)
 
 
-def _with_tangents(body: Staged, loop: While, active: tuple[bool, ...]) -> Staged:
+def _with_tangents(body: CompiledCall, loop: While, active: tuple[bool, ...]) -> CompiledCall:
     """(consts, their tangents, carry, its tangents) -> (carry, its tangents)."""
     half = forward_half(body, active)
     inputs = input_avals(body)
@@ -120,13 +120,13 @@ def _with_tangents(body: Staged, loop: While, active: tuple[bool, ...]) -> Stage
     return derived(step, [*consts, *c, *carry, *s])
 
 
-def _ignoring(cond: Staged, more: Sequence[Aval]) -> Staged:
+def _ignoring(cond: CompiledCall, more: Sequence[Aval]) -> CompiledCall:
     """A condition that is given more than it looks at."""
     inputs = input_avals(cond)
     return derived(lambda *values: cond.run_on(*values[: len(inputs)]), [*inputs, *more])
 
 
-def _while_impl(xp: Any, *args: Array, cond: Staged, body: Staged, loop: While) -> tuple[Any, ...]:
+def _while_impl(xp: Any, *args: Array, cond: CompiledCall, body: CompiledCall, loop: While) -> tuple[Any, ...]:
     conditions, consts, start = parts(on_backend(xp, args), loop.conditions, loop.consts)
     test, step = stepper(cond, xp), stepper(body, xp)
     carry: Sequence[Array] = start
@@ -135,7 +135,7 @@ def _while_impl(xp: Any, *args: Array, cond: Staged, body: Staged, loop: While) 
     return tuple(start) if carry is start else unshared(body, carry)
 
 
-def _while_aval(*avals: Aval, cond: Staged, body: Staged, loop: While) -> tuple[Aval, ...]:
+def _while_aval(*avals: Aval, cond: CompiledCall, body: CompiledCall, loop: While) -> tuple[Aval, ...]:
     return tuple([Aval(aval.shape, aval.dtype) for aval in body.out_avals])
 
 
@@ -168,11 +168,11 @@ def _while_batch(size: int, batched: Sequence[bool], args: Sequence[Array], para
     return tuple(outs[1:])
 
 
-def _with_lanes(x: Array, size: int, given: bool, wanted: bool) -> Array:
-    return materialize(size, (given,), (x,))[0] if wanted else x
+def _with_lanes(x: Array, size: int, given: bool, needs_cotangent: bool) -> Array:
+    return materialize(size, (given,), (x,))[0] if needs_cotangent else x
 
 
-def _first_lane(cond: Staged, size: int, which: tuple[bool, ...]) -> Staged:
+def _first_lane(cond: CompiledCall, size: int, which: tuple[bool, ...]) -> CompiledCall:
     """A condition that no lane changes, of arguments with lanes."""
 
     def test(*values: Array) -> Sequence[Array]:
@@ -187,13 +187,13 @@ def _lane(x: Array) -> Array:
     return getitem(x, index=(0, *[(0, length, 1) for length in shape_of(x)[1:]]))
 
 
-def _any_lane(over: Staged, loop: While) -> Staged:
+def _any_lane(over: CompiledCall, loop: While) -> CompiledCall:
     """(going, carry) -> whether some lane goes on."""
     carry = parts(input_avals(over), loop.conditions)[1]
     return derived(lambda going, *_: [reduce_any(going, axes=(0,))], [over.out_avals[0], *carry])
 
 
-def _masked(over: Staged, body: Staged, size: int, on_consts: Sequence[bool], loop: While) -> Staged:
+def _masked(over: CompiledCall, body: CompiledCall, size: int, on_consts: Sequence[bool], loop: While) -> CompiledCall:
     """A step of all lanes in which those that have finished keep what they have."""
     conditions = parts(input_avals(over), loop.conditions)[0]
     consts, carry = parts(input_avals(body), loop.consts)
@@ -210,7 +210,7 @@ def _masked(over: Staged, body: Staged, size: int, on_consts: Sequence[bool], lo
     return derived(step, [*conditions, *consts, over.out_avals[0], *carry])
 
 
-while_call = WhileRow(
+while_call = WhilePrimitive(
     "while_call",
     _while_impl,
     aval=_while_aval,

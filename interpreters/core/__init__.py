@@ -6,12 +6,11 @@ arguments applies the primitive, and an array or a tracer comes out. Everything 
 
 from func.interpreters.core.primitive import (
     EVALUATE,
-    ROWS,
+    PRIMITIVES,
     Bilinear,
     Linear,
     NonDifferentiable,
     Primitive,
-    Row,
     add_tangents,
     bind,
     evaluate,
@@ -20,10 +19,10 @@ from func.interpreters.core.primitive import (
     linear,
     materialize,
     nondifferentiable,
+    primitive_named,
     refuse_captured,
     register_helpers,
-    row_named,
-    set_row_linearizer,
+    set_linearizer,
     unboxed,
     zeros_like,
 )

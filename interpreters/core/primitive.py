@@ -78,9 +78,9 @@ class Primitive:
         self.differentiable = differentiable
         self.numpy: Callable[..., Any] | None = None
         if register:
-            if name in ROWS:
+            if name in PRIMITIVES:
                 raise ValueError(f"two primitive rows are named {name!r}")
-            ROWS[name] = self
+            PRIMITIVES[name] = self
 
     def __call__(self, *args: Array, **params: Any) -> Any:
         return bind(self, args, params)
@@ -89,39 +89,62 @@ class Primitive:
         """The abstract value of the output."""
         return self._aval(*avals, **params)
 
-    def linearized(self, args: tuple[Array, ...], active: list[bool], params: Params) -> Any:
-        """Set by the jvp interpreter module's builders where a row has a direct pullback."""
-        return None
+    def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
+        if self.jvp is None:
+            raise NotDifferentiableError(f"no derivative is defined for {self.name}")
+        return self.jvp(primals, tangents, **params)
+
+    def tangent_of(self, primals: tuple[Array, ...], out: Any, tangents: tuple[Any, ...], params: Params) -> Any:
+        """The tangent of an output that is already known."""
+        return self.forward(primals, tangents, params)[1]
+
+    def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
+        """Stage the tangent part of the jvp; transposing that linear program is the pullback."""
+        return linearize_primitive(self, values, parents, params)
+
+    def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        if self.transpose is None:
+            raise NotDifferentiableError(f"{self.name} is not linear and cannot be transposed")
+        operands = [kept if parent is None else parent for parent, kept in zip(parents, saved, strict=True)]
+        return self.transpose(ct, *operands, **params)
+
+    def pull_nan_safe(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        """`pull` where zero cotangents win over infinite and NaN factors."""
+        return self.pull(ct, parents, saved, params)
+
+    def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
+        """`pull` for an equation of a linear program: arguments are unknowns or known values, there is no output."""
+        return self.pull(ct, parents, known, params)
 
     def __repr__(self) -> str:
         return self.name
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return row_named, (self.name,)
+        return primitive_named, (self.name,)
 
 
-ROWS: dict[str, Primitive] = {}
+PRIMITIVES: dict[str, Primitive] = {}
 """Every primitive row by name."""
 
 
-def row_named(name: str) -> Primitive:
+def primitive_named(name: str) -> Primitive:
     """The row of that name (what pickles and saved programs store). Modules that define rows are imported for it."""
-    if name not in ROWS:
+    if name not in PRIMITIVES:
         primitives = importlib.import_module("func.interpreters.primitives")
         for module in pkgutil.walk_packages(primitives.__path__, f"{primitives.__name__}."):
             importlib.import_module(module.name)
-    return ROWS[name]
+    return PRIMITIVES[name]
 
 
-def evaluate(row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+def evaluate(primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
     """Run a row on concrete arrays, on the backend they live on; host arrays beside device arrays go there."""
     xp = namespace_of(args)
     if xp is not np:
         args = tuple([xp.asarray(arg) if type(arg) is np.ndarray else arg for arg in args])
-    return row.impl(xp, *args, **params)
+    return primitive.impl(xp, *args, **params)
 
 
-def bind(row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+def bind(primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
     """Apply a row with the interpreter of the highest level among its arguments."""
     top: Interpreter | None = None
     level: float = -1
@@ -130,8 +153,8 @@ def bind(row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
             top = arg.interpreter
             level = top.level
     if top is None:
-        return evaluate(row, args, params)
-    return top.apply(row, args, params)
+        return evaluate(primitive, args, params)
+    return top.apply(primitive, args, params)
 
 
 class Evaluate(Interpreter):
@@ -140,14 +163,16 @@ class Evaluate(Interpreter):
 
     __slots__ = ()
 
-    def apply2(self, row: Primitive, x: Array, y: Array) -> Any:
-        out = row(x.value if type(x) is Tracer else x, y.value if type(y) is Tracer else y)
-        return tuple([Tracer(self, value, None) for value in out]) if row.multiple else new_tracer(self, out, None)
+    def apply2(self, primitive: Primitive, x: Array, y: Array) -> Any:
+        out = primitive(x.value if type(x) is Tracer else x, y.value if type(y) is Tracer else y)
+        return (
+            tuple([Tracer(self, value, None) for value in out]) if primitive.multiple else new_tracer(self, out, None)
+        )
 
-    def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         values = tuple([arg.value if type(arg) is Tracer else arg for arg in args])
-        out = evaluate(row, values, params)
-        if row.multiple:
+        out = evaluate(primitive, values, params)
+        if primitive.multiple:
             return tuple([Tracer(self, value, None) for value in out])
         return Tracer(self, out, None)
 
@@ -161,53 +186,22 @@ def unboxed(value: Array) -> Array:
     return value.value if type(value) is Tracer and value.interpreter is EVALUATE else value
 
 
-class Row(Primitive):
-    """A primitive that knows how to differentiate itself. General rows say how by `jvp` alone."""
-
-    __slots__ = ()
-
-    def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
-        if self.jvp is None:
-            raise NotDifferentiableError(f"no derivative is defined for {self.name}")
-        return self.jvp(primals, tangents, **params)
-
-    def tangent_of(self, primals: tuple[Array, ...], out: Any, tangents: tuple[Any, ...], params: Params) -> Any:
-        """The tangent of an output that is already known."""
-        return self.forward(primals, tangents, params)[1]
-
-    def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
-        """Stage the tangent part of the jvp; transposing that linear program is the pullback."""
-        return linearize_row(self, values, parents, params)
-
-    def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        if self.transpose is None:
-            raise NotDifferentiableError(f"{self.name} is not linear and cannot be transposed")
-        operands = [kept if parent is None else parent for parent, kept in zip(parents, saved, strict=True)]
-        return self.transpose(ct, *operands, **params)
-
-    def pull_guarded(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        """`pull` where zero cotangents win over infinite and NaN factors."""
-        return self.pull(ct, parents, saved, params)
-
-    def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
-        """`pull` for an equation of a linear program: arguments are unknowns or known values, there is no output."""
-        return self.pull(ct, parents, known, params)
-
-
 _linearizers: list[Callable[..., Any]] = []
 
 
-def set_row_linearizer(linearizer: Callable[..., Any]) -> None:
+def set_linearizer(linearizer: Callable[..., Any]) -> None:
     """Registration from above: the linearize machinery, which is itself built of interpreters."""
     _linearizers[:] = [linearizer]
 
 
-def linearize_row(row: Row, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
+def linearize_primitive(
+    primitive: Primitive, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params
+) -> Any:
     """Run a general row forwards, keeping its linear tangent program."""
-    return _linearizers[0](row, values, parents, params)
+    return _linearizers[0](primitive, values, parents, params)
 
 
-class Linear(Row):
+class Linear(Primitive):
     """A row that is linear in its arguments at `positions` (all of them: None), given the others."""
 
     __slots__ = ("positions",)
@@ -285,9 +279,9 @@ def linear(
     """A linear row of one array whose `batch(x, **params)` works on the leading batch axis, or, with
     `positions` given, of several arrays with the full batch signature."""
     full = batch if positions is not None else _batch_of_one(batch)
-    row = Linear(name, impl, aval=aval, transpose=transpose, batch=full)
-    row.positions = None if positions is None or tuple(positions) == () else frozenset(positions)
-    return row
+    primitive = Linear(name, impl, aval=aval, transpose=transpose, batch=full)
+    primitive.positions = None if positions is None or tuple(positions) == () else frozenset(positions)
+    return primitive
 
 
 def _batch_of_one(batch: Callable[..., Any]) -> Callable[..., Any]:
@@ -297,7 +291,7 @@ def _batch_of_one(batch: Callable[..., Any]) -> Callable[..., Any]:
     return batch_one
 
 
-class Bilinear(Row):
+class Bilinear(Primitive):
     """A row of two arrays that is linear in each; `transpose` takes the operand that is not Shaped as a value."""
 
     __slots__ = ()
@@ -343,7 +337,7 @@ def _kept(value: Array, own: Shaped | None, other: Shaped | None) -> Any:
     return value if own is not None else snapshot(value)
 
 
-class NonDifferentiable(Row):
+class NonDifferentiable(Primitive):
     """A row whose output carries no derivative: comparisons, indices, rounding (zero almost everywhere)."""
 
     __slots__ = ()
@@ -364,9 +358,9 @@ def general(
     jvp: Callable[..., Any],
     transpose: Callable[..., Any] | None = None,
     multiple: bool = False,
-) -> Row:
+) -> Primitive:
     """A row that gives its jvp in terms of other primitives."""
-    return Row(name, impl, aval=aval, batch=batch, jvp=jvp, transpose=transpose, multiple=multiple)
+    return Primitive(name, impl, aval=aval, batch=batch, jvp=jvp, transpose=transpose, multiple=multiple)
 
 
 def nondifferentiable(
@@ -416,12 +410,12 @@ def materialize(size: int, batched: Sequence[bool], args: Sequence[Array]) -> li
     ]
 
 
-def leading_axes(row_name: str) -> Callable[..., Any]:
+def leading_axes(primitive_name: str) -> Callable[..., Any]:
     """Batch rule of rows that treat leading axes as a batch already (the linear algebra rows)."""
     pass
 
     def batch_leading(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
-        return ROWS[row_name](*materialize(size, batched, args), **params)
+        return PRIMITIVES[primitive_name](*materialize(size, batched, args), **params)
 
     return batch_leading
 

@@ -196,17 +196,17 @@ class Interpreter:
         self.example: Any = None
         """For abstract values: an array of the backend that they stand for."""
 
-    def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         """Give the row its meaning here. Some argument is a tracer of this interpreter, none is of a higher one."""
         raise AssertionError(f"{type(self).__name__} has no apply")
 
-    def apply1(self, row: Primitive, x: Array) -> Any:
+    def apply1(self, primitive: Primitive, x: Array) -> Any:
         """`apply` for one argument without parameters."""
-        return self.apply(row, (x,), {})
+        return self.apply(primitive, (x,), {})
 
-    def apply2(self, row: Primitive, x: Array, y: Array) -> Any:
+    def apply2(self, primitive: Primitive, x: Array, y: Array) -> Any:
         """`apply` for two arguments without parameters."""
-        return self.apply(row, (x, y), {})
+        return self.apply(primitive, (x, y), {})
 
     def shape(self, tracer: Tracer) -> Shape:
         return shape_of(tracer.value)
@@ -250,7 +250,7 @@ class ClosedInterpreter(Interpreter):
             "storing it elsewhere."
         )
 
-    def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         for arg in args:
             if type(arg) is Tracer and arg.interpreter is self:
                 self._refuse(arg)

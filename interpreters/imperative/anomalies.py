@@ -48,19 +48,19 @@ def describe_anomaly(what: str, line: Line | None, operands: Sequence[Any], out:
     return f"{what} is {value}{shown}\n  computed at {line}{listed}"
 
 
-def watched_line(row: Any, args: Sequence[Any], outs: Sequence[Any]) -> tuple[Any, ...]:
+def watched_line(primitive: Any, args: Sequence[Any], outs: Sequence[Any]) -> tuple[Any, ...]:
     """What a cell keeps of its call while anomalies are looked for: the line, and a summary of each operand."""
     line = user_line(3)
     if ANOMALY.get():
         for out in outs:
             if first_bad(out) is not None and all([first_bad(arg) is None for arg in args]):
-                raise AnomalyError(describe_anomaly(f"the result of {row.name}", line, args, out))
+                raise AnomalyError(describe_anomaly(f"the result of {primitive.name}", line, args, out))
     return (line, tuple([_summary(arg) for arg in args]))
 
 
-def check_pulled(node: Any, ct: Any, grown: Sequence[Any]) -> None:
+def check_pulled(node: Any, ct: Any, contribution: Sequence[Any]) -> None:
     """Raise AnomalyError if a pullback of something finite is not."""
-    for place, one in enumerate(grown):
+    for place, one in enumerate(contribution):
         if one is ZERO or type(one) is dict:
             continue
         index = first_bad(one)

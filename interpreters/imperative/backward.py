@@ -10,7 +10,7 @@ import numpy as np
 
 from func.interpreters.core import ZERO, Array, Tracer, shape_of, unboxed
 from func.interpreters.core.errors import FreedGraphError
-from func.interpreters.core.modes import ANOMALY, GUARDED
+from func.interpreters.core.modes import ANOMALY, NAN_SAFE
 from func.interpreters.grad import INDEX, LEAF, OUTPUT, give, has_nan, walk
 from func.interpreters.imperative.anomalies import check_pulled
 from func.interpreters.imperative.interpreter import Imperative, as_tensor
@@ -48,7 +48,7 @@ class Walk:
     def run(self, seeds: Iterable[tuple[Any, Array]], targets: set[int] | None, accumulating: bool) -> None:
         """Pull the seeds back. `targets`: the nodes whose cotangents are wanted; None: all leaves."""
         seeds = list(seeds)
-        plain = targets is None and not self.create and ANOMALY.get() is None and not GUARDED.get()
+        plain = targets is None and not self.create and ANOMALY.get() is None and not NAN_SAFE.get()
         if plain and self._run_plainly(seeds):
             return
         needed = None if targets is None else leading_to(targets, [node for node, _ in seeds])
@@ -73,10 +73,10 @@ class Walk:
                     continue
                 visited.append(node)
                 parents = node[2]
-                for place, grown in enumerate(self._pull(node, ct, needed)):
+                for place, contribution in enumerate(self._pull(node, ct, needed)):
                     parent = parents[place]
-                    if grown is not ZERO and parent is not None and (needed is None or parent[INDEX] in needed):
-                        give(cotangents, queue, parent, grown)
+                    if contribution is not ZERO and parent is not None and (needed is None or parent[INDEX] in needed):
+                        give(cotangents, queue, parent, contribution)
         if not self.retain:
             for node in visited:
                 free(node)
@@ -124,12 +124,12 @@ class Walk:
         return ct
 
     def _pull(self, node: Any, ct: Any, needed: set[int] | None) -> Sequence[Any]:
-        _, row, parents, wanted, cell, _, _ = node
+        _, primitive, parents, needs_cotangent, cell, _, _ = node
         hooks = cell[HOOKS]
         if hooks is not None and hooks.pre:
             for hook in list(hooks.pre.values()):
                 ct = _replaced_all(hook(_as_tuple(ct)), ct)
-        if row is OUTPUT:
+        if primitive is OUTPUT:
             return ({cell[SAVED]: ct},)
         if cell[SAVED] is FREED:
             raise FreedGraphError(
@@ -137,50 +137,53 @@ class Walk:
                 "first backward or grad call if it is to be walked again."
             )
         if needed is not None:
-            wanted = [w if p is not None and p[INDEX] in needed else None for w, p in zip(wanted, parents, strict=True)]
+            needs_cotangent = [
+                w if p is not None and p[INDEX] in needed else None
+                for w, p in zip(needs_cotangent, parents, strict=True)
+            ]
         try:
-            grown = self._grown(node, ct, wanted)
+            contribution = self._contribution(node, ct, needs_cotangent)
         except Exception as error:
             if cell[LINE] is not None:
                 error.add_note(f"while pulling back {node_name(node)}, whose forward operation was at {cell[LINE][0]}")
             raise
         if ANOMALY.get():
-            check_pulled(node, ct, grown)
+            check_pulled(node, ct, contribution)
         if hooks is not None and hooks.post:
-            given = tuple([None if g is ZERO else as_tensor(g) for g in grown])
+            given = tuple([None if g is ZERO else as_tensor(g) for g in contribution])
             for hook in list(hooks.post.values()):
                 result = hook(given, _as_tuple(ct))
                 if result is not None:
                     given = tuple(result) if isinstance(result, (tuple, list)) else (result,)
-                    grown = [ZERO if g is None else unboxed(g) for g in given]
-        return grown
+                    contribution = [ZERO if g is None else unboxed(g) for g in given]
+        return contribution
 
-    def _grown(self, node: Any, ct: Any, wanted: Sequence[Any]) -> Sequence[Any]:
+    def _contribution(self, node: Any, ct: Any, needs_cotangent: Sequence[Any]) -> Sequence[Any]:
         """The cotangents of the parents; to be differentiated again, they are computed from traced values."""
-        _, row, parents, _, cell, params, _ = node
+        _, primitive, parents, _, cell, params, _ = node
         saved = unpacked(cell[SAVED])
         if not self.create:
-            grown: Sequence[Any] = row.pull(ct, wanted, saved, params)
-            if GUARDED.get() or any([has_nan(g) for g in grown]):
-                grown = row.pull_guarded(ct, wanted, saved, params)
-            return grown
+            contribution: Sequence[Any] = primitive.pull(ct, needs_cotangent, saved, params)
+            if NAN_SAFE.get() or any([has_nan(g) for g in contribution]):
+                contribution = primitive.pull_nan_safe(ct, needs_cotangent, saved, params)
+            return contribution
         if cell[CALL] is not None:
             called, args, options = cell[CALL]
             args = tuple([unpacked(arg) for arg in args])
-            _, pulling, saved = called.record(args, wanted, options or {})
-            return pulling.pull(ct, wanted, saved, options)  # type: ignore[no-any-return]
+            _, pulling, saved = called.record(args, needs_cotangent, options or {})
+            return pulling.pull(ct, needs_cotangent, saved, options)  # type: ignore[no-any-return]
         if saved is None:
-            return row.pull(ct, wanted, saved, params)  # type: ignore[no-any-return]
+            return primitive.pull(ct, needs_cotangent, saved, params)  # type: ignore[no-any-return]
 
         def lift(place: int | None, value: Any) -> Any:
             source = node if place is None else parents[place]
             return value if value is None or source is None else Tracer(self.interpreter, value, source)
 
-        lifted = row.retraced(saved, lift)
-        grown = row.pull(ct, wanted, lifted, params)
-        if GUARDED.get() or any([has_nan(g) for g in grown]):
-            grown = row.pull_guarded(ct, wanted, lifted, params)
-        return grown
+        lifted = primitive.retraced(saved, lift)
+        contribution = primitive.pull(ct, needs_cotangent, lifted, params)
+        if NAN_SAFE.get() or any([has_nan(g) for g in contribution]):
+            contribution = primitive.pull_nan_safe(ct, needs_cotangent, lifted, params)
+        return contribution
 
 
 def _as_tuple(ct: Any) -> tuple[Any, ...]:

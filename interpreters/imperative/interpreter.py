@@ -62,31 +62,31 @@ class Imperative(Grad):
 
     def leaf(self, value: Array, state: State) -> Any:
         """A new leaf node, which knows its tensor's state but does not own it."""
-        index, row, parents, wanted, _, params, aval = leaf_node(Aval(shape_of(value), dtype_of(value)))
-        return (index, row, parents, wanted, Cell((weakref.ref(state), None, None, None)), params, aval)
+        index, primitive, parents, needs_cotangent, _, params, aval = leaf_node(Aval(shape_of(value), dtype_of(value)))
+        return (index, primitive, parents, needs_cotangent, Cell((weakref.ref(state), None, None, None)), params, aval)
 
-    def apply1(self, row: Primitive, x: Tracer) -> Any:
-        out = super().apply1(row, x)
-        return self._celled(out, row, (x,)) if type(out) is Tracer and out.interpreter is self else out
+    def apply1(self, primitive: Primitive, x: Tracer) -> Any:
+        out = super().apply1(primitive, x)
+        return self._celled(out, primitive, (x,)) if type(out) is Tracer and out.interpreter is self else out
 
-    def apply2(self, row: Primitive, x: Array, y: Array) -> Any:
+    def apply2(self, primitive: Primitive, x: Array, y: Array) -> Any:
         if _SEEN_INFERENCE[0]:
             self._refuse_inference((x, y))
-        out = super().apply2(row, x, y)
-        return self._celled(out, row, (x, y)) if type(out) is Tracer and out.interpreter is self else out
+        out = super().apply2(primitive, x, y)
+        return self._celled(out, primitive, (x, y)) if type(out) is Tracer and out.interpreter is self else out
 
-    def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+    def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         if _SEEN_INFERENCE[0]:
             self._refuse_inference(args)
-        out = super().apply(row, args, params)
-        if row.multiple and type(out) is tuple:
-            return self._celled_several(out, row, args)
-        return self._celled(out, row, args) if type(out) is Tracer and out.interpreter is self else out
+        out = super().apply(primitive, args, params)
+        if primitive.multiple and type(out) is tuple:
+            return self._celled_several(out, primitive, args)
+        return self._celled(out, primitive, args) if type(out) is Tracer and out.interpreter is self else out
 
-    def unrecorded(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+    def unrecorded(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         """The row on the values alone; arrays stay tensors."""
-        out = super().unrecorded(row, args, params)
-        if row.multiple:
+        out = super().unrecorded(primitive, args, params)
+        if primitive.multiple:
             return tuple([boxed(one) for one in out])
         return boxed(out)
 
@@ -101,22 +101,22 @@ class Imperative(Grad):
                     "Use x.clone() outside inference mode, or func.no_grad() instead of func.inference_mode()."
                 )
 
-    def _celled(self, out: Tracer, row: Primitive, args: tuple[Array, ...]) -> Tracer:
-        index, pulling, parents, wanted, saved, params, aval = out.attached
+    def _celled(self, out: Tracer, primitive: Primitive, args: tuple[Array, ...]) -> Tracer:
+        index, pulling, parents, needs_cotangent, saved, params, aval = out.attached
         if type(saved) is Cell:  # apply2 has handed on to apply
             return out
         cell = Cell((saved, None, None, None))
         if saved is not None and not hasattr(pulling, "retraced"):
-            cell[CALL] = (row, tuple([fresh(arg) for arg in args]), params)
+            cell[CALL] = (primitive, tuple([fresh(arg) for arg in args]), params)
         if WATCHED[0]:
             if SAVING.get():
                 pack(cell)
             if ANOMALY.get() is not None:
-                cell[LINE] = watched_line(row, args, (out.value,))
-        out.attached = (index, pulling, parents, wanted, cell, params, aval)
+                cell[LINE] = watched_line(primitive, args, (out.value,))
+        out.attached = (index, pulling, parents, needs_cotangent, cell, params, aval)
         return out
 
-    def _celled_several(self, outs: tuple[Any, ...], row: Primitive, args: tuple[Array, ...]) -> tuple[Any, ...]:
+    def _celled_several(self, outs: tuple[Any, ...], primitive: Primitive, args: tuple[Array, ...]) -> tuple[Any, ...]:
         """One cell for the node that several outputs have in common."""
         common: Any = None
         for out in outs:
@@ -126,9 +126,11 @@ class Imperative(Grad):
                     return outs
                 if common is None:
                     (old,) = parents
-                    cell = Cell((old[4], None, (row, tuple([fresh(arg) for arg in args]), old[5]), None))
+                    cell = Cell((old[4], None, (primitive, tuple([fresh(arg) for arg in args]), old[5]), None))
                     if ANOMALY.get() is not None:
-                        cell[LINE] = watched_line(row, args, tuple([o.value if type(o) is Tracer else o for o in outs]))
+                        cell[LINE] = watched_line(
+                            primitive, args, tuple([o.value if type(o) is Tracer else o for o in outs])
+                        )
                     common = (*old[:4], cell, *old[5:])
                 out.attached = (index, pulling, (common,), (common,), Cell((place, None, None, None)), params, aval)
         return outs
@@ -216,16 +218,16 @@ def assign(box: Tracer, new: Tracer) -> bool:
     return False
 
 
-def update(row: Primitive | None, box: Tracer, other: Any) -> bool:
+def update(primitive: Primitive | None, box: Tracer, other: Any) -> bool:
     """x += v and its kin on a tensor that is not recorded and shares no memory: the plain case of `rewrite`."""
-    if row is None or MODE.get() is None or not is_suspended(box.interpreter.level):
+    if primitive is None or MODE.get() is None or not is_suspended(box.interpreter.level):
         return False
     if getattr(box, "views", None) or getattr(box, "view_of", None) is not None:
         return False
     value, other = box.value, unboxed(other)
     if type(value) is not np.ndarray or type(other) is Tracer:
         return False
-    new = row(value, other)
+    new = primitive(value, other)
     if type(new) is not np.ndarray or new.dtype != value.dtype or new.shape != value.shape:
         return False
     box.value = new

@@ -149,19 +149,19 @@ def leading_to(targets: set[int], roots: Sequence[Any]) -> set[int]:
 
 def node_name(node: Any) -> str:
     """The name of a node's operation: SinBackward; the class's for a Function; AccumulateGrad for leaves."""
-    row, call = node[1], node[4][CALL]
-    if row is LEAF:
+    primitive, call = node[1], node[4][CALL]
+    if primitive is LEAF:
         return "AccumulateGrad"
     if isinstance(call, str):
         return call
     if call is None:
-        return name_of(row)
+        return name_of(primitive)
     fun = (call[2] or {}).get("fun")
     named = getattr(getattr(fun, "__self__", fun), "cls", None)
     return name_of(call[0]) if named is None else f"{named.__name__}Backward"
 
 
-def name_of(row: Any) -> str:
+def name_of(primitive: Any) -> str:
     """A row's name as node names are written: SinBackward."""
-    name = getattr(row, "name", type(row).__name__)
+    name = getattr(primitive, "name", type(primitive).__name__)
     return "".join([part.capitalize() for part in str(name).split("_")]) + "Backward"

@@ -52,7 +52,7 @@ def _check_equation(
         if var in defined:
             refuse(f"{names[var]} is defined twice")
         if (var.shape, var.dtype) != (aval.shape, aval.dtype):
-            refuse(f"its output {names[var]} is declared as {var.aval}, but {equation.row} gives {aval}")
+            refuse(f"its output {names[var]} is declared as {var.aval}, but {equation.primitive} gives {aval}")
         defined.add(var)
 
 
@@ -60,11 +60,11 @@ def _expected(equation: Equation, refuse: Callable[..., NoReturn]) -> tuple[Aval
     """What the row says of the outputs."""
     avals = [x.aval if type(x) is Var else aval_of(x) for x in equation.inputs]
     try:
-        out = equation.row.aval(*avals, **equation.params)
+        out = equation.primitive.aval(*avals, **equation.params)
     except Exception as error:
         shown = ", ".join([repr(aval) for aval in avals])
-        refuse(f"{equation.row} does not take ({shown}) with these parameters: {error}", error)
-    outs = tuple(out) if equation.row.multiple else (out,)
+        refuse(f"{equation.primitive} does not take ({shown}) with these parameters: {error}", error)
+    outs = tuple(out) if equation.primitive.multiple else (out,)
     if len(outs) != len(equation.outputs):
-        refuse(f"it has {len(equation.outputs)} outputs, but {equation.row} gives {len(outs)}")
+        refuse(f"it has {len(equation.outputs)} outputs, but {equation.primitive} gives {len(outs)}")
     return outs

@@ -95,7 +95,7 @@ def _rows(cost: Cost, indent: str) -> Iterator[tuple[str, ...]]:
 
 def is_view(equation: Equation) -> bool:
     """Whether an equation makes a view of its first input, which moves nothing."""
-    name, inputs = equation.row.name, equation.inputs
+    name, inputs = equation.primitive.name, equation.inputs
     if not inputs or type(inputs[0]) is not Var:
         return name == "broadcast"
     if name == "gather":
@@ -166,7 +166,7 @@ def _equation_cost(
     equation: Equation, names: dict[Var, str], held: dict[Var, int], before: int, live: int
 ) -> EquationCost:
     """The row of an equation whose operands lie in memory of `held` bytes; `live` bytes are in use with its outputs."""
-    name = equation.row.name
+    name = equation.primitive.name
     left = ", ".join([f"{names[var]}:{var.aval}" for var in equation.outputs])
     text = f"{left} = {name}" if left else name
     note = "" if name not in PYTHON_CALLS else "calls Python, which is not counted"
@@ -187,7 +187,7 @@ def _equation_cost(
 
 def _bytes_moved(equation: Equation, held: dict[Var, int]) -> int:
     """The inputs once each and the outputs; a broadcast input is no more than what it was made of."""
-    name = equation.row.name
+    name = equation.primitive.name
     if is_view(equation):
         return 0
     written = sum([bytes_of(out) for out in equation.outputs])

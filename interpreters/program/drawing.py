@@ -157,8 +157,8 @@ def _join(upper: Node, lower: Node) -> None:
 
 def _order(layer: list[Node], downwards: bool) -> None:
     """Sort a layer by the mean place of its neighbours; `x` counts places until boxes are placed."""
-    wanted = {id(node): _mean(node, downwards) for node in layer}
-    layer.sort(key=lambda node: wanted[id(node)])
+    needs_cotangent = {id(node): _mean(node, downwards) for node in layer}
+    layer.sort(key=lambda node: needs_cotangent[id(node)])
     for i, node in enumerate(layer):
         node.x = i - (len(layer) - 1) / 2
 
@@ -244,7 +244,7 @@ def _panels(program: Program, heading: str) -> Iterator[tuple[str, Program]]:
         for key, nested in equation.nested():
             outs = ", ".join([names[out] for out in equation.outputs])
             inside = f" in {heading}" if heading else ""
-            yield from _panels(nested, f"{key} of {outs} = {equation.row.name}{inside}")
+            yield from _panels(nested, f"{key} of {outs} = {equation.primitive.name}{inside}")
 
 
 def program_graph(program: Program) -> Graph:
@@ -282,9 +282,9 @@ def _box(equation: Equation) -> Node:
     operands = " ".join(["·" if type(x) is Var else repr(x) for x in equation.inputs]) if scalars else ""
     params = params_text(equation)
     details = "  ".join([text for text in (operands, params) if text])
-    hint = f"{equation.row.name} {details}" + (f"\n{equation.line}" if equation.line is not None else "")
+    hint = f"{equation.primitive.name} {details}" + (f"\n{equation.line}" if equation.line is not None else "")
     ins = sum([type(x) is Var for x in equation.inputs])
-    return Node("equation", equation.row.name, _short(details), hint, ins, len(equation.outputs))
+    return Node("equation", equation.primitive.name, _short(details), hint, ins, len(equation.outputs))
 
 
 def _short(text: str) -> str:

@@ -43,7 +43,7 @@ def structure(program: Program) -> Hashable:
 
     head = defined(program.inputs), defined(program.constants)
     equations = [
-        (equation.row, atoms(equation.inputs), canonical(equation.params), defined(equation.outputs))
+        (equation.primitive, atoms(equation.inputs), canonical(equation.params), defined(equation.outputs))
         for equation in program.equations
     ]
     return head, tuple(equations), atoms(program.outputs)

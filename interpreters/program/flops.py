@@ -54,7 +54,7 @@ CHEAP = frozenset([
     "bitwise_and", "bitwise_or", "bitwise_xor", "invert", "left_shift", "right_shift", "isfinite", "isinf",
     "isnan", "signbit", "sign", "floor", "ceil", "trunc", "rint", "bitwise_count", "gcd", "lcm", "heaviside",
     "nextafter", "spacing", "exponent", "maximum", "minimum", "fmax", "fmin", "copysign", "deg2rad", "rad2deg",
-    "ldexp", "zero_wins", "where", "complex", "sum_with", "prod_with", "match_values", "reorder",
+    "ldexp", "nan_safe_multiply", "where", "complex", "sum_with", "prod_with", "match_values", "reorder",
 ])
 """Rows of one operation per element, of the input or of the output, whichever has more."""
 # fmt: on
@@ -70,7 +70,7 @@ REDUCTIONS = frozenset([
 
 def operations(equation: Equation) -> float:
     """The operations of an equation without the programs nested in it."""
-    name = equation.row.name
+    name = equation.primitive.name
     if name in MOVES or name in PYTHON_CALLS or equation.nested():
         return 0
     ins = [x.aval if type(x) is Var else aval_of(x) for x in equation.inputs]

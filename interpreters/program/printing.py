@@ -76,7 +76,7 @@ def _equation(equation: Equation, names: dict[Var, str], paint: Paint) -> tuple[
         params = params_text(equation)
         right = "".join([f" {_atom(x, names, paint)}" for x in equation.inputs])
         middle = paint("plain", "[") + paint("params", params) + paint("plain", "]") if params else ""
-        return f"{left}{' = ' if left else ''}{paint('row', equation.row.name)}{middle}{right}"
+        return f"{left}{' = ' if left else ''}{paint('row', equation.primitive.name)}{middle}{right}"
 
     text = written(paint)
     return text, len(text) if paint is plain else len(written(plain))
@@ -130,7 +130,7 @@ def program_html(program: Program) -> str:
     names = names_of(program)
     lines = [
         f"{', '.join([coloured('variable', names[out]) for out in equation.outputs]):<4}"
-        f" {coloured('row', equation.row.name)} {coloured('line', f'# {equation.line}')}"
+        f" {coloured('row', equation.primitive.name)} {coloured('line', f'# {equation.line}')}"
         for equation in program.equations
         if equation.line is not None
     ]

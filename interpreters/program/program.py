@@ -43,27 +43,27 @@ class Var(Shaped):
 class Equation:
     """One applied primitive: outputs = row(inputs, **params). An input is a Var or a Python scalar."""
 
-    __slots__ = ("inputs", "line", "outputs", "params", "row")
+    __slots__ = ("inputs", "line", "outputs", "params", "primitive")
 
     def __init__(
         self,
-        row: Primitive,
+        primitive: Primitive,
         inputs: tuple[Any, ...],
         params: Params,
         outputs: tuple[Var, ...],
         line: Line | None = None,
     ) -> None:
-        self.row = row
+        self.primitive = primitive
         self.inputs = inputs
         self.params = params
         self.outputs = outputs
         self.line = line
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self.row, self.inputs, self.params, self.outputs, self.line
+        return self.primitive, self.inputs, self.params, self.outputs, self.line
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.row, self.inputs, self.params, self.outputs, self.line = state
+        self.primitive, self.inputs, self.params, self.outputs, self.line = state
 
     def nested(self) -> list[tuple[str, Program]]:
         """The programs among the parameters, with their names: `body`, `branches[0]`."""
@@ -113,8 +113,8 @@ class Program:
             operands = tuple([values[x] if type(x) is Var else x for x in equation.inputs])
             given = override(i, operands) if override is not None else None
             if given is None:
-                out = bind(equation.row, operands, equation.params)
-                given = out if equation.row.multiple else (out,)
+                out = bind(equation.primitive, operands, equation.params)
+                given = out if equation.primitive.multiple else (out,)
             values.update(zip(equation.outputs, given, strict=True))
             for var in last_use[i]:
                 values.pop(var, None)

@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 
 from func.backends import is_device_array
-from func.interpreters.calls.compiled_call import Staged
+from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.control.scan_derivatives import Loop
 from func.interpreters.control.while_loops import While
-from func.interpreters.core import PYTHON_SCALARS, ROWS, Aval, Primitive, Tracer, row_named
+from func.interpreters.core import PRIMITIVES, PYTHON_SCALARS, Aval, Primitive, Tracer, primitive_named
 from func.interpreters.core.errors import FuncError, LeakedTracerError, ProgramFileError
 from func.interpreters.core.source import Line
 from func.interpreters.primitives.structural.contraction import Spec, spec
@@ -88,10 +88,10 @@ class Writer:
             at = f" at {equation.line}" if equation.line is not None else ""
             params = {}
             for key, value in equation.params.items():
-                self._at = f"the parameter {key!r} of the row {equation.row.name}{at}"
+                self._at = f"the parameter {key!r} of the row {equation.primitive.name}{at}"
                 params[key] = self.value(value)
             entry = {
-                "row": equation.row.name,
+                "row": equation.primitive.name,
                 "inputs": [atom(x) for x in equation.inputs],
                 "params": params,
                 "outputs": defined(equation.outputs),
@@ -126,21 +126,25 @@ class Writer:
         for tag, (record, fields, _) in RECORDS.items():
             if kind is record:
                 return {tag: [self.value(entry) for entry in fields(value)]}
-        if isinstance(value, Primitive) and ROWS.get(value.name) is value:
+        if isinstance(value, Primitive) and PRIMITIVES.get(value.name) is value:
             return {"row": value.name}
         if isinstance(value, Program):
             return {"program": self.program(value)}
-        if kind is Staged:
-            return {"staged": self._once(value, self._add_staged)}
+        if kind is CompiledCall:
+            return {"compiled": self._once(value, self._add_compiled_call)}
         return self._refuse(value)
 
-    def _add_staged(self, staged: Staged) -> Any:
+    def _add_compiled_call(self, compiled: CompiledCall) -> Any:
         at = self._at
         try:
-            other = staged.alternative()
+            other = compiled.nan_safe_variant()
         except LeakedTracerError:  # it would close over values of a trace that is over
             other = None
-        found = [self.program(staged.program), None if other is None else self.program(other.program), staged.compiler]
+        found = [
+            self.program(compiled.program),
+            None if other is None else self.program(other.program),
+            compiled.compiler,
+        ]
         self._at = at
         return found
 
@@ -186,7 +190,7 @@ class Reader:
     def __init__(self, arrays: Sequence[np.ndarray[Any, Any]]) -> None:
         self.arrays = arrays
         self.programs: list[Program] = []
-        self._staged: dict[tuple[int, int | None, str | None], Staged] = {}
+        self._compiled: dict[tuple[int, int | None, str | None], CompiledCall] = {}
 
     def add(self, written: Any) -> Program:
         """Read one more program, which may hold those read before."""
@@ -214,7 +218,9 @@ class Reader:
             line = entry["line"]
             if line is not None:
                 line = Line(f"<{_of(str, line[0])}>", _of(int, line[1]), _of(str, line[2]))
-            equations.append(Equation(find_row(entry["row"]), operands, params, tuple(defined(entry["outputs"])), line))
+            equations.append(
+                Equation(find_primitive(entry["row"]), operands, params, tuple(defined(entry["outputs"])), line)
+            )
         program = Program(inputs, equations, [atom(x) for x in written["outputs"]], constants)
         self.programs.append(program)
         return program
@@ -251,14 +257,16 @@ class Reader:
             raise ValueError(f"{inner!r} is no dtype of numbers")
         return dtype
 
-    def _staged_of(self, inner: Any) -> Staged:
+    def _compiled_call_of(self, inner: Any) -> CompiledCall:
         number, other = _index(inner[0]), None if inner[1] is None else _index(inner[1])
         compiler = None if inner[2] is None else _of(str, inner[2])
         key = number, other, compiler
-        if key not in self._staged:
-            guarded = None if other is None else Staged(self.programs[other], None, compiler)
-            self._staged[key] = Staged(self.programs[number], None if guarded is None else lambda: guarded, compiler)
-        return self._staged[key]
+        if key not in self._compiled:
+            nan_safe = None if other is None else CompiledCall(self.programs[other], None, compiler)
+            self._compiled[key] = CompiledCall(
+                self.programs[number], None if nan_safe is None else lambda: nan_safe, compiler
+            )
+        return self._compiled[key]
 
 
 _TAGS: dict[str, Callable[[Reader, Any], Any]] = {
@@ -272,16 +280,16 @@ _TAGS: dict[str, Callable[[Reader, Any], Any]] = {
     "dtype": lambda reader, inner: reader._dtype(inner),
     "array": lambda reader, inner: reader._array(inner),
     "scalar": lambda reader, inner: reader._array(inner)[()],
-    "row": lambda reader, inner: find_row(inner),
+    "row": lambda reader, inner: find_primitive(inner),
     "program": lambda reader, inner: reader.programs[_index(inner)],
-    "staged": lambda reader, inner: reader._staged_of(inner),
+    "compiled": lambda reader, inner: reader._compiled_call_of(inner),
 }
 
 
-def find_row(name: Any) -> Primitive:
+def find_primitive(name: Any) -> Primitive:
     """The row of that name; the modules of func that define rows are imported when one is missing."""
     try:
-        return row_named(_of(str, name))
+        return primitive_named(_of(str, name))
     except KeyError:
         raise MissingError(f"this version of func has no row {name!r}, which the program applies") from None
 

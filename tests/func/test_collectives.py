@@ -14,7 +14,7 @@ from func import collectives, errors
 Function = Callable[[Any], Any]
 
 X = np.array([1.0, 2.0, 4.0, 4.0])
-ROWS = np.arange(8.0).reshape(4, 2) / 5 + 0.1
+PRIMITIVES = np.arange(8.0).reshape(4, 2) / 5 + 0.1
 WEIGHTS = np.array([0.5, -1.0, 2.0, 3.0])
 HIT = X == 4.0
 
@@ -93,25 +93,25 @@ def nested(f: Function) -> Function:
     return func.vmap(func.vmap(f, axis_name="j"), axis_name="i")
 
 
-@pytest.mark.parametrize("wrap", [lambda f: f, func.jit], ids=["eager", "staged"])
+@pytest.mark.parametrize("wrap", [lambda f: f, func.jit], ids=["eager", "compiled"])
 def test_nested_axes(wrap: Callable[[Function], Function]) -> None:
     def check(f: Function, expected: Any) -> None:
-        np.testing.assert_allclose(wrap(nested(f))(ROWS), expected)
-        np.testing.assert_allclose(nested(wrap(f))(ROWS), expected)
+        np.testing.assert_allclose(wrap(nested(f))(PRIMITIVES), expected)
+        np.testing.assert_allclose(nested(wrap(f))(PRIMITIVES), expected)
 
-    check(lambda x: x - collectives.psum(x, "i"), ROWS - ROWS.sum(axis=0))
-    check(lambda x: x - collectives.psum(x, "j"), ROWS - ROWS.sum(axis=1, keepdims=True))
-    check(lambda x: x - collectives.psum(x, ("i", "j")), ROWS - ROWS.sum())
-    check(lambda x: x - collectives.pmean(x, ("j", "i")), ROWS - ROWS.mean())
-    check(lambda x: x - collectives.pmax(x, ("j", "i")), ROWS - ROWS.max())
-    check(lambda x: x + collectives.axis_index(("i", "j")), ROWS + np.arange(8).reshape(4, 2))
-    check(lambda x: x + collectives.axis_index(("j", "i")), ROWS + np.arange(8).reshape(2, 4).T)
-    check(lambda x: x * np.sum(collectives.all_gather(x, "i") * WEIGHTS), ROWS * (WEIGHTS @ ROWS))
+    check(lambda x: x - collectives.psum(x, "i"), PRIMITIVES - PRIMITIVES.sum(axis=0))
+    check(lambda x: x - collectives.psum(x, "j"), PRIMITIVES - PRIMITIVES.sum(axis=1, keepdims=True))
+    check(lambda x: x - collectives.psum(x, ("i", "j")), PRIMITIVES - PRIMITIVES.sum())
+    check(lambda x: x - collectives.pmean(x, ("j", "i")), PRIMITIVES - PRIMITIVES.mean())
+    check(lambda x: x - collectives.pmax(x, ("j", "i")), PRIMITIVES - PRIMITIVES.max())
+    check(lambda x: x + collectives.axis_index(("i", "j")), PRIMITIVES + np.arange(8).reshape(4, 2))
+    check(lambda x: x + collectives.axis_index(("j", "i")), PRIMITIVES + np.arange(8).reshape(2, 4).T)
+    check(lambda x: x * np.sum(collectives.all_gather(x, "i") * WEIGHTS), PRIMITIVES * (WEIGHTS @ PRIMITIVES))
     weights = np.arange(8.0)
-    check(lambda x: x * (collectives.all_gather(x, ("i", "j")) @ weights), ROWS * (ROWS.ravel() @ weights))
+    check(lambda x: x * (collectives.all_gather(x, ("i", "j")) @ weights), PRIMITIVES * (PRIMITIVES.ravel() @ weights))
     check(
         lambda x: func.grad(lambda y: y * collectives.psum(y * y, "i"))(x),
-        (ROWS**2).sum(axis=0) + 2 * ROWS * ROWS.sum(axis=0),
+        (PRIMITIVES**2).sum(axis=0) + 2 * PRIMITIVES * PRIMITIVES.sum(axis=0),
     )
 
 
@@ -124,16 +124,18 @@ def test_an_axis_that_the_value_does_not_have() -> None:
 
 def test_the_innermost_axis_of_a_name_counts() -> None:
     inner = func.vmap(lambda x: collectives.psum(x, "i"), axis_name="i")
-    np.testing.assert_allclose(func.vmap(inner, axis_name="i")(ROWS), np.repeat(ROWS.sum(1), 2).reshape(4, 2))
+    np.testing.assert_allclose(
+        func.vmap(inner, axis_name="i")(PRIMITIVES), np.repeat(PRIMITIVES.sum(1), 2).reshape(4, 2)
+    )
 
 
 def test_gathering_along_an_axis() -> None:
     def f(axis: int, tiled: bool) -> Any:
-        return func.vmap(lambda x: collectives.all_gather(x, "i", axis=axis, tiled=tiled), axis_name="i")(ROWS)[2]
+        return func.vmap(lambda x: collectives.all_gather(x, "i", axis=axis, tiled=tiled), axis_name="i")(PRIMITIVES)[2]
 
-    np.testing.assert_array_equal(f(0, False), ROWS)
-    np.testing.assert_array_equal(f(-1, False), ROWS.T)
-    np.testing.assert_array_equal(f(0, True), ROWS.ravel())
+    np.testing.assert_array_equal(f(0, False), PRIMITIVES)
+    np.testing.assert_array_equal(f(-1, False), PRIMITIVES.T)
+    np.testing.assert_array_equal(f(0, True), PRIMITIVES.ravel())
     with pytest.raises(errors.ArgumentError, match=r"axis=1 is out of range for a value of shape \(2,\)"):
         f(1, True)
 
@@ -148,9 +150,9 @@ def test_loops_and_branches_in_lanes() -> None:
             xs = xs * 0.5 + np.mean(xs) * w
         return xs * xs
 
-    staged = func.jit(func.vmap(lane, axis_name="i"))
-    np.testing.assert_allclose(staged(X), plain(X))
-    np.testing.assert_allclose(func.jacrev(staged)(X), func.jacrev(plain)(X))
+    compiled = func.jit(func.vmap(lane, axis_name="i"))
+    np.testing.assert_allclose(compiled(X), plain(X))
+    np.testing.assert_allclose(func.jacrev(compiled)(X), func.jacrev(plain)(X))
     np.testing.assert_allclose(func.vmap(func.jit(lane), axis_name="i")(X), plain(X))
 
 
@@ -165,7 +167,7 @@ def test_a_jitted_function_knows_the_number_of_lanes() -> None:
 BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "no vmap": (lambda: collectives.psum(1.0, "i"), "no running vmap has the axis_name 'i'; names in scope: none"),
     "another name": (
-        lambda: nested(lambda x: collectives.pmax(x, "k"))(ROWS),
+        lambda: nested(lambda x: collectives.pmax(x, "k"))(PRIMITIVES),
         "func.collectives.pmax: no running vmap has the axis_name 'k'; names in scope: 'i', 'j'",
     ),
     "no name": (lambda: func.vmap(lambda x: collectives.axis_index("i"))(X), "names in scope: none"),

@@ -42,7 +42,7 @@ COMPLEX = [
     "{0} / np.abs({0} + 9)", "np.prod({0} * 0.5)",
 ]  # fmt: skip
 """What complex numbers go through."""
-ROWS = [
+PRIMITIVES = [
     "np.sum({x}, axis={a}, keepdims={k})", "np.mean({x}, axis={a}, keepdims={k})",
     "np.max({x}, axis={a}, keepdims={k})", "np.min({x}, axis={a}, keepdims={k})",
     "np.var({x}, axis={a}, keepdims={k})", "np.prod(np.tanh({x}), axis={a}, keepdims={k})",
@@ -220,7 +220,7 @@ class Maker:
 
     def rows(self) -> None:
         if x := self.pick("fi"):
-            form = self.random.choice(ROWS)
+            form = self.random.choice(PRIMITIVES)
             if ("max" in form or "min" in form) and not self.unequal(x):
                 return
             if self.settled(x, 0.3123, -0.7123, 0.1123):

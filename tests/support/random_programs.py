@@ -104,11 +104,11 @@ class Maker:
         if x is None:
             return
         y, bound, exact = self.partner(x)
-        row = self.one_of([ew.add, ew.subtract, ew.multiply, ew.multiply, ew.zero_wins])
+        row = self.one_of([ew.add, ew.subtract, ew.multiply, ew.multiply, ew.nan_safe_multiply])
         pair = self.one_of([(x.array, y), (y, x.array)])
         self.keep(
             row(*pair),
-            x.bound * bound * 2 if row in (ew.multiply, ew.zero_wins) else x.bound + bound,
+            x.bound * bound * 2 if row in (ew.multiply, ew.nan_safe_multiply) else x.bound + bound,
             x.exact and exact,
         )
 

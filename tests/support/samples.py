@@ -78,7 +78,7 @@ SAMPLES |= {
     "nextafter": [Sample((real(3), real(3)))],
     "bitwise_count": [Sample((integers(3, high=99),), differentiable=())],
     "invert": [Sample((integers(3),), differentiable=())],
-    "zero_wins": [Sample((real(3), real(3)), differentiable=(0, 1))],
+    "nan_safe_multiply": [Sample((real(3), real(3)), differentiable=(0, 1))],
     "barrier": [Sample((real(3),), {"tag": 0})],
     "stop_gradient": [Sample((real(3),), differentiable=())],
     "root": [Sample((real(3),))],

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.calls.compiled_call import Staged, stage_closed
+from func.interpreters.calls.compiled_call import CompiledCall, stage_closed
 from func.interpreters.control.scan_derivatives import Loop
 from func.interpreters.control.while_loops import While
 from func.interpreters.core import Aval
@@ -16,25 +16,25 @@ from tests.support.sampling import Sample, real, restart
 restart(4)
 
 
-def staged(fun: Callable[..., Any], *avals: Aval) -> Staged:
+def compiled(fun: Callable[..., Any], *avals: Aval) -> CompiledCall:
     """A function of arrays as a staged program."""
-    return stage_closed(fun, avals, "staged", None)[0]
+    return stage_closed(fun, avals, "compiled", None)[0]
 
 
 VECTOR, NUMBER = Aval((3,), np.float64), Aval((), np.float64)
 BRANCHES = (
-    staged(lambda x, y: [np.sin(x) * y, np.sum(x)], VECTOR, VECTOR),
-    staged(lambda x, y: [x * x, np.sum(y * x)], VECTOR, VECTOR),
+    compiled(lambda x, y: [np.sin(x) * y, np.sum(x)], VECTOR, VECTOR),
+    compiled(lambda x, y: [x * x, np.sum(y * x)], VECTOR, VECTOR),
 )
-STEP = staged(
+STEP = compiled(
     lambda w, c, n, x: [np.tanh(w * c + x), n + 1, np.sum(c * w), x * x],
     VECTOR,
     VECTOR,
     Aval((), np.int64),
     NUMBER,
 )
-GOING = staged(lambda c, x: [c < 3.5], NUMBER, VECTOR)
-DOUBLED = staged(lambda w, c, x: [c + 1.0, np.sin(x) * w + c], VECTOR, NUMBER, VECTOR)
+GOING = compiled(lambda c, x: [c < 3.5], NUMBER, VECTOR)
+DOUBLED = compiled(lambda w, c, x: [c + 1.0, np.sin(x) * w + c], VECTOR, NUMBER, VECTOR)
 
 SAMPLES: dict[str, list[Sample]] = {
     "cond_call": [Sample((np.int64(index), real(3), real(3)), {"branches": BRANCHES}, (1, 2)) for index in (0, 1, 7)],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from func.backends.support.inverses import lu_factors
-from func.interpreters.core import row_named
+from func.interpreters.core import primitive_named
 from tests.support.sampling import Sample, complex_, hermitian, real, restart, spd
 
 restart(1)
@@ -125,4 +125,4 @@ SAMPLES: dict[str, list[Sample]] = {
 }
 
 for _name in SAMPLES:  # rows that only passes use are not defined before they are asked for
-    row_named(_name)
+    primitive_named(_name)

@@ -25,7 +25,7 @@ def nothing(*arrays: Any) -> None:
 
 SAMPLES: dict[str, list[Sample]] = {
     "program_call": [
-        Sample(args, {"staged": stage_closed(waves, [Aval(x.shape, x.dtype) for x in args], "staged")[0]}, (0, 1))
+        Sample(args, {"compiled": stage_closed(waves, [Aval(x.shape, x.dtype) for x in args], "compiled")[0]}, (0, 1))
         for args in ((real(2, 3), real(3)), (complex_(2, 3), complex_(3)))
     ],
     "callback": [Sample((real(3),), {"function": nothing}, differentiable=())],

@@ -14,16 +14,16 @@ from func.backends.loops.kernels import (
     Accumulate,
     Apply,
     DType,
+    DynamicIndex,
     Instruction,
     Literal,
     Load,
     LoadAt,
     Operand,
-    Pick,
     Position,
-    Spot,
     Store,
     StoreAt,
+    StridedRef,
 )
 
 
@@ -75,44 +75,44 @@ class Body:
         """A scalar in every lane."""
         return splat(self.context.builder, value, self.width)
 
-    def base(self, spot: Spot, dims: list[int], at: list[ir.Value]) -> ir.Value:
+    def base(self, ref: StridedRef, dims: list[int], at: list[ir.Value]) -> ir.Value:
         """The address at positions of some axes."""
         b = self.context.builder
-        key = (id(spot.buffer), spot.offset, tuple([spot.strides[axis] for axis in dims]), len(at))
+        key = (id(ref.buffer), ref.offset, tuple([ref.strides[axis] for axis in dims]), len(at))
         found = self.bases.get(key)
         if found is None:
-            total: Any = number(spot.offset)
+            total: Any = number(ref.offset)
             for axis, i in zip(dims, at, strict=True):
-                stride = spot.strides[axis]
+                stride = ref.strides[axis]
                 if stride:
                     total = b.add(total, i if stride == 1 else b.mul(i, number(stride)))
-            start = self.context.memory.pointer(spot.buffer)
-            found = b.gep(start, [total], source_etype=stored(spot.buffer.dtype))
+            start = self.context.memory.pointer(ref.buffer)
+            found = b.gep(start, [total], source_etype=stored(ref.buffer.dtype))
             self.bases[key] = found
         return found
 
-    def last_stride(self, spot: Spot) -> int:
+    def last_stride(self, ref: StridedRef) -> int:
         """The stride along the vector."""
-        return spot.strides[self.dims[-1]] if self.width > 1 else 0
+        return ref.strides[self.dims[-1]] if self.width > 1 else 0
 
-    def address(self, spot: Spot, stride: int) -> ir.Value:
+    def address(self, ref: StridedRef, stride: int) -> ir.Value:
         """The address of the first lane."""
         if not self.dims:
-            return self.base(spot, [], [])
-        start = self.base(spot, self.dims[:-1], self.at[:-1])
-        stride = spot.strides[self.dims[-1]]
+            return self.base(ref, [], [])
+        start = self.base(ref, self.dims[:-1], self.at[:-1])
+        stride = ref.strides[self.dims[-1]]
         if not stride:
             return start
         b = self.context.builder
         i = self.at[-1]
-        return b.gep(start, [i if stride == 1 else b.mul(i, number(stride))], source_etype=stored(spot.buffer.dtype))
+        return b.gep(start, [i if stride == 1 else b.mul(i, number(stride))], source_etype=stored(ref.buffer.dtype))
 
     # --- memory -------------------------------------------------------------------------------------------------
 
-    def load(self, spot: Spot) -> Value:
+    def load(self, ref: StridedRef) -> Value:
         """The elements at the present index."""
-        stride = self.last_stride(spot)
-        return self.load_from(self.address(spot, stride), spot.buffer.dtype, stride)
+        stride = self.last_stride(ref)
+        return self.load_from(self.address(ref, stride), ref.buffer.dtype, stride)
 
     def load_from(self, pointer: ir.Value, dtype: DType, stride: int) -> Value:
         """Elements at an address, `stride` apart."""
@@ -127,10 +127,10 @@ class Body:
         lanes = [b.gep(pointer, [number(place * stride)], source_etype=kind) for place in range(width)]
         return gathered(b, [read(b, one, dtype) for one in lanes])
 
-    def store(self, spot: Spot, value: ir.Value) -> None:
+    def store(self, ref: StridedRef, value: ir.Value) -> None:
         """Write the elements at the present index."""
-        stride = self.last_stride(spot)
-        self.store_to(self.address(spot, stride), spot.buffer.dtype, stride, value)
+        stride = self.last_stride(ref)
+        self.store_to(self.address(ref, stride), ref.buffer.dtype, stride, value)
 
     def store_to(self, pointer: ir.Value, dtype: DType, stride: int, value: Value) -> None:
         """Write elements at an address, `stride` apart; where they fall together the last one stays."""
@@ -146,11 +146,11 @@ class Body:
     def emit(self, one: Instruction) -> None:
         """Any instruction but a Reduce."""
         if isinstance(one, Load):
-            self.regs[id(one.out)] = self.load(one.spot)
+            self.regs[id(one.out)] = self.load(one.ref)
         elif isinstance(one, Apply):
             self.regs[id(one.out)] = self.apply(one)
         elif isinstance(one, Store):
-            self.store(one.spot, self.value(one.value))
+            self.store(one.ref, self.value(one.value))
         elif isinstance(one, Position):
             self.regs[id(one.out)] = self.place(one.axis)
         elif isinstance(one, LoadAt):
@@ -158,9 +158,9 @@ class Body:
         elif isinstance(one, StoreAt):
             self.store_at(one)
         elif isinstance(one, Accumulate):
-            dtype = one.spot.buffer.dtype
-            have = self.load(one.spot)
-            self.store(one.spot, self.context.scalars.apply(one.op, dtype, [have, self.value(one.value)], dtype))
+            dtype = one.ref.buffer.dtype
+            have = self.load(one.ref)
+            self.store(one.ref, self.context.scalars.apply(one.op, dtype, [have, self.value(one.value)], dtype))
 
     def apply(self, one: Apply) -> Value:
         """An operation on the present elements."""
@@ -178,29 +178,29 @@ class Body:
 
     def load_at(self, one: LoadAt) -> Value:
         """Elements at dynamic positions, lane by lane."""
-        b, dtype = self.context.builder, one.spot.buffer.dtype
-        return gathered(b, [read(b, pointer, dtype) for pointer in self.lane_addresses(one.spot, one.picks)])
+        b, dtype = self.context.builder, one.ref.buffer.dtype
+        return gathered(b, [read(b, pointer, dtype) for pointer in self.lane_addresses(one.ref, one.picks)])
 
     def store_at(self, one: StoreAt) -> None:
         """Write at dynamic positions, or add to what is there, one lane after the other."""
-        b, dtype, value = self.context.builder, one.spot.buffer.dtype, self.value(one.value)
-        for place, pointer in enumerate(self.lane_addresses(one.spot, one.picks)):
+        b, dtype, value = self.context.builder, one.ref.buffer.dtype, self.value(one.value)
+        for place, pointer in enumerate(self.lane_addresses(one.ref, one.picks)):
             mine = lane(b, value, place)
             if one.adds:
                 mine = self.context.scalars.apply("add", dtype, [read(b, pointer, dtype), mine], dtype)
             write(b, pointer, dtype, mine)
 
-    def lane_addresses(self, spot: Spot, picks: tuple[Pick, ...]) -> list[ir.Value]:
+    def lane_addresses(self, ref: StridedRef, picks: tuple[DynamicIndex, ...]) -> list[ir.Value]:
         """For every lane the address at its dynamic positions; positions out of range are noted and become 0."""
         b, width = self.context.builder, self.width
-        stride = self.last_stride(spot)
-        start = self.address(spot, stride)
+        stride = self.last_stride(ref)
+        start = self.address(ref, stride)
         total: Any = None
         for pick in picks:
             position = self.position(pick)
             term = b.mul(position, self.constant_index(pick.stride))
             total = term if total is None else b.add(total, term)
-        kind = stored(spot.buffer.dtype)
+        kind = stored(ref.buffer.dtype)
         if width == 1:
             return [b.gep(start, [total], source_etype=kind)]
         found = []
@@ -215,7 +215,7 @@ class Body:
             return number(value)
         return ir.Constant(ir.VectorType(INDEX, self.width), [value] * self.width)
 
-    def position(self, pick: Pick) -> ir.Value:
+    def position(self, pick: DynamicIndex) -> ir.Value:
         """A position in range, counted from the start."""
         b = self.context.builder
         wide = self.context.scalars.convert(self.value(pick.index), pick.index.dtype, np.dtype(np.int64))

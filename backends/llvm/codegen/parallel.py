@@ -31,9 +31,9 @@ from func.backends.loops.kernels import (
     Nest,
     Reduce,
     Reg,
-    Spot,
     Stage,
     Store,
+    StridedRef,
     row_major,
 )
 
@@ -152,7 +152,7 @@ class Errors:
 def filling(buffer: Buffer, value: Any) -> Nest:
     """A nest that sets all elements of a buffer."""
     domain = (buffer.size,) if buffer.size > 1 else ()
-    store = Store(Spot(buffer, 0, row_major(domain)), Literal(value, buffer.dtype))
+    store = Store(StridedRef(buffer, 0, row_major(domain)), Literal(value, buffer.dtype))
     return Nest(domain, None, [Stage(True, [store])])
 
 
@@ -160,7 +160,10 @@ def copying(target: Buffer, source: Buffer) -> Nest:
     """A nest that makes a buffer a copy of another."""
     domain = (target.size,) if target.size > 1 else ()
     value = Reg(target.dtype)
-    load, store = Load(value, Spot(source, 0, row_major(domain))), Store(Spot(target, 0, row_major(domain)), value)
+    load, store = (
+        Load(value, StridedRef(source, 0, row_major(domain))),
+        Store(StridedRef(target, 0, row_major(domain)), value),
+    )
     return Nest(domain, None, [Stage(True, [load, store])])
 
 
@@ -171,7 +174,7 @@ def set_apart(task: Task, division: Division) -> list[Nest]:
         start = task.frame(buffer.bytes) if pieces is None else task.piece(pieces, buffer)
         memory.pointers[id(buffer)] = start
     for one, pieces in division.partial:
-        buffer, op = one.spot.buffer, one.op
+        buffer, op = one.ref.buffer, one.op
         memory.pointers[id(buffer)] = task.piece(pieces, buffer)
         nest = filling(buffer, neutral(op, buffer.dtype))
         StageLoops(task.context, nest, nest.stages[0], [], [], {}).emit()
@@ -184,8 +187,8 @@ def _gathering(pieces: Buffer, buffer: Buffer, op: str, chunks: int) -> Nest:
     domain = (chunks, buffer.size) if buffer.size > 1 else (chunks,)
     inner = row_major(domain[1:])
     value = Reg(buffer.dtype)
-    load = Load(value, Spot(pieces, 0, (apart(buffer), *inner)))
-    return Nest(domain, None, [Stage(True, [load, Accumulate(Spot(buffer, 0, (0, *inner)), op, value)])])
+    load = Load(value, StridedRef(pieces, 0, (apart(buffer), *inner)))
+    return Nest(domain, None, [Stage(True, [load, Accumulate(StridedRef(buffer, 0, (0, *inner)), op, value)])])
 
 
 def emit_stage(

@@ -24,15 +24,15 @@ from func.backends.loops.kernels import (
     Buffer,
     Check,
     Dot,
+    EarlyExit,
     Fill,
-    Halt,
     Item,
     Library,
     Loop,
     Move,
     NativeProgram,
     Nest,
-    Spot,
+    StridedRef,
     While,
 )
 
@@ -96,13 +96,13 @@ class Printer:
         self.threads.release()
         builder.ret(builder.load(self.memory.bad, typ=STATUS))
 
-    def _note(self, flag: Spot) -> None:
+    def _note(self, flag: StridedRef) -> None:
         """Let the status tell that a NaN was found, where a boolean is true."""
         b, bad = self.builder, self.memory.bad
         found = b.load(self.memory.pointer(flag.buffer), typ=BYTE)
         b.store(b.or_(b.load(bad, typ=STATUS), b.zext(found, STATUS)), bad)
 
-    def _halt(self, item: Halt) -> None:
+    def _halt(self, item: EarlyExit) -> None:
         b = self.builder
         if item.flag is not None:
             self._note(item.flag)
@@ -154,7 +154,7 @@ class Printer:
                 self._move(item)
             elif isinstance(item, Check):
                 self._check(item)
-            elif isinstance(item, Halt):
+            elif isinstance(item, EarlyExit):
                 self._halt(item)
             elif isinstance(item, Library):
                 self._library(item)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from func.backends.llvm.codegen.loops import Part
 from func.backends.llvm.codegen.pairwise_sums import BLOCK, LONG
 from func.backends.llvm.scalars.values import part_of
-from func.backends.loops.chunking import length_of, spots_of, stage_groups
+from func.backends.loops.chunking import length_of, refs_of, stage_groups
 from func.backends.loops.kernels import (
     Accumulate,
     Apply,
@@ -22,10 +22,10 @@ from func.backends.loops.kernels import (
     Position,
     Reduce,
     Running,
-    Spot,
     Stage,
     Store,
     StoreAt,
+    StridedRef,
 )
 from func.backends.loops.memory_dependence import same_place
 
@@ -65,7 +65,7 @@ class Tile(NamedTuple):
 
 def accumulated(one: Reduce | Running | Accumulate) -> DType:
     """The dtype of an accumulator."""
-    return one.spot.buffer.dtype if isinstance(one, Accumulate) else one.out.dtype
+    return one.ref.buffer.dtype if isinstance(one, Accumulate) else one.out.dtype
 
 
 def is_sum(one: Instruction) -> bool:
@@ -92,20 +92,20 @@ class Plan:
         """Which loop is to run inside the innermost one; None where that is of no use or not allowed."""
         if len(self.dims) < 2 or self.lengths[-1] < FAR:
             return None
-        found = next(filter(None, map(self._nearest, spots_of(stage.code))), None)
+        found = next(filter(None, map(self._nearest, refs_of(stage.code))), None)
         if found is None or not all([self._in_any_order(nest, stage, one, found) for one in stage.code]):
             return None
         return found
 
-    def _nearest(self, spot: Spot) -> Tile | None:
+    def _nearest(self, ref: StridedRef) -> Tile | None:
         """The loop along which the elements of a spot lie together, if they are far apart along the innermost one."""
-        size = spot.buffer.dtype.itemsize
-        far = abs(spot.strides[self.dims[-1]]) * size
+        size = ref.buffer.dtype.itemsize
+        far = abs(ref.strides[self.dims[-1]]) * size
         if far < LINE:
             return None
         together = LINE if far * self.lengths[-1] < REACH else 4 * LINE
         for depth in reversed(range(len(self.dims) - 1)):
-            step = abs(spot.strides[self.dims[depth]]) * size
+            step = abs(ref.strides[self.dims[depth]]) * size
             if 0 < step < LINE and self.lengths[depth] >= FAR:
                 return Tile(depth, together // step)
         return None
@@ -115,11 +115,11 @@ class Plan:
         if isinstance(one, (StoreAt, Running)) or (is_sum(one) and not self.moves(one)):
             return False
         if isinstance(one, Accumulate):
-            return self.moves(one) or not one.spot.strides[self.dims[tile.depth]]
+            return self.moves(one) or not one.ref.strides[self.dims[tile.depth]]
         if isinstance(one, Store):
-            uses = [other for other in spots_of(stage.code) if other.buffer.storage is one.spot.buffer.storage]
+            uses = [other for other in refs_of(stage.code) if other.buffer.storage is one.ref.buffer.storage]
             inner = range(nest.outer or 0, len(nest.domain))
-            return len(uses) == 1 and not same_place(nest.domain, one.spot, one.spot, inner)
+            return len(uses) == 1 and not same_place(nest.domain, one.ref, one.ref, inner)
         return True
 
     def _levels(self, stage: Stage) -> list[list[Instruction]]:
@@ -130,20 +130,20 @@ class Plan:
         def of(x: Operand) -> int:
             return 0 if isinstance(x, Literal) else depth.get(id(x), 0)
 
-        def of_spot(spot: Spot) -> int:
-            varying = [i + 1 for i, axis in enumerate(self.dims) if spot.strides[axis]]
+        def of_ref(ref: StridedRef) -> int:
+            varying = [i + 1 for i, axis in enumerate(self.dims) if ref.strides[axis]]
             return max(varying, default=0)
 
-        written = {id(one.spot.buffer) for one in stage.code if isinstance(one, (Store, StoreAt, Accumulate))}
+        written = {id(one.ref.buffer) for one in stage.code if isinstance(one, (Store, StoreAt, Accumulate))}
         for one in stage.code:
             if isinstance(one, Load):
-                level = len(self.dims) if id(one.spot.buffer) in written else of_spot(one.spot)
+                level = len(self.dims) if id(one.ref.buffer) in written else of_ref(one.ref)
             elif isinstance(one, Position):
                 level = self.dims.index(one.axis) + 1 if one.axis in self.dims else 0
             elif isinstance(one, Apply):
                 level = max([of(x) for x in one.args], default=0)
             elif isinstance(one, LoadAt):
-                level = max(of_spot(one.spot), *[of(pick.index) for pick in one.picks])
+                level = max(of_ref(one.ref), *[of(pick.index) for pick in one.picks])
             else:
                 level = len(self.dims)
             if self.tile is not None and level > self.tile.depth:
@@ -159,7 +159,7 @@ class Plan:
             return 1
         code = self.levels[-1]
         sizes = [part_of(one.out.dtype).itemsize for one in code if isinstance(one, (Load, Apply, LoadAt, Position))]
-        sizes += [part_of(one.spot.buffer.dtype).itemsize for one in code if isinstance(one, (Store, Accumulate))]
+        sizes += [part_of(one.ref.buffer.dtype).itemsize for one in code if isinstance(one, (Store, Accumulate))]
         if any([isinstance(one, (StoreAt, Running)) for one in code]):
             return 1
         native = self.bits // (8 * max(sizes, default=8))
@@ -192,4 +192,4 @@ class Plan:
 
     def moves(self, one: Instruction) -> bool:
         """Whether something accumulates in another place at every step of the innermost loop."""
-        return isinstance(one, Accumulate) and one.spot.strides[self.dims[-1]] != 0
+        return isinstance(one, Accumulate) and one.ref.strides[self.dims[-1]] != 0

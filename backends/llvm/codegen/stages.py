@@ -26,7 +26,7 @@ from func.backends.llvm.scalars.values import (
     width_of,
     write,
 )
-from func.backends.loops.chunking import spots_of
+from func.backends.loops.chunking import refs_of
 from func.backends.loops.dead_code import operands_of
 from func.backends.loops.kernels import (
     Accumulate,
@@ -157,10 +157,10 @@ class StageLoops:
                 local.append((one, self._accumulator(one, width), width))
         bases: dict[Any, ir.Value] = {}
         outside = self._body(at, 1, regs)
-        for spot in spots_of(code):  # addresses are worked out before the loop
+        for ref in refs_of(code):  # addresses are worked out before the loop
             key_dims = [*self.outer_dims, *self.dims[:-1]]
             outside.bases = bases
-            outside.base(spot, key_dims, [*self.outer_at, *at])
+            outside.base(ref, key_dims, [*self.outer_at, *at])
         splats = self._splats(code, regs, width)
 
         def run(i: ir.Value, lanes: int, again: Any = None) -> None:
@@ -214,11 +214,11 @@ class StageLoops:
         twice takes time, and doing elements again changes nothing."""
         if len(code) <= TWICE:
             return False
-        read = {id(one.spot.buffer.storage) for one in code if isinstance(one, (Load, LoadAt))}
+        read = {id(one.ref.buffer.storage) for one in code if isinstance(one, (Load, LoadAt))}
         for one in code:
-            if isinstance(one, Store) and id(one.spot.buffer.storage) in read:
+            if isinstance(one, Store) and id(one.ref.buffer.storage) in read:
                 return False
-            if isinstance(one, StoreAt) or (isinstance(one, Accumulate) and one.spot.strides[axis]):
+            if isinstance(one, StoreAt) or (isinstance(one, Accumulate) and one.ref.strides[axis]):
                 return False
         return True
 
@@ -283,8 +283,8 @@ class StageLoops:
     def _finish(self, one: Accumulate, memory: Variable, body: Body) -> None:
         """Add what the innermost loop has gathered to the element in memory."""
         b = self.context.builder
-        dtype = one.spot.buffer.dtype
+        dtype = one.ref.buffer.dtype
         value = folded(self.context, one.op, dtype, memory.get())
-        pointer = body.base(one.spot, [*self.outer_dims, *self.dims[:-1]], body.at)
+        pointer = body.base(one.ref, [*self.outer_dims, *self.dims[:-1]], body.at)
         write(b, pointer, dtype, self.context.scalars.apply(one.op, dtype, [read(b, pointer, dtype), value], dtype))
         self.accumulators = [known for known in self.accumulators if known[0] is not one]

@@ -18,10 +18,10 @@ from func.backends.llvm.linalg import blas, routines
 from func.backends.llvm.linalg.blas_threads import BlasThreads, has_control
 from func.backends.llvm.math.elementary import Features
 from func.backends.llvm.scalars.values import constant, element, stored, widened
-from func.backends.loops.kernels import Division, Dot, DType, Spot
+from func.backends.loops.kernels import Division, Dot, DType, StridedRef
 from func.backends.loops.product_blocks import step_of
 
-ROWS, VECTORS = 4, 2
+PRIMITIVES, VECTORS = 4, 2
 """Rows and vectors of columns of a block; its sums, a row's factor and the columns fill the registers of AVX2."""
 BY_BLAS = 48**3
 """Products of more multiplications than this are BLAS's."""
@@ -63,7 +63,7 @@ class DotPrinter:
 
     def _batched(self, dot: Dot, grid: Grid, depth: int, at: list[ir.Value]) -> None:
         if depth == len(dot.batch):
-            starts = [self._start(spot, at) for spot in (dot.out, dot.x, dot.y)]
+            starts = [self._start(ref, at) for ref in (dot.out, dot.x, dot.y)]
             self._product(dot.out.buffer.dtype, grid, (*_matrices(dot, starts), *dot.sizes))
             return
         length = dot.batch[depth]
@@ -77,13 +77,13 @@ class DotPrinter:
         else:
             loop(self.builder, length, 1, body)
 
-    def _start(self, spot: Spot, at: list[ir.Value]) -> ir.Value:
+    def _start(self, ref: StridedRef, at: list[ir.Value]) -> ir.Value:
         b = self.builder
-        total: Any = number(spot.offset)
-        for stride, i in zip(spot.strides, at, strict=False):
+        total: Any = number(ref.offset)
+        for stride, i in zip(ref.strides, at, strict=False):
             if stride:
                 total = b.add(total, b.mul(i, number(stride)))
-        return b.gep(self.context.memory.pointer(spot.buffer), [total], source_etype=stored(spot.buffer.dtype))
+        return b.gep(self.context.memory.pointer(ref.buffer), [total], source_etype=stored(ref.buffer.dtype))
 
     def _product(self, dtype: DType, grid: Grid, problem: Problem) -> None:
         oriented = _oriented(*problem)
@@ -165,7 +165,7 @@ class DotPrinter:
         def rows(i: ir.Value, count: int) -> None:
             self._steps(n, wide, lambda j, width: self._block(dtype, out, x, y, k, i, j, count, width))
 
-        self._steps(m, ROWS, rows)
+        self._steps(m, PRIMITIVES, rows)
 
     def _steps(self, length: int, step: int, body: Callable[[ir.Value, int], None]) -> None:
         """body(start, count) over the length in steps, and the rest."""
@@ -257,7 +257,7 @@ class DotPrinter:
                 place = b.add(j, number(number_)) if number_ else j
                 b.store(total, self._at(dtype, out.start, (i, out.first), (place, out.second)), align=dtype.itemsize)
 
-        self._steps(n, ROWS, columns)
+        self._steps(n, PRIMITIVES, columns)
 
     def _added(self, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
         return self.builder.fadd(x, y) if dtype.kind == "f" else self.builder.add(x, y)
@@ -329,7 +329,7 @@ class Matrix:
 
 def _matrices(dot: Dot, starts: Sequence[Any]) -> tuple[Matrix, Matrix, Matrix]:
     """The matrices of a product, which begin there."""
-    out, x, y = [Matrix(start, *spot.strides[-2:]) for start, spot in zip(starts, (dot.out, dot.x, dot.y), strict=True)]
+    out, x, y = [Matrix(start, *ref.strides[-2:]) for start, ref in zip(starts, (dot.out, dot.x, dot.y), strict=True)]
     return out, x, y
 
 

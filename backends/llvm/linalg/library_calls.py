@@ -28,7 +28,7 @@ from func.backends.llvm.linalg.matrices import (
     loop,
     number,
 )
-from func.backends.loops.kernels import DType, Library, Spot
+from func.backends.loops.kernels import DType, Library, StridedRef
 
 
 class Place(NamedTuple):
@@ -93,7 +93,7 @@ def emit_library(printer: Any, item: Library) -> None:
     builder = printer.builder
     with ExitStack() as loops:
         at = [loops.enter_context(loop(builder, length)) for length in batch]
-        outs, args = ([_place(printer, spot, at) for spot in spots] for spots in (item.outs, item.args))
+        outs, args = ([_place(printer, ref, at) for ref in refs] for refs in (item.outs, item.args))
         status = ROUTINES[item.routine](Call(builder, outs, args), **params)
         if status is not None:
             bad = printer.memory.bad
@@ -102,15 +102,15 @@ def emit_library(printer: Any, item: Library) -> None:
             builder.store(builder.or_(builder.load(bad, typ=INT), bits), bad)
 
 
-def _place(printer: Any, spot: Spot, at: list[ir.Value]) -> Place:
-    builder, dtype = printer.builder, spot.buffer.dtype
-    total: Any = number(spot.offset)
-    for stride, i in zip(spot.strides, at, strict=False):
+def _place(printer: Any, ref: StridedRef, at: list[ir.Value]) -> Place:
+    builder, dtype = printer.builder, ref.buffer.dtype
+    total: Any = number(ref.offset)
+    for stride, i in zip(ref.strides, at, strict=False):
         if stride:
             total = builder.add(total, builder.mul(i, number(stride)))
     kind = BYTE if dtype.itemsize == 1 else element(dtype)
-    start = builder.gep(printer.memory.pointer(spot.buffer), [total], source_etype=kind)
-    own = spot.strides[len(at) :]
+    start = builder.gep(printer.memory.pointer(ref.buffer), [total], source_etype=kind)
+    own = ref.strides[len(at) :]
     return Place(start, own[0] if len(own) > 1 else 1, dtype)
 
 

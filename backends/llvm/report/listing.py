@@ -15,8 +15,9 @@ from func.backends.loops.kernels import (
     Buffer,
     Check,
     Dot,
+    DynamicIndex,
+    EarlyExit,
     Fill,
-    Halt,
     Instruction,
     Item,
     Library,
@@ -28,16 +29,15 @@ from func.backends.loops.kernels import (
     NativeProgram,
     Nest,
     Operand,
-    Pick,
     Position,
     Reduce,
     Reg,
     Result,
     Running,
     Shape,
-    Spot,
     Store,
     StoreAt,
+    StridedRef,
     While,
 )
 from func.backends.loops.product_blocks import is_cut
@@ -175,11 +175,11 @@ def title(item: Item, names: Names) -> str:
         return f"copy {names[item.source]} → {names[item.target]}"
     if isinstance(item, Check):
         return f"check {names[item.flag.buffer]}"
-    if isinstance(item, Halt):
+    if isinstance(item, EarlyExit):
         return "stop if something is wrong; donated memory is written from here on"
     if isinstance(item, Library):
-        given = [*[names[spot.buffer] for spot in item.args], *[f"{key}={one}" for key, one in item.params.items()]]
-        return f"{item.routine}({', '.join(given)}) → {_few([names[spot.buffer] for spot in item.outs])}"
+        given = [*[names[ref.buffer] for ref in item.args], *[f"{key}={one}" for key, one in item.params.items()]]
+        return f"{item.routine}({', '.join(given)}) → {_few([names[ref.buffer] for ref in item.outs])}"
     if isinstance(item, Loop):
         return f"loop, {item.length} steps{', backwards' if item.reverse else ''}"
     if isinstance(item, While):
@@ -219,11 +219,11 @@ def _work(nest: Nest) -> str:
 
 def _targets(nest: Nest, names: Names) -> list[str]:
     """What a nest writes, outputs first; what only its own rows use is left out."""
-    found = [one.spot for one in _code(nest) if isinstance(one, (Store, StoreAt, Accumulate))]
+    found = [one.ref for one in _code(nest) if isinstance(one, (Store, StoreAt, Accumulate))]
     outer = nest.outer or 0
-    lasting = [spot for spot in found if not outer or any(spot.strides[:outer]) or spot.buffer.kind != "arena"]
-    lasting.sort(key=lambda spot: spot.buffer.kind != "output")
-    return [names[spot.buffer] for spot in lasting or found]
+    lasting = [ref for ref in found if not outer or any(ref.strides[:outer]) or ref.buffer.kind != "arena"]
+    lasting.sort(key=lambda ref: ref.buffer.kind != "output")
+    return [names[ref.buffer] for ref in lasting or found]
 
 
 def _code(nest: Nest) -> list[Instruction]:
@@ -258,16 +258,16 @@ class _Nests:
 
     def _instruction(self, one: Any, inner: Sequence[int]) -> str:
         if isinstance(one, Load):
-            return f"{self._new(one.out)} = {self._spot(one.spot)}"
+            return f"{self._new(one.out)} = {self._ref(one.ref)}"
         if isinstance(one, LoadAt):
-            return f"{self._new(one.out)} = {self._spot(one.spot, one.picks)}"
+            return f"{self._new(one.out)} = {self._ref(one.ref, one.picks)}"
         if isinstance(one, Apply):
             args = ", ".join(map(self._operand, one.args))
             return f"{self._new(one.out)} = {one.out.dtype if one.op == 'convert' else one.op}({args})"
         if isinstance(one, Store):
-            return f"{self._spot(one.spot)} = {self._operand(one.value)}"
+            return f"{self._ref(one.ref)} = {self._operand(one.value)}"
         if isinstance(one, StoreAt):
-            return f"{self._spot(one.spot, one.picks)} {'+=' if one.adds else '='} {self._operand(one.value)}"
+            return f"{self._ref(one.ref, one.picks)} {'+=' if one.adds else '='} {self._operand(one.value)}"
         if isinstance(one, Reduce):
             axes = ", ".join(map(_axis, inner))
             return f"{self._new(one.out)} = {REDUCTIONS.get(one.op, one.op)} of {self._operand(one.value)} over {axes}"
@@ -278,7 +278,7 @@ class _Nests:
         if isinstance(one, Position):
             return f"{self._new(one.out)} = {_axis(one.axis)}"
         if isinstance(one, Accumulate):
-            place = self._spot(one.spot)
+            place = self._ref(one.ref)
             return f"{place} = {one.op}({place}, {self._operand(one.value)})"
         return self._other(one)
 
@@ -292,7 +292,7 @@ class _Nests:
     def _field(self, value: Any) -> str:
         if isinstance(value, (Reg, Literal)):
             return self._operand(value)
-        return self._spot(value) if isinstance(value, Spot) else str(value)
+        return self._ref(value) if isinstance(value, StridedRef) else str(value)
 
     def _new(self, register: Reg) -> str:
         return self.registers.setdefault(id(register), f"r{len(self.registers)}")
@@ -300,10 +300,10 @@ class _Nests:
     def _operand(self, x: Operand) -> str:
         return _number(x.value) if isinstance(x, Literal) else self._new(x)
 
-    def _spot(self, spot: Spot, picks: Sequence[Pick] = ()) -> str:
-        terms = [(stride, _axis(axis)) for axis, stride in enumerate(spot.strides) if stride]
+    def _ref(self, ref: StridedRef, picks: Sequence[DynamicIndex] = ()) -> str:
+        terms = [(stride, _axis(axis)) for axis, stride in enumerate(ref.strides) if stride]
         terms += [(pick.stride, self._operand(pick.index)) for pick in picks]
-        return f"{self.names[spot.buffer]}[{_sum(spot.offset, terms)}]"
+        return f"{self.names[ref.buffer]}[{_sum(ref.offset, terms)}]"
 
 
 class _Outlines(_Nests):
@@ -317,10 +317,10 @@ class _Outlines(_Nests):
         if outer:
             rows = times(nest.domain[:outer])
             yield f"rows {rows}, passes over {times(nest.domain[outer:])} each: {passes}"
-        reads = dict.fromkeys([self.names[one.spot.buffer] for one in code if isinstance(one, (Load, LoadAt))])
-        writes = [one.spot for one in code if isinstance(one, (Store, StoreAt, Accumulate))]
+        reads = dict.fromkeys([self.names[one.ref.buffer] for one in code if isinstance(one, (Load, LoadAt))])
+        writes = [one.ref for one in code if isinstance(one, (Store, StoreAt, Accumulate))]
         operations = sum([not isinstance(one, (Load, Store)) for one in code])
-        written = dict.fromkeys([self.names[spot.buffer] for spot in writes])
+        written = dict.fromkeys([self.names[ref.buffer] for ref in writes])
         read, made = [", ".join(names) or "nothing" for names in (reads, written)]
         yield f"reads {read}; {_count(operations, 'operation')}; writes {made}"
 

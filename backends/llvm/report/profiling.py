@@ -24,7 +24,7 @@ from func.backends.llvm.threads import background
 from func.backends.loops.buffers import place_buffers
 from func.backends.loops.chunking import divide
 from func.backends.loops.fusion import Fuser
-from func.backends.loops.kernels import Buffer, Item, NativeProgram, Result, Spot
+from func.backends.loops.kernels import Buffer, Item, NativeProgram, Result, StridedRef
 
 WORD, POINTER = ir.IntType(64), ir.PointerType()
 NAME = "func_times"
@@ -253,7 +253,7 @@ def copy_program(size: int) -> NativeProgram:
     dtype = np.dtype(np.float64)
     fuser = Fuser()
     given = fuser.located(Buffer(size, dtype, "input", 0), (size,))
-    fuser.copied(given, Spot(Buffer(size, dtype, "output", 0), 0, (1,)))
+    fuser.copied(given, StridedRef(Buffer(size, dtype, "output", 0), 0, (1,)))
     divide(fuser.items)
     result = Result((size,), dtype, False)
     return NativeProgram([result], [], [result], fuser.items, place_buffers(fuser.items))

@@ -20,9 +20,9 @@ from func.backends.loops.kernels import (
     Move,
     Nest,
     Shape,
-    Spot,
     Store,
     StoreAt,
+    StridedRef,
 )
 
 
@@ -64,7 +64,7 @@ def traffic(item: Item) -> Traffic:
     if isinstance(item, Check):
         return Traffic(item.flag.buffer.dtype.itemsize, 0)
     if isinstance(item, Library):
-        return Traffic(_whole([spot.buffer for spot in item.args]), _whole([spot.buffer for spot in item.outs]))
+        return Traffic(_whole([ref.buffer for ref in item.args]), _whole([ref.buffer for ref in item.outs]))
     return NOTHING
 
 
@@ -81,16 +81,16 @@ class Touched:
     def __contains__(self, buffer: Buffer) -> bool:
         return buffer in self._ranges
 
-    def add(self, spot: Spot, lengths: Shape, most: int | None = None) -> None:
+    def add(self, ref: StridedRef, lengths: Shape, most: int | None = None) -> None:
         """The elements of a spot over an index space; `most`, where so many at random places are meant."""
-        pairs = [(stride, n) for stride, n in zip(spot.strides, lengths, strict=True) if stride and n != 1]
+        pairs = [(stride, n) for stride, n in zip(ref.strides, lengths, strict=True) if stride and n != 1]
         count = math.prod([n for _, n in pairs]) if 0 not in lengths else 0
-        low = spot.offset + sum([stride * (n - 1) for stride, n in pairs if stride < 0])
+        low = ref.offset + sum([stride * (n - 1) for stride, n in pairs if stride < 0])
         span = 1 + sum([abs(stride) * (n - 1) for stride, n in pairs])
         if most is not None:
-            count, low, span = most, 0, spot.buffer.size
+            count, low, span = most, 0, ref.buffer.size
         strides = tuple([stride for stride, _ in pairs])
-        found = self._ranges.setdefault(spot.buffer, {}).setdefault(strides, {})
+        found = self._ranges.setdefault(ref.buffer, {}).setdefault(strides, {})
         found[low] = (max(count, found.get(low, (0, 0))[0]), span)
 
     @property
@@ -109,17 +109,17 @@ class Touched:
 def _of_nest(nest: Nest) -> Traffic:
     read, written = Touched(), Touched()
     for buffer, _ in nest.starts:
-        written.add(Spot(buffer, 0, (1,)), (buffer.size,))
+        written.add(StridedRef(buffer, 0, (1,)), (buffer.size,))
     for one, lengths in _accesses(nest):
         picked = math.prod(lengths) if isinstance(one, (LoadAt, StoreAt)) else None
         if isinstance(one, (Load, LoadAt)):
-            if one.spot.buffer not in written:  # else it is at hand
-                read.add(one.spot, lengths, picked)
+            if one.ref.buffer not in written:  # else it is at hand
+                read.add(one.ref, lengths, picked)
         elif isinstance(one, (Store, StoreAt, Accumulate)):
             is_updated = isinstance(one, Accumulate) or (isinstance(one, StoreAt) and one.adds)
-            if is_updated and one.spot.buffer not in written:
-                read.add(one.spot, lengths, picked)
-            written.add(one.spot, lengths, picked)
+            if is_updated and one.ref.buffer not in written:
+                read.add(one.ref, lengths, picked)
+            written.add(one.ref, lengths, picked)
     return Traffic(read.bytes, written.bytes)
 
 

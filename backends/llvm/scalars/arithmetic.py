@@ -100,16 +100,16 @@ _extremum("fmax", ">", True)
 _extremum("fmin", "<", True)
 
 
-@emits("zero_wins", "f")
-def _zero_wins(s: Scalars, d: DType, a: list[Value]) -> Value:
+@emits("nan_safe_multiply", "f")
+def _nan_safe_multiply(s: Scalars, d: DType, a: list[Value]) -> Value:
     """x · y, zero wherever y is."""
     b = s.builder
     zero = constant(d, 0, width_of(a[0]))
     return b.select(b.fcmp_ordered("==", a[1], zero), zero, b.fmul(a[0], a[1]))
 
 
-@emits("zero_wins", "iu")
-def _zero_wins_integer(s: Scalars, d: DType, a: list[Value]) -> Value:
+@emits("nan_safe_multiply", "iu")
+def _nan_safe_multiply_integer(s: Scalars, d: DType, a: list[Value]) -> Value:
     return s.builder.mul(a[0], a[1])
 
 

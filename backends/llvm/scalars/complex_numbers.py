@@ -134,8 +134,8 @@ def _sign(s: Scalars, d: DType, a: list[Value]) -> Value:
     return chosen(b, b.fcmp_ordered("==", size, zero), constant(d, 0, width), made)
 
 
-@emits("zero_wins", "c")
-def _zero_wins(s: Scalars, d: DType, a: list[Value]) -> Value:
+@emits("nan_safe_multiply", "c")
+def _nan_safe_multiply(s: Scalars, d: DType, a: list[Value]) -> Value:
     zero = s.builder.not_(s.nonzero(a[1], d))
     return chosen(s.builder, zero, constant(d, 0, width_of(a[0])), _multiply(s, d, a))
 

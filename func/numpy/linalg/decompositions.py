@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, innermost, shape_of
-from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg import qr as orthogonal
 from func.interpreters.primitives.linalg import singular, solving, spectral
 from func.interpreters.primitives.linalg.matrices import mH
@@ -77,7 +77,7 @@ def eig(a: Array) -> Any:
     """
     a = _finite(matrices(a))
     w, v = spectral.eig(a)
-    return EigResult(rows.real(w), rows.real(v)) if _is_real(w, a) else EigResult(w, v)
+    return EigResult(ops.real(w), ops.real(v)) if _is_real(w, a) else EigResult(w, v)
 
 
 @implements(np.linalg.eigvals)
@@ -85,7 +85,7 @@ def eigvals(a: Array) -> Array:
     """Eigenvalues of a square matrix, real where all those of a real matrix are (always complex while staging)."""
     a = _finite(matrices(a))
     w = spectral.eigvals(a)
-    return rows.real(w) if _is_real(w, a) else w
+    return ops.real(w) if _is_real(w, a) else w
 
 
 @implements(np.linalg.svd)
@@ -106,13 +106,13 @@ def svd(a: Array, full_matrices: bool = True, compute_uv: bool = True, hermitian
 def _svd_of_hermitian(a: Array, compute_uv: bool) -> Any:
     """By eigenvalues, whose signs go into V."""
     if not compute_uv:
-        return flip(sort(rows.absolute(eigvalsh(a))), -1)
+        return flip(sort(ops.absolute(eigvalsh(a))), -1)
     w, u = eigh(a)
-    size = rows.absolute(w)
+    size = ops.absolute(w)
     order = flip(argsort(size), -1)
-    signs = take_along_axis(rows.copysign(1.0, w), order, -1)
+    signs = take_along_axis(ops.copysign(1.0, w), order, -1)
     u = take_along_axis(u, expand(order, (rank_of(order) - 1,)), -1)
-    return SVDResult(u, take_along_axis(size, order, -1), mH(rows.multiply(u, expand(signs, (rank_of(signs) - 1,)))))
+    return SVDResult(u, take_along_axis(size, order, -1), mH(ops.multiply(u, expand(signs, (rank_of(signs) - 1,)))))
 
 
 @implements(np.linalg.svdvals)

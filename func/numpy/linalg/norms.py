@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
-from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg import singular, solving
 from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.shapes import convert, full_like
-from func.interpreters.primitives.structural.shapes import where as where_row
+from func.interpreters.primitives.structural.shapes import where as where_primitive
 from func.numpy.arguments import one_axis, rank_of
 from func.numpy.linalg.checks import LinAlgError, matrices
 from func.numpy.protocol import implements
@@ -24,16 +24,16 @@ from func.numpy.ufuncs import absolute
 
 def _unless_zero(x: Array, root: Callable[[Array], Array], at_zero: float = 0.0) -> Array:
     """root(x) where x is not zero, and a constant where it is: also for the derivative, which may be infinite there."""
-    nothing = rows.equal(x, 0)
-    safe = where_row(nothing, full_like(x, 1, ()), x)
-    return where_row(nothing, full_like(x, at_zero, ()), root(safe))
+    nothing = ops.equal(x, 0)
+    safe = where_primitive(nothing, full_like(x, 1, ()), x)
+    return where_primitive(nothing, full_like(x, at_zero, ()), root(safe))
 
 
 def _squared(x: Array) -> Array:
     """|x|², as NumPy rounds it."""
     if dtype_of(x).kind != "c":
-        return rows.multiply(x, x)
-    return rows.real(rows.multiply(rows.conjugate(x), x))
+        return ops.multiply(x, x)
+    return ops.real(ops.multiply(ops.conjugate(x), x))
 
 
 def _euclidean(x: Array) -> Array:
@@ -41,23 +41,23 @@ def _euclidean(x: Array) -> Array:
     flat = ravel(x)
     dot = spec((0,), (0,), ())
     if dtype_of(x).kind != "c":
-        return _unless_zero(contract(flat, flat, spec=dot), rows.sqrt)
-    real, imag = rows.real(flat), rows.imag(flat)
-    return _unless_zero(rows.add(contract(real, real, spec=dot), contract(imag, imag, spec=dot)), rows.sqrt)
+        return _unless_zero(contract(flat, flat, spec=dot), ops.sqrt)
+    real, imag = ops.real(flat), ops.imag(flat)
+    return _unless_zero(ops.add(contract(real, real, spec=dot), contract(imag, imag, spec=dot)), ops.sqrt)
 
 
 def _vector_norm(x: Array, ord: Any, axis: int, keepdims: bool) -> Array:
     if isinstance(ord, str):
         raise ValueError(f"Invalid norm order '{ord}' for vectors")
     if ord is None or ord == 2:
-        return _unless_zero(sum(_squared(x), axis, keepdims=keepdims), rows.sqrt)
+        return _unless_zero(sum(_squared(x), axis, keepdims=keepdims), ops.sqrt)
     size = absolute(x)
     if ord == np.inf:
         return max(size, axis, keepdims=keepdims, initial=0)
     if ord == -np.inf:
         return min(size, axis, keepdims=keepdims)
     if ord == 0:
-        counted = convert(rows.not_equal(x, 0), dtype=dtype_of(size))
+        counted = convert(ops.not_equal(x, 0), dtype=dtype_of(size))
         return sum(counted, axis, keepdims=keepdims)
     if ord == 1:
         return sum(size, axis, keepdims=keepdims)
@@ -67,13 +67,13 @@ def _vector_norm(x: Array, ord: Any, axis: int, keepdims: bool) -> Array:
 
 def _power(exponent: Any) -> Callable[[Array], Array]:
     if exponent == -1:
-        return rows.reciprocal
-    return lambda x: rows.power(x, exponent)
+        return ops.reciprocal
+    return lambda x: ops.power(x, exponent)
 
 
 def _matrix_norm(x: Array, ord: Any, axes: tuple[int, int], keepdims: bool) -> Array:
     if ord is None or ord in ("fro", "f"):
-        return _unless_zero(sum(_squared(x), axes, keepdims=keepdims), rows.sqrt)
+        return _unless_zero(sum(_squared(x), axes, keepdims=keepdims), ops.sqrt)
     if ord in (2, -2, "nuc"):
         s = singular.svdvals(matrices(moveaxis(x, axes, (-2, -1)), square=False))
         result = max(s, -1, initial=0) if ord == 2 else min(s, -1) if ord == -2 else sum(s, -1)
@@ -152,9 +152,9 @@ def cond(x: Array, p: Any = None) -> Array:
         s = singular.svdvals(x)
         first, last = s[..., 0], s[..., -1]
         with np.errstate(all="ignore"):
-            ratio = rows.divide(last, first) if p == -2 else rows.divide(first, last)
+            ratio = ops.divide(last, first) if p == -2 else ops.divide(first, last)
     else:
         with np.errstate(all="ignore"):
-            ratio = rows.multiply(norm(x, p, (-2, -1)), norm(solving.inv(x, strict=False), p, (-2, -1)))
-    failed = rows.logical_and(rows.isnan(ratio), rows.logical_not(any(rows.isnan(x), (-2, -1))))
-    return where_row(failed, full_like(ratio, np.inf, ()), ratio)
+            ratio = ops.multiply(norm(x, p, (-2, -1)), norm(solving.inv(x, strict=False), p, (-2, -1)))
+    failed = ops.logical_and(ops.isnan(ratio), ops.logical_not(any(ops.isnan(x), (-2, -1))))
+    return where_primitive(failed, full_like(ratio, np.inf, ()), ratio)

@@ -9,7 +9,7 @@ import numpy as np
 
 from func.backends.support.linalg import float_dtype, real_dtype
 from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
-from func.interpreters.primitives.elementwise import table as rows
+from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg import determinants, singular, solving
 from func.interpreters.primitives.structural.identity import stop_gradient
 from func.interpreters.primitives.structural.shapes import convert, expand
@@ -97,14 +97,14 @@ def matrix_rank(A: Array, tol: Any = None, hermitian: bool = False, *, rtol: Any
         raise ValueError("`tol` and `rtol` can't be both set.")
     A = operand(A)
     if rank_of(A) < 2:
-        return rows.multiply(any(rows.not_equal(A, 0)), 1)
+        return ops.multiply(any(ops.not_equal(A, 0)), 1)
     s = svd(A, compute_uv=False, hermitian=hermitian)
     if tol is None:
         rtol = np.max(shape_of(A)[-2:]) * np.finfo(dtype_of(s)).eps if rtol is None else _trailing(rtol)
-        tol = rows.multiply(max(s, axis=-1, keepdims=True, initial=0), rtol)
+        tol = ops.multiply(max(s, axis=-1, keepdims=True, initial=0), rtol)
     else:
         tol = _trailing(tol)
-    return count_nonzero(rows.greater(s, tol), axis=-1)
+    return count_nonzero(ops.greater(s, tol), axis=-1)
 
 
 def _trailing(x: Any) -> Array:
@@ -128,12 +128,12 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Array, Array,
     dtype = np.result_type(float_dtype(dtype_of(a)), dtype_of(columns))
     limit = float(np.finfo(dtype).eps * np.maximum(n, m) if rcond is None else rcond)
     x, residuals, s = singular.lstsq(a, columns, limit=limit, cut=limit > 1e-8)
-    rank = count_nonzero(rows.greater(s, rows.multiply(max(s, axis=-1, initial=0), limit)))
+    rank = count_nonzero(ops.greater(s, ops.multiply(max(s, axis=-1, initial=0), limit)))
     known = innermost(rank)
     if m <= n or (known is not None and (known != n).all()):
         residuals = np.zeros(0, real_dtype(dtype))
     elif known is None or (known != n).any():
-        residuals = where(rows.equal(rank, n), residuals, np.asarray(np.nan, real_dtype(dtype)))
+        residuals = where(ops.equal(rank, n), residuals, np.asarray(np.nan, real_dtype(dtype)))
     return _first_column(x) if vector else x, residuals, convert(rank, dtype=np.dtype(np.intc)), s
 
 

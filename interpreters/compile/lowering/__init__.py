@@ -12,12 +12,12 @@ from func.interpreters.compile.lowering import (
     special,
     structural,
 )
-from func.interpreters.compile.lowering.code import Code, Site, lower, lowering
+from func.interpreters.compile.lowering.code import Code, LoweringContext, lower, lowering
 from func.interpreters.compile.lowering.literals import dtype_text, literal
 
 __all__ = [
     "Code",
-    "Site",
+    "LoweringContext",
     "collectives",
     "contraction",
     "diagonals",

@@ -46,7 +46,7 @@ class Code:
         return self.text if self.plain is None else self.plain
 
 
-class Site:
+class LoweringContext:
     """What a rule sees: the avals and parameters of an equation, and whether `np` will be CuPy (`device`)."""
 
     __slots__ = ("avals", "device", "outs", "params")
@@ -77,7 +77,7 @@ class Site:
         return tuple([place for place, aval in enumerate(self.avals) if (aval.shape, aval.dtype) == key])
 
 
-Rule: TypeAlias = Callable[[Site], Code]
+Rule: TypeAlias = Callable[[LoweringContext], Code]
 TABLE: dict[str, Rule] = {}
 """The rule of every row that has one of its own; the others are ufuncs, or have no source."""
 
@@ -100,49 +100,49 @@ def lower(equation: Equation, device: bool = False) -> Code:
 
     Raises NoSourceError for rows whose parameters are functions, and for those that have no source there.
     """
-    row = equation.row
-    site = Site(equation, device)
-    rule = TABLE.get(row.name)
+    primitive = equation.primitive
+    context = LoweringContext(equation, device)
+    rule = TABLE.get(primitive.name)
     if rule is not None:
-        code = rule(site)
-    elif is_numpy_ufunc(row.numpy):
-        code = ufunc_code(f"np.{row.numpy.__name__}", site)
-    elif row.name in SPECIAL_FUNCTIONS:
-        code = special_code(SPECIAL_FUNCTIONS[row.name], site)
-    elif is_support(inspect.unwrap(row.impl)):
-        code = support_code(inspect.unwrap(row.impl), site)
+        code = rule(context)
+    elif is_numpy_ufunc(primitive.numpy):
+        code = ufunc_code(f"np.{primitive.numpy.__name__}", context)
+    elif primitive.name in SPECIAL_FUNCTIONS:
+        code = special_code(SPECIAL_FUNCTIONS[primitive.name], context)
+    elif is_support(inspect.unwrap(primitive.impl)):
+        code = support_code(inspect.unwrap(primitive.impl), context)
     else:
         at = f" at {equation.line}" if equation.line is not None else ""
-        raise NoSourceError(f"the row {row.name}{at} has no source text: its parameters are Python functions")
+        raise NoSourceError(f"the row {primitive.name}{at} has no source text: its parameters are Python functions")
     return replace(code, support=with_callees(code.support)) if code.support else code
 
 
-def ufunc_code(function: str, site: Site) -> Code:
+def ufunc_code(function: str, context: LoweringContext) -> Code:
     """The call of a ufunc on all operands; on Python scalars alone arithmetic gives a Python scalar."""
-    operands = site.operands()
+    operands = context.operands()
     plain = f"{function}({operands})"
-    if site.out.weak:
+    if context.out.weak:
         return Code(f"{plain}.item()")
     out = "out={out}" if function in _KEYWORD_OUT else "{out}"
-    return Code(f"{function}({operands}, {out})", out=True, plain=plain, inplace=site.matching())
+    return Code(f"{function}({operands}, {out})", out=True, plain=plain, inplace=context.matching())
 
 
 _KEYWORD_OUT = {"np.maximum", "np.minimum"}
 """NumPy deprecates a third positional argument of these."""
 
 
-def special_code(name: str, site: Site) -> Code:
+def special_code(name: str, context: LoweringContext) -> Code:
     """The call of a function of scipy.special, most of which are ufuncs."""
     function = f"scipy.special.{name}"
-    if not site.device and isinstance(getattr(importlib.import_module("scipy.special"), name), np.ufunc):
-        return ufunc_code(function, site)
-    return Code(f"{function}({site.operands()})")
+    if not context.device and isinstance(getattr(importlib.import_module("scipy.special"), name), np.ufunc):
+        return ufunc_code(function, context)
+    return Code(f"{function}({context.operands()})")
 
 
-def support_code(function: Callable[..., Any], site: Site) -> Code:
+def support_code(function: Callable[..., Any], context: LoweringContext) -> Code:
     """The call of a support function with the signature of an impl."""
-    params = "".join([f", {name}={parameter_text(value)}" for name, value in site.params.items()])
-    return Code(f"{function.__name__}(np, {site.operands()}{params})", support=(function,))
+    params = "".join([f", {name}={parameter_text(value)}" for name, value in context.params.items()])
+    return Code(f"{function.__name__}(np, {context.operands()}{params})", support=(function,))
 
 
 def writing_code(

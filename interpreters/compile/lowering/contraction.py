@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from func.backends.support.arrays import matmul_into
-from func.interpreters.compile.lowering.code import Code, Site, lowering
+from func.interpreters.compile.lowering.code import Code, LoweringContext, lowering
 from func.interpreters.compile.lowering.literals import dtype_text, literal
 from func.interpreters.core import Shape
 
@@ -16,21 +16,21 @@ Labels = tuple[int, ...]
 
 
 @lowering("contract")
-def _contract(site: Site) -> Code:
-    spec = site.params["spec"]
+def _contract(context: LoweringContext) -> Code:
+    spec = context.params["spec"]
     summed = [label for label in spec.x if label in spec.y and label not in spec.out]
-    code = _matmul(site, summed) if summed else _product(site)
-    strong = np.result_type(site.avals[0].dtype, site.avals[1].dtype)
-    if strong.kind == "V" and site.avals[0].dtype == site.avals[1].dtype:
+    code = _matmul(context, summed) if summed else _product(context)
+    strong = np.result_type(context.avals[0].dtype, context.avals[1].dtype)
+    if strong.kind == "V" and context.avals[0].dtype == context.avals[1].dtype:
         return Code(f"{code.fresh}.astype({dtype_text(strong)})")
-    return code if strong == site.out.dtype else Code(code.fresh, support=code.support)
+    return code if strong == context.out.dtype else Code(code.fresh, support=code.support)
 
 
-def _product(site: Site) -> Code:
+def _product(context: LoweringContext) -> Code:
     """Nothing is summed: both in the order of the output, broadcast and multiplied."""
-    spec = site.params["spec"]
-    x, y = _spread(site.array(0), spec.x, spec.out), _spread(site.array(1), spec.y, spec.out)
-    inplace = tuple([place for place in site.matching() if (spec.x, spec.y)[place] == spec.out])
+    spec = context.params["spec"]
+    x, y = _spread(context.array(0), spec.x, spec.out), _spread(context.array(1), spec.y, spec.out)
+    inplace = tuple([place for place in context.matching() if (spec.x, spec.y)[place] == spec.out])
     return Code(f"np.multiply({x}, {y}, {{out}})", out=True, plain=f"np.multiply({x}, {y})", inplace=inplace)
 
 
@@ -62,9 +62,9 @@ def _reshaped(operand: str, have: Shape, want: Shape) -> str:
     return operand if have == want else f"{operand}.reshape({literal(want)})"
 
 
-def _matmul(site: Site, summed: list[int]) -> Code:
-    spec = site.params["spec"]
-    sizes = dict(zip((*spec.x, *spec.y), (*site.avals[0].shape, *site.avals[1].shape), strict=True))
+def _matmul(context: LoweringContext, summed: list[int]) -> Code:
+    spec = context.params["spec"]
+    sizes = dict(zip((*spec.x, *spec.y), (*context.avals[0].shape, *context.avals[1].shape), strict=True))
     batch = [label for label in spec.out if label in spec.x and label in spec.y]
     only_x = [label for label in spec.x if label not in spec.y]
     only_y = [label for label in spec.y if label not in spec.x]
@@ -72,12 +72,12 @@ def _matmul(site: Site, summed: list[int]) -> Code:
     order = [made.index(label) for label in spec.out]
     simple = len(summed) == 1 and len(only_x) <= 1 and len(only_y) <= 1 and (not batch or len(made) == len(batch) + 2)
     if simple and order == [1, 0]:  # out = (…, y, x): multiplied the other way round it comes out in order
-        x = _transposed(site.array(0), [spec.x.index(label) for label in (*summed, *only_x)])
-        y = _transposed(site.array(1), [spec.y.index(label) for label in (*only_y, *summed)])
+        x = _transposed(context.array(0), [spec.x.index(label) for label in (*summed, *only_x)])
+        y = _transposed(context.array(1), [spec.y.index(label) for label in (*only_y, *summed)])
         return Code(f"np.matmul({y}, {x}, {{out}})", out=True, plain=f"np.matmul({y}, {x})")
     x_labels, y_labels = [*batch, *only_x, *summed], [*batch, *summed, *only_y]
-    x = _transposed(site.array(0), [spec.x.index(label) for label in x_labels])
-    y = _transposed(site.array(1), [spec.y.index(label) for label in y_labels])
+    x = _transposed(context.array(0), [spec.x.index(label) for label in x_labels])
+    y = _transposed(context.array(1), [spec.y.index(label) for label in y_labels])
     if simple:
         plain = _transposed(f"np.matmul({x}, {y})", order)
         in_order = order == sorted(order)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from func.interpreters.compile.lowering.code import Code, Site, lowering
+from func.interpreters.compile.lowering.code import Code, LoweringContext, lowering
 from func.interpreters.compile.lowering.literals import literal
 
 
-def _transform(site: Site, name: str, length: int | None) -> Code:
-    call = f"np.fft.{name}({{0}}, {length}, {site.params['axis']}, {literal(site.params['norm'])}"
-    return Code(f"{call})") if site.device else Code(f"{call}, {{out}})", out=True, plain=f"{call})")
+def _transform(context: LoweringContext, name: str, length: int | None) -> Code:
+    call = f"np.fft.{name}({{0}}, {length}, {context.params['axis']}, {literal(context.params['norm'])}"
+    return Code(f"{call})") if context.device else Code(f"{call}, {{out}})", out=True, plain=f"{call})")
 
 
 @lowering("fft")
-def _fft(site: Site) -> Code:
-    return _transform(site, "ifft" if site.params["inverse"] else "fft", None)
+def _fft(context: LoweringContext) -> Code:
+    return _transform(context, "ifft" if context.params["inverse"] else "fft", None)
 
 
 @lowering("rfft")
-def _rfft(site: Site) -> Code:
-    return _transform(site, "rfft", None)
+def _rfft(context: LoweringContext) -> Code:
+    return _transform(context, "rfft", None)
 
 
 @lowering("irfft")
-def _irfft(site: Site) -> Code:
-    return _transform(site, "irfft", site.params["length"])
+def _irfft(context: LoweringContext) -> Code:
+    return _transform(context, "irfft", context.params["length"])

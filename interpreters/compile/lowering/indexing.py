@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from func.backends.support.arrays import place, place_into, scatter_add, scatter_add_into
-from func.interpreters.compile.lowering.code import Code, Site, lowering, writing_code
+from func.interpreters.compile.lowering.code import Code, LoweringContext, lowering, writing_code
 from func.interpreters.compile.lowering.literals import literal
 
 
@@ -14,20 +14,20 @@ def _index(axis: int, places: range) -> str:
 
 
 @lowering("gather")
-def _gather(site: Site) -> Code:
-    entries = [*[":"] * site.params["axis"], *[f"{{{place}}}" for place in range(1, len(site.avals))]]
-    scalar = all([aval.shape == () for aval in site.avals[1:]])
+def _gather(context: LoweringContext) -> Code:
+    entries = [*[":"] * context.params["axis"], *[f"{{{place}}}" for place in range(1, len(context.avals))]]
+    scalar = all([aval.shape == () for aval in context.avals[1:]])
     return Code(f"{{0}}[{', '.join(entries)}]", view=scalar)
 
 
 @lowering("scatter")
-def _scatter(site: Site) -> Code:
-    return writing_code(place_into, place, _index(site.params["axis"], range(2, len(site.avals))))
+def _scatter(context: LoweringContext) -> Code:
+    return writing_code(place_into, place, _index(context.params["axis"], range(2, len(context.avals))))
 
 
 @lowering("scatter_add")
-def _scatter_add(site: Site) -> Code:
-    index = _index(site.params["axis"], range(2, len(site.avals)))
+def _scatter_add(context: LoweringContext) -> Code:
+    index = _index(context.params["axis"], range(2, len(context.avals)))
     return writing_code(scatter_add_into, scatter_add, index, xp="np, ")
 
 
@@ -35,24 +35,24 @@ def _scatter_add(site: Site) -> Code:
 
 
 @lowering("argsort")
-def _argsort(site: Site) -> Code:
-    return Code(f"{{0}}.argsort({site.params['axis']}, {literal(site.params['kind'])})")
+def _argsort(context: LoweringContext) -> Code:
+    return Code(f"{{0}}.argsort({context.params['axis']}, {literal(context.params['kind'])})")
 
 
 @lowering("reorder")
-def _reorder(site: Site) -> Code:
-    return Code(f"np.take_along_axis({{0}}, {{1}}, {site.params['axis']})")
+def _reorder(context: LoweringContext) -> Code:
+    return Code(f"np.take_along_axis({{0}}, {{1}}, {context.params['axis']})")
 
 
 @lowering("argpartition")
-def _argpartition(site: Site) -> Code:
-    axis = site.params["axis"]
-    if site.device:
+def _argpartition(context: LoweringContext) -> Code:
+    axis = context.params["axis"]
+    if context.device:
         return Code(f"{{0}}.argsort({axis})")
-    return Code(f"{{0}}.argpartition({literal(site.params['kth'])}, {axis}, {literal(site.params['kind'])})")
+    return Code(f"{{0}}.argpartition({literal(context.params['kth'])}, {axis}, {literal(context.params['kind'])})")
 
 
 @lowering("lexsort")
-def _lexsort(site: Site) -> Code:
-    keys = f"({site.operands()}{',' if len(site.avals) == 1 else ''})"
-    return Code(f"np.lexsort(np.stack({keys}))" if site.device else f"np.lexsort({keys}, {site.params['axis']})")
+def _lexsort(context: LoweringContext) -> Code:
+    keys = f"({context.operands()}{',' if len(context.avals) == 1 else ''})"
+    return Code(f"np.lexsort(np.stack({keys}))" if context.device else f"np.lexsort({keys}, {context.params['axis']})")

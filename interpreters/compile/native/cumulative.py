@@ -13,52 +13,54 @@ from func.backends.loops.kernels import (
     Nest,
     Reg,
     Running,
-    Spot,
     Stage,
     Store,
+    StridedRef,
     row_major,
 )
 from func.backends.loops.values import Val
-from func.interpreters.compile.native.rules import Site, native
+from func.interpreters.compile.native.rules import TranslationContext, native
 
 OPS = {"cumsum": "add", "cumprod": "multiply", "cummax": "maximum", "cummin": "minimum"}
 
 
 @native(*OPS)
-def _running(site: Site) -> Val:
-    x, axis = site.convert(site.args[0], site.out.dtype), site.params["axis"]
-    if site.params.get("reverse", False):
-        return _backwards(site, running(site, OPS[site.equation.row.name], _backwards(site, x, axis), axis), axis)
-    return running(site, OPS[site.equation.row.name], x, axis)
+def _running(context: TranslationContext) -> Val:
+    x, axis = context.convert(context.args[0], context.out.dtype), context.params["axis"]
+    if context.params.get("reverse", False):
+        return _backwards(
+            context, running(context, OPS[context.equation.primitive.name], _backwards(context, x, axis), axis), axis
+        )
+    return running(context, OPS[context.equation.primitive.name], x, axis)
 
 
-def _backwards(site: Site, x: Val, axis: int) -> Val:
+def _backwards(context: TranslationContext, x: Val, axis: int) -> Val:
     entries = [(length - 1, -1, length) if i == axis else (0, 1, length) for i, length in enumerate(x.shape)]
-    return site.fuser.slices(x, entries)
+    return context.fuser.slices(x, entries)
 
 
-def running(site: Site, op: str, x: Val, axis: int) -> Val:
+def running(context: TranslationContext, op: str, x: Val, axis: int) -> Val:
     """op of all elements up to each along an axis, one after the other as NumPy has it."""
-    fuser, shape = site.fuser, x.shape
+    fuser, shape = context.fuser, x.shape
     if shape[axis] == 1:
         return x
     buffer = Buffer(math.prod(shape), x.dtype)
     others = [i for i, length in enumerate(shape) if i != axis and length != 1]
-    out = Spot(buffer, 0, row_major(shape))
+    out = StridedRef(buffer, 0, row_major(shape))
     if not others or axis > others[-1]:
-        done = fuser.add_item(_along_rows(op, fuser.spot(x), out, shape, [*others, axis]))
+        done = fuser.add_item(_along_rows(op, fuser.ref(x), out, shape, [*others, axis]))
     else:
         first = [(0, 1, 1 if i == axis else length) for i, length in enumerate(shape)]
         fuser.write(fuser.slices(fuser.located(buffer, shape), first), fuser.slices(x, first))
-        done = fuser.add_item(_across_rows(op, fuser.spot(x), out, shape, [axis, *others]))
+        done = fuser.add_item(_across_rows(op, fuser.ref(x), out, shape, [axis, *others]))
     return fuser.result(buffer, shape, done)
 
 
-def _ordered(of: Spot, order: Sequence[int], offset: int = 0) -> Spot:
-    return Spot(of.buffer, of.offset + offset, tuple([of.strides[axis] for axis in order]))
+def _ordered(of: StridedRef, order: Sequence[int], offset: int = 0) -> StridedRef:
+    return StridedRef(of.buffer, of.offset + offset, tuple([of.strides[axis] for axis in order]))
 
 
-def _along_rows(op: str, x: Spot, out: Spot, shape: tuple[int, ...], order: Sequence[int]) -> Nest:
+def _along_rows(op: str, x: StridedRef, out: StridedRef, shape: tuple[int, ...], order: Sequence[int]) -> Nest:
     """Along the last axis, by one register."""
     present, made = Reg(out.buffer.dtype), Reg(out.buffer.dtype)
     code: list[Instruction] = [
@@ -69,7 +71,7 @@ def _along_rows(op: str, x: Spot, out: Spot, shape: tuple[int, ...], order: Sequ
     return Nest(tuple([shape[axis] for axis in order]), len(order) - 1, [Stage(True, code)])
 
 
-def _across_rows(op: str, x: Spot, out: Spot, shape: tuple[int, ...], order: Sequence[int]) -> Nest:
+def _across_rows(op: str, x: StridedRef, out: StridedRef, shape: tuple[int, ...], order: Sequence[int]) -> Nest:
     """Along another axis: all rows but the first, by vectors, from the one before."""
     axis = order[0]
     before, present, made = [Reg(out.buffer.dtype) for _ in range(3)]

@@ -12,7 +12,7 @@ from func.backends.llvm.scalars.operations import HALF, KNOWN
 from func.backends.llvm.scalars.table import operation
 from func.backends.loops.kernels import DType
 from func.backends.loops.values import Val
-from func.interpreters.compile.native.rules import NotNative, Site, native
+from func.interpreters.compile.native.rules import NotNative, TranslationContext, native
 from func.interpreters.core import Aval
 from func.interpreters.primitives.elementwise.builder import is_numpy_ufunc
 
@@ -46,36 +46,36 @@ def has_operation(op: str, dtype: DType) -> bool:
     return operation(op, dtype) is not None or (dtype.kind == "f" and op in names())
 
 
-def elementwise(site: Site) -> Val:
+def elementwise(context: TranslationContext) -> Val:
     """The rule of elementwise rows that have none of their own."""
-    row = site.equation.row
-    if site.params:
-        raise NotNative(f"{row.name} with parameters")
-    if is_numpy_ufunc(row.numpy):
-        return by_loop(site, row.numpy)
-    if row.name in SPECIAL:
-        return _special(site, row.name)
-    if row.name == "zero_wins":
-        return by_loop(site, np.multiply, "zero_wins")
-    raise NotNative(f"{row.name} has no native form")
+    primitive = context.equation.primitive
+    if context.params:
+        raise NotNative(f"{primitive.name} with parameters")
+    if is_numpy_ufunc(primitive.numpy):
+        return by_loop(context, primitive.numpy)
+    if primitive.name in SPECIAL:
+        return _special(context, primitive.name)
+    if primitive.name == "nan_safe_multiply":
+        return by_loop(context, np.multiply, "nan_safe_multiply")
+    raise NotNative(f"{primitive.name} has no native form")
 
 
-def by_loop(site: Site, ufunc: Any, op: str | None = None) -> Val:
+def by_loop(context: TranslationContext, ufunc: Any, op: str | None = None) -> Val:
     """A ufunc on operands converted to the dtypes of its loop."""
-    loop = loop_of(site, ufunc)
+    loop = loop_of(context, ufunc)
     name: str = op or ufunc.__name__
     if not has_operation(name, loop[0]):
         raise NotNative(f"{name} of {loop[0]}")
-    for x, dtype in zip(site.args, loop, strict=False):
+    for x, dtype in zip(context.args, loop, strict=False):
         if x.root is None and dtype.kind in "iu" and type(x.literal) is int and not _fits(x, dtype):
             raise NotNative(f"{x.literal} as {dtype}, which NumPy refuses")
-    args = [site.convert(x, dtype) for x, dtype in zip(site.args, loop, strict=False)]
-    return site.convert(site.map(name, *args, dtype=loop[-1]), site.out.dtype)
+    args = [context.convert(x, dtype) for x, dtype in zip(context.args, loop, strict=False)]
+    return context.convert(context.map(name, *args, dtype=loop[-1]), context.out.dtype)
 
 
-def loop_of(site: Site, ufunc: Any) -> tuple[DType, ...]:
+def loop_of(context: TranslationContext, ufunc: Any) -> tuple[DType, ...]:
     """The dtypes of the loop that NumPy takes."""
-    return _loop(ufunc, tuple([(aval.dtype, aval.weak) for aval in site.avals]))
+    return _loop(ufunc, tuple([(aval.dtype, aval.weak) for aval in context.avals]))
 
 
 @functools.lru_cache(4096)
@@ -95,25 +95,25 @@ def _loop(ufunc: Any, operands: tuple[tuple[DType, bool], ...]) -> tuple[DType, 
 
 
 @native("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
-def _comparison(site: Site) -> Val:
+def _comparison(context: TranslationContext) -> Val:
     """Whole numbers are compared as such, whatever their dtypes: a Python number may not fit the array's dtype, and
     none holds all of int64 and uint64."""
-    ufunc: Any = site.equation.row.numpy
-    if any([x.dtype.kind not in "iu" for x in site.args]):
-        return by_loop(site, ufunc)
-    left, right, _ = loop_of(site, ufunc)
-    if left == right and all([_fits(x, left) for x in site.args]):
-        return by_loop(site, ufunc)
-    unsigned = [x.dtype == UNSIGNED for x in site.args]
-    if not all([_fits(x, SIGNED) for x in site.args if x.dtype != UNSIGNED]):
+    ufunc: Any = context.equation.primitive.numpy
+    if any([x.dtype.kind not in "iu" for x in context.args]):
+        return by_loop(context, ufunc)
+    left, right, _ = loop_of(context, ufunc)
+    if left == right and all([_fits(x, left) for x in context.args]):
+        return by_loop(context, ufunc)
+    unsigned = [x.dtype == UNSIGNED for x in context.args]
+    if not all([_fits(x, SIGNED) for x in context.args if x.dtype != UNSIGNED]):
         raise NotNative(f"{ufunc.__name__} with a number beyond 64 bits")
     if not any(unsigned):
-        return site.map(ufunc.__name__, *[site.convert(x, SIGNED) for x in site.args], dtype=BOOL)
-    signed = site.convert(site.args[unsigned.index(False)], SIGNED)
-    below = site.map("less", signed, site.number(0, SIGNED), dtype=BOOL)
-    of_negative = site.number(bool(ufunc(0, 1) if unsigned[1] else ufunc(1, 0)), BOOL)
-    compared = site.map(ufunc.__name__, *[site.convert(x, UNSIGNED) for x in site.args], dtype=BOOL)
-    return site.map("select", below, of_negative, compared, dtype=BOOL)
+        return context.map(ufunc.__name__, *[context.convert(x, SIGNED) for x in context.args], dtype=BOOL)
+    signed = context.convert(context.args[unsigned.index(False)], SIGNED)
+    below = context.map("less", signed, context.number(0, SIGNED), dtype=BOOL)
+    of_negative = context.number(bool(ufunc(0, 1) if unsigned[1] else ufunc(1, 0)), BOOL)
+    compared = context.map(ufunc.__name__, *[context.convert(x, UNSIGNED) for x in context.args], dtype=BOOL)
+    return context.map("select", below, of_negative, compared, dtype=BOOL)
 
 
 def _fits(x: Val, dtype: DType) -> bool:
@@ -124,46 +124,46 @@ def _fits(x: Val, dtype: DType) -> bool:
     return np.can_cast(x.dtype, dtype)
 
 
-def _special(site: Site, name: str) -> Val:
-    dtype = site.out.dtype
+def _special(context: TranslationContext, name: str) -> Val:
+    dtype = context.out.dtype
     if dtype.kind != "f" or not has_operation(name, dtype):
         raise NotNative(f"{name} of {dtype}")
-    return site.map(name, *[site.convert(x, dtype) for x in site.args], dtype=dtype)
+    return context.map(name, *[context.convert(x, dtype) for x in context.args], dtype=dtype)
 
 
 @native("where")
-def _where(site: Site) -> Val:
-    condition, x, y = site.args
-    dtype = site.out.dtype
+def _where(context: TranslationContext) -> Val:
+    condition, x, y = context.args
+    dtype = context.out.dtype
     if condition.dtype != BOOL:
-        condition = site.map("not_equal", condition, site.number(0, condition.dtype), dtype=BOOL)
-    return site.map("select", condition, site.convert(x, dtype), site.convert(y, dtype), dtype=dtype)
+        condition = context.map("not_equal", condition, context.number(0, condition.dtype), dtype=BOOL)
+    return context.map("select", condition, context.convert(x, dtype), context.convert(y, dtype), dtype=dtype)
 
 
 @native("convert")
-def _convert(site: Site) -> Val:
-    return site.convert(site.args[0], site.out.dtype)
+def _convert(context: TranslationContext) -> Val:
+    return context.convert(context.args[0], context.out.dtype)
 
 
 @native("named", "stop_gradient", "barrier")
-def _identity(site: Site) -> Val:
-    return site.args[0]
+def _identity(context: TranslationContext) -> Val:
+    return context.args[0]
 
 
 @native("conjugate", "real", "imag")
-def _part(site: Site) -> Val:
-    name, dtype = site.equation.row.name, site.avals[0].dtype
+def _part(context: TranslationContext) -> Val:
+    name, dtype = context.equation.primitive.name, context.avals[0].dtype
     if dtype.kind == "c":
-        return site.map(name, site.args[0], dtype=site.out.dtype)
+        return context.map(name, context.args[0], dtype=context.out.dtype)
     if name == "imag":
-        return Val(site.out.shape, site.out.dtype, None, (), 0)
-    return site.convert(site.args[0], site.out.dtype)
+        return Val(context.out.shape, context.out.dtype, None, (), 0)
+    return context.convert(context.args[0], context.out.dtype)
 
 
 @native("complex")
-def _complex(site: Site) -> Val:
-    part = np.dtype(f"f{site.out.dtype.itemsize // 2}")
-    return site.map("complex", *[site.convert(x, part) for x in site.args], dtype=site.out.dtype)
+def _complex(context: TranslationContext) -> Val:
+    part = np.dtype(f"f{context.out.dtype.itemsize // 2}")
+    return context.map("complex", *[context.convert(x, part) for x in context.args], dtype=context.out.dtype)
 
 
 def is_known(aval: Aval) -> bool:

@@ -149,7 +149,7 @@ class _Compiler:
 
 def _described(equation: Equation) -> str:
     """The row of an equation, and the user's line that it comes from."""
-    return equation.row.name if equation.line is None else f"{equation.row.name}, {equation.line}"
+    return equation.primitive.name if equation.line is None else f"{equation.primitive.name}, {equation.line}"
 
 
 class _Fallback:

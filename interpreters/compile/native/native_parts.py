@@ -21,13 +21,13 @@ Run: TypeAlias = Callable[..., tuple[Any, ...]]
 Compile: TypeAlias = Callable[[Program], tuple[Run, Any]]
 
 
-class SegmentRow(NonDifferentiable):
+class NativeCallPrimitive(NonDifferentiable):
     """A call of compiled code in a program that is not native as a whole."""
 
     __slots__ = ()
 
 
-native_call = SegmentRow(
+native_call = NativeCallPrimitive(
     "native_call",
     lambda xp, *args, run, body, native: run(*args),
     aval=lambda *given, run, body, native: tuple([var.aval for var in body.outputs]),
@@ -88,7 +88,7 @@ def pieces(program: Program) -> list[Piece]:
     """The parts that `segmented` has cut a program into, in order."""
     parts: list[tuple[bool, list[Equation]]] = []
     for equation in program.equations:
-        is_native = equation.row is native_call
+        is_native = equation.primitive is native_call
         if is_native or not parts or parts[-1][0]:
             parts.append((is_native, [equation]))
         else:
@@ -135,5 +135,5 @@ def _parts(program: Program, foreign: set[int]) -> list[tuple[bool, list[Equatio
 
 
 def _is_worth_it(part: list[Equation]) -> bool:
-    names = [equation.row.name for equation in part if equation.row.name not in VIEWS]
+    names = [equation.primitive.name for equation in part if equation.primitive.name not in VIEWS]
     return bool(names) and not (len(names) == 1 and names[0] in ALONE)

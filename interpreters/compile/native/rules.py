@@ -22,11 +22,11 @@ class RuleError(Exception):
     """A rule failed at `equation`; what it raised is the cause."""
 
     def __init__(self, equation: Equation) -> None:
-        super().__init__(equation.row.name)
+        super().__init__(equation.primitive.name)
         self.equation = equation
 
 
-class Site:
+class TranslationContext:
     """What a rule sees of an equation: operands as values, avals, parameters, and the fuser to build with."""
 
     def __init__(self, translator: Any, equation: Equation, args: Sequence[Val]) -> None:
@@ -72,7 +72,7 @@ class Site:
         return self.fuser.reshape(x, tuple([1 if i in axes else n for i, n in enumerate(shape)]))
 
 
-Rule: TypeAlias = Callable[[Site], Any]
+Rule: TypeAlias = Callable[[TranslationContext], Any]
 RULES: dict[str, Rule] = {}
 
 

@@ -6,69 +6,71 @@ import numpy as np
 
 from func.backends.loops.values import Val
 from func.interpreters.compile.native.reductions import reduced
-from func.interpreters.compile.native.rules import NotNative, Site, native
+from func.interpreters.compile.native.rules import NotNative, TranslationContext, native
 
 BOOL, INDEX = np.dtype(bool), np.dtype(np.intp)
 
 
 @native("argmax", "argmin")
-def _place_of_extremum(site: Site) -> Val:
+def _place_of_extremum(context: TranslationContext) -> Val:
     """The first place of an element that equals the extremum, or of a NaN."""
-    x, axis = site.args[0], site.params["axis"]
-    top = reduced(site, "maximum" if site.equation.row.name == "argmax" else "minimum", x, (axis,))
-    hit = site.map("equal", x, site.keep(top, x.shape, (axis,)), dtype=BOOL)
+    x, axis = context.args[0], context.params["axis"]
+    top = reduced(context, "maximum" if context.equation.primitive.name == "argmax" else "minimum", x, (axis,))
+    hit = context.map("equal", x, context.keep(top, x.shape, (axis,)), dtype=BOOL)
     if x.dtype.kind in "fc":
-        hit = site.map("logical_or", hit, site.map("isnan", x, dtype=BOOL), dtype=BOOL)
-    places = site.fuser.position(x.shape, axis)
-    return reduced(site, "minimum", site.map("select", hit, places, site.number(x.shape[axis], INDEX)), (axis,))
+        hit = context.map("logical_or", hit, context.map("isnan", x, dtype=BOOL), dtype=BOOL)
+    places = context.fuser.position(x.shape, axis)
+    return reduced(
+        context, "minimum", context.map("select", hit, places, context.number(x.shape[axis], INDEX)), (axis,)
+    )
 
 
 @native("reorder")
-def _reorder(site: Site) -> Val:
-    x, order = site.args
-    axis = site.params["axis"]
+def _reorder(context: TranslationContext) -> Val:
+    x, order = context.args
+    axis = context.params["axis"]
     if order.dtype.kind not in "iu":
         raise NotNative(f"an order of {order.dtype}")
-    spot = site.fuser.spot(x)
-    rest = tuple([0 if i == axis else stride for i, stride in enumerate(spot.strides)])
-    pick = (site.fuser.broadcast(order, site.out.shape), x.shape[axis], spot.strides[axis])
-    return site.fuser.take(x, [pick], site.out.shape, rest)
+    ref = context.fuser.ref(x)
+    rest = tuple([0 if i == axis else stride for i, stride in enumerate(ref.strides)])
+    pick = (context.fuser.broadcast(order, context.out.shape), x.shape[axis], ref.strides[axis])
+    return context.fuser.take(x, [pick], context.out.shape, rest)
 
 
 @native("search")
-def _search(site: Site) -> Val:
+def _search(context: TranslationContext) -> Val:
     """Binary search, one step for every bit of the table's length."""
-    lanes, side = site.params["lanes"], site.params["side"]
-    dtype = np.result_type(site.avals[0].dtype, site.avals[1].dtype)
+    lanes, side = context.params["lanes"], context.params["side"]
+    dtype = np.result_type(context.avals[0].dtype, context.avals[1].dtype)
     if dtype.kind not in "biuf":
         raise NotNative(f"search among {dtype}")
-    table, wanted = [site.convert(x, dtype) for x in site.args]
+    table, needs_cotangent = [context.convert(x, dtype) for x in context.args]
     length = table.shape[-1]
-    shape = site.out.shape
+    shape = context.out.shape
     if length == 0:
         return Val(shape, INDEX, None, (), 0)
-    spot = site.fuser.spot(table)
-    rest = (*spot.strides[:lanes], *[0] * (len(shape) - lanes))
-    place = site.fuser.broadcast(site.number(0, INDEX), shape)
+    ref = context.fuser.ref(table)
+    rest = (*ref.strides[:lanes], *[0] * (len(shape) - lanes))
+    place = context.fuser.broadcast(context.number(0, INDEX), shape)
     for bit in reversed(range(length.bit_length())):
-        further = site.map("add", place, site.number(1 << bit, INDEX))
-        probe = site.map("minimum", further, site.number(length, INDEX))
-        index = site.map("subtract", probe, site.number(1, INDEX))
-        element = site.fuser.take(table, [(index, length, spot.strides[-1])], shape, rest)
+        further = context.map("add", place, context.number(1 << bit, INDEX))
+        probe = context.map("minimum", further, context.number(length, INDEX))
+        index = context.map("subtract", probe, context.number(1, INDEX))
+        element = context.fuser.take(table, [(index, length, ref.strides[-1])], shape, rest)
         if side == "left":
-            below = _is_less(site, element, wanted)
+            below = _is_less(context, element, needs_cotangent)
         else:
-            below = site.map("logical_not", _is_less(site, wanted, element), dtype=BOOL)
-        inside = site.map("less_equal", further, site.number(length, INDEX), dtype=BOOL)
-        place = site.map("select", site.map("logical_and", below, inside, dtype=BOOL), further, place)
+            below = context.map("logical_not", _is_less(context, needs_cotangent, element), dtype=BOOL)
+        inside = context.map("less_equal", further, context.number(length, INDEX), dtype=BOOL)
+        place = context.map("select", context.map("logical_and", below, inside, dtype=BOOL), further, place)
     return place
 
 
-def _is_less(site: Site, x: Val, y: Val) -> Val:
+def _is_less(context: TranslationContext, x: Val, y: Val) -> Val:
     """Whether x comes before y in a sorted array; NaN comes last."""
-    less = site.map("less", x, y, dtype=BOOL)
+    less = context.map("less", x, y, dtype=BOOL)
     if x.dtype.kind != "f":
         return less
-    number = site.map("logical_not", site.map("isnan", x, dtype=BOOL), dtype=BOOL)
-    last = site.map("logical_and", site.map("isnan", y, dtype=BOOL), number, dtype=BOOL)
-    return site.map("logical_or", less, last, dtype=BOOL)
+    number = context.map("logical_not", context.map("isnan", x, dtype=BOOL), dtype=BOOL)
+    last = context.map("logical_and", context.map("isnan", y, dtype=BOOL), number, dtype=BOOL)
+    return context.map("logical_or", less, last, dtype=BOOL)

@@ -12,7 +12,7 @@ from func.backends.loops.values import Val
 from func.interpreters.calls.compiled_call import stage_closed
 from func.interpreters.compile.execution import prepared
 from func.interpreters.compile.native.linalg import doubled, fresh, in_rows, made, operands, run
-from func.interpreters.compile.native.rules import NotNative, Site, native
+from func.interpreters.compile.native.rules import NotNative, TranslationContext, native
 from func.interpreters.control.branches import cond_call
 from func.interpreters.core import Array, Aval, shape_of
 from func.interpreters.drivers import stage_flat
@@ -37,84 +37,84 @@ def _modulus(dtype: DType) -> DType:
     return np.finfo(dtype).dtype
 
 
-def _call(site: Site, name: str, dtypes: Sequence[DType], **params: Any) -> list[Val]:
+def _call(context: TranslationContext, name: str, dtypes: Sequence[DType], **params: Any) -> list[Val]:
     """A routine of one matrix that makes all outputs of the row, in the precision that NumPy computes in."""
-    a = doubled(site, site.args[0])
+    a = doubled(context, context.args[0])
     _whole(a)
-    outs = [fresh(aval.shape, dtype) for aval, dtype in zip(site.outs, dtypes, strict=True)]
-    place = run(site, name, a.dtype, a.shape[:-2], outs, [in_rows(site, a)], **params)
-    return [made(site, out, aval.shape, place, aval.dtype) for out, aval in zip(outs, site.outs, strict=True)]
+    outs = [fresh(aval.shape, dtype) for aval, dtype in zip(context.outs, dtypes, strict=True)]
+    place = run(context, name, a.dtype, a.shape[:-2], outs, [in_rows(context, a)], **params)
+    return [made(context, out, aval.shape, place, aval.dtype) for out, aval in zip(outs, context.outs, strict=True)]
 
 
-def _wide(site: Site) -> DType:
-    return doubled(site, site.args[0]).dtype
+def _wide(context: TranslationContext) -> DType:
+    return doubled(context, context.args[0]).dtype
 
 
 # --- decompositions ---------------------------------------------------------------------------------------------
 
 
 @native("eigh")
-def _eigh(site: Site) -> list[Val]:
-    dtype = _wide(site)
-    n, lower = site.avals[0].shape[-1], site.params["lower"]
-    return _call(site, "eigh", [_modulus(dtype), dtype], n=n, lower=lower, vectors=True)
+def _eigh(context: TranslationContext) -> list[Val]:
+    dtype = _wide(context)
+    n, lower = context.avals[0].shape[-1], context.params["lower"]
+    return _call(context, "eigh", [_modulus(dtype), dtype], n=n, lower=lower, vectors=True)
 
 
 @native("eigvalsh")
-def _eigvalsh(site: Site) -> Val:
-    n, lower = site.avals[0].shape[-1], site.params["lower"]
-    return _call(site, "eigh", [_modulus(_wide(site))], n=n, lower=lower, vectors=False)[0]
+def _eigvalsh(context: TranslationContext) -> Val:
+    n, lower = context.avals[0].shape[-1], context.params["lower"]
+    return _call(context, "eigh", [_modulus(_wide(context))], n=n, lower=lower, vectors=False)[0]
 
 
 @native("svd")
-def _svd(site: Site) -> list[Val]:
-    a = doubled(site, site.args[0])
+def _svd(context: TranslationContext) -> list[Val]:
+    a = doubled(context, context.args[0])
     _whole(a)
-    u, s, vh = site.outs
+    u, s, vh = context.outs
     outs = [fresh(aval.shape, dtype) for aval, dtype in ((s, _modulus(a.dtype)), (u, a.dtype), (vh, a.dtype))]
     m, n = a.shape[-2:]
-    full = site.params["full_matrices"]
-    place = run(site, "svd", a.dtype, a.shape[:-2], outs, [in_rows(site, a)], m=m, n=n, vectors=True, full=full)
+    full = context.params["full_matrices"]
+    place = run(context, "svd", a.dtype, a.shape[:-2], outs, [in_rows(context, a)], m=m, n=n, vectors=True, full=full)
     s_made, u_made, vh_made = [
-        made(site, out, aval.shape, place, aval.dtype) for out, aval in zip(outs, (s, u, vh), strict=True)
+        made(context, out, aval.shape, place, aval.dtype) for out, aval in zip(outs, (s, u, vh), strict=True)
     ]
     return [u_made, s_made, vh_made]
 
 
 @native("svdvals")
-def _svdvals(site: Site) -> Val:
-    m, n = site.avals[0].shape[-2:]
-    return _call(site, "svd", [_modulus(_wide(site))], m=m, n=n, vectors=False, full=False)[0]
+def _svdvals(context: TranslationContext) -> Val:
+    m, n = context.avals[0].shape[-2:]
+    return _call(context, "svd", [_modulus(_wide(context))], m=m, n=n, vectors=False, full=False)[0]
 
 
 @native("qr")
-def _qr(site: Site) -> list[Val]:
-    m, n = site.avals[0].shape[-2:]
-    return _call(site, "qr", [_wide(site)] * 2, m=m, n=n, complete=site.params["mode"] == "complete")
+def _qr(context: TranslationContext) -> list[Val]:
+    m, n = context.avals[0].shape[-2:]
+    return _call(context, "qr", [_wide(context)] * 2, m=m, n=n, complete=context.params["mode"] == "complete")
 
 
 @native("qr_raw")
-def _qr_raw(site: Site) -> list[Val]:
-    m, n = site.avals[0].shape[-2:]
-    return _call(site, "qr_raw", [_wide(site)] * 2, m=m, n=n)
+def _qr_raw(context: TranslationContext) -> list[Val]:
+    m, n = context.avals[0].shape[-2:]
+    return _call(context, "qr_raw", [_wide(context)] * 2, m=m, n=n)
 
 
 # --- solves -----------------------------------------------------------------------------------------------------
 
 
 @native("lstsq")
-def _lstsq(site: Site) -> list[Val]:
-    x, residuals, s = site.outs
-    a, b = operands(site, site.args[0], site.args[1], wide=True)
+def _lstsq(context: TranslationContext) -> list[Val]:
+    x, residuals, s = context.outs
+    a, b = operands(context, context.args[0], context.args[1], wide=True)
     _whole(a)
     _whole(b)
     (m, n), k = a.shape[-2:], b.shape[-1]
     real = _modulus(a.dtype)
     outs = [fresh(x.shape, a.dtype), fresh(residuals.shape, real), fresh(s.shape, real)]
-    args = [in_rows(site, a), in_rows(site, b)]
-    limit = float(site.params["limit"])
-    place = run(site, "lstsq", a.dtype, b.shape[:-2], outs, args, m=m, n=n, k=k, limit=limit)
-    return [made(site, out, aval.shape, place, aval.dtype) for out, aval in zip(outs, site.outs, strict=True)]
+    args = [in_rows(context, a), in_rows(context, b)]
+    limit = float(context.params["limit"])
+    place = run(context, "lstsq", a.dtype, b.shape[:-2], outs, args, m=m, n=n, k=k, limit=limit)
+    return [made(context, out, aval.shape, place, aval.dtype) for out, aval in zip(outs, context.outs, strict=True)]
 
 
 KINDS = {
@@ -133,38 +133,38 @@ KINDS = {
 
 
 @native("solve_assumed")
-def _solve_assumed(site: Site) -> Val:
-    assume, lower = site.params["assume"], site.params["lower"]
+def _solve_assumed(context: TranslationContext) -> Val:
+    assume, lower = context.params["assume"], context.params["lower"]
     kind = KINDS.get(assume)
     if kind is None:
         raise NotNative(f"solves of {assume} matrices")
     if kind == "triangular":
         lower = assume == "lower triangular"
-    a, b = operands(site, site.args[0], site.args[1])
+    a, b = operands(context, context.args[0], context.args[1])
     _whole(b)
     out = fresh(b.shape, a.dtype)
     n, k = b.shape[-2:]
-    args = [in_rows(site, a), in_rows(site, b)]
-    place = run(site, "solve_known", a.dtype, b.shape[:-2], [out], args, n=n, k=k, kind=kind, lower=lower)
-    return made(site, out, b.shape, place)
+    args = [in_rows(context, a), in_rows(context, b)]
+    place = run(context, "solve_known", a.dtype, b.shape[:-2], [out], args, n=n, k=k, kind=kind, lower=lower)
+    return made(context, out, b.shape, place)
 
 
 # --- rows in terms of others ------------------------------------------------------------------------------------
 
 
 def _inlined(
-    site: Site, function: Callable[..., Sequence[Array]], avals: Sequence[Aval], args: Sequence[Val]
+    context: TranslationContext, function: Callable[..., Sequence[Array]], avals: Sequence[Aval], args: Sequence[Val]
 ) -> list[Val]:
     """The outputs of a function of rows."""
     program = prepared(stage_flat(function, avals, TangentStage("jit")))
-    inner = site.translator.inlined(program, args)
+    inner = context.translator.inlined(program, args)
     return [inner.value(x) for x in program.outputs]
 
 
 @native("pinv")
-def _pinv(site: Site) -> Val:
-    _whole(site.args[0])
-    factors = _by_eigenvalues if site.params["hermitian"] else _by_singular_values
+def _pinv(context: TranslationContext) -> Val:
+    _whole(context.args[0])
+    factors = _by_eigenvalues if context.params["hermitian"] else _by_singular_values
 
     def inverse(a: Array, limit: Array) -> list[Array]:
         left, values, right = factors(a)
@@ -174,9 +174,9 @@ def _pinv(site: Site) -> Val:
         weights = where(kept, reciprocal(values), full_like(values, 0, ()))
         return [mm(multiply(left, along_columns(weights)), right)]
 
-    a = site.convert(site.args[0], site.out.dtype)
-    limit = site.convert(site.args[1], _modulus(a.dtype))
-    return _inlined(site, inverse, [Aval(one.shape, one.dtype) for one in (a, limit)], [a, limit])[0]
+    a = context.convert(context.args[0], context.out.dtype)
+    limit = context.convert(context.args[1], _modulus(a.dtype))
+    return _inlined(context, inverse, [Aval(one.shape, one.dtype) for one in (a, limit)], [a, limit])[0]
 
 
 def _last(reduction: Callable[..., Array], x: Array) -> Array:
@@ -196,7 +196,7 @@ def _by_eigenvalues(a: Array) -> tuple[Array, Array, Array]:
 
 
 @native("adjugate")
-def _adjugate(site: Site) -> Val:
+def _adjugate(context: TranslationContext) -> Val:
     """det(A) A⁻¹, or by singular values where a matrix of the stack is not far enough from a singular one."""
 
     def either(a: Array) -> list[Array]:
@@ -208,8 +208,8 @@ def _adjugate(site: Site) -> Val:
         branches = [stage_closed(one, pair, "jit")[0] for one in (_scaled_inverse, _adjugate_by_svd)]
         return list(cond_call(index, a, inverse, branches=tuple(branches)))
 
-    a = site.convert(site.args[0], site.out.dtype)
-    return _inlined(site, either, [Aval(a.shape, a.dtype)], [a])[0]
+    a = context.convert(context.args[0], context.out.dtype)
+    return _inlined(context, either, [Aval(a.shape, a.dtype)], [a])[0]
 
 
 def _scaled_inverse(a: Array, inverse: Array) -> list[Array]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from func.backends.loops.kernels import Buffer, row_major
 from func.backends.loops.values import Val
-from func.interpreters.compile.native.rules import NotNative, Site, native
+from func.interpreters.compile.native.rules import NotNative, TranslationContext, native
 from func.interpreters.primitives.structural.slicing import Index
 from func.interpreters.program.program import Equation
 
@@ -22,47 +22,47 @@ def entries_of(index: Index) -> list[Any]:
 
 
 @native("broadcast")
-def _broadcast(site: Site) -> Val:
-    x = site.args[0]
-    return site.fuser.broadcast(x, site.params["shape"])
+def _broadcast(context: TranslationContext) -> Val:
+    x = context.args[0]
+    return context.fuser.broadcast(x, context.params["shape"])
 
 
 @native("reshape")
-def _reshape(site: Site) -> Val:
-    return site.fuser.reshape(site.args[0], site.params["shape"])
+def _reshape(context: TranslationContext) -> Val:
+    return context.fuser.reshape(context.args[0], context.params["shape"])
 
 
 @native("permute")
-def _permute(site: Site) -> Val:
-    return site.fuser.permute(site.args[0], site.params["order"])
+def _permute(context: TranslationContext) -> Val:
+    return context.fuser.permute(context.args[0], context.params["order"])
 
 
 @native("getitem")
-def _getitem(site: Site) -> Val:
-    return site.fuser.slices(site.args[0], entries_of(site.params["index"]))
+def _getitem(context: TranslationContext) -> Val:
+    return context.fuser.slices(context.args[0], entries_of(context.params["index"]))
 
 
 @native("embed")
-def _embed(site: Site) -> Val:
-    return site.fuser.embedded(site.args[0], site.params["shape"], entries_of(site.params["index"]), 0)
+def _embed(context: TranslationContext) -> Val:
+    return context.fuser.embedded(context.args[0], context.params["shape"], entries_of(context.params["index"]), 0)
 
 
 @native("update")
-def _update(site: Site) -> Val:
-    x, value = site.args
-    whole = site.fuser.copied(x)
-    return site.fuser.overwritten(whole, entries_of(site.params["index"]), site.convert(value, x.dtype))
+def _update(context: TranslationContext) -> Val:
+    x, value = context.args
+    whole = context.fuser.copied(x)
+    return context.fuser.overwritten(whole, entries_of(context.params["index"]), context.convert(value, x.dtype))
 
 
 @native("concatenate")
-def _concatenate(site: Site) -> Val:
-    parts = [site.convert(x, site.out.dtype) for x in site.args]
-    return site.fuser.joined(parts, site.params["axis"], site.out.shape)
+def _concatenate(context: TranslationContext) -> Val:
+    parts = [context.convert(x, context.out.dtype) for x in context.args]
+    return context.fuser.joined(parts, context.params["axis"], context.out.shape)
 
 
 def is_safe(equation: Equation) -> bool:
     """Whether nothing can be wrong about an equation that makes no elements."""
-    return equation.row.name not in ("gather", "scatter", "scatter_add", "reorder")
+    return equation.primitive.name not in ("gather", "scatter", "scatter_add", "reorder")
 
 
 # --- dynamic indices ----------------------------------------------------------------------------------------------
@@ -75,37 +75,37 @@ def _picks(indices: Sequence[Val], shape: Sequence[int], strides: Sequence[int],
 
 
 @native("gather")
-def _gather(site: Site) -> Val:
-    x, *indices = site.args
-    axis = site.params["axis"]
+def _gather(context: TranslationContext) -> Val:
+    x, *indices = context.args
+    axis = context.params["axis"]
     if 0 in x.shape and 0 not in indices[0].shape:
         raise NotNative("indices into nothing")
-    spot = site.fuser.spot(x)
-    shape = site.out.shape
+    ref = context.fuser.ref(x)
+    shape = context.out.shape
     inner = len(indices[0].shape)
     rest = [0] * len(shape)
     for place in range(axis):
-        rest[place] = spot.strides[place]
+        rest[place] = ref.strides[place]
     for place in range(axis + len(indices), len(x.shape)):
-        rest[place - len(indices) + inner] = spot.strides[place]
-    full = [_spread(site, index, shape, axis) for index in indices]
-    return site.fuser.take(x, _picks(full, x.shape, spot.strides, axis), shape, tuple(rest))
+        rest[place - len(indices) + inner] = ref.strides[place]
+    full = [_spread(context, index, shape, axis) for index in indices]
+    return context.fuser.take(x, _picks(full, x.shape, ref.strides, axis), shape, tuple(rest))
 
 
-def _spread(site: Site, index: Val, shape: Sequence[int], axis: int) -> Val:
+def _spread(context: TranslationContext, index: Val, shape: Sequence[int], axis: int) -> Val:
     """An index over the whole result: its axes stand from `axis` on."""
     if index.dtype.kind not in "iu":
         raise NotNative(f"an index of {index.dtype}")
     after = len(shape) - axis - len(index.shape)
-    return site.fuser.broadcast(site.fuser.reshape(index, (*index.shape, *[1] * after)), tuple(shape))
+    return context.fuser.broadcast(context.fuser.reshape(index, (*index.shape, *[1] * after)), tuple(shape))
 
 
-def _written(site: Site, adds: bool) -> Val:
-    x, value, *indices = site.args
-    axis = site.params["axis"]
+def _written(context: TranslationContext, adds: bool) -> Val:
+    x, value, *indices = context.args
+    axis = context.params["axis"]
     if 0 in x.shape and 0 not in indices[0].shape:
         raise NotNative("indices into nothing")
-    whole = site.fuser.copied(x)
+    whole = context.fuser.copied(x)
     strides = row_major(x.shape)
     inner = len(indices[0].shape)
     shape = (*x.shape[:axis], *indices[0].shape, *x.shape[axis + len(indices) :])
@@ -114,21 +114,21 @@ def _written(site: Site, adds: bool) -> Val:
         rest[place] = strides[place]
     for place in range(axis + len(indices), len(x.shape)):
         rest[place - len(indices) + inner] = strides[place]
-    full = [_spread(site, index, shape, axis) for index in indices]
-    given = site.fuser.broadcast(site.convert(value, x.dtype), shape)
-    return site.fuser.put(whole, _picks(full, x.shape, strides, axis), tuple(rest), given, adds)
+    full = [_spread(context, index, shape, axis) for index in indices]
+    given = context.fuser.broadcast(context.convert(value, x.dtype), shape)
+    return context.fuser.put(whole, _picks(full, x.shape, strides, axis), tuple(rest), given, adds)
 
 
 @native("scatter")
-def _scatter(site: Site) -> Val:
-    return _written(site, False)
+def _scatter(context: TranslationContext) -> Val:
+    return _written(context, False)
 
 
 @native("scatter_add")
-def _scatter_add(site: Site) -> Val:
-    return _written(site, True)
+def _scatter_add(context: TranslationContext) -> Val:
+    return _written(context, True)
 
 
-def fresh(site: Site, shape: Sequence[int], dtype: Any) -> Buffer:
+def fresh(context: TranslationContext, shape: Sequence[int], dtype: Any) -> Buffer:
     """Memory for a result."""
     return Buffer(math.prod(shape), dtype)

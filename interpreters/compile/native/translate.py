@@ -13,7 +13,7 @@ from func.backends.loops.chunking import divide
 from func.backends.loops.dead_code import drop_unused
 from func.backends.loops.fusion import Fuser
 from func.backends.loops.inplace import write_in_place
-from func.backends.loops.kernels import Buffer, NativeProgram, Result, Spot, row_major
+from func.backends.loops.kernels import Buffer, NativeProgram, Result, StridedRef, row_major
 from func.backends.loops.values import Val
 from func.interpreters.compile.native import (
     contraction,
@@ -29,8 +29,8 @@ from func.interpreters.compile.native import (
     spectral,
     structural,
 )
-from func.interpreters.compile.native.rules import RULES, NotNative, RuleError, Site
-from func.interpreters.core import Aval, Row, aval_of
+from func.interpreters.compile.native.rules import RULES, NotNative, RuleError, TranslationContext
+from func.interpreters.core import Aval, aval_of
 from func.interpreters.primitives.elementwise.builder import Elementwise
 from func.interpreters.program.program import Equation, Program, Var
 
@@ -118,7 +118,7 @@ class Translator:
             self.values[var] = self._constant(var, value)
         self.run(self.program.equations)
 
-    def nan_flag(self) -> Spot | None:
+    def nan_flag(self) -> StridedRef | None:
         """A boolean that is true where some output has a NaN."""
         fuser, bit = self.fuser, np.dtype(bool)
         total: Val | None = None
@@ -126,7 +126,7 @@ class Translator:
             odd = fuser.map("isnan", [self.value(x)], bit)
             found = fuser.reduce("logical_or", odd, range(len(odd.shape)), False)
             total = found if total is None else fuser.map("logical_or", [total, found], bit)
-        return None if total is None else fuser.spot(fuser.copied(total))
+        return None if total is None else fuser.ref(fuser.copied(total))
 
     def run(self, equations: Sequence[Equation]) -> None:
         """Apply the rules of equations in order."""
@@ -145,14 +145,14 @@ class Translator:
     def _apply(self, equation: Equation) -> None:
         for var in equation.outputs:
             if not elementwise.is_known(var.aval):
-                raise NotNative(f"{equation.row.name} makes {var.aval}")
+                raise NotNative(f"{equation.primitive.name} makes {var.aval}")
         rule = rule_of(equation)
         if equation.outputs and all([0 in var.shape for var in equation.outputs]) and structural.is_safe(equation):
             self.values.update({var: Val(var.shape, var.dtype, None, (), 0) for var in equation.outputs})
             return
-        outs = rule(Site(self, equation, [self.value(x) for x in equation.inputs]))
-        for var, out in zip(equation.outputs, outs if equation.row.multiple else [outs], strict=True):
-            assert out.shape == var.shape and out.dtype == var.dtype, (equation.row.name, out, var.aval)
+        outs = rule(TranslationContext(self, equation, [self.value(x) for x in equation.inputs]))
+        for var, out in zip(equation.outputs, outs if equation.primitive.multiple else [outs], strict=True):
+            assert out.shape == var.shape and out.dtype == var.dtype, (equation.primitive.name, out, var.aval)
             self.values[var] = out
 
     def foreign(self) -> set[int]:
@@ -191,24 +191,24 @@ class Translator:
         """The memory of an output, in which a value is made or to which it is copied."""
         size = math.prod(aval.shape)
         if x.root is not None:
-            spot = self.fuser.spot(x) if x.root.spot is not None else None
-            if spot is None and x.root.reg is not None and size == math.prod(x.root.domain):
-                spot = self.fuser.spot(x)
+            ref = self.fuser.ref(x) if x.root.ref is not None else None
+            if ref is None and x.root.reg is not None and size == math.prod(x.root.domain):
+                ref = self.fuser.ref(x)
             if (
-                spot is not None
-                and spot.buffer.kind == "arena"
-                and id(spot.buffer) not in taken
-                and spot.buffer.size == size
-                and spot.offset == 0
-                and _same_layout(spot.strides, aval.shape)
+                ref is not None
+                and ref.buffer.kind == "arena"
+                and id(ref.buffer) not in taken
+                and ref.buffer.size == size
+                and ref.offset == 0
+                and _same_layout(ref.strides, aval.shape)
             ):
-                spot.buffer.kind, spot.buffer.place = "output", place
-                taken.add(id(spot.buffer))
-                return spot.buffer
+                ref.buffer.kind, ref.buffer.place = "output", place
+                taken.add(id(ref.buffer))
+                return ref.buffer
         buffer = Buffer(size, aval.dtype, "output", place)
         if x.shape != aval.shape:
             x = self.fuser.broadcast(x, aval.shape)
-        self.fuser.copied(x, Spot(buffer, 0, row_major(aval.shape)))
+        self.fuser.copied(x, StridedRef(buffer, 0, row_major(aval.shape)))
         return buffer
 
 
@@ -228,17 +228,17 @@ def _same_layout(strides: tuple[int, ...], shape: tuple[int, ...]) -> bool:
 
 def rule_of(equation: Equation) -> Any:
     """The rule of an equation. Raises NotNative where there is none."""
-    row = equation.row
+    primitive = equation.primitive
     variables = [x for x in (*equation.inputs, *equation.outputs) if type(x) is Var]
     for x in equation.inputs:
         aval = x.aval if type(x) is Var else aval_of(x)
         if not elementwise.is_known(aval):
-            raise NotNative(f"{row.name} of {aval}")
-    rule = RULES.get(row.name)
+            raise NotNative(f"{primitive.name} of {aval}")
+    rule = RULES.get(primitive.name)
     if rule is not None:
         if rule.__module__ in WHOLE and any([0 in var.shape for var in variables]):
-            raise NotNative(f"{row.name} of nothing")
+            raise NotNative(f"{primitive.name} of nothing")
         return rule
-    if isinstance(row, Elementwise) or (isinstance(row, Row) and row.numpy is not None):
+    if primitive.numpy is not None or isinstance(primitive, Elementwise):
         return elementwise.elementwise
-    raise NotNative(f"{row.name} has no native form")
+    raise NotNative(f"{primitive.name} has no native form")

@@ -16,6 +16,6 @@ _RULES: dict[Primitive, tuple[Rule, ...]] = {named: (itself,), stop_gradient: (i
 
 def labels(program: Program) -> Program:
     """The program without names and marks for derivatives."""
-    if not any([equation.row in _RULES for equation in program.equations]):
+    if not any([equation.primitive in _RULES for equation in program.equations]):
         return program
-    return rewritten(program, lambda row: _RULES.get(row, ()))
+    return rewritten(program, lambda primitive: _RULES.get(primitive, ()))

@@ -44,7 +44,7 @@ def common(program: Program) -> Program:
         elif inputs is equation.inputs:
             equations.append(equation)
         else:
-            equations.append(Equation(equation.row, inputs, equation.params, equation.outputs, equation.line))
+            equations.append(Equation(equation.primitive, inputs, equation.params, equation.outputs, equation.line))
     if not renamed:
         return program
     outputs = tuple([renamed.get(x, x) if type(x) is Var else x for x in program.outputs])
@@ -53,12 +53,12 @@ def common(program: Program) -> Program:
 
 def _equation_key(equation: Equation, inputs: tuple[Any, ...]) -> Any:
     keys = tuple([x if type(x) is Var else _scalar_key(x) for x in inputs])
-    if equation.row in _COMMUTATIVE and hash(keys[0]) > hash(keys[1]):
+    if equation.primitive in _COMMUTATIVE and hash(keys[0]) > hash(keys[1]):
         keys = keys[::-1]
     if not equation.params:
-        return equation.row, keys
+        return equation.primitive, keys
     scalars = [_scalar_key(value) if type(value) in PYTHON_SCALARS else value for value in equation.params.values()]
-    return equation.row, keys, *equation.params, *scalars
+    return equation.primitive, keys, *equation.params, *scalars
 
 
 def _scalar_key(x: Any) -> Any:

@@ -25,7 +25,7 @@ def folding(program: Program) -> Program:
     for equation in program.equations:
         if not scalars.keys().isdisjoint(equation.inputs):
             inputs = tuple([scalars.get(x, x) if type(x) is Var else x for x in equation.inputs])
-            equation = Equation(equation.row, inputs, equation.params, equation.outputs, equation.line)
+            equation = Equation(equation.primitive, inputs, equation.params, equation.outputs, equation.line)
         value = _folded(equation, constants)
         if value is None:
             equations.append(equation)
@@ -47,8 +47,8 @@ def _folded(equation: Equation, constants: dict[Var, Array]) -> Any:
         values.append(value)
     if (
         len(equation.outputs) != 1
-        or equation.row.multiple
-        or equation.row is barrier
+        or equation.primitive.multiple
+        or equation.primitive is barrier
         or any([callable(one) for one in equation.params.values()])
     ):
         return None
@@ -64,7 +64,7 @@ def _computed(equation: Equation, values: Sequence[Any]) -> Any:
     if size > LARGEST and size > sum([getattr(value, "nbytes", 0) for value in values]):
         return None
     with np.errstate(all="ignore"):
-        value = equation.row(*values, **equation.params)
+        value = equation.primitive(*values, **equation.params)
     if type(value) in PYTHON_SCALARS:
         return value if stands_for(value, out) else None
     return value if not out.weak and aval_of(value) == Aval(out.shape, out.dtype) else None

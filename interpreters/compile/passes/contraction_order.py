@@ -29,7 +29,7 @@ CALL = 2000
 
 def contractions(program: Program) -> Program:
     """The program with its contractions ordered, made of sums of products, and joined."""
-    if not any([equation.row in _ROWS for equation in program.equations]):
+    if not any([equation.primitive in _ROWS for equation in program.equations]):
         return program
     uses = count_uses(program)
     chains, sums, together = roots(program, contract, uses), roots(program, add, uses), rows_together(program)
@@ -47,7 +47,7 @@ def contractions(program: Program) -> Program:
         add: (joined,),
         reduce_sum: (sum_of_product,),
     }
-    return rewritten(program, lambda row: rules.get(row, ()))
+    return rewritten(program, lambda primitive: rules.get(primitive, ()))
 
 
 _ROWS = frozenset({contract, reduce_sum})
@@ -182,18 +182,18 @@ def _labelled(rw: Rewriter, x: Var, shape: Sequence[int]) -> tuple[Any, Labels]:
 
 def rows_together(program: Program) -> dict[Var, int]:
     """The outputs of contractions of the rows of one array, all of them, with the same operand: {output: axis}."""
-    made = {equation.outputs[0]: equation for equation in program.equations if equation.row is getitem}
+    made = {equation.outputs[0]: equation for equation in program.equations if equation.primitive is getitem}
     found: dict[Any, dict[int, Var]] = {}
     for equation in program.equations:
-        if equation.row is not contract:
+        if equation.primitive is not contract:
             continue
         for place, one in enumerate(equation.inputs):
-            row = made.get(one)
-            axis = None if row is None else _row_axis(row)
-            if row is None or axis is None or equation.outputs[0].dtype.kind not in "fc":
+            primitive = made.get(one)
+            axis = None if primitive is None else _row_axis(primitive)
+            if primitive is None or axis is None or equation.outputs[0].dtype.kind not in "fc":
                 continue
-            key = (row.inputs[0], axis, place, equation.inputs[1 - place], equation.params["spec"])
-            found.setdefault(key, {})[row.params["index"][axis]] = equation.outputs[0]
+            key = (primitive.inputs[0], axis, place, equation.inputs[1 - place], equation.params["spec"])
+            found.setdefault(key, {})[primitive.params["index"][axis]] = equation.outputs[0]
     together = {}
     for (source, axis, *_), outputs in found.items():
         size = next(iter(outputs.values())).size
@@ -202,9 +202,9 @@ def rows_together(program: Program) -> dict[Var, int]:
     return together
 
 
-def _row_axis(row: Equation) -> int | None:
+def _row_axis(primitive: Equation) -> int | None:
     """The only axis at which an index has an integer; None where it leaves out anything else."""
-    index, shape = row.params["index"], row.inputs[0].shape
+    index, shape = primitive.params["index"], primitive.inputs[0].shape
     if None in index:
         return None
     axes = [axis for axis, entry in enumerate(index) if entry != (0, shape[axis], 1)]
@@ -217,19 +217,19 @@ def _one_of_rows(rw: Rewriter, out: Var, operands: tuple[Any, Any], labels: Spec
     if not places:
         return None
     place = places[0]
-    row = rw.made[operands[place]]
+    primitive = rw.made[operands[place]]
     new = 1 + max((*labels.x, *labels.y))
     own = (labels.x, labels.y)[place]
     sides = [(operands[0], labels.x), (operands[1], labels.y)]
-    sides[place] = (row.inputs[0], (*own[:axis], new, *own[axis:]))
+    sides[place] = (primitive.inputs[0], (*own[:axis], new, *own[axis:]))
     (x, lx), (y, ly) = sides
     whole = rw.emit(contract, x, y, spec=spec(lx, ly, (new, *labels.out)))
-    return rw.emit(getitem, whole, index=(row.params["index"][axis], *[(0, n, 1) for n in out.shape]))
+    return rw.emit(getitem, whole, index=(primitive.params["index"][axis], *[(0, n, 1) for n in out.shape]))
 
 
 def _is_row(rw: Rewriter, x: Any, axis: int) -> bool:
-    row = rw.maker(x, getitem)
-    return row is not None and _row_axis(row) == axis
+    primitive = rw.maker(x, getitem)
+    return primitive is not None and _row_axis(primitive) == axis
 
 
 # --- sums of contractions ---------------------------------------------------------------------------------------

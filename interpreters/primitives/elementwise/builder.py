@@ -28,7 +28,7 @@ from func.interpreters.core import (
     Linear,
     NonDifferentiable,
     Params,
-    Row,
+    Primitive,
     Shaped,
     Tracer,
     add_tangents,
@@ -97,10 +97,10 @@ _ARRAY = np.ndarray
 _REAL = (np.dtype(np.float64), np.dtype(np.float32))
 
 
-class Elementwise(Row):
+class Elementwise(Primitive):
     """A row that computes each output element from the input elements at its place."""
 
-    __slots__ = ("_dtypes", "arity", "guarded", "keeps", "partials", "weak")
+    __slots__ = ("_dtypes", "arity", "keeps", "nan_safe", "partials", "weak")
     partials: tuple[Partial | None, ...]
 
     def __init__(
@@ -109,13 +109,13 @@ class Elementwise(Row):
         partials: Sequence[Rule],
         impl: Callable[..., Any],
         numpy: Callable[..., Any],
-        guarded: bool,
+        nan_safe: bool,
         weak: bool,
     ) -> None:
         super().__init__(name, impl, aval=self._elementwise_aval, batch=self._align)
         self.arity = len(partials)
         self.numpy = numpy
-        self.guarded = guarded
+        self.nan_safe = nan_safe
         self.weak = weak
         self.partials = tuple([None if rule is None else Partial(rule, self.arity) for rule in partials])
         self.keeps = tuple([self._kept_for(mask) for mask in range(1 << self.arity)])
@@ -176,21 +176,21 @@ class Elementwise(Row):
         """factor · direction, by the conjugate factor for an adjoint; zero wins in guarded rows."""
         if adjoint and dtype_of(factor).kind == "c":
             factor = conjugate(factor)
-        return zero_wins(factor, direction) if self.guarded else multiply(factor, direction)
+        return nan_safe_multiply(factor, direction) if self.nan_safe else multiply(factor, direction)
 
     def grow(self, partial: Partial, saved: Sequence[Array], ct: Array, parent: Shaped) -> Array:
         """The cotangent of one argument: real arrays are multiplied at once, everything else by the rows."""
         if partial.constant is None:
             factor = partial.fast(saved) if type(ct) is _ARRAY else partial.evaluate(saved)
-            if type(factor) is _ARRAY and type(ct) is _ARRAY and factor.dtype in _REAL and not self.guarded:
-                grown = factor * ct
+            if type(factor) is _ARRAY and type(ct) is _ARRAY and factor.dtype in _REAL and not self.nan_safe:
+                contribution = factor * ct
             else:
-                grown = self.scaled(factor, ct, True)
+                contribution = self.scaled(factor, ct, True)
         else:
-            grown = ct if partial.constant == 1 else negative(ct)
-        if grown.dtype is not parent.dtype or grown.shape != parent.shape:
-            return fit_cotangent(grown, parent)
-        return grown
+            contribution = ct if partial.constant == 1 else negative(ct)
+        if contribution.dtype is not parent.dtype or contribution.shape != parent.shape:
+            return fit_cotangent(contribution, parent)
+        return contribution
 
     def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
         out = self(*primals)
@@ -239,18 +239,18 @@ class Elementwise(Row):
         """What was saved, by traced values: lift(place, value) of an argument, lift(None, value) of the output."""
         return [lift(place if place < self.arity else None, value) for place, value in enumerate(saved)]
 
-    def pull_guarded(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        grown: list[Any] = []
+    def pull_nan_safe(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        contribution: list[Any] = []
         for partial, parent in zip(self.partials, parents, strict=True):
             if parent is None or partial is None:
-                grown.append(ZERO)
+                contribution.append(ZERO)
             elif partial.constant is not None:
-                grown.append(fit_cotangent(ct if partial.constant == 1 else negative(ct), parent))
+                contribution.append(fit_cotangent(ct if partial.constant == 1 else negative(ct), parent))
             else:
                 factor = partial.evaluate(saved)
                 factor = conjugate(factor) if dtype_of(factor).kind == "c" else factor
-                grown.append(fit_cotangent(zero_wins(factor, ct), parent))
-        return grown
+                contribution.append(fit_cotangent(nan_safe_multiply(factor, ct), parent))
+        return contribution
 
     def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
         for place, (partial, parent) in enumerate(zip(self.partials, parents, strict=True)):
@@ -268,7 +268,7 @@ class Unary(Elementwise):
 
     def finish(self) -> None:
         self.keeps_x, self.keeps_out = self.keeps[1]
-        self.plain: Any = self if self.guarded else PlainUnary(self)
+        self.plain: Any = self if self.nan_safe else PlainUnary(self)
 
     def __call__(self, x: Array, **params: Any) -> Any:
         if type(x) is Tracer:
@@ -284,7 +284,7 @@ class Binary(Elementwise):
     __slots__ = ("plain",)
 
     def finish(self) -> None:
-        self.plain: Any = self if self.guarded or None in self.partials else PlainBinary(self)
+        self.plain: Any = self if self.nan_safe or None in self.partials else PlainBinary(self)
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         x, y = parents
@@ -309,13 +309,13 @@ def elementwise(
     *partials: Rule,
     ufunc: str | None = None,
     impl: Callable[..., Any] | None = None,
-    guarded: bool = False,
+    nan_safe: bool = False,
     weak: bool = False,
 ) -> Elementwise:
-    """An elementwise row. `guarded`: a partial can be infinite, so zero times it is zero. `weak`: arithmetic."""
+    """An elementwise row. `nan_safe`: a partial can be infinite, so zero times it is zero. `weak`: arithmetic."""
     attribute = ufunc or name
     kind = {1: Unary, 2: Binary}.get(len(partials), Elementwise)
-    return kind(name, partials, *implementations(attribute, impl), guarded, weak)
+    return kind(name, partials, *implementations(attribute, impl), nan_safe, weak)
 
 
 def implementations(attribute: str, impl: Callable[..., Any] | None) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -361,7 +361,7 @@ def elementwise_constant(
     namespace_impl, numpy = implementations(ufunc or name, impl)
 
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
-        return row(*align_ranks(size, batched, args))
+        return primitive(*align_ranks(size, batched, args))
 
     dtypes: dict[Any, np.dtype[Any]] = {}
 
@@ -374,10 +374,10 @@ def elementwise_constant(
         is_weak = weak and all([a.weak for a in avals])
         return Aval(broadcast_shape([a.shape for a in avals]), dtypes[key], is_weak)
 
-    row = ElementwiseConstant(name, namespace_impl, aval=aval, batch=batch, differentiable=False)
-    row.numpy = numpy
-    row.weak = weak
-    return row
+    primitive = ElementwiseConstant(name, namespace_impl, aval=aval, batch=batch, differentiable=False)
+    primitive.numpy = numpy
+    primitive.weak = weak
+    return primitive
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -396,7 +396,7 @@ conjugate: Linear = linear(
 """Linear over the reals, and its own adjoint."""
 
 
-class ZeroWins(Binary):
+class NanSafeMultiply(Binary):
     """x · y where y is a tangent or cotangent: exactly zero wherever y is, also where x is infinite or NaN.
 
     So are its derivatives: in x it is y times the direction, which is zero wherever y is, whatever the direction.
@@ -408,7 +408,7 @@ class ZeroWins(Binary):
         factor = saved[1 - place]
         if adjoint and dtype_of(factor).kind == "c":
             factor = conjugate(factor)
-        return zero_wins(factor, direction) if place == 1 else zero_wins(direction, factor)
+        return nan_safe_multiply(factor, direction) if place == 1 else nan_safe_multiply(direction, factor)
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         return [
@@ -416,7 +416,7 @@ class ZeroWins(Binary):
             for place, parent in enumerate(parents)
         ]
 
-    pull_guarded = pull
+    pull_nan_safe = pull
 
 
 def is_numpy_ufunc(function: Any) -> TypeGuard[np.ufunc]:
@@ -424,7 +424,9 @@ def is_numpy_ufunc(function: Any) -> TypeGuard[np.ufunc]:
     return isinstance(function, np.ufunc) and getattr(np, function.__name__, None) is function
 
 
-zero_wins = ZeroWins("zero_wins", ("y", "x"), *implementations("zero_wins", arrays.zero_wins), True, False)
+nan_safe_multiply = NanSafeMultiply(
+    "nan_safe_multiply", ("y", "x"), *implementations("nan_safe_multiply", arrays.nan_safe_multiply), True, False
+)
 add: Elementwise = elementwise("add", 1, 1, weak=True)
 
 register_helpers(add=add)

@@ -30,15 +30,15 @@ def compile_partial(partial: Partial) -> Callable[[Any], Any]:
         program = stage.program([tracer.attached for tracer in inputs], [partial.rule(*inputs)])
     finally:
         stage.close()
-    if program.constants or not all([_is_ufunc(equation.row) for equation in program.equations]):
+    if program.constants or not all([_is_ufunc(equation.primitive) for equation in program.equations]):
         return partial.evaluate
     names: dict[str, Any] = {}
     exec(compile(_source(program, partial.needs, names), __file__, "exec"), names)  # an engine frame like others
     return names["partial"]  # type: ignore[no-any-return]
 
 
-def _is_ufunc(row: Any) -> bool:
-    return isinstance(row, (Elementwise, ElementwiseConstant)) and isinstance(row.numpy, np.ufunc)
+def _is_ufunc(primitive: Any) -> bool:
+    return isinstance(primitive, (Elementwise, ElementwiseConstant)) and isinstance(primitive.numpy, np.ufunc)
 
 
 def _source(program: Program, needs: tuple[int, ...], names: dict[str, Any]) -> str:
@@ -46,9 +46,9 @@ def _source(program: Program, needs: tuple[int, ...], names: dict[str, Any]) -> 
     uses = [x for equation in program.equations for x in equation.inputs]
     lines = ["def partial(saved):"]
     for number, equation in enumerate(program.equations):
-        names[equation.row.name] = equation.row.numpy
+        names[equation.primitive.name] = equation.primitive.numpy
         operands = [words[x] if type(x) is Var else repr(x) for x in equation.inputs]
-        word = f"{equation.row.name}({', '.join(operands)})"
+        word = f"{equation.primitive.name}({', '.join(operands)})"
         (out,) = equation.outputs
         if uses.count(out) > 1:
             lines.append(f"    t{number} = {word}")

@@ -19,20 +19,20 @@ _ARRAY = np.ndarray
 class Plain:
     """The pullback of a row where nothing has to be checked; for all else it turns to the row."""
 
-    __slots__ = ("name", "row")
+    __slots__ = ("name", "primitive")
 
-    def __init__(self, row: Unary | Binary) -> None:
-        self.row = row
-        self.name = row.name
+    def __init__(self, primitive: Unary | Binary) -> None:
+        self.primitive = primitive
+        self.name = primitive.name
 
     def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
-        return self.row.retraced(saved, lift)
+        return self.primitive.retraced(saved, lift)
 
-    def pull_guarded(self, ct: Any, wanted: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        return self.row.pull_guarded(ct, wanted, saved, params)
+    def pull_nan_safe(self, ct: Any, needs_cotangent: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        return self.primitive.pull_nan_safe(ct, needs_cotangent, saved, params)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return operator.attrgetter("plain"), (self.row,)
+        return operator.attrgetter("plain"), (self.primitive,)
 
 
 class PlainUnary(Plain):
@@ -40,14 +40,14 @@ class PlainUnary(Plain):
 
     __slots__ = ("partial",)
 
-    def __init__(self, row: Unary) -> None:
-        super().__init__(row)
-        self.partial: Any = row.partials[0]
+    def __init__(self, primitive: Unary) -> None:
+        super().__init__(primitive)
+        self.partial: Any = primitive.partials[0]
 
-    def pull(self, ct: Any, wanted: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+    def pull(self, ct: Any, needs_cotangent: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         if type(ct) is _ARRAY and self.partial.constant is None:
             return (self.partial.fast(saved) * ct,)
-        return self.row.pull(ct, wanted, saved, params)
+        return self.primitive.pull(ct, needs_cotangent, saved, params)
 
 
 class PlainBinary(Plain):
@@ -55,14 +55,14 @@ class PlainBinary(Plain):
 
     __slots__ = ("to_x", "to_y")
 
-    def __init__(self, row: Binary) -> None:
-        super().__init__(row)
-        self.to_x, self.to_y = [_plain_factor(partial) for partial in row.partials]
+    def __init__(self, primitive: Binary) -> None:
+        super().__init__(primitive)
+        self.to_x, self.to_y = [_plain_factor(partial) for partial in primitive.partials]
 
-    def pull(self, ct: Any, wanted: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+    def pull(self, ct: Any, needs_cotangent: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         if type(ct) is _ARRAY:
             return self.to_x(saved, ct), self.to_y(saved, ct)
-        return self.row.pull(ct, wanted, saved, params)
+        return self.primitive.pull(ct, needs_cotangent, saved, params)
 
 
 def _plain_factor(partial: Any) -> Callable[[Any, Array], Array]:

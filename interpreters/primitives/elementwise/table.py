@@ -17,8 +17,8 @@ from func.interpreters.primitives.elementwise.builder import (
 from func.interpreters.primitives.elementwise.builder import add as add
 from func.interpreters.primitives.elementwise.builder import conjugate as conjugate
 from func.interpreters.primitives.elementwise.builder import multiply as multiply
+from func.interpreters.primitives.elementwise.builder import nan_safe_multiply as nan_safe_multiply
 from func.interpreters.primitives.elementwise.builder import negative as negative
-from func.interpreters.primitives.elementwise.builder import zero_wins as zero_wins
 from func.interpreters.primitives.structural.shapes import align_ranks, convert, fit_cotangent, full_like, where
 
 # --- comparisons, logic, rounding, bits: no derivative ----------------------------------------------------------
@@ -61,9 +61,9 @@ exponent = elementwise_constant("exponent", 1, impl=lambda xp, x: xp.frexp(x)[1]
 
 subtract: Elementwise = elementwise("subtract", 1, -1, weak=True)
 divide: Elementwise = elementwise(
-    "divide", lambda y: reciprocal_of(y), lambda y, out: negative(divide(out, y)), guarded=True, weak=True
+    "divide", lambda y: reciprocal_of(y), lambda y, out: negative(divide(out, y)), nan_safe=True, weak=True
 )
-reciprocal: Elementwise = elementwise("reciprocal", lambda out: negative(multiply(out, out)), guarded=True)
+reciprocal: Elementwise = elementwise("reciprocal", lambda out: negative(multiply(out, out)), nan_safe=True)
 positive: Elementwise = elementwise("positive", 1, weak=True)
 absolute: Elementwise = elementwise("absolute", lambda x: sign(x), weak=True)
 square: Elementwise = elementwise("square", lambda x: multiply(x, 2))
@@ -94,8 +94,8 @@ def power_partial_y(x: Array, out: Array) -> Array:
     return where(nothing, full_like(out, 0, ()), multiply(out, log(where(nothing, full_like(out, 1, ()), x))))
 
 
-power: Elementwise = elementwise("power", power_partial_x, power_partial_y, guarded=True, weak=True)
-float_power: Elementwise = elementwise("float_power", power_partial_x, power_partial_y, guarded=True)
+power: Elementwise = elementwise("power", power_partial_x, power_partial_y, nan_safe=True, weak=True)
+float_power: Elementwise = elementwise("float_power", power_partial_x, power_partial_y, nan_safe=True)
 
 
 def remainder_partial_y(x: Array, y: Array) -> Array:
@@ -103,8 +103,8 @@ def remainder_partial_y(x: Array, y: Array) -> Array:
     return negative(floor(divide(x, y)))
 
 
-remainder: Elementwise = elementwise("remainder", 1, remainder_partial_y, guarded=True, weak=True)
-fmod: Elementwise = elementwise("fmod", 1, lambda x, y: negative(trunc(divide(x, y))), guarded=True)
+remainder: Elementwise = elementwise("remainder", 1, remainder_partial_y, nan_safe=True, weak=True)
+fmod: Elementwise = elementwise("fmod", 1, lambda x, y: negative(trunc(divide(x, y))), nan_safe=True)
 
 # --- choices ----------------------------------------------------------------------------------------------------
 
@@ -139,15 +139,15 @@ copysign: Elementwise = elementwise("copysign", lambda x, out: where(equal(signb
 
 # --- roots, exponentials, logarithms ----------------------------------------------------------------------------
 
-sqrt: Elementwise = elementwise("sqrt", lambda out: divide(0.5, out), guarded=True)
-cbrt: Elementwise = elementwise("cbrt", lambda out: divide(1, multiply(3, square(out))), guarded=True)
+sqrt: Elementwise = elementwise("sqrt", lambda out: divide(0.5, out), nan_safe=True)
+cbrt: Elementwise = elementwise("cbrt", lambda out: divide(1, multiply(3, square(out))), nan_safe=True)
 exp: Elementwise = elementwise("exp", "out")
 exp2: Elementwise = elementwise("exp2", lambda out: multiply(out, math.log(2)))
 expm1: Elementwise = elementwise("expm1", lambda out: add(out, 1))
-log: Elementwise = elementwise("log", lambda x: reciprocal_of(x), guarded=True)
-log2: Elementwise = elementwise("log2", lambda x: divide(1 / math.log(2), x), guarded=True)
-log10: Elementwise = elementwise("log10", lambda x: divide(1 / math.log(10), x), guarded=True)
-log1p: Elementwise = elementwise("log1p", lambda x: divide(1, add(x, 1)), guarded=True)
+log: Elementwise = elementwise("log", lambda x: reciprocal_of(x), nan_safe=True)
+log2: Elementwise = elementwise("log2", lambda x: divide(1 / math.log(2), x), nan_safe=True)
+log10: Elementwise = elementwise("log10", lambda x: divide(1 / math.log(10), x), nan_safe=True)
+log1p: Elementwise = elementwise("log1p", lambda x: divide(1, add(x, 1)), nan_safe=True)
 
 
 def log_share(x: Array, out: Array) -> Array:
@@ -173,17 +173,17 @@ logaddexp2: Elementwise = elementwise(
 sin: Elementwise = elementwise("sin", lambda x: cos(x))
 cos: Elementwise = elementwise("cos", lambda x: negative(sin(x)))
 tan: Elementwise = elementwise("tan", lambda out: add(square(out), 1))
-arcsin: Elementwise = elementwise("arcsin", lambda x: divide(1, sqrt(subtract(1, square(x)))), guarded=True)
-arccos: Elementwise = elementwise("arccos", lambda x: divide(-1, sqrt(subtract(1, square(x)))), guarded=True)
-arctan: Elementwise = elementwise("arctan", lambda x: divide(1, add(square(x), 1)), guarded=True)
+arcsin: Elementwise = elementwise("arcsin", lambda x: divide(1, sqrt(subtract(1, square(x)))), nan_safe=True)
+arccos: Elementwise = elementwise("arccos", lambda x: divide(-1, sqrt(subtract(1, square(x)))), nan_safe=True)
+arctan: Elementwise = elementwise("arctan", lambda x: divide(1, add(square(x), 1)), nan_safe=True)
 sinh: Elementwise = elementwise("sinh", lambda x: cosh(x))
 cosh: Elementwise = elementwise("cosh", lambda x: sinh(x))
 tanh: Elementwise = elementwise("tanh", lambda out: subtract(1, square(out)))
-arcsinh: Elementwise = elementwise("arcsinh", lambda x: divide(1, sqrt(add(square(x), 1))), guarded=True)
+arcsinh: Elementwise = elementwise("arcsinh", lambda x: divide(1, sqrt(add(square(x), 1))), nan_safe=True)
 arccosh: Elementwise = elementwise(
-    "arccosh", lambda x: divide(1, multiply(sqrt(subtract(x, 1)), sqrt(add(x, 1)))), guarded=True
+    "arccosh", lambda x: divide(1, multiply(sqrt(subtract(x, 1)), sqrt(add(x, 1)))), nan_safe=True
 )
-arctanh: Elementwise = elementwise("arctanh", lambda x: divide(1, subtract(1, square(x))), guarded=True)
+arctanh: Elementwise = elementwise("arctanh", lambda x: divide(1, subtract(1, square(x))), nan_safe=True)
 deg2rad: Elementwise = elementwise("deg2rad", lambda out: full_like(out, math.pi / 180, ()))
 rad2deg: Elementwise = elementwise("rad2deg", lambda out: full_like(out, 180 / math.pi, ()))
 
@@ -205,7 +205,7 @@ arctan2: Elementwise = elementwise(
     "arctan2",
     lambda x, y: over(y, add(square(x), square(y))),
     lambda x, y: negative(over(x, add(square(x), square(y)))),
-    guarded=True,
+    nan_safe=True,
 )
 ldexp: Elementwise = elementwise("ldexp", lambda y, out: exp2(convert(y, dtype=dtype_of(out))), None)
 

@@ -13,7 +13,7 @@ from func.interpreters.core import (
     ZERO,
     Array,
     Aval,
-    Row,
+    Primitive,
     Shaped,
     add_tangents,
     dtype_of,
@@ -120,7 +120,7 @@ def _solve_banded_transpose(ct: Array, ab: Array, b: Shaped, *, lower: int, uppe
     return ZERO, fit_cotangent(pulled, b)
 
 
-solve_banded: Row = general(
+solve_banded: Primitive = general(
     "solve_banded",
     worded(linalg.solve_banded),
     aval=_banded_aval,
@@ -149,7 +149,7 @@ def _solveh_banded_transpose(ct: Array, ab: Array, b: Shaped, *, lower: bool) ->
     return ZERO, fit_cotangent(solveh_banded(ab, ct, lower=lower), b)
 
 
-solveh_banded: Row = general(
+solveh_banded: Primitive = general(
     "solveh_banded",
     worded(linalg.solveh_banded),
     aval=_banded_aval,

@@ -9,8 +9,8 @@ import numpy as np
 
 from func.backends.support import linalg
 from func.backends.support.linalg import float_dtype, real_dtype
-from func.interpreters.core import ZERO, Array, Aval, Row, dtype_of, general, leading_axes, shape_of
-from func.interpreters.primitives.elementwise.builder import add, multiply, negative, zero_wins
+from func.interpreters.core import ZERO, Array, Aval, Primitive, dtype_of, general, leading_axes, shape_of
+from func.interpreters.primitives.elementwise.builder import add, multiply, nan_safe_multiply, negative
 from func.interpreters.primitives.elementwise.table import divide, equal, isinf, less_equal, real, subtract
 from func.interpreters.primitives.linalg.matrices import (
     along_columns,
@@ -47,11 +47,11 @@ def _slogdet_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any
     trace = trace_product(inv(where(over_matrices(singular), identity, a)), da)
     weight = where(singular, full_like(logdet, np.inf, ()), full_like(logdet, 1, ()))
     if dtype_of(a).kind != "c":
-        return (sign, logdet), (ZERO, zero_wins(weight, trace))
-    return (sign, logdet), (multiply(imaginary_part(trace), sign), zero_wins(weight, real(trace)))
+        return (sign, logdet), (ZERO, nan_safe_multiply(weight, trace))
+    return (sign, logdet), (multiply(imaginary_part(trace), sign), nan_safe_multiply(weight, real(trace)))
 
 
-slogdet: Row = general(
+slogdet: Primitive = general(
     "slogdet",
     lambda xp, a: tuple(xp.linalg.slogdet(a)),
     aval=lambda a: (Aval(a.shape[:-2], float_dtype(a.dtype)), Aval(a.shape[:-2], real_dtype(a.dtype))),
@@ -71,7 +71,7 @@ def _det_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, 
     return det(a), trace_product(adj, da)
 
 
-det: Row = general(
+det: Primitive = general(
     "det",
     lambda xp, a: xp.linalg.det(a),
     aval=lambda a: Aval(a.shape[:-2], float_dtype(a.dtype)),
@@ -151,5 +151,7 @@ def _products_but_two(s: Array) -> Array:
     return keep_where(where(equal(left, 0), product, zero), lambda i, j: i != j)
 
 
-adjugate: Row = general("adjugate", linalg.adjugate, aval=same_aval, batch=leading_axes("adjugate"), jvp=_adjugate_jvp)
+adjugate: Primitive = general(
+    "adjugate", linalg.adjugate, aval=same_aval, batch=leading_axes("adjugate"), jvp=_adjugate_jvp
+)
 """The matrix of cofactors, transposed: det(A) A⁻¹ where A has an inverse."""

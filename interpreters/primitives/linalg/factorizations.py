@@ -13,7 +13,7 @@ from func.interpreters.core import (
     ZERO,
     Array,
     Aval,
-    Row,
+    Primitive,
     Shaped,
     add_tangents,
     dtype_of,
@@ -116,7 +116,7 @@ def _right_divided(x: Array, square: Array) -> Array:
     return mH(triangular_solve(square, mH(x), lower=False, adjoint=True, unit=False))
 
 
-lu: Row = general("lu", worded(linalg.lu), aval=_lu_aval, batch=leading_axes("lu"), jvp=_lu_jvp, multiple=True)
+lu: Primitive = general("lu", worded(linalg.lu), aval=_lu_aval, batch=leading_axes("lu"), jvp=_lu_jvp, multiple=True)
 """L and U in one matrix (…, m, n), LAPACK's row exchanges (…, min(m, n)), and the order of rows that they make."""
 
 
@@ -203,7 +203,7 @@ def _solve_assumed_transpose(ct: Array, a: Array, b: Shaped, *, assume: str | No
     return ZERO, fit_cotangent(solve_assumed(adjoint, ct, assume=kind, lower=lower), b)
 
 
-solve_assumed: Row = general(
+solve_assumed: Primitive = general(
     "solve_assumed",
     worded(linalg.solve_assumed),
     aval=lambda a, b, **params: Aval(b.shape, np.result_type(float_dtype(a.dtype), b.dtype)),

@@ -13,7 +13,7 @@ import numpy as np
 
 from func.backends.support import inverses
 from func.backends.support.linalg import float_dtype
-from func.interpreters.core import ZERO, Array, Aval, Row, add_tangents, general, leading_axes, nondifferentiable
+from func.interpreters.core import ZERO, Array, Aval, Primitive, add_tangents, general, leading_axes, nondifferentiable
 from func.interpreters.primitives.elementwise.builder import multiply, negative
 from func.interpreters.primitives.elementwise.table import isinf
 from func.interpreters.primitives.linalg.determinants import slogdet
@@ -34,7 +34,7 @@ def _cholesky_inverse_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> 
     return inverse, negative(mm(mm(inverse, inner), inverse))
 
 
-cholesky_inverse: Row = general(
+cholesky_inverse: Primitive = general(
     "cholesky_inverse",
     inverses.cholesky_inverse,
     aval=same_aval,
@@ -77,7 +77,7 @@ def _factored_solve_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, ad
     return x, factored_solve(a, packed, pivots, right, adjoint=adjoint)
 
 
-factored_solve: Row = general(
+factored_solve: Primitive = general(
     "factored_solve",
     inverses.factored_solve,
     aval=lambda a, packed, pivots, b, *, adjoint: Aval(b.shape, np.result_type(float_dtype(a.dtype), b.dtype)),
@@ -97,7 +97,7 @@ def _factored_slogdet_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> 
     return slogdet.jvp(primals[:1], tangents[:1])  # type: ignore[no-any-return]
 
 
-factored_slogdet: Row = general(
+factored_slogdet: Primitive = general(
     "factored_slogdet",
     inverses.factored_slogdet,
     aval=lambda a, packed, pivots: slogdet.aval(a),
@@ -120,7 +120,7 @@ def _factored_inverse_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, 
     return out, tangent
 
 
-factored_inverse: Row = general(
+factored_inverse: Primitive = general(
     "factored_inverse",
     inverses.factored_inverse,
     aval=lambda a, packed, pivots, *, safe: same_aval(a),

@@ -22,7 +22,7 @@ from func.interpreters.core import (
     ZERO,
     Array,
     Aval,
-    Row,
+    Primitive,
     Shaped,
     add_tangents,
     general,
@@ -63,7 +63,7 @@ def matrix_function(
     impl: Callable[..., Array],
     frechet_impl: Callable[..., Array],
     dtype: Callable[[np.dtype[Any]], np.dtype[Any]] = float_dtype,
-) -> tuple[Row, Row]:
+) -> tuple[Primitive, Primitive]:
     """The rows of f and of its derivative L."""
     aval = _shape_dtype(dtype)
 
@@ -134,7 +134,7 @@ def _sylvester_transpose(ct: Array, a: Array, b: Array, q: Shaped, *, drop: bool
     return ZERO, ZERO, fit_cotangent(sylvester(mH(a), mH(b), ct, drop=drop), q)
 
 
-sylvester: Row = general(
+sylvester: Primitive = general(
     "sylvester",
     worded(spectra.sylvester),
     aval=_sylvester_aval,
@@ -162,5 +162,7 @@ def _sqrtm_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array
     return x, sylvester(x, x, convert(da, dtype=complex_dtype(da.dtype)), drop=True)
 
 
-sqrtm: Row = general("sqrtm", worded(spectra.sqrtm), aval=_sqrtm_aval, batch=leading_axes("sqrtm"), jvp=_sqrtm_jvp)
+sqrtm: Primitive = general(
+    "sqrtm", worded(spectra.sqrtm), aval=_sqrtm_aval, batch=leading_axes("sqrtm"), jvp=_sqrtm_jvp
+)
 """The principal square root, always complex."""

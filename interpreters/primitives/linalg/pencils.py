@@ -12,7 +12,7 @@ import numpy as np
 
 from func.backends.support import spectra
 from func.backends.support.linalg import float_dtype, real_dtype
-from func.interpreters.core import ZERO, Array, Aval, Row, add_tangents, general, leading_axes, shape_of
+from func.interpreters.core import ZERO, Array, Aval, Primitive, add_tangents, general, leading_axes, shape_of
 from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import add, multiply
 from func.interpreters.primitives.elementwise.table import subtract
@@ -60,7 +60,7 @@ def _driver_jvp(
     return (w, v), (dw, mm(v, rotation))
 
 
-eigh_by_driver: Row = general(
+eigh_by_driver: Primitive = general(
     "eigh_by_driver",
     worded(spectra.eigh_by_driver),
     aval=_driver_aval,
@@ -105,7 +105,7 @@ def _pencil_jvp(
     return (w, v), (dw, mm(v, add(rotation, multiply(moved, 0.5 if kind == 3 else -0.5))))
 
 
-eigh_pencil: Row = general(
+eigh_pencil: Primitive = general(
     "eigh_pencil",
     worded(spectra.eigh_pencil),
     aval=_pencil_aval,
@@ -148,7 +148,7 @@ def _tridiagonal_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, drive
     return (w, v), (dw, mm(v, rotation))
 
 
-eigh_tridiagonal: Row = general(
+eigh_tridiagonal: Primitive = general(
     "eigh_tridiagonal",
     worded(spectra.eigh_tridiagonal),
     aval=_tridiagonal_aval,
@@ -167,7 +167,7 @@ def _tridiagonal_values_jvp(primals: Sequence[Array], tangents: Sequence[Any], *
     return eigvalsh_tridiagonal(d, e, driver=driver), dw
 
 
-eigvalsh_tridiagonal: Row = general(
+eigvalsh_tridiagonal: Primitive = general(
     "eigvalsh_tridiagonal",
     worded(spectra.eigvalsh_tridiagonal),
     aval=lambda d, e, *, driver: _tridiagonal_aval(d, e, driver=driver)[0],

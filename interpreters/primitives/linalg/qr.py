@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from func.backends.support.linalg import float_dtype
-from func.interpreters.core import Array, Aval, Row, dtype_of, general, leading_axes, shape_of
+from func.interpreters.core import Array, Aval, Primitive, dtype_of, general, leading_axes, shape_of
 from func.interpreters.primitives.elementwise.builder import add, negative
 from func.interpreters.primitives.elementwise.table import subtract
 from func.interpreters.primitives.linalg.matrices import block, imaginary_part, keep_where, mH, mm
@@ -65,7 +65,7 @@ def _qr_aval(a: Aval, *, mode: str) -> tuple[Aval, Aval]:
     return Aval((*batch, m, k), dtype), Aval((*batch, k, n), dtype)
 
 
-qr: Row = general(
+qr: Primitive = general(
     "qr",
     lambda xp, a, *, mode: tuple(xp.linalg.qr(a, mode)),
     aval=_qr_aval,
@@ -82,7 +82,7 @@ def _raw_aval(a: Aval) -> tuple[Aval, Aval]:
     return Aval((*batch, n, m), dtype), Aval((*batch, min(m, n)), dtype)
 
 
-qr_raw = Row(
+qr_raw = Primitive(
     "qr_raw",
     lambda xp, a: tuple(xp.linalg.qr(a, "raw")),
     aval=_raw_aval,

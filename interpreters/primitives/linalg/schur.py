@@ -9,7 +9,7 @@ import numpy as np
 
 from func.backends.support import spectra
 from func.backends.support.linalg import complex_dtype, float_dtype
-from func.interpreters.core import Array, Aval, Row, dtype_of, general, innermost, leading_axes, shape_of
+from func.interpreters.core import Array, Aval, Primitive, dtype_of, general, innermost, leading_axes, shape_of
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.backend_errors import worded
@@ -74,7 +74,7 @@ def diagonal_below(t: Any) -> Any:
     return t[..., range(1, n), range(n - 1)] if isinstance(t, np.ndarray) else t.diagonal(-1, -2, -1)
 
 
-schur: Row = general(
+schur: Primitive = general(
     "schur", worded(spectra.schur), aval=_schur_aval, batch=leading_axes("schur"), jvp=_schur_jvp, multiple=True
 )
 """T and Z with A = Z T Zᴴ; real matrices may have a real form with blocks for pairs of complex eigenvalues."""

@@ -9,7 +9,17 @@ import numpy as np
 
 from func.backends.support import linalg
 from func.backends.support.linalg import float_dtype, real_dtype
-from func.interpreters.core import ZERO, Array, Aval, Row, add_tangents, general, leading_axes, materialize, shape_of
+from func.interpreters.core import (
+    ZERO,
+    Array,
+    Aval,
+    Primitive,
+    add_tangents,
+    general,
+    leading_axes,
+    materialize,
+    shape_of,
+)
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative
 from func.interpreters.primitives.elementwise.table import equal, greater, logical_and, subtract
 from func.interpreters.primitives.linalg.matrices import (
@@ -69,16 +79,16 @@ def _rotations(inner: Array, s: Array) -> tuple[Array, Array]:
     return add(both, apart), subtract(both, apart)
 
 
-def _turned(full: Array, thin: Array, rotation: Array, grown: Array) -> Array:
+def _turned(full: Array, thin: Array, rotation: Array, contribution: Array) -> Array:
     """The tangent of `full` = [thin, rest]: thin columns turn by `rotation` and out of their span as `grown` does."""
     n, k = shape_of(thin)[-2:]
     turned = mm(thin, rotation)
     if n == k:
         return turned
     if shape_of(full)[-1] == k:
-        return add(turned, subtract(grown, mm(thin, mm(mH(thin), grown))))
+        return add(turned, subtract(contribution, mm(thin, mm(mH(thin), contribution))))
     rest = block(full, (0, n), (k, n))
-    outside = mm(mH(rest), grown)
+    outside = mm(mH(rest), contribution)
     return concatenate(add(turned, mm(rest, outside)), negative(mm(thin, mH(outside))), axis=len(shape_of(thin)) - 1)
 
 
@@ -94,7 +104,7 @@ def _svd_aval(a: Aval, *, full_matrices: bool) -> tuple[Aval, Aval, Aval]:
     )
 
 
-svd: Row = general(
+svd: Primitive = general(
     "svd",
     lambda xp, a, *, full_matrices: tuple(xp.linalg.svd(a, full_matrices)),
     aval=_svd_aval,
@@ -113,7 +123,7 @@ def _svdvals_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Arr
     return svdvals(a), where(equal(s, 0), full_like(s, 0, ()), ds)
 
 
-svdvals: Row = general(
+svdvals: Primitive = general(
     "svdvals",
     lambda xp, a: xp.linalg.svd(a, compute_uv=False),
     aval=lambda a: Aval((*a.shape[:-2], min(a.shape[-2:])), real_dtype(a.dtype)),
@@ -171,12 +181,12 @@ def _cut_pinv_tangent(a: Array, da: Array, limit: Array) -> Array:
     ratio = multiply(g, g)
     m, n = shape_of(a)[-2:]
     if m > n:
-        grown = mm(da, v)
-        out = add(out, scale_columns(subtract(grown, mm(u, mm(mH(u), grown))), ratio))
+        contribution = mm(da, v)
+        out = add(out, scale_columns(subtract(contribution, mm(u, mm(mH(u), contribution))), ratio))
     out = mm(out, vh)
     if n > m:
-        grown = mm(mH(u), da)
-        out = add(out, mm(scale_columns(u, ratio), subtract(grown, mm(mm(grown, v), vh))))
+        contribution = mm(mH(u), da)
+        out = add(out, mm(scale_columns(u, ratio), subtract(contribution, mm(mm(contribution, v), vh))))
     return mH(out)
 
 
@@ -184,7 +194,7 @@ def _pinv_impl(xp: Any, a: Array, limit: Array, *, hermitian: bool, cut: bool) -
     return xp.linalg.pinv(a, limit, hermitian)
 
 
-pinv: Row = general(
+pinv: Primitive = general(
     "pinv",
     _pinv_impl,
     aval=lambda a, limit, **params: Aval((*a.shape[:-2], a.shape[-1], a.shape[-2]), float_dtype(a.dtype)),
@@ -230,5 +240,5 @@ def _lstsq_batch(size: int, batched: Sequence[bool], args: Sequence[Array], para
     return lstsq(*materialize(size, batched, args), **params)
 
 
-lstsq: Row = general("lstsq", linalg.lstsq, aval=_lstsq_aval, batch=_lstsq_batch, jvp=_lstsq_jvp, multiple=True)
+lstsq: Primitive = general("lstsq", linalg.lstsq, aval=_lstsq_aval, batch=_lstsq_batch, jvp=_lstsq_jvp, multiple=True)
 """Least-squares solutions x of A x = b, sums of squared residuals, singular values; b is (…, m, k)."""

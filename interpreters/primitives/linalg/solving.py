@@ -9,7 +9,18 @@ import numpy as np
 
 from func.backends.support import linalg
 from func.backends.support.linalg import float_dtype
-from func.interpreters.core import ZERO, Array, Aval, Params, Row, Shaped, add_tangents, bind, leading_axes, snapshot
+from func.interpreters.core import (
+    ZERO,
+    Array,
+    Aval,
+    Params,
+    Primitive,
+    Shaped,
+    add_tangents,
+    bind,
+    leading_axes,
+    snapshot,
+)
 from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import negative
 from func.interpreters.primitives.linalg.matrices import (
@@ -24,7 +35,7 @@ from func.interpreters.primitives.linalg.matrices import (
 from func.interpreters.primitives.structural.shapes import fit_cotangent
 
 
-class Direct(Row):
+class Direct(Primitive):
     """A general row whose pullback is written out: `adjoint(ct, parents, saved, **params)` gives one cotangent per
     argument from the arguments and the output, which costs less than transposing the staged tangent."""
 
@@ -44,7 +55,7 @@ class Direct(Row):
         ]
 
     def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
-        return Row.pull(self, ct, parents, known, params)
+        return Primitive.pull(self, ct, parents, known, params)
 
 
 def direct(name: str, impl: Callable[..., Any], adjoint: Callable[..., tuple[Any, ...]], **rules: Any) -> Direct:
@@ -75,13 +86,13 @@ def _cholesky_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, upper: b
 def _cholesky_adjoint(ct: Array, parents: Any, saved: Any, *, upper: bool = False) -> tuple[Array]:
     """Ā = ½ L⁻ᴴ (P + Pᴴ) L⁻¹ with P = Φ(Lᴴ L̄). Source: I. Murray (2016), arXiv:1602.07527, equation 10."""
     factor = saved[-1]
-    lower, grown = (mH(factor), mH(ct)) if upper else (factor, ct)
-    middle = hermitian_part(lower_half(mm(mH(lower), grown)))
+    lower, contribution = (mH(factor), mH(ct)) if upper else (factor, ct)
+    middle = hermitian_part(lower_half(mm(mH(lower), contribution)))
     left = triangular_solve(lower, middle, lower=True, adjoint=True, unit=False)
     return (mH(triangular_solve(lower, mH(left), lower=True, adjoint=True, unit=False)),)
 
 
-cholesky: Row = direct(
+cholesky: Primitive = direct(
     "cholesky",
     linalg.cholesky,
     _cholesky_adjoint,
@@ -136,7 +147,7 @@ def _triangular_solve_adjoint(
     return negative(_triangle(outer, lower, unit)), right
 
 
-triangular_solve: Row = direct(
+triangular_solve: Primitive = direct(
     "triangular_solve",
     worded(linalg.triangular_solve),
     _triangular_solve_adjoint,
@@ -166,7 +177,7 @@ def _solve_adjoint(ct: Array, parents: Any, saved: Any) -> tuple[Any, Array]:
     return ZERO if parents[0] is None else negative(mm(right, mH(x))), right
 
 
-solve: Row = direct(
+solve: Primitive = direct(
     "solve",
     lambda xp, a, b: xp.linalg.solve(a, b),
     _solve_adjoint,
@@ -191,5 +202,5 @@ def _inv_adjoint(ct: Array, parents: Any, saved: Any, *, strict: bool = True) ->
     return (negative(mm(mm(dual, ct), dual)),)
 
 
-inv: Row = direct("inv", linalg.inv, _inv_adjoint, aval=same_aval, batch=leading_axes("inv"), jvp=_inv_jvp)
+inv: Primitive = direct("inv", linalg.inv, _inv_adjoint, aval=same_aval, batch=leading_axes("inv"), jvp=_inv_jvp)
 """A⁻¹. A singular matrix raises, or becomes NaN where `strict` is off."""

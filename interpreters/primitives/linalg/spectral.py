@@ -17,7 +17,7 @@ from func.interpreters.core import (
     Array,
     Aval,
     Params,
-    Row,
+    Primitive,
     dtype_of,
     general,
     leading_axes,
@@ -60,7 +60,7 @@ def _eigh_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, lower: bool)
     return (w, v), (real_part(diagonal_of(inner)), mm(v, multiply(factor, inner)))
 
 
-eigh: Row = general(
+eigh: Primitive = general(
     "eigh",
     lambda xp, a, *, lower: tuple(xp.linalg.eigh(a, "L" if lower else "U")),
     aval=lambda a, *, lower: (Aval(a.shape[:-1], real_dtype(a.dtype)), Aval(a.shape, float_dtype(a.dtype))),
@@ -84,7 +84,7 @@ def reduce_columns(x: Array, y: Array) -> Array:
     return reduce_sum(product, axes=(len(shape_of(product)) - 2,))
 
 
-eigvalsh: Row = general(
+eigvalsh: Primitive = general(
     "eigvalsh",
     lambda xp, a, *, lower: xp.linalg.eigvalsh(a, "L" if lower else "U"),
     aval=lambda a, *, lower: Aval(a.shape[:-1], real_dtype(a.dtype)),
@@ -125,7 +125,7 @@ def _largest_of_columns(v: Array) -> Array:
     return convert(equal(places, rows), dtype=dtype_of(v))
 
 
-eig: Row = general(
+eig: Primitive = general(
     "eig",
     spectra.eig,
     aval=lambda a: (Aval(a.shape[:-1], complex_dtype(a.dtype)), Aval(a.shape, complex_dtype(a.dtype))),
@@ -147,7 +147,7 @@ def _eigvals_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Arr
     return values, contract(convert(choice, dtype=dtype_of(moved)), moved, spec=matmul_spec(2, 1, rank, rank))
 
 
-eigvals: Row = general(
+eigvals: Primitive = general(
     "eigvals",
     spectra.eigvals,
     aval=lambda a: Aval(a.shape[:-1], complex_dtype(a.dtype)),

@@ -54,10 +54,10 @@ def _drawn(name: str, impl: Callable[..., Any]) -> NonDifferentiable:
         return Aval((*key.shape[:-1], *shape), dtype)
 
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
-        return row(args[0], **params)
+        return primitive(args[0], **params)
 
-    row = nondifferentiable(name, impl, aval=aval, batch=batch)
-    return row
+    primitive = nondifferentiable(name, impl, aval=aval, batch=batch)
+    return primitive
 
 
 random_bits = _drawn("random_bits", random.random_bits)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from func.backends.support import gamma
-from func.interpreters.core import ZERO, Array, Row, general, materialize
-from func.interpreters.primitives.elementwise.builder import add, multiply, zero_wins
+from func.interpreters.core import ZERO, Array, Primitive, general, materialize
+from func.interpreters.primitives.elementwise.builder import add, multiply, nan_safe_multiply
 from func.interpreters.primitives.elementwise.table import divide, exp, sqrt, subtract
 
 # --- the inverse Gaussian distribution --------------------------------------------------------------------------
@@ -20,7 +20,7 @@ def _mills_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array
     return out, multiply(subtract(multiply(z, out), 1), dz)
 
 
-mills: Row = general(
+mills: Primitive = general(
     "random_mills",
     gamma.random_mills,
     aval=lambda z: z,
@@ -43,7 +43,7 @@ def _wald_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array,
     return out, multiply(divide(multiply(multiply(multiply(out, root), ratio), 2), multiply(mean, mean)), dm)
 
 
-wald: Row = general(
+wald: Primitive = general(
     "random_wald",
     gamma.random_wald,
     aval=lambda key, mean: mean,
@@ -69,7 +69,7 @@ def _ndtr_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array,
     return ndtr(x), multiply(normal_density(x), dx)
 
 
-ndtr: Row = general(
+ndtr: Primitive = general(
     "random_ndtr",
     gamma.random_ndtr,
     aval=lambda x: x,
@@ -81,10 +81,10 @@ ndtr: Row = general(
 def _ndtri_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Any]:
     (p,), (dp,) = primals, tangents
     out = ndtri(p)
-    return out, zero_wins(divide(1, normal_density(out)), dp)
+    return out, nan_safe_multiply(divide(1, normal_density(out)), dp)
 
 
-ndtri: Row = general(
+ndtri: Primitive = general(
     "random_ndtri",
     gamma.random_ndtri,
     aval=lambda p: p,

@@ -19,13 +19,13 @@ from func.interpreters.core import (
     Array,
     Aval,
     NonDifferentiable,
-    Row,
+    Primitive,
     add_tangents,
     general,
     materialize,
     nondifferentiable,
 )
-from func.interpreters.primitives.elementwise.builder import multiply, zero_wins
+from func.interpreters.primitives.elementwise.builder import multiply, nan_safe_multiply
 from func.interpreters.primitives.elementwise.table import exp, subtract
 from func.interpreters.primitives.structural.shapes import align_ranks
 
@@ -37,7 +37,7 @@ def _polygamma_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, order: 
     return polygamma(a, order=order), multiply(polygamma(a, order=order + 1), da)
 
 
-polygamma: Row = general(
+polygamma: Primitive = general(
     "random_polygamma",
     gamma.random_polygamma,
     aval=lambda a, *, order: a,
@@ -67,7 +67,7 @@ def _slope_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, order: int)
     return out, tangent
 
 
-slope: Row = general(
+slope: Primitive = general(
     "random_gamma_slope",
     gamma.random_gamma_slope,
     aval=lambda a, y, *, order: Aval(np.broadcast_shapes(a.shape, y.shape), np.result_type(a.dtype, y.dtype)),
@@ -82,10 +82,10 @@ slope: Row = general(
 def _loggamma_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Any]:
     (key, a), (_, da) = primals, tangents
     out = loggamma(key, a)
-    return out, ZERO if da is ZERO else zero_wins(slope(a, out, order=0), da)
+    return out, ZERO if da is ZERO else nan_safe_multiply(slope(a, out, order=0), da)
 
 
-loggamma: Row = general(
+loggamma: Primitive = general(
     "random_loggamma",
     gamma.random_loggamma,
     aval=lambda key, a: a,

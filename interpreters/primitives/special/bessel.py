@@ -5,10 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from func.interpreters.core import Array, Row
+from func.interpreters.core import Array, Primitive
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
 from func.interpreters.primitives.elementwise.table import divide, exp, log, maximum, sign, subtract
-from func.interpreters.primitives.special.builders import missing, refuse_complex, several, special, special_row, times
+from func.interpreters.primitives.special.builders import (
+    missing,
+    refuse_complex,
+    several,
+    special,
+    special_primitive,
+    times,
+)
 from func.interpreters.primitives.special.gamma import rgamma
 
 
@@ -29,24 +36,24 @@ def _by_order(name: str) -> Elementwise:
     """A function of the order v (as x) and the argument (as y) with C'_v = (C_(v-1) - C_(v+1)) / 2."""
 
     def partial(x: Array, y: Array) -> Array:
-        return _half_gap(row(subtract(x, 1), y), row(add(x, 1), y))
+        return _half_gap(primitive(subtract(x, 1), y), primitive(add(x, 1), y))
 
-    row = special_row(name, missing(name, "its order v"), partial)
-    return row
+    primitive = special_primitive(name, missing(name, "its order v"), partial)
+    return primitive
 
 
 jv: Elementwise = _by_order("jv")
 yv: Elementwise = _by_order("yv")
 hankel1: Elementwise = _by_order("hankel1")
 hankel2: Elementwise = _by_order("hankel2")
-yn: Elementwise = special_row(
+yn: Elementwise = special_primitive(
     "yn", missing("yn", "its order n"), lambda x, y: _half_gap(yv(subtract(x, 1), y), yv(add(x, 1), y))
 )
 
-j0: Elementwise = special_row("j0", lambda x: negative(j1(x)))
-j1: Elementwise = special_row("j1", lambda x: _half_gap(j0(x), jv(2, x)))
-y0: Elementwise = special_row("y0", lambda x: negative(y1(x)))
-y1: Elementwise = special_row("y1", lambda x: subtract(y0(x), divide(y1(x), x)))
+j0: Elementwise = special_primitive("j0", lambda x: negative(j1(x)))
+j1: Elementwise = special_primitive("j1", lambda x: _half_gap(j0(x), jv(2, x)))
+y0: Elementwise = special_primitive("y0", lambda x: negative(y1(x)))
+y1: Elementwise = special_primitive("y1", lambda x: subtract(y0(x), divide(y1(x), x)))
 
 
 def _jve_partial(x: Array, y: Array) -> Array:
@@ -61,14 +68,14 @@ def _yve_partial(x: Array, y: Array) -> Array:
     return _half_gap(yve(subtract(x, 1), y), yve(add(x, 1), y))
 
 
-jve: Elementwise = special_row("jve", missing("jve", "its order v"), _jve_partial)
-yve: Elementwise = special_row("yve", missing("yve", "its order v"), _yve_partial)
-hankel1e: Elementwise = special_row(
+jve: Elementwise = special_primitive("jve", missing("jve", "its order v"), _jve_partial)
+yve: Elementwise = special_primitive("yve", missing("yve", "its order v"), _yve_partial)
+hankel1e: Elementwise = special_primitive(
     "hankel1e",
     missing("hankel1e", "its order v"),
     lambda x, y, out: subtract(_half_gap(hankel1e(subtract(x, 1), y), hankel1e(add(x, 1), y)), multiply(out, 1j)),
 )
-hankel2e: Elementwise = special_row(
+hankel2e: Elementwise = special_primitive(
     "hankel2e",
     missing("hankel2e", "its order v"),
     lambda x, y, out: add(_half_gap(hankel2e(subtract(x, 1), y), hankel2e(add(x, 1), y)), multiply(out, 1j)),
@@ -76,16 +83,16 @@ hankel2e: Elementwise = special_row(
 
 # --- modified Bessel functions. DLMF 10.29.1 ---------------------------------------------------------------------
 
-iv: Elementwise = special_row(
+iv: Elementwise = special_primitive(
     "iv", missing("iv", "its order v"), lambda x, y: _half(iv(subtract(x, 1), y), iv(add(x, 1), y))
 )
-kv: Elementwise = special_row(
+kv: Elementwise = special_primitive(
     "kv", missing("kv", "its order v"), lambda x, y: negative(_half(kv(subtract(x, 1), y), kv(add(x, 1), y)))
 )
-kn: Elementwise = special_row(
+kn: Elementwise = special_primitive(
     "kn", missing("kn", "its order n"), lambda x, y: negative(_half(kv(subtract(x, 1), y), kv(add(x, 1), y)))
 )
-kve: Elementwise = special_row(
+kve: Elementwise = special_primitive(
     "kve",
     missing("kve", "its order v"),
     lambda x, y, out: subtract(out, _half(kve(subtract(x, 1), y), kve(add(x, 1), y))),
@@ -98,16 +105,16 @@ def _ive_partial(x: Array, y: Array, out: Array) -> Array:
     return subtract(_half(ive(subtract(x, 1), y), ive(add(x, 1), y)), multiply(sign(y), out))
 
 
-ive: Elementwise = special_row("ive", missing("ive", "its order v"), _ive_partial)
+ive: Elementwise = special_primitive("ive", missing("ive", "its order v"), _ive_partial)
 
-i0: Elementwise = special_row("bessel_i0", lambda x: i1(x), ufunc="i0")
-i1: Elementwise = special_row("i1", lambda x: _half(i0(x), iv(2, x)))
-i0e: Elementwise = special_row("i0e", lambda x, out: subtract(i1e(x), multiply(sign(x), out)))
-i1e: Elementwise = special_row("i1e", lambda x, out: subtract(_half(i0e(x), ive(2, x)), multiply(sign(x), out)))
-k0: Elementwise = special_row("k0", lambda x: negative(k1(x)))
-k1: Elementwise = special_row("k1", lambda x, out: negative(add(k0(x), divide(out, x))))
-k0e: Elementwise = special_row("k0e", lambda x, out: subtract(out, k1e(x)))
-k1e: Elementwise = special_row("k1e", lambda x, out: subtract(out, add(k0e(x), divide(out, x))))
+i0: Elementwise = special_primitive("bessel_i0", lambda x: i1(x), ufunc="i0")
+i1: Elementwise = special_primitive("i1", lambda x: _half(i0(x), iv(2, x)))
+i0e: Elementwise = special_primitive("i0e", lambda x, out: subtract(i1e(x), multiply(sign(x), out)))
+i1e: Elementwise = special_primitive("i1e", lambda x, out: subtract(_half(i0e(x), ive(2, x)), multiply(sign(x), out)))
+k0: Elementwise = special_primitive("k0", lambda x: negative(k1(x)))
+k1: Elementwise = special_primitive("k1", lambda x, out: negative(add(k0(x), divide(out, x))))
+k0e: Elementwise = special_primitive("k0e", lambda x, out: subtract(out, k1e(x)))
+k1e: Elementwise = special_primitive("k1e", lambda x, out: subtract(out, add(k0e(x), divide(out, x))))
 
 # --- spherical Bessel functions, (2n + 1) f'_n = n f_(n-1) - (n + 1) f_(n+1). DLMF 10.51.1 and 10.51.4 -----------
 
@@ -116,15 +123,15 @@ def _spherical(name: str, below: int, above: int) -> Elementwise:
     """(2n + 1) f'_n = below n f_(n-1) + above (n + 1) f_(n+1), regular also where the argument is zero."""
 
     def partial(x: Array, y: Array) -> Array:
-        first = times(row(maximum(subtract(x, 1), 0), y), x, below)
-        second = times(row(add(x, 1), y), add(x, 1), above)
+        first = times(primitive(maximum(subtract(x, 1), 0), y), x, below)
+        second = times(primitive(add(x, 1), y), add(x, 1), above)
         return divide(add(first, second), add(multiply(x, 2), 1))
 
     def impl(xp: Any, n: Array, z: Array) -> Array:
         return special(xp, name)(n, z)
 
-    row = special_row(name, missing(name, "its order n"), partial, impl=impl)
-    return row
+    primitive = special_primitive(name, missing(name, "its order n"), partial, impl=impl)
+    return primitive
 
 
 spherical_jn: Elementwise = _spherical("spherical_jn", 1, -1)
@@ -140,7 +147,7 @@ def _airy_slopes(z: Array, ai: Array, aip: Array, bi: Array, bip: Array) -> tupl
     return aip, multiply(z, ai), bip, multiply(z, bi)
 
 
-airy: Row = several("airy", 4, _airy_slopes, lambda xp, z: special(xp, "airy")(z))
+airy: Primitive = several("airy", 4, _airy_slopes, lambda xp, z: special(xp, "airy")(z))
 
 # --- Struve functions. DLMF 11.4.24 and 11.4.29 ------------------------------------------------------------------
 
@@ -161,5 +168,5 @@ def _modstruve_partial(x: Array, y: Array) -> Array:
     return multiply(add(add(modstruve(subtract(x, 1), y), modstruve(add(x, 1), y)), _struve_rest(x, y)), 0.5)
 
 
-struve: Elementwise = special_row("struve", missing("struve", "its order v"), _struve_partial)
-modstruve: Elementwise = special_row("modstruve", missing("modstruve", "its order v"), _modstruve_partial)
+struve: Elementwise = special_primitive("struve", missing("struve", "its order v"), _struve_partial)
+modstruve: Elementwise = special_primitive("modstruve", missing("modstruve", "its order v"), _modstruve_partial)

@@ -9,7 +9,7 @@ import numpy as np
 
 from func.backends.support.arrays import scipy_of
 from func.backends.support.special import of_order, result_of
-from func.interpreters.core import ZERO, Array, Aval, Params, Row, add_tangents, dtype_of, general
+from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, add_tangents, dtype_of, general
 from func.interpreters.core.errors import NotDifferentiableError, UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.backend_errors import worded
@@ -21,7 +21,7 @@ from func.interpreters.primitives.elementwise.builder import (
     elementwise,
     elementwise_constant,
     multiply,
-    zero_wins,
+    nan_safe_multiply,
 )
 from func.interpreters.primitives.elementwise.table import equal
 from func.interpreters.primitives.structural.shapes import align_ranks, broadcast, convert, full_like, where
@@ -50,17 +50,17 @@ def _ufunc_impl(name: str) -> Callable[..., Array]:
     return impl
 
 
-def special_row(
+def special_primitive(
     name: str,
     *partials: Rule,
     ufunc: str | None = None,
     impl: Callable[..., Array] | None = None,
-    guarded: bool = True,
+    nan_safe: bool = True,
 ) -> Elementwise:
-    """An elementwise row of scipy.special. `guarded`: a partial can be infinite or NaN, zero times it is zero."""
+    """An elementwise row of scipy.special. `nan_safe`: a partial can be infinite or NaN, zero times it is zero."""
     if impl is None:
         SPECIAL_FUNCTIONS[name] = ufunc or name
-    return elementwise(name, *partials, impl=impl or _ufunc_impl(ufunc or name), guarded=guarded)
+    return elementwise(name, *partials, impl=impl or _ufunc_impl(ufunc or name), nan_safe=nan_safe)
 
 
 def special_constant(name: str, arity: int) -> ElementwiseConstant:
@@ -86,7 +86,7 @@ def refuse_complex(function: str, x: Array) -> None:
         )
 
 
-def ordered(name: str, impl: Callable[..., Array]) -> Row:
+def ordered(name: str, impl: Callable[..., Array]) -> Primitive:
     """A row with a parameter `order`: the function's derivative of that order, each computed by `impl` alone."""
 
     checked = worded(impl, "special")
@@ -99,17 +99,17 @@ def ordered(name: str, impl: Callable[..., Array]) -> Row:
 
     def jvp(primals: Sequence[Array], tangents: Sequence[Any], *, order: int) -> tuple[Array, Array]:
         (x,), (dx,) = primals, tangents
-        out = row(x, order=order)
-        return out, convert(zero_wins(row(x, order=order + 1), dx), dtype=dtype_of(out))
+        out = primitive(x, order=order)
+        return out, convert(nan_safe_multiply(primitive(x, order=order + 1), dx), dtype=dtype_of(out))
 
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
-        return row(args[0], **params)
+        return primitive(args[0], **params)
 
-    row = general(name, typed_impl, aval=aval, batch=batch, jvp=jvp)
-    return row
+    primitive = general(name, typed_impl, aval=aval, batch=batch, jvp=jvp)
+    return primitive
 
 
-def several(name: str, count: int, slopes: Callable[..., Sequence[Array]], impl: Callable[..., Any]) -> Row:
+def several(name: str, count: int, slopes: Callable[..., Sequence[Array]], impl: Callable[..., Any]) -> Primitive:
     """A row of one argument with several outputs; `slopes(x, *outs)` are their derivatives."""
     dtypes: dict[Any, list[np.dtype[Any]]] = {}
 
@@ -123,21 +123,21 @@ def several(name: str, count: int, slopes: Callable[..., Sequence[Array]], impl:
 
     def jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, Any]:
         (x,), (dx,) = primals, tangents
-        outs = row(x)
+        outs = primitive(x)
         dots = [
-            convert(zero_wins(slope, dx), dtype=dtype_of(out))
+            convert(nan_safe_multiply(slope, dx), dtype=dtype_of(out))
             for slope, out in zip(slopes(x, *outs), outs, strict=True)
         ]
         return outs, tuple(dots)
 
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
-        return row(args[0])
+        return primitive(args[0])
 
-    row = general(name, typed_impl, aval=aval, batch=batch, jvp=jvp, multiple=True)
-    return row
+    primitive = general(name, typed_impl, aval=aval, batch=batch, jvp=jvp, multiple=True)
+    return primitive
 
 
-def of_many(name: str, *partials: Callable[..., Array], ufunc: str | None = None) -> Row:
+def of_many(name: str, *partials: Callable[..., Array], ufunc: str | None = None) -> Primitive:
     """A row of four or more arguments, which broadcast; a partial takes all of them and the output."""
     SPECIAL_FUNCTIONS[name] = ufunc or name
     impl = _ufunc_impl(ufunc or name)
@@ -152,20 +152,20 @@ def of_many(name: str, *partials: Callable[..., Array], ufunc: str | None = None
         return Aval(np.broadcast_shapes(*[a.shape for a in avals]), dtypes[key])
 
     def jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Any]:
-        out = row(*primals)
+        out = primitive(*primals)
         total: Any = ZERO
         for partial, tangent in zip(partials, tangents, strict=True):
             if tangent is not ZERO:
-                total = add_tangents(total, zero_wins(partial(*primals, out), tangent))
+                total = add_tangents(total, nan_safe_multiply(partial(*primals, out), tangent))
         if total is ZERO:
             return out, ZERO
         return out, broadcast(convert(total, dtype=dtype_of(out)), shape=out.shape)
 
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
-        return row(*align_ranks(size, batched, args))
+        return primitive(*align_ranks(size, batched, args))
 
-    row = general(name, impl, aval=aval, batch=batch, jvp=jvp)
-    return row
+    primitive = general(name, impl, aval=aval, batch=batch, jvp=jvp)
+    return primitive
 
 
 def unless_zero(x: Array, value: Array, safe: Callable[[Array], Array]) -> Array:

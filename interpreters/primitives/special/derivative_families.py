@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from func.backends.support import special
-from func.interpreters.core import Array, Aval, Params, Row, dtype_of, general
+from func.interpreters.core import Array, Aval, Params, Primitive, dtype_of, general
 from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import add, multiply
 from func.interpreters.primitives.structural.shapes import convert
 
 
-def _ordered(name: str, impl: Callable[..., Array], slope: Callable[[Array, int], Array]) -> Row:
+def _ordered(name: str, impl: Callable[..., Array], slope: Callable[[Array, int], Array]) -> Primitive:
     """A row with a parameter `order`: the function's derivative of that order, whose own slope is given."""
 
     def aval(x: Aval, *, order: int) -> Aval:
@@ -22,17 +22,17 @@ def _ordered(name: str, impl: Callable[..., Array], slope: Callable[[Array, int]
 
     def jvp(primals: Sequence[Array], tangents: Sequence[Any], *, order: int) -> tuple[Array, Array]:
         (x,), (dx,) = primals, tangents
-        out = row(x, order=order)
+        out = primitive(x, order=order)
         return out, convert(multiply(slope(x, order), dx), dtype=dtype_of(out))
 
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
-        return row(args[0], **params)
+        return primitive(args[0], **params)
 
-    row = general(name, impl, aval=aval, batch=batch, jvp=jvp)
-    return row
+    primitive = general(name, impl, aval=aval, batch=batch, jvp=jvp)
+    return primitive
 
 
-sinc: Row = _ordered("sinc", special.sinc, lambda x, order: sinc(x, order=order + 1))
+sinc: Primitive = _ordered("sinc", special.sinc, lambda x, order: sinc(x, order=order + 1))
 """The derivative of an order of sin(πx) / (πx); of order zero as NumPy computes it."""
 
 
@@ -42,5 +42,5 @@ def _i0_slope(x: Array, order: int) -> Array:
     return multiply(add(i0(x, order=order - 1), i0(x, order=order + 1)), 0.5)
 
 
-i0: Row = _ordered("i0", worded(special.i0, "special"), _i0_slope)
+i0: Primitive = _ordered("i0", worded(special.i0, "special"), _i0_slope)
 """The modified Bessel function of the first kind; of order zero as NumPy computes it."""

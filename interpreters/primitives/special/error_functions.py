@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from func.interpreters.core import Array, Row, dtype_of
+from func.interpreters.core import Array, Primitive, dtype_of
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
 from func.interpreters.primitives.elementwise.table import absolute, cos, divide, exp, greater, sin, square, subtract
-from func.interpreters.primitives.special.builders import several, special, special_row, times
+from func.interpreters.primitives.special.builders import several, special, special_primitive, times
 from func.interpreters.primitives.structural.shapes import full_like, where
 
 _SLOPE = 2 / math.sqrt(math.pi)
@@ -21,11 +21,11 @@ def _bell(x: Array) -> Array:
     return multiply(exp(negative(square(x))), _SLOPE)
 
 
-erf: Elementwise = special_row("erf", lambda x: _bell(x))
-erfc: Elementwise = special_row("erfc", lambda x: negative(_bell(x)))
-erfi: Elementwise = special_row("erfi", lambda x: multiply(exp(square(x)), _SLOPE))
-erfinv: Elementwise = special_row("erfinv", lambda out: multiply(exp(square(out)), 1 / _SLOPE))
-erfcinv: Elementwise = special_row("erfcinv", lambda out: multiply(exp(square(out)), -1 / _SLOPE))
+erf: Elementwise = special_primitive("erf", lambda x: _bell(x))
+erfc: Elementwise = special_primitive("erfc", lambda x: negative(_bell(x)))
+erfi: Elementwise = special_primitive("erfi", lambda x: multiply(exp(square(x)), _SLOPE))
+erfinv: Elementwise = special_primitive("erfinv", lambda out: multiply(exp(square(out)), 1 / _SLOPE))
+erfcinv: Elementwise = special_primitive("erfcinv", lambda out: multiply(exp(square(out)), -1 / _SLOPE))
 
 
 def _far_series(x: Array, coefficients: tuple[float, ...]) -> Array:
@@ -57,7 +57,7 @@ def _erfcx_partial(x: Array, out: Array) -> Array:
     return _switched(x, plain, divide(multiply(series, -0.5 * _SLOPE), square(y)), False)
 
 
-erfcx: Elementwise = special_row("erfcx", _erfcx_partial)
+erfcx: Elementwise = special_primitive("erfcx", _erfcx_partial)
 
 
 def _dawsn_partial(x: Array, out: Array) -> Array:
@@ -70,9 +70,9 @@ def _dawsn_partial(x: Array, out: Array) -> Array:
     return _switched(x, plain, divide(multiply(series, -0.5), square(y)), True)
 
 
-dawsn: Elementwise = special_row("dawsn", _dawsn_partial)
+dawsn: Elementwise = special_primitive("dawsn", _dawsn_partial)
 """Dawson's integral. DLMF 7.10.3 for the derivative of the scaled functions."""
-wofz: Elementwise = special_row("wofz", lambda x, out: add(times(x, out, -2), 1j * _SLOPE))
+wofz: Elementwise = special_primitive("wofz", lambda x, out: add(times(x, out, -2), 1j * _SLOPE))
 """Faddeeva's function w(z) = exp(-z²) erfc(-i z). DLMF 7.10.2."""
 
 
@@ -82,7 +82,7 @@ def _fresnel_slopes(x: Array, *outs: Array) -> tuple[Array, Array]:
     return sin(angle), cos(angle)
 
 
-fresnel: Row = several("fresnel", 2, _fresnel_slopes, lambda xp, x: special(xp, "fresnel")(x))
+fresnel: Primitive = several("fresnel", 2, _fresnel_slopes, lambda xp, x: special(xp, "fresnel")(x))
 
 # --- the normal distribution -------------------------------------------------------------------------------------
 
@@ -97,10 +97,12 @@ def _hazard(x: Array) -> Array:
     return divide(math.sqrt(2 / math.pi), erfcx(multiply(x, -math.sqrt(0.5))))
 
 
-ndtr: Elementwise = special_row("ndtr", lambda x: _normal(x))
-log_ndtr: Elementwise = special_row("log_ndtr", lambda x: _hazard(x))
-ndtri: Elementwise = special_row("ndtri", lambda out: multiply(exp(multiply(square(out), 0.5)), math.sqrt(2 * math.pi)))
-ndtri_exp: Elementwise = special_row("ndtri_exp", lambda out: divide(1, _hazard(out)))
+ndtr: Elementwise = special_primitive("ndtr", lambda x: _normal(x))
+log_ndtr: Elementwise = special_primitive("log_ndtr", lambda x: _hazard(x))
+ndtri: Elementwise = special_primitive(
+    "ndtri", lambda out: multiply(exp(multiply(square(out), 0.5)), math.sqrt(2 * math.pi))
+)
+ndtri_exp: Elementwise = special_primitive("ndtri_exp", lambda out: divide(1, _hazard(out)))
 
 
 def _owens_partial_h(x: Array, y: Array) -> Array:
@@ -114,4 +116,4 @@ def _owens_partial_a(x: Array, y: Array) -> Array:
     return divide(multiply(exp(times(square(x), whole, -0.5)), 0.5 / math.pi), whole)
 
 
-owens_t: Elementwise = special_row("owens_t", _owens_partial_h, _owens_partial_a)
+owens_t: Elementwise = special_primitive("owens_t", _owens_partial_h, _owens_partial_a)

@@ -9,14 +9,14 @@ from func.interpreters.core import Array
 from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
 from func.interpreters.primitives.elementwise.table import cos, equal, less, real, sin, subtract
-from func.interpreters.primitives.special.builders import missing, special_constant, special_row, times
+from func.interpreters.primitives.special.builders import missing, special_constant, special_primitive, times
 from func.interpreters.primitives.structural.shapes import full_like, where
 
 # --- gamma and its logarithms ------------------------------------------------------------------------------------
 
-gamma: Elementwise = special_row("gamma", lambda x, out: multiply(out, digamma(x)))
-gammaln: Elementwise = special_row("gammaln", lambda x: digamma(x))
-loggamma: Elementwise = special_row("loggamma", lambda x: digamma(x))
+gamma: Elementwise = special_primitive("gamma", lambda x, out: multiply(out, digamma(x)))
+gammaln: Elementwise = special_primitive("gammaln", lambda x: digamma(x))
+loggamma: Elementwise = special_primitive("loggamma", lambda x: digamma(x))
 gammasgn = special_constant("gammasgn", 1)
 
 
@@ -33,28 +33,28 @@ def _rgamma_partial(x: Array, out: Array) -> Array:
     return where(left, multiply(gamma(mirrored), wave), negative(multiply(rgamma(inside), digamma(inside))))
 
 
-rgamma: Elementwise = special_row("rgamma", _rgamma_partial)
+rgamma: Elementwise = special_primitive("rgamma", _rgamma_partial)
 
 # --- polygamma and zeta ------------------------------------------------------------------------------------------
 
-polygamma: Elementwise = special_row(
+polygamma: Elementwise = special_primitive(
     "polygamma",
     missing("polygamma", "its order n"),
     lambda x, y: polygamma(add(x, 1), y),
     impl=worded(special.polygamma, "special"),
 )
 """ψ⁽ⁿ⁾(x), the arguments in the order n, x. DLMF 5.15."""
-digamma: Elementwise = special_row("digamma", lambda x: polygamma(1, x))
+digamma: Elementwise = special_primitive("digamma", lambda x: polygamma(1, x))
 
-zeta: Elementwise = special_row(
+zeta: Elementwise = special_primitive(
     "hurwitz_zeta",
     missing("zeta", "its first argument"),
     lambda x, y: negative(multiply(x, zeta(add(x, 1), y))),
     ufunc="zeta",
 )
 """Hurwitz' ζ(s, q) = Σ (k + q)⁻ˢ. DLMF 25.11.17."""
-riemann_zeta: Elementwise = special_row("riemann_zeta", missing("zeta", "its first argument"), ufunc="zeta")
-zetac: Elementwise = special_row("zetac", missing("zetac", "its argument"))
+riemann_zeta: Elementwise = special_primitive("riemann_zeta", missing("zeta", "its first argument"), ufunc="zeta")
+zetac: Elementwise = special_primitive("zetac", missing("zetac", "its argument"))
 
 # --- beta, rising factorials, binomial coefficients --------------------------------------------------------------
 
@@ -64,12 +64,12 @@ def _beta_slope(a: Array, b: Array) -> Array:
     return subtract(digamma(a), digamma(add(a, b)))
 
 
-beta: Elementwise = special_row(
+beta: Elementwise = special_primitive(
     "beta",
     lambda x, y, out: multiply(out, _beta_slope(x, y)),
     lambda x, y, out: multiply(out, _beta_slope(y, x)),
 )
-betaln: Elementwise = special_row("betaln", lambda x, y: _beta_slope(x, y), lambda x, y: _beta_slope(y, x))
+betaln: Elementwise = special_primitive("betaln", lambda x, y: _beta_slope(x, y), lambda x, y: _beta_slope(y, x))
 
 
 def _poch_partial_x(x: Array, y: Array, out: Array) -> Array:
@@ -79,7 +79,7 @@ def _poch_partial_x(x: Array, y: Array, out: Array) -> Array:
     return where(nothing, full_like(out, 0, ()), plain)
 
 
-poch: Elementwise = special_row("poch", _poch_partial_x, lambda x, y, out: multiply(out, digamma(add(x, y))))
+poch: Elementwise = special_primitive("poch", _poch_partial_x, lambda x, y, out: multiply(out, digamma(add(x, y))))
 """Pochhammer's (x)_m = Γ(x + m) / Γ(x)."""
 
 
@@ -94,4 +94,4 @@ def _binom_partial_k(x: Array, y: Array, out: Array) -> Array:
     return multiply(out, subtract(digamma(add(subtract(x, y), 1)), digamma(add(y, 1))))
 
 
-binom: Elementwise = special_row("binom", _binom_partial_n, _binom_partial_k)
+binom: Elementwise = special_primitive("binom", _binom_partial_n, _binom_partial_k)

@@ -8,7 +8,7 @@ from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, elementwise, multiply, negative
 from func.interpreters.primitives.elementwise.table import divide, exp, floor, log, square, subtract
 from func.interpreters.primitives.random.variates import slope as gamma_slope
-from func.interpreters.primitives.special.builders import missing, special_row, unless_zero
+from func.interpreters.primitives.special.builders import missing, special_primitive, unless_zero
 from func.interpreters.primitives.special.gamma import betaln, digamma, gammaln
 from func.interpreters.primitives.special.logistic import xlog1py, xlogy
 from func.interpreters.primitives.structural.shapes import full_like
@@ -31,8 +31,8 @@ def gammainc_da(a: Array, x: Array) -> Array:
     return unless_zero(x, full_like(x, 0, ()), inside)
 
 
-gammainc: Elementwise = special_row("gammainc", lambda x, y: gammainc_da(x, y), lambda x, y: gamma_density(x, y))
-gammaincc: Elementwise = special_row(
+gammainc: Elementwise = special_primitive("gammainc", lambda x, y: gammainc_da(x, y), lambda x, y: gamma_density(x, y))
+gammaincc: Elementwise = special_primitive(
     "gammaincc", lambda x, y: negative(gammainc_da(x, y)), lambda x, y: negative(gamma_density(x, y))
 )
 
@@ -42,12 +42,12 @@ def _gamma_quantile_da(a: Array, x: Array) -> Array:
     return unless_zero(x, full_like(x, 0, ()), lambda x: multiply(x, gamma_slope(a, log(x), order=0)))
 
 
-gammaincinv: Elementwise = special_row(
+gammaincinv: Elementwise = special_primitive(
     "gammaincinv",
     lambda x, out: _gamma_quantile_da(x, out),
     lambda x, out: divide(1, gamma_density(x, out)),
 )
-gammainccinv: Elementwise = special_row(
+gammainccinv: Elementwise = special_primitive(
     "gammainccinv",
     lambda x, out: _gamma_quantile_da(x, out),
     lambda x, out: divide(-1, gamma_density(x, out)),
@@ -77,7 +77,7 @@ betainc_da: Elementwise = elementwise(
     missing("the derivative of betainc by a", "b"),
     lambda x, y, z: _beta_score(x, y, z),
     impl=worded(special.betainc_da, "special"),
-    guarded=True,
+    nan_safe=True,
 )
 betainc_db: Elementwise = elementwise(
     "betainc_db",
@@ -85,28 +85,28 @@ betainc_db: Elementwise = elementwise(
     missing("the derivative of betainc by b", "b"),
     lambda x, y, z: _beta_score(y, x, subtract(1, z)),
     impl=worded(special.betainc_db, "special"),
-    guarded=True,
+    nan_safe=True,
 )
 
-betainc: Elementwise = special_row(
+betainc: Elementwise = special_primitive(
     "betainc",
     lambda x, y, z: betainc_da(x, y, z),
     lambda x, y, z: betainc_db(x, y, z),
     lambda x, y, z: beta_density(x, y, z),
 )
-betaincc: Elementwise = special_row(
+betaincc: Elementwise = special_primitive(
     "betaincc",
     lambda x, y, z: negative(betainc_da(x, y, z)),
     lambda x, y, z: negative(betainc_db(x, y, z)),
     lambda x, y, z: negative(beta_density(x, y, z)),
 )
-betaincinv: Elementwise = special_row(
+betaincinv: Elementwise = special_primitive(
     "betaincinv",
     lambda x, y, out: negative(divide(betainc_da(x, y, out), beta_density(x, y, out))),
     lambda x, y, out: negative(divide(betainc_db(x, y, out), beta_density(x, y, out))),
     lambda x, y, out: divide(1, beta_density(x, y, out)),
 )
-betainccinv: Elementwise = special_row(
+betainccinv: Elementwise = special_primitive(
     "betainccinv",
     lambda x, y, out: negative(divide(betainc_da(x, y, out), beta_density(x, y, out))),
     lambda x, y, out: negative(divide(betainc_db(x, y, out), beta_density(x, y, out))),
@@ -135,40 +135,42 @@ def _binomial_density(k: Array, n: Array, p: Array) -> Array:
     return beta_density(add(k, 1), subtract(n, k), p)
 
 
-stdtr: Elementwise = special_row("stdtr", missing("stdtr", "df"), lambda x, y: _student_density(x, y))
-chdtr: Elementwise = special_row(
+stdtr: Elementwise = special_primitive("stdtr", missing("stdtr", "df"), lambda x, y: _student_density(x, y))
+chdtr: Elementwise = special_primitive(
     "chdtr",
     lambda x, y: multiply(gammainc_da(multiply(x, 0.5), multiply(y, 0.5)), 0.5),
     lambda x, y: multiply(gamma_density(multiply(x, 0.5), multiply(y, 0.5)), 0.5),
 )
-chdtrc: Elementwise = special_row(
+chdtrc: Elementwise = special_primitive(
     "chdtrc",
     lambda x, y: multiply(gammainc_da(multiply(x, 0.5), multiply(y, 0.5)), -0.5),
     lambda x, y: multiply(gamma_density(multiply(x, 0.5), multiply(y, 0.5)), -0.5),
 )
-gdtr: Elementwise = special_row(
+gdtr: Elementwise = special_primitive(
     "gdtr",
     lambda x, y, z: multiply(z, gamma_density(y, multiply(x, z))),
     lambda x, y, z: gammainc_da(y, multiply(x, z)),
     lambda x, y, z: multiply(x, gamma_density(y, multiply(x, z))),
 )
-gdtrc: Elementwise = special_row(
+gdtrc: Elementwise = special_primitive(
     "gdtrc",
     lambda x, y, z: negative(multiply(z, gamma_density(y, multiply(x, z)))),
     lambda x, y, z: negative(gammainc_da(y, multiply(x, z))),
     lambda x, y, z: negative(multiply(x, gamma_density(y, multiply(x, z)))),
 )
-fdtr: Elementwise = special_row(
+fdtr: Elementwise = special_primitive(
     "fdtr", missing("fdtr", "dfn"), missing("fdtr", "dfd"), lambda x, y, z: _f_density(x, y, z)
 )
-fdtrc: Elementwise = special_row(
+fdtrc: Elementwise = special_primitive(
     "fdtrc", missing("fdtrc", "dfn"), missing("fdtrc", "dfd"), lambda x, y, z: negative(_f_density(x, y, z))
 )
-bdtr: Elementwise = special_row(
+bdtr: Elementwise = special_primitive(
     "bdtr", missing("bdtr", "k"), missing("bdtr", "n"), lambda x, y, z: negative(_binomial_density(floor(x), y, z))
 )
-bdtrc: Elementwise = special_row(
+bdtrc: Elementwise = special_primitive(
     "bdtrc", missing("bdtrc", "k"), missing("bdtrc", "n"), lambda x, y, z: _binomial_density(floor(x), y, z)
 )
-pdtr: Elementwise = special_row("pdtr", missing("pdtr", "k"), lambda x, y: negative(gamma_density(add(floor(x), 1), y)))
-pdtrc: Elementwise = special_row("pdtrc", missing("pdtrc", "k"), lambda x, y: gamma_density(add(floor(x), 1), y))
+pdtr: Elementwise = special_primitive(
+    "pdtr", missing("pdtr", "k"), lambda x, y: negative(gamma_density(add(floor(x), 1), y))
+)
+pdtrc: Elementwise = special_primitive("pdtrc", missing("pdtrc", "k"), lambda x, y: gamma_density(add(floor(x), 1), y))

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from func.backends.support import special as support_special
-from func.interpreters.core import Array, Row, dtype_of
+from func.interpreters.core import Array, Primitive, dtype_of
 from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
 from func.interpreters.primitives.elementwise.table import cos, divide, equal, exp, less, sin, sqrt, square, subtract
@@ -16,7 +16,7 @@ from func.interpreters.primitives.special.builders import (
     ordered,
     several,
     special,
-    special_row,
+    special_primitive,
     times,
 )
 from func.interpreters.primitives.special.derivative_families import sinc
@@ -27,21 +27,21 @@ from func.interpreters.primitives.structural.shapes import full_like, where
 
 _DEGREE = math.pi / 180
 
-cbrt: Elementwise = special_row("special_cbrt", lambda out: divide(1, multiply(square(out), 3)), ufunc="cbrt")
-exp2: Elementwise = special_row("special_exp2", lambda out: multiply(out, math.log(2)), ufunc="exp2")
-exp10: Elementwise = special_row("exp10", lambda out: multiply(out, math.log(10)))
-expm1: Elementwise = special_row("special_expm1", lambda out: add(out, 1), ufunc="expm1")
-log1p: Elementwise = special_row("special_log1p", lambda x: divide(1, add(x, 1)), ufunc="log1p")
-cosm1: Elementwise = special_row("cosm1", lambda x: negative(sin(x)))
-sindg: Elementwise = special_row("sindg", lambda x: multiply(cosdg(x), _DEGREE))
-cosdg: Elementwise = special_row("cosdg", lambda x: multiply(sindg(x), -_DEGREE))
-tandg: Elementwise = special_row("tandg", lambda out: multiply(add(square(out), 1), _DEGREE))
-cotdg: Elementwise = special_row("cotdg", lambda out: multiply(add(square(out), 1), -_DEGREE))
+cbrt: Elementwise = special_primitive("special_cbrt", lambda out: divide(1, multiply(square(out), 3)), ufunc="cbrt")
+exp2: Elementwise = special_primitive("special_exp2", lambda out: multiply(out, math.log(2)), ufunc="exp2")
+exp10: Elementwise = special_primitive("exp10", lambda out: multiply(out, math.log(10)))
+expm1: Elementwise = special_primitive("special_expm1", lambda out: add(out, 1), ufunc="expm1")
+log1p: Elementwise = special_primitive("special_log1p", lambda x: divide(1, add(x, 1)), ufunc="log1p")
+cosm1: Elementwise = special_primitive("cosm1", lambda x: negative(sin(x)))
+sindg: Elementwise = special_primitive("sindg", lambda x: multiply(cosdg(x), _DEGREE))
+cosdg: Elementwise = special_primitive("cosdg", lambda x: multiply(sindg(x), -_DEGREE))
+tandg: Elementwise = special_primitive("tandg", lambda out: multiply(add(square(out), 1), _DEGREE))
+cotdg: Elementwise = special_primitive("cotdg", lambda out: multiply(add(square(out), 1), -_DEGREE))
 
 # --- exponential integrals ---------------------------------------------------------------------------------------
 
-exp1: Elementwise = special_row("exp1", lambda x: negative(divide(exp(negative(x)), x)))
-expi: Elementwise = special_row("expi", lambda x: divide(exp(x), x))
+exp1: Elementwise = special_primitive("exp1", lambda x: negative(divide(exp(negative(x)), x)))
+expi: Elementwise = special_primitive("expi", lambda x: divide(exp(x), x))
 
 
 def _expn_partial(x: Array, y: Array) -> Array:
@@ -52,7 +52,7 @@ def _expn_partial(x: Array, y: Array) -> Array:
     return negative(where(first, edge, expn(lower, y)))
 
 
-expn: Elementwise = special_row("expn", missing("expn", "its order n"), _expn_partial)
+expn: Elementwise = special_primitive("expn", missing("expn", "its order n"), _expn_partial)
 
 
 def _sici_slopes(x: Array, *outs: Array) -> tuple[Array, Array]:
@@ -69,28 +69,28 @@ def _shichi_slopes(x: Array, *outs: Array) -> tuple[Array, Array]:
     return sine, divide(multiply(add(exp(x), exp(negative(x))), 0.5), x)
 
 
-sici: Row = several("sici", 2, _sici_slopes, lambda xp, x: special(xp, "sici")(x))
-shichi: Row = several("shichi", 2, _shichi_slopes, lambda xp, x: special(xp, "shichi")(x))
-spence: Elementwise = special_row("spence", lambda x: negative(log1prel(subtract(x, 1), order=0)))
+sici: Primitive = several("sici", 2, _sici_slopes, lambda xp, x: special(xp, "sici")(x))
+shichi: Primitive = several("shichi", 2, _shichi_slopes, lambda xp, x: special(xp, "shichi")(x))
+spence: Elementwise = special_primitive("spence", lambda x: negative(log1prel(subtract(x, 1), order=0)))
 """The dilogarithm -∫₁ˣ log t / (t - 1) dt. DLMF 25.12.2."""
 
 # --- inverses of x eˣ and of x + log x ---------------------------------------------------------------------------
 
-lambertw: Elementwise = special_row(
+lambertw: Elementwise = special_primitive(
     "lambertw",
     lambda out: divide(exp(negative(out)), add(out, 1)),
     missing("lambertw", "its branch k"),
     missing("lambertw", "its tolerance"),
 )
 """W of z, its branch k and a tolerance. DLMF 4.13.4."""
-wrightomega: Elementwise = special_row("wrightomega", lambda out: divide(out, add(out, 1)))
+wrightomega: Elementwise = special_primitive("wrightomega", lambda out: divide(out, add(out, 1)))
 
 # --- elliptic integrals ------------------------------------------------------------------------------------------
 
 
-ellipk: Row = ordered("ellipk", support_special.ellipk)
-ellipkm1: Row = ordered("ellipkm1", support_special.ellipkm1)
-ellipe: Row = ordered("ellipe", support_special.ellipe)
+ellipk: Primitive = ordered("ellipk", support_special.ellipk)
+ellipkm1: Primitive = ordered("ellipkm1", support_special.ellipkm1)
+ellipe: Primitive = ordered("ellipe", support_special.ellipe)
 
 
 def _root(phi: Array, m: Array) -> Array:
@@ -104,15 +104,17 @@ def _cubed_partial(x: Array, y: Array) -> Array:
     return divide(multiply(square(sin(x)), 0.5), times(root, root, root))
 
 
-ellipkinc: Elementwise = special_row("ellipkinc", lambda x, y: divide(1, _root(x, y)), lambda x, y: ellipkinc_dm(x, y))
-ellipeinc: Elementwise = special_row("ellipeinc", lambda x, y: _root(x, y), lambda x, y: ellipeinc_dm(x, y))
-ellipkinc_dm: Elementwise = special_row(
+ellipkinc: Elementwise = special_primitive(
+    "ellipkinc", lambda x, y: divide(1, _root(x, y)), lambda x, y: ellipkinc_dm(x, y)
+)
+ellipeinc: Elementwise = special_primitive("ellipeinc", lambda x, y: _root(x, y), lambda x, y: ellipeinc_dm(x, y))
+ellipkinc_dm: Elementwise = special_primitive(
     "ellipkinc_dm",
     _cubed_partial,
     missing("the derivative of ellipkinc by m", "m"),
     impl=worded(support_special.ellipkinc_dm, "special"),
 )
-ellipeinc_dm: Elementwise = special_row(
+ellipeinc_dm: Elementwise = special_primitive(
     "ellipeinc_dm",
     lambda x, y: divide(multiply(square(sin(x)), -0.5), _root(x, y)),
     missing("the derivative of ellipeinc by m", "m"),
@@ -128,23 +130,23 @@ def _agm_partial(a: Array, b: Array, out: Array) -> Array:
     return subtract(divide(out, whole), bend)
 
 
-agm: Elementwise = special_row(
+agm: Elementwise = special_primitive(
     "agm", lambda x, y, out: _agm_partial(x, y, out), lambda x, y, out: _agm_partial(y, x, out)
 )
 
 # --- hypergeometric functions ------------------------------------------------------------------------------------
 
-hyp0f1: Elementwise = special_row(
+hyp0f1: Elementwise = special_primitive(
     "hyp0f1", missing("hyp0f1", "its parameter v"), lambda x, y: divide(hyp0f1(add(x, 1), y), x)
 )
-hyp1f1: Elementwise = special_row(
+hyp1f1: Elementwise = special_primitive(
     "hyp1f1",
     missing("hyp1f1", "its parameter a"),
     missing("hyp1f1", "its parameter b"),
     lambda x, y, z: multiply(divide(x, y), hyp1f1(add(x, 1), add(y, 1), z)),
 )
 """Kummer's function. DLMF 13.3.15."""
-hyperu: Elementwise = special_row(
+hyperu: Elementwise = special_primitive(
     "hyperu",
     missing("hyperu", "its parameter a"),
     missing("hyperu", "its parameter b"),
@@ -164,7 +166,9 @@ def _hyp2f1_partial(a: Array, b: Array, c: Array, z: Array, out: Array) -> Array
     return multiply(divide(multiply(a, b), c), hyp2f1(add(a, 1), add(b, 1), add(c, 1), z))
 
 
-hyp2f1: Row = of_many("hyp2f1", *[_unavailable("hyp2f1", f"its parameter {name}") for name in "abc"], _hyp2f1_partial)
+hyp2f1: Primitive = of_many(
+    "hyp2f1", *[_unavailable("hyp2f1", f"its parameter {name}") for name in "abc"], _hyp2f1_partial
+)
 
 # --- spherical harmonics -----------------------------------------------------------------------------------------
 
@@ -182,7 +186,7 @@ def _harmonic_partial_theta(n: Array, m: Array, theta: Array, phi: Array, out: A
     return multiply(subtract(_ladder(n, m, theta, phi, 1), _ladder(n, m, theta, phi, -1)), 0.5)
 
 
-sph_harm_y: Row = of_many(
+sph_harm_y: Primitive = of_many(
     "sph_harm_y",
     _unavailable("sph_harm_y", "its degree n"),
     _unavailable("sph_harm_y", "its order m"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from func.backends.support import special
-from func.interpreters.core import Array, Row
+from func.interpreters.core import Array, Primitive
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
 from func.interpreters.primitives.elementwise.table import (
     absolute,
@@ -24,7 +24,7 @@ from func.interpreters.primitives.elementwise.table import (
     square,
     subtract,
 )
-from func.interpreters.primitives.special.builders import ordered, special_row, times, unless_zero
+from func.interpreters.primitives.special.builders import ordered, special_primitive, times, unless_zero
 from func.interpreters.primitives.structural.shapes import full_like, where
 
 # --- products with a logarithm -----------------------------------------------------------------------------------
@@ -35,9 +35,9 @@ def _over_first(x: Array, y: Array) -> Array:
     return unless_zero(x, full_like(x, 0, ()), lambda x: divide(x, y))
 
 
-xlogy: Elementwise = special_row("xlogy", lambda y: log(y), lambda x, y: _over_first(x, y))
-xlog1py: Elementwise = special_row("xlog1py", lambda y: log1p(y), lambda x, y: _over_first(x, add(y, 1)))
-entr: Elementwise = special_row("entr", lambda x: subtract(-1, log(x)))
+xlogy: Elementwise = special_primitive("xlogy", lambda y: log(y), lambda x, y: _over_first(x, y))
+xlog1py: Elementwise = special_primitive("xlog1py", lambda y: log1p(y), lambda x, y: _over_first(x, add(y, 1)))
+entr: Elementwise = special_primitive("entr", lambda x: subtract(-1, log(x)))
 
 
 def _log_ratio(x: Array, y: Array, at_zero: float) -> Array:
@@ -48,25 +48,25 @@ def _log_ratio(x: Array, y: Array, at_zero: float) -> Array:
     return where(nothing, full_like(ratio, at_zero, ()), ratio)
 
 
-rel_entr: Elementwise = special_row(
+rel_entr: Elementwise = special_primitive(
     "rel_entr", lambda x, y: add(_log_ratio(x, y, -1.0), 1), lambda x, y: negative(_over_first(x, y))
 )
 """x log(x / y); its derivatives at (0, 0) are zero, so that it stays zero along x = y."""
-kl_div: Elementwise = special_row(
+kl_div: Elementwise = special_primitive(
     "kl_div", lambda x, y: _log_ratio(x, y, -1.0), lambda x, y: subtract(1, _over_first(x, y))
 )
 """x log(x / y) - x + y; its derivatives at (0, 0) are -1 and 1, so that it stays zero along x = y."""
 
 # --- logistic ----------------------------------------------------------------------------------------------------
 
-expit: Elementwise = special_row("expit", lambda x, out: multiply(out, expit(negative(x))), guarded=False)
-logit: Elementwise = special_row("logit", lambda x: divide(1, multiply(x, subtract(1, x))))
-log_expit: Elementwise = special_row("log_expit", lambda x: expit(negative(x)), guarded=False)
+expit: Elementwise = special_primitive("expit", lambda x, out: multiply(out, expit(negative(x))), nan_safe=False)
+logit: Elementwise = special_primitive("logit", lambda x: divide(1, multiply(x, subtract(1, x))))
+log_expit: Elementwise = special_primitive("log_expit", lambda x: expit(negative(x)), nan_safe=False)
 
 # --- robust losses -----------------------------------------------------------------------------------------------
 
 
-huber: Elementwise = special_row(
+huber: Elementwise = special_primitive(
     "huber",
     lambda x, y: maximum(subtract(absolute(y), x), 0),
     lambda x, y: where(less_equal(absolute(y), x), y, minimum(maximum(y, negative(x)), x)),
@@ -84,17 +84,17 @@ def _pseudo_huber_partial_delta(x: Array, y: Array, out: Array) -> Array:
     return subtract(multiply(over(out, x), 2), over(square(y), multiply(x, _pseudo_root(x, y))))
 
 
-pseudo_huber: Elementwise = special_row(
+pseudo_huber: Elementwise = special_primitive(
     "pseudo_huber", _pseudo_huber_partial_delta, lambda x, y: divide(y, _pseudo_root(x, y))
 )
 
 # --- relative exponential and logarithm, with derivatives of every order -----------------------------------------
 
 
-exprel: Row = ordered("exprel", special.exprel)
+exprel: Primitive = ordered("exprel", special.exprel)
 
 
-log1prel: Row = ordered("log1prel", special.log1prel)
+log1prel: Primitive = ordered("log1prel", special.log1prel)
 """log(1 + x) / x, which is 1 at 0."""
 
 # --- power transforms --------------------------------------------------------------------------------------------
@@ -105,10 +105,10 @@ def _boxcox_partial_lambda(base: Array, lmbda: Array) -> Array:
     return multiply(square(base), exprel(multiply(lmbda, base), order=1))
 
 
-boxcox: Elementwise = special_row(
+boxcox: Elementwise = special_primitive(
     "boxcox", lambda x, y: power(x, subtract(y, 1)), lambda x, y: _boxcox_partial_lambda(log(x), y)
 )
-boxcox1p: Elementwise = special_row(
+boxcox1p: Elementwise = special_primitive(
     "boxcox1p",
     lambda x, y: exp(multiply(subtract(y, 1), log1p(x))),
     lambda x, y: _boxcox_partial_lambda(log1p(x), y),
@@ -120,16 +120,16 @@ def _inverse_partial_lambda(y: Array, lmbda: Array, out: Array) -> Array:
     return times(out, square(y), log1prel(multiply(lmbda, y), order=1))
 
 
-inv_boxcox: Elementwise = special_row(
+inv_boxcox: Elementwise = special_primitive(
     "inv_boxcox",
     lambda x, y, out: divide(out, add(multiply(x, y), 1)),
     lambda x, y, out: _inverse_partial_lambda(x, y, out),
 )
-inv_boxcox1p: Elementwise = special_row(
+inv_boxcox1p: Elementwise = special_primitive(
     "inv_boxcox1p",
     lambda x, y, out: divide(add(out, 1), add(multiply(x, y), 1)),
     lambda x, y, out: _inverse_partial_lambda(x, y, add(out, 1)),
 )
-powm1: Elementwise = special_row(
+powm1: Elementwise = special_primitive(
     "powm1", lambda x, y: power_partial_x(x, y), lambda x, out: power_partial_y(x, add(out, 1))
 )

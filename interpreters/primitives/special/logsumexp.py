@@ -7,8 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import ZERO, Array, Aval, Params, Row, add_tangents, dtype_of, general, shape_of, zeros_like
-from func.interpreters.primitives.elementwise.builder import conjugate, multiply, zero_wins
+from func.interpreters.core import (
+    ZERO,
+    Array,
+    Aval,
+    Params,
+    Primitive,
+    add_tangents,
+    dtype_of,
+    general,
+    shape_of,
+    zeros_like,
+)
+from func.interpreters.primitives.elementwise.builder import conjugate, multiply, nan_safe_multiply
 from func.interpreters.primitives.elementwise.table import (
     divide,
     equal,
@@ -52,14 +63,14 @@ def _log_softmax_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, axes:
     return log_softmax(x, axes=axes), subtract(dx, _mean_of(softmax(x, axes=axes), dx, axes))
 
 
-softmax: Row = general(
+softmax: Primitive = general(
     "softmax",
     lambda xp, x, *, axes: special(xp, "softmax")(x, axis=axes),
     aval=lambda x, *, axes: x,
     batch=lambda size, batched, args, params: softmax(*args, **_shifted(params)),
     jvp=_softmax_jvp,
 )
-log_softmax: Row = general(
+log_softmax: Primitive = general(
     "log_softmax",
     lambda xp, x, *, axes: special(xp, "log_softmax")(x, axis=axes),
     aval=lambda x, *, axes: x,
@@ -111,7 +122,7 @@ def _weighted_jvp(
     if dx is not ZERO:
         change = multiply(b, dx)
     change = add_tangents(change, db)
-    moved = reduce_sum(zero_wins(share, change), axes=axes)
+    moved = reduce_sum(nan_safe_multiply(share, change), axes=axes)
     if not signed:
         return outs, (convert(moved, dtype=dtype_of(outs[0])),)
     moved = multiply(moved, conjugate(outs[1]))
@@ -121,7 +132,7 @@ def _weighted_jvp(
     return outs, (convert(real(moved), dtype=dtype_of(outs[0])), phase)
 
 
-weighted_logsumexp: Row = general(
+weighted_logsumexp: Primitive = general(
     "weighted_logsumexp",
     _weighted_impl,
     aval=_weighted_aval,

@@ -12,14 +12,26 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import ZERO, Array, Aval, Params, Row, Shaped, bind, dtype_of, general, is_inexact, shape_of
+from func.interpreters.core import (
+    ZERO,
+    Array,
+    Aval,
+    Params,
+    Primitive,
+    Shaped,
+    bind,
+    dtype_of,
+    general,
+    is_inexact,
+    shape_of,
+)
 from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.elementwise.table import divide, equal, isnan, logical_or
 from func.interpreters.primitives.structural.reductions import reduce_max, reduce_min
 from func.interpreters.primitives.structural.shapes import broadcast, convert, move_axis, reduce_sum
 
 
-class LinearCollective(Row):
+class LinearCollective(Primitive):
     """A collective that is linear in its first argument."""
 
     __slots__ = ()
@@ -113,7 +125,7 @@ psum_scatter: LinearCollective = LinearCollective(
 # --- maxima -----------------------------------------------------------------------------------------------------
 
 
-def _extremum(name: str, reduce: Any) -> Row:
+def _extremum(name: str, reduce: Any) -> Primitive:
     """The largest or smallest value of all lanes; ties share the tangent evenly."""
 
     def across(x: Array, has_lanes: bool, size: int) -> Array:
@@ -121,19 +133,19 @@ def _extremum(name: str, reduce: Any) -> Row:
 
     def jvp(primals: Sequence[Array], tangents: Sequence[Any], *, size: int) -> tuple[Array, Any]:
         (x, lane), (dx, _) = primals, tangents
-        out = row(x, lane, size=size)
+        out = primitive(x, lane, size=size)
         hits = convert(logical_or(equal(x, out), isnan(x)), dtype=dtype_of(x))
         number = psum(hits, lane, size=size)
         return out, psum(multiply(divide(hits, number), dx), lane, size=size)
 
-    row: Row = general(
+    primitive: Primitive = general(
         name,
         lambda xp, x, lane, *, size: x,
         aval=lambda x, lane, *, size: Aval(x.shape, x.dtype),
-        batch=_batch(across, lambda x, lane, *, size: row(x, lane, size=size)),
+        batch=_batch(across, lambda x, lane, *, size: primitive(x, lane, size=size)),
         jvp=jvp,
     )
-    return row
+    return primitive
 
 
 pmax = _extremum("pmax", reduce_max)

@@ -161,20 +161,20 @@ def _aval(x: Any, y: Any, *, spec: Spec) -> Aval:
 def _transpose(ct: Array, x: Any, y: Any, *, spec: Spec) -> tuple[Any, Any]:
     to_x, to_y = spec.grads()
     if isinstance(x, Shaped):
-        return _grown(ct, y, to_x, spec.x, x), ZERO
-    return ZERO, _grown(ct, x, to_y, spec.y, y)
+        return _contribution(ct, y, to_x, spec.x, x), ZERO
+    return ZERO, _contribution(ct, x, to_y, spec.y, y)
 
 
-def _grown(ct: Array, other: Array, derived: Spec, labels: Labels, target: Shaped) -> Array:
+def _contribution(ct: Array, other: Array, derived: Spec, labels: Labels, target: Shaped) -> Array:
     """The cotangent of one operand; labels that only it had and that were summed away do not occur."""
     if type(ct) is np.ndarray and type(other) is np.ndarray and other.dtype.kind == "f":
-        grown = derived.run(np, ct, other)
-        if grown.shape == target.shape and grown.dtype is target.dtype:
-            return grown
-    grown = contract(ct, conjugate(other) if dtype_of(other).kind == "c" else other, spec=derived)
-    if shape_of(grown) == target.shape and dtype_of(grown) == target.dtype:
-        return grown
-    return fit_cotangent(broadcast(grown, shape=target.shape), target)
+        contribution = derived.run(np, ct, other)
+        if contribution.shape == target.shape and contribution.dtype is target.dtype:
+            return contribution
+    contribution = contract(ct, conjugate(other) if dtype_of(other).kind == "c" else other, spec=derived)
+    if shape_of(contribution) == target.shape and dtype_of(contribution) == target.dtype:
+        return contribution
+    return fit_cotangent(broadcast(contribution, shape=target.shape), target)
 
 
 def _batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Aval, Row, dtype_of, general, shape_of
+from func.interpreters.core import Array, Aval, Primitive, dtype_of, general, shape_of
 from func.interpreters.primitives.elementwise.builder import add, multiply
 from func.interpreters.primitives.elementwise.table import (
     divide,
@@ -65,7 +65,7 @@ def _cumprod_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, axis: int
     return out, _scan(both, axis, _combine_products)[1]
 
 
-cumprod: Row = general(
+cumprod: Primitive = general(
     "cumprod",
     lambda xp, x, *, axis: xp.cumprod(x, axis),
     aval=lambda x, *, axis: Aval(x.shape, np.multiply.reduce(np.ones(1, x.dtype)).dtype),
@@ -97,7 +97,7 @@ def products_of_others(x: Array, axes: tuple[int, ...]) -> Array:
 # --- extrema ----------------------------------------------------------------------------------------------------
 
 
-def _running_extremum(name: str, ufunc: str, step: Callable[..., Array], wins: Callable[..., Array]) -> Row:
+def _running_extremum(name: str, ufunc: str, step: Callable[..., Array], wins: Callable[..., Array]) -> Primitive:
     """maximum.accumulate or minimum.accumulate; equal elements so far share the derivative evenly."""
 
     def combine(early: Sequence[Array], late: Sequence[Array]) -> Sequence[Array]:
@@ -110,19 +110,19 @@ def _running_extremum(name: str, ufunc: str, step: Callable[..., Array], wins: C
     def jvp(primals: Sequence[Array], tangents: Sequence[Any], *, axis: int) -> tuple[Array, Array]:
         (x,), (dx,) = primals, tangents
         _, total, number = _scan((x, dx, full_like(x, 1)), axis, combine)
-        return row(x, axis=axis), divide(total, number)
+        return primitive(x, axis=axis), divide(total, number)
 
     def impl(xp: Any, x: Array, *, axis: int) -> Array:
         return getattr(xp, ufunc).accumulate(x, axis)
 
-    row = general(
+    primitive = general(
         name,
         impl,
         aval=lambda x, *, axis: x,
-        batch=lambda size, batched, args, params: row(args[0], axis=params["axis"] + 1),
+        batch=lambda size, batched, args, params: primitive(args[0], axis=params["axis"] + 1),
         jvp=jvp,
     )
-    return row
+    return primitive
 
 
 cummax = _running_extremum("cummax", "maximum", maximum, greater_equal)

@@ -41,8 +41,8 @@ def _fft_impl(xp: Any, x: Array, *, axis: int, norm: str, inverse: bool) -> Arra
 
 
 def _fft_transpose(ct: Array, x: Shaped, *, axis: int, norm: str, inverse: bool) -> tuple[Array]:
-    grown = fft(ct, axis=axis, norm=SWAPPED[norm], inverse=not inverse)
-    return (same_dtype(grown, x),)
+    contribution = fft(ct, axis=axis, norm=SWAPPED[norm], inverse=not inverse)
+    return (same_dtype(contribution, x),)
 
 
 fft: Linear = linear(
@@ -70,8 +70,8 @@ def _half_weights(x: Array, axis: int, length: int, inside: float) -> Array:
 def _rfft_transpose(ct: Array, x: Shaped, *, axis: int, norm: str) -> tuple[Array]:
     """irfft counts the inner frequencies twice, the adjoint of rfft once."""
     length = x.shape[axis]
-    grown = irfft(_half_weights(ct, axis, length, 0.5), axis=axis, length=length, norm=SWAPPED[norm])
-    return (same_dtype(grown, x),)
+    contribution = irfft(_half_weights(ct, axis, length, 0.5), axis=axis, length=length, norm=SWAPPED[norm])
+    return (same_dtype(contribution, x),)
 
 
 rfft: Linear = linear(
@@ -85,8 +85,8 @@ rfft: Linear = linear(
 
 
 def _irfft_transpose(ct: Array, x: Shaped, *, axis: int, length: int, norm: str) -> tuple[Array]:
-    grown = _half_weights(rfft(ct, axis=axis, norm=SWAPPED[norm]), axis, length, 2.0)
-    return (same_dtype(grown, x),)
+    contribution = _half_weights(rfft(ct, axis=axis, norm=SWAPPED[norm]), axis, length, 2.0)
+    return (same_dtype(contribution, x),)
 
 
 irfft: Linear = linear(

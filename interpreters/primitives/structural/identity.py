@@ -49,10 +49,10 @@ barrier: Linear = linear(
 def shielded(values: Sequence[Array]) -> list[Array]:
     """Staged values behind a barrier of their own; all others as they are."""
     tag = next(_tags)
-    return [barrier(value, tag=tag) if is_staged(value) else value for value in values]
+    return [barrier(value, tag=tag) if is_abstract_value(value) else value for value in values]
 
 
-def is_staged(value: Any) -> bool:
+def is_abstract_value(value: Any) -> bool:
     """Whether a value is abstract: at its bottom is a variable of a Program that is being staged."""
     while type(value) is Tracer:
         if value.value is None:

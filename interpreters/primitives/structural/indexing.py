@@ -106,14 +106,14 @@ def _scatter_transpose_add(ct: Array, x: Any, value: Any, *indices: Array, axis:
     )
 
 
-def _scatter_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params, row: Any) -> Array:
+def _scatter_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params, primitive: Any) -> Array:
     x, value, *indices = args
     axis = params["axis"]
     x, value = materialize(size, batched[:2], (x, value))
     if not any(batched[2:]):
-        return row(x, value, *indices, axis=axis + 1)
+        return primitive(x, value, *indices, axis=axis + 1)
     lanes, full = _batch_indices(size, indices, batched[2:])
-    out = row(move_axis(x, 0, axis), move_axis(value, 0, axis), lanes, *full, axis=axis)
+    out = primitive(move_axis(x, 0, axis), move_axis(value, 0, axis), lanes, *full, axis=axis)
     return move_axis(out, axis, 0)
 
 

@@ -17,7 +17,7 @@ from func.interpreters.core import (
     Linear,
     NonDifferentiable,
     Params,
-    Row,
+    Primitive,
     Shaped,
     bind,
     dtype_of,
@@ -29,7 +29,7 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.core.errors import NotDifferentiableError
-from func.interpreters.primitives.elementwise.builder import conjugate, multiply, zero_wins
+from func.interpreters.primitives.elementwise.builder import conjugate, multiply, nan_safe_multiply
 from func.interpreters.primitives.elementwise.table import (
     divide,
     equal,
@@ -72,7 +72,7 @@ def _shift(axes: Axes) -> Axes:
 # --- reductions that state their partial derivatives ------------------------------------------------------------
 
 
-class Reduction(Row):
+class Reduction(Primitive):
     """A reduction over axes. `partial(x, out, axes=..., ...)` is the derivative of the result (its axes kept) by each
     element, from which both modes follow; of a real result by complex elements it is the steepest ascent."""
 
@@ -129,11 +129,11 @@ def reduction(
         return Aval(drop_axes(x.shape, axes), x.dtype if dtype is None else dtype(x.dtype))
 
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
-        return row(args[0], **{**params, "axes": _shift(params["axes"])})
+        return primitive(args[0], **{**params, "axes": _shift(params["axes"])})
 
-    row = kind(name, impl, aval=aval, batch=batch)
-    row.partial = partial
-    return row
+    primitive = kind(name, impl, aval=aval, batch=batch)
+    primitive.partial = partial
+    return primitive
 
 
 def _extremum_partial(x: Array, out: Array, *, axes: Axes) -> Array:
@@ -154,12 +154,12 @@ class Extremum(Reduction):
         chosen = self._chosen(ct, saved, params)
         return super().pull(ct, parents, saved, params) if chosen is None else (chosen,)
 
-    def pull_guarded(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+    def pull_nan_safe(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         """What is no extremum has no part in the cotangent, be it NaN."""
         chosen = self._chosen(ct, saved, params)
         if chosen is None:
             x, out = saved
-            chosen = zero_wins(keep_axes(ct, shape_of(x), params["axes"]), self.weights(x, out, params))
+            chosen = nan_safe_multiply(keep_axes(ct, shape_of(x), params["axes"]), self.weights(x, out, params))
         return (chosen,)
 
     def _chosen(self, ct: Any, saved: Any, params: Params) -> Any:
@@ -273,7 +273,7 @@ reduce_mean: Linear = linear(
 # --- sums and products with where= and initial= -----------------------------------------------------------------
 
 
-def _optioned(name: str, ufunc: str, neutral: int, grow: Callable[..., Array]) -> Row:
+def _optioned(name: str, ufunc: str, neutral: int, grow: Callable[..., Array]) -> Primitive:
     """A reduction with a mask of the elements that count (or True) and a first value: NumPy adds such elements up
     in another order, so that the value comes from its ufunc. The derivative is that of the plain reduction."""
 
@@ -291,16 +291,16 @@ def _optioned(name: str, ufunc: str, neutral: int, grow: Callable[..., Array]) -
         primals: Sequence[Array], tangents: Sequence[Any], *, axes: Axes, dtype: Any, initial: Any
     ) -> tuple[Array, Any]:
         (x, mask), (dx, _) = primals, tangents
-        out = row(x, mask, axes=axes, dtype=dtype, initial=initial)
+        out = primitive(x, mask, axes=axes, dtype=dtype, initial=initial)
         dx = where(mask, dx, full_like(dx, 0, ()))
         return out, grow(where(mask, x, full_like(x, neutral, ())), dx, axes, dtype_of(out), initial)
 
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
         x, mask = materialize(size, batched, args) if shape_of(args[1]) else args
-        return row(x, mask, **{**params, "axes": _shift(params["axes"])})
+        return primitive(x, mask, **{**params, "axes": _shift(params["axes"])})
 
-    row = general(f"{name}_with", impl, aval=aval, batch=batch, jvp=jvp)
-    return row
+    primitive = general(f"{name}_with", impl, aval=aval, batch=batch, jvp=jvp)
+    return primitive
 
 
 def _grow_sum(x: Array, dx: Array, axes: Axes, dtype: Any, initial: Any) -> Array:
@@ -308,9 +308,9 @@ def _grow_sum(x: Array, dx: Array, axes: Axes, dtype: Any, initial: Any) -> Arra
 
 
 def _grow_prod(x: Array, dx: Array, axes: Axes, dtype: Any, initial: Any) -> Array:
-    grown = multiply(products_of_others(convert(x, dtype=dtype), axes), convert(dx, dtype=dtype))
-    grown = reduce_sum(grown, axes=axes)
-    return grown if initial is None else multiply(grown, convert(initial, dtype=dtype))
+    contribution = multiply(products_of_others(convert(x, dtype=dtype), axes), convert(dx, dtype=dtype))
+    contribution = reduce_sum(contribution, axes=axes)
+    return contribution if initial is None else multiply(contribution, convert(initial, dtype=dtype))
 
 
 sum_with = _optioned("sum", "add", 0, _grow_sum)
@@ -322,15 +322,15 @@ prod_with = _optioned("prod", "multiply", 1, _grow_prod)
 
 def _constant_reduction(name: str, dtype: Any) -> NonDifferentiable:
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
-        return row(args[0], axes=_shift(params["axes"]))
+        return primitive(args[0], axes=_shift(params["axes"]))
 
-    row = nondifferentiable(
+    primitive = nondifferentiable(
         name,
         lambda xp, x, *, axes: getattr(xp, name)(x, axes),
         aval=lambda x, *, axes: Aval(drop_axes(x.shape, axes), dtype),
         batch=batch,
     )
-    return row
+    return primitive
 
 
 reduce_any = _constant_reduction("any", np.bool_)
@@ -339,15 +339,15 @@ reduce_all = _constant_reduction("all", np.bool_)
 
 def _index_reduction(name: str) -> NonDifferentiable:
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
-        return row(args[0], axis=params["axis"] + 1)
+        return primitive(args[0], axis=params["axis"] + 1)
 
-    row = nondifferentiable(
+    primitive = nondifferentiable(
         name,
         lambda xp, x, *, axis: getattr(xp, name)(x, axis),
         aval=lambda x, *, axis: Aval(drop_axes(x.shape, (axis,)), np.intp),
         batch=batch,
     )
-    return row
+    return primitive
 
 
 argmax = _index_reduction("argmax")

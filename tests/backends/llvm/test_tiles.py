@@ -13,7 +13,7 @@ pytest.importorskip("llvmlite")
 
 import func
 from func.backends.llvm.codegen.stage_plans import Plan, Tile
-from func.backends.loops.kernels import Buffer, Load, Nest, Reduce, Reg, Spot, Stage, Store
+from func.backends.loops.kernels import Buffer, Load, Nest, Reduce, Reg, Stage, Store, StridedRef
 from tests.interpreters.compile.native.test_native import check, numbers
 
 SHAPES = [(16, 16), (33, 70), (70, 33), (129, 17), (250, 300)]
@@ -50,16 +50,18 @@ BY_ROWS, BY_COLUMNS = (100, 1), (1, 100)
 @pytest.mark.parametrize(
     ("target", "source", "reduced", "tile"),
     [
-        (Spot(Y, 0, BY_ROWS), Spot(X, 0, BY_COLUMNS), None, Tile(0, 8)),
-        (Spot(Y, 0, BY_COLUMNS), Spot(X, 0, BY_ROWS), None, Tile(0, 8)),
-        (Spot(Y, 0, BY_ROWS), Spot(X, 0, BY_ROWS), None, None),
-        (Spot(X, 0, BY_ROWS), Spot(X, 0, BY_COLUMNS), None, None),
-        (Spot(Y, 0, (0, 1)), Spot(X, 0, BY_COLUMNS), None, None),
-        (Spot(Y, 0, BY_ROWS), Spot(X, 0, BY_COLUMNS), "add", None),
-        (Spot(Y, 0, BY_ROWS), Spot(X, 0, BY_COLUMNS), "maximum", Tile(0, 8)),
+        (StridedRef(Y, 0, BY_ROWS), StridedRef(X, 0, BY_COLUMNS), None, Tile(0, 8)),
+        (StridedRef(Y, 0, BY_COLUMNS), StridedRef(X, 0, BY_ROWS), None, Tile(0, 8)),
+        (StridedRef(Y, 0, BY_ROWS), StridedRef(X, 0, BY_ROWS), None, None),
+        (StridedRef(X, 0, BY_ROWS), StridedRef(X, 0, BY_COLUMNS), None, None),
+        (StridedRef(Y, 0, (0, 1)), StridedRef(X, 0, BY_COLUMNS), None, None),
+        (StridedRef(Y, 0, BY_ROWS), StridedRef(X, 0, BY_COLUMNS), "add", None),
+        (StridedRef(Y, 0, BY_ROWS), StridedRef(X, 0, BY_COLUMNS), "maximum", Tile(0, 8)),
     ],
 )
-def test_only_what_may_be_done_in_any_order(target: Spot, source: Spot, reduced: str | None, tile: Tile | None) -> None:
+def test_only_what_may_be_done_in_any_order(
+    target: StridedRef, source: StridedRef, reduced: str | None, tile: Tile | None
+) -> None:
     value = Reg(np.dtype(float))
     stage = Stage(True, [Load(value, source), Store(target, value)])
     if reduced is not None:

@@ -12,7 +12,7 @@ import func
 pytest.importorskip("llvmlite")
 
 from func.backends.loops.dead_code import drop_unused
-from func.backends.loops.kernels import Apply, Load, Nest, Reg, Spot, Stage, Store
+from func.backends.loops.kernels import Apply, Load, Nest, Reg, Stage, Store, StridedRef
 from func.backends.loops.kernels import Buffer as Memory
 
 RNG = np.random.default_rng(0)
@@ -149,10 +149,10 @@ def test_unused_instructions_go() -> None:
     source, target = Memory(3, kind, "input", 0), Memory(3, kind, "output", 0)
     x, y, z = Reg(kind), Reg(kind), Reg(kind)
     code = [
-        Load(x, Spot(source, 0, (1,))),
+        Load(x, StridedRef(source, 0, (1,))),
         Apply(y, "sin", (x,)),
         Apply(z, "cos", (y,)),
-        Store(Spot(target, 0, (1,)), y),
+        Store(StridedRef(target, 0, (1,)), y),
     ]
     items: list[Any] = [Nest((3,), None, [Stage(True, code)]), Nest((3,), None, [Stage(True, code[:3])])]
     drop_unused(items)

@@ -64,7 +64,7 @@ def mixed(x: Any) -> Any:
 
 def test_lower_of_a_native_program() -> None:
     lowered = native(softmax).lower(X)
-    assert lowered.program.equations[0].row.name == "max"
+    assert lowered.program.equations[0].primitive.name == "max"
     assert "0: max, exp, sum over 4 × 3 → out0" in lowered
     assert "rows 4, passes over 3 each: 3" in lowered
     assert "for i < 4" in lowered.kernels and "max of r0 over j" in lowered.kernels
@@ -128,7 +128,7 @@ def test_listing_of_dynamic_indices_and_accumulation() -> None:
 def test_listing_of_running_sums_positions_and_threads() -> None:
     text = native(lambda x: np.cumsum(x, axis=1)).lower(X).kernels
     assert "running sum" in text
-    out = kernels.Spot(kernels.Buffer(4, F8, "output", 0), 0, (1,))
+    out = kernels.StridedRef(kernels.Buffer(4, F8, "output", 0), 0, (1,))
     code = [kernels.Position(kernels.Reg(F8), 0)]
     nest = kernels.Nest((4,), 1, [kernels.Stage(False, [*code, kernels.Store(out, code[0].out)])])
     nest.divisions.append(kernels.Division(0, 2))
@@ -139,14 +139,14 @@ def test_listing_of_running_sums_positions_and_threads() -> None:
 def test_listing_of_what_it_has_never_seen() -> None:
     class Odd:
         fields = kernels.Load.fields
-        out, spot = kernels.Reg(F8), kernels.Spot(kernels.Buffer(3, F8, "input", 0), 0, (1,))
+        out, ref = kernels.Reg(F8), kernels.StridedRef(kernels.Buffer(3, F8, "input", 0), 0, (1,))
 
-    out = kernels.Spot(kernels.Buffer(3, F8, "output", 0), 0, (1,))
+    out = kernels.StridedRef(kernels.Buffer(3, F8, "output", 0), 0, (1,))
     nest = kernels.Nest((3,), None, [kernels.Stage(True, [Odd(), kernels.Store(out, Odd.out)])])
     items = [
         nest,
         kernels.Fill(out.buffer, np.float64(2.0)),
-        kernels.Library("cholesky", (out,), (Odd.spot,), {"lower": True}),
+        kernels.Library("cholesky", (out,), (Odd.ref,), {"lower": True}),
     ]
     result = kernels.Result((3,), F8, True)
     text = listing.listing(kernels.NativeProgram([result], [np.ones(2)], [result], items))
@@ -179,7 +179,7 @@ def test_rows_in_scratch_memory_are_not_read_from_memory() -> None:
 
 
 def test_zero_sizes_move_nothing() -> None:
-    given, made = [kernels.Spot(kernels.Buffer(0, F8, kind, 0), 0, (3, 1)) for kind in ("input", "output")]
+    given, made = [kernels.StridedRef(kernels.Buffer(0, F8, kind, 0), 0, (3, 1)) for kind in ("input", "output")]
     register = kernels.Reg(F8)
     stage = kernels.Stage(True, [kernels.Load(register, given), kernels.Store(made, register)])
     assert traffic.traffic(kernels.Nest((0, 3), None, [stage])) == traffic.NOTHING
@@ -304,7 +304,7 @@ def test_numbers_of_tables() -> None:
 def broken_sum(monkeypatch: pytest.MonkeyPatch) -> None:
     """The native rule of `sum` raises."""
 
-    def rule(site: Any) -> Any:
+    def rule(context: Any) -> Any:
         raise KeyError("no such thing")
 
     monkeypatch.setitem(rules.RULES, "sum", rule)

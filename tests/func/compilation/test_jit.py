@@ -371,7 +371,7 @@ def test_large_programs_inside_stay_calls() -> None:
     inner = func.jit(long)
     outer = func.jit(lambda x: inner(x) * 2)
     np.testing.assert_array_equal(outer(X), long(X) * 2)
-    assert outer.trace(X).equations[0].row.name == "program_call"
+    assert outer.trace(X).equations[0].primitive.name == "program_call"
     np.testing.assert_allclose(func.grad(lambda x: np.sum(outer(x)))(X), func.grad(lambda x: np.sum(long(x) * 2))(X))
 
 
@@ -468,9 +468,9 @@ def test_zero_wins_where_traced_values_of_an_outer_level_are_used() -> None:
 def test_pickled_programs_keep_the_second_look() -> None:
     _, pull = func.vjp(lambda x: func.jit(func.vmap(lambda z: trap(z, 1.0)))(x), np.array([4.0, 9.0]))
     np.testing.assert_allclose(pickle.loads(pickle.dumps(pull))(np.ones(2))[0], pull(np.ones(2))[0])
-    staged = func.make_program(func.jit(lambda x: trap(x, 1.0)))(1.0).equations[0].params["staged"]
-    again = pickle.loads(pickle.dumps(staged))
-    assert again(0.0) == staged(0.0) == (0.0,)
+    compiled = func.make_program(func.jit(lambda x: trap(x, 1.0)))(1.0).equations[0].params["compiled"]
+    again = pickle.loads(pickle.dumps(compiled))
+    assert again(0.0) == compiled(0.0) == (0.0,)
 
 
 # --- bad input --------------------------------------------------------------------------------------------------
@@ -551,5 +551,5 @@ def test_errors_inside_leave_nothing_behind() -> None:
 
 def test_trace_and_lower() -> None:
     f = func.jit(lambda x: np.sum(np.sin(x) * 1.0), compiler="numpy")
-    assert [equation.row.name for equation in f.trace(X).equations] == ["sin", "sum"]
+    assert [equation.primitive.name for equation in f.trace(X).equations] == ["sin", "sum"]
     assert "np_sin(x0" in f.lower(X)

@@ -21,7 +21,7 @@ X = np.array([0.4, -0.3, 0.7])
 WEIGHTS = np.array([0.5, -1.0, 2.0])
 DIRECTION = np.array([1.0, 0.5, -0.25])
 MATRIX = np.array([[0.3, 0.1, 0.0], [-0.2, 0.4, 0.1], [0.0, 0.2, 0.5]])
-ROWS = np.linspace(-1.0, 1.0, 15).reshape(5, 3)
+PRIMITIVES = np.linspace(-1.0, 1.0, 15).reshape(5, 3)
 
 
 # --- every function twice: by func's control flow, and as plain Python ---------------------------------------------
@@ -62,14 +62,14 @@ def recurrence(x: Any) -> Any:
         hidden = np.tanh(MATRIX @ hidden * x + row)
         return (hidden, total + hidden[0] * np.sum(x), count + 1), {"h": hidden, "c": count * hidden[1]}
 
-    (hidden, total, count), ys = func.scan(step, (x, 0, 0), ROWS, reverse=True)
+    (hidden, total, count), ys = func.scan(step, (x, 0, 0), PRIMITIVES, reverse=True)
     return total * np.sum(hidden) + np.sum(ys["h"] ** 2) + ys["c"][1] + count
 
 
 def recurrence_plain(x: Any) -> Any:
     hidden, total = x, 0.0
     kept: list[Any] = []
-    for row in ROWS[::-1]:
+    for row in PRIMITIVES[::-1]:
         hidden = np.tanh(MATRIX @ hidden * x + row)
         kept.append(hidden)
         total = total + hidden[0] * np.sum(x)
@@ -90,11 +90,11 @@ def rows_of_x_plain(x: Any) -> Any:
 
 
 def closed_over(x: Any) -> Any:
-    return func.scan(lambda c, r: (c + np.sum(np.cos(x * r)), None), 0.0, ROWS)[0]
+    return func.scan(lambda c, r: (c + np.sum(np.cos(x * r)), None), 0.0, PRIMITIVES)[0]
 
 
 def closed_over_plain(x: Any) -> Any:
-    return sum([np.sum(np.cos(x * row)) for row in ROWS])
+    return sum([np.sum(np.cos(x * row)) for row in PRIMITIVES])
 
 
 def counted(x: Any) -> Any:
@@ -128,7 +128,7 @@ def nested(x: Any) -> Any:
         return func.cond(np.sum(row * c) > 0, lambda: (c * np.cos(row), np.sum(c)), lambda: (c + row * x, np.sum(row)))
 
     def outer(i: Any, c: Any) -> Any:
-        c, ys = func.scan(inner, c, ROWS[1:3])
+        c, ys = func.scan(inner, c, PRIMITIVES[1:3])
         return c + np.sum(ys) * i
 
     return np.sum(func.fori_loop(0, 3, outer, x))
@@ -138,7 +138,7 @@ def nested_plain(x: Any) -> Any:
     c = x
     for i in range(3):
         total = 0.0
-        for row in ROWS[1:3]:
+        for row in PRIMITIVES[1:3]:
             if np.sum(row * c) > 0:
                 c, total = c * np.cos(row), total + np.sum(c)
             else:
@@ -152,35 +152,35 @@ def in_blocks(x: Any, **options: Any) -> Any:
         c = np.tanh(c * x + row)
         return c, c[0] * row
 
-    c, ys = func.scan(step, x, np.sin(ROWS * x), **options)
-    return np.sum(c) + np.sum(ys * ROWS)
+    c, ys = func.scan(step, x, np.sin(PRIMITIVES * x), **options)
+    return np.sum(c) + np.sum(ys * PRIMITIVES)
 
 
 def in_blocks_plain(x: Any, order: int = 1) -> Any:
     c, out = x, 0.0
     for row in list(range(5))[::order]:
-        r = np.sin(ROWS[row] * x)
+        r = np.sin(PRIMITIVES[row] * x)
         c = np.tanh(c * x + r)
-        out = out + np.sum(c[0] * r * ROWS[row])
+        out = out + np.sum(c[0] * r * PRIMITIVES[row])
     return np.sum(c) + out
 
 
 def mapped(x: Any) -> Any:
-    return np.sum(func.map(lambda r: np.sin(np.sum(r * x)) * r, ROWS, batch_size=2)[1:])
+    return np.sum(func.map(lambda r: np.sin(np.sum(r * x)) * r, PRIMITIVES, batch_size=2)[1:])
 
 
 def mapped_plain(x: Any) -> Any:
-    return sum([np.sum(np.sin(np.sum(r * x)) * r) for r in ROWS[1:]])
+    return sum([np.sum(np.sin(np.sum(r * x)) * r) for r in PRIMITIVES[1:]])
 
 
 def products(x: Any) -> Any:
-    matrices = func.associative_scan(lambda a, b: b @ a, MATRIX * x + ROWS[:, :, None], reverse=False)
+    matrices = func.associative_scan(lambda a, b: b @ a, MATRIX * x + PRIMITIVES[:, :, None], reverse=False)
     return np.sum(matrices * np.arange(5.0)[:, None, None])
 
 
 def products_plain(x: Any) -> Any:
     product, out = np.eye(3), 0.0
-    for i, row in enumerate(ROWS):
+    for i, row in enumerate(PRIMITIVES):
         product = (MATRIX * x + row[:, None]) @ product
         out = out + np.sum(product) * i
     return out
@@ -321,11 +321,13 @@ def test_masked_branches_see_no_foreign_numbers() -> None:
 
 
 LINEAR: dict[str, Function] = {
-    "scan": lambda x: func.scan(lambda c, r: (MATRIX @ c + r * x, c[0] * r), x, ROWS)[0:2],
-    "scan with a count": lambda x: func.scan(lambda c, r: ((c[0] * c[1] + x, c[1] + 1), c[0]), (x, 1), ROWS)[1],
+    "scan": lambda x: func.scan(lambda c, r: (MATRIX @ c + r * x, c[0] * r), x, PRIMITIVES)[0:2],
+    "scan with a count": lambda x: func.scan(lambda c, r: ((c[0] * c[1] + x, c[1] + 1), c[0]), (x, 1), PRIMITIVES)[1],
     "scan of its rows": lambda x: func.scan(lambda c, r: (c * 0.5 + r, c), 0.0, x, reverse=True),
-    "cond": lambda x: func.cond(True, lambda v: func.scan(lambda c, r: (c * r, None), v, ROWS)[0], lambda v: v, x),
-    "checkpointed scan": lambda x: func.scan(lambda c, r: (MATRIX @ c + r * x, None), x, ROWS, checkpoint=2)[0],
+    "cond": lambda x: func.cond(
+        True, lambda v: func.scan(lambda c, r: (c * r, None), v, PRIMITIVES)[0], lambda v: v, x
+    ),
+    "checkpointed scan": lambda x: func.scan(lambda c, r: (MATRIX @ c + r * x, None), x, PRIMITIVES, checkpoint=2)[0],
 }
 
 
@@ -392,7 +394,7 @@ def test_custom_rules_and_checkpoints_in_bodies() -> None:
 
     def f(x: Any) -> Any:
         body = func.checkpoint(lambda c, r: (tripled(np.sin(c) * r), None))
-        return np.sum(func.scan(body, x, ROWS)[0])
+        return np.sum(func.scan(body, x, PRIMITIVES)[0])
 
     wanted = func.grad(f)(X)
     np.testing.assert_allclose(func.jit(func.grad(f))(X), wanted)
@@ -421,14 +423,14 @@ def test_pullbacks_are_picklable() -> None:
 # --- values, trees and dtypes are those of the eager loop ----------------------------------------------------------
 
 
-def staged(f: Function, *args: Any) -> Any:
+def compiled(f: Function, *args: Any) -> Any:
     """The function through its Program."""
     return func.jit(f)(*args)
 
 
 def both(f: Any, *args: Any) -> list[Any]:
     """Eager and staged results."""
-    return [f(*args), staged(f, *args)]
+    return [f(*args), compiled(f, *args)]
 
 
 def assert_same(one: Any, two: Any) -> None:
@@ -501,7 +503,7 @@ def test_numbers_closed_over_stay_numbers() -> None:
 
 def test_complex_carries() -> None:
     def f(z: Any) -> Any:
-        w, ys = func.scan(lambda c, r: (c * z + r, np.abs(c) ** 2), z * z, ROWS)
+        w, ys = func.scan(lambda c, r: (c * z + r, np.abs(c) ** 2), z * z, PRIMITIVES)
         w = func.while_loop(lambda c: np.sum(np.abs(c)) < 50, lambda c: c * (1.1 + 0.2j), w, max_steps=60)
         return np.sum(np.real(w * np.conj(z))) + np.sum(ys)
 
@@ -557,13 +559,13 @@ def test_prefixes_of_every_length_along_an_axis() -> None:
 
 def test_prefixes_take_logarithmically_many_rounds() -> None:
     program = func.make_program(lambda x: func.associative_scan(np.add, x))(np.ones(1024))
-    assert 10 <= sum([equation.row.name == "add" for equation in program.equations]) <= 20
+    assert 10 <= sum([equation.primitive.name == "add" for equation in program.equations]) <= 20
 
 
 def test_a_scan_is_one_equation_whatever_its_length() -> None:
     for count in (10, 1000):
         program = func.make_program(lambda xs: func.scan(lambda c, x: (np.sin(c + x), None), 0.0, xs))(np.ones(count))
-        assert [equation.row.name for equation in program.equations] == ["scan_call"]
+        assert [equation.primitive.name for equation in program.equations] == ["scan_call"]
 
 
 def test_bodies_may_write_in_place() -> None:

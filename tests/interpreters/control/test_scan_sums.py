@@ -197,7 +197,7 @@ def test_gradients_are_differentiated(name: str) -> None:
 
 def backward_loops(loss: Any, *args: Any) -> list[Any]:
     program = inline(func.make_program(func.grad(loss))(*args))
-    scans = [equation for equation in program.equations if equation.row.name == "scan_call"]
+    scans = [equation for equation in program.equations if equation.primitive.name == "scan_call"]
     return [equation for equation in scans if equation.params["loop"].reverse]
 
 

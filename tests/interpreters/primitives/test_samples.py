@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import func
-from func.interpreters.core import ROWS, aval_of, dtype_of, shape_of
+from func.interpreters.core import PRIMITIVES, aval_of, dtype_of, shape_of
 from tests.support.samples import SAMPLES
 from tests.support.sampling import Sample
 
@@ -19,8 +19,8 @@ SMOOTH = [case for case in ALL if case.values[1].differentiable]  # type: ignore
 
 def outputs(name: str, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
     """The outputs of a row as a tuple."""
-    out = ROWS[name](*args, **params)
-    return tuple(out) if ROWS[name].multiple else (out,)
+    out = PRIMITIVES[name](*args, **params)
+    return tuple(out) if PRIMITIVES[name].multiple else (out,)
 
 
 def of_active(name: str, sample: Sample) -> Any:
@@ -53,15 +53,15 @@ def dot(x: Any, y: Any) -> float:
 
 
 def test_every_row_has_samples() -> None:
-    assert set(SAMPLES) >= set(ROWS), f"rows without samples: {sorted(set(ROWS) - set(SAMPLES))}"
-    assert all(SAMPLES[name] for name in ROWS)
+    assert set(SAMPLES) >= set(PRIMITIVES), f"rows without samples: {sorted(set(PRIMITIVES) - set(SAMPLES))}"
+    assert all(SAMPLES[name] for name in PRIMITIVES)
 
 
 @pytest.mark.parametrize(("name", "sample"), ALL)
 def test_aval_predicts_shape_and_dtype(name: str, sample: Sample) -> None:
     avals = [aval_of(arg) for arg in sample.args]
-    predicted = ROWS[name].aval(*avals, **sample.params)
-    predicted = tuple(predicted) if ROWS[name].multiple else (predicted,)
+    predicted = PRIMITIVES[name].aval(*avals, **sample.params)
+    predicted = tuple(predicted) if PRIMITIVES[name].multiple else (predicted,)
     for aval, out in zip(predicted, outputs(name, sample.args, sample.params), strict=True):
         assert (aval.shape, aval.dtype) == (shape_of(out), dtype_of(out))
 

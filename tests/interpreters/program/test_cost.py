@@ -9,7 +9,7 @@ import pytest
 
 import func
 from func.interpreters.compile.lowering.code import lower
-from func.interpreters.core import ROWS, Aval
+from func.interpreters.core import PRIMITIVES, Aval
 from func.interpreters.core.errors import NoSourceError
 from func.interpreters.program.cost import VIEWS, is_view
 from func.interpreters.program.flops import CHEAP, FORMULAS, MOVES, PYTHON_CALLS, REDUCTIONS, WEIGHTS, operations
@@ -77,7 +77,7 @@ def test_the_tables_name_rows_once_each() -> None:
 @pytest.mark.parametrize(("name", "sample"), [case for case in ALL if case.values[0] in VIEWS])
 def test_views_are_those_of_the_executor(name: str, sample: Sample) -> None:
     for equation in sampled(name, sample).equations:
-        if equation.row.name == "broadcast" and equation.outputs[0].size < 1 << 10:
+        if equation.primitive.name == "broadcast" and equation.outputs[0].size < 1 << 10:
             continue  # small ones are written out, which is quicker
         assert lower(equation).view
 
@@ -110,8 +110,8 @@ def test_a_broadcast_input_is_read_once() -> None:
 def test_a_broadcast_scalar_takes_no_memory() -> None:
     x, wide, y = [Var(Aval((100, 100), np.float64)) for _ in range(3)]
     equations = [
-        Equation(ROWS["broadcast"], (2.0,), {"shape": (100, 100)}, (wide,)),
-        Equation(ROWS["add"], (x, wide), {}, (y,)),
+        Equation(PRIMITIVES["broadcast"], (2.0,), {"shape": (100, 100)}, (wide,)),
+        Equation(PRIMITIVES["add"], (x, wide), {}, (y,)),
     ]
     report = Program([x], equations, [y], {}).cost()
     assert report.peak_bytes == report.bytes_moved == 160_008
@@ -216,4 +216,4 @@ def test_the_table_is_aligned() -> None:
     ]
     assert any(["body × 1,000" in line for line in lines])
     assert report.operations == sum([one.operations for one in report.equations])
-    assert set(ROWS) >= {one.row for one in report.equations}
+    assert set(PRIMITIVES) >= {one.row for one in report.equations}

@@ -14,7 +14,7 @@ import pytest
 
 import func
 from func.errors import ArgumentError, ProgramError
-from func.interpreters.core import ROWS, Aval
+from func.interpreters.core import PRIMITIVES, Aval
 from func.interpreters.primitives.elementwise import table as ew
 from func.interpreters.program.checking import check_program
 from func.interpreters.program.drawing import BENDS, GAP, Edge, Graph, Node, program_graph
@@ -31,8 +31,8 @@ def sampled(name: str, sample: Sample) -> Program:
     """The program of one call of a row."""
 
     def call(*args: Any) -> Any:
-        out = ROWS[name](*args, **sample.params)
-        return tuple(out) if ROWS[name].multiple else (out,)
+        out = PRIMITIVES[name](*args, **sample.params)
+        return tuple(out) if PRIMITIVES[name].multiple else (out,)
 
     return func.make_program(call)(*sample.args)
 
@@ -150,7 +150,7 @@ class Box:
 def with_param(value: Any) -> Program:
     """A program whose only equation has a parameter of any kind."""
     x, y = Var(Aval((), np.float64)), Var(Aval((), np.float64))
-    return Program([x], [Equation(ROWS["named"], (x,), {"label": value}, (y,))], [y], {})
+    return Program([x], [Equation(PRIMITIVES["named"], (x,), {"label": value}, (y,))], [y], {})
 
 
 UNUSUAL = [
@@ -233,7 +233,7 @@ def test_programs_that_differ() -> None:
 def test_constants_are_compared_bit_by_bit() -> None:
     def adding(constant: Any) -> Program:
         x, c, y = [Var(Aval((2,), np.float64)) for _ in range(3)]
-        return Program([x], [Equation(ROWS["add"], (x, c), {}, (y,))], [y], {c: constant})
+        return Program([x], [Equation(PRIMITIVES["add"], (x, c), {}, (y,))], [y], {c: constant})
 
     nan = np.array([np.nan, 0.0])
     assert adding(nan) == adding(nan.copy())
@@ -274,7 +274,7 @@ def invalid(**changes: Any) -> Program:
     """sin of a vector, with something changed."""
     x, y, other = Var(Aval((3,), np.float64)), Var(Aval((3,), np.float64)), Var(Aval((2,), np.float64))
     line = func.make_program(np.sin)(1.0).equations[0].line
-    given = {"inputs": (x,), "outputs": (y,), "row": ROWS["sin"], "returned": [y], "constants": {}} | changes
+    given = {"inputs": (x,), "outputs": (y,), "row": PRIMITIVES["sin"], "returned": [y], "constants": {}} | changes
     known = {"x": x, "y": y, "other": other}
 
     def filled(values: Any) -> Any:
@@ -300,7 +300,7 @@ def test_the_valid_program_of_these_tests() -> None:
         ({"returned": ["other"]}, ["output", "f64[2]", "never defined"]),
         ({"constants": {"x": np.ones(3)}}, ["a is defined twice"]),
         ({"constants": {"other": np.ones(3, np.float32)}}, ["constant b", "f64[2]", "f32[3]"]),
-        ({"row": ROWS["permute"]}, ["equation 0", "permute does not take (f64[3])", "order"]),
+        ({"row": PRIMITIVES["permute"]}, ["equation 0", "permute does not take (f64[3])", "order"]),
     ],
 )
 def test_an_invalid_program_says_what_is_wrong(changes: Any, words: list[str]) -> None:

@@ -53,7 +53,9 @@ def test_every_row_comes_back(name: str, sample: Sample, tmp_path: Path) -> None
     program = func.make_program(lambda *args: outputs(name, args, sample.params))(*sample.args)
     loaded = again(program, tmp_path)
     assert loaded == program
-    assert [equation.row for equation in loaded.equations] == [equation.row for equation in program.equations]
+    assert [equation.primitive for equation in loaded.equations] == [
+        equation.primitive for equation in program.equations
+    ]
     for got, expected in zip(loaded(*sample.args), program(*sample.args), strict=True):
         identical(got, expected)
 
@@ -98,11 +100,11 @@ def test_loaded_programs_can_be_transformed(tmp_path: Path) -> None:
 def test_nested_programs_stay_shared(tmp_path: Path) -> None:
     inner = func.jit(lambda x: np.sin(x) * x)
     program = func.make_program(lambda x: inner(inner(x)))(W)
-    held = [equation.params["staged"] for equation in program.equations]
+    held = [equation.params["compiled"] for equation in program.equations]
     assert len(held) == 2
     assert held[0] is held[1]
     loaded = again(program, tmp_path)
-    first, second = [equation.params["staged"] for equation in loaded.equations]
+    first, second = [equation.params["compiled"] for equation in loaded.equations]
     assert first is second
     assert first.program == held[0].program
     identical(loaded(W)[0], program(W)[0])
@@ -111,8 +113,8 @@ def test_nested_programs_stay_shared(tmp_path: Path) -> None:
 def test_gradients_inside_keep_what_makes_zeros_win(tmp_path: Path) -> None:
     slope = func.jit(func.grad(lambda x: np.sum(np.sqrt(x * x) * 0 + x)))
     program = func.make_program(slope)(W)
-    (staged,) = [equation.params["staged"] for equation in again(program, tmp_path).equations]
-    assert staged.pulls
+    (compiled,) = [equation.params["compiled"] for equation in again(program, tmp_path).equations]
+    assert compiled.pulls
     zeros = np.zeros_like(W)
     identical(again(program, tmp_path)(zeros)[0], slope(zeros))
     assert np.isfinite(slope(zeros)).all()
@@ -343,7 +345,7 @@ BAD: dict[str, tuple[Callable[[Any], Any], str]] = {
     "no programs": (lambda d: d.pop("programs"), "damaged"),
     "an empty table": (lambda d: d["programs"].clear(), "damaged"),
     "no table": (lambda d: d.update(programs=7), "damaged"),
-    "holds itself": (lambda d: tanh(d).update(params={"a": {"staged": [0, None]}}), "damaged"),
+    "holds itself": (lambda d: tanh(d).update(params={"a": {"compiled": [0, None]}}), "damaged"),
     "text": (lambda d: d["programs"][0]["outputs"].__setitem__(0, {"value": "os.system"}), "damaged"),
     "array": (lambda d: d["programs"][0]["values"].__setitem__(0, {"array": [99, "<f8"]}), "damaged"),
     "another dtype": (lambda d: d["programs"][0]["values"][0]["array"].__setitem__(1, "<i8"), "damaged"),

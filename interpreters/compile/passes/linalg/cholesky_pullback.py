@@ -35,7 +35,7 @@ class Part(NamedTuple):
 
 def adjoints(program: Program) -> Program:
     """The program with the pullbacks of Cholesky factors in closed form; the program itself where there are none."""
-    if not any([equation.row is cholesky for equation in program.equations]):
+    if not any([equation.primitive is cholesky for equation in program.equations]):
         return program
     view = _View(program)
     state = Emitter(program)
@@ -82,11 +82,11 @@ class _View:
         if x in self.outputs or x not in self.users:
             return False
         for user in self.users[x]:
-            if user.row is multiply and any([type(other) in PYTHON_SCALARS for other in user.inputs]):
+            if user.primitive is multiply and any([type(other) in PYTHON_SCALARS for other in user.inputs]):
                 if not self.only_lower(user.outputs[0]):
                     return False
                 continue
-            if user.row is not where or user.inputs[1] is not x or not self.is_zero(user.inputs[2]):
+            if user.primitive is not where or user.inputs[1] is not x or not self.is_zero(user.inputs[2]):
                 return False
             mask = self.mask(user.inputs[0])
             if mask is None or np.any(np.triu(mask, 1)):
@@ -98,18 +98,18 @@ class _View:
         equation = self.made.get(x) if type(x) is Var else None
         if equation is None:
             return None
-        row, inputs = equation.row, equation.inputs
-        if row is negative:
+        primitive, inputs = equation.primitive, equation.inputs
+        if primitive is negative:
             return self.parts(inputs[0], not minus)
-        if row is add or row is subtract:
+        if primitive is add or primitive is subtract:
             left = self.parts(inputs[0], minus)
-            right = None if left is None else self.parts(inputs[1], minus is not (row is subtract))
+            right = None if left is None else self.parts(inputs[1], minus is not (primitive is subtract))
             return None if left is None or right is None else left + right
-        if row is where:
+        if primitive is where:
             mask = self.mask(inputs[0])
             covers = mask is not None and bool(np.all(mask[np.tri(len(mask), dtype=bool)]))
             return self.parts(inputs[1], minus) if covers and self.is_zero(inputs[2]) else None
-        if row is place:
+        if primitive is place:
             return self._placed(equation, minus)
         return [Part(equation, None, minus)] if _is_narrow(equation) else None
 
@@ -129,7 +129,7 @@ class _View:
 
 def _is_narrow(equation: Equation) -> bool:
     """True for u vᵀ with far fewer columns than rows."""
-    if equation.row is not contract or len(equation.outputs[0].shape) != 2:
+    if equation.primitive is not contract or len(equation.outputs[0].shape) != 2:
         return False
     labels = equation.params["spec"]
     x, y = equation.inputs
@@ -140,7 +140,12 @@ def _is_narrow(equation: Equation) -> bool:
 def _pulled_back(view: _View, equation: Equation) -> tuple[Var, Any] | None:
     """(L, M) for Lᵀ M of a Cholesky factor, of which only the lower triangle is used."""
     out = equation.outputs[0]
-    if equation.row is not contract or len(out.shape) != 2 or out.shape[0] != out.shape[1] or out.dtype.kind != "f":
+    if (
+        equation.primitive is not contract
+        or len(out.shape) != 2
+        or out.shape[0] != out.shape[1]
+        or out.dtype.kind != "f"
+    ):
         return None
     labels = equation.params["spec"]
     summed = [label for label in labels.x if label in labels.y and label not in labels.out]
@@ -149,10 +154,10 @@ def _pulled_back(view: _View, equation: Equation) -> tuple[Var, Any] | None:
     sides = [(equation.inputs[0], labels.x), (equation.inputs[1], labels.y)]
     for (factor, own), (other, its) in (sides, sides[::-1]):
         maker = view.made.get(factor)
-        if maker is not None and maker.row is permute:
+        if maker is not None and maker.primitive is permute:
             factor, own = maker.inputs[0], own[::-1]
             maker = view.made.get(factor)
-        if maker is None or maker.row is not cholesky or maker.params.get("upper"):
+        if maker is None or maker.primitive is not cholesky or maker.params.get("upper"):
             continue
         if own == (summed[0], labels.out[0]) and its == (summed[0], labels.out[1]):
             return factor, other
@@ -193,10 +198,10 @@ def _outer(state: Emitter, factor: Var, equation: Equation) -> Any:
     """(Lᵀ u) vᵀ for the equation that makes u vᵀ."""
     labels = equation.params["spec"]
     x, y = equation.inputs
-    row = labels.out[0]
+    primitive = labels.out[0]
     new = 1 + max((*labels.x, *labels.y))
-    u, own = (x, labels.x) if row in labels.x else (y, labels.y)
-    v, other = (y, labels.y) if row in labels.x else (x, labels.x)
-    moved = tuple([new if label == row else label for label in own])
-    grown = state.emit(contract, factor, u, spec=spec((row, new), own, moved))
-    return state.emit(contract, grown, v, spec=spec(moved, other, (new, labels.out[1])))
+    u, own = (x, labels.x) if primitive in labels.x else (y, labels.y)
+    v, other = (y, labels.y) if primitive in labels.x else (x, labels.x)
+    moved = tuple([new if label == primitive else label for label in own])
+    contribution = state.emit(contract, factor, u, spec=spec((primitive, new), own, moved))
+    return state.emit(contract, contribution, v, spec=spec(moved, other, (new, labels.out[1])))

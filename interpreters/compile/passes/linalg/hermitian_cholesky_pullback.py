@@ -62,7 +62,7 @@ class Pullback(NamedTuple):
 
 def congruences(program: Program) -> Program:
     """The program with pullbacks of Cholesky factors in closed form; the program itself where there are none."""
-    if not any([equation.row is cholesky for equation in program.equations]):
+    if not any([equation.primitive is cholesky for equation in program.equations]):
         return program
     finder = _Finder(program)
     state = Emitter(program)
@@ -71,7 +71,7 @@ def congruences(program: Program) -> Program:
         state.line = equation.line
         if not renamed.keys().isdisjoint(equation.inputs):
             inputs = tuple([renamed.get(x, x) if type(x) is Var else x for x in equation.inputs])
-            equation = Equation(equation.row, inputs, equation.params, equation.outputs, equation.line)
+            equation = Equation(equation.primitive, inputs, equation.params, equation.outputs, equation.line)
         made = finder.closed_form(equation, state)
         if made is None:
             state.equations.append(equation)
@@ -111,24 +111,26 @@ class _Finder:
         return _Writer(state, found.triangle, found.lower).matrix(list(self.terms.values()), self.identity)
 
     def _pullback(self, equation: Equation) -> Pullback | None:
-        if equation.row is not triangular_solve or equation.params["unit"]:
+        if equation.primitive is not triangular_solve or equation.params["unit"]:
             return None
         triangle, right = equation.inputs
         lower, adjoint = equation.params["lower"], equation.params["adjoint"]
         inner = maker(self, self.adjoint_of(right))
         if lower is not adjoint or not self._is_factor(triangle, lower) or inner is None:
             return None
-        same = inner.row is triangular_solve and inner.params == equation.params and inner.inputs[0] is triangle
+        same = inner.primitive is triangular_solve and inner.params == equation.params and inner.inputs[0] is triangle
         middle = self._lower_half(inner.inputs[1]) if same else None
         product = maker(self, middle)
-        if product is None or product.row is not contract:
+        if product is None or product.primitive is not contract:
             return None
         cotangent = self._multiplied(product, triangle, lower)
         return None if cotangent is None else Pullback(triangle, lower, *cotangent)
 
     def _is_factor(self, x: Any, lower: bool) -> bool:
         equation = maker(self, x)
-        return equation is not None and equation.row is cholesky and equation.params.get("upper", False) is not lower
+        return (
+            equation is not None and equation.primitive is cholesky and equation.params.get("upper", False) is not lower
+        )
 
     def adjoint_of(self, x: Any) -> Any:
         """y where x = yᴴ, or None."""
@@ -137,11 +139,11 @@ class _Finder:
             return None
         rows: list[Any] = [permute] if x.dtype.kind == "f" else [permute, conjugate]
         while rows:
-            if equation is None or equation.row not in rows:
+            if equation is None or equation.primitive not in rows:
                 return None
-            if equation.row is permute and not _is_transpose(equation):
+            if equation.primitive is permute and not _is_transpose(equation):
                 return None
-            rows.remove(equation.row)
+            rows.remove(equation.primitive)
             x = equation.inputs[0]
             equation = maker(self, x)
         return x
@@ -150,11 +152,11 @@ class _Finder:
         """M where x is the Hermitian part of Φ(M), or None."""
         halved = self._halved(x)
         whole = maker(self, halved)
-        if whole is None or whole.row is not add:
+        if whole is None or whole.primitive is not add:
             return None
         for one, other in (whole.inputs, whole.inputs[::-1]):
             parts = maker(self, one)
-            if self.adjoint_of(other) is one and one is not None and parts is not None and parts.row is add:
+            if self.adjoint_of(other) is one and one is not None and parts is not None and parts.primitive is add:
                 for strict, diagonal in (parts.inputs, parts.inputs[::-1]):
                     below, within = self._masked(strict, -1), self._masked(diagonal, 0)
                     if below is not None and self._halved(within) is below:
@@ -164,7 +166,7 @@ class _Finder:
     def _halved(self, x: Any) -> Any:
         """y where x = y / 2, or None."""
         equation = maker(self, x)
-        if equation is None or equation.row is not multiply:
+        if equation is None or equation.primitive is not multiply:
             return None
         left, right = equation.inputs
         return left if type(right) is float and right == 0.5 else right if type(left) is float and left == 0.5 else None
@@ -172,13 +174,13 @@ class _Finder:
     def _masked(self, x: Any, diagonal: int) -> Any:
         """y where x is what lies below the diagonal of y (-1), or on it (0), with zeros elsewhere; or None."""
         equation = maker(self, x)
-        if equation is None or equation.row is not where:
+        if equation is None or equation.primitive is not where:
             return None
         mask, inside, outside = equation.inputs
         mask = constant(self, mask)
         n = x.shape[-1]
-        wanted = np.eye(n, dtype=bool) if diagonal == 0 else np.tri(n, k=-1, dtype=bool)
-        fits = mask is not None and np.shape(mask)[-2:] == (n, n) and bool(np.all(mask == wanted))
+        needs_cotangent = np.eye(n, dtype=bool) if diagonal == 0 else np.tri(n, k=-1, dtype=bool)
+        fits = mask is not None and np.shape(mask)[-2:] == (n, n) and bool(np.all(mask == needs_cotangent))
         return inside if fits and self._is_zero(outside) else None
 
     def _is_zero(self, x: Any) -> bool:
@@ -190,16 +192,16 @@ class _Finder:
         labels = product.params["spec"]
         if len(labels.out) < 2:
             return None
-        *stack, row, column = labels.out
+        *stack, primitive, column = labels.out
         sides = [(product.inputs[0], labels.x), (product.inputs[1], labels.y)]
         for (first, own), (other, its) in (sides, sides[::-1]):
             if lower and first.dtype.kind == "c":
                 equation = maker(self, first)
-                first = equation.inputs[0] if equation is not None and equation.row is conjugate else None
+                first = equation.inputs[0] if equation is not None and equation.primitive is conjugate else None
             if first is not triangle:
                 continue
             summed = own[-2] if lower else own[-1]
-            if own != ((*stack, summed, row) if lower else (*stack, row, summed)):
+            if own != ((*stack, summed, primitive) if lower else (*stack, primitive, summed)):
                 continue
             if its in ((*stack, summed, column), (*stack, column, summed)):
                 return other, its[-1] == summed
@@ -216,20 +218,20 @@ class _Finder:
         number = np.conj(found.factor.number).item() if conjugated else found.factor.number
         factor = factor.times(found.factor._replace(number=number))
         conjugated = conjugated is not found.conjugate
-        row, inputs = equation.row, equation.inputs
-        if row is add or row is subtract:
-            signed = factor if row is add else factor.times(Factor(-1))
+        primitive, inputs = equation.primitive, equation.inputs
+        if primitive is add or primitive is subtract:
+            signed = factor if primitive is add else factor.times(Factor(-1))
             return self._collect(inputs[0], factor, flipped, conjugated) and self._collect(
                 inputs[1], signed, flipped, conjugated
             )
-        if row is permute and _is_transpose(equation):
+        if primitive is permute and _is_transpose(equation):
             return self._collect(inputs[0], factor, not flipped, conjugated)
-        if row is where:
+        if primitive is where:
             kept = self._covers(inputs[0], flipped) and self._is_zero(inputs[2])
             return kept and self._collect(inputs[1], factor, flipped, conjugated)
-        if row is scatter_add:
+        if primitive is scatter_add:
             return self._diagonal(equation, factor)
-        return row is contract and self._outer(equation, factor, flipped, conjugated)
+        return primitive is contract and self._outer(equation, factor, flipped, conjugated)
 
     def _covers(self, mask: Any, flipped: bool) -> bool:
         """True where a mask keeps the lower triangle, which is the one that is read, or the upper one if flipped."""
@@ -245,8 +247,8 @@ class _Finder:
         if not self._is_zero(target) or not self._are_places(equation, indices):
             return False
         inner = maker(self, values)
-        if inner is not None and inner.row in (convert, make_complex):
-            if inner.row is make_complex and not self._is_zero(inner.inputs[1]):
+        if inner is not None and inner.primitive in (convert, make_complex):
+            if inner.primitive is make_complex and not self._is_zero(inner.inputs[1]):
                 return False
             values = inner.inputs[0]
         found = quotient(self, values, self.stack, self._is_own_diagonal)
@@ -257,9 +259,9 @@ class _Finder:
 
     def _is_own_diagonal(self, x: Any) -> bool:
         equation = maker(self, x)
-        if equation is not None and equation.row is real:
+        if equation is not None and equation.primitive is real:
             equation = maker(self, equation.inputs[0])
-        if equation is None or equation.row is not gather or equation.inputs[0] is not self.triangle:
+        if equation is None or equation.primitive is not gather or equation.inputs[0] is not self.triangle:
             return False
         return self._are_places(equation, equation.inputs[1:])
 
@@ -293,7 +295,7 @@ class _Finder:
     def _solved(self, u: Multiple) -> Multiple | None:
         """w where u = op(T)⁻¹ w."""
         equation = maker(self, u.base)
-        if equation is None or equation.row is not triangular_solve or equation.inputs[0] is not self.triangle:
+        if equation is None or equation.primitive is not triangular_solve or equation.inputs[0] is not self.triangle:
             return None
         if equation.params != {"lower": self.lower, "adjoint": self.lower, "unit": False} or u.conjugate:
             return None

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from func.interpreters.core import PYTHON_SCALARS, shape_of
-from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative, zero_wins
+from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, nan_safe_multiply, negative
 from func.interpreters.primitives.elementwise.table import divide, reciprocal
 from func.interpreters.primitives.structural.contraction import contract
 from func.interpreters.primitives.structural.shapes import broadcast, reshape
@@ -61,7 +61,7 @@ def multiple(known: Known, x: Any, stack: int) -> Multiple:
     factor = Factor(1)
     conjugated = False
     while (equation := maker(known, x)) is not None:
-        if equation.row is conjugate:
+        if equation.primitive is conjugate:
             conjugated = not conjugated
             x = equation.inputs[0]
             continue
@@ -77,22 +77,22 @@ def multiple(known: Known, x: Any, stack: int) -> Multiple:
 
 
 def _step(known: Known, equation: Equation, stack: int) -> Multiple | None:
-    row, inputs, out = equation.row, equation.inputs, equation.outputs[0]
-    if row is negative:
+    primitive, inputs, out = equation.primitive, equation.inputs, equation.outputs[0]
+    if primitive is negative:
         return Multiple(Factor(-1), inputs[0])
-    if row is reshape and _same_columns(inputs[0], out, stack):
+    if primitive is reshape and _same_columns(inputs[0], out, stack):
         return Multiple(Factor(1), inputs[0])
-    if row is add and all([_is_whole(x, out) for x in inputs]):
+    if primitive is add and all([_is_whole(x, out) for x in inputs]):
         left, right = [multiple(known, x, stack) for x in inputs]
         if left[1:] != right[1:] or left.factor.scalars != right.factor.scalars:
             return None
         return left._replace(factor=Factor(left.factor.number + right.factor.number, left.factor.scalars))
-    if row is divide and _is_whole(inputs[0], out):
+    if primitive is divide and _is_whole(inputs[0], out):
         found = uniform(known, inputs[1], stack)
         return None if found is None or found.scalars or not found.number else Multiple(_inverse(found), inputs[0])
-    if row is multiply or (row is contract and _keeps_order(equation)):
+    if primitive is multiply or (primitive is contract and _keeps_order(equation)):
         for x, other in (inputs, inputs[::-1]):
-            aligned = not shape_of(x) or (row is multiply and len(x.shape) == len(out.shape))
+            aligned = not shape_of(x) or (primitive is multiply and len(x.shape) == len(out.shape))
             found = uniform(known, x, stack) if aligned and _is_whole(other, out) else None
             if found is not None:
                 return Multiple(found, other)
@@ -129,10 +129,10 @@ def uniform(known: Known, x: Any, stack: int) -> Factor | None:
         same = value.size and value.dtype.kind in "fciu" and (value == value.flat[0]).all()
         return Factor(value.flat[0].item()) if same else None
     equation = maker(known, x)
-    if equation is not None and equation.row in (broadcast, reshape):
+    if equation is not None and equation.primitive in (broadcast, reshape):
         inner = equation.inputs[0]
         rank = len(shape_of(inner))
-        aligned = _per_matrix(x.shape, stack) if equation.row is reshape else rank in (0, len(x.shape))
+        aligned = _per_matrix(x.shape, stack) if equation.primitive is reshape else rank in (0, len(x.shape))
         if type(inner) is Var and inner.dtype == x.dtype and aligned and _per_matrix(inner.shape, stack):
             return uniform(known, inner, stack)
     if x.dtype.kind != "f" or not _per_matrix(x.shape, stack):
@@ -153,14 +153,14 @@ def quotient(known: Known, x: Any, stack: int, is_denominator: Callable[[Any], b
     equation = maker(known, base)
     if equation is None:
         return None
-    row, inputs = equation.row, equation.inputs
-    if row is reciprocal and is_denominator(inputs[0]):
+    primitive, inputs = equation.primitive, equation.inputs
+    if primitive is reciprocal and is_denominator(inputs[0]):
         return factor
     if any([shape_of(x) and x.shape != base.shape[:stack] + x.shape[stack:] for x in inputs]):
         return None
-    if row is divide and is_denominator(inputs[1]):
+    if primitive is divide and is_denominator(inputs[1]):
         own = uniform(known, inputs[0], stack)
-    elif row is zero_wins and (own := uniform(known, inputs[1], stack)) is not None:
+    elif primitive is nan_safe_multiply and (own := uniform(known, inputs[1], stack)) is not None:
         inner = quotient(known, inputs[0], stack, is_denominator)
         own = None if inner is None else own.times(inner)
     else:

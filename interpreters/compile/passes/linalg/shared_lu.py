@@ -24,10 +24,10 @@ _SHARING: frozenset[Primitive] = frozenset({solve, inv, slogdet})
 
 def sharing(program: Program) -> Program:
     """The program in which no matrix is factored twice; the program itself where none is."""
-    if len([None for equation in program.equations if equation.row in _SHARING]) < 2:
+    if len([None for equation in program.equations if equation.primitive in _SHARING]) < 2:
         return program
     reader = _Reader(program)
-    found = {id(equation): reader.use(equation) for equation in program.equations if equation.row in _SHARING}
+    found = {id(equation): reader.use(equation) for equation in program.equations if equation.primitive in _SHARING}
     times: dict[Var, int] = {}
     for use in found.values():
         if use is not None:
@@ -43,14 +43,14 @@ def sharing(program: Program) -> Program:
             state.equations.append(equation)
             continue
         state.line = equation.line
-        matrix, row, others, params = use
-        if row is factored_inverse and matrix in inverted:
+        matrix, primitive, others, params = use
+        if primitive is factored_inverse and matrix in inverted:
             params = {"safe": False}  # one that raises is asked for, so all may
         if matrix not in factors:
             factors[matrix] = tuple([Var(aval) for aval in lu_factors.aval(matrix.aval)])
             state.equations.append(Equation(lu_factors, (matrix,), {}, factors[matrix], equation.line))
         inputs = (matrix, *factors[matrix], *others)
-        state.equations.append(Equation(row, inputs, params, equation.outputs, equation.line))
+        state.equations.append(Equation(primitive, inputs, params, equation.outputs, equation.line))
     return Program(program.inputs, state.equations, program.outputs, state.constants).pruned()
 
 
@@ -66,10 +66,10 @@ class _Reader:
         a = equation.inputs[0]
         if type(a) is not Var or len(a.shape) != 2 or a.shape[0] < SMALLEST or a.dtype != equation.outputs[0].dtype:
             return None
-        if equation.row is slogdet:
+        if equation.primitive is slogdet:
             return a, factored_slogdet, (), {}
-        if equation.row is inv:
-            regular = self._guarded(a)
+        if equation.primitive is inv:
+            regular = self._nan_safe(a)
             strict = equation.params.get("strict", True)
             return (regular or a, factored_inverse, (), {"safe": regular is not None}) if strict else None
         inner = self._adjoint(a)
@@ -81,27 +81,27 @@ class _Reader:
         equation = maker(self, a)
         rows: list[Any] = [permute] if a.dtype.kind == "f" else [permute, conjugate]
         while rows:
-            if equation is None or equation.row not in rows:
+            if equation is None or equation.primitive not in rows:
                 return None
-            rows.remove(equation.row)
+            rows.remove(equation.primitive)
             a = equation.inputs[0]
             equation = maker(self, a)
         return a
 
-    def _guarded(self, a: Var) -> Var | None:
+    def _nan_safe(self, a: Var) -> Var | None:
         """A where a is A, or the identity if log |det A| is infinite."""
         equation = maker(self, a)
-        if equation is None or equation.row is not where:
+        if equation is None or equation.primitive is not where:
             return None
         condition, identity, regular = equation.inputs
         value = constant(self, identity)
         test = maker(self, condition)
-        if test is not None and test.row is reshape:
+        if test is not None and test.primitive is reshape:
             test = maker(self, test.inputs[0])
-        if test is None or test.row is not isinf or value is None or type(regular) is not Var:
+        if test is None or test.primitive is not isinf or value is None or type(regular) is not Var:
             return None
         determinant = maker(self, test.inputs[0])
-        if determinant is None or determinant.row is not slogdet or determinant.outputs[1] is not test.inputs[0]:
+        if determinant is None or determinant.primitive is not slogdet or determinant.outputs[1] is not test.inputs[0]:
             return None
         is_identity = np.shape(value) == a.shape and np.array_equal(value, np.eye(len(value)))
         return regular if is_identity and determinant.inputs[0] is regular else None

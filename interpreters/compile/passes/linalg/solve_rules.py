@@ -10,7 +10,7 @@ from func.interpreters.compile.passes.cleanup import common
 from func.interpreters.compile.passes.linalg.scalar_multiples import maker, multiple
 from func.interpreters.compile.passes.rewriting.rewriter import Rewriter, Rule, rewritten
 from func.interpreters.core import Primitive, shape_of
-from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative, zero_wins
+from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, nan_safe_multiply, negative
 from func.interpreters.primitives.elementwise.table import absolute, divide, exp, square, subtract
 from func.interpreters.primitives.linalg.inverses import cholesky_inverse
 from func.interpreters.primitives.linalg.solving import cholesky, inv, solve, triangular_solve
@@ -23,45 +23,45 @@ _ROWS = frozenset({solve, inv, triangular_solve, cholesky_inverse})
 
 def factorings(program: Program) -> Program:
     """The program with what is known of its matrices made use of; the program itself where nothing is."""
-    if not any([equation.row in _ROWS for equation in program.equations]):
+    if not any([equation.primitive in _ROWS for equation in program.equations]):
         return program
     after = rewritten(program, rules_of)
     return program if after is program else common(after)
 
 
-def rules_of(row: Primitive) -> tuple[Rule, ...]:
+def rules_of(primitive: Primitive) -> tuple[Rule, ...]:
     """The rules for a row."""
-    return _TABLE.get(row, ())
+    return _TABLE.get(primitive, ())
 
 
 def _triangle(rw: Rewriter, x: Any) -> bool | None:
     """True for matrices known to be lower triangular, False for upper ones, None for others."""
     equation = maker(rw, x)
     flips = False
-    while equation is not None and (equation.row is conjugate or _transposes(equation)):
-        flips = flips is not (equation.row is permute)
+    while equation is not None and (equation.primitive is conjugate or _transposes(equation)):
+        flips = flips is not (equation.primitive is permute)
         equation = maker(rw, equation.inputs[0])
-    if equation is None or equation.row is not cholesky:
+    if equation is None or equation.primitive is not cholesky:
         return None
     return equation.params.get("upper", False) is flips
 
 
 def _transposes(equation: Any) -> bool:
     rank = len(equation.outputs[0].shape)
-    return equation.row is permute and equation.params["order"] == (*range(rank - 2), rank - 1, rank - 2)
+    return equation.primitive is permute and equation.params["order"] == (*range(rank - 2), rank - 1, rank - 2)
 
 
 def _adjoint(rw: Rewriter, x: Any) -> Any:
     """y where x = yᴴ, or None."""
     equation = maker(rw, x)
-    if equation is None or not (_transposes(equation) or (equation.row is conjugate and x.dtype.kind == "c")):
+    if equation is None or not (_transposes(equation) or (equation.primitive is conjugate and x.dtype.kind == "c")):
         return None
     if x.dtype.kind != "c":
         return equation.inputs[0]
     inner = maker(rw, equation.inputs[0])
-    if inner is None or {equation.row, inner.row} != {conjugate, permute}:
+    if inner is None or {equation.primitive, inner.primitive} != {conjugate, permute}:
         return None
-    return inner.inputs[0] if inner.row is conjugate or _transposes(inner) else None
+    return inner.inputs[0] if inner.primitive is conjugate or _transposes(inner) else None
 
 
 def solve_of_triangle(rw: Rewriter, out: Var, a: Any, b: Any) -> Any:
@@ -110,12 +110,12 @@ def _symmetric(rw: Rewriter, x: Any, depth: int) -> bool:
     equation = maker(rw, x)
     if equation is None or depth == 0 or len(x.shape) < 2:
         return False
-    row, inputs = equation.row, equation.inputs
-    if row is cholesky_inverse:
+    primitive, inputs = equation.primitive, equation.inputs
+    if primitive is cholesky_inverse:
         return True
-    if row in _PRESERVING:
+    if primitive in _PRESERVING:
         return all([_is_per_matrix(y, x) or (_is_matrix(y, x) and _symmetric(rw, y, depth - 1)) for y in inputs])
-    return row is contract and _is_square(rw, equation)
+    return primitive is contract and _is_square(rw, equation)
 
 
 def _is_matrix(y: Any, x: Var) -> bool:
@@ -133,8 +133,8 @@ def _is_square(rw: Rewriter, equation: Equation) -> bool:
     labels = equation.params["spec"]
     if len(labels.x) != len(labels.y) or len(labels.out) < 2:
         return False
-    row, column = labels.out[-2:]
-    swapped = tuple([{row: column, column: row}.get(label, label) for label in labels.x])
+    primitive, column = labels.out[-2:]
+    swapped = tuple([{primitive: column, column: primitive}.get(label, label) for label in labels.x])
     if swapped != labels.y:
         return False
     stack = len(labels.out) - 2
@@ -142,7 +142,7 @@ def _is_square(rw: Rewriter, equation: Equation) -> bool:
     return left[1:] == right[1:] and left.base.shape[:stack] == equation.outputs[0].shape[:stack]
 
 
-_PRESERVING = frozenset({add, subtract, multiply, divide, negative, exp, zero_wins, absolute, square})
+_PRESERVING = frozenset({add, subtract, multiply, divide, negative, exp, nan_safe_multiply, absolute, square})
 DEPTH = 12
 """How many equations back symmetry is looked for."""
 _TABLE: dict[Primitive, tuple[Rule, ...]] = {

@@ -93,7 +93,7 @@ class OuterState(Emitter):
         """An outer product, as two factors."""
         x, y = equation.inputs
         out = equation.outputs[0]
-        if equation.row is contract:
+        if equation.primitive is contract:
             labels = equation.params["spec"]
             sides = [(x, labels.x), (y, labels.y)]
             order = labels.out

@@ -22,7 +22,7 @@ def each_part(state: OuterState, equation: Equation, x: Stack, rule: Rule, other
         if any([type(one) is Product for one in operands]):
             made = rule(state, equation, operands)
         else:
-            made = state.emit(equation.row, *operands, **equation.params)
+            made = state.emit(equation.primitive, *operands, **equation.params)
         if made is None:
             return None
         parts.append(made)
@@ -38,10 +38,10 @@ def both_factors(state: OuterState, equation: Equation, operands: tuple[Any, ...
         return None
     values = []
     for factor in (x.x, x.y):
-        if equation.row is square:
+        if equation.primitive is square:
             values.append(state.times(factor.value, factor.value))
         else:
-            values.append(state.emit(equation.row, factor.value, *rest, **equation.params))
+            values.append(state.emit(equation.primitive, factor.value, *rest, **equation.params))
     return x.with_factors(values[0], values[1], equation.outputs[0].dtype)
 
 
@@ -68,9 +68,9 @@ def one_factor(state: OuterState, equation: Equation, operands: tuple[Any, ...])
         return each_part(state, equation, x, one_factor)
     left, right = x.x.value, x.y.value
     if left.size <= right.size:
-        left = state.emit(equation.row, left, **equation.params)
+        left = state.emit(equation.primitive, left, **equation.params)
     else:
-        right = state.emit(equation.row, right, **equation.params)
+        right = state.emit(equation.primitive, right, **equation.params)
     return x.with_factors(left, right, equation.outputs[0].dtype)
 
 
@@ -142,7 +142,7 @@ def scaled(state: OuterState, equation: Equation, x: Product, other: Any, first:
     if type(other) is Var and shape:
         other = _aligned(state, other, moving, side.labels, x.sizes)
     pair = (side.value, other) if first else (other, side.value)
-    value = state.emit(equation.row, *pair)
+    value = state.emit(equation.primitive, *pair)
     return x.with_factors(*((value, x.y.value) if side is x.x else (x.x.value, value)), equation.outputs[0].dtype)
 
 

@@ -31,13 +31,13 @@ def outer(program: Program) -> Program:
 
 def _begins(equation: Equation) -> bool:
     """True for large products without sums, in which either operand has axes of its own."""
-    if equation.row is not contract and equation.row is not multiply:
+    if equation.primitive is not contract and equation.primitive is not multiply:
         return False
     out = equation.outputs[0]
     x, y = equation.inputs
     if type(x) is not Var or type(y) is not Var or out.size < SMALLEST or out.dtype.kind not in "fc":
         return False
-    if equation.row is contract:
+    if equation.primitive is contract:
         labels = equation.params["spec"]
         own = [set(labels.x) - set(labels.y), set(labels.y) - set(labels.x)]
         return all(own) and {*labels.x, *labels.y} == set(labels.out) and max(x.size, y.size) < out.size
@@ -55,7 +55,7 @@ def _rewrite(state: OuterState, program: Program) -> Program:
             continue
         result = None
         if any([isinstance(x, (Product, Stack)) for x in operands]):
-            rule = RULES.get(equation.row.name)
+            rule = RULES.get(equation.primitive.name)
             mark = len(state.equations)
             result = rule(state, equation, operands) if rule is not None else None
             if result is None:
@@ -65,6 +65,6 @@ def _rewrite(state: OuterState, program: Program) -> Program:
             values[out] = result if typed else state.emit(convert, result, dtype=out.dtype)
             continue
         inputs = tuple([state.demand(x, y) for x, y in zip(operands, equation.inputs, strict=True)])
-        state.equations.append(Equation(equation.row, inputs, equation.params, equation.outputs, equation.line))
+        state.equations.append(Equation(equation.primitive, inputs, equation.params, equation.outputs, equation.line))
     outputs = [state.demand(values.get(x, x), x) if type(x) is Var else x for x in program.outputs]
     return Program(program.inputs, state.equations, outputs, state.constants).pruned()

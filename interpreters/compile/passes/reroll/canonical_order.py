@@ -59,14 +59,14 @@ def in_order(program: Program) -> list[Equation]:
     slices of or right before the first equation that needs them, what all steps need to the front, sums right behind
     the last of their terms."""
     uses = count_uses(program)
-    parts = Counter([equation.inputs[0] for equation in program.equations if equation.row is getitem])
+    parts = Counter([equation.inputs[0] for equation in program.equations if equation.primitive is getitem])
     root: dict[Any, int] = {}
     slices: list[int] = []
     roots, owners = [], list(range(len(program.equations)))
     for place, equation in enumerate(program.equations):
         inputs, outputs = equation.inputs, equation.outputs
         at = place
-        if equation.row is getitem:
+        if equation.primitive is getitem:
             at = root.get(inputs[0], FIRST)
             if parts[inputs[0]] < SHARED and (at != FIRST or uses[outputs[0]] < SHARED):
                 slices.append(place)
@@ -85,11 +85,11 @@ def in_order(program: Program) -> list[Equation]:
 def _before_their_first_use(program: Program, slices: list[int], roots: list[int], owners: list[int]) -> None:
     """Set the order of slices to that of the first equation that needs them, ahead of it."""
     first: dict[Any, tuple[int, int]] = {}
-    wanted = {program.equations[place].outputs[0] for place in slices}
+    needs_cotangent = {program.equations[place].outputs[0] for place in slices}
     late = set(slices)
     for place, equation in enumerate(program.equations):
-        if place not in late and not wanted.isdisjoint(equation.inputs):
-            for x in wanted.intersection(equation.inputs):
+        if place not in late and not needs_cotangent.isdisjoint(equation.inputs):
+            for x in needs_cotangent.intersection(equation.inputs):
                 first[x] = min(first.get(x, (place, place)), (roots[place], place))
     for place in reversed(slices):
         equation = program.equations[place]
@@ -99,7 +99,7 @@ def _before_their_first_use(program: Program, slices: list[int], roots: list[int
             roots[place] = place
             continue
         roots[place], owners[place] = where
-        if source in wanted:
+        if source in needs_cotangent:
             first[source] = min(first.get(source, where), where)
 
 
@@ -131,14 +131,14 @@ def signs(program: Program, equations: list[Equation]) -> np.ndarray[Any, Any]:
             kind_of[x] = kinds.setdefault((x.shape, x.dtype, x.weak), len(kinds))
         operands = [kind_of[x] if x in kind_of else type(x) for x in equation.inputs]
         outputs = [kind_of[x] for x in equation.outputs]
-        sign = (equation.row, _parameters(equation) if equation.params else (), *operands, "to", *outputs)
+        sign = (equation.primitive, _parameters(equation) if equation.params else (), *operands, "to", *outputs)
         result.append(known.setdefault(sign, len(known)))
     return np.array(result, np.int32)
 
 
 def _parameters(equation: Equation) -> Any:
     params = equation.params
-    if equation.row in INDEXED:
+    if equation.primitive in INDEXED:
         return tuple([_selected(entry) for entry in params["index"]])
     return tuple([key for name, value in params.items() for key in (name, _parameter(value))])
 

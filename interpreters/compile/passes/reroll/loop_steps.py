@@ -231,7 +231,7 @@ def _after_beginnings(steps: Steps, first: int, last: int, moved: list[tuple[lis
 def indices(steps: Steps, j: int) -> list[Any] | None:
     """The index of equation j in each step, where it is not the same in all."""
     equations = steps.equations(j)
-    if equations[0].row not in INDEXED:
+    if equations[0].primitive not in INDEXED:
         return None
     found = [equation.params["index"] for equation in equations]
     return None if all([one == found[0] for one in found]) else found

@@ -86,7 +86,7 @@ class Moving(NamedTuple):
         line: Any,
     ) -> list[Equation]:
         """The equations of a step that stand for it; `positions` are those of the step."""
-        if self.equation.row is getitem:
+        if self.equation.primitive is getitem:
             (source,) = inputs
             rest, axis = self.places.rest(self.equation.params["index"], source.shape)
             before = []
@@ -95,7 +95,7 @@ class Moving(NamedTuple):
                 before = [Equation(getitem, (source,), {"index": rest}, (part,), line)]
                 source = part
             return [*before, Equation(gather, (source, *positions), {"axis": axis}, outputs, line)]
-        if self.equation.row is embed:
+        if self.equation.primitive is embed:
             inputs = (zeros(outputs[0]), *inputs)
         return [Equation(scatter, (*inputs, *positions), {"axis": self.places.axes[0]}, outputs, line)]
 
@@ -105,7 +105,7 @@ def indexed(equation: Equation, indices: Sequence[Index]) -> Moving | None:
     found = places(indices)
     if found is None:
         return None
-    if equation.row is not getitem:
+    if equation.primitive is not getitem:
         first, shape = indices[0], equation.outputs[0].shape
         if any([first[axis] != whole(shape[axis]) for axis in range(len(first)) if axis not in found.axes]):
             return None

@@ -31,13 +31,13 @@ def stretches(signs: np.ndarray[Any, Any], start: int, stop: int, least: int, ma
     found = []
     for period in range(1, min((stop - start) // least, LONGEST) + 1):
         differ = part[period:] != part[:-period]
-        wanted = max((least - 1) * period, many - period)
-        if len(differ) - int(np.count_nonzero(differ)) < wanted:
+        needs_cotangent = max((least - 1) * period, many - period)
+        if len(differ) - int(np.count_nonzero(differ)) < needs_cotangent:
             continue
         ends = np.flatnonzero(differ)
         starts = np.concatenate([[0], ends + 1])
         lengths = np.concatenate([ends, [len(differ)]]) - starts
-        for i in np.flatnonzero(lengths >= wanted):
+        for i in np.flatnonzero(lengths >= needs_cotangent):
             first = start + int(starts[i])
             found.append(Stretch(first, first + int(lengths[i]) + period, period))
     if not found:

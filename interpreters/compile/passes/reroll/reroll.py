@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from func.interpreters.calls.compiled_call import Staged
+from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.compile.passes.cleanup import dead
 from func.interpreters.compile.passes.reroll.canonical_order import Ordered
 from func.interpreters.compile.passes.reroll.loop_steps import Given, Steps, indices, recognised
@@ -50,7 +50,7 @@ class _Roller:
         self.least = least
         self.many = many
         self.fused = fused
-        self.bodies: dict[Program, Staged] = {}
+        self.bodies: dict[Program, CompiledCall] = {}
 
     def rolled(self, program: Program, depth: int) -> Program:
         """The program with loops rolled up, and then loops of those."""
@@ -70,11 +70,11 @@ class _Roller:
         if not loops:
             return program
 
-        def body_of(body: Program) -> Staged:
+        def body_of(body: Program) -> CompiledCall:
             body = self.rolled(body, depth - 1)
             found = self.bodies.get(body)
             if found is None:
-                found = self.bodies[body] = Staged(body)
+                found = self.bodies[body] = CompiledCall(body)
             return found
 
         stacks = Stacks(program)
@@ -104,7 +104,7 @@ class _Roller:
                 return
 
     def _is_worth_it(self, steps: Steps) -> bool:
-        rows = {steps.equation(j).row for j in range(steps.period)}
+        rows = {steps.equation(j).primitive for j in range(steps.period)}
         total = steps.count * steps.period
         if rows <= _MOVES or total < self.many:
             return False
@@ -115,7 +115,7 @@ def _is_one_kernel(steps: Steps) -> bool:
     """Whether all equations are elementwise, on scalars and arrays of one shape."""
     equations = [steps.equation(j) for j in range(steps.period)]
     shapes = {out.shape for equation in equations for out in equation.outputs} - {()}
-    return len(shapes) <= 1 and all([isinstance(equation.row, Elementwise) for equation in equations])
+    return len(shapes) <= 1 and all([isinstance(equation.primitive, Elementwise) for equation in equations])
 
 
 def _is_simple(steps: Steps) -> bool:
@@ -140,6 +140,6 @@ def _is_sliced(steps: Steps, values: tuple[Any, ...]) -> bool:
     makers = [sequence.equations[sequence.places[sequence.number[x]]] for x in values if x in sequence.number]
     return (
         len(makers) == len(values)
-        and {maker.row for maker in makers} == {getitem}
+        and {maker.primitive for maker in makers} == {getitem}
         and (len({maker.inputs[0] for maker in makers}) == 1)
     )

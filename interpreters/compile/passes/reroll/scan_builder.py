@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.calls.compiled_call import Staged
+from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.compile.passes.reroll.loop_steps import Fixed, Given, Moved, Steps, indices
 from func.interpreters.compile.passes.reroll.moving_indices import Moving, indexed
 from func.interpreters.compile.passes.reroll.sequences import cost, longest, size_of, turned
@@ -94,7 +94,7 @@ class Scan:
         self.made.extend(outputs)
         different = indices(self.steps, j)
         if different is None:
-            self.equations.append(Equation(equation.row, inputs, equation.params, outputs, equation.line))
+            self.equations.append(Equation(equation.primitive, inputs, equation.params, outputs, equation.line))
             return
         moving = indexed(equation, different)
         if moving is None:
@@ -141,9 +141,9 @@ class Scan:
             raise Refused from None
         avals = [x.aval if type(x) is Var else aval_of(x) for x in equation.inputs]
         avals[k] = Aval((), dtype)
-        found = equation.row.aval(*avals, **equation.params)
-        wanted = equation.outputs[0]
-        if equation.row.multiple or (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
+        found = equation.primitive.aval(*avals, **equation.params)
+        needs_cotangent = equation.outputs[0]
+        if equation.primitive.multiple or (found.shape, found.dtype) != (needs_cotangent.shape, needs_cotangent.dtype):
             raise Refused
         row = Var(Aval((), dtype))
         self.rows[row] = (lambda: self.stacks.constant(array), row)
@@ -181,7 +181,7 @@ class Scan:
 
     # --- what leaves the loop -----------------------------------------------------------------------------------
 
-    def emit(self, body_of: Callable[[Program], Staged]) -> None:
+    def emit(self, body_of: Callable[[Program], CompiledCall]) -> None:
         """Append the scan, and what its operands need, to the new program."""
         steps, stacks = self.steps, self.stacks
         finals, kept = self._leaving()
@@ -250,7 +250,7 @@ class Scan:
                     stacks.absent.add(var)
 
 
-def scanned(steps: Steps, stacks: Stacks, body_of: Callable[[Program], Staged]) -> bool:
+def scanned(steps: Steps, stacks: Stacks, body_of: Callable[[Program], CompiledCall]) -> bool:
     """Append a loop as a scan to the new program, if that is worth it and can be done."""
     try:
         Scan(steps, stacks, check_worth(steps, stacks)).emit(body_of)

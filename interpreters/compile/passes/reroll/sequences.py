@@ -87,7 +87,7 @@ class Pieces:
 
     def _base(self, x: Any) -> Any:
         """What a variable is a reshape of."""
-        while x not in self.rows and x in self.made and self.made[x].row is reshape:
+        while x not in self.rows and x in self.made and self.made[x].primitive is reshape:
             x = self.made[x].inputs[0]
         return x
 
@@ -153,7 +153,7 @@ class Pieces:
         if row is not None:
             return row[0], (row[1], *[whole(length) for length in row[0].shape[1:]])
         equation = self.made.get(x)
-        if equation is None or equation.row is not getitem or None in equation.params["index"]:
+        if equation is None or equation.primitive is not getitem or None in equation.params["index"]:
             return None
         return equation.inputs[0], equation.params["index"]
 

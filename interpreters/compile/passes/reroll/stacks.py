@@ -126,7 +126,7 @@ class Stacks(Emitter):
     def _is_joined(self, equation: Equation) -> bool:
         """Whether an equation is such a concatenation."""
         pieces = equation.inputs
-        if equation.row is not concatenate or len(pieces) < LONG:
+        if equation.primitive is not concatenate or len(pieces) < LONG:
             return False
         first = pieces[0]
         if not all([type(x) is Var and x.shape == first.shape and x.dtype == first.dtype for x in pieces]):

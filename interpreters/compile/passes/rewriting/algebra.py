@@ -56,22 +56,22 @@ _REDUCTIONS = (reduce_sum, reduce_mean, reduce_max, reduce_min, reduce_prod, red
 
 
 @functools.cache
-def rules_of(row: Primitive) -> tuple[Rule, ...]:
+def rules_of(primitive: Primitive) -> tuple[Rule, ...]:
     """The rules for a row, in the order in which they are tried."""
-    rules = [rule for table in _TABLES for rule in table.get(row, ())]
-    if isinstance(row, (Elementwise, ElementwiseConstant)) or row in _LIKE_THEM:
-        rules += shape_rules.elementwise_rules(row)
-    if row in _REDUCTIONS:
-        rules += shape_rules.reduction_rules(row)
+    rules = [rule for table in _TABLES for rule in table.get(primitive, ())]
+    if isinstance(primitive, (Elementwise, ElementwiseConstant)) or primitive in _LIKE_THEM:
+        rules += shape_rules.elementwise_rules(primitive)
+    if primitive in _REDUCTIONS:
+        rules += shape_rules.reduction_rules(primitive)
     return tuple(rules)
 
 
 @functools.cache
-def looks_for(row: Primitive) -> frozenset[Primitive] | None:
+def looks_for(primitive: Primitive) -> frozenset[Primitive] | None:
     """The rows that the rules for an elementwise row look for among its operands."""
-    if row in _ALWAYS or not isinstance(row, (Elementwise, ElementwiseConstant)):
+    if primitive in _ALWAYS or not isinstance(primitive, (Elementwise, ElementwiseConstant)):
         return None
-    return _MOVES | _LOOKED_FOR.get(row, frozenset())
+    return _MOVES | _LOOKED_FOR.get(primitive, frozenset())
 
 
 _ALWAYS = frozenset({positive})

@@ -13,7 +13,7 @@ import numpy as np
 
 from func.interpreters.compile.passes.rewriting.rewriter import LARGE, Rewriter, Rule
 from func.interpreters.core import Primitive
-from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative, zero_wins
+from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, nan_safe_multiply, negative
 from func.interpreters.primitives.elementwise.table import (
     absolute,
     divide,
@@ -79,7 +79,7 @@ def minus_zero(rw: Rewriter, out: Var, x: Any, y: Any) -> Any:
 
 
 def guarded_by_constant(rw: Rewriter, out: Var, x: Any, y: Any) -> Any:
-    """zero_wins is a product where the first factor is known to be finite, or the second not to be zero."""
+    """nan_safe_multiply is a product where the first factor is known to be finite, or the second not to be zero."""
     factor = rw.scalar(y)
     if factor == 0:
         return filled(rw, out, 0)
@@ -108,7 +108,7 @@ def small_power(rw: Rewriter, out: Var, x: Any, y: Any) -> Any:
     return rw.fitted(rw.emit(square if exponent == 2 else reciprocal, x), out)
 
 
-def scalar_for_array(row: Primitive) -> Rule:
+def scalar_for_array(primitive: Primitive) -> Rule:
     """A constant whose elements are all equal is written as a Python scalar where that changes no dtype."""
 
     def rule(rw: Rewriter, out: Var, *inputs: Any) -> Any:
@@ -116,7 +116,7 @@ def scalar_for_array(row: Primitive) -> Rule:
             if type(x) is Var and rw.scalar(x) is not None:
                 rest = [other for i, other in enumerate(inputs) if i != place]
                 if any([type(other) is Var and other.shape == out.shape for other in rest]):
-                    return rw.emit(row, *inputs[:place], rw.scalar(x), *inputs[place + 1 :])
+                    return rw.emit(primitive, *inputs[:place], rw.scalar(x), *inputs[place + 1 :])
         return None
 
     return rule
@@ -193,20 +193,20 @@ def scalar_to_smaller(rw: Rewriter, out: Var, x: Any, y: Any) -> Any:
     return None
 
 
-def ignoring_sign(row: Primitive) -> Rule:
+def ignoring_sign(primitive: Primitive) -> Rule:
     """f(−x) = f(x)."""
 
     def rule(rw: Rewriter, out: Var, x: Any) -> Any:
         inner = rw.inside(x, negative)
-        return None if inner is None or out.dtype.kind != "f" else rw.emit(row, inner)
+        return None if inner is None or out.dtype.kind != "f" else rw.emit(primitive, inner)
 
     return rule
 
 
 def unequal(rw: Rewriter, out: Var, x: Any) -> Any:
     """not (x = y) is x ≠ y; not (x ≠ y) is x = y."""
-    for row, opposite in ((equal, not_equal), (not_equal, equal)):
-        equation = rw.maker(x, row)
+    for primitive, opposite in ((equal, not_equal), (not_equal, equal)):
+        equation = rw.maker(x, primitive)
         if equation is not None:
             return rw.emit(opposite, *equation.inputs)
     return None
@@ -304,7 +304,7 @@ TABLE: dict[Primitive, tuple[Rule, ...]] = {
     subtract: (minus_zero, minus_negative, scalar_for_array(subtract)),
     multiply: (times_one, signs_of_factors, product_of_scalars, scalar_to_smaller, scalar_for_array(multiply)),
     divide: (over_one, scalar_for_array(divide)),
-    zero_wins: (guarded_by_constant,),
+    nan_safe_multiply: (guarded_by_constant,),
     power: (small_power,),
     negative: (double_negative,),
     positive: (lambda rw, out, x: x if out.dtype.kind in "fc" else None,),

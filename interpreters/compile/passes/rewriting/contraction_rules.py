@@ -42,7 +42,7 @@ def of_operands(rw: Rewriter, out: Var, x: Any, y: Any, *, spec: Spec) -> Any:
 def _is_special(rw: Rewriter, x: Var) -> bool:
     """True for constants and for what one of the rules below sees through."""
     equation = rw.made.get(x)
-    return x in rw.constants if equation is None else equation.row in _SEEN_THROUGH
+    return x in rw.constants if equation is None else equation.primitive in _SEEN_THROUGH
 
 
 def _agree(x: Var, y: Var, labels: Spec) -> bool:

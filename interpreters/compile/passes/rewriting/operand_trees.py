@@ -10,12 +10,12 @@ from func.interpreters.primitives.elementwise.builder import add
 from func.interpreters.program.program import Program, Var
 
 
-def roots(program: Program, row: Primitive, uses: dict[Any, int] | None = None) -> set[Var]:
+def roots(program: Program, primitive: Primitive, uses: dict[Any, int] | None = None) -> set[Var]:
     """The outputs of equations of a row that no other such equation takes apart."""
     uses = count_uses(program) if uses is None else uses
     found: set[Var] = set()
     for equation in program.equations:
-        if equation.row is row:
+        if equation.primitive is primitive:
             found.difference_update([x for x in equation.inputs if type(x) is Var and uses[x] == 1])
             found.add(equation.outputs[0])
     return found

@@ -23,14 +23,14 @@ from func.interpreters.program.program import Equation, Program, Var
 
 def padding(program: Program) -> Program:
     """The program with sums of padded pieces along one axis joined."""
-    if sum([equation.row is embed for equation in program.equations]) < 2:
+    if sum([equation.primitive is embed for equation in program.equations]) < 2:
         return program
     sums = roots(program, add)
 
     def rule(rw: Rewriter, out: Var, x: Any, y: Any) -> Any:
         return _joined(rw, out, x, y) if out in sums else None
 
-    return rewritten(program, lambda row: (rule,) if row is add else ())
+    return rewritten(program, lambda primitive: (rule,) if primitive is add else ())
 
 
 def _joined(rw: Rewriter, out: Var, x: Any, y: Any) -> Any:

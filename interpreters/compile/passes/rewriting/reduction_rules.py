@@ -49,14 +49,14 @@ def _behind_broadcast(rw: Rewriter, x: Any, axes: Axes) -> tuple[Any, list[int]]
     return (rw.reshaped(inner, shape) if stretched else None), stretched
 
 
-def choice_of_broadcast(row: Primitive) -> Rule:
+def choice_of_broadcast(primitive: Primitive) -> Rule:
     """A reduction that does not change when elements are repeated."""
 
     def rule(rw: Rewriter, out: Var, x: Any, *, axes: Axes, **params: Any) -> Any:
         aligned, _ = _behind_broadcast(rw, x, axes)
         if aligned is None or x.size == 0:
             return None
-        return rw.emit(broadcast, rw.emit(row, aligned, axes=axes, **params), shape=out.shape)
+        return rw.emit(broadcast, rw.emit(primitive, aligned, axes=axes, **params), shape=out.shape)
 
     return rule
 
@@ -79,16 +79,16 @@ def sum_of_all(rw: Rewriter, out: Var, x: Any, *, axes: Axes, **params: Any) -> 
     return rw.emit(reduce_sum, inner, axes=tuple(range(len(inner.shape))), **params)
 
 
-def multiple_of_sum(row: Primitive) -> Rule:
+def multiple_of_sum(primitive: Primitive) -> Rule:
     """Σ c x = c Σ x, where x is floating point, c moderate, and the product is not needed otherwise."""
 
     def rule(rw: Rewriter, out: Var, x: Any, *, axes: Axes, **params: Any) -> Any:
         if out.dtype.kind not in "fc" or out.dtype.itemsize < 4 or out.size >= x.size or not rw.used_once(x):
             return None
         if rw.inside(x, negative) is not None:
-            return rw.emit(negative, rw.emit(row, rw.inside(x, negative), axes=axes, **params))
+            return rw.emit(negative, rw.emit(primitive, rw.inside(x, negative), axes=axes, **params))
         product, factor = factored(rw, x)
-        return None if product is None else rw.emit(multiply, rw.emit(row, product, axes=axes, **params), factor)
+        return None if product is None else rw.emit(multiply, rw.emit(primitive, product, axes=axes, **params), factor)
 
     return rule
 
@@ -117,5 +117,5 @@ def is_moderate(factor: Any) -> bool:
 TABLE: dict[Primitive, tuple[Rule, ...]] = {
     reduce_sum: (sum_of_broadcast, sum_of_sum, sum_of_all, multiple_of_sum(reduce_sum)),
     reduce_mean: (choice_of_broadcast(reduce_mean), multiple_of_sum(reduce_mean)),
-    **{row: (choice_of_broadcast(row),) for row in (reduce_max, reduce_min, reduce_any, reduce_all)},
+    **{primitive: (choice_of_broadcast(primitive),) for primitive in (reduce_max, reduce_min, reduce_any, reduce_all)},
 }

@@ -31,16 +31,16 @@ class Emitter:
         self.constants[var] = value
         return var
 
-    def emit(self, row: Any, *inputs: Any, **params: Any) -> Any:
+    def emit(self, primitive: Any, *inputs: Any, **params: Any) -> Any:
         """A new equation; rows that would do nothing, and arithmetic on scalars alone, make none."""
         x = inputs[0]
-        if (row is broadcast or row is reshape) and type(x) is Var and x.shape == params["shape"]:
+        if (primitive is broadcast or primitive is reshape) and type(x) is Var and x.shape == params["shape"]:
             return x
         avals = [x.aval if type(x) is Var else Aval((), np.asarray(x).dtype, True) for x in inputs]
-        out = Var(row.aval(*avals, **params))
+        out = Var(primitive.aval(*avals, **params))
         if out.shape == () and not any([type(x) is Var for x in inputs]):
-            return row.impl(np, *[np.asarray(x) for x in inputs], **params).item()
-        self.equations.append(Equation(row, inputs, params, (out,), self.line))
+            return primitive.impl(np, *[np.asarray(x) for x in inputs], **params).item()
+        self.equations.append(Equation(primitive, inputs, params, (out,), self.line))
         return out
 
     def reshaped(self, x: Any, shape: Shape) -> Any:
@@ -107,15 +107,15 @@ class Rewriter:
 
     # --- what rules ask -----------------------------------------------------------------------------------------
 
-    def maker(self, x: Any, row: Primitive) -> Equation | None:
+    def maker(self, x: Any, primitive: Primitive) -> Equation | None:
         """The equation of that row that x is the output of."""
         equation = self.made.get(x)
-        return equation if equation is not None and equation.row is row else None
+        return equation if equation is not None and equation.primitive is primitive else None
 
-    def inside(self, x: Any, row: Primitive) -> Any:
+    def inside(self, x: Any, primitive: Primitive) -> Any:
         """y where x is row(y), else None."""
         equation = self.made.get(x)
-        return equation.inputs[0] if equation is not None and equation.row is row else None
+        return equation.inputs[0] if equation is not None and equation.primitive is primitive else None
 
     def used_once(self, x: Any) -> bool:
         """True where a single equation or output needs x."""
@@ -148,10 +148,10 @@ class Rewriter:
         self.constants[var] = value
         return var
 
-    def emit(self, row: Primitive, *inputs: Any, **params: Any) -> Any:
+    def emit(self, primitive: Primitive, *inputs: Any, **params: Any) -> Any:
         """The output of a row: of a new equation, or what the rules say stands for it."""
         avals = [x.aval if type(x) is Var else aval_of(x) for x in inputs]
-        equation = Equation(row, inputs, params, (Var(row.aval(*avals, **params)),), self.line)
+        equation = Equation(primitive, inputs, params, (Var(primitive.aval(*avals, **params)),), self.line)
         found = self.replacement(equation)
         return equation.outputs[0] if found is None else found
 
@@ -173,7 +173,7 @@ class Rewriter:
 
     def replacement(self, equation: Equation) -> Any:
         """What stands for the output of an equation; where nothing does, the equation is appended."""
-        rules = () if self._depth > DEPTH else self.rules_of(equation.row)
+        rules = () if self._depth > DEPTH else self.rules_of(equation.primitive)
         if rules and not self._is_plain(equation):
             (out,) = equation.outputs
             mark = len(self.equations)
@@ -195,12 +195,12 @@ class Rewriter:
 
     def _is_plain(self, equation: Equation) -> bool:
         """True where no operand is one that a rule looks for."""
-        rows = self.looks_for(equation.row)
+        rows = self.looks_for(equation.primitive)
         if rows is None:
             return False
         for x in equation.inputs:
             maker = self.made.get(x)
-            if (type(x) is not Var or x in self.constants) if maker is None else maker.row in rows:
+            if (type(x) is not Var or x in self.constants) if maker is None else maker.primitive in rows:
                 return False
         return True
 
@@ -216,7 +216,7 @@ class Rewriter:
             self.line = equation.line
             if not renamed.keys().isdisjoint(equation.inputs):
                 inputs = tuple([renamed.get(x, x) if type(x) is Var else x for x in equation.inputs])
-                equation = Equation(equation.row, inputs, equation.params, equation.outputs, equation.line)
+                equation = Equation(equation.primitive, inputs, equation.params, equation.outputs, equation.line)
             found = self.replacement(equation)
             if found is not None:
                 renamed[equation.outputs[0]] = found
@@ -226,7 +226,7 @@ class Rewriter:
         return dead(Program(program.inputs, self.equations, outputs, self.constants))
 
 
-def rewritten(program: Program, rules_of: RulesOf, looks_for: LooksFor = lambda row: None) -> Program:
+def rewritten(program: Program, rules_of: RulesOf, looks_for: LooksFor = lambda primitive: None) -> Program:
     """The program with rules applied in one walk; the given one where none applies."""
     return Rewriter(program, rules_of, looks_for).run(program)
 

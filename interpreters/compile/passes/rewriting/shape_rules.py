@@ -29,8 +29,8 @@ def reshape_again(rw: Rewriter, out: Var, x: Any, *, shape: Shape) -> Any:
     inner = rw.inside(x, reshape)
     if inner is not None:
         return rw.reshaped(inner, shape)
-    for row in (broadcast, permute):
-        inner = rw.inside(x, row)
+    for primitive in (broadcast, permute):
+        inner = rw.inside(x, primitive)
         if type(inner) is Var and only_units_move(inner.shape, rw.made[x], x.shape):
             return rw.reshaped(inner, shape)
     return None
@@ -38,7 +38,7 @@ def reshape_again(rw: Rewriter, out: Var, x: Any, *, shape: Shape) -> Any:
 
 def only_units_move(inner: Shape, equation: Any, outer: Shape) -> bool:
     """True where a broadcast or permutation does what a reshape could do."""
-    if equation.row is broadcast:
+    if equation.primitive is broadcast:
         return math.prod(inner) == math.prod(outer) and without_units(inner) == without_units(outer)
     order = [axis for axis in equation.params["order"] if inner[axis] != 1]
     return order == sorted(order)
@@ -80,12 +80,12 @@ def broadcast_again(rw: Rewriter, out: Var, x: Any, *, shape: Shape) -> Any:
 # --- below elementwise rows -------------------------------------------------------------------------------------
 
 
-def elementwise_rules(row: Primitive) -> tuple[Rule, ...]:
+def elementwise_rules(primitive: Primitive) -> tuple[Rule, ...]:
     """What holds for every elementwise row."""
 
     def moved_operands(rw: Rewriter, out: Var, *inputs: Any, **params: Any) -> Any:
         """One of the rules below, if an operand was only moved."""
-        rows = {equation.row for equation in map(rw.made.get, inputs) if equation is not None}
+        rows = {equation.primitive for equation in map(rw.made.get, inputs) if equation is not None}
         for moved, rule in rules.items():
             found = rule(rw, out, *inputs, **params) if moved in rows else None
             if found is not None:
@@ -98,9 +98,9 @@ def elementwise_rules(row: Primitive) -> tuple[Rule, ...]:
         small = [y if type(y) is Var else x for x, y in zip(inputs, inner, strict=True)]
         shape = np.broadcast_shapes(*[shape_of(x) for x in small])
         if shape == out.shape:
-            return rw.emit(row, *small, **params)
+            return rw.emit(primitive, *small, **params)
         if math.prod(shape) < out.size:
-            return rw.emit(broadcast, rw.emit(row, *small, **params), shape=out.shape)
+            return rw.emit(broadcast, rw.emit(primitive, *small, **params), shape=out.shape)
         return one_stays(rw, out, inputs, small, params)
 
     def one_stays(rw: Rewriter, out: Var, inputs: Sequence[Any], small: Sequence[Any], params: Params) -> Any:
@@ -110,7 +110,11 @@ def elementwise_rules(row: Primitive) -> tuple[Rule, ...]:
             given = [*kept[:place], x, *kept[place + 1 :]]
             if np.broadcast_shapes(*[shape_of(one) for one in given]) == out.shape:
                 kept = given
-        return rw.emit(row, *kept, **params) if any([x is not y for x, y in zip(kept, inputs, strict=True)]) else None
+        return (
+            rw.emit(primitive, *kept, **params)
+            if any([x is not y for x, y in zip(kept, inputs, strict=True)])
+            else None
+        )
 
     def below_reshape(rw: Rewriter, out: Var, *inputs: Any, **params: Any) -> Any:
         """f(reshape x, reshape y) = reshape f(x, y)."""
@@ -120,14 +124,14 @@ def elementwise_rules(row: Primitive) -> tuple[Rule, ...]:
         shapes = {x.shape for x, y in zip(inner, inputs, strict=True) if x is not y}
         if len(shapes) != 1 or any([x is not y and y.shape != out.shape for x, y in zip(inner, inputs, strict=True)]):
             return below_units(rw, out, *inputs, **params)
-        return rw.reshaped(rw.emit(row, *inner, **params), out.shape)
+        return rw.reshaped(rw.emit(primitive, *inner, **params), out.shape)
 
     def below_units(rw: Rewriter, out: Var, *inputs: Any, **params: Any) -> Any:
         """Axes of length one that reshapes have put in are put in later."""
         if 1 not in out.shape:
             return None
         without = [_without_unit_axes(rw, x, out.shape) for x in inputs]
-        return None if None in without else rw.reshaped(rw.emit(row, *without, **params), out.shape)
+        return None if None in without else rw.reshaped(rw.emit(primitive, *without, **params), out.shape)
 
     def below_permute(rw: Rewriter, out: Var, *inputs: Any, **params: Any) -> Any:
         """f(xᵀ, yᵀ) = f(x, y)ᵀ."""
@@ -145,7 +149,7 @@ def elementwise_rules(row: Primitive) -> tuple[Rule, ...]:
         if len(orders) != 1:
             return None
         (order,) = orders
-        return rw.permuted(rw.emit(row, *inner, **params), order)
+        return rw.permuted(rw.emit(primitive, *inner, **params), order)
 
     rules: dict[Primitive, Rule] = {broadcast: small_operands, reshape: below_reshape, permute: below_permute}
     return (moved_operands,)
@@ -165,7 +169,7 @@ def _without_unit_axes(rw: Rewriter, x: Any, shape: Shape) -> Any:
 # --- below reductions -------------------------------------------------------------------------------------------
 
 
-def reduction_rules(row: Primitive) -> tuple[Rule, ...]:
+def reduction_rules(primitive: Primitive) -> tuple[Rule, ...]:
     """What holds for every reduction whose value does not depend on the order of its elements."""
 
     def of_reshape(rw: Rewriter, out: Var, x: Any, *, axes: tuple[int, ...], **params: Any) -> Any:
@@ -176,7 +180,7 @@ def reduction_rules(row: Primitive) -> tuple[Rule, ...]:
         long = [axis for axis, length in enumerate(inner.shape) if length != 1]
         places = dict(zip([axis for axis, length in enumerate(x.shape) if length != 1], long, strict=True))
         moved = tuple([places[axis] for axis in axes if axis in places])
-        return rw.reshaped(rw.emit(row, inner, axes=moved, **params), out.shape)
+        return rw.reshaped(rw.emit(primitive, inner, axes=moved, **params), out.shape)
 
     def over_units(rw: Rewriter, out: Var, x: Any, *, axes: tuple[int, ...], **params: Any) -> Any:
         """Over axes of length one, or none: a reshape."""
@@ -188,7 +192,7 @@ def reduction_rules(row: Primitive) -> tuple[Rule, ...]:
         if equation is None:
             return None
         (inner,), order = equation.inputs, equation.params["order"]
-        reduced = rw.emit(row, inner, axes=tuple(sorted([order[axis] for axis in axes])), **params)
+        reduced = rw.emit(primitive, inner, axes=tuple(sorted([order[axis] for axis in axes])), **params)
         left = [source for axis, source in enumerate(order) if axis not in axes]
         return rw.permuted(reduced, [sorted(left).index(source) for source in left])
 

@@ -257,7 +257,7 @@ def _slice_of(rw: Rewriter, piece: Any, axis: int) -> tuple[Any, Index, Index, t
     return source, index[:axis], index[axis + 1 :], (start, stop)
 
 
-def join_rows(rw: Rewriter, out: Var, *pieces: Any, axis: int) -> Any:
+def join_primitives(rw: Rewriter, out: Var, *pieces: Any, axis: int) -> Any:
     """Arrays that all got a new first axis are joined along the one they had."""
     inner = [rw.inside(piece, reshape) for piece in pieces]
     if axis != 0 or len(pieces) < 2 or any([type(one) is not Var or not one.shape for one in inner]):
@@ -272,5 +272,5 @@ TABLE: dict[Primitive, tuple[Rule, ...]] = {
     embed: (plain_padding, pad_again),
     add: (sum_of_padded, sum_with_scattered),
     update: (whole_update,),
-    concatenate: (join_again, join_slices, join_rows),
+    concatenate: (join_again, join_slices, join_primitives),
 }

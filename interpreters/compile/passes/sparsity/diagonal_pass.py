@@ -29,7 +29,7 @@ def bands(program: Program) -> Program:
             terms = terms_of(value)
             if terms is not None:
                 found[var] = terms
-    if not found and not any([equation.row.name in STARTS for equation in program.equations]):
+    if not found and not any([equation.primitive.name in STARTS for equation in program.equations]):
         return program
     state = Bands(program)
     values: dict[Var, Any] = {var: state.constant_terms(var, terms) for var, terms in found.items()}
@@ -43,7 +43,7 @@ def bands(program: Program) -> Program:
         else:
             kept = _written(state, equation, operands)
             state.equations.append(kept)
-            if kept.row is permute:
+            if kept.primitive is permute:
                 state.permuted_from[kept.outputs[0]] = (kept.inputs[0], kept.params["order"])
     if not changed:
         return program
@@ -53,7 +53,7 @@ def bands(program: Program) -> Program:
 
 def _by_rule(state: Bands, equation: Equation, operands: tuple[Any, ...]) -> Any:
     """The result of the equation's rule, or None where it has none or gives up."""
-    name = equation.row.name
+    name = equation.primitive.name
     if name not in RULES or not (name in STARTS or any([type(x) is Banded for x in operands])):
         return None
     state.line = equation.line
@@ -70,4 +70,4 @@ def _written(state: Bands, equation: Equation, operands: tuple[Any, ...]) -> Equ
     inputs = tuple([state.written(x) for x in operands])
     if all([x is y for x, y in zip(inputs, equation.inputs, strict=True)]):
         return equation
-    return Equation(equation.row, inputs, equation.params, equation.outputs, equation.line)
+    return Equation(equation.primitive, inputs, equation.params, equation.outputs, equation.line)

@@ -80,7 +80,7 @@ def product(state: Bands, equation: Equation, operands: tuple[Any, ...]) -> Band
     dense = state.written(dense)
     terms = []
     for term in sparse.terms:
-        bigger = state.grown(term, extra)
+        bigger = state.contribution(term, extra)
         along = dict(zip(own, bigger.axes, strict=True))
         for number, label in enumerate(new):
             at = len(term.sizes) + number
@@ -169,7 +169,7 @@ def map_linear(state: Bands, equation: Equation, operands: tuple[Any, ...]) -> B
     (x,) = operands
     if equation.outputs[0].dtype.kind not in "fc":
         raise GiveUp
-    made = [term._replace(value=state.emit(equation.row, term.value, **equation.params)) for term in x.terms]
+    made = [term._replace(value=state.emit(equation.primitive, term.value, **equation.params)) for term in x.terms]
     return result_of(equation, made)
 
 
@@ -186,7 +186,7 @@ def combine(state: Bands, equation: Equation, operands: tuple[Any, ...]) -> Any:
     """Sums of terms are joined; a dense operand gets the terms added in place."""
     out = equation.outputs[0]
     x, y = operands
-    minus = equation.row.name == "subtract"
+    minus = equation.primitive.name == "subtract"
     if type(x) is Banded and type(y) is Banded:
         both = [*_terms(state, x, out.shape, False), *_terms(state, y, out.shape, minus)]
         return result_of(equation, merged(state, both))
@@ -221,13 +221,13 @@ def merged(state: Bands, terms: Sequence[Term]) -> list[Term]:
     return list(found.values())
 
 
-@rule("multiply", "zero_wins", "divide")
+@rule("multiply", "nan_safe_multiply", "divide")
 def scale(state: Bands, equation: Equation, operands: tuple[Any, ...]) -> Banded:
     """A dense factor is read where the terms are."""
     out = equation.outputs[0]
     x, y = operands
     first = type(x) is Banded
-    if type(y) is Banded and (first or equation.row.name == "divide"):
+    if type(y) is Banded and (first or equation.primitive.name == "divide"):
         if not first:
             raise GiveUp
         y = state.written(y)
@@ -236,7 +236,7 @@ def scale(state: Bands, equation: Equation, operands: tuple[Any, ...]) -> Banded
     for term in state.stretched(sparse, out.shape).terms:
         factor = _aligned(state, dense, term)
         pair = (term.value, factor) if first else (factor, term.value)
-        terms.append(term._replace(value=times(state, equation.row, *pair)))
+        terms.append(term._replace(value=times(state, equation.primitive, *pair)))
     return result_of(equation, terms)
 
 
@@ -245,13 +245,13 @@ def _aligned(state: Bands, dense: Any, term: Term) -> Any:
     return state.read(dense, term.axes[len(term.axes) - rank :], term.sizes)
 
 
-def times(state: Bands, row: Any, x: Any, y: Any) -> Any:
+def times(state: Bands, primitive: Any, x: Any, y: Any) -> Any:
     """A product or quotient of values; the number one makes none."""
     if type(y) is not Var and y == 1:
         return x
-    if row is not divide and type(x) is not Var and x == 1:
+    if primitive is not divide and type(x) is not Var and x == 1:
         return y
-    return state.emit(row, x, y)
+    return state.emit(primitive, x, y)
 
 
 @rule("where")
@@ -404,7 +404,7 @@ def scatter_diagonal(state: Bands, equation: Equation, operands: tuple[Any, ...]
     axis, out = equation.params["axis"], equation.outputs[0]
     lines = [_line(state, index, n) for index, n in zip(indices, out.shape[axis:], strict=False)]
     terms: list[Term] = []
-    if type(x) is Banded and equation.row.name == "scatter_add":
+    if type(x) is Banded and equation.primitive.name == "scatter_add":
         terms += x.terms
     elif not state.is_zero(x):
         raise GiveUp

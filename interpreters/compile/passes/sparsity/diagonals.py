@@ -190,7 +190,7 @@ class Bands(Emitter):
         sizes = (*sizes[:label], sizes[label] // inner, inner, *sizes[label + 1 :])
         return Term(value, sizes, tuple([split_axis(axis, label, inner) for axis in term.axes]))
 
-    def grown(self, term: Term, extra: Shape) -> Term:
+    def contribution(self, term: Term, extra: Shape) -> Term:
         """A term with more labels, on which neither its value nor its axes depend."""
         value = term.value
         if type(value) is Var and value.shape and extra:
@@ -208,7 +208,7 @@ class Bands(Emitter):
         terms = []
         for term in x.terms:
             first = len(term.sizes)
-            bigger = self.grown(term, tuple([shape[axis] for axis in wider]))
+            bigger = self.contribution(term, tuple([shape[axis] for axis in wider]))
             nothing = Axis(0, (0,) * len(bigger.sizes))
             axes = [*[nothing] * missing, *bigger.axes]
             for number, axis in enumerate(wider):

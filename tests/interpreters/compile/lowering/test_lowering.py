@@ -18,7 +18,7 @@ import func
 from func.errors import NoSourceError
 from func.interpreters.compile.lowering.code import Code, lower
 from func.interpreters.compile.lowering.literals import literal
-from func.interpreters.core import PYTHON_SCALARS, ROWS, Aval, aval_of
+from func.interpreters.core import PRIMITIVES, PYTHON_SCALARS, Aval, aval_of
 from func.interpreters.program.program import Equation, Var
 from tests.support.device_double import DeviceArray
 from tests.support.device_double import namespace as device
@@ -40,7 +40,7 @@ ALL = [
 
 def equation_of(name: str, args: Sequence[Any], params: dict[str, Any]) -> Equation:
     """A row applied to values of these kinds; Python scalars stay."""
-    row = ROWS[name]
+    row = PRIMITIVES[name]
     inputs = tuple([x if type(x) in PYTHON_SCALARS else Var(aval_of(x)) for x in args])
     out = row.aval(*[aval_of(x) for x in args], **params)
     return Equation(row, inputs, params, tuple([Var(aval) for aval in (out if row.multiple else (out,))]))
@@ -68,7 +68,7 @@ def run(text: str, support: Sequence[Callable[..., Any]], args: Sequence[Any], *
 def row_value(name: str, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """What the row gives eagerly."""
     with np.errstate(all="ignore"):
-        return ROWS[name](*args, **params)
+        return PRIMITIVES[name](*args, **params)
 
 
 def assert_same(got: Any, want: Any) -> None:
@@ -142,7 +142,7 @@ def test_text_in_single_precision(name: str, sample: Sample) -> None:
 ELEMENTWISE = [
     (name, own[0])
     for name, own in SAMPLES.items()
-    if ROWS[name].numpy is not None and len(own[0].args) <= 2 and not own[0].params
+    if PRIMITIVES[name].numpy is not None and len(own[0].args) <= 2 and not own[0].params
 ]
 
 
@@ -178,7 +178,7 @@ def test_elementwise_text_of_scalars(name: str, sample: Sample) -> None:
 
 def test_rows_without_source_are_those_with_functions_as_parameters() -> None:
     found = set()
-    for name in ROWS:
+    for name in PRIMITIVES:
         for sample in SAMPLES.get(name, ()):
             try:
                 lower(equation_of(name, sample.args, sample.params))
@@ -193,7 +193,7 @@ def test_no_source_error_names_the_line() -> None:
         return func.checkpoint(np.sin)(x)
 
     program = func.make_program(f)(np.ones(3))
-    (equation,) = [equation for equation in program.equations if equation.row.name == "checkpoint_call"]
+    (equation,) = [equation for equation in program.equations if equation.primitive.name == "checkpoint_call"]
     with pytest.raises(NoSourceError, match=r"checkpoint_call at .*test_lowering\.py"):
         lower(equation)
 

@@ -161,19 +161,19 @@ def test_results_are_those_without_donation(name: str) -> None:
 # --- what is left alone -------------------------------------------------------------------------------------------
 
 
-def _guarded(x: Any, y: Any) -> Any:
+def _nan_safe(x: Any, y: Any) -> Any:
     slope = func.grad(lambda x: np.sum(np.where(x > 0, np.sqrt(x) / x * x, 0.0)))(x)
     return x - 0.5 * slope * y, slope
 
 
 def test_a_nan_is_found_before_anything_is_overwritten() -> None:
     x, y = np.array([4.0, 9.0, 1.0]), np.ones(3)
-    step = func.jit(_guarded, compiler="llvm", donate_argnums=0)
+    step = func.jit(_nan_safe, compiler="llvm", donate_argnums=0)
     found = step(x, y)[0]
     assert np.shares_memory(found, x)
     np.testing.assert_allclose(found, [3.875, 9 - 1 / 12, 0.75])
     x = np.array([0.0, 4.0, 9.0])
-    for one, other in zip(step(x, y), func.jit(_guarded)(np.array([0.0, 4.0, 9.0]), y), strict=True):
+    for one, other in zip(step(x, y), func.jit(_nan_safe)(np.array([0.0, 4.0, 9.0]), y), strict=True):
         np.testing.assert_array_equal(one, other)
     assert np.array_equal(x, [0.0, 4.0, 9.0])
 

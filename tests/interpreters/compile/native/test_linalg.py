@@ -83,7 +83,7 @@ def same_errors(function: Callable[..., Any], good: tuple[Any, ...], bad: tuple[
 # --- every row --------------------------------------------------------------------------------------------------
 
 MODULES = {module.__name__ for module in (linalg, diagonals, spectral)}
-ROWS = [
+PRIMITIVES = [
     pytest.param(name, sample, id=f"{name}-{i}")
     for name in RULES
     if RULES[name].__module__ in MODULES
@@ -97,7 +97,7 @@ def narrow(x: Any) -> Any:
     return np.asarray(x).astype({"f": np.float32, "c": np.complex64}[kind]) if kind in "fc" else x
 
 
-@pytest.mark.parametrize(("name", "sample"), ROWS)
+@pytest.mark.parametrize(("name", "sample"), PRIMITIVES)
 @pytest.mark.parametrize("narrowed", [False, True])
 def test_rows_compute_what_they_compute_without_compiling(name: str, sample: Sample, narrowed: bool) -> None:
     args = [narrow(x) for x in sample.args] if narrowed else list(sample.args)

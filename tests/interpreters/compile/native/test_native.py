@@ -37,7 +37,7 @@ def same(got: Any, wanted: Any, rtol: float | None = None) -> None:
 
 def is_native(jitted: Any, *args: Any) -> bool:
     """Whether a jitted function is one piece of native code for such arguments."""
-    return jitted.found(args, {})[3].staged.executable(np).native is not None
+    return jitted.found(args, {})[3].compiled.executable(np).native is not None
 
 
 def check(function: Callable[..., Any], *args: Any, native: bool = True, rtol: float | None = None) -> None:
@@ -112,17 +112,17 @@ def chained(x: Any, axis: Any) -> Any:
     return x
 
 
-ROWS = [softmax, layer_norm, log_sum_exp, with_moments, twice_reduced, chained]
+PRIMITIVES = [softmax, layer_norm, log_sum_exp, with_moments, twice_reduced, chained]
 
 
-@pytest.mark.parametrize("f", ROWS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", PRIMITIVES, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_rows(f: Any, dtype: str) -> None:
     for shape, axis in SHAPES if dtype == "float64" else SHAPES[1:9:3]:
         check(lambda x, axis=axis: f(x, axis), numbers(*shape, dtype=dtype))
 
 
-@pytest.mark.parametrize("f", ROWS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", PRIMITIVES, ids=lambda f: f.__name__)
 def test_gradients_of_rows(f: Any) -> None:
     for shape, axis in SHAPES[1::4]:
 

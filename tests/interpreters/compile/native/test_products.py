@@ -13,15 +13,15 @@ import func
 pytest.importorskip("llvmlite")
 
 from func.backends.llvm.linalg import blas_threads, dots
-from func.backends.loops.kernels import Buffer, Dot, Spot
+from func.backends.loops.kernels import Buffer, Dot, StridedRef
 from func.backends.loops.product_blocks import SHORTEST, STEP, grid_of, step_of
 
 SIZES = [(32, 784, 128), (784, 32, 128), (131, 300, 97), (64, 520, 333), (97, 1111, 96), (1030, 65, 70), (2, 900, 700)]
 
 
 def _dot(batch: tuple[int, ...], sizes: tuple[int, int, int]) -> Dot:
-    spot = Spot(Buffer(1, np.dtype(np.float64)), 0, ())
-    return Dot(spot, spot, spot, batch, sizes)
+    ref = StridedRef(Buffer(1, np.dtype(np.float64)), 0, ())
+    return Dot(ref, ref, ref, batch, sizes)
 
 
 @pytest.fixture

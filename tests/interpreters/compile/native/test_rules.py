@@ -28,7 +28,7 @@ from func.interpreters.compile.native import (
 from func.interpreters.compile.native.elementwise import SPECIAL
 from func.interpreters.compile.native.rules import RULES, NotNative
 from func.interpreters.compile.native.translate import translate
-from func.interpreters.core import PYTHON_SCALARS, ROWS, aval_of
+from func.interpreters.core import PRIMITIVES, PYTHON_SCALARS, aval_of
 from func.interpreters.primitives.structural.contraction import spec
 from func.interpreters.program.program import Equation, Program, Var
 from tests.support.samples import SAMPLES
@@ -55,7 +55,7 @@ def refused(*given: Any) -> Any:
 
 def program_of(name: str, args: Sequence[Any], params: dict[str, Any]) -> Program:
     """A row on arguments like these, alone."""
-    row = ROWS[name]
+    row = PRIMITIVES[name]
     variables = [None if type(x) in PYTHON_SCALARS else Var(aval_of(x)) for x in args]
     out = row.aval(*[aval_of(x) for x in args], **params)
     outs = tuple([Var(aval) for aval in (out if row.multiple else (out,))])
@@ -92,8 +92,8 @@ ALL = [
 def wanted(name: str, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
     """What the row gives eagerly."""
     with np.errstate(all="ignore"):
-        out = ROWS[name](*args, **params)
-    return tuple(out) if ROWS[name].multiple else (out,)
+        out = PRIMITIVES[name](*args, **params)
+    return tuple(out) if PRIMITIVES[name].multiple else (out,)
 
 
 def distance(x: Any, y: Any) -> Any:
@@ -212,8 +212,8 @@ def compiled_quietly(name: str, args: Sequence[Any], params: dict[str, Any]) -> 
     """Whether the row itself takes arguments like these, and native code is there."""
     try:
         found = [np.asarray(out).dtype for out in wanted(name, args, params)]
-        out = ROWS[name].aval(*[aval_of(x) for x in args], **params)
-        agrees = found == [one.dtype for one in (out if ROWS[name].multiple else (out,))]
+        out = PRIMITIVES[name].aval(*[aval_of(x) for x in args], **params)
+        agrees = found == [one.dtype for one in (out if PRIMITIVES[name].multiple else (out,))]
         return agrees and compiled(name, args, params) is not None
     except (TypeError, ValueError, KeyError):
         return False
@@ -344,7 +344,7 @@ def check_exactly(name: str, args: Sequence[Any], kind: Any, params: dict[str, A
 
 # --- long vectors -------------------------------------------------------------------------------------------------
 
-LONG = [name for name, own in SAMPLES.items() if name in names() or hasattr(ROWS[name].numpy, "nin")]
+LONG = [name for name, own in SAMPLES.items() if name in names() or hasattr(PRIMITIVES[name].numpy, "nin")]
 LONG = [name for name in LONG if name not in CALLS and not SAMPLES[name][0].params]
 
 

@@ -17,9 +17,22 @@ pytest.importorskip("llvmlite")
 import func
 from func.backends.loops import chunking
 from func.backends.loops.chunking import MOST_CHUNKS, divide
-from func.backends.loops.kernels import Branch, Buffer, Division, Item, Load, Loop, Nest, Reg, Spot, Stage, Store, While
+from func.backends.loops.kernels import (
+    Branch,
+    Buffer,
+    Division,
+    Item,
+    Load,
+    Loop,
+    Nest,
+    Reg,
+    Stage,
+    Store,
+    StridedRef,
+    While,
+)
 from func.backends.loops.memory_dependence import same_place
-from tests.interpreters.compile.native.test_native import ROWS, SHAPES, check, compiled, same
+from tests.interpreters.compile.native.test_native import PRIMITIVES, SHAPES, check, compiled, same
 
 rng = np.random.default_rng(11)
 Case = tuple[Callable[..., Any], tuple[Any, ...]]
@@ -46,7 +59,7 @@ def nests(items: list[Item]) -> Iterator[Nest]:
 
 def divisions(jitted: Any, *args: Any) -> list[Division]:
     """How the kernels of a compiled function are cut."""
-    program = jitted.found(args, {})[3].staged.executable(np).native.program
+    program = jitted.found(args, {})[3].compiled.executable(np).native.program
     return [one for nest in nests(program.items) for one in nest.divisions]
 
 
@@ -251,7 +264,7 @@ def test_every_stage_over_everything_is_a_job() -> None:
     assert len(found) >= 2 and all([one.stage is not None for one in found])
 
 
-def copied(target: Spot, source: Spot, domain: tuple[int, ...]) -> Nest:
+def copied(target: StridedRef, source: StridedRef, domain: tuple[int, ...]) -> Nest:
     """A large nest that copies from spot to spot."""
     value = Reg(source.buffer.dtype)
     return Nest(domain, None, [Stage(True, [Load(value, source), Store(target, value)])])
@@ -271,7 +284,7 @@ def copied(target: Spot, source: Spot, domain: tuple[int, ...]) -> Nest:
 )
 def test_nests_whose_chunks_would_meet_are_not_divided(target: Any, source: Any, divided: bool) -> None:
     buffer = Buffer(1_000_000, np.dtype(float), "output", 0)
-    nest = copied(Spot(buffer, *target), Spot(buffer, *source), (400_000,))
+    nest = copied(StridedRef(buffer, *target), StridedRef(buffer, *source), (400_000,))
     divide([nest])
     assert bool(nest.divisions) is divided
 
@@ -285,18 +298,18 @@ def test_spots_that_meet_are_found(data: st.DataObject) -> None:
     one = data.draw(steps)
     other = one if data.draw(st.booleans()) else data.draw(steps)
     buffer = Buffer(1000, np.dtype(float))
-    spots = Spot(buffer, 500, one), Spot(buffer, 500 + data.draw(st.integers(-12, 12)), other)
+    refs = StridedRef(buffer, 500, one), StridedRef(buffer, 500 + data.draw(st.integers(-12, 12)), other)
     group = data.draw(st.sets(st.integers(0, len(domain) - 1), min_size=1))
     meets = False
     indices = list(itertools.product(*[range(length) for length in domain]))
     for i, j in itertools.product(indices, indices):
         if any([i[axis] != j[axis] for axis in group]):
             places = [
-                spot.offset + sum([step * k for step, k in zip(spot.strides, at, strict=True)])
-                for spot, at in zip(spots, (i, j), strict=True)
+                ref.offset + sum([step * k for step, k in zip(ref.strides, at, strict=True)])
+                for ref, at in zip(refs, (i, j), strict=True)
             ]
             meets = meets or places[0] == places[1]
-    found = same_place(domain, *spots, sorted(group))
+    found = same_place(domain, *refs, sorted(group))
     assert found or not meets
     if one == other:
         assert found == meets
@@ -312,7 +325,7 @@ def everything_divided(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("everything_divided")
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.__name__)
+@pytest.mark.parametrize("row", PRIMITIVES, ids=lambda row: row.__name__)
 @pytest.mark.parametrize(("shape", "axis"), SHAPES)
 def test_small_rows_in_chunks(row: Callable[..., Any], shape: tuple[int, ...], axis: Any) -> None:
     check(lambda x: row(x, axis), numbers(*shape))

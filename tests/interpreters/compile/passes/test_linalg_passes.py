@@ -37,7 +37,7 @@ def agree(function: Callable[..., Any], *args: Any, rtol: float = 1e-8) -> Progr
 
 def count(program: Program, row: str, size: int = 0) -> int:
     """How many equations of a row have outputs of at least this size."""
-    return len([e for e in program.equations if e.row.name == row and e.outputs[0].size >= size])
+    return len([e for e in program.equations if e.primitive.name == row and e.outputs[0].size >= size])
 
 
 def kernel(t: Any, x: Any) -> Any:

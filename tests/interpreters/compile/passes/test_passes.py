@@ -33,7 +33,7 @@ RNG = np.random.default_rng(0)
 
 def names(program: Program) -> list[str]:
     """The rows of a program, in order."""
-    return [equation.row.name for equation in program.equations]
+    return [equation.primitive.name for equation in program.equations]
 
 
 def avals(program: Program) -> list[Any]:
@@ -131,7 +131,7 @@ RULES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
         (RNG.normal(size=(5, 4)), V),
         ["sin", "multiply", "multiply"],
     ),
-    "zero_wins of a finite constant": (lambda x: ew.zero_wins(V, x), (X,), ["multiply"]),
+    "nan_safe_multiply of a finite constant": (lambda x: ew.nan_safe_multiply(V, x), (X,), ["multiply"]),
     "transposed broadcast": (
         lambda v: ew.add(shapes.permute(shapes.broadcast(v, shape=(3, 4)), order=(1, 0)), np.ones((4, 3))),
         (V,),
@@ -139,8 +139,8 @@ RULES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
     ),
     "x¹": (lambda x: ew.power(x, 1), (X,), []),
     "+x": (lambda x: ew.positive(x), (X,), []),
-    "zero_wins by ones": (lambda x: ew.zero_wins(x, np.ones(4)), (X,), []),
-    "zero_wins by zeros": (lambda x: ew.zero_wins(x, np.zeros(4)), (X,), []),
+    "nan_safe_multiply by ones": (lambda x: ew.nan_safe_multiply(x, np.ones(4)), (X,), []),
+    "nan_safe_multiply by zeros": (lambda x: ew.nan_safe_multiply(x, np.zeros(4)), (X,), []),
     "uniform constant": (lambda x: ew.multiply(x, np.full(4, 3.0)), (X,), ["multiply"]),
     "not (x = y)": (lambda x, y: ew.logical_not(ew.equal(x, y)), (X, X), ["not_equal"]),
     "conjugate of real": (lambda x: ew.conjugate(x), (X,), []),
@@ -352,7 +352,7 @@ SPECIAL = np.array([0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan, 5e-324, 1e308
         lambda x: ew.multiply(ew.multiply(x, 0.5), 2.0),
         lambda x: ew.multiply(ew.multiply(x, 0.1), 3.0),
         lambda x: ew.add(x, ew.negative(x)),
-        lambda x: ew.zero_wins(x, np.zeros(9)),
+        lambda x: ew.nan_safe_multiply(x, np.zeros(9)),
         lambda x: ew.negative(ew.multiply(x, 0.0)),
         lambda x: shapes.where(ew.logical_not(ew.less(x, 0)), x, 1.0),
         lambda x: ew.logical_not(ew.equal(x, x)),
@@ -555,7 +555,9 @@ def test_contractions_that_are_added_up_are_one() -> None:
     made = optimize(program)
     assert_same(program, made, args, [10, 10])
     outer = [
-        equation for equation in made.equations if equation.row is contract and len(equation.outputs[0].shape) == 2
+        equation
+        for equation in made.equations
+        if equation.primitive is contract and len(equation.outputs[0].shape) == 2
     ]
     assert len(outer) == 2
 
@@ -684,5 +686,5 @@ def test_real_programs_compute_the_same(name: str) -> None:
 def test_new_axes_of_single_samples_are_gone() -> None:
     function, args, _ = REAL["gradients for every sample"]
     made = optimize(func.make_program(function)(*args))
-    products = [equation for equation in made.equations if equation.row is contract]
+    products = [equation for equation in made.equations if equation.primitive is contract]
     assert all([1 not in x.shape for equation in products for x in equation.inputs])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import func
 import func.numpy as np
-from func.interpreters.calls.compiled_call import Staged
+from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.compile.execution import make_executor, prepared
 from func.interpreters.compile.passes.reroll.canonical_order import in_order
 from func.interpreters.compile.passes.reroll.period_search import stretches
@@ -21,7 +21,7 @@ from func.interpreters.program.program import Program
 from tests.support.random_programs import Drawn, programs
 
 RNG = onp.random.default_rng(0)
-ROWS = RNG.normal(size=(40, 6))
+PRIMITIVES = RNG.normal(size=(40, 6))
 MATRIX = 0.3 * RNG.normal(size=(6, 6))
 VECTOR = RNG.normal(size=6)
 POSITIVE = MATRIX @ MATRIX.T + onp.eye(6)
@@ -29,7 +29,7 @@ POSITIVE = MATRIX @ MATRIX.T + onp.eye(6)
 
 def scans(program: Program) -> list[int]:
     """The lengths of the scans of a program."""
-    return [e.params["loop"].length for e in program.equations if e.row.name == "scan_call"]
+    return [e.params["loop"].length for e in program.equations if e.primitive.name == "scan_call"]
 
 
 def rolled(program: Program) -> Program:
@@ -133,7 +133,7 @@ def collected(x: Any) -> Any:
     for _ in range(30):
         x = np.sin(x) * 1.1
         found.append(x)
-    return np.sum(np.stack(found, axis=1) * ROWS[:30].T)
+    return np.sum(np.stack(found, axis=1) * PRIMITIVES[:30].T)
 
 
 def windows(x: Any) -> Any:
@@ -237,27 +237,27 @@ def scanned(x: Any) -> Any:
 RNN = {"input": MATRIX, "state": MATRIX.T, "bias": VECTOR, "output": MATRIX[:, :3]}
 LSTM = {"input": RNG.normal(size=(6, 20)), "state": 0.3 * RNG.normal(size=(5, 20)), "bias": RNG.normal(size=20)}
 LOOPS: dict[str, tuple[Any, tuple[Any, ...], int]] = {
-    "rnn": (rnn, (RNN, ROWS, onp.zeros(6)), 38),
-    "lstm": (lstm, (LSTM, ROWS, onp.zeros(5), onp.zeros(5)), 37),
+    "rnn": (rnn, (RNN, PRIMITIVES, onp.zeros(6)), 38),
+    "lstm": (lstm, (LSTM, PRIMITIVES, onp.zeros(5), onp.zeros(5)), 37),
     "chain": (chain, (VECTOR,), 48),
     "lotka_volterra": (lotka_volterra, (onp.array([1.5, 1.0, 3.0, 1.0]), onp.ones(2)), 10),
     "leapfrog": (leapfrog, (VECTOR, VECTOR + 1), 28),
     "power_iteration": (power_iteration, (POSITIVE, VECTOR), 18),
-    "horner": (horner, (ROWS[:, 0], 0.5 * VECTOR), 36),
+    "horner": (horner, (PRIMITIVES[:, 0], 0.5 * VECTOR), 36),
     "numbers": (numbers, (VECTOR,), 37),
-    "total": (total, (ROWS,), 38),
-    "windows": (windows, (ROWS[:, 0],), 31),
-    "chunks": (chunks, (ROWS[:, 0],), 17),
-    "columns": (columns, (ROWS,), 38),
+    "total": (total, (PRIMITIVES,), 38),
+    "windows": (windows, (PRIMITIVES[:, 0],), 31),
+    "chunks": (chunks, (PRIMITIVES[:, 0],), 17),
+    "columns": (columns, (PRIMITIVES,), 38),
     "fibonacci": (fibonacci, (VECTOR, VECTOR + 1), 28),
-    "layers": (layers, (ROWS, MATRIX, MATRIX.T), 37),
+    "layers": (layers, (PRIMITIVES, MATRIX, MATRIX.T), 37),
     "nested": (nested, (VECTOR, MATRIX), 9),
     "alternating": (alternating, (VECTOR, MATRIX, MATRIX.T), 18),
-    "permuted": (permuted, (ROWS,), 38),
+    "permuted": (permuted, (PRIMITIVES,), 38),
     "diagonal": (diagonal, (RNG.normal(size=(40, 40)),), 39),
-    "written": (written, (ROWS[:, 0],), 30),
+    "written": (written, (PRIMITIVES[:, 0],), 30),
     "solved": (solved, (POSITIVE, VECTOR), 18),
-    "adam": (adam, (VECTOR, ROWS, ROWS[:, 0]), 18),
+    "adam": (adam, (VECTOR, PRIMITIVES, PRIMITIVES[:, 0]), 18),
     "scanned": (scanned, (VECTOR,), 10),
     "collected": (collected, (VECTOR,), 28),
 }
@@ -288,26 +288,26 @@ def test_the_gradient_of_a_recurrent_network_is_two_loops() -> None:
     function, args, _ = LOOPS["rnn"]
     after = assert_rolled(func.grad(function), args, 39, left=40)
     assert len(scans(after)) == 2
-    assert [e.params["loop"].reverse for e in after.equations if e.row.name == "scan_call"] == [False, True]
+    assert [e.params["loop"].reverse for e in after.equations if e.primitive.name == "scan_call"] == [False, True]
 
 
 def test_sums_that_the_optimiser_moved_to_the_end_are_carries_of_the_loop() -> None:
     function, args, _ = LOOPS["lotka_volterra"]
     after = assert_rolled(func.grad(function, (0, 1)), args, 11, left=250)
-    loop = [e.params["loop"] for e in after.equations if e.row.name == "scan_call"][-1]
+    loop = [e.params["loop"] for e in after.equations if e.primitive.name == "scan_call"][-1]
     assert loop.reverse
     assert loop.carries == 5
 
 
 def test_rows_of_an_array_are_scanned_without_a_copy() -> None:
-    after = assert_rolled(columns, (ROWS,), 39, left=8)
-    assert not [e for e in after.equations if e.row.name == "concatenate"]
+    after = assert_rolled(columns, (PRIMITIVES,), 39, left=8)
+    assert not [e for e in after.equations if e.primitive.name == "concatenate"]
 
 
 def test_residuals_are_read_from_the_stacks_of_the_first_loop() -> None:
     after = assert_rolled(func.grad(chain), (VECTOR,), 48)
-    first, second = [e for e in after.equations if e.row.name == "scan_call"]
-    slices = {e.outputs[0]: e.inputs[0] for e in after.equations if e.row.name == "getitem"}
+    first, second = [e for e in after.equations if e.primitive.name == "scan_call"]
+    slices = {e.outputs[0]: e.inputs[0] for e in after.equations if e.primitive.name == "getitem"}
     stacks = [slices.get(x, x) for x in second.inputs[1:]]
     assert stacks
     assert all([any([x is out for out in first.outputs]) for x in stacks])
@@ -315,7 +315,7 @@ def test_residuals_are_read_from_the_stacks_of_the_first_loop() -> None:
 
 def test_loops_in_loops_become_scans_of_scans() -> None:
     after = assert_rolled(nested, (VECTOR, MATRIX), 10, left=3)
-    (outer,) = [e for e in after.equations if e.row.name == "scan_call"]
+    (outer,) = [e for e in after.equations if e.primitive.name == "scan_call"]
     assert outer.params["loop"].length == 10
 
 
@@ -328,13 +328,13 @@ def test_long_inner_loops_are_rolled_up_in_the_body() -> None:
         return np.sum(x)
 
     after = assert_rolled(both, (VECTOR, MATRIX), 9, left=3)
-    (outer,) = [e for e in after.equations if e.row.name == "scan_call"]
+    (outer,) = [e for e in after.equations if e.primitive.name == "scan_call"]
     assert scans(outer.params["body"].program) == [20]
 
 
 def test_weights_that_alternate_are_constants_of_a_loop_with_the_longer_period() -> None:
     after = assert_rolled(alternating, (VECTOR, MATRIX, MATRIX.T), 19)
-    (loop,) = [e.params["loop"] for e in after.equations if e.row.name == "scan_call"]
+    (loop,) = [e.params["loop"] for e in after.equations if e.primitive.name == "scan_call"]
     assert loop.consts == 2
 
 
@@ -347,7 +347,7 @@ def test_two_loops_over_equal_shapes_are_two_scans() -> None:
             state = np.tanh(row + state @ other)
         return np.sum(state)
 
-    after = assert_rolled(twice, (ROWS, MATRIX, MATRIX.T), 39)
+    after = assert_rolled(twice, (PRIMITIVES, MATRIX, MATRIX.T), 39)
     assert len(scans(after)) == 2
 
 
@@ -386,7 +386,7 @@ def test_python_scalars_as_arguments() -> None:
 def test_programs_in_which_nothing_repeats_are_returned() -> None:
     for function, args in (
         (lambda x: np.sum(np.sin(x) * x), (VECTOR,)),
-        (lambda x: np.stack([x[i] for i in (3, 1, 4, 1, 5, 9, 2, 6, 5, 3)]), (ROWS,)),
+        (lambda x: np.stack([x[i] for i in (3, 1, 4, 1, 5, 9, 2, 6, 5, 3)]), (PRIMITIVES,)),
         (lambda x: sum([f(x) for f in (np.sin, np.cos, np.tanh, np.exp, np.square, np.abs)] * 3), (VECTOR,)),
     ):
         program = prepared(func.make_program(function)(*args))
@@ -497,7 +497,7 @@ def test_random_loops(
     step: list[tuple[str, int, int]], hands_on: list[int], length: int, keeps: bool, mode: str
 ) -> None:
     function = made(step, hands_on, length, keeps)
-    args = (ROWS, MATRIX, VECTOR)
+    args = (PRIMITIVES, MATRIX, VECTOR)
     if mode == "gradient":
         program = func.make_program(func.grad(function, (0, 1, 2)))(*args)
     elif mode == "tangent":
@@ -560,5 +560,5 @@ def test_the_halves_of_a_long_derivative_hand_on_stacks() -> None:
     x = onp.linspace(-1, 1, 5)
     onp.testing.assert_allclose(func.grad(func.jit(f))(x), func.grad(f)(x), rtol=1e-10)
     program = func.make_program(f)(x)
-    assert len(Staged(program, None, "llvm").pulled((True,)).forward.program.outputs) < 10
-    assert len(Staged(program, None, "numpy").pulled((True,)).forward.program.outputs) > 300
+    assert len(CompiledCall(program, None, "llvm").pulled((True,)).forward.program.outputs) < 10
+    assert len(CompiledCall(program, None, "numpy").pulled((True,)).forward.program.outputs) > 300

@@ -59,14 +59,14 @@ def many_terms(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def rows(program: Program) -> list[str]:
     """The names of the rows in order."""
-    return [equation.row.name for equation in program.equations]
+    return [equation.primitive.name for equation in program.equations]
 
 
 def summed_labels(program: Program) -> list[int]:
     """The multiply-add counts of the contractions that sum."""
     counts = []
     for equation in program.equations:
-        if equation.row.name == "contract":
+        if equation.primitive.name == "contract":
             labels = equation.params["spec"]
             lengths = dict(zip(labels.x, equation.inputs[0].shape, strict=True))
             lengths |= dict(zip(labels.y, equation.inputs[1].shape, strict=True))
