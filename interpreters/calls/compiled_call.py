@@ -1,8 +1,8 @@
 """Compiled calls: `program_call(*args, compiled=...)`, one primitive for a traced Program under every transform.
 
-A `CompiledCall` is a Program and what is derived from it, each once: how to execute it, its forward and backward programs
-for reverse mode, its primal and tangent programs for forward mode, its batched forms. A derivative is one joint program,
-partitioned by what depends on the cotangents (or tangents).
+A `CompiledCall` is a Program and what is derived from it, each once: how to execute it, its forward and backward
+programs for reverse mode, its primal and tangent programs for forward mode, its batched forms. A derivative is one
+joint program, partitioned by what depends on the cotangents (or tangents).
 """
 
 from __future__ import annotations
