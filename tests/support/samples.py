@@ -265,7 +265,7 @@ SAMPLES |= {
     "given": [],
 }
 _point = real(3)
-SAMPLES["given"] = [Sample((np.sin(_point), _point), {"row": sin, "options": ()}, (), batched=False)]
+SAMPLES["given"] = [Sample((np.sin(_point), _point), {"primitive": sin, "options": ()}, (), batched=False)]
 
 _DIAGONALS: tuple[Placement, ...] = ((0, (3,), (5,)), (1, (3,), (5,)))
 _BLOCKS: tuple[Placement, ...] = ((2, (2, 3), (-1, 6)), (0, (3, 5), (6, 1)))

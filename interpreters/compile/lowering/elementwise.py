@@ -21,9 +21,9 @@ def _exponent(context: LoweringContext) -> Code:
 
 @lowering("nan_safe_multiply")
 def _nan_safe_multiply(context: LoweringContext) -> Code:
-    plain = "zero_wins(np, {0}, {1})"
+    plain = "nan_safe_multiply(np, {0}, {1})"
     return Code(
-        "zero_wins_into(np, {0}, {1}, {out})",
+        "nan_safe_multiply_into(np, {0}, {1}, {out})",
         out=True,
         plain=plain,
         support=(nan_safe_multiply, nan_safe_multiply_into),

@@ -150,7 +150,7 @@ def test_listing_of_what_it_has_never_seen() -> None:
     ]
     result = kernels.Result((3,), F8, True)
     text = listing.listing(kernels.NativeProgram([result], [np.ones(2)], [result], items))
-    assert "r0 = odd(spot=in0[i])" in text
+    assert "r0 = odd(ref=in0[i])" in text
     assert "fill with 2.0 → out0" in text and "cholesky(in0, lower=True) → out0" in text
     assert "in0: float64[3] as a Python number" in text and "const0: float64[2]" in text
 

@@ -428,7 +428,7 @@ Z = np.array([0.0, 4.0])
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
-def test_zero_wins_in_compiled_code_too(f: Callable[[Any], Any]) -> None:
+def test_nan_safe_pullback_in_compiled_code_too(f: Callable[[Any], Any]) -> None:
     wanted = func.grad(f)(Z)
     both = np.stack([Z, Z])
     assert np.isfinite(wanted).all()
@@ -444,7 +444,7 @@ def trap(x: Any, w: Any) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
-def test_zero_wins_where_traced_values_of_an_outer_level_are_used() -> None:
+def test_nan_safe_pullback_where_traced_values_of_an_outer_level_are_used() -> None:
     def by_scan(x: Any, w: Any) -> Any:
         return func.scan(lambda total, a: (total + trap(a, w), trap(a, w)), 0.0, x)
 

@@ -440,7 +440,7 @@ MASKED: dict[str, float] = {
 
 
 @pytest.mark.parametrize("name", MASKED)
-def test_zero_wins_where_the_function_is_not_chosen(name: str) -> None:
+def test_nan_safe_pullback_where_the_function_is_not_chosen(name: str) -> None:
     bad = MASKED[name]
 
     def f(x: Any) -> Any:

@@ -169,7 +169,7 @@ def test_perturbations_do_not_mix() -> None:
     assert func.jvp(lambda x: x * func.jvp(lambda y: x + y, (1.0,), (1.0,))[1], (2.0,), (1.0,))[1] == 1.0
 
 
-def test_zero_wins_at_infinite_partials() -> None:
+def test_nan_safe_pullback_at_infinite_partials() -> None:
     def masked(g: Any) -> Any:
         return lambda x: np.where(x > 0, g(np.where(x > 0, x, x)), 0.0)
 

@@ -351,7 +351,7 @@ def test_programs_of_thousands_of_operations() -> None:
 # --- second look -----------------------------------------------------------------------------------------------------
 
 
-def test_zero_wins_where_a_derivative_is_infinite() -> None:
+def test_nan_safe_pullback_where_a_derivative_is_infinite() -> None:
     """Where an output has a NaN the function is traced again with rules in which a zero cotangent wins."""
 
     def safe(x: Any) -> Any:
