@@ -19,6 +19,7 @@ import numpy as np
 from func.interpreters.core import CARRIERS, EVALUATE, Array, Tracer
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line, is_engine_file
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.structural.indexing import gather
 from func.numpy import creation, patching, shaping
 from func.numpy.flat import Flat
@@ -305,7 +306,7 @@ def _adopt_made(made: Any, source: Any) -> Any:
     return adopted(made) if made is not source and type(made) is np.ndarray and _adopting(2) else made
 
 
-patching.set_adoption(_adopt_made)
+WIRING.adopt_array = _adopt_made
 
 
 @contextlib.contextmanager

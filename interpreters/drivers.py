@@ -25,6 +25,7 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.core.errors import RaggedLanesError
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import Grad, pull_back
 from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.structural.indexing import gather
@@ -38,16 +39,8 @@ from func.interpreters.vmap import RUNNING, Call, SplitLanes, Vmap
 Flat: TypeAlias = Callable[..., Sequence[Array]]
 
 
-_hooks: list[Callable[[], None]] = [lambda: None, lambda: None]
-
-
-def set_running_hooks(enter: Callable[[], None], leave: Callable[[], None]) -> None:
-    """Registration from above: what is to be in force while user code may meet traced values."""
-    _hooks[:] = [enter, leave]
-
-
 class running:
-    """An interpreter at work: the hooks hold meanwhile, and at the end it is closed."""
+    """Runs an interpreter: NumPy's converters are replaced meanwhile, and the interpreter is closed at the end."""
 
     __slots__ = ("interpreter", "token")
 
@@ -56,10 +49,10 @@ class running:
 
     def __enter__(self) -> None:
         self.token = CURRENT.set(self.interpreter)
-        _hooks[0]()
+        WIRING.enter_transform()
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        _hooks[1]()
+        WIRING.leave_transform()
         CURRENT.reset(self.token)
         self.interpreter.close()
 
@@ -113,7 +106,7 @@ def map_flat(
     token = RUNNING.set((*RUNNING.get(), level))
     current = CURRENT.set(level)
     try:
-        _hooks[0]()
+        WIRING.enter_transform()
         outs = fun(*[level.lift(arg) if mapped else arg for arg, mapped in zip(args, which, strict=True)])
         mapped_outs = [level.is_mapped(out) for out in outs]
         return [out.value if mapped else out for out, mapped in zip(outs, mapped_outs, strict=True)], mapped_outs
@@ -128,7 +121,7 @@ def map_flat(
     finally:
         CURRENT.reset(current)
         RUNNING.reset(token)
-        _hooks[1]()
+        WIRING.leave_transform()
         level.close()
     parts = []
     for group in groups:

@@ -17,8 +17,8 @@ from func.autograd.modes import (
     set_grad_enabled,
 )
 from func.autograd.tensor import Tensor, attributes, show, tensor
+from func.interpreters.core.wiring import WIRING as _WIRING
 from func.numpy.install import extend as _extend
-from func.numpy.methods import set_tensor_repr as _set_tensor_repr
 
 __all__ = [
     "Function",
@@ -46,4 +46,4 @@ __all__ = [
 ]
 
 _extend(attributes())
-_set_tensor_repr(show)
+_WIRING.tensor_repr = show

@@ -16,17 +16,17 @@ from func.interpreters.core import (
     dtype_of,
     innermost,
     operand,
-    set_sequence_converter,
     shape_of,
 )
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.shapes import full_like as constant_like
 from func.numpy import patching
 from func.numpy.arguments import as_shape, rank_of, to_dtype
 from func.numpy.inplace import getitem
-from func.numpy.protocol import implements, implements_creation, set_creation
+from func.numpy.protocol import implements, implements_creation
 
 # --- arguments --------------------------------------------------------------------------------------------------
 
@@ -147,8 +147,8 @@ def _converted(name: str, *args: Any, **kwargs: Any) -> Array:
     return made(*args, **kwargs)
 
 
-set_sequence_converter(stack_nested)
-patching.set_converter(_converted)
+WIRING.array_from_sequence = stack_nested
+WIRING.convert_traced = _converted
 
 
 # --- like others ------------------------------------------------------------------------------------------------
@@ -325,7 +325,8 @@ def _cast_operand(x: Array, dtype: Any, casting: str) -> Array:
     return as_type(x, dtype, casting=casting, copy=False)
 
 
-set_creation(check_order, _cast_operand)
+WIRING.check_order = check_order
+WIRING.cast_operand = _cast_operand
 
 
 def sequence(values: Any) -> Sequence[Any]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from func.interpreters.core import Tracer
+from func.interpreters.core.wiring import WIRING
 from func.numpy import conversions
 from func.numpy.inplace import write_into
 from func.numpy.operators import operator_table
-from func.numpy.protocol import function_protocol, no_array, set_writer, ufunc_protocol
+from func.numpy.protocol import function_protocol, no_array, ufunc_protocol
 
 
 def install(methods: dict[str, Any]) -> None:
@@ -32,7 +33,7 @@ def install(methods: dict[str, Any]) -> None:
     }
     for name, value in table.items():
         setattr(Tracer, name, value)
-    set_writer(write_into)
+    WIRING.write_into = write_into
 
 
 def extend(attributes: dict[str, Any]) -> None:

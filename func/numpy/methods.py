@@ -9,6 +9,7 @@ import numpy as np
 
 from func.interpreters.core import Array, Tracer, innermost, operand
 from func.interpreters.core.errors import LeakedTracerError
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy import (
     convolution,
@@ -61,16 +62,8 @@ def _contains(self: Tracer, value: Any) -> bool:
     return bool(reductions.any(ops.equal(self, operand(value))))
 
 
-_show: list[Callable[[Any, Callable[[Any], str]], str]] = []
-
-
-def set_tensor_repr(show: Callable[[Any, Callable[[Any], str]], str]) -> None:
-    """Registration from func.autograd: how tensors print; the second argument prints other traced values."""
-    _show[:] = [show]
-
-
 def _repr(self: Tracer) -> str:
-    return _show[0](self, _traced_repr) if _show else _traced_repr(self)
+    return WIRING.tensor_repr(self, _traced_repr)
 
 
 def _traced_repr(self: Tracer) -> str:

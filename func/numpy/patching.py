@@ -13,34 +13,19 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import CARRIERS, Tracer
-from func.interpreters.drivers import set_running_hooks
+from func.interpreters.core.wiring import WIRING
 
 _NAMES = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
 _originals: dict[str, Any] = {name: getattr(np, name) for name in _NAMES}
 _namespace: Any = vars(np)
 _lock = threading.Lock()
 _running = 0
-_convert: list[Callable[..., Any]] = []
 
 
 def original(name: str) -> Callable[..., Any]:
     """NumPy's own function of that name."""
     found: Callable[..., Any] = _originals[name]
     return found
-
-
-def set_converter(convert: Callable[..., Any]) -> None:
-    """Registration from func.numpy: what builds a traced array from nested sequences."""
-    _convert[:] = [convert]
-
-
-_adopt: list[Callable[[Any, Any], Any]] = [lambda made, source: made]
-"""The last one has its say on every array that a converter made of something plain."""
-
-
-def set_adoption(adopt: Callable[[Any, Any], Any]) -> None:
-    """Registration from func.interception: (array, what it was made of) to the array to hand out."""
-    _adopt.append(adopt)
 
 
 def holds_tracer(value: Any) -> bool:
@@ -58,8 +43,8 @@ def _wrapper(name: str) -> Callable[..., Any]:
 
     def converter(*args: Any, **kwargs: Any) -> Any:
         traced = args and (holds_tracer(args[0]) or type(kwargs.get("like")) is Tracer)
-        made = _convert[0](name, *args, **kwargs) if traced else original(*args, **kwargs)
-        return _adopt[-1](made, args[0]) if args else made
+        made = WIRING.convert_traced(name, *args, **kwargs) if traced else original(*args, **kwargs)
+        return WIRING.adopt_array(made, args[0]) if args else made
 
     converter.__name__ = converter.__qualname__ = name
     converter.__doc__ = original.__doc__
@@ -99,4 +84,5 @@ def is_tracing() -> bool:
     return _running > 0
 
 
-set_running_hooks(enter, leave)
+WIRING.enter_transform = enter
+WIRING.leave_transform = leave

@@ -16,6 +16,7 @@ import numpy as np
 from func.interpreters.core import EVALUATE, Primitive, Tracer, operand
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
+from func.interpreters.core.wiring import WIRING
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,22 +34,6 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 
 CREATION: dict[Any, Callable[..., Any]] = {}
 """NumPy functions that dispatch by the keyword like=."""
-
-_WRITE: list[Callable[[Any, Any], Any]] = []
-
-
-_CHECK_ORDER: list[Callable[[Any, str], None]] = []
-_CAST: list[Callable[[Any, Any, str], Any]] = []
-
-
-def set_creation(check_order: Callable[[Any, str], None], cast: Callable[[Any, Any, str], Any]) -> None:
-    """Registration from func.numpy.creation: what order= may be, and how operands are cast."""
-    _CHECK_ORDER[:], _CAST[:] = [check_order], [cast]
-
-
-def set_writer(write: Callable[[Any, Any], Any]) -> None:
-    """Registration from func.numpy.inplace: how out= rebinds a traced array."""
-    _WRITE[:] = [write]
 
 
 def implements(*numpy_functions: Any) -> Callable[[F], F]:
@@ -129,11 +114,11 @@ def call_ufunc(ufunc: Any, primitive: Primitive | None, inputs: tuple[Any, ...],
     dtype = kwargs.pop("dtype", None)
     casting = kwargs.pop("casting", "same_kind")
     if "order" in kwargs:
-        _CHECK_ORDER[0](kwargs.pop("order"), f"np.{ufunc.__name__}")
+        WIRING.check_order(kwargs.pop("order"), f"np.{ufunc.__name__}")
     extra = {key: value for key, value in kwargs.items() if key != "subok"}
     args = [x if type(x) is Tracer else operand(x) for x in inputs]
     if dtype is not None:
-        args = [_CAST[0](x, dtype, casting) for x in args]
+        args = [WIRING.cast_operand(x, dtype, casting) for x in args]
     result = function(*args, **extra)
     if out is None and where is True:
         return result
@@ -148,7 +133,7 @@ def call_ufunc(ufunc: Any, primitive: Primitive | None, inputs: tuple[Any, ...],
                 f"{at_line()}"
             )
         results = tuple([select(where, r, t) for r, t in zip(results, targets, strict=True)])
-    written = tuple([r if t is None else _WRITE[0](t, r) for r, t in zip(results, targets, strict=True)])
+    written = tuple([r if t is None else WIRING.write_into(t, r) for r, t in zip(results, targets, strict=True)])
     return written if isinstance(result, tuple) else written[0]
 
 

@@ -25,7 +25,7 @@ from func.interpreters.calls.custom_rules import (
     TangentOfRule,
     TransposedBackward,
 )
-from func.interpreters.calls.recomputation import RecomputedBackward, RecomputedForward, run_with_policy, set_given
+from func.interpreters.calls.recomputation import RecomputedBackward, RecomputedForward, run_with_policy
 from func.interpreters.core import (
     ZERO,
     Array,
@@ -41,7 +41,7 @@ from func.interpreters.core import (
     unboxed,
     zeros_like,
 )
-from func.interpreters.primitives.elementwise import compiled_partials  # noqa: F401  (partials registers itself)
+from func.interpreters.core.wiring import WIRING
 
 
 def _call_impl(xp: Any, *args: Array, fun: Any, **params: Any) -> tuple[Array, ...]:
@@ -306,4 +306,4 @@ given = Primitive(
 )
 """row(*operands), whose value was saved: what a checkpoint policy puts in the place of an equation."""
 
-set_given(given)
+WIRING.saved_output = given

@@ -28,6 +28,7 @@ from func.interpreters.core import (
     unboxed,
 )
 from func.interpreters.core.modes import NAN_SAFE
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import has_nan
 from func.interpreters.primitives.structural.shapes import full_like
 from func.interpreters.program.program import Equation, Program, Var
@@ -110,7 +111,7 @@ class CompiledCall:
 
     def _executor(self, xp: Any, donated: frozenset[int] = frozenset()) -> Any:
         on_nan = None if self._nan_safe_variant_of is None else functools.partial(self._nan_safe_variant, xp)
-        return executor(self.program, xp, self.compiler, donated, on_nan)
+        return WIRING.make_executor(self.program, xp, self.compiler, donated, on_nan)
 
     def _nan_safe_variant(self, xp: Any, *args: Array) -> tuple[Any, ...]:
         other = self.nan_safe_variant()
@@ -329,16 +330,3 @@ program_call = ProgramCallPrimitive(
     multiple=True,
 )
 """The outputs of a staged program."""
-
-
-def executor(
-    program: Program,
-    xp: Any,
-    compiler: Any,
-    donated: frozenset[int] = frozenset(),
-    on_nan: Callable[..., tuple[Any, ...]] | None = None,
-) -> Any:
-    """A program as an Executable for arrays of a backend. What makes it is imported when first needed."""
-    from func.interpreters.compile.execution import make_executor
-
-    return make_executor(program, xp, compiler, donated, on_nan)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from func.interpreters import drivers
 from func.interpreters.core import ZERO, Array, Aval, Tracer, is_inexact
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import Grad, walk
 from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.stage import Stage
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
 
 CHEAP = frozenset({"broadcast", "reshape", "permute", "convert"})
 """Rows that a derivative's second half rather runs again than keeps the output of."""
-
-
-LONG = 1000
-"""Equations of a derivative in which loops are rolled up before it is split."""
 
 
 class DerivedStage(Stage):
@@ -88,19 +85,6 @@ def split(program: Program, unknown: Sequence[Var], outputs: int) -> tuple[Progr
     return known, rest
 
 
-def _shortened(program: Program, compiler: str | None) -> Program:
-    """A long program with its unrolled loops rolled up, if that is how it will run: a loop hands on stacks of
-    residuals, where straight code has thousands of them."""
-    from func.interpreters.compile.execution import NATIVE
-
-    if len(program.equations) < LONG or (compiler or "").partition("+")[0] not in NATIVE:
-        return program
-    from func.interpreters.compile.execution import prepared
-    from func.interpreters.compile.passes.reroll.reroll import roll
-
-    return roll(prepared(program))
-
-
 class Linearized:
     """known(*args) gives the outputs and residuals; tangent(*residuals, *tangents) the tangents of some outputs."""
 
@@ -150,7 +134,7 @@ class Pulled:
         self.outputs = len(avals)
         self.inexact = tuple([i for i, aval in enumerate(avals) if is_inexact(aval.dtype)])
         program, self.reached = self._joint(False)
-        program = _shortened(program, compiled.compiler)
+        program = WIRING.reroll_loops(program, compiled.compiler)
         forward, backward = split(program, program.inputs[len(active) :], self.outputs)
         self.forward = compiled.derived(forward)
         self.backward = compiled.derived(backward)

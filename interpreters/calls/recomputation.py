@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from func.interpreters.core import ZERO, Array, Tracer, zeros_like
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.drivers import Flat, jvp_flat, pull_flat, running
 from func.interpreters.primitives.structural.identity import shielded
 from func.interpreters.program.program import Program
@@ -38,17 +39,9 @@ class AgainFromProgram:
                 return None
             equation = self.program.equations[i]
             options = tuple(equation.params.items())
-            return (_given[0](given[i], *operands, primitive=equation.primitive, options=options),)
+            return (WIRING.saved_output(given[i], *operands, primitive=equation.primitive, options=options),)
 
         return self.program.run(primals, override)
-
-
-_given: list[Any] = []
-
-
-def set_given(primitive: Any) -> None:
-    """Registration of the row that stands for an equation whose value was saved."""
-    _given[:] = [primitive]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy as np
 
 from func.interpreters.compile.inlining import inline
 from func.interpreters.compile.passes import optimize
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import has_nan
 from func.interpreters.program.program import Program
 
@@ -25,6 +26,19 @@ def prepared(program: Program) -> Program:
 
 NATIVE = ("llvm", "best")
 """Names of compilers that make native code where they can; None and "numpy" generate NumPy source."""
+
+LONG = 1000
+"""Equations from which a derivative's unrolled loops are rolled up before the derivative is partitioned."""
+
+
+def reroll_loops(program: Program, compiler: str | None) -> Program:
+    """A long program with its unrolled loops as scans, if native code will run it: a scan hands on stacks of
+    residuals, straight code thousands of them."""
+    if len(program.equations) < LONG or (compiler or "").partition("+")[0] not in NATIVE:
+        return program
+    from func.interpreters.compile.passes.reroll.reroll import roll  # start-up time: few programs are long
+
+    return roll(prepared(program))
 
 
 class Executable(NamedTuple):
@@ -97,3 +111,7 @@ def _native(program: Program, on_nan: Any, fast: bool, donated: frozenset[int]) 
     if call is None:
         return None
     return Executable(call, executor, parts, frozenset() if executor is None else executor.overwrites)
+
+
+WIRING.make_executor = make_executor
+WIRING.reroll_loops = reroll_loops

@@ -21,8 +21,6 @@ from func.interpreters.core.primitive import (
     nondifferentiable,
     primitive_named,
     refuse_captured,
-    register_helpers,
-    set_linearizer,
     unboxed,
     zeros_like,
 )
@@ -48,7 +46,6 @@ from func.interpreters.core.types import (
     next_level,
     operand,
     refuse_array,
-    set_sequence_converter,
     shape_of,
     short_dtype,
     snapshot,

@@ -39,6 +39,7 @@ from func.interpreters.core.types import (
     shape_of,
     snapshot,
 )
+from func.interpreters.core.wiring import WIRING
 
 Transpose: TypeAlias = Callable[..., tuple[Any, ...]]
 
@@ -100,7 +101,7 @@ class Primitive:
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
         """Stage the tangent part of the jvp; transposing that linear program is the pullback."""
-        return linearize_primitive(self, values, parents, params)
+        return WIRING.linearize_primitive(self, values, parents, params)
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         if self.transpose is None:
@@ -184,21 +185,6 @@ EVALUATE.level = 0
 def unboxed(value: Array) -> Array:
     """A box of level 0 as the array inside: what interpreters above compute with."""
     return value.value if type(value) is Tracer and value.interpreter is EVALUATE else value
-
-
-_linearizers: list[Callable[..., Any]] = []
-
-
-def set_linearizer(linearizer: Callable[..., Any]) -> None:
-    """Registration from above: the linearize machinery, which is itself built of interpreters."""
-    _linearizers[:] = [linearizer]
-
-
-def linearize_primitive(
-    primitive: Primitive, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params
-) -> Any:
-    """Run a general row forwards, keeping its linear tangent program."""
-    return _linearizers[0](primitive, values, parents, params)
 
 
 class Linear(Primitive):
@@ -375,21 +361,9 @@ def nondifferentiable(
     return NonDifferentiable(name, impl, aval=aval, batch=batch, multiple=multiple, differentiable=False)
 
 
-# ---------------------------------------------------------------------------------------------------------------
-# Helpers that every kind shares; they need rows that are defined further up, so those are registered.
-
-
-_helpers: dict[str, Callable[..., Any]] = {}
-
-
-def register_helpers(**helpers: Callable[..., Any]) -> None:
-    """Registration from the modules that define the rows these helpers are made of."""
-    _helpers.update(helpers)
-
-
 def zeros_like(value: Array) -> Array:
     """Zeros of the shape, dtype and backend of a value."""
-    return _helpers["zeros_like"](value)
+    return WIRING.zeros_like(value)
 
 
 def add_tangents(x: Any, y: Any) -> Any:
@@ -398,14 +372,13 @@ def add_tangents(x: Any, y: Any) -> Any:
         return y
     if y is ZERO:
         return x
-    return _helpers["add"](x, y)
+    return WIRING.add(x, y)
 
 
 def materialize(size: int, batched: Sequence[bool], args: Sequence[Array]) -> list[Array]:
     """Give every argument the leading batch axis."""
-    broadcast = _helpers["broadcast"]
     return [
-        arg if is_batched else broadcast(arg, shape=(size, *shape_of(arg)))
+        arg if is_batched else WIRING.broadcast(arg, shape=(size, *shape_of(arg)))
         for arg, is_batched in zip(args, batched, strict=True)
     ]
 
@@ -418,11 +391,6 @@ def leading_axes(primitive_name: str) -> Callable[..., Any]:
         return PRIMITIVES[primitive_name](*materialize(size, batched, args), **params)
 
     return batch_leading
-
-
-def is_tracer(value: Any) -> bool:
-    """True for traced values."""
-    return type(value) is Tracer
 
 
 def refuse_captured(interpreter: Interpreter, outs: Sequence[Array]) -> None:

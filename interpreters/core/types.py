@@ -17,6 +17,7 @@ import numpy as np
 from func.backends import HOST_TYPES, is_device_array, namespace_of, namespace_of_type
 from func.interpreters.core.errors import LeakedTracerError, UnsupportedArrayError
 from func.interpreters.core.source import Line, user_line
+from func.interpreters.core.wiring import WIRING
 
 if TYPE_CHECKING:
     from func.interpreters.core.primitive import Primitive
@@ -330,7 +331,7 @@ def operand(value: Any) -> Array:
             refuse_array(value)
         return value
     if isinstance(value, (list, tuple)):
-        return _from_sequence(value)
+        return WIRING.array_from_sequence(value)
     if namespace_of_type(kind) is not None:
         return value
     if kind in CARRIERS:
@@ -344,17 +345,6 @@ def operand(value: Any) -> Array:
 
 CARRIERS: dict[type, Callable[[Any], Array]] = {}
 """Classes from above whose objects stand for an array, with what gives that array."""
-
-_sequence_converter: list[Callable[[Any], Array]] = []
-
-
-def set_sequence_converter(convert: Callable[[Any], Array]) -> None:
-    """Registration from above: how nested lists that may hold traced values become one array."""
-    _sequence_converter[:] = [convert]
-
-
-def _from_sequence(value: Any) -> Array:
-    return _sequence_converter[0](value) if _sequence_converter else np.asarray(value)
 
 
 def refuse_array(value: Any) -> NoReturn:

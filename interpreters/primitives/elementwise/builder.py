@@ -37,11 +37,11 @@ from func.interpreters.core import (
     evaluate,
     is_inexact,
     linear,
-    register_helpers,
     shape_of,
     snapshot,
 )
 from func.interpreters.core.errors import NotDifferentiableError
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.elementwise.fast_pullbacks import PlainBinary, PlainUnary
 from func.interpreters.primitives.structural.shapes import align_ranks, broadcast, convert, fit_cotangent
 
@@ -71,16 +71,8 @@ class Partial:
 
     def _compile_first(self, saved: Any) -> Array:
         """On first use on plain arrays the rule is compiled to a NumPy expression."""
-        self.fast = _compilers[0](self)
+        self.fast = WIRING.compile_partial(self)
         return self.fast(saved)
-
-
-_compilers: list[Callable[[Partial], Callable[[Any], Array]]] = []
-
-
-def set_partial_compiler(compiler: Callable[[Partial], Callable[[Any], Array]]) -> None:
-    """Registration from above: compiling stages the rule, and staging is an interpreter."""
-    _compilers[:] = [compiler]
 
 
 def _from_saved(rule: Callable[..., Array], needs: tuple[int, ...]) -> Callable[[Any], Array]:
@@ -429,4 +421,4 @@ nan_safe_multiply = NanSafeMultiply(
 )
 add: Elementwise = elementwise("add", 1, 1, weak=True)
 
-register_helpers(add=add)
+WIRING.add = add

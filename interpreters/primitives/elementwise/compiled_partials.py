@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Aval
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.elementwise.builder import (
     Elementwise,
     ElementwiseConstant,
     Partial,
-    set_partial_compiler,
 )
 from func.interpreters.program.program import Program, Var
 from func.interpreters.stage import TangentStage
@@ -58,4 +58,4 @@ def _source(program: Program, needs: tuple[int, ...], names: dict[str, Any]) -> 
     return "\n".join([*lines, f"    return {words[result] if type(result) is Var else repr(result)}"])
 
 
-set_partial_compiler(compile_partial)
+WIRING.compile_partial = compile_partial

@@ -26,10 +26,10 @@ from func.interpreters.core import (
     dtype_of,
     innermost,
     linear,
-    register_helpers,
     shape_of,
     snapshot,
 )
+from func.interpreters.core.wiring import WIRING
 
 
 def align_ranks(size: int, batched: Sequence[bool], args: Sequence[Array]) -> list[Array]:
@@ -315,4 +315,5 @@ cumsum: Linear = linear(
 )
 
 
-register_helpers(zeros_like=zeros_like, broadcast=broadcast)
+WIRING.zeros_like = zeros_like
+WIRING.broadcast = broadcast

@@ -1,0 +1,97 @@
+"""Late binding: the functions that lower modules call and higher modules define.
+
+A module of the engine imports only what lies below it. Where it needs a function from above (`bind` needs `linearize`,
+which is made of interpreters), it calls a field of `WIRING`. The module that defines the function sets the field, once,
+at its end. `SET_BY` names that module for each field; a field that is read while it is unset imports the module.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+SET_BY = {
+    "add": "func.interpreters.primitives.elementwise.builder",
+    "adopt_array": "func.interception",
+    "array_from_sequence": "func.numpy.creation",
+    "broadcast": "func.interpreters.primitives.structural.shapes",
+    "cast_operand": "func.numpy.creation",
+    "check_order": "func.numpy.creation",
+    "compile_partial": "func.interpreters.primitives.elementwise.compiled_partials",
+    "convert_traced": "func.numpy.creation",
+    "enter_transform": "func.numpy.patching",
+    "leave_transform": "func.numpy.patching",
+    "linearize_primitive": "func.interpreters.transpose",
+    "make_executor": "func.interpreters.compile.execution",
+    "reroll_loops": "func.interpreters.compile.execution",
+    "saved_output": "func.interpreters.calls.call_primitives",
+    "tensor_repr": "func.autograd",
+    "write_into": "func.numpy.install",
+    "zeros_like": "func.interpreters.primitives.structural.shapes",
+}
+"""The module that sets each field."""
+
+
+class Wiring:
+    """The late-bound functions. A field is set once; reading a field costs one attribute look-up."""
+
+    __slots__ = tuple(SET_BY)
+
+    add: Callable[[Any, Any], Any]
+    """(x, y): their sum, by the primitive `add`."""
+    broadcast: Callable[..., Any]
+    """(x, shape=...): NumPy's broadcast_to, by the primitive `broadcast`."""
+    zeros_like: Callable[[Any], Any]
+    """(x): zeros of its shape, dtype and backend."""
+    compile_partial: Callable[[Any], Callable[[Any], Any]]
+    """(partial): the partial derivative as a NumPy expression of the saved values."""
+    linearize_primitive: Callable[..., Any]
+    """(primitive, values, parents, params): the outputs and the linear tangent program, which is the pullback."""
+    make_executor: Callable[..., Any]
+    """(program, xp, compiler, donated, on_nan): the program as an Executable."""
+    reroll_loops: Callable[[Any, str | None], Any]
+    """(program, compiler): a long program with its unrolled loops as scans, where native code runs it."""
+    saved_output: Callable[..., Any]
+    """(saved, *operands, primitive=..., options=...): an equation whose output a checkpoint policy has saved."""
+    enter_transform: Callable[[], None]
+    """(): a transform starts; NumPy's converters are replaced."""
+    leave_transform: Callable[[], None]
+    """(): a transform ends."""
+    array_from_sequence: Callable[[Any], Any]
+    """(nested): nested lists that may hold traced values as one array."""
+    convert_traced: Callable[..., Any]
+    """(name, *args, **kwargs): np.array and the like for arguments that hold traced values."""
+    adopt_array: Callable[[Any, Any], Any]
+    """(array, source): the array that a NumPy converter returns for an untraced source."""
+    check_order: Callable[[Any, str], None]
+    """(order, function): raises for memory orders that traced arrays do not have."""
+    cast_operand: Callable[[Any, Any, str], Any]
+    """(x, dtype, casting): an operand of a ufunc in the dtype that its caller asks for."""
+    write_into: Callable[[Any, Any], Any]
+    """(target, value): the write to a traced array behind out=."""
+    tensor_repr: Callable[[Any, Callable[[Any], str]], str]
+    """(tensor, repr of other traced values): the text of a tensor."""
+
+    if not TYPE_CHECKING:  # for type checkers a field that is not declared is an error
+
+        def __getattr__(self, name: str) -> Any:
+            """Called where a field is unset: imports the module that sets it."""
+            if name not in SET_BY:
+                raise AttributeError(f"WIRING has no field {name!r}")
+            importlib.import_module(SET_BY[name])
+            try:
+                return object.__getattribute__(self, name)
+            except AttributeError:
+                raise RuntimeError(f"WIRING.{name} is not set; {SET_BY[name]} sets it when it is imported") from None
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            try:
+                object.__getattribute__(self, name)
+            except AttributeError:
+                object.__setattr__(self, name, value)
+            else:
+                raise RuntimeError(f"WIRING.{name} is set twice; only {SET_BY[name]} sets it")
+
+
+WIRING = Wiring()
