@@ -41,7 +41,7 @@ def _cond_code(function: Name, equation: Equation) -> Code:
 
 
 def _call_code(function: Name, equation: Equation) -> Code:
-    return Code(f"{function(equation.params['staged'].program)}(*{_operands(equation)})")
+    return Code(f"{function(equation.params['compiled'].program)}(*{_operands(equation)})")
 
 
 NESTED = {"scan_call": _scan_code, "while_call": _while_code, "cond_call": _cond_code, "program_call": _call_code}
