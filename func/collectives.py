@@ -10,8 +10,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from func import tree
 from func.interpreters.core import Array, shape_of
 from func.interpreters.core.errors import ArgumentError, AxisNameError
@@ -19,7 +17,7 @@ from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise.table import divide
 from func.interpreters.primitives.structural import collectives as ops
 from func.interpreters.primitives.structural.shapes import move_axis, reshape
-from func.interpreters.vmap import RUNNING, Call, Vmap
+from func.interpreters.vmap import RUNNING, Vmap
 from func.transforms.boundary import array_leaf, unbox
 
 __all__ = ["all_gather", "axis_index", "pmax", "pmean", "pmin", "psum"]
@@ -40,7 +38,7 @@ def axis_index(axis_name: Names) -> Any:
     """
     index: Any = 0
     for level in _levels(axis_name, "axis_index"):
-        index = _number(level) if type(index) is int else index * _whole_size(level) + _number(level)
+        index = _number(level) if type(index) is int else index * level.call.size + _number(level)
     return index
 
 
@@ -69,7 +67,7 @@ def pmean(x: Any, axis_name: Names) -> Any:
         >>> func.vmap(lambda x: x - func.collectives.pmean(x, "i"), axis_name="i")(np.array([1.0, 2.0, 6.0]))
         array([-2., -1.,  3.])
     """
-    count = math.prod([_whole_size(level) for level in _levels(axis_name, "pmean")])
+    count = math.prod([level.call.size for level in _levels(axis_name, "pmean")])
     return tree.map(lambda total: divide(total, count), psum(x, axis_name))
 
 
@@ -119,7 +117,7 @@ def all_gather(x: Any, axis_name: Names, *, axis: int = 0, tiled: bool = False) 
         array([3., 3.])
     """
     levels = _levels(axis_name, "all_gather")
-    count = math.prod([_whole_size(level) for level in levels])
+    count = math.prod([level.call.size for level in levels])
 
     def gathered(leaf: Array) -> Array:
         own = shape_of(leaf)
@@ -127,7 +125,7 @@ def all_gather(x: Any, axis_name: Names, *, axis: int = 0, tiled: bool = False) 
         if not -rank <= axis < rank:
             raise ArgumentError(f"func.collectives.all_gather: axis={axis} is out of range for a value of shape {own}")
         for level in reversed(levels):
-            leaf = ops.all_gather(leaf, _number(level), size=_whole_size(level))
+            leaf = ops.all_gather(leaf, _number(level), size=level.call.size)
         stacked = move_axis(reshape(leaf, shape=(count, *own)), 0, axis % rank)
         if not tiled:
             return stacked
@@ -153,20 +151,20 @@ def _levels(names: Names, function: str) -> list[Vmap]:
 
 def _level(name: str, function: str) -> Vmap:
     running = RUNNING.get()
-    found = [place for place, level in enumerate(running) if level.extra[1] == name]
+    found = [place for place, level in enumerate(running) if level.axis_name == name]
     if not found:
-        known = ", ".join([repr(level.extra[1]) for level in running if level.extra[1] is not None]) or "none"
+        known = ", ".join([repr(level.axis_name) for level in running if level.axis_name is not None]) or "none"
         raise AxisNameError(
             f"func.collectives.{function}: no running vmap has the axis_name {name!r}; names in scope: {known}"
             f"{at_line()}"
         )
     level = running[found[-1]]
-    if any([type(inner.extra[3]) is Call for inner in running[found[-1] + 1 :]]):
+    if any([inner.randomness is None for inner in running[found[-1] + 1 :]]):
         raise AxisNameError(
             f"func.collectives.{function}: the axis {name!r} cannot be reached from inside a checkpointed function or "
             f"a custom rule{at_line()}\nApply the collective outside, and pass its result as an argument."
         )
-    whole = getattr(level.extra[3], "size", level.size)
+    whole = level.call.size
     if level.size != whole and function != "axis_index":
         raise AxisNameError(
             f"func.collectives.{function}: only {level.size} of the {whole} lanes of the axis {name!r} are together "
@@ -176,13 +174,9 @@ def _level(name: str, function: str) -> Vmap:
     return level
 
 
-def _whole_size(level: Vmap) -> int:
-    return getattr(level.extra[3], "size", level.size)
-
-
 def _number(level: Vmap) -> Any:
     """The numbers of the lanes, one in each."""
-    return level.lift(np.asarray(level.extra[4]))
+    return level.lift(level.elements)
 
 
 def _collected(primitive: Callable[..., Array], x: Any, names: Names, function: str) -> Any:

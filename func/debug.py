@@ -42,31 +42,34 @@ class Report:
 
 @dataclass
 class Notes:
-    """What a watch remembers: its finding, and which lines ran at which ticks."""
+    """What a watch remembers: its finding, which lines ran at which ticks, and the node that is pulled back."""
 
     found: Report | None = None
     lines: list[Line | None] = field(default_factory=list)
     ticks: list[int] = field(default_factory=list)
+    pulling: grad.Pulling = field(default_factory=grad.Pulling)
 
 
 class Watch(Interpreter):
     """Computes, and notes the first result that is not finite though its operands are."""
 
-    __slots__ = ()
-    extra: Notes
+    def __init__(self, notes: Notes) -> None:
+        super().__init__("debug.explain")
+        self.notes = notes
+        self.level = 0.25
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         values = tuple([a.value if type(a) is Tracer and a.interpreter is self else unboxed(a) for a in args])
-        pulled = grad.PULLING[0]
+        pulled = self.notes.pulling.serial
         if pulled is None:
-            self.extra.ticks.append(-grad.tick())
-            self.extra.lines.append(user_line(2))
+            self.notes.ticks.append(-grad.tick())
+            self.notes.lines.append(user_line(2))
         out = bind(primitive, values, params)
         outs = out if primitive.multiple else (out,)
-        if self.extra.found is None:
+        if self.notes.found is None:
             for one in outs:
                 if first_bad(one) is not None and all([first_bad(value) is None for value in values]):
-                    self.extra.found = self._report(primitive, values, one, pulled)
+                    self.notes.found = self._report(primitive, values, one, pulled)
                     break
         traced = tuple([Tracer(self, one, None) if hasattr(one, "dtype") else one for one in outs])
         return traced if primitive.multiple else traced[0]
@@ -75,8 +78,8 @@ class Watch(Interpreter):
         if pulled is None:
             line, phase, what = user_line(3), "forward", f"the result of {primitive.name}"
         else:
-            place = bisect.bisect_right(self.extra.ticks, -pulled) - 1
-            line, phase = self.extra.lines[place] if place >= 0 else None, "backward"
+            place = bisect.bisect_right(self.notes.ticks, -pulled) - 1
+            line, phase = self.notes.lines[place] if place >= 0 else None, "backward"
             what = f"in the backward pass, the result of {primitive.name} for the operation below"
         return Report(None, primitive.name, phase, line, first_bad(out), describe_anomaly(what, line, values, out))
 
@@ -99,13 +102,15 @@ def explain(func: Callable[..., Any]) -> Callable[..., Report]:
     @functools.wraps(func)
     def explained(*args: Any, **kwargs: Any) -> Report:
         notes = Notes()
-        watch = Watch("debug.explain", notes)
-        watch.level = 0.25
+        watch = Watch(notes)
         leaves, spec = tree.flatten((args, kwargs))
         lifted = [Tracer(watch, leaf, None) if _is_floating(leaf) else leaf for leaf in leaves]
         moved, keywords = tree.unflatten(spec, lifted)
-        with grad.watching():
+        token = grad.PULLING.set(notes.pulling)
+        try:
             out = func(*moved, **keywords)
+        finally:
+            grad.PULLING.reset(token)
         value = tree.map(_plain, out)
         watch.close()
         found = notes.found

@@ -32,9 +32,9 @@ from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import concatenate
 from func.interpreters.program.program import Program
-from func.interpreters.stage import Stage, TangentStage
+from func.interpreters.stage import DerivedStage, Stage
 from func.interpreters.transpose import transpose_program
-from func.interpreters.vmap import RUNNING, Call, SplitLanes, Vmap
+from func.interpreters.vmap import RUNNING, MappedCall, SplitLanes, Vmap
 
 Flat: TypeAlias = Callable[..., Sequence[Array]]
 
@@ -100,9 +100,8 @@ def map_flat(
     Where Python asks lanes that differ for one value, the lanes are parted and the function runs on each part.
     """
     if interpreter is None:
-        interpreter = Vmap("vmap", (size, None, "call", Call(), np.arange(size)))
+        interpreter = Vmap("vmap", np.arange(size), MappedCall(size))
     level = interpreter
-    options = level.extra
     token = RUNNING.set((*RUNNING.get(), level))
     current = CURRENT.set(level)
     try:
@@ -117,6 +116,7 @@ def map_flat(
         if split.interpreter is not level:
             raise split from None
         groups = split.groups
+        levels = [level.part(group) for group in groups]
         del error, split
     finally:
         CURRENT.reset(current)
@@ -124,11 +124,9 @@ def map_flat(
         WIRING.leave_transform()
         level.close()
     parts = []
-    for group in groups:
+    for group, part in zip(groups, levels, strict=True):
         chosen = [gather(arg, group, axis=0) if mapped else arg for arg, mapped in zip(args, which, strict=True)]
-        inner = Vmap(level.transform, (len(group), *options[1:4], options[4][group]))
-        inner.line = level.line
-        parts.append((len(group), *map_flat(fun, len(group), which, chosen, inner)))
+        parts.append((len(group), *map_flat(fun, len(group), which, chosen, part)))
     return _merge_lanes(groups, parts)
 
 
@@ -170,7 +168,7 @@ def stage_flat(fun: Flat, avals: Sequence[Aval], stage: Stage, example: Array = 
 
 def output_avals(fun: Flat, avals: Sequence[Aval]) -> tuple[Aval, ...]:
     """Abstract values of the outputs."""
-    stage = TangentStage("eval_shape")
+    stage = DerivedStage("eval_shape")
     with running(stage):
         outs = fun(*[stage.variable(aval) for aval in avals])
         return tuple([Aval(shape_of(out), dtype_of(out)) for out in outs])
@@ -187,7 +185,7 @@ def transpose_flat(fun: Flat, operands: Sequence[Any], cts: dict[int, Any]) -> t
         return fun(*full)
 
     avals = [Aval(operands[i].shape, operands[i].dtype) for i in unknown]
-    program = stage_flat(of_unknowns, avals, TangentStage("linear_transpose"), next(iter(cts.values()), None))
+    program = stage_flat(of_unknowns, avals, DerivedStage("linear_transpose"), next(iter(cts.values()), None))
     contribution = transpose_program(program, [cts.get(i, ZERO) for i in range(len(program.outputs))])
     result: list[Any] = [ZERO] * len(operands)
     for i, ct in zip(unknown, contribution, strict=True):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
@@ -46,7 +46,7 @@ class Node(NamedTuple):
     """
 
     serial: int
-    primitive: Any
+    rule: Any
     parents: Sequence[Any]
     needs_cotangent: Sequence[Any]
     saved: Any
@@ -55,9 +55,16 @@ class Node(NamedTuple):
 
 
 _ticks = itertools.count(0, -1)
-PULLING: list[Any] = [None]
-"""While something is being watched: the index of the node that is pulled back."""
-_WATCHED = [0]
+
+
+class Pulling:
+    """Tells which node a backward pass is at: `serial` is None outside of backward passes."""
+
+    serial: int | None = None
+
+
+PULLING: ContextVar[Pulling | None] = ContextVar("func_pulling", default=None)
+"""What backward passes of this thread or task report to, if something watches them."""
 
 
 def tick() -> int:
@@ -65,18 +72,8 @@ def tick() -> int:
     return next(_ticks)
 
 
-@contextlib.contextmanager
-def watching() -> Iterator[None]:
-    """Inside, PULLING names the node that is pulled back."""
-    _WATCHED[0] += 1
-    try:
-        yield
-    finally:
-        _WATCHED[0] -= 1
-        PULLING[0] = None
-
-
-INDEX, AVAL = 0, 6
+SERIAL, RULE, PARENTS, NEEDS_COTANGENT, SAVED, PARAMS, AVAL = range(7)
+"""The fields of a node, by which the engine reads the plain tuple."""
 
 
 class LeafRule:
@@ -114,8 +111,6 @@ OUTPUT = OutputRule()
 class Grad(Interpreter):
     """Values with a node each. Outputs that cannot carry a derivative leave as plain values."""
 
-    __slots__ = ()
-
     def lift(self, value: Array) -> Tracer:
         """A traced leaf."""
         return Tracer(self, value, leaf_node(Aval(shape_of(value), dtype_of(value))))
@@ -134,7 +129,7 @@ class Grad(Interpreter):
         out = primitive.numpy(value) if type(value) in HOST_ARRAYS else primitive(value)  # type: ignore[misc]
         saved = (value if primitive.keeps_x else None, out if primitive.keeps_out else None)
         node = x.attached
-        aval = needs_cotangent = node[6]
+        aval = needs_cotangent = node[AVAL]
         if type(out) is not _ARRAY or out.dtype is not aval.dtype:
             aval = _out_aval(out, aval, None)
         elif aval.is_real_array:
@@ -154,13 +149,13 @@ class Grad(Interpreter):
         if type(x) is Tracer:
             if x.interpreter is self:
                 node_x, x, mask = x.attached, x.value, 1
-                want_x = node_x[6]
+                want_x = node_x[AVAL]
             else:
                 x = unboxed(x)
         if type(y) is Tracer:
             if y.interpreter is self:
                 node_y, y, mask = y.attached, y.value, mask | 2
-                want_y = node_y[6]
+                want_y = node_y[AVAL]
             else:
                 y = unboxed(y)
         if (type(x) in HOST_ARRAYS and type(y) in HOST_TYPES) or (type(y) in HOST_ARRAYS and type(x) in HOST_TYPES):
@@ -199,7 +194,7 @@ class Grad(Interpreter):
                 parents.append(None)
         if not primitive.differentiable:
             return bind(primitive, tuple(values), params)
-        needs_cotangent = [None if parent is None else parent[6] for parent in parents]
+        needs_cotangent = [None if parent is None else parent[AVAL] for parent in parents]
         out, pulling, saved = primitive.record(tuple(values), needs_cotangent, params)
         if pulling is None:
             return out
@@ -218,7 +213,7 @@ class Grad(Interpreter):
         dtype = dtype_of(out)
         if not is_inexact(dtype):
             return out
-        node = (next(_ticks), primitive, (x.attached,), (x.attached[6],), None, params, Aval(shape_of(out), dtype))
+        node = (next(_ticks), primitive, (x.attached,), (x.attached[AVAL],), None, params, Aval(shape_of(out), dtype))
         return new_tracer(self, out, node)
 
     def _bilinear(self, primitive: Bilinear, x: Array, y: Array, params: Params) -> Any:
@@ -244,7 +239,7 @@ class Grad(Interpreter):
             None if node_y is None else x if node_x is not None else snapshot(x),
             None if node_x is None else y if node_y is not None else snapshot(y),
         )
-        needs_cotangent = (None if node_x is None else node_x[6], None if node_y is None else node_y[6])
+        needs_cotangent = (None if node_x is None else node_x[AVAL], None if node_y is None else node_y[AVAL])
         aval = Aval(shape_of(out), dtype)
         return new_tracer(self, out, (next(_ticks), primitive, (node_x, node_y), needs_cotangent, saved, params, aval))
 
@@ -298,7 +293,8 @@ def has_nan(value: Any) -> bool:
     while type(value) is Tracer:
         inner = value.value
         if inner is None:
-            value.interpreter.pulled = True
+            stage: Any = value.interpreter
+            stage.pulled = True
             return False
         value = inner
     if type(value) is not _ARRAY:
@@ -325,8 +321,8 @@ def walk(
     queue: list[Any] = []
     for node, seed in seeds:
         give(cotangents, queue, node, seed)
-    kept: dict[int, Any] = {leaf[0]: ZERO for leaf in leaves}
-    watched = _WATCHED[0]
+    kept: dict[int, Any] = {leaf[SERIAL]: ZERO for leaf in leaves}
+    watch = PULLING.get()
     with np.errstate(all="ignore"):
         while queue:
             node = heappop(queue)
@@ -334,8 +330,8 @@ def walk(
             ct = cotangents.pop(index)
             if index in kept:
                 kept[index] = ct
-            if watched:
-                PULLING[0] = index
+            if watch is not None:
+                watch.serial = index
             if opened is not None:
                 saved = opened(node, ct)
             place = 0
@@ -346,7 +342,7 @@ def walk(
                 place += 1
                 if contribution is ZERO or parent is None:
                     continue
-                index = parent[0]
+                index = parent[SERIAL]
                 if index not in cotangents:
                     cotangents[index] = contribution
                     heappush(queue, parent)
@@ -357,14 +353,14 @@ def walk(
                 else:
                     cotangents[index] = accumulate(before, contribution)
             del node, parents, saved
-    if watched:
-        PULLING[0] = None
-    return [kept[leaf[0]] for leaf in leaves]
+    if watch is not None:
+        watch.serial = None
+    return [kept[leaf[SERIAL]] for leaf in leaves]
 
 
 def give(cotangents: dict[int, Any], queue: list[Any], node: Any, ct: Any) -> None:
     """Add to the cotangent of a node, which joins the queue if it had none."""
-    index = node[0]
+    index = node[SERIAL]
     if index in cotangents:
         cotangents[index] = accumulate(cotangents[index], ct)
     else:

@@ -21,10 +21,12 @@ from func.interpreters.core import (
 class Jvp(Interpreter):
     """Carries (primal, tangent); a rule runs only if some tangent is not zero.
 
-    With `extra` set the tangents are staged for later, so outer arrays are copied as they enter.
+    Where tangents are staged for later, `copies_operands` says that outer arrays are copied as they enter.
     """
 
-    __slots__ = ()
+    def __init__(self, transform: str, copies_operands: bool = False) -> None:
+        super().__init__(transform)
+        self.copies_operands = copies_operands
 
     def lift(self, primal: Array, tangent: Any) -> Any:
         """A traced dual number, or the primal itself where the tangent is zero."""
@@ -38,7 +40,7 @@ class Jvp(Interpreter):
                 primals.append(arg.value)
                 tangents.append(arg.attached)
             else:
-                primals.append(unboxed(arg) if self.extra is None else snapshot(unboxed(arg)))
+                primals.append(snapshot(unboxed(arg)) if self.copies_operands else unboxed(arg))
                 tangents.append(ZERO)
         if not primitive.differentiable:
             return bind(primitive, tuple(primals), params)

@@ -29,14 +29,16 @@ from func.interpreters.program.program import Equation, Program, Var
 
 
 class Stage(Interpreter):
-    """Tracers are variables. `extra` holds the equations so far and the constants met."""
+    """Records a program: its tracers are variables."""
 
-    __slots__ = ()
     keeps_lines = True
     copies_constants = True
 
     def __init__(self, transform: str) -> None:
-        super().__init__(transform, ([], {}, {}))
+        super().__init__(transform)
+        self.equations: list[Equation] = []
+        self.constants: dict[Var, Array] = {}
+        self._constant_vars: dict[int, tuple[Array, Var]] = {}
         self.pulled = False
         """Whether a pullback was staged, whose values could not be looked at for zeros that meet infinities."""
 
@@ -68,13 +70,12 @@ class Stage(Interpreter):
             return value.attached
         if type(value) in PYTHON_SCALARS:
             return value
-        constants, by_identity = self.extra[1:3]
-        known = by_identity.get(id(value))
+        known = self._constant_vars.get(id(value))
         if known is not None and known[0] is value and not (self.copies_constants and _mutable(value)):
             return known[1]
         var = Var(aval_of(value))
-        constants[var] = snapshot(value) if self.copies_constants else value
-        by_identity[id(value)] = (value, var)
+        self.constants[var] = snapshot(value) if self.copies_constants else value
+        self._constant_vars[id(value)] = (value, var)
         return var
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
@@ -82,10 +83,12 @@ class Stage(Interpreter):
         avals = [x.aval if type(x) is Var else aval_of(x) for x in inputs]
         out = primitive.aval(*avals, **params)
         variables = tuple([Var(aval) for aval in (out if primitive.multiple else (out,))])
-        self.extra[0].append(Equation(primitive, inputs, params, variables, user_line(2) if self.keeps_lines else None))
+        self.equations.append(
+            Equation(primitive, inputs, params, variables, user_line(2) if self.keeps_lines else None)
+        )
         outs = [self.wrap(var) for var in variables]
         if MODE.get() is not None and is_suspended(self.level) and primitive is not stop_gradient:
-            outs = [stop_gradient(one) for one in outs]
+            outs = [stop_gradient(out) for out in outs]
         return tuple(outs) if primitive.multiple else outs[0]
 
     def wrap(self, var: Var) -> Tracer:
@@ -94,12 +97,11 @@ class Stage(Interpreter):
 
     def program(self, inputs: Sequence[Var], outputs: Sequence[Array]) -> Program:
         """Everything recorded that the outputs need. Inputs are variables: functions may write to their boxes."""
-        equations, constants = self.extra[:2]
         atoms = [self.atom(output) for output in outputs]
-        return Program(inputs, equations, atoms, constants).pruned()
+        return Program(inputs, self.equations, atoms, self.constants).pruned()
 
     def close(self) -> None:
-        self.extra = None
+        self.equations, self.constants, self._constant_vars = [], {}, {}
         super().close()
 
 
@@ -107,11 +109,9 @@ def _mutable(value: Array) -> bool:
     return type(value) is Tracer or (isinstance(value, np.ndarray) and value.flags.writeable)
 
 
-class TangentStage(Stage):
-    """Staging of tangents inside linearize. Users never see it: no lines are kept, and the values that reach it
-    are the engine's own, which nobody writes to."""
+class DerivedStage(Stage):
+    """Staging of the engine's own code: its arrays are never written to, and users ask for no lines of it."""
 
-    __slots__ = ()
     keeps_lines = False
     copies_constants = False
 
@@ -119,7 +119,6 @@ class TangentStage(Stage):
 class Recorder(Stage):
     """Stages and computes at once: tracers also carry their values, so value-dependent Python just runs."""
 
-    __slots__ = ()
     keeps_lines = False
 
     def shape(self, tracer: Tracer) -> Shape:
@@ -136,11 +135,9 @@ class Recorder(Stage):
 
     def __init__(self, transform: str, policy: Any) -> None:
         super().__init__(transform)
-        self.extra = (*self.extra, policy, [])
-
-    def kept(self) -> list[tuple[Equation, Array]]:
-        """The equations that the policy keeps, with their values."""
-        return self.extra[4]  # type: ignore[no-any-return]
+        self.policy = policy
+        self.saved: list[tuple[Equation, Array]] = []
+        """The equations whose outputs the policy keeps, with these outputs."""
 
     def lift(self, value: Array) -> Tracer:
         """A new input with its value."""
@@ -153,8 +150,8 @@ class Recorder(Stage):
         outs = out if primitive.multiple else (out,)
         variables = tuple([Var(aval_of(value)) for value in outs])
         equation = Equation(primitive, inputs, params, variables)
-        self.extra[0].append(equation)
-        if not primitive.multiple and self.extra[3](primitive, params):
-            self.extra[4].append((equation, out))
+        self.equations.append(equation)
+        if not primitive.multiple and self.policy(primitive, params):
+            self.saved.append((equation, out))
         traced = tuple([Tracer(self, value, var) for value, var in zip(outs, variables, strict=True)])
         return traced if primitive.multiple else traced[0]

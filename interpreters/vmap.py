@@ -10,6 +10,7 @@ import numpy as np
 from func.interpreters.core import (
     Array,
     Aval,
+    ClosedInterpreter,
     Interpreter,
     Params,
     Primitive,
@@ -26,8 +27,11 @@ RUNNING: ContextVar[tuple[Vmap, ...]] = ContextVar("RUNNING", default=())
 """The vmaps whose functions are running, outermost first."""
 
 
-class Call:
-    """Stands for one mapped call."""
+class MappedCall:
+    """One call of a mapped function: the parts and chunks in which its `size` batch elements run share it."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
 
 
 class SplitLanes(BaseException):
@@ -43,17 +47,33 @@ class SplitLanes(BaseException):
 
 
 class Vmap(Interpreter):
-    """Carries arrays whose batch axis leads. `extra` is (size, axis_name, randomness, call, lanes).
+    """Carries arrays whose batch axis leads.
 
-    `lanes` are the numbers of its lanes within the whole mapped call, for which the object `call` stands: the parts
-    and chunks of one call share it.
+    `size` is the length of the batch axis, `elements` the numbers of its elements within the whole `call`. The vmaps
+    that func.vmap makes have the user's `axis_name` and `randomness`; those that the engine makes, for functions with
+    custom rules and the like, have neither.
     """
 
-    __slots__ = ()
+    def __init__(
+        self,
+        transform: str,
+        elements: np.ndarray[Any, Any],
+        call: MappedCall,
+        axis_name: str | None = None,
+        randomness: str | None = None,
+    ) -> None:
+        super().__init__(transform)
+        self.size = len(elements)
+        self.elements = elements
+        self.call = call
+        self.axis_name = axis_name
+        self.randomness = randomness
 
-    @property
-    def size(self) -> int:
-        return self.extra[0]  # type: ignore[no-any-return]
+    def part(self, group: np.ndarray[Any, Any]) -> Vmap:
+        """The interpreter of some of the batch elements."""
+        part = Vmap(self.transform, self.elements[group], self.call, self.axis_name, self.randomness)
+        part.line = self.line
+        return part
 
     def lift(self, value: Array) -> Tracer:
         """A traced value whose leading axis is the batch."""
@@ -66,7 +86,7 @@ class Vmap(Interpreter):
         return Aval(self.shape(tracer), dtype_of(tracer.value))
 
     def apply1(self, primitive: Primitive, x: Tracer) -> Any:
-        return Tracer(self, primitive.batch(self.extra[0], (True,), (x.value,), {}), None)
+        return Tracer(self, primitive.batch(self.size, (True,), (x.value,), {}), None)
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         values = []
@@ -75,7 +95,7 @@ class Vmap(Interpreter):
             own = type(arg) is Tracer and arg.interpreter is self
             values.append(arg.value if own else unboxed(arg))
             batched.append(own)
-        out = primitive.batch(self.extra[0], batched, tuple(values), params)
+        out = primitive.batch(self.size, batched, tuple(values), params)
         if primitive.multiple:
             return tuple([Tracer(self, value, None) for value in out])
         return Tracer(self, out, None)
@@ -116,7 +136,7 @@ def _stacked_lanes(tracer: Tracer) -> tuple[list[Vmap], Any]:
         elif getattr(value, "value", None) is None:
             return levels, concrete(value)
         else:
-            if type(value.interpreter).__name__ == "ClosedInterpreter":
+            if isinstance(value.interpreter, ClosedInterpreter):
                 concrete(value)
             value = value.value
     host = value.get() if hasattr(value, "get") else value

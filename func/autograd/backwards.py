@@ -13,10 +13,10 @@ from func.interpreters.core import EVALUATE, ZERO, Array, Tracer, dtype_of, oper
 from func.interpreters.core.errors import ArgumentError, BackwardError
 from func.interpreters.core.modes import MODE, Mode
 from func.interpreters.drivers import map_flat
-from func.interpreters.grad import INDEX
+from func.interpreters.grad import AVAL, SERIAL
 from func.interpreters.imperative.backward import Walk
 from func.interpreters.imperative.interpreter import Imperative, as_tensor, state_of
-from func.interpreters.imperative.node_state import SAVED, is_leaf_node
+from func.interpreters.imperative.node_state import CELL, SAVED, is_leaf_node
 from func.interpreters.primitives.elementwise.builder import add
 from func.interpreters.primitives.structural.shapes import convert, full_like
 from func.transforms.boundary import own
@@ -32,7 +32,7 @@ def _root(out: Any, i: int) -> tuple[Any, Any, Any, Any]:
     """(interpreter, node, shape, dtype) of an output: a tensor or a gradient edge."""
     if isinstance(out, graph.GradientEdge):
         interpreter, node = out.ownership_token
-        return interpreter, node, node[6].shape, node[6].dtype
+        return interpreter, node, node[AVAL].shape, node[AVAL].dtype
     if type(out) is not Tracer:
         raise TypeError(f"element {i} is not a tensor but {type(out).__name__}; make it with func.tensor")
     if type(out.interpreter) is not Imperative:
@@ -161,15 +161,15 @@ def backward(
         if not chosen:
             raise BackwardError("`inputs` argument to `backward()` cannot be empty.")
         wanted = [_target(value, i, home, "inputs") for i, value in enumerate(chosen)]
-        targets = {node[INDEX] for node in wanted if node is not None}
+        targets = {node[SERIAL] for node in wanted if node is not None}
     walk = Walk(home, create_graph if retain_graph is None else bool(retain_graph), create_graph)
     with _recording(home, create_graph), graph.running_backward(seeds, targets):
         walk.run(seeds, targets, accumulating=True)
-    pairs = [(node[4][SAVED](), ct) for node, ct in walk.leaves if node[4][SAVED]() is not None]
+    pairs = [(node[CELL][SAVED](), ct) for node, ct in walk.leaves if node[CELL][SAVED]() is not None]
     pairs += walk.retained
     for value, node in zip(chosen, wanted, strict=True):
         if node is not None and type(value) is Tracer and not is_leaf_node(node):
-            pairs.append((state_of(value), walk.captured.get(node[INDEX], ZERO)))
+            pairs.append((state_of(value), walk.captured.get(node[SERIAL], ZERO)))
     with _recording(home, create_graph):  # hooks after accumulation see the mode that the walk has
         _accumulate_all(pairs, create_graph)
 
@@ -263,13 +263,13 @@ def grad(
     home, seeds = _roots(_sequence(outputs), grad_outputs, create_graph, is_grads_batched)
     wanted = [_target(value, i, home, "inputs") for i, value in enumerate(chosen)]
     retain = create_graph if retain_graph is None else bool(retain_graph)
-    targets = {node[INDEX] for node in wanted if node is not None}
+    targets = {node[SERIAL] for node in wanted if node is not None}
 
     def walked(pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
         walk = Walk(home, retain, create_graph)
         with _recording(home, create_graph), graph.running_backward(list(pairs), targets):
             walk.run(pairs, targets, accumulating=False)
-        return [ZERO if node is None else walk.captured.get(node[INDEX], ZERO) for node in wanted]
+        return [ZERO if node is None else walk.captured.get(node[SERIAL], ZERO) for node in wanted]
 
     found = _batched(walked, seeds) if is_grads_batched else walked(seeds)
     results = []

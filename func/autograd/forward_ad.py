@@ -47,8 +47,6 @@ class UnpackedDualTensor(NamedTuple):
 class Left(Jvp):
     """What the interpreter of a dual level becomes when it is left: its duals are their primals."""
 
-    __slots__ = ()
-
     def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         out = bind(row, tuple([primal_of(arg) for arg in args]), params)
         return tuple([boxed(one) for one in out]) if row.multiple else boxed(out)

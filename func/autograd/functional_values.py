@@ -22,7 +22,7 @@ from func.interpreters.core import (
     zeros_like,
 )
 from func.interpreters.core.errors import BackwardError
-from func.interpreters.grad import INDEX
+from func.interpreters.grad import SERIAL
 from func.interpreters.imperative.interpreter import Imperative, State, ambient, as_tensor, state_of
 from func.interpreters.imperative.node_state import reachable
 from func.interpreters.primitives.structural.shapes import convert, full_like
@@ -175,7 +175,7 @@ def _depends(out: Any, value: Any) -> bool:
     """Whether an output was computed from a fresh tensor."""
     if type(out) is not Tracer or out.interpreter is not value.interpreter:
         return False
-    return bool(value.attached[INDEX] in reachable([(out.attached, None)]))
+    return bool(value.attached[SERIAL] in reachable([(out.attached, None)]))
 
 
 def check_dependence(outputs: Sequence[Any], inputs: Sequence[Any], name: str, what: str = "Output") -> None:

@@ -16,10 +16,11 @@ from func.backends import is_device_array
 from func.interpreters.core import EVALUATE, Tracer
 from func.interpreters.core.errors import BackwardError, LeafError
 from func.interpreters.core.modes import SAVING, WATCHED
-from func.interpreters.grad import INDEX, OUTPUT
+from func.interpreters.grad import OUTPUT, PARAMS, PARENTS, RULE, SERIAL
 from func.interpreters.imperative.interpreter import Imperative, state_of
 from func.interpreters.imperative.node_state import (
     CALL,
+    CELL,
     HOOKS,
     LINE,
     SAVED,
@@ -72,7 +73,7 @@ def weakly(state: Any) -> Any:
 
 def hooks_of(node: Any) -> Hooks:
     """The hooks of a node, made on first use."""
-    cell = node[4]
+    cell = node[CELL]
     if cell[HOOKS] is None:
         cell[HOOKS] = Hooks()
     hooks: Hooks = cell[HOOKS]
@@ -104,13 +105,13 @@ class Node:
     @property
     def metadata(self) -> dict[str, Any]:
         """What is known of the node: its line if anomaly detection recorded it, and its parameters."""
-        line = self._node[4][LINE]
-        return {"line": None if line is None else line[0], "params": dict(self._node[5] or {})}
+        line = self._node[CELL][LINE]
+        return {"line": None if line is None else line[0], "params": dict(self._node[PARAMS] or {})}
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """For each argument its node (None: no gradient) and which of that node's outputs it was."""
-        return tuple([(None, 0) if parent is None else _edge(parent) for parent in self._node[2]])
+        return tuple([(None, 0) if parent is None else _edge(parent) for parent in self._node[PARENTS]])
 
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Call fn(grad_inputs, grad_outputs) when the node has been pulled back; it may return other grad_inputs."""
@@ -121,18 +122,18 @@ class Node:
         return RemovableHandle(hooks_of(self._node).pre, fn)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Node) and other._node[INDEX] == self._node[INDEX]
+        return isinstance(other, Node) and other._node[SERIAL] == self._node[SERIAL]
 
     def __hash__(self) -> int:
-        return hash(self._node[INDEX])
+        return hash(self._node[SERIAL])
 
     def __repr__(self) -> str:
         return f"<{self.name()}>"
 
 
 def _edge(node: Any) -> tuple[Node, int]:
-    if node[1] is OUTPUT:
-        return Node(node[2][0]), node[4][SAVED]
+    if node[RULE] is OUTPUT:
+        return Node(node[PARENTS][0]), node[CELL][SAVED]
     return Node(node), 0
 
 
@@ -202,12 +203,12 @@ def saved_bytes(tensor: Any) -> int:
     stack = [node_of(tensor, "saved_bytes")]
     while stack:
         node = stack.pop()
-        if node[INDEX] not in seen:
-            seen.add(node[INDEX])
-            if node[1] is not OUTPUT and not is_leaf_node(node):
-                count(node[4][SAVED])
-                count(node[4][CALL])
-            stack.extend([parent for parent in node[2] if parent is not None])
+        if node[SERIAL] not in seen:
+            seen.add(node[SERIAL])
+            if node[RULE] is not OUTPUT and not is_leaf_node(node):
+                count(node[CELL][SAVED])
+                count(node[CELL][CALL])
+            stack.extend([parent for parent in node[PARENTS] if parent is not None])
     return sum(arrays.values())
 
 
@@ -309,7 +310,7 @@ def _expected(tensors: Sequence[Any]) -> int:
         seeds, targets = _current[1]
         _current[1] = reachable(seeds) if targets is None else leading_to(targets, [node for node, _ in seeds])
     reached = _current[1]
-    return len([t for t in tensors if reached is None or t.attached[INDEX] in reached])
+    return len([t for t in tensors if reached is None or t.attached[SERIAL] in reached])
 
 
 # --- hooks on what is saved -------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ class Generator(Methods):
         number = self._count
         for level in levels:
             if level not in self._counts:
-                self._counts[level] = self._starts.setdefault(level.extra[3], number)
+                self._counts[level] = self._starts.setdefault(level.call, number)
             number = self._counts[level]
         for level in levels:
             self._counts[level] = max(self._counts[level], number + 1)
@@ -106,20 +106,20 @@ class Generator(Methods):
         parted = self._parted(levels) if levels else []
         key = ops.random_fold_in(keys_of(self._key, 2)[_STREAM], np.asarray(self._advance(levels)))
         for level in parted:
-            key = ops.random_fold_in(key, level.lift(level.extra[4]))
+            key = ops.random_fold_in(key, level.lift(level.elements))
         return key
 
     def _parted(self, levels: tuple[Vmap, ...]) -> list[Vmap]:
         """The vmaps that draw per lane."""
         for level in levels:
-            if level.extra[2] == "error":
+            if level.randomness == "error":
                 raise RandomnessError(
                     f"a func.random.Generator was used inside func.vmap with randomness='error'{at_line()}\n"
                     "Pass randomness='different' to draw other numbers in each lane or randomness='same' to draw the "
                     "same ones in all, or map keys: func.vmap(f)(x, func.random.split(key, n))."
                 )
-        parted = [level for level in levels if level.extra[2] == "different"]
-        if parted and levels[-1].extra[2] == "call":
+        parted = [level for level in levels if level.randomness == "different"]
+        if parted and levels[-1].randomness is None:
             raise RandomnessError(
                 "a func.random.Generator was used under randomness='different' inside a function with a custom rule "
                 f"or checkpoint{at_line()}\nDraw outside of that function, and pass the numbers or a key to it."

@@ -13,7 +13,7 @@ from func.interpreters.core.errors import ArgumentError, NotDifferentiableError,
 from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.structural.shapes import convert, full_like, zeros_like
 from func.interpreters.program.program import Program
-from func.interpreters.stage import Stage, TangentStage
+from func.interpreters.stage import DerivedStage, Stage
 from func.interpreters.transpose import transpose_program
 from func.transforms import reverse
 from func.transforms.boundary import (
@@ -148,8 +148,8 @@ def linearize(func: Callable[..., Any], *primals: Any, has_aux: bool = False) ->
     check_callable(func, "linearize")
     if not primals:
         raise ArgumentError(f"func.linearize: {name_of(func)} needs at least one primal")
-    stage = TangentStage("linearize")
-    interpreter = Jvp("linearize", extra="tangents are staged")
+    stage = DerivedStage("linearize")
+    interpreter = Jvp("linearize", copies_operands=True)
     leaves, spec = tree.flatten(tuple(primals))
     names = tree.path_names(tuple(primals), "primals")
     try:

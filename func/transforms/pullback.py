@@ -13,7 +13,7 @@ import numpy as np
 from func import tree
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, innermost, is_inexact, shape_of
 from func.interpreters.core.errors import TangentError
-from func.interpreters.grad import INDEX, LEAF, OUTPUT, Node, pull_back, tick
+from func.interpreters.grad import LEAF, OUTPUT, PARENTS, SERIAL, Node, pull_back, tick
 from func.interpreters.primitives.structural.shapes import convert, full_like
 from func.transforms.boundary import array_leaf, like_input
 
@@ -24,9 +24,9 @@ def graph_of(roots: Iterable[Any]) -> list[Node]:
     stack = [root for root in roots if root is not None]
     while stack:
         node = stack.pop()
-        if node[INDEX] not in seen:
-            seen[node[INDEX]] = Node(*node)
-            stack.extend([parent for parent in node[2] if parent is not None])
+        if node[SERIAL] not in seen:
+            seen[node[SERIAL]] = Node(*node)
+            stack.extend([parent for parent in node[PARENTS] if parent is not None])
     return [seen[index] for index in sorted(seen, reverse=True)]
 
 
@@ -35,19 +35,19 @@ def graph_table(nodes: Sequence[Node]) -> tuple[list[Any], dict[int, int]]:
     numbers = {node.serial: i for i, node in enumerate(nodes)}
     table = []
     for node in nodes:
-        parents = [None if parent is None else numbers[parent[INDEX]] for parent in node.parents]
-        needs_cotangent = None if node.primitive is OUTPUT else list(node.needs_cotangent)
-        table.append((node.primitive, parents, needs_cotangent, node.saved, node.params, node.aval))
+        parents = [None if parent is None else numbers[parent[SERIAL]] for parent in node.parents]
+        needs_cotangent = None if node.rule is OUTPUT else list(node.needs_cotangent)
+        table.append((node.rule, parents, needs_cotangent, node.saved, node.params, node.aval))
     return table, numbers
 
 
 def rebuild_graph(table: Sequence[Any]) -> list[Any]:
     """The nodes of a table."""
     nodes: list[Any] = []
-    for primitive, numbers, needs_cotangent, saved, params, aval in table:
+    for rule, numbers, needs_cotangent, saved, params, aval in table:
         parents = [None if number is None else nodes[number] for number in numbers]
         nodes.append(
-            (tick(), primitive, parents, parents if needs_cotangent is None else needs_cotangent, saved, params, aval)
+            (tick(), rule, parents, parents if needs_cotangent is None else needs_cotangent, saved, params, aval)
         )
     return nodes
 
@@ -73,12 +73,12 @@ class Pullback:
             if node is not None and seed is not ZERO
         ]
         leaves = [node for _, nodes, _ in self._arguments for node in nodes if node is not None]
-        grads = dict(zip([leaf[INDEX] for leaf in leaves], pull_back(seeds, leaves), strict=True))
+        grads = dict(zip([leaf[SERIAL] for leaf in leaves], pull_back(seeds, leaves), strict=True))
         results = []
         for spec, nodes, likes in self._arguments:
             out: list[Any] = []
             for node, like in zip(nodes, likes, strict=True):
-                grown = None if node is None else grads[node[INDEX]]
+                grown = None if node is None else grads[node[SERIAL]]
                 if grown is ZERO:
                     grown = like()
                 grown = like_input(grown, like.example)
@@ -124,8 +124,8 @@ class Pullback:
             total += size
             if size:
                 kept = ", ".join([f"{v.dtype}{list(v.shape)}" for v in arrays.values()])
-                shown.append(f"  {node.primitive.name}: {kept} ({size} bytes)")
-        rows = sum([node.primitive is not LEAF for node in nodes])
+                shown.append(f"  {node.rule.name}: {kept} ({size} bytes)")
+        rows = sum([node.rule is not LEAF for node in nodes])
         head = f"<pullback of {self._name}: {rows} operations, {total} bytes saved>"
         return "\n".join([head, *shown[:20], *([f"  ... {len(shown) - 20} more"] if len(shown) > 20 else [])])
 
@@ -138,7 +138,7 @@ class Pullback:
         table, numbers = graph_table(nodes)
 
         def number(node: Any) -> Any:
-            return None if node is None else numbers[node[INDEX]]
+            return None if node is None else numbers[node[SERIAL]]
 
         state = dict(self.__dict__)
         state["_nodes"] = [number(node) for node in self._nodes]

@@ -11,7 +11,7 @@ import numpy as np
 from func import tree
 from func.interpreters.core import ZERO, Tracer, dtype_of
 from func.interpreters.core.errors import ArgumentError
-from func.interpreters.grad import INDEX, Grad, pull_back
+from func.interpreters.grad import SERIAL, Grad, pull_back
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.shapes import full_like
 from func.transforms.boundary import (
@@ -169,7 +169,7 @@ class _Lifted:
             if node is None:
                 out.append(full_like(leaf, 0) if self.allow_int else None)
                 continue
-            grown = grads[node[INDEX]]
+            grown = grads[node[SERIAL]]
             if grown is ZERO:
                 grown = full_like(leaf, 0)
             elif holomorphic:
@@ -178,7 +178,7 @@ class _Lifted:
             del grown
         for node in self.nodes:
             if node is not None:
-                grads.pop(node[INDEX], None)
+                grads.pop(node[SERIAL], None)
         own(out)
         return out[0] if self.spec is None else tree.unflatten(self.spec, out)
 
@@ -237,7 +237,7 @@ def _gradients(
         del out
         nodes = [node for one in lifted for node in one.nodes if node is not None]
         cts = pull_back(seeds, nodes)
-        grads = dict(zip([node[INDEX] for node in nodes], cts, strict=True))
+        grads = dict(zip([node[SERIAL] for node in nodes], cts, strict=True))
         del cts, seeds, nodes
         pieces = [one.gather(grads, holomorphic) for one in lifted]
     if only_names:

@@ -14,7 +14,7 @@ from func.interpreters.core.errors import ArgumentError, MappedAxisError
 from func.interpreters.drivers import map_flat
 from func.interpreters.primitives.structural.shapes import broadcast, move_axis
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
-from func.interpreters.vmap import Vmap
+from func.interpreters.vmap import MappedCall, Vmap
 from func.transforms.boundary import array_leaf, check_callable, name_of, output_leaf, own, traced, unbox
 
 AUTO_CHUNK_BYTES = 1 << 26
@@ -153,6 +153,7 @@ class Lanes:
             self.which.append(True)
             self.leaves.append(move_axis(leaf, axis, 0))
         self.size = self._common(sizes, axis_size)
+        self.call = MappedCall(self.size)
 
     def _common(self, sizes: dict[str, int], axis_size: int | None) -> int:
         distinct = set(sizes.values())
@@ -193,7 +194,7 @@ class Lanes:
             paths = out_paths(spec)
             return [unbox(output_leaf(out, path, "vmap")) for out, path in zip(outs, paths, strict=True)]
 
-        interpreter = Vmap("vmap", (stop - start, *options, self, np.arange(start, stop)))
+        interpreter = Vmap("vmap", np.arange(start, stop), self.call, *options)
         with traced(interpreter):
             outs, flags = map_flat(flat, stop - start, self.which, chosen, interpreter)
         return outs, flags, specs[-1]

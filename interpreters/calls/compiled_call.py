@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 from func.interpreters import drivers
 from func.interpreters.calls.call_primitives import CallPrimitive
-from func.interpreters.calls.partition import DerivedStage as DerivedStage
 from func.interpreters.calls.partition import Linearized, Pulled
 from func.interpreters.core import (
     ZERO,
@@ -32,7 +31,7 @@ from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import has_nan
 from func.interpreters.primitives.structural.shapes import full_like
 from func.interpreters.program.program import Equation, Program, Var
-from func.interpreters.stage import Stage
+from func.interpreters.stage import DerivedStage, Stage
 
 T = TypeVar("T")
 BEST = "best"

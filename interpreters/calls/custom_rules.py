@@ -11,7 +11,7 @@ from func.interpreters.core.errors import CustomRuleError
 from func.interpreters.core.source import at_line
 from func.interpreters.drivers import Flat, jvp_flat, stage_flat
 from func.interpreters.primitives.structural.shapes import convert, full_like
-from func.interpreters.stage import TangentStage
+from func.interpreters.stage import DerivedStage
 from func.interpreters.transpose import transpose_program
 
 Info: TypeAlias = tuple[tuple[int, ...], Any]
@@ -88,7 +88,7 @@ class TransposedBackward:
         def of_cotangents(*cts: Array) -> Sequence[Array]:
             return self.backward(known, dict(zip(inexact, cts, strict=True)))
 
-        program = stage_flat(of_cotangents, avals, TangentStage("custom_vjp"), tangents[0])
+        program = stage_flat(of_cotangents, avals, DerivedStage("custom_vjp"), tangents[0])
         contribution = transpose_program(program, tangents)
         full = [full_like(tangents[0], 0, *info) for info in self.backward.outs]
         for i, dout in zip(inexact, contribution, strict=True):

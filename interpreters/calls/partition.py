@@ -10,21 +10,13 @@ from func.interpreters.core import ZERO, Array, Aval, Tracer, is_inexact
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import Grad, walk
 from func.interpreters.program.program import Equation, Program, Var
-from func.interpreters.stage import Stage
+from func.interpreters.stage import DerivedStage
 
 if TYPE_CHECKING:
     from func.interpreters.calls.compiled_call import CompiledCall
 
 CHEAP = frozenset({"broadcast", "reshape", "permute", "convert"})
 """Rows that a derivative's second half rather runs again than keeps the output of."""
-
-
-class DerivedStage(Stage):
-    """Staging of what is derived from a program: nobody writes to the arrays, no lines are asked for."""
-
-    __slots__ = ()
-    keeps_lines = False
-    copies_constants = False
 
 
 def split(program: Program, unknown: Sequence[Var], outputs: int) -> tuple[Program, Program]:

@@ -63,7 +63,7 @@ def run_with_policy(fun: Flat, primals: Sequence[Array], policy: Any) -> tuple[l
         outs = fun(*inputs)
         program = recorder.program(variables, outs)
         positions = {id(equation): i for i, equation in enumerate(program.equations)}
-        kept = [(positions[id(e)], value) for e, value in recorder.kept() if id(e) in positions]
+        kept = [(positions[id(e)], value) for e, value in recorder.saved if id(e) in positions]
         values = [out.value if type(out) is Tracer and out.interpreter is recorder else out for out in outs]
     return values, Saved(AgainFromProgram(program, tuple([i for i, _ in kept])), [value for _, value in kept])
 

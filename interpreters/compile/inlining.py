@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from func.interpreters import drivers
-from func.interpreters.calls.partition import DerivedStage
 from func.interpreters.core import Array
 from func.interpreters.program.program import Equation, Program
+from func.interpreters.stage import DerivedStage
 
 LARGE = 1000
 """A staged program with more equations stays a call of its own code."""

@@ -10,7 +10,6 @@ import numpy as np
 
 from func.interpreters import drivers
 from func.interpreters.calls.compiled_call import CompiledCall
-from func.interpreters.calls.partition import DerivedStage
 from func.interpreters.core import (
     ZERO,
     Array,
@@ -27,7 +26,7 @@ from func.interpreters.grad import has_nan
 from func.interpreters.primitives.structural.reductions import argmax
 from func.interpreters.primitives.structural.shapes import full_like, iota, reshape, where
 from func.interpreters.program.program import Program, Var
-from func.interpreters.stage import Recorder, Stage
+from func.interpreters.stage import DerivedStage, Recorder, Stage
 
 T = TypeVar("T")
 

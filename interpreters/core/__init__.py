@@ -31,6 +31,7 @@ from func.interpreters.core.types import (
     ZERO,
     Array,
     Aval,
+    ClosedInterpreter,
     Interpreter,
     Params,
     Shape,

@@ -162,8 +162,6 @@ class Evaluate(Interpreter):
     """Level 0: boxes around concrete arrays. `np.zeros_like(x)` in traced code makes one, so that it can be
     written with traced values later."""
 
-    __slots__ = ()
-
     def apply2(self, primitive: Primitive, x: Array, y: Array) -> Any:
         out = primitive(x.value if type(x) is Tracer else x, y.value if type(y) is Tracer else y)
         return (

@@ -181,24 +181,21 @@ def next_level() -> int:
 class Interpreter:
     """One meaning of applying a primitive. Inner transforms are created later and so have the higher level."""
 
-    __slots__ = ("__weakref__", "ambient", "example", "extra", "level", "line", "pulled", "transform")
     level: float
-    ambient: Any
-    pulled: bool
     transform: str
     line: Line | None
-    extra: Any
+    ambient: Any = None
+    """The imperative interpreter that goes with this transform, once there is one."""
+    example: Any = None
+    """For abstract values: an array of the backend that they stand for."""
 
-    def __init__(self, transform: str, extra: Any = None) -> None:
+    def __init__(self, transform: str) -> None:
         self.level = next(_next_level)
         self.transform = transform
         self.line = user_line(2)
-        self.extra = extra
-        self.example: Any = None
-        """For abstract values: an array of the backend that they stand for."""
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-        """Give the row its meaning here. Some argument is a tracer of this interpreter, none is of a higher one."""
+        """Interpret a primitive. Some argument is a tracer of this interpreter, none is of a higher one."""
         raise AssertionError(f"{type(self).__name__} has no apply")
 
     def apply1(self, primitive: Primitive, x: Array) -> Any:
@@ -225,9 +222,8 @@ class Interpreter:
     def close(self) -> None:
         """The transform has returned: from now on its tracers raise LeakedTracerError."""
         self.__class__ = ClosedInterpreter  # pyright: ignore[reportAttributeAccessIssue]
-        inner = getattr(self, "ambient", None)
-        if inner is not None:
-            inner.close()
+        if self.ambient is not None:
+            self.ambient.close()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(level={self.level})"
@@ -235,8 +231,6 @@ class Interpreter:
 
 class ClosedInterpreter(Interpreter):
     """What an interpreter becomes when its transform returns."""
-
-    __slots__ = ()
 
     def _refuse(self, tracer: Tracer | None = None) -> NoReturn:
         written = getattr(tracer, "written", None)

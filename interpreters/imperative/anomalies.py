@@ -12,7 +12,7 @@ from func.interpreters.core.errors import AnomalyError
 from func.interpreters.core.modes import ANOMALY
 from func.interpreters.core.source import Line, user_line
 from func.interpreters.grad import has_nan
-from func.interpreters.imperative.node_state import LINE, node_name
+from func.interpreters.imperative.node_state import CELL, LINE, node_name
 
 
 def _summary(value: Any) -> str:
@@ -65,7 +65,7 @@ def check_pulled(node: Any, ct: Any, contribution: Sequence[Any]) -> None:
             continue
         index = first_bad(one)
         if index is not None and (type(ct) is dict or first_bad(ct) is None):
-            line, operands = node[4][LINE] or (None, ())
+            line, operands = node[CELL][LINE] or (None, ())
             listed = "".join([f"\n  operand {i}: {x}" for i, x in enumerate(operands)])
             raise AnomalyError(
                 f"{node_name(node)} returned {'nan' if has_nan(one) else 'a value that is not finite'} in its "

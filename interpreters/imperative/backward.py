@@ -11,11 +11,12 @@ import numpy as np
 from func.interpreters.core import ZERO, Array, Tracer, shape_of, unboxed
 from func.interpreters.core.errors import FreedGraphError
 from func.interpreters.core.modes import ANOMALY, NAN_SAFE
-from func.interpreters.grad import INDEX, LEAF, OUTPUT, give, has_nan, walk
+from func.interpreters.grad import LEAF, OUTPUT, PARENTS, RULE, SERIAL, give, has_nan, walk
 from func.interpreters.imperative.anomalies import check_pulled
 from func.interpreters.imperative.interpreter import Imperative, as_tensor
 from func.interpreters.imperative.node_state import (
     CALL,
+    CELL,
     FREED,
     HOOKS,
     LINE,
@@ -55,27 +56,27 @@ class Walk:
         cotangents: dict[int, Any] = {}
         queue: list[Any] = []
         for node, seed in seeds:
-            if needed is None or node[INDEX] in needed:
+            if needed is None or node[SERIAL] in needed:
                 give(cotangents, queue, node, seed)
         visited: list[Any] = []
         with np.errstate(all="ignore"):
             while queue:
                 node = heappop(queue)
-                ct = cotangents.pop(node[INDEX])
+                ct = cotangents.pop(node[SERIAL])
                 ct = self._hooked(node, ct)
-                if targets is not None and node[INDEX] in targets:
-                    self.captured[node[INDEX]] = ct
-                if node[1] is LEAF:
-                    if targets is None or (accumulating and node[INDEX] in targets):
+                if targets is not None and node[SERIAL] in targets:
+                    self.captured[node[SERIAL]] = ct
+                if node[RULE] is LEAF:
+                    if targets is None or (accumulating and node[SERIAL] in targets):
                         self.leaves.append((node, ct))
                     continue
-                if needed is not None and not any([p is not None and p[INDEX] in needed for p in node[2]]):
+                if needed is not None and not any([p is not None and p[SERIAL] in needed for p in node[PARENTS]]):
                     continue
                 visited.append(node)
-                parents = node[2]
+                parents = node[PARENTS]
                 for place, contribution in enumerate(self._pull(node, ct, needed)):
                     parent = parents[place]
-                    if contribution is not ZERO and parent is not None and (needed is None or parent[INDEX] in needed):
+                    if contribution is not ZERO and parent is not None and (needed is None or parent[SERIAL] in needed):
                         give(cotangents, queue, parent, contribution)
         if not self.retain:
             for node in visited:
@@ -88,10 +89,10 @@ class Walk:
         leaves: list[Any] = []
 
         def opened(node: Any, ct: Any) -> Any:
-            cell = node[4]
+            cell = node[CELL]
             if cell[HOOKS] is not None:
                 raise _NotPlain
-            if node[1] is LEAF:
+            if node[RULE] is LEAF:
                 leaves.append((node, ct))
                 return None
             saved = cell[SAVED]
@@ -114,7 +115,7 @@ class Walk:
 
     def _hooked(self, node: Any, ct: Any) -> Any:
         """The cotangent after the hooks of the tensor that the node stands for."""
-        hooks = node[4][HOOKS]
+        hooks = node[CELL][HOOKS]
         if hooks is None or type(ct) is dict:
             return ct
         for hook in list(hooks.tensor.values()):
@@ -138,7 +139,7 @@ class Walk:
             )
         if needed is not None:
             needs_cotangent = [
-                w if p is not None and p[INDEX] in needed else None
+                w if p is not None and p[SERIAL] in needed else None
                 for w, p in zip(needs_cotangent, parents, strict=True)
             ]
         try:

@@ -27,9 +27,9 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import InferenceTensorError, LeafError
 from func.interpreters.core.modes import ANOMALY, MODE, SAVING, WATCHED, is_suspended
-from func.interpreters.grad import Grad, leaf_node
+from func.interpreters.grad import PARAMS, Grad, leaf_node
 from func.interpreters.imperative.anomalies import watched_line
-from func.interpreters.imperative.node_state import CALL, LINE, Cell, is_leaf_node, pack
+from func.interpreters.imperative.node_state import CALL, CELL, LINE, Cell, is_leaf_node, pack
 
 
 class State:
@@ -57,8 +57,6 @@ def state_of(tensor: Tracer) -> State:
 
 class Imperative(Grad):
     """The grad interpreter of one place in the nest of transforms; it never has a driver that closes it on return."""
-
-    __slots__ = ()
 
     def leaf(self, value: Array, state: State) -> Any:
         """A new leaf node, which knows its tensor's state but does not own it."""
@@ -126,7 +124,7 @@ class Imperative(Grad):
                     return outs
                 if common is None:
                     (old,) = parents
-                    cell = Cell((old[4], None, (primitive, tuple([fresh(arg) for arg in args]), old[5]), None))
+                    cell = Cell((old[CELL], None, (primitive, tuple([fresh(arg) for arg in args]), old[PARAMS]), None))
                     if ANOMALY.get() is not None:
                         cell[LINE] = watched_line(
                             primitive, args, tuple([o.value if type(o) is Tracer else o for o in outs])
@@ -177,7 +175,7 @@ def ambient_of(transform: Interpreter | None) -> Imperative:
     """The imperative interpreter that goes with a transform (None: outside of all)."""
     if transform is None:
         return TOP
-    found: Imperative | None = getattr(transform, "ambient", None)
+    found: Imperative | None = transform.ambient
     if found is None:
         found = transform.ambient = Imperative("backward")
         found.level = transform.level + 0.5

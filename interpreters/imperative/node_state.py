@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from func.interpreters import grad
 from func.interpreters.core import EVALUATE, Tracer, unboxed
 from func.interpreters.core.modes import SAVING
-from func.interpreters.grad import INDEX, LEAF, OUTPUT
+from func.interpreters.grad import LEAF, OUTPUT, PARENTS, RULE, SERIAL
 
-SAVED, HOOKS, CALL, LINE = 0, 1, 2, 3
+CELL = grad.SAVED
+"""The field of a tensor's node that holds its cell."""
+SAVED, HOOKS, CALL, LINE = range(4)
 """The fields of a cell."""
 
 
@@ -94,11 +97,11 @@ def unpacked(saved: Any) -> Any:
 
 def free(node: Any) -> None:
     """Release what a node has saved."""
-    cell = node[4]
+    cell = node[CELL]
     saved = cell[SAVED]
     if isinstance(saved, (tuple, list)) and all([value is None for value in saved]):
         saved = None
-    if node[1] is not LEAF and node[1] is not OUTPUT and saved is not None:
+    if node[RULE] is not LEAF and node[RULE] is not OUTPUT and saved is not None:
         cell[CALL] = None if cell[CALL] is None else node_name(node)
         cell[SAVED] = FREED
 
@@ -108,7 +111,7 @@ def free(node: Any) -> None:
 
 def is_leaf_node(node: Any) -> bool:
     """Whether a node is a leaf's."""
-    return node[1] is LEAF
+    return node[RULE] is LEAF
 
 
 def reachable(seeds: Sequence[tuple[Any, Any]]) -> set[int]:
@@ -117,9 +120,9 @@ def reachable(seeds: Sequence[tuple[Any, Any]]) -> set[int]:
     stack = [node for node, _ in seeds]
     while stack:
         node = stack.pop()
-        if node[INDEX] not in seen:
-            seen.add(node[INDEX])
-            stack.extend([parent for parent in node[2] if parent is not None])
+        if node[SERIAL] not in seen:
+            seen.add(node[SERIAL])
+            stack.extend([parent for parent in node[PARENTS] if parent is not None])
     return seen
 
 
@@ -130,12 +133,12 @@ def leading_to(targets: set[int], roots: Sequence[Any]) -> set[int]:
     stack = list(roots)
     while stack:
         node = stack.pop()
-        if node[INDEX] in seen:
+        if node[SERIAL] in seen:
             continue
-        seen.add(node[INDEX])
-        for parent in node[2]:
+        seen.add(node[SERIAL])
+        for parent in node[PARENTS]:
             if parent is not None:
-                children.setdefault(parent[INDEX], []).append(node[INDEX])
+                children.setdefault(parent[SERIAL], []).append(node[SERIAL])
                 stack.append(parent)
     needed: set[int] = set()
     grow = [index for index in targets if index in seen]
@@ -149,7 +152,7 @@ def leading_to(targets: set[int], roots: Sequence[Any]) -> set[int]:
 
 def node_name(node: Any) -> str:
     """The name of a node's operation: SinBackward; the class's for a Function; AccumulateGrad for leaves."""
-    primitive, call = node[1], node[4][CALL]
+    primitive, call = node[RULE], node[CELL][CALL]
     if primitive is LEAF:
         return "AccumulateGrad"
     if isinstance(call, str):

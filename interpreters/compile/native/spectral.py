@@ -25,7 +25,7 @@ from func.interpreters.primitives.linalg.solving import inv
 from func.interpreters.primitives.linalg.spectral import eigh
 from func.interpreters.primitives.structural.reductions import reduce_all, reduce_max, reduce_prod
 from func.interpreters.primitives.structural.shapes import broadcast, convert, expand, full_like, reduce_sum, where
-from func.interpreters.stage import TangentStage
+from func.interpreters.stage import DerivedStage
 
 
 def _whole(a: Val) -> None:
@@ -156,7 +156,7 @@ def _inlined(
     context: TranslationContext, function: Callable[..., Sequence[Array]], avals: Sequence[Aval], args: Sequence[Val]
 ) -> list[Val]:
     """The outputs of a function of rows."""
-    program = prepared(stage_flat(function, avals, TangentStage("jit")))
+    program = prepared(stage_flat(function, avals, DerivedStage("jit")))
     inner = context.translator.inlined(program, args)
     return [inner.value(x) for x in program.outputs]
 

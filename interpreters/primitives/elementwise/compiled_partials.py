@@ -19,12 +19,12 @@ from func.interpreters.primitives.elementwise.builder import (
     Partial,
 )
 from func.interpreters.program.program import Program, Var
-from func.interpreters.stage import TangentStage
+from func.interpreters.stage import DerivedStage
 
 
 def compile_partial(partial: Partial) -> Callable[[Any], Any]:
     """The partial as a function of the saved values, by NumPy functions alone where its rows are ufuncs."""
-    stage = TangentStage("partial")
+    stage = DerivedStage("partial")
     try:
         inputs = [stage.variable(Aval((), np.float64)) for _ in partial.needs]
         program = stage.program([tracer.attached for tracer in inputs], [partial.rule(*inputs)])
