@@ -52,7 +52,7 @@ class Config:
             ArgumentError: The number is not a whole one from 1 to 1024, or that of the environment is not.
         """
         try:
-            return cast(int, _native("threads.pool_size").num_threads())
+            return cast(int, _native("threads.thread_count").num_threads())
         except ValueError as error:
             raise ArgumentError(f"func.config.num_threads: {error}") from None
 
@@ -61,7 +61,7 @@ class Config:
         try:
             if isinstance(number, bool):
                 raise TypeError
-            _native("threads.pool_size").set_num_threads(operator.index(number))
+            _native("threads.thread_count").set_num_threads(operator.index(number))
         except TypeError:
             raise ArgumentError(f"func.config.num_threads must be a whole number of threads, not {number!r}") from None
         except ValueError as error:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import func
-from func.backends.llvm.threads import pool_size
+from func.backends.llvm.threads import thread_count
 from func.errors import ArgumentError
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ def run(code: str, **environment: str) -> str:
 @pytest.mark.parametrize("number", [1, 3, np.int64(2), 1024])
 def test_num_threads(number: Any) -> None:
     func.config.num_threads = number
-    assert func.config.num_threads == number == pool_size.num_threads()
+    assert func.config.num_threads == number == thread_count.num_threads()
     assert type(func.config.num_threads) is int
 
 
@@ -61,7 +61,7 @@ def test_the_environment_is_read_at_first_use() -> None:
 
 def test_a_wrong_environment_is_worded(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(pool_size, "_number", None)
+        patch.setattr(thread_count, "_num_threads", None)
         patch.setenv("FUNC_NUM_THREADS", "all")
         with pytest.raises(ArgumentError, match=r"FUNC_NUM_THREADS must be a whole number .* not 'all'"):
             _ = func.config.num_threads

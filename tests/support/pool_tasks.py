@@ -1,4 +1,4 @@
-"""Native tasks for the thread pool, and the pool's door as a Python function."""
+"""Native tasks for the thread pool, and its trampoline as a Python function."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
-from llvmlite import ir
-
+from func.backends.llvm import ir
 from func.backends.llvm.machine import Code, compile_ir
 from func.backends.llvm.threads import pool
-from func.backends.llvm.threads.pool_writer import BYTES, TASK, VOID, WORD, Body
+from func.backends.llvm.threads.pool_code import POINTER, VOID, WORD, PoolBuilder
 
 IS_X86 = platform.machine().lower() in ("x86_64", "amd64")
 DOUBLE = ir.DoubleType()
@@ -26,46 +25,45 @@ def tasks_module() -> ir.Module:
     """`mark` counts at its chunk's place, `meet` waits until as many chunks run as the first number says, `halve`
     halves a float, `nest` calls the pool; `repeat` is a caller that calls it many times."""
     module = ir.Module("pool_tasks")
-    ir.Function(module, ir.FunctionType(VOID, [TASK, BYTES, WORD]), pool.SYMBOL)
+    ir.Function(module, ir.FunctionType(VOID, [POINTER, POINTER, WORD]), pool.SYMBOL)
 
-    body = Body(module, "mark", VOID, BYTES, WORD, public=True)
-    body.builder.atomic_rmw("add", place(body, WORD, body.args[1]), WORD(1), "seq_cst")
-    body.give()
+    b = PoolBuilder(module, "mark", VOID, POINTER, WORD, is_public=True)
+    b.atomic_rmw("add", place(b, WORD, b.args[1]), WORD(1), "seq_cst")
+    b.ret_void()
 
-    body = Body(module, "meet", VOID, BYTES, WORD, public=True)
-    missing = place(body, WORD, WORD(0))
-    body.builder.atomic_rmw("sub", missing, WORD(1), "seq_cst")
-    with body.repeat(), body.when(body.is_(body.builder.load_atomic(missing, "seq_cst", 8), "<=", 0)):
-        body.give()
+    b = PoolBuilder(module, "meet", VOID, POINTER, WORD, is_public=True)
+    missing = place(b, WORD, WORD(0))
+    b.atomic_rmw("sub", missing, WORD(1), "seq_cst")
+    with b.repeat(), b.if_then(b.compare(b.load_atomic(missing, "seq_cst", 8, typ=WORD), "<=", 0)):
+        b.ret_void()
 
-    body = Body(module, "halve", VOID, BYTES, WORD, public=True)
-    here = place(body, DOUBLE, body.args[1])
-    body.builder.store(body.builder.fmul(body.builder.load(here, typ=DOUBLE), DOUBLE(0.5)), here)
-    body.give()
+    b = PoolBuilder(module, "halve", VOID, POINTER, WORD, is_public=True)
+    here = place(b, DOUBLE, b.args[1])
+    b.store(b.fmul(b.load(here, typ=DOUBLE), DOUBLE(0.5)), here)
+    b.ret_void()
 
-    body = Body(module, "nest", VOID, BYTES, WORD, public=True)
-    inner = body.builder.bitcast(place(body, WORD, body.builder.mul(body.args[1], WORD(16))), BYTES)
-    body.call(pool.SYMBOL, module.get_global("mark"), inner, WORD(16))
-    body.give()
+    b = PoolBuilder(module, "nest", VOID, POINTER, WORD, is_public=True)
+    inner = place(b, WORD, b.mul(b.args[1], WORD(16)))
+    b.call_name(pool.SYMBOL, module.get_global("mark"), inner, WORD(16))
+    b.ret_void()
 
-    body = Body(module, "repeat", VOID, TASK, BYTES, WORD, WORD, public=True)
-    with body.count(body.args[3]):
-        body.call(pool.SYMBOL, *body.args[:3])
-    body.give()
+    b = PoolBuilder(module, "repeat", VOID, POINTER, POINTER, WORD, WORD, is_public=True)
+    with b.loop(b.args[3]):
+        b.call_name(pool.SYMBOL, *b.args[:3])
+    b.ret_void()
 
     if IS_X86:
-        body = Body(module, "set_mode", VOID, WORD, public=True)
-        register = body.scratch(8)
-        body.builder.store(body.args[0], body.builder.bitcast(register, WORD.as_pointer()))
-        body.call("llvm.x86.sse.ldmxcsr", register)
-        body.give()
+        b = PoolBuilder(module, "set_mode", VOID, WORD, is_public=True)
+        register = b.scratch(8)
+        b.store(b.args[0], register)
+        b.call_name("llvm.x86.sse.ldmxcsr", register)
+        b.ret_void()
     return module
 
 
-def place(body: Body, type_: ir.Type, index: Any) -> Any:
+def place(b: PoolBuilder, kind: ir.Type, index: Any) -> Any:
     """The element of the task's data with that index."""
-    numbers = body.builder.bitcast(body.args[0], type_.as_pointer())
-    return body.builder.gep(numbers, [index], source_etype=type_)
+    return b.gep(b.args[0], [index], source_etype=kind)
 
 
 @functools.cache

@@ -186,7 +186,7 @@ def patient_entry(
         nonlocal entry, left
         if left:
             left -= 1
-            background.ask("code of entries", entry_code)
+            background.request("code of entries", entry_code)
             if left == 0:
                 background.finish()
             if is_ready():

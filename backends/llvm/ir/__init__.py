@@ -1,12 +1,14 @@
 """A builder of LLVM IR that writes text at once.
 
-Types, constants and instructions come in by the names of `llvmlite.ir`; the text of a module comes out. It is several
-times faster than building objects and printing them, which first calls wait for.
+Types, constants and instructions come in by the names of `llvmlite.ir`; the text of a module comes out. First calls
+wait for it, and it is several times faster than a builder that makes objects and prints them.
 """
 
 from func.backends.llvm.ir.builder import IRBuilder
+from func.backends.llvm.ir.modules import Argument, Block, Function, GlobalVariable, Metadata, Module, Phi, Switch
 from func.backends.llvm.ir.types import (
     ArrayType,
+    Constant,
     DoubleType,
     FloatType,
     FunctionType,
@@ -15,19 +17,8 @@ from func.backends.llvm.ir.types import (
     LiteralStructType,
     PointerType,
     Type,
-    VectorType,
-    VoidType,
-)
-from func.backends.llvm.ir.values import (
-    Argument,
-    Block,
-    Constant,
-    Function,
-    GlobalVariable,
-    Metadata,
-    Module,
-    Phi,
-    Switch,
     Undefined,
     Value,
+    VectorType,
+    VoidType,
 )

@@ -1,8 +1,8 @@
-"""LLVM IR written as text at once: the part of `llvmlite.ir` that native programs use, under its names.
+"""A builder of LLVM IR under the names of `llvmlite.ir`.
 
-An instruction is a line from the moment it is emitted, and a value is its type with the text that stands for it: there
-are no objects of instructions, no scopes of names and no second walk for printing. That is many times faster than
-llvmlite's own builder, which took a quarter of a first call.
+An instruction is a line of text from the moment it is emitted, and a value is its type with its text as an operand:
+there are no objects for instructions, no scopes of names, and no second walk for printing. That is many times faster
+than llvmlite's own builder, which took a quarter of a first call.
 """
 
 from __future__ import annotations
@@ -11,28 +11,23 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from func.backends.llvm.ir.modules import Block, Function, GlobalVariable, Module, Phi, Switch
 from func.backends.llvm.ir.types import (
+    Constant,
+    FunctionType,
     IntType,
     LiteralStructType,
     PointerType,
     Type,
-    VectorType,
-)
-from func.backends.llvm.ir.values import (
-    Block,
-    Constant,
-    Function,
-    GlobalVariable,
-    Module,
-    Phi,
-    Switch,
     Value,
+    VectorType,
 )
 
 POINTER = PointerType()
 INT = IntType(32)
-LIKELY = {True: (99, 1), False: (1, 99)}
-"""How often a branch is taken and not taken, told to LLVM."""
+BIT = IntType(1)
+LIKELY: dict[bool | None, tuple[int, int]] = {True: (99, 1), False: (1, 99)}
+"""Weights of the two ways of a branch that is likely, and of one that is unlikely."""
 
 _SIGNED = {"==": "eq", "!=": "ne", "<": "slt", "<=": "sle", ">": "sgt", ">=": "sge"}
 _UNSIGNED = {"==": "eq", "!=": "ne", "<": "ult", "<=": "ule", ">": "ugt", ">=": "uge"}
@@ -41,7 +36,7 @@ _UNORDERED = {"==": "ueq", "!=": "une", "<": "ult", "<=": "ule", ">": "ugt", ">=
 
 
 def _binary(op: str) -> Callable[..., Value]:
-    """The method of an instruction on two values of one type."""
+    """A method that emits an instruction on two values of one type."""
 
     def emit(self: IRBuilder, lhs: Value, rhs: Value, name: str = "", flags: Sequence[str] = ()) -> Value:
         kind = lhs.type
@@ -56,7 +51,7 @@ def _binary(op: str) -> Callable[..., Value]:
 
 
 def _cast(op: str) -> Callable[..., Value]:
-    """The method of a conversion, which is none for a value of the type itself."""
+    """A method that emits a conversion; a value of the type itself needs none."""
 
     def emit(self: IRBuilder, value: Value, kind: Type, name: str = "") -> Value:
         if value.type is kind:
@@ -69,7 +64,7 @@ def _cast(op: str) -> Callable[..., Value]:
 
 
 def _compare(op: str, words: dict[str, str]) -> Callable[..., Value]:
-    """The method of a comparison."""
+    """A method that emits a comparison."""
 
     def emit(self: IRBuilder, how: str, lhs: Value, rhs: Value, name: str = "", flags: Sequence[str] = ()) -> Value:
         kind = lhs.type
@@ -110,36 +105,29 @@ class IRBuilder:
         if block is not None:
             self.position_at_end(block)
 
-    # --- places -------------------------------------------------------------------------------------------------
-
-    @property
-    def basic_block(self) -> Block:
-        """The block that is written to."""
-        return self.block
-
     @property
     def function(self) -> Function:
-        """The function that is written to."""
+        """The function of the current block."""
         return self.block.function
 
     @property
     def module(self) -> Module:
-        """The module that is written to."""
+        """The module of the current block."""
         return self.block.function.module
 
     def position_at_end(self, block: Block) -> None:
-        """Go on at the end of a block."""
+        """Make a block the current one."""
         self.block = block
         self.add_line = block.lines.append
         self.number = block.function.module.number
 
     def append_basic_block(self, name: str = "") -> Block:
-        """A new block of the function, which is not gone to."""
+        """A new block of the function; the current block stays."""
         return self.block.function.append_basic_block(name)
 
     @contextmanager
     def goto_block(self, block: Block) -> Iterator[None]:
-        """Write at the end of another block inside, before its jump if it has one."""
+        """Inside, write at the end of another block, before its jump if it has one."""
         before = self.block
         self.position_at_end(block)
         if block.is_terminated:
@@ -151,23 +139,23 @@ class IRBuilder:
             self.position_at_end(before)
 
     def goto_entry_block(self) -> Any:
-        """Write in the function's first block inside."""
+        """Inside, write in the function's first block."""
         return self.goto_block(self.block.function.blocks[0])
 
     @contextmanager
     def if_then(self, condition: Value, likely: bool | None = None) -> Iterator[Block]:
-        """What is written inside runs where the condition holds."""
+        """Inside, write what runs if the condition holds."""
         inside, after = self.append_basic_block("then"), self.append_basic_block("after")
-        self._fork(condition, inside, after, likely)
+        self.cbranch(condition, inside, after, LIKELY.get(likely))
         with self._arm(inside, after):
             yield after
         self.position_at_end(after)
 
     @contextmanager
     def if_else(self, condition: Value, likely: bool | None = None) -> Iterator[tuple[Any, Any]]:
-        """A pair of contexts: where the condition holds, and where it does not."""
+        """A pair of contexts: for a condition that holds, and for one that does not."""
         inside, other, after = [self.append_basic_block(name) for name in ("then", "else", "after")]
-        self._fork(condition, inside, other, likely)
+        self.cbranch(condition, inside, other, LIKELY.get(likely))
         yield self._arm(inside, after), self._arm(other, after)
         self.position_at_end(after)
 
@@ -178,46 +166,73 @@ class IRBuilder:
         if not self.block.is_terminated:
             self.branch(after)
 
-    # --- jumps --------------------------------------------------------------------------------------------------
+    @contextmanager
+    def repeat(self) -> Iterator[None]:
+        """Inside, write what runs again and again until the function returns."""
+        head = self.append_basic_block("repeat")
+        self.branch(head)
+        self.position_at_end(head)
+        yield
+        self.branch(head)
+
+    @contextmanager
+    def loop(self, count: Value) -> Iterator[Value]:
+        """Inside, write what runs for the index 0, 1 … count - 1, which may be none."""
+        with self.while_less(count) as index:
+            yield index
+            index.add_incoming(self.add(index, index.type(1)), self.block)
+
+    @contextmanager
+    def while_less(self, end: Value) -> Iterator[Phi]:
+        """Inside, write what runs while a counter that begins at 0 is less than `end`.
+
+        Whoever writes it ends with `counter.add_incoming(next_value, builder.block)`.
+        """
+        before = self.block
+        head, inside, after = [self.append_basic_block(name) for name in ("head", "inside", "after")]
+        self.branch(head)
+        self.position_at_end(head)
+        counter = self.phi(end.type)
+        counter.add_incoming(end.type(0), before)
+        self.cbranch(self.icmp_signed("<", counter, end), inside, after)
+        self.position_at_end(inside)
+        yield counter
+        self.branch(head)
+        self.position_at_end(after)
 
     def _end(self, line: Any) -> None:
         self.add_line(line)
         self.block.is_terminated = True
 
     def branch(self, block: Block) -> None:
-        """Go on in a block."""
+        """Jump to a block."""
         self._end(f"  br label %{block.name}")
 
-    def cbranch(self, condition: Value, yes: Block, no: Block) -> None:
-        """Go on in one of two blocks."""
-        self._fork(condition, yes, no, None)
-
-    def _fork(self, condition: Value, yes: Block, no: Block, likely: bool | None) -> None:
-        weights = ""
-        if likely is not None:
-            parts = ["branch_weights", *[Constant(INT, one) for one in LIKELY[likely]]]
-            weights = f", !prof {self.module.add_metadata(parts).text}"
-        self._end(f"  br i1 {condition.text}, label %{yes.name}, label %{no.name}{weights}")
+    def cbranch(self, condition: Value, yes: Block, no: Block, weights: tuple[int, int] | None = None) -> None:
+        """Jump to one of two blocks; `weights` say how often LLVM shall expect each."""
+        profile = ""
+        if weights is not None:
+            parts = ["branch_weights", *[Constant(INT, weight) for weight in weights]]
+            profile = f", !prof {self.module.add_metadata(parts).text}"
+        self._end(f"  br i1 {condition.text}, label %{yes.name}, label %{no.name}{profile}")
 
     def switch(self, value: Value, default: Block) -> Switch:
-        """Go on in the block that is added for the value."""
-        made = Switch(value, default)
-        self._end(made)
-        return made
+        """Jump to the block that is added for the value."""
+        instruction = Switch(value, default)
+        self._end(instruction)
+        return instruction
 
     def ret(self, value: Value) -> None:
-        """Leave the function with a value."""
+        """Return a value."""
         self._end(f"  ret {value.type.text} {value.text}")
 
     def ret_void(self) -> None:
-        """Leave the function."""
+        """Return from a function without a result."""
         self._end("  ret void")
 
     def unreachable(self) -> None:
-        """Say that this is never reached."""
+        """Promise that control never comes here."""
         self._end("  unreachable")
-
-    # --- arithmetic ---------------------------------------------------------------------------------------------
 
     add, sub, mul = _binary("add"), _binary("sub"), _binary("mul")
     sdiv, udiv, srem, urem = _binary("sdiv"), _binary("udiv"), _binary("srem"), _binary("urem")
@@ -247,7 +262,7 @@ class IRBuilder:
         return self.sub(Constant(value.type, None), value)
 
     def not_(self, value: Value) -> Value:
-        """All bits turned over."""
+        """All bits inverted."""
         kind = value.type
         ones = [-1] * kind.count if isinstance(kind, VectorType) else -1
         return self.xor(value, Constant(kind, ones))
@@ -262,25 +277,27 @@ class IRBuilder:
         return self._value(kind, text)
 
     def phi(self, kind: Type, name: str = "") -> Phi:
-        """A value that depends on where the block is reached from."""
-        made = Phi(kind, f"%v{self.number()}")
-        self.add_line(made)
-        return made
+        """A value that depends on the block from which control came."""
+        value = Phi(kind, f"%v{self.number()}")
+        self.add_line(value)
+        return value
 
     def call(self, function: Function, args: Sequence[Value], name: str = "") -> Value:
-        """The result of a function."""
-        known = function.function_type
-        given = [one.type for one in args]
-        if given[: len(known.args)] != known.args or (len(given) > len(known.args) and not known.var_arg):
-            raise TypeError(f"{function.name} takes {known.text}, not {', '.join(map(str, given))}")
-        result = known.text if known.var_arg else known.return_type.text
-        text = f"call {result} {function.text}({', '.join([f'{one.type.text} {one.text}' for one in args])})"
-        if known.return_type.text != "void":
-            return self._value(known.return_type, text)
-        self.add_line(f"  {text}")
-        return Value(known.return_type, "")
+        """The result of a function of a module."""
+        return self.call_pointer(function, function.function_type, args)
 
-    # --- parts --------------------------------------------------------------------------------------------------
+    def call_pointer(self, function: Value, kind: FunctionType, args: Sequence[Value]) -> Value:
+        """The result of the function of a type at an address."""
+        types = [arg.type for arg in args]
+        if types[: len(kind.args)] != kind.args or (len(types) > len(kind.args) and not kind.var_arg):
+            name = function.name if isinstance(function, Function) else f"the function at {function.text}"
+            raise TypeError(f"{name} takes {kind.text}, not {', '.join(map(str, types))}")
+        result = kind.text if kind.var_arg else kind.return_type.text
+        text = f"call {result} {function.text}({', '.join([f'{arg.type.text} {arg.text}' for arg in args])})"
+        if kind.return_type.text != "void":
+            return self._value(kind.return_type, text)
+        self.add_line(f"  {text}")
+        return Value(kind.return_type, "")
 
     def extract_element(self, vector: Value, place: Value, name: str = "") -> Value:
         """One lane."""
@@ -291,7 +308,7 @@ class IRBuilder:
         """A vector with another lane."""
         kind = vector.type
         if value.type is not kind.element:
-            raise TypeError(f"{value.type} is no lane of {kind}")
+            raise TypeError(f"{value.type} is not the type of the lanes of {kind}")
         text = f"{kind.text} {vector.text}, {value.type.text} {value.text}, {place.type.text} {place.text}"
         return self._value(kind, f"insertelement {text}")
 
@@ -304,27 +321,26 @@ class IRBuilder:
         return self._value(VectorType(kind.element, mask.type.count), text)
 
     def extract_value(self, whole: Value, place: int, name: str = "") -> Value:
-        """A part of an array or struct."""
+        """An element of an array or struct."""
         kind = whole.type
-        part = kind.elements[place] if isinstance(kind, LiteralStructType) else kind.element
-        return self._value(part, f"extractvalue {kind.text} {whole.text}, {place}")
+        element = kind.elements[place] if isinstance(kind, LiteralStructType) else kind.element
+        return self._value(element, f"extractvalue {kind.text} {whole.text}, {place}")
 
     def insert_value(self, whole: Value, value: Value, place: int, name: str = "") -> Value:
-        """An array or struct with another part."""
+        """An array or struct with another element."""
         kind = whole.type
         return self._value(kind, f"insertvalue {kind.text} {whole.text}, {value.type.text} {value.text}, {place}")
 
-    # --- memory -------------------------------------------------------------------------------------------------
-
-    def alloca(self, kind: Type, size: int | None = None, name: str = "") -> Value:
+    def alloca(self, kind: Type, size: int | Value | None = None, name: str = "", align: int | None = None) -> Value:
         """Memory of the function's frame."""
-        count = "" if size is None else f", i32 {size}"
-        return self._value(POINTER, f"alloca {kind.text}{count}")
+        count = "" if size is None else f", i32 {size}" if isinstance(size, int) else f", {size}"
+        tail = f", align {align}" if align else ""
+        return self._value(POINTER, f"alloca {kind.text}{count}{tail}")
 
     def load(self, pointer: Value, name: str = "", align: int | None = None, typ: Type | None = None) -> Value:
-        """What is in memory, a value of the type `typ`."""
+        """The value in memory, of the type `typ`."""
         if typ is None:
-            raise TypeError("an address does not say what is there: load takes the type as typ")
+            raise TypeError("an address does not say what it points to: load takes the type as typ")
         tail = f", align {align}" if align else ""
         return self._value(typ, f"load {typ.text}, ptr {pointer.text}{tail}")
 
@@ -332,6 +348,36 @@ class IRBuilder:
         """Write to memory."""
         tail = f", align {align}" if align else ""
         self.add_line(f"  store {value.type.text} {value.text}, ptr {pointer.text}{tail}")
+
+    def load_atomic(self, pointer: Value, ordering: str, align: int, name: str = "", typ: Type | None = None) -> Value:
+        """The value in memory that threads share, of the type `typ` or of the global variable."""
+        kind = typ or _pointee(pointer, "load_atomic takes the type as typ")
+        return self._value(kind, f"load atomic {kind.text}, ptr {pointer.text} {ordering}, align {align}")
+
+    def store_atomic(self, value: Value, pointer: Value, ordering: str, align: int) -> None:
+        """Write to memory that threads share."""
+        self.add_line(f"  store atomic {value.type.text} {value.text}, ptr {pointer.text} {ordering}, align {align}")
+
+    def atomic_rmw(self, op: str, pointer: Value, value: Value, ordering: str, name: str = "") -> Value:
+        """The value that was in memory before the operation `op` changed it."""
+        text = f"atomicrmw {op} ptr {pointer.text}, {value.type.text} {value.text} {ordering}"
+        return self._value(value.type, text)
+
+    def cmpxchg(
+        self,
+        pointer: Value,
+        expected: Value,
+        value: Value,
+        ordering: str,
+        failordering: str | None = None,
+        name: str = "",
+    ) -> Value:
+        """A struct of the value that was in memory, and whether it was the expected one and `value` has replaced it."""
+        kind = value.type
+        if kind is not expected.type:
+            raise ValueError(f"cmpxchg of {expected.type} and {kind}")
+        text = f"cmpxchg ptr {pointer.text}, {kind.text} {expected.text}, {kind.text} {value.text}"
+        return self._value(LiteralStructType([kind, BIT]), f"{text} {ordering} {failordering or ordering}")
 
     def gep(
         self,
@@ -341,11 +387,16 @@ class IRBuilder:
         name: str = "",
         source_etype: Type | None = None,
     ) -> Value:
-        """The address of an element of memory that is seen as elements of the type `source_etype`."""
+        """The address of an element, where memory is an array of elements of the type `source_etype`."""
         if source_etype is None:
-            if not isinstance(pointer, GlobalVariable):
-                raise TypeError("an address does not say what is there: gep takes the type as source_etype")
-            source_etype = pointer.value_type
-        steps = ", ".join([f"{one.type.text} {one.text}" for one in places])
+            source_etype = _pointee(pointer, "gep takes the type as source_etype")
+        indices = ", ".join([f"{place.type.text} {place.text}" for place in places])
         word = "getelementptr inbounds" if inbounds else "getelementptr"
-        return self._value(POINTER, f"{word} {source_etype.text}, ptr {pointer.text}, {steps}")
+        return self._value(POINTER, f"{word} {source_etype.text}, ptr {pointer.text}, {indices}")
+
+
+def _pointee(pointer: Value, remedy: str) -> Any:
+    """The type of what a global variable holds. Raises: TypeError for another address."""
+    if not isinstance(pointer, GlobalVariable):
+        raise TypeError(f"an address does not say what it points to: {remedy}")
+    return pointer.value_type

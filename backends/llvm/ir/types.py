@@ -1,22 +1,58 @@
-"""Types of LLVM IR as text. There is one object of each, so that types are compared by identity."""
+"""The types of LLVM IR, values of these types, and constants, all as text.
+
+There is one object for each type, so types are compared by identity.
+"""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:
-    from func.backends.llvm.ir.values import Constant
+AnyType = TypeVar("AnyType", bound="Type")
 
-Made = TypeVar("Made", bound="Type")
+Undefined = type("Undefined", (), {"__repr__": lambda self: "Undefined"})()
+"""A constant of any value."""
 
-_known: dict[Any, Any] = {}
-"""All types that were made, by class and arguments."""
+_types: dict[Any, Any] = {}
+"""All types of this process, by class and arguments."""
+
+
+class Value:
+    """A value: its type, and its text as an operand."""
+
+    __slots__ = ("text", "type")
+    type: Any
+
+    def __init__(self, kind: Any, text: str) -> None:
+        self.type = kind
+        self.text = text
+
+    def __str__(self) -> str:
+        return f"{self.type.text} {self.text}"
+
+
+class Constant(Value):
+    """A constant: a number, a list of the lanes or elements, None for zero, or Undefined.
+
+    >>> print(Constant(VectorType(IntType(8), 2), [1, 2]))
+    <2 x i8> <i8 1, i8 2>
+    """
+
+    __slots__ = ()
+
+    def __init__(self, kind: Any, value: Any) -> None:
+        self.type = kind
+        if value is None:
+            self.text = kind.zero
+        elif value is Undefined:
+            self.text = "undef"
+        else:
+            self.text = kind.literal(value)
 
 
 class Type:
-    """A type: how it is written, how its zero is, and the type of a comparison's result.
+    """A type: its text, the text of its zero, and the type of the result of a comparison.
 
     >>> VectorType(IntType(8), 4) is VectorType(IntType(8), 4)
     True
@@ -38,54 +74,52 @@ class Type:
 
     def __call__(self, value: Any) -> Constant:
         """A constant of the type."""
-        from func.backends.llvm.ir.values import Constant
-
         return Constant(self, value)
 
     def as_pointer(self) -> PointerType:
-        """The type of addresses, which does not say what is there."""
+        """The type of addresses, which does not depend on what they point to."""
         return PointerType()
 
     def literal(self, value: Any) -> str:
-        """A constant as it is written without its type."""
+        """The text of a constant without its type."""
         raise TypeError(f"{self.text} has no constants")
 
 
-def _made(cls: type[Made], text: str, zero: str) -> Made:
-    """A new type."""
-    kind: Made = object.__new__(cls)
+def _new_type(cls: type[AnyType], text: str, zero: str) -> AnyType:
+    kind: AnyType = object.__new__(cls)
     kind.text = text
     kind.zero = zero
     kind.truth = None
     return kind
 
 
-def _kept(key: Any, kind: Any) -> Any:
-    return _known.setdefault(key, kind)
+def _interned(key: Any, kind: Any) -> Any:
+    """The one type of this key: another thread may have made it first."""
+    return _types.setdefault(key, kind)
 
 
 class VoidType(Type):
-    """The result of functions without one."""
+    """The result type of functions without a result."""
 
     __slots__ = ()
 
     def __new__(cls) -> VoidType:
-        found: VoidType = _known.get(cls) or _kept(cls, _made(cls, "void", ""))
-        return found
+        kind: VoidType = _types.get(cls) or _interned(cls, _new_type(cls, "void", ""))
+        return kind
 
 
 class PointerType(Type):
-    """An address; what it points to is said where it is used."""
+    """An address. Instructions that use it say what it points to."""
 
     __slots__ = ()
 
     def __new__(cls, pointee: Any = None, addrspace: int = 0) -> PointerType:
-        found: Any = _known.get(cls)
-        if found is None:
-            found = _made(cls, "ptr", "null")
-            found.truth = IntType(1)
-            found = _kept(cls, found)
-        return found  # type: ignore[no-any-return]
+        kind: Any = _types.get(cls)
+        if kind is None:
+            kind = _new_type(cls, "ptr", "null")
+            kind.truth = IntType(1)
+            kind = _interned(cls, kind)
+        return kind  # type: ignore[no-any-return]
 
     def literal(self, value: Any) -> str:
         return str(value)
@@ -98,34 +132,34 @@ class IntType(Type):
     width: int
 
     def __new__(cls, bits: int) -> IntType:
-        found: Any = _known.get(bits)
-        if found is None:
-            found = _made(cls, f"i{bits}", "0")
-            found.width = bits
-            found.truth = found if bits == 1 else IntType(1)
-            found = _kept(bits, found)
-        return found  # type: ignore[no-any-return]
+        kind: Any = _types.get(bits)
+        if kind is None:
+            kind = _new_type(cls, f"i{bits}", "0")
+            kind.width = bits
+            kind.truth = kind if bits == 1 else IntType(1)
+            kind = _interned(bits, kind)
+        return kind  # type: ignore[no-any-return]
 
     def literal(self, value: Any) -> str:
         return str(int(value))
 
 
-class _Real(Type):
-    """Floating-point numbers; constants are written by their bits."""
+class _FloatingPointType(Type):
+    """Floating-point numbers; the text of a constant is its bits."""
 
     __slots__ = ()
     name = ""
 
-    def __new__(cls: type[Made]) -> Made:
-        found: Any = _known.get(cls)
-        if found is None:
-            found = _made(cls, cls.name, "0.0")  # type: ignore[attr-defined]
-            found.truth = IntType(1)
-            found = _kept(cls, found)
-        return found  # type: ignore[no-any-return]
+    def __new__(cls: type[AnyType]) -> AnyType:
+        kind: Any = _types.get(cls)
+        if kind is None:
+            kind = _new_type(cls, cls.name, "0.0")  # type: ignore[attr-defined]
+            kind.truth = IntType(1)
+            kind = _interned(cls, kind)
+        return kind  # type: ignore[no-any-return]
 
 
-class HalfType(_Real):
+class HalfType(_FloatingPointType):
     """Half precision."""
 
     __slots__ = ()
@@ -136,8 +170,8 @@ class HalfType(_Real):
         return f"0xH{struct.pack('>e', value).hex()}"
 
 
-class FloatType(_Real):
-    """Single precision, whose constants are written as doubles."""
+class FloatType(_FloatingPointType):
+    """Single precision, whose constants have the text of doubles."""
 
     __slots__ = ()
     name = "float"
@@ -148,7 +182,7 @@ class FloatType(_Real):
         return f"0x{struct.pack('>d', rounded).hex()}"
 
 
-class DoubleType(_Real):
+class DoubleType(_FloatingPointType):
     """Double precision."""
 
     __slots__ = ()
@@ -159,8 +193,8 @@ class DoubleType(_Real):
         return f"0x{struct.pack('>d', value).hex()}"
 
 
-class _Several(Type):
-    """So many values of one type."""
+class _HomogeneousType(Type):
+    """A number of values of one type."""
 
     __slots__ = ("count", "element")
     element: Any
@@ -173,38 +207,38 @@ class _Several(Type):
         return ", ".join([f"{element} {value.text if hasattr(value, 'text') else literal(value)}" for value in values])
 
 
-class VectorType(_Several):
-    """Lanes that are computed together."""
+class VectorType(_HomogeneousType):
+    """Lanes that one instruction computes together."""
 
     __slots__ = ()
 
     def __new__(cls, element: Type, count: int) -> VectorType:
         key = cls, element, count
-        found: Any = _known.get(key)
-        if found is None:
-            found = _made(cls, f"<{count} x {element.text}>", "zeroinitializer")
-            found.element, found.count = element, count
-            found.truth = found if element.truth is element else VectorType(element.truth, count)
-            found = _kept(key, found)
-        return found  # type: ignore[no-any-return]
+        kind: Any = _types.get(key)
+        if kind is None:
+            kind = _new_type(cls, f"<{count} x {element.text}>", "zeroinitializer")
+            kind.element, kind.count = element, count
+            kind.truth = kind if element.truth is element else VectorType(element.truth, count)
+            kind = _interned(key, kind)
+        return kind  # type: ignore[no-any-return]
 
     def literal(self, value: Any) -> str:
         return f"<{self._listed(value)}>"
 
 
-class ArrayType(_Several):
+class ArrayType(_HomogeneousType):
     """Values next to each other in memory."""
 
     __slots__ = ()
 
     def __new__(cls, element: Type, count: int) -> ArrayType:
         key = cls, element, count
-        found: Any = _known.get(key)
-        if found is None:
-            found = _made(cls, f"[{count} x {element.text}]", "zeroinitializer")
-            found.element, found.count = element, count
-            found = _kept(key, found)
-        return found  # type: ignore[no-any-return]
+        kind: Any = _types.get(key)
+        if kind is None:
+            kind = _new_type(cls, f"[{count} x {element.text}]", "zeroinitializer")
+            kind.element, kind.count = element, count
+            kind = _interned(key, kind)
+        return kind  # type: ignore[no-any-return]
 
     def literal(self, value: Any) -> str:
         if isinstance(value, (bytes, bytearray)):
@@ -220,12 +254,12 @@ class LiteralStructType(Type):
 
     def __new__(cls, elements: Sequence[Type]) -> LiteralStructType:
         key = cls, tuple(elements)
-        found: Any = _known.get(key)
-        if found is None:
-            found = _made(cls, f"{{{', '.join([one.text for one in elements])}}}", "zeroinitializer")
-            found.elements = tuple(elements)
-            found = _kept(key, found)
-        return found  # type: ignore[no-any-return]
+        kind: Any = _types.get(key)
+        if kind is None:
+            kind = _new_type(cls, f"{{{', '.join([element.text for element in elements])}}}", "zeroinitializer")
+            kind.elements = tuple(elements)
+            kind = _interned(key, kind)
+        return kind  # type: ignore[no-any-return]
 
     def literal(self, value: Any) -> str:
         parts = zip(self.elements, value, strict=True)
@@ -233,7 +267,7 @@ class LiteralStructType(Type):
 
 
 class FunctionType:
-    """What a function takes and gives."""
+    """The types of a function's arguments and of its result."""
 
     __slots__ = ("args", "return_type", "var_arg")
 
@@ -244,8 +278,8 @@ class FunctionType:
 
     @property
     def text(self) -> str:
-        """The type as it is written."""
-        args = [one.text for one in self.args] + (["..."] if self.var_arg else [])
+        """The type as LLVM reads it."""
+        args = [kind.text for kind in self.args] + (["..."] if self.var_arg else [])
         return f"{self.return_type.text} ({', '.join(args)})"
 
     def __str__(self) -> str:

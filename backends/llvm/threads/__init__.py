@@ -1,5 +1,5 @@
-"""The thread pool of native code, and compilation in the background.
+"""The thread pool of native code, and background compilation.
 
-Chunks of a native program come in. They run on workers that know nothing of Python; their number is settled once for
-the process.
+Chunks of a native program come in, and run on workers that know nothing of Python. One number of threads holds for the
+whole process.
 """

@@ -1,8 +1,8 @@
-"""Work that a first call does not wait for: the code of entries and of the thread pool, which make later calls faster.
+"""Background compilation of the code that first calls do without: call stubs and the thread pool.
 
-A thread does it, a moment after it was asked for, so that the call which is about to be made comes first. Each piece of
-work holds `machine.lock`, which a fork waits for: a child finds it done, or not begun. No thread of the parent lives
-in a child, so whoever waits for the work says so again with every call.
+A thread does the work shortly after the request, so that the call which requests it goes first. Each task holds
+`machine.lock`, which a fork waits for: a child finds the task done or not begun. No thread of the parent lives in a
+child, so a caller that needs the result repeats its request with every call.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from collections.abc import Callable
 from func.backends.llvm.machine import lock
 
 DELAY = 0.02
-"""Seconds before the thread begins: what it does in Python would hold up the call that has asked for it."""
-PIECES = 10
-"""The thread looks so often meanwhile whether the process ends."""
+"""Seconds before the thread begins: its work in Python would hold up the call that has requested it."""
+CHECKS = 10
+"""How often the thread checks during the delay whether the process ends."""
 
 _log = logging.getLogger("func")
-_asked: dict[str, Callable[[], object]] = {}
-"""What has not been done, in the order in which it was asked for."""
-_given_up: set[str] = set()
+_pending: dict[str, Callable[[], object]] = {}
+"""Tasks that are not done, in the order of their requests."""
+_failed: set[str] = set()
 _thread: threading.Thread | None = None
 _starting = threading.Lock()
 
 
-def ask(name: str, work: Callable[[], object]) -> None:
-    """Let a piece of work be done soon, unless it has failed; to be repeated as long as its result is missing."""
-    if name not in _given_up:
-        _asked.setdefault(name, work)
-    if _asked and not (_thread is not None and _thread.is_alive()):
+def request(name: str, task: Callable[[], object]) -> None:
+    """Run a task soon, unless it has failed before; a caller repeats this as long as the result is missing."""
+    if name not in _failed:
+        _pending.setdefault(name, task)
+    if _pending and not (_thread is not None and _thread.is_alive()):
         _start()
 
 
 def is_done() -> bool:
-    """Whether there is nothing left to be done."""
-    return not _asked
+    """Whether no task is left."""
+    return not _pending
 
 
 def _start() -> None:
-    """Start the thread; where that cannot be, do the work here."""
+    """Start the thread; if no thread can start, run the tasks here."""
     global _thread
-    if not _starting.acquire(blocking=False):  # another thread does so
+    if not _starting.acquire(blocking=False):  # another thread is in this function
         return
     try:
         if not _is_ending():
@@ -58,30 +58,30 @@ def _start() -> None:
 
 
 def _is_ending() -> bool:
-    """Whether the interpreter waits for its threads, or has done so."""
+    """Whether the interpreter waits for its threads to end, or has done so."""
     return not threading.main_thread().is_alive()
 
 
 def _wait_and_work() -> None:
-    for _ in range(PIECES):
+    for _ in range(CHECKS):
         if _is_ending():
             return
-        time.sleep(DELAY / PIECES)
+        time.sleep(DELAY / CHECKS)
     finish()
 
 
 def finish() -> None:
-    """Do what is left now, as those want who measure."""
-    for name, work in list(_asked.items()):
+    """Run all pending tasks now."""
+    for name, task in list(_pending.items()):
         if _is_ending():
             return
         with lock:
             try:
-                work()
+                task()
             except Exception as error:
-                _given_up.add(name)
+                _failed.add(name)
                 _log.debug("native code does without the %s: %s", name, error, exc_info=True)
-            _asked.pop(name, None)
+            _pending.pop(name, None)
 
 
 def _forget_thread() -> None:

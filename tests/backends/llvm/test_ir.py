@@ -1,5 +1,6 @@
 """IR written as text against llvmlite's own builder: LLVM reads the same module from both."""
 
+import ctypes
 import functools
 import json
 import re
@@ -37,9 +38,6 @@ def normal_form(source):
 
 def _numbered(names, match):
     return f"%{names.setdefault(match[1].strip(chr(34)), len(names))}"
-
-
-# --- the builder --------------------------------------------------------------------------------------------------
 
 
 def new_function(ir, result, arguments, name="f"):
@@ -148,6 +146,21 @@ def memory(ir):
     return module
 
 
+def shared_memory(ir):
+    word, pointer = ir.IntType(64), ir.PointerType()
+    module, function, b = new_function(ir, word, [pointer, word])
+    place, x = function.args
+    variable = ir.GlobalVariable(module, word, "variable")
+    variable.initializer, variable.align = word(0), 128
+    before = b.atomic_rmw("xchg", variable, x, "seq_cst")
+    before = b.add(before, b.atomic_rmw("sub", place, word(1), "acq_rel"))
+    pair = b.cmpxchg(variable, before, x, "seq_cst", "monotonic")
+    before = b.add(b.extract_value(pair, 0), b.zext(b.extract_value(pair, 1), word))
+    b.store_atomic(before, variable, "release", 8)
+    b.ret(b.add(b.load_atomic(variable, "acquire", 8), b.load_atomic(place, "seq_cst", 8, typ=word)))
+    return module
+
+
 def jumps(ir):
     word = ir.IntType(64)
     module, function, b = new_function(ir, word, [word])
@@ -200,7 +213,7 @@ def calls(ir):
     return module
 
 
-BUILT = [arithmetic, numbers, conversions, comparisons, parts, memory, jumps, calls]
+BUILT = [arithmetic, numbers, conversions, comparisons, parts, memory, shared_memory, jumps, calls]
 
 
 @pytest.mark.parametrize("build", BUILT, ids=lambda one: one.__name__)
@@ -224,13 +237,33 @@ def test_operands_of_different_types_are_refused():
         b.icmp_signed("<", *function.args)
     with pytest.raises(TypeError, match=r"f takes void \(i32, i64\), not i64"):
         b.call(function, function.args[1:])
+    with pytest.raises(TypeError, match=r"the function at %a0 takes i32 \(i32\), not i64"):
+        b.call_pointer(function.args[0], ir.FunctionType(ir.IntType(32), [ir.IntType(32)]), function.args[1:])
+    with pytest.raises(ValueError, match="cmpxchg of i32 and i64"):
+        b.cmpxchg(function.args[0], *function.args, "seq_cst")
     with pytest.raises(TypeError, match="load takes the type"):
         b.load(function.args[0])
     with pytest.raises(ValueError, match="has a 'f' already"):
         ir.Function(function.module, function.function_type, "f")
 
 
-# --- programs -----------------------------------------------------------------------------------------------------
+def test_loops_run_for_every_index_and_by_a_function_at_an_address():
+    word, pointer = ir.IntType(64), ir.PointerType()
+    kind = ir.FunctionType(word, [word])
+    module, function, b = new_function(ir, word, [pointer, word], "total")
+    address, count = function.args
+    total = b.alloca(word, size=ir.Constant(ir.IntType(32), 8), align=64)
+    b.store(word(0), total)
+    with b.loop(count) as index:
+        b.store(b.add(b.load(total, typ=word), b.call_pointer(address, kind, [index])), total)
+    with b.repeat(), b.if_then(b.icmp_signed(">", b.atomic_rmw("add", total, word(10), "seq_cst"), word(100))):
+        b.ret(b.add(b.load(total, typ=word), b.urem(b.ptrtoint(total, word), word(64))))
+    square = ir.Function(module, kind, "square")
+    inner = ir.IRBuilder(square.append_basic_block())
+    inner.ret(inner.mul(square.args[0], square.args[0]))
+    code = machine.compile_ir(module)
+    call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)(code.address("total"))
+    assert [call(code.address("square"), number) for number in (0, 1, 5, 10)] == [120, 120, 120, 295]
 
 
 def programs():

@@ -19,9 +19,8 @@ pytest.importorskip("llvmlite")
 import llvmlite.binding as llvm
 
 from func.backends.llvm.machine import compile_ir
-from func.backends.llvm.threads import pool, pool_size
-from func.backends.llvm.threads.pool import System
-from func.backends.llvm.threads.pool_code import pool_module
+from func.backends.llvm.threads import pool, thread_count
+from func.backends.llvm.threads.pool_code import System, pool_module
 from tests.support.pool_tasks import IS_X86, native, parallel, tasks, words
 
 ROOT = Path(__file__).parents[3]
@@ -31,15 +30,15 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 @pytest.fixture(autouse=True)
 def number_restored() -> Iterator[None]:
-    number = pool_size.num_threads()
+    number = thread_count.num_threads()
     yield
-    pool_size.set_num_threads(number)
+    thread_count.set_num_threads(number)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 @pytest.mark.parametrize("chunks", [0, 1, 2, 3, 100])
 def test_every_chunk_runs_once(threads: int, chunks: int) -> None:
-    pool_size.set_num_threads(threads)
+    thread_count.set_num_threads(threads)
     data = words(101)
     parallel("mark", data, chunks)
     assert list(data) == [1] * chunks + [0] * (101 - chunks)
@@ -48,7 +47,7 @@ def test_every_chunk_runs_once(threads: int, chunks: int) -> None:
 @needs_threads
 @pytest.mark.parametrize("threads", [2, 5])
 def test_chunks_run_at_the_same_time(threads: int) -> None:
-    pool_size.set_num_threads(threads)
+    thread_count.set_num_threads(threads)
     for _ in range(20):
         data = words(1, threads)
         parallel("meet", data, threads)
@@ -57,21 +56,21 @@ def test_chunks_run_at_the_same_time(threads: int) -> None:
 
 @needs_threads
 def test_sleeping_workers_wake() -> None:
-    pool_size.set_num_threads(3)
+    thread_count.set_num_threads(3)
     for _ in range(20):
         parallel("meet", words(1, 3), 3)
         time.sleep(0.002)
 
 
 def test_many_small_calls() -> None:
-    pool_size.set_num_threads(2)
+    thread_count.set_num_threads(2)
     data = words(4)
     parallel("mark", data, 4, times=100_000)
     assert list(data) == [100_000] * 4
 
 
 def test_calls_of_many_python_threads_at_once() -> None:
-    pool_size.set_num_threads(3)
+    thread_count.set_num_threads(3)
     arrays = [words(8) for _ in range(8)]
     with ThreadPoolExecutor(len(arrays)) as executor:
         list(executor.map(lambda data: [parallel("mark", data, 8, times=50) for _ in range(100)], arrays))
@@ -79,7 +78,7 @@ def test_calls_of_many_python_threads_at_once() -> None:
 
 
 def test_calls_inside_a_task_run_inline() -> None:
-    pool_size.set_num_threads(3)
+    thread_count.set_num_threads(3)
     data = words(16 * 32)
     parallel("nest", data, 32, times=100)
     assert list(data) == [100] * (16 * 32)
@@ -96,7 +95,7 @@ def workers_after_a_moment(expected: int) -> int:
 @needs_threads
 def test_the_number_of_threads_changes_at_the_next_call() -> None:
     for threads in (2, 6, 3, 1, 4, 4, 2):
-        pool_size.set_num_threads(threads)
+        thread_count.set_num_threads(threads)
         parallel("mark", words(8), 8)
         assert workers_after_a_moment(threads - 1) == threads - 1
         parallel("meet", words(1, threads), threads)
@@ -108,7 +107,7 @@ def test_the_number_of_threads_changes_during_calls() -> None:
     for caller in callers:
         caller.start()
     for index in range(200):
-        pool_size.set_num_threads(1 + index % 5)
+        thread_count.set_num_threads(1 + index % 5)
         parallel("mark", words(2), 2)
     for caller in callers:
         caller.join()
@@ -117,7 +116,7 @@ def test_the_number_of_threads_changes_during_calls() -> None:
 
 @on_linux
 def test_idle_workers_use_no_time() -> None:
-    pool_size.set_num_threads(3)
+    thread_count.set_num_threads(3)
     parallel("meet", words(1, 3), 3)
     time.sleep(0.05)
     before = time.process_time()
@@ -127,11 +126,11 @@ def test_idle_workers_use_no_time() -> None:
 
 @on_linux
 def test_workers_leave_signals_to_python() -> None:
-    pool_size.set_num_threads(1)
+    thread_count.set_num_threads(1)
     parallel("mark", words(2), 2)
     assert workers_after_a_moment(0) == 0
     before = set(os.listdir("/proc/self/task"))
-    pool_size.set_num_threads(3)
+    thread_count.set_num_threads(3)
     parallel("meet", words(1, 3), 3)
     added = set(os.listdir("/proc/self/task")) - before
     assert len(added) == 2
@@ -147,7 +146,7 @@ def test_all_chunks_compute_as_the_caller_does() -> None:
     default, flush_to_zero = 0x1F80, 0x1F80 | 1 << 15
     smallest = sys.float_info.min
     for threads in (1, 4):
-        pool_size.set_num_threads(threads)
+        thread_count.set_num_threads(threads)
         for mode, half in ((default, smallest / 2), (flush_to_zero, 0.0), (default, smallest / 2)):
             data = (ctypes.c_double * 1000)(*[smallest] * 1000)
             set_mode = native("set_mode", 1)
@@ -191,7 +190,7 @@ def run(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """What a fresh Python makes of the script."""
     start = (
         "import os, threading\nfrom tests.support.pool_tasks import *\n"
-        "from func.backends.llvm.threads import pool_size\n"
+        "from func.backends.llvm.threads import thread_count\n"
     )
     variables = os.environ | {"PYTHONPATH": str(ROOT), "FUNC_NUM_THREADS": "2"} | environment
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", start + script]
@@ -240,9 +239,9 @@ def test_a_forked_child_has_a_pool_of_its_own(before: str) -> None:
     "script",
     [
         "parallel('mark', words(8), 8)",
-        "pool_size.set_num_threads(40); parallel('mark', words(99), 99, 1000)",
+        "thread_count.set_num_threads(40); parallel('mark', words(99), 99, 1000)",
         CALLING_THREAD,
-        "parallel('mark', words(8), 8); pool_size.set_num_threads(1)",
+        "parallel('mark', words(8), 8); thread_count.set_num_threads(1)",
     ],
 )
 def test_a_process_with_workers_ends(script: str) -> None:
@@ -250,25 +249,22 @@ def test_a_process_with_workers_ends(script: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-# --- the number of threads --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("text", "expected"), [("3", 3), (" 1 ", 1), ("", pool_size.usable_cores())])
+@pytest.mark.parametrize(("text", "expected"), [("3", 3), (" 1 ", 1), ("", thread_count.usable_cores())])
 def test_the_environment_sets_the_number(text: str, expected: int) -> None:
-    done = run("print(pool_size.num_threads())", FUNC_NUM_THREADS=text)
+    done = run("print(thread_count.num_threads())", FUNC_NUM_THREADS=text)
     assert done.stdout.strip() == str(expected), done.stderr
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "many", "1.5", "100000"])
 def test_a_wrong_number_in_the_environment_is_named(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool_size, "_number", None)
+    monkeypatch.setattr(thread_count, "_num_threads", None)
     monkeypatch.setenv("FUNC_NUM_THREADS", text)
     with pytest.raises(ValueError, match=rf"FUNC_NUM_THREADS must be a whole number from 1 to 1024, not '{text}'"):
-        pool_size.num_threads()
+        thread_count.num_threads()
     monkeypatch.undo()
 
 
 @pytest.mark.parametrize("number", [0, -3, 1025])
 def test_a_number_out_of_range_is_refused(number: int) -> None:
     with pytest.raises(ValueError, match=f"from 1 to 1024, not {number}"):
-        pool_size.set_num_threads(number)
+        thread_count.set_num_threads(number)

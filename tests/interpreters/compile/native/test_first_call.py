@@ -157,9 +157,9 @@ def test_one_thread_needs_no_pool() -> None:
 jitted, x = func.jit(lambda x: np.sum(np.exp(x))), np.ones(1_000_000)
 with lock:
     jitted(x)
-    print(*later._asked)
+    print(*later._pending)
     func.config.num_threads = 2
-    print(*later._asked)
+    print(*later._pending)
 print(becomes_native(jitted, x), pool._pool is not None)
 """
     assert run(script, FUNC_NUM_THREADS="1").split("\n") == [

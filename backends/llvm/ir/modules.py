@@ -1,48 +1,11 @@
-"""What stands in LLVM IR as text: constants, values, blocks, functions, global variables, modules."""
+"""Modules of LLVM IR as text: functions, their blocks, global variables, metadata."""
 
 from __future__ import annotations
 
 import itertools
 from typing import Any
 
-from func.backends.llvm.ir.types import FunctionType, PointerType, Type
-
-Undefined = type("Undefined", (), {"__repr__": lambda self: "Undefined"})()
-"""A constant of any value."""
-
-
-class Value:
-    """A value: its type, and how it is written as an operand."""
-
-    __slots__ = ("text", "type")
-    type: Any
-
-    def __init__(self, kind: Any, text: str) -> None:
-        self.type = kind
-        self.text = text
-
-    def __str__(self) -> str:
-        return f"{self.type.text} {self.text}"
-
-
-class Constant(Value):
-    """A constant: a number, a list of the lanes or elements, None for zero, or Undefined.
-
-    >>> from func.backends.llvm.ir.types import IntType, VectorType
-    >>> print(Constant(VectorType(IntType(8), 2), [1, 2]))
-    <2 x i8> <i8 1, i8 2>
-    """
-
-    __slots__ = ()
-
-    def __init__(self, kind: Any, value: Any) -> None:
-        self.type = kind
-        if value is None:
-            self.text = kind.zero
-        elif value is Undefined:
-            self.text = "undef"
-        else:
-            self.text = kind.literal(value)
+from func.backends.llvm.ir.types import Constant, FunctionType, PointerType, Type, Value
 
 
 class Argument(Value):
@@ -60,7 +23,7 @@ class Argument(Value):
 
 
 class Phi(Value):
-    """A value that depends on the block from which its own was reached."""
+    """A value that depends on the block from which control came."""
 
     __slots__ = ("incoming",)
 
@@ -69,15 +32,15 @@ class Phi(Value):
         self.incoming: list[tuple[Value, Block]] = []
 
     def add_incoming(self, value: Value, block: Block) -> None:
-        """The value when coming from a block."""
+        """Set the value for control that comes from a block."""
         if value.type is not self.type:
             raise ValueError(f"a phi of {self.type} cannot be {value.type}")
         self.incoming.append((value, block))
 
     def line(self) -> str:
         """The instruction."""
-        ways = ", ".join([f"[{value.text}, %{block.name}]" for value, block in self.incoming])
-        return f"  {self.text} = phi {self.type.text} {ways}"
+        pairs = ", ".join([f"[{value.text}, %{block.name}]" for value, block in self.incoming])
+        return f"  {self.text} = phi {self.type.text} {pairs}"
 
 
 class Switch:
@@ -91,7 +54,7 @@ class Switch:
         self.cases: list[tuple[Any, Block]] = []
 
     def add_case(self, value: Any, block: Block) -> None:
-        """Go to the block for a constant."""
+        """Jump to the block for a constant."""
         self.cases.append((value if isinstance(value, Value) else Constant(self.value.type, value), block))
 
     def line(self) -> str:
@@ -101,7 +64,7 @@ class Switch:
 
 
 class Block:
-    """Instructions that run one after the other: lines, and what becomes a line when the block is printed."""
+    """A basic block: lines, and instructions whose line is complete only when the block is printed."""
 
     __slots__ = ("function", "is_terminated", "lines", "name")
 
@@ -111,19 +74,14 @@ class Block:
         self.lines: list[Any] = []
         self.is_terminated = False
 
-    @property
-    def parent(self) -> Function:
-        """The function."""
-        return self.function
-
     def text(self) -> str:
         """The label and the lines."""
-        lines = [one if type(one) is str else one.line() for one in self.lines]
+        lines = [line if type(line) is str else line.line() for line in self.lines]
         return f"{self.name}:\n" + "\n".join(lines)
 
 
 class Function(Value):
-    """A function of a module, declared only as long as it has no block."""
+    """A function of a module; without blocks it is a declaration."""
 
     __slots__ = ("args", "attributes", "blocks", "function_type", "linkage", "module", "name")
 
@@ -132,7 +90,7 @@ class Function(Value):
         self.module = module
         self.function_type = kind
         self.name = name
-        self.args = [Argument(one, f"%a{place}") for place, one in enumerate(kind.args)]
+        self.args = [Argument(arg_type, f"%a{place}") for place, arg_type in enumerate(kind.args)]
         self.attributes: set[str] = set()
         self.linkage = ""
         self.blocks: list[Block] = []
@@ -140,28 +98,18 @@ class Function(Value):
 
     @property
     def return_value(self) -> Value:
-        """Something of the type of the result."""
+        """A value of the type of the result."""
         return Value(self.function_type.return_type, "")
 
-    @property
-    def entry_basic_block(self) -> Block:
-        """The block where the function begins."""
-        return self.blocks[0]
-
-    @property
-    def is_declaration(self) -> bool:
-        """Whether there is no body."""
-        return not self.blocks
-
     def append_basic_block(self, name: str = "") -> Block:
-        """A new block, behind the others."""
+        """A new block after the others."""
         block = Block(self, f"{name or 'b'}.{self.module.number()}")
         self.blocks.append(block)
         return block
 
     def line(self) -> str:
         """The declaration or definition."""
-        args = [" ".join([one.type.text, *one.attributes, one.text]) for one in self.args]
+        args = [" ".join([arg.type.text, *arg.attributes, arg.text]) for arg in self.args]
         if self.function_type.var_arg:
             args.append("...")
         head = f"{self.function_type.return_type.text} {self.text}({', '.join(args)})"
@@ -202,7 +150,7 @@ class GlobalVariable(Value):
 
 
 class Metadata:
-    """An entry of the module's metadata."""
+    """A node of the module's metadata."""
 
     __slots__ = ("text",)
 
@@ -226,24 +174,24 @@ class Module:
         return self.globals[name]
 
     def add_global(self, value: Any) -> None:
-        """Take in a new function or variable. Raises: ValueError for a name that is there."""
+        """Add a new function or variable. Raises: ValueError for a name that the module has."""
         if value.name in self.globals:
             raise ValueError(f"the module has a {value.name!r} already")
         self.globals[value.name] = value
 
     def add_metadata(self, parts: Any) -> Metadata:
-        """An entry of strings and constants; the same one for the same parts."""
+        """A node of strings and constants; the same node for the same parts."""
         words = [f'!"{part}"' if isinstance(part, str) else str(part) for part in parts]
         text = f"!{{{', '.join(words)}}}"
-        found = self._metadata.get(text)
-        if found is None:
-            found = self._metadata[text] = Metadata(f"!{len(self._metadata)}")
-        return found
+        node = self._metadata.get(text)
+        if node is None:
+            node = self._metadata[text] = Metadata(f"!{len(self._metadata)}")
+        return node
 
     def __str__(self) -> str:
         lines = [f'source_filename = "{self.name}"'] if self.name else []
         lines += [f'target datalayout = "{self.data_layout}"'] if self.data_layout else []
         lines += [f'target triple = "{self.triple}"'] if self.triple else []
-        lines += [one.line() for one in self.globals.values()]
-        lines += [f"{entry.text} = {text}" for text, entry in self._metadata.items()]
+        lines += [definition.line() for definition in self.globals.values()]
+        lines += [f"{node.text} = {text}" for text, node in self._metadata.items()]
         return "\n".join(lines) + "\n"

@@ -1,4 +1,7 @@
-"""The number of threads that native code may use: one number for the process, settled when it is first asked for."""
+"""The number of threads that native code may use: one number for the process, fixed when it is first needed.
+
+`func.config` reads and sets it without loading LLVM, so it stands apart from the pool.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ from collections.abc import Callable
 VARIABLE = "FUNC_NUM_THREADS"
 MAX_THREADS = 1024
 
-_number: int | None = None
-_followers: list[Callable[[int], None]] = []
+_num_threads: int | None = None
+_listeners: list[Callable[[int], None]] = []
 
 
 def usable_cores() -> int:
@@ -19,27 +22,27 @@ def usable_cores() -> int:
 
 
 def num_threads() -> int:
-    """The number in force: what was set, or else FUNC_NUM_THREADS, or else the usable cores."""
-    global _number
-    if _number is None:
-        _number = _initial()
-    return _number
+    """The number in force: the one that was set, or else FUNC_NUM_THREADS, or else the usable cores."""
+    global _num_threads
+    if _num_threads is None:
+        _num_threads = _initial()
+    return _num_threads
 
 
 def set_num_threads(number: int) -> None:
-    """Let later calls use that many threads, the caller's own included."""
-    global _number
+    """Let later calls use that many threads, including the calling one."""
+    global _num_threads
     if not 1 <= number <= MAX_THREADS:
         raise ValueError(f"the number of threads must be from 1 to {MAX_THREADS}, not {number}")
-    _number = number
-    for follower in _followers:
-        follower(number)
+    _num_threads = number
+    for listener in _listeners:
+        listener(number)
 
 
-def follow(follower: Callable[[int], None]) -> None:
-    """Call the follower with the number now, and again whenever it is set."""
-    follower(num_threads())
-    _followers.append(follower)
+def subscribe(listener: Callable[[int], None]) -> None:
+    """Call the listener with the number now, and again whenever it is set."""
+    listener(num_threads())
+    _listeners.append(listener)
 
 
 def _initial() -> int:
