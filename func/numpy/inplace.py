@@ -305,7 +305,7 @@ def _fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 def augmented(primitive: Callable[[Array, Array], Array]) -> Callable[[Tracer, Any], Any]:
     """x += v and its kin: rebinds the box, unless x stands for a scalar, which NumPy does not write in place."""
 
-    plain_primitive = getattr(primitive, "row", None)
+    plain_primitive = getattr(primitive, "primitive", None)
 
     def operate(self: Tracer, other: Any) -> Any:
         if type(self.interpreter) is interpreter.Imperative and interpreter.update(plain_primitive, self, other):

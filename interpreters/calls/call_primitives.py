@@ -92,6 +92,9 @@ custom_jvp_call = CallPrimitive(
     batch=_custom_jvp_batch,
     jvp=_custom_jvp_jvp,
     multiple=True,
+    cost=0,
+    calls_python=True,
+    body=lambda params: params["fun"],
 )
 """fun(*args), differentiated by rule(primals, tangents) -> (outs, tangents of outs)."""
 
@@ -152,6 +155,9 @@ linear_call = CallPrimitive(
     jvp=_linear_call_jvp,
     transpose=_linear_call_transpose,
     multiple=True,
+    cost=0,
+    calls_python=True,
+    body=lambda params: params["forward"],
 )
 """forward(*residuals, *tangents), linear in the tangents; backward(residuals, cts) is its transpose."""
 
@@ -205,6 +211,9 @@ custom_vjp_call = CallPrimitive(
     batch=_custom_vjp_batch,
     jvp=_custom_vjp_jvp,
     multiple=True,
+    cost=0,
+    calls_python=True,
+    body=lambda params: params["fun"],
 )
 """fun(*args); fwd(*args) -> (outs, residuals); bwd(residuals, cts) -> cotangents of the args; and, where a tangent rule
 is given too, push(residuals, tangents) -> tangents of the outs."""
@@ -240,6 +249,9 @@ checkpoint_call = CallPrimitive(
     batch=_checkpoint_batch,
     jvp=_checkpoint_jvp,
     multiple=True,
+    cost=0,
+    calls_python=True,
+    body=lambda params: params["fun"],
 )
 """fun(*args), keeping for the pullback only the arguments and what the policy names; the rest is computed again."""
 
@@ -280,6 +292,9 @@ custom_vmap_call = CallPrimitive(
     jvp=_custom_vmap_jvp,
     transpose=_custom_vmap_transpose,
     multiple=True,
+    cost=0,
+    calls_python=True,
+    body=lambda params: params["fun"],
 )
 """fun(*args), batched by rule(size, batched, args) -> (outs, out_batched)."""
 
@@ -303,6 +318,9 @@ given = Primitive(
     aval=lambda out, *operands, primitive, options: out,
     batch=_given_batch,
     jvp=_given_jvp,
+    cost=0,
+    calls_python=True,
+    body=lambda params: lambda out, *operands: (out,),
 )
 """row(*operands), whose value was saved: what a checkpoint policy puts in the place of an equation."""
 

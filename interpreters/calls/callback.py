@@ -18,6 +18,6 @@ def _batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Pa
 
 
 callback: NonDifferentiable = nondifferentiable(
-    "callback", _impl, aval=lambda *avals, function: (), batch=_batch, multiple=True
+    "callback", _impl, aval=lambda *avals, function: (), batch=_batch, multiple=True, cost=0, calls_python=True
 )
 """function(*arrays), each time that the program runs; of mapped values it gets all lanes."""

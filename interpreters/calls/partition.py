@@ -15,9 +15,6 @@ from func.interpreters.stage import DerivedStage
 if TYPE_CHECKING:
     from func.interpreters.calls.compiled_call import CompiledCall
 
-CHEAP = frozenset({"broadcast", "reshape", "permute", "convert"})
-"""Rows that a derivative's second half rather runs again than keeps the output of."""
-
 
 def split(program: Program, unknown: Sequence[Var], outputs: int) -> tuple[Program, Program]:
     """Split a program by what depends on some inputs (its last ones). The first half gives the first `outputs`
@@ -43,7 +40,7 @@ def split(program: Program, unknown: Sequence[Var], outputs: int) -> tuple[Progr
             if type(one) is not Var or one in late or one in program.constants or one in needed:
                 continue
             equation = made_by.get(one)
-            if equation is not None and equation.primitive.name in CHEAP:
+            if equation is not None and equation.primitive.recompute:
                 again[id(equation)] = equation
                 stack.extend(equation.inputs)
             else:

@@ -11,13 +11,6 @@ from func.interpreters.stage import DerivedStage
 
 LARGE = 1000
 """A staged program with more equations stays a call of its own code."""
-_CALLED = {
-    "checkpoint_call": "fun",
-    "custom_jvp_call": "fun",
-    "custom_vjp_call": "fun",
-    "custom_vmap_call": "fun",
-    "linear_call": "forward",
-}
 
 
 def inline(program: Program) -> Program:
@@ -37,13 +30,10 @@ def inline(program: Program) -> Program:
 
 
 def _body(equation: Equation) -> Any:
-    name = equation.primitive.name
-    if name == "program_call":
+    if equation.primitive.name == "program_call":
         compiled = equation.params["compiled"]
         if len(compiled.program.equations) <= LARGE:
             return compiled.run_on
         return compiled.plain() if compiled.pulls else None
-    if name == "given":
-        return lambda out, *operands: (out,)
-    word = _CALLED.get(name)
-    return None if word is None else equation.params[word]
+    body = equation.primitive.body
+    return None if body is None else body(equation.params)

@@ -8,6 +8,8 @@ from func.interpreters.core.primitive import (
     EVALUATE,
     PRIMITIVES,
     Bilinear,
+    Facts,
+    Formula,
     Linear,
     NonDifferentiable,
     Primitive,

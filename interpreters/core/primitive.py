@@ -17,7 +17,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 
@@ -42,6 +42,30 @@ from func.interpreters.core.types import (
 from func.interpreters.core.wiring import WIRING
 
 Transpose: TypeAlias = Callable[..., tuple[Any, ...]]
+Formula: TypeAlias = Callable[[Sequence[Aval], Sequence[Aval], Params], float]
+
+
+class Facts(TypedDict, total=False):
+    """What is true of a primitive besides its rules. Every entry is an attribute of the primitive."""
+
+    cost: float | Formula
+    """Arithmetic operations for each element of the outputs, or a formula (inputs, outputs, params) of all of them."""
+    view: bool | Callable[[Sequence[Aval]], bool]
+    """The output lies in the memory of the first input, always or for inputs of these avals."""
+    reads_selected: bool
+    """Of the first input only as much is read as the output holds."""
+    recompute: bool
+    """A backward program computes it again rather than keep its output as a residual."""
+    commutative: bool
+    """Both orders of two operands give the same output."""
+    numpy_suffices: bool
+    """Compiled code of one such equation alone is no faster than NumPy."""
+    calls_python: bool
+    """A parameter is a Python function, which does what is not known."""
+    body: Callable[[Params], Callable[..., Sequence[Any]]]
+    """body(params) computes the outputs from the operands in other primitives: what inlining puts in its place."""
+    scipy: str
+    """The function of scipy.special that computes it."""
 
 
 class Primitive:
@@ -52,9 +76,15 @@ class Primitive:
     jvp(primals, tangents, **params)             (out, tangent of out); tangents may be ZERO; calls only primitives
     transpose(ct, *operands, **params)           cotangents of the operands that are Shaped (the linear unknowns)
     batch(size, batched, args, params)           (out, out_batched); batch axes lead; None means: by the driver's rule
+
+    The other keywords are `Facts`.
     """
 
-    __slots__ = ("_aval", "batch", "differentiable", "impl", "jvp", "multiple", "name", "numpy", "transpose")
+    __slots__ = (
+        *("_aval", "batch", "differentiable", "impl", "jvp", "multiple", "name", "numpy", "transpose"),
+        *("body", "calls_python", "commutative", "cost", "numpy_suffices", "reads_selected", "recompute", "scipy"),
+        "view",
+    )
 
     def __init__(
         self,
@@ -68,6 +98,7 @@ class Primitive:
         multiple: bool = False,
         differentiable: bool = True,
         register: bool = True,
+        **facts: Unpack[Facts],
     ) -> None:
         self.name = name
         self.impl = impl
@@ -78,6 +109,15 @@ class Primitive:
         self.multiple = multiple
         self.differentiable = differentiable
         self.numpy: Callable[..., Any] | None = None
+        self.cost = facts.get("cost")
+        self.view = facts.get("view", False)
+        self.reads_selected = facts.get("reads_selected", False)
+        self.recompute = facts.get("recompute", False)
+        self.commutative = facts.get("commutative", False)
+        self.numpy_suffices = facts.get("numpy_suffices", False)
+        self.calls_python = facts.get("calls_python", False)
+        self.body = facts.get("body")
+        self.scipy = facts.get("scipy")
         if register:
             if name in PRIMITIVES:
                 raise ValueError(f"two primitive rows are named {name!r}")
@@ -259,11 +299,12 @@ def linear(
     transpose: Callable[..., Any],
     batch: Callable[..., Any],
     positions: Sequence[int] | None = None,
+    **facts: Unpack[Facts],
 ) -> Linear:
     """A linear row of one array whose `batch(x, **params)` works on the leading batch axis, or, with
     `positions` given, of several arrays with the full batch signature."""
     full = batch if positions is not None else _batch_of_one(batch)
-    primitive = Linear(name, impl, aval=aval, transpose=transpose, batch=full)
+    primitive = Linear(name, impl, aval=aval, transpose=transpose, batch=full, **facts)
     primitive.positions = None if positions is None or tuple(positions) == () else frozenset(positions)
     return primitive
 
@@ -342,9 +383,10 @@ def general(
     jvp: Callable[..., Any],
     transpose: Callable[..., Any] | None = None,
     multiple: bool = False,
+    **facts: Unpack[Facts],
 ) -> Primitive:
     """A row that gives its jvp in terms of other primitives."""
-    return Primitive(name, impl, aval=aval, batch=batch, jvp=jvp, transpose=transpose, multiple=multiple)
+    return Primitive(name, impl, aval=aval, batch=batch, jvp=jvp, transpose=transpose, multiple=multiple, **facts)
 
 
 def nondifferentiable(
@@ -354,9 +396,10 @@ def nondifferentiable(
     aval: Callable[..., Any],
     batch: Callable[..., Any],
     multiple: bool = False,
+    **facts: Unpack[Facts],
 ) -> NonDifferentiable:
     """A row without a derivative."""
-    return NonDifferentiable(name, impl, aval=aval, batch=batch, multiple=multiple, differentiable=False)
+    return NonDifferentiable(name, impl, aval=aval, batch=batch, multiple=multiple, differentiable=False, **facts)
 
 
 def zeros_like(value: Array) -> Array:

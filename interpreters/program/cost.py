@@ -7,18 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from func.interpreters.core import Shaped
-from func.interpreters.program.flops import PYTHON_CALLS, operations
+from func.interpreters.core import Aval, Shaped, aval_of
+from func.interpreters.primitives.costs import COMPLEX, SPECIAL
 from func.interpreters.program.printing import names_of
 from func.interpreters.program.program import Equation, Program, Var
-
-# fmt: off
-VIEWS = frozenset([
-    "all_gather", "barrier", "broadcast", "getitem", "named", "permute", "pmax", "pmin", "real", "reshape",
-    "stop_gradient", "windows",
-])
-"""Rows whose output always lies in the memory of the first input."""
-# fmt: on
 
 
 @dataclass(frozen=True)
@@ -32,7 +24,8 @@ class Nested:
 
 @dataclass(frozen=True)
 class EquationCost:
-    """What one equation costs. `live_bytes` are in use while it runs, its inputs and outputs among them."""
+    """What one equation costs. `row` is the name of its primitive; `live_bytes` are in use while it runs, its inputs
+    and outputs included."""
 
     text: str
     row: str
@@ -50,7 +43,7 @@ class Cost:
 
     operations: arithmetic operations. bytes_moved: inputs read and outputs written, views being free.
     peak_bytes: the most bytes of arrays in use at one time, the program's inputs and constants included.
-    A branch counts as its dearest case, a `while_loop` as one step.
+    A branch counts as its most expensive case, a `while_loop` as one step.
     """
 
     equations: tuple[EquationCost, ...]
@@ -67,20 +60,22 @@ class Cost:
         )
 
     def __str__(self) -> str:
-        rows = [("equation", "operations", "bytes moved", "live bytes", ""), *_rows(self, "")]
-        rows.append(("total", f"{self.operations:,}", f"{self.bytes_moved:,}", f"{self.peak_bytes:,}", "at the peak"))
-        widths = [max([len(row[column]) for row in rows]) for column in range(4)]
+        cells = [("equation", "operations", "bytes moved", "live bytes", ""), *_table_lines(self, "")]
+        cells.append(("total", f"{self.operations:,}", f"{self.bytes_moved:,}", f"{self.peak_bytes:,}", "at the peak"))
+        widths = [max([len(line[column]) for line in cells]) for column in range(4)]
         lines = []
-        for row in rows:
-            numbers = "  ".join([f"{row[column]:>{widths[column]}}" for column in (1, 2, 3)])
-            lines.append(f"{row[0]:<{widths[0]}}  {numbers}  {row[4]}".rstrip())
+        for line in cells:
+            numbers = "  ".join([f"{line[column]:>{widths[column]}}" for column in (1, 2, 3)])
+            lines.append(f"{line[0]:<{widths[0]}}  {numbers}  {line[4]}".rstrip())
         return "\n".join(lines)
 
 
-def _rows(cost: Cost, indent: str) -> Iterator[tuple[str, ...]]:
-    for one in cost.equations:
-        yield (f"{indent}{one.text}", f"{one.operations:,}", f"{one.bytes_moved:,}", f"{one.live_bytes:,}", one.note)
-        for nested in one.nested:
+def _table_lines(cost: Cost, indent: str) -> Iterator[tuple[str, ...]]:
+    """The cells of the table, line by line."""
+    for line in cost.equations:
+        numbers = [f"{number:,}" for number in (line.operations, line.bytes_moved, line.live_bytes)]
+        yield (f"{indent}{line.text}", *numbers, line.note)
+        for nested in line.nested:
             times = f" × {nested.times:,}" if nested.times != 1 else ""
             inner = nested.cost
             yield (
@@ -90,17 +85,33 @@ def _rows(cost: Cost, indent: str) -> Iterator[tuple[str, ...]]:
                 f"{inner.peak_bytes:,}",
                 "once" if times else "",
             )
-            yield from _rows(inner, f"{indent}    ")
+            yield from _table_lines(inner, f"{indent}    ")
+
+
+def avals_of(equation: Equation) -> list[Aval]:
+    """The avals of the inputs, which may be literals."""
+    return [x.aval if type(x) is Var else aval_of(x) for x in equation.inputs]
+
+
+def operations(equation: Equation) -> float:
+    """The arithmetic operations of an equation without the programs nested in it."""
+    cost = equation.primitive.cost
+    if equation.nested():
+        return 0
+    ins, outs = avals_of(equation), [var.aval for var in equation.outputs]
+    if callable(cost):
+        count = cost(ins, outs, equation.params)
+    else:
+        count = (SPECIAL if cost is None else cost) * sum([aval.size for aval in outs])
+    return count * (COMPLEX if any([aval.dtype.kind == "c" for aval in (*ins, *outs)]) else 1)
 
 
 def is_view(equation: Equation) -> bool:
     """Whether an equation makes a view of its first input, which moves nothing."""
-    name, inputs = equation.primitive.name, equation.inputs
-    if not inputs or type(inputs[0]) is not Var:
-        return name == "broadcast"
-    if name == "gather":
-        return all([type(x) is not Var or x.shape == () for x in inputs[1:]])
-    return name in VIEWS or (name == "imag" and inputs[0].dtype.kind == "c")
+    view = equation.primitive.view
+    if callable(view):
+        return bool(equation.inputs) and type(equation.inputs[0]) is Var and view(avals_of(equation))
+    return view
 
 
 def bytes_of(value: Shaped) -> int:
@@ -109,7 +120,7 @@ def bytes_of(value: Shaped) -> int:
 
 
 def _held(out: Var, equation: Equation) -> int:
-    """The memory that an output takes; a scalar that is broadcast takes that of one element."""
+    """The memory that an output takes; a broadcast scalar takes one element."""
     return out.dtype.itemsize if is_view(equation) else bytes_of(out)
 
 
@@ -120,22 +131,24 @@ def program_cost(program: Program) -> Cost:
     last = _last_uses(program, roots)
     held = {var: bytes_of(var) for var in (*program.inputs, *program.constants)}
     live = peak = sum(held.values())
-    rows = []
+    equations = []
     dying: dict[int, list[Var]] = {}
     for root, place in last.items():
         dying.setdefault(place, []).append(root)
     for place, equation in enumerate(program.equations):
         held.update([(out, _held(out, equation)) for out in equation.outputs if roots[out] is out])
         before, live = live, live + sum([held[out] for out in equation.outputs if roots[out] is out])
-        row = _equation_cost(equation, names, {x: held[root] for x, root in _operands(equation, roots)}, before, live)
-        peak = max(peak, row.live_bytes)
-        rows.append(row)
+        operands = {x: held[root] for x, root in _operands(equation, roots)}
+        cost = _equation_cost(equation, names, operands, before, live)
+        peak = max(peak, cost.live_bytes)
+        equations.append(cost)
         live -= sum([held[root] for root in dying.get(place, ())])
-    return Cost(tuple(rows), sum([row.operations for row in rows]), sum([row.bytes_moved for row in rows]), peak)
+    total = sum([cost.operations for cost in equations])
+    return Cost(tuple(equations), total, sum([cost.bytes_moved for cost in equations]), peak)
 
 
 def _roots(program: Program) -> dict[Var, Var]:
-    """For each variable the one whose memory it lies in."""
+    """The variable in whose memory each variable lies."""
     roots: dict[Var, Var] = {var: var for var in (*program.inputs, *program.constants)}
     for equation in program.equations:
         for out in equation.outputs:
@@ -150,7 +163,7 @@ def _operands(equation: Equation, roots: dict[Var, Var]) -> list[tuple[Var, Var]
 
 
 def _last_uses(program: Program, roots: dict[Var, Var]) -> dict[Var, int]:
-    """For each memory that is made on the way and does not outlive the program, the last equation that uses it."""
+    """For each array that is allocated inside the program and is no output, the last equation that uses it."""
     last: dict[Var, int] = {}
     for place, equation in enumerate(program.equations):
         for x in (*equation.inputs, *equation.outputs):
@@ -165,34 +178,33 @@ def _last_uses(program: Program, roots: dict[Var, Var]) -> dict[Var, int]:
 def _equation_cost(
     equation: Equation, names: dict[Var, str], held: dict[Var, int], before: int, live: int
 ) -> EquationCost:
-    """The row of an equation whose operands lie in memory of `held` bytes; `live` bytes are in use with its outputs."""
-    name = equation.primitive.name
+    """The cost of an equation whose operands occupy `held` bytes; `live` bytes include its outputs."""
+    name, loop = equation.primitive.name, equation.params.get("loop")
     left = ", ".join([f"{names[var]}:{var.aval}" for var in equation.outputs])
     text = f"{left} = {name}" if left else name
-    note = "" if name not in PYTHON_CALLS else "calls Python, which is not counted"
-    if name == "while_call":
+    note = "calls Python, which is not counted" if equation.primitive.calls_python else ""
+    if loop is not None and not hasattr(loop, "length"):
         note = "one step"
     nested = _nested(equation)
     if nested:
-        combine = max if name == "cond_call" else sum
-        count = combine([one.times * one.cost.operations for one in nested])
-        moved = combine([one.times * one.cost.bytes_moved for one in nested])
+        combine = max if "branches" in equation.params else sum
+        count = combine([program.times * program.cost.operations for program in nested])
+        moved = combine([program.times * program.cost.bytes_moved for program in nested])
         known = [sum([bytes_of(var) for var in program.inputs]) for _, program in equation.nested()]
-        inside = max([one.cost.peak_bytes - outside for one, outside in zip(nested, known, strict=True)])
-        base = live if "loop" in equation.params else before
+        inside = max([program.cost.peak_bytes - outside for program, outside in zip(nested, known, strict=True)])
+        base = before if loop is None else live
         return EquationCost(text, name, equation.line, count, moved, max(live, base + inside), nested, note)
     moved = _bytes_moved(equation, held)
     return EquationCost(text, name, equation.line, math.ceil(operations(equation)), moved, live, (), note)
 
 
 def _bytes_moved(equation: Equation, held: dict[Var, int]) -> int:
-    """The inputs once each and the outputs; a broadcast input is no more than what it was made of."""
-    name = equation.primitive.name
+    """The inputs once each and the outputs; a broadcast input counts as the memory that it lies in."""
     if is_view(equation):
         return 0
     written = sum([bytes_of(out) for out in equation.outputs])
     read = [min(bytes_of(x), size) for x, size in held.items()]
-    if name == "gather" and read:
+    if equation.primitive.reads_selected and read:
         read[0] = min(read[0], written)
     return sum(read) + written
 

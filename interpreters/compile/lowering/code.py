@@ -18,7 +18,6 @@ from func.interpreters.compile.lowering.literals import parameter_text
 from func.interpreters.core import Aval, Params, aval_of
 from func.interpreters.core.errors import NoSourceError
 from func.interpreters.primitives.elementwise.builder import is_numpy_ufunc
-from func.interpreters.primitives.special.builders import SPECIAL_FUNCTIONS
 from func.interpreters.program.program import Equation, Var
 
 
@@ -107,8 +106,8 @@ def lower(equation: Equation, device: bool = False) -> Code:
         code = rule(context)
     elif is_numpy_ufunc(primitive.numpy):
         code = ufunc_code(f"np.{primitive.numpy.__name__}", context)
-    elif primitive.name in SPECIAL_FUNCTIONS:
-        code = special_code(SPECIAL_FUNCTIONS[primitive.name], context)
+    elif primitive.scipy is not None:
+        code = special_code(primitive.scipy, context)
     elif is_support(inspect.unwrap(primitive.impl)):
         code = support_code(inspect.unwrap(primitive.impl), context)
     else:

@@ -18,23 +18,6 @@ from func.interpreters.primitives.elementwise.builder import is_numpy_ufunc
 
 BOOL = np.dtype(bool)
 SIGNED, UNSIGNED = np.dtype(np.int64), np.dtype(np.uint64)
-SPECIAL = frozenset(
-    {
-        "erf",
-        "erfc",
-        "expit",
-        "logit",
-        "log_expit",
-        "xlogy",
-        "xlog1py",
-        "ndtr",
-        "log_ndtr",
-        "digamma",
-        "gammaln",
-        "gamma",
-    }
-)
-"""Rows of special functions that the elementary functions have under the same name."""
 _WEAK: dict[str, Any] = {"i": int, "f": float, "c": complex}
 
 
@@ -47,17 +30,21 @@ def has_operation(op: str, dtype: DType) -> bool:
 
 
 def elementwise(context: TranslationContext) -> Val:
-    """The rule of elementwise rows that have none of their own."""
+    """The rule of elementwise primitives without another: NumPy's loop, or the scalar operation of that name."""
     primitive = context.equation.primitive
     if context.params:
         raise NotNative(f"{primitive.name} with parameters")
     if is_numpy_ufunc(primitive.numpy):
         return by_loop(context, primitive.numpy)
-    if primitive.name in SPECIAL:
-        return _special(context, primitive.name)
-    if primitive.name == "nan_safe_multiply":
-        return by_loop(context, np.multiply, "nan_safe_multiply")
-    raise NotNative(f"{primitive.name} has no native form")
+    dtype = context.out.dtype
+    if dtype.kind != "f" or not has_operation(primitive.name, dtype):
+        raise NotNative(f"{primitive.name} of {dtype} has no native form")
+    return context.map(primitive.name, *[context.convert(x, dtype) for x in context.args], dtype=dtype)
+
+
+@native("nan_safe_multiply")
+def _nan_safe_multiply(context: TranslationContext) -> Val:
+    return by_loop(context, np.multiply, "nan_safe_multiply")
 
 
 def by_loop(context: TranslationContext, ufunc: Any, op: str | None = None) -> Val:
@@ -122,13 +109,6 @@ def _fits(x: Val, dtype: DType) -> bool:
         bounds = np.iinfo(dtype)
         return bool(bounds.min <= int(x.literal) <= bounds.max)
     return np.can_cast(x.dtype, dtype)
-
-
-def _special(context: TranslationContext, name: str) -> Val:
-    dtype = context.out.dtype
-    if dtype.kind != "f" or not has_operation(name, dtype):
-        raise NotNative(f"{name} of {dtype}")
-    return context.map(name, *[context.convert(x, dtype) for x in context.args], dtype=dtype)
 
 
 @native("where")

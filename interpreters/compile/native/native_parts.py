@@ -10,12 +10,8 @@ from func.interpreters.compile.native.translate import Translator
 from func.interpreters.compile.native.translate import rule_of as rule_of
 from func.interpreters.compile.native.translate import translate as translate
 from func.interpreters.core import NonDifferentiable
+from func.interpreters.program.cost import is_view
 from func.interpreters.program.program import Equation, Program, Var
-
-VIEWS = frozenset({"broadcast", "reshape", "permute", "getitem", "named", "stop_gradient", "barrier"})
-"""Rows that are not worth a native part by themselves."""
-ALONE = frozenset({"contract", "concatenate", "update", "embed", "gather"})
-"""Rows of which one is as fast in NumPy."""
 
 Run: TypeAlias = Callable[..., tuple[Any, ...]]
 Compile: TypeAlias = Callable[[Program], tuple[Run, Any]]
@@ -135,5 +131,6 @@ def _parts(program: Program, foreign: set[int]) -> list[tuple[bool, list[Equatio
 
 
 def _is_worth_it(part: list[Equation]) -> bool:
-    names = [equation.primitive.name for equation in part if equation.primitive.name not in VIEWS]
-    return bool(names) and not (len(names) == 1 and names[0] in ALONE)
+    """Whether compiled code is faster than NumPy: views cost nothing there."""
+    equations = [equation for equation in part if not is_view(equation)]
+    return len(equations) > 1 or any([not equation.primitive.numpy_suffices for equation in equations])

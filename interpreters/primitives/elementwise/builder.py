@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard, Unpack
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from func.interpreters.core import (
     ZERO,
     Array,
     Aval,
+    Facts,
     Linear,
     NonDifferentiable,
     Params,
@@ -103,8 +104,9 @@ class Elementwise(Primitive):
         numpy: Callable[..., Any],
         nan_safe: bool,
         weak: bool,
+        **facts: Unpack[Facts],
     ) -> None:
-        super().__init__(name, impl, aval=self._elementwise_aval, batch=self._align)
+        super().__init__(name, impl, aval=self._elementwise_aval, batch=self._align, **facts)
         self.arity = len(partials)
         self.numpy = numpy
         self.nan_safe = nan_safe
@@ -303,11 +305,13 @@ def elementwise(
     impl: Callable[..., Any] | None = None,
     nan_safe: bool = False,
     weak: bool = False,
+    **facts: Unpack[Facts],
 ) -> Elementwise:
     """An elementwise row. `nan_safe`: a partial can be infinite, so zero times it is zero. `weak`: arithmetic."""
     attribute = ufunc or name
     kind = {1: Unary, 2: Binary}.get(len(partials), Elementwise)
-    return kind(name, partials, *implementations(attribute, impl), nan_safe, weak)
+    facts.setdefault("cost", 1)
+    return kind(name, partials, *implementations(attribute, impl), nan_safe, weak, **facts)
 
 
 def implementations(attribute: str, impl: Callable[..., Any] | None) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -347,7 +351,13 @@ class ElementwiseConstant(NonDifferentiable):
 
 
 def elementwise_constant(
-    name: str, arity: int, *, ufunc: str | None = None, impl: Callable[..., Any] | None = None, weak: bool = False
+    name: str,
+    arity: int,
+    *,
+    ufunc: str | None = None,
+    impl: Callable[..., Any] | None = None,
+    weak: bool = False,
+    **facts: Unpack[Facts],
 ) -> ElementwiseConstant:
     """An elementwise row whose output carries no derivative (comparisons, rounding, bits). `weak`: arithmetic."""
     namespace_impl, numpy = implementations(ufunc or name, impl)
@@ -366,7 +376,8 @@ def elementwise_constant(
         is_weak = weak and all([a.weak for a in avals])
         return Aval(broadcast_shape([a.shape for a in avals]), dtypes[key], is_weak)
 
-    primitive = ElementwiseConstant(name, namespace_impl, aval=aval, batch=batch, differentiable=False)
+    facts.setdefault("cost", 1)
+    primitive = ElementwiseConstant(name, namespace_impl, aval=aval, batch=batch, differentiable=False, **facts)
     primitive.numpy = numpy
     primitive.weak = weak
     return primitive
@@ -376,7 +387,7 @@ def elementwise_constant(
 # The three rows that the builder itself is made of
 
 
-multiply: Elementwise = elementwise("multiply", "y", "x", weak=True)
+multiply: Elementwise = elementwise("multiply", "y", "x", weak=True, commutative=True)
 negative: Elementwise = elementwise("negative", -1, weak=True)
 conjugate: Linear = linear(
     "conjugate",
@@ -384,6 +395,7 @@ conjugate: Linear = linear(
     aval=lambda x: x,
     transpose=lambda ct, x: (conjugate(ct),),
     batch=lambda x: conjugate(x),
+    cost=1,
 )
 """Linear over the reals, and its own adjoint."""
 
@@ -417,8 +429,13 @@ def is_numpy_ufunc(function: Any) -> TypeGuard[np.ufunc]:
 
 
 nan_safe_multiply = NanSafeMultiply(
-    "nan_safe_multiply", ("y", "x"), *implementations("nan_safe_multiply", arrays.nan_safe_multiply), True, False
+    "nan_safe_multiply",
+    ("y", "x"),
+    *implementations("nan_safe_multiply", arrays.nan_safe_multiply),
+    True,
+    False,
+    cost=1,
 )
-add: Elementwise = elementwise("add", 1, 1, weak=True)
+add: Elementwise = elementwise("add", 1, 1, weak=True, commutative=True)
 
 WIRING.add = add

@@ -23,15 +23,15 @@ from func.interpreters.primitives.structural.shapes import align_ranks, convert,
 
 # --- comparisons, logic, rounding, bits: no derivative ----------------------------------------------------------
 
-equal = elementwise_constant("equal", 2)
-not_equal = elementwise_constant("not_equal", 2)
+equal = elementwise_constant("equal", 2, commutative=True)
+not_equal = elementwise_constant("not_equal", 2, commutative=True)
 less = elementwise_constant("less", 2)
 less_equal = elementwise_constant("less_equal", 2)
 greater = elementwise_constant("greater", 2)
 greater_equal = elementwise_constant("greater_equal", 2)
-logical_and = elementwise_constant("logical_and", 2)
-logical_or = elementwise_constant("logical_or", 2)
-logical_xor = elementwise_constant("logical_xor", 2)
+logical_and = elementwise_constant("logical_and", 2, commutative=True)
+logical_or = elementwise_constant("logical_or", 2, commutative=True)
+logical_xor = elementwise_constant("logical_xor", 2, commutative=True)
 logical_not = elementwise_constant("logical_not", 1)
 bitwise_and = elementwise_constant("bitwise_and", 2, weak=True)
 bitwise_or = elementwise_constant("bitwise_or", 2, weak=True)
@@ -48,7 +48,7 @@ floor = elementwise_constant("floor", 1)
 ceil = elementwise_constant("ceil", 1)
 trunc = elementwise_constant("trunc", 1)
 rint = elementwise_constant("rint", 1)
-floor_divide = elementwise_constant("floor_divide", 2, weak=True)
+floor_divide = elementwise_constant("floor_divide", 2, weak=True, cost=4)
 bitwise_count = elementwise_constant("bitwise_count", 1)
 gcd = elementwise_constant("gcd", 2)
 lcm = elementwise_constant("lcm", 2)
@@ -61,10 +61,10 @@ exponent = elementwise_constant("exponent", 1, impl=lambda xp, x: xp.frexp(x)[1]
 
 subtract: Elementwise = elementwise("subtract", 1, -1, weak=True)
 divide: Elementwise = elementwise(
-    "divide", lambda y: reciprocal_of(y), lambda y, out: negative(divide(out, y)), nan_safe=True, weak=True
+    "divide", lambda y: reciprocal_of(y), lambda y, out: negative(divide(out, y)), nan_safe=True, weak=True, cost=4
 )
-reciprocal: Elementwise = elementwise("reciprocal", lambda out: negative(multiply(out, out)), nan_safe=True)
-positive: Elementwise = elementwise("positive", 1, weak=True)
+reciprocal: Elementwise = elementwise("reciprocal", lambda out: negative(multiply(out, out)), nan_safe=True, cost=4)
+positive: Elementwise = elementwise("positive", 1, weak=True, cost=0)
 absolute: Elementwise = elementwise("absolute", lambda x: sign(x), weak=True)
 square: Elementwise = elementwise("square", lambda x: multiply(x, 2))
 
@@ -94,8 +94,8 @@ def power_partial_y(x: Array, out: Array) -> Array:
     return where(nothing, full_like(out, 0, ()), multiply(out, log(where(nothing, full_like(out, 1, ()), x))))
 
 
-power: Elementwise = elementwise("power", power_partial_x, power_partial_y, nan_safe=True, weak=True)
-float_power: Elementwise = elementwise("float_power", power_partial_x, power_partial_y, nan_safe=True)
+power: Elementwise = elementwise("power", power_partial_x, power_partial_y, nan_safe=True, weak=True, cost=20)
+float_power: Elementwise = elementwise("float_power", power_partial_x, power_partial_y, nan_safe=True, cost=20)
 
 
 def remainder_partial_y(x: Array, y: Array) -> Array:
@@ -103,8 +103,8 @@ def remainder_partial_y(x: Array, y: Array) -> Array:
     return negative(floor(divide(x, y)))
 
 
-remainder: Elementwise = elementwise("remainder", 1, remainder_partial_y, nan_safe=True, weak=True)
-fmod: Elementwise = elementwise("fmod", 1, lambda x, y: negative(trunc(divide(x, y))), nan_safe=True)
+remainder: Elementwise = elementwise("remainder", 1, remainder_partial_y, nan_safe=True, weak=True, cost=4)
+fmod: Elementwise = elementwise("fmod", 1, lambda x, y: negative(trunc(divide(x, y))), nan_safe=True, cost=4)
 
 # --- choices ----------------------------------------------------------------------------------------------------
 
@@ -139,15 +139,15 @@ copysign: Elementwise = elementwise("copysign", lambda x, out: where(equal(signb
 
 # --- roots, exponentials, logarithms ----------------------------------------------------------------------------
 
-sqrt: Elementwise = elementwise("sqrt", lambda out: divide(0.5, out), nan_safe=True)
-cbrt: Elementwise = elementwise("cbrt", lambda out: divide(1, multiply(3, square(out))), nan_safe=True)
-exp: Elementwise = elementwise("exp", "out")
-exp2: Elementwise = elementwise("exp2", lambda out: multiply(out, math.log(2)))
-expm1: Elementwise = elementwise("expm1", lambda out: add(out, 1))
-log: Elementwise = elementwise("log", lambda x: reciprocal_of(x), nan_safe=True)
-log2: Elementwise = elementwise("log2", lambda x: divide(1 / math.log(2), x), nan_safe=True)
-log10: Elementwise = elementwise("log10", lambda x: divide(1 / math.log(10), x), nan_safe=True)
-log1p: Elementwise = elementwise("log1p", lambda x: divide(1, add(x, 1)), nan_safe=True)
+sqrt: Elementwise = elementwise("sqrt", lambda out: divide(0.5, out), nan_safe=True, cost=4)
+cbrt: Elementwise = elementwise("cbrt", lambda out: divide(1, multiply(3, square(out))), nan_safe=True, cost=10)
+exp: Elementwise = elementwise("exp", "out", cost=10)
+exp2: Elementwise = elementwise("exp2", lambda out: multiply(out, math.log(2)), cost=10)
+expm1: Elementwise = elementwise("expm1", lambda out: add(out, 1), cost=10)
+log: Elementwise = elementwise("log", lambda x: reciprocal_of(x), nan_safe=True, cost=10)
+log2: Elementwise = elementwise("log2", lambda x: divide(1 / math.log(2), x), nan_safe=True, cost=10)
+log10: Elementwise = elementwise("log10", lambda x: divide(1 / math.log(10), x), nan_safe=True, cost=10)
+log1p: Elementwise = elementwise("log1p", lambda x: divide(1, add(x, 1)), nan_safe=True, cost=10)
 
 
 def log_share(x: Array, out: Array) -> Array:
@@ -163,27 +163,29 @@ def log2_share(x: Array, out: Array) -> Array:
     return where(stuck, full_like(out, 0.5, ()), exp2(where(stuck, full_like(out, 0, ()), subtract(x, out))))
 
 
-logaddexp: Elementwise = elementwise("logaddexp", lambda x, out: log_share(x, out), lambda y, out: log_share(y, out))
+logaddexp: Elementwise = elementwise(
+    "logaddexp", lambda x, out: log_share(x, out), lambda y, out: log_share(y, out), cost=15
+)
 logaddexp2: Elementwise = elementwise(
-    "logaddexp2", lambda x, out: log2_share(x, out), lambda y, out: log2_share(y, out)
+    "logaddexp2", lambda x, out: log2_share(x, out), lambda y, out: log2_share(y, out), cost=15
 )
 
 # --- trigonometric and hyperbolic -------------------------------------------------------------------------------
 
-sin: Elementwise = elementwise("sin", lambda x: cos(x))
-cos: Elementwise = elementwise("cos", lambda x: negative(sin(x)))
-tan: Elementwise = elementwise("tan", lambda out: add(square(out), 1))
-arcsin: Elementwise = elementwise("arcsin", lambda x: divide(1, sqrt(subtract(1, square(x)))), nan_safe=True)
-arccos: Elementwise = elementwise("arccos", lambda x: divide(-1, sqrt(subtract(1, square(x)))), nan_safe=True)
-arctan: Elementwise = elementwise("arctan", lambda x: divide(1, add(square(x), 1)), nan_safe=True)
-sinh: Elementwise = elementwise("sinh", lambda x: cosh(x))
-cosh: Elementwise = elementwise("cosh", lambda x: sinh(x))
-tanh: Elementwise = elementwise("tanh", lambda out: subtract(1, square(out)))
-arcsinh: Elementwise = elementwise("arcsinh", lambda x: divide(1, sqrt(add(square(x), 1))), nan_safe=True)
+sin: Elementwise = elementwise("sin", lambda x: cos(x), cost=15)
+cos: Elementwise = elementwise("cos", lambda x: negative(sin(x)), cost=15)
+tan: Elementwise = elementwise("tan", lambda out: add(square(out), 1), cost=20)
+arcsin: Elementwise = elementwise("arcsin", lambda x: divide(1, sqrt(subtract(1, square(x)))), nan_safe=True, cost=20)
+arccos: Elementwise = elementwise("arccos", lambda x: divide(-1, sqrt(subtract(1, square(x)))), nan_safe=True, cost=20)
+arctan: Elementwise = elementwise("arctan", lambda x: divide(1, add(square(x), 1)), nan_safe=True, cost=20)
+sinh: Elementwise = elementwise("sinh", lambda x: cosh(x), cost=15)
+cosh: Elementwise = elementwise("cosh", lambda x: sinh(x), cost=15)
+tanh: Elementwise = elementwise("tanh", lambda out: subtract(1, square(out)), cost=20)
+arcsinh: Elementwise = elementwise("arcsinh", lambda x: divide(1, sqrt(add(square(x), 1))), nan_safe=True, cost=20)
 arccosh: Elementwise = elementwise(
-    "arccosh", lambda x: divide(1, multiply(sqrt(subtract(x, 1)), sqrt(add(x, 1)))), nan_safe=True
+    "arccosh", lambda x: divide(1, multiply(sqrt(subtract(x, 1)), sqrt(add(x, 1)))), nan_safe=True, cost=20
 )
-arctanh: Elementwise = elementwise("arctanh", lambda x: divide(1, subtract(1, square(x))), nan_safe=True)
+arctanh: Elementwise = elementwise("arctanh", lambda x: divide(1, subtract(1, square(x))), nan_safe=True, cost=20)
 deg2rad: Elementwise = elementwise("deg2rad", lambda out: full_like(out, math.pi / 180, ()))
 rad2deg: Elementwise = elementwise("rad2deg", lambda out: full_like(out, 180 / math.pi, ()))
 
@@ -198,14 +200,15 @@ def over(numerator: Array, denominator: Array) -> Array:
     )
 
 
-root: Elementwise = elementwise("root", lambda out: over(0.5, out), ufunc="sqrt")
+root: Elementwise = elementwise("root", lambda out: over(0.5, out), ufunc="sqrt", cost=4)
 """The square root of a sum of squares: its derivative at zero is zero, as that of a norm."""
-hypot: Elementwise = elementwise("hypot", lambda x, out: over(x, out), lambda y, out: over(y, out))
+hypot: Elementwise = elementwise("hypot", lambda x, out: over(x, out), lambda y, out: over(y, out), cost=4)
 arctan2: Elementwise = elementwise(
     "arctan2",
     lambda x, y: over(y, add(square(x), square(y))),
     lambda x, y: negative(over(x, add(square(x), square(y)))),
     nan_safe=True,
+    cost=20,
 )
 ldexp: Elementwise = elementwise("ldexp", lambda y, out: exp2(convert(y, dtype=dtype_of(out))), None)
 
@@ -226,6 +229,8 @@ real: Linear = linear(
     aval=lambda x: Aval(x.shape, _real_dtype(x.dtype)),
     transpose=lambda ct, x: (fit_cotangent(ct, x),),
     batch=lambda x: real(x),
+    cost=0,
+    view=True,
 )
 
 
@@ -241,6 +246,8 @@ imag: Linear = linear(
     aval=lambda x: Aval(x.shape, _real_dtype(x.dtype)),
     transpose=_imag_transpose,
     batch=lambda x: imag(x),
+    cost=0,
+    view=lambda ins: ins[0].dtype.kind == "c",
 )
 
 
@@ -265,5 +272,6 @@ make_complex: Linear = linear(
     transpose=_complex_transpose,
     batch=lambda size, batched, args, params: make_complex(*align_ranks(size, batched, args)),
     positions=(),
+    cost=1,
 )
 """A complex array of its real and imaginary parts."""

@@ -21,6 +21,7 @@ from func.interpreters.core import (
     leading_axes,
     shape_of,
 )
+from func.interpreters.primitives import costs
 from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative
 from func.interpreters.primitives.elementwise.table import make_complex, real
@@ -127,6 +128,7 @@ solve_banded: Primitive = general(
     batch=leading_axes("solve_banded"),
     jvp=_solve_banded_jvp,
     transpose=_solve_banded_transpose,
+    cost=costs.banded,
 )
 """A⁻¹ B of the matrix with diagonals ab (…, lower + upper + 1, n); B is (…, n, k)."""
 
@@ -156,5 +158,6 @@ solveh_banded: Primitive = general(
     batch=leading_axes("solveh_banded"),
     jvp=_solveh_banded_jvp,
     transpose=_solveh_banded_transpose,
+    cost=costs.banded,
 )
 """A⁻¹ B of the Hermitian positive-definite matrix with the lower (upper) diagonals ab (…, u + 1, n)."""

@@ -10,6 +10,7 @@ import numpy as np
 from func.backends.support import linalg
 from func.backends.support.linalg import float_dtype, real_dtype
 from func.interpreters.core import ZERO, Array, Aval, Primitive, dtype_of, general, leading_axes, shape_of
+from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, multiply, nan_safe_multiply, negative
 from func.interpreters.primitives.elementwise.table import divide, equal, isinf, less_equal, real, subtract
 from func.interpreters.primitives.linalg.matrices import (
@@ -58,6 +59,7 @@ slogdet: Primitive = general(
     batch=leading_axes("slogdet"),
     jvp=_slogdet_jvp,
     multiple=True,
+    cost=costs.cubic(2 / 3),
 )
 
 
@@ -77,6 +79,7 @@ det: Primitive = general(
     aval=lambda a: Aval(a.shape[:-2], float_dtype(a.dtype)),
     batch=leading_axes("det"),
     jvp=_det_jvp,
+    cost=costs.cubic(2 / 3),
 )
 
 
@@ -152,6 +155,6 @@ def _products_but_two(s: Array) -> Array:
 
 
 adjugate: Primitive = general(
-    "adjugate", linalg.adjugate, aval=same_aval, batch=leading_axes("adjugate"), jvp=_adjugate_jvp
+    "adjugate", linalg.adjugate, aval=same_aval, batch=leading_axes("adjugate"), jvp=_adjugate_jvp, cost=costs.cubic(10)
 )
 """The matrix of cofactors, transposed: det(A) A⁻¹ where A has an inverse."""

@@ -22,6 +22,7 @@ from func.interpreters.core import (
     nondifferentiable,
     shape_of,
 )
+from func.interpreters.primitives import costs
 from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative
 from func.interpreters.primitives.elementwise.table import subtract
@@ -116,7 +117,15 @@ def _right_divided(x: Array, square: Array) -> Array:
     return mH(triangular_solve(square, mH(x), lower=False, adjoint=True, unit=False))
 
 
-lu: Primitive = general("lu", worded(linalg.lu), aval=_lu_aval, batch=leading_axes("lu"), jvp=_lu_jvp, multiple=True)
+lu: Primitive = general(
+    "lu",
+    worded(linalg.lu),
+    aval=_lu_aval,
+    batch=leading_axes("lu"),
+    jvp=_lu_jvp,
+    multiple=True,
+    cost=costs.per_matrix(costs.lu),
+)
 """L and U in one matrix (…, m, n), LAPACK's row exchanges (…, min(m, n)), and the order of rows that they make."""
 
 
@@ -125,6 +134,7 @@ pivot_order = nondifferentiable(
     linalg.pivot_order,
     aval=lambda pivots: Aval(pivots.shape, np.int64),
     batch=leading_axes("pivot_order"),
+    cost=0,
 )
 """The order of the rows of square matrices that LAPACK's exchanges (…, n) make."""
 
@@ -136,7 +146,13 @@ def _qr_order_aval(a: Aval) -> Aval:
     return Aval((*a.shape[:-2], a.shape[-1]), np.int64)
 
 
-qr_order = nondifferentiable("qr_order", worded(linalg.qr_order), aval=_qr_order_aval, batch=leading_axes("qr_order"))
+qr_order = nondifferentiable(
+    "qr_order",
+    worded(linalg.qr_order),
+    aval=_qr_order_aval,
+    batch=leading_axes("qr_order"),
+    cost=costs.per_matrix(costs.qr),
+)
 """Which column of each matrix stands where when a pivoted QR has sorted them."""
 
 
@@ -210,5 +226,6 @@ solve_assumed: Primitive = general(
     batch=solve_batch(lambda a, b, **params: solve_assumed(a, b, **params)),
     jvp=_solve_assumed_jvp,
     transpose=_solve_assumed_transpose,
+    cost=costs.with_sides(1 / 3, 2),
 )
 """A⁻¹ B by the solver for a structure of A (None: the one SciPy finds); B is (…, n, k)."""

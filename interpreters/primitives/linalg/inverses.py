@@ -14,6 +14,7 @@ import numpy as np
 from func.backends.support import inverses
 from func.backends.support.linalg import float_dtype
 from func.interpreters.core import ZERO, Array, Aval, Primitive, add_tangents, general, leading_axes, nondifferentiable
+from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import multiply, negative
 from func.interpreters.primitives.elementwise.table import isinf
 from func.interpreters.primitives.linalg.determinants import slogdet
@@ -40,6 +41,7 @@ cholesky_inverse: Primitive = general(
     aval=same_aval,
     batch=leading_axes("cholesky_inverse"),
     jvp=_cholesky_inverse_jvp,
+    cost=costs.cubic(2 / 3),
 )
 """(L Lᴴ)⁻¹ from lower Cholesky factors L, whose upper triangles are not read."""
 
@@ -57,6 +59,7 @@ lu_factors = nondifferentiable(
     aval=_factors_aval,
     batch=leading_axes("lu_factors"),
     multiple=True,
+    cost=costs.cubic(2 / 3),
 )
 """LAPACK's L and U in one matrix and its row exchanges, also of singular matrices, for the rows below."""
 
@@ -87,6 +90,7 @@ factored_solve: Primitive = general(
         *[ZERO] * 3,
         factored_solve(a, packed, pivots, ct, adjoint=not adjoint),
     ),
+    cost=costs.with_sides(0, 2),
 )
 """A⁻¹ B or A⁻ᴴ B; B is (…, n, k)."""
 
@@ -104,6 +108,7 @@ factored_slogdet: Primitive = general(
     batch=leading_axes("factored_slogdet"),
     jvp=_factored_slogdet_jvp,
     multiple=True,
+    cost=costs.per_input(1),
 )
 """The sign and the logarithm of the determinant."""
 
@@ -126,5 +131,6 @@ factored_inverse: Primitive = general(
     aval=lambda a, packed, pivots, *, safe: same_aval(a),
     batch=leading_axes("factored_inverse"),
     jvp=_factored_inverse_jvp,
+    cost=costs.cubic(4 / 3),
 )
 """A⁻¹. A singular matrix raises, or with `safe` gives the identity."""

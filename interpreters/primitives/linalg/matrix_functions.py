@@ -22,6 +22,7 @@ from func.interpreters.core import (
     ZERO,
     Array,
     Aval,
+    Params,
     Primitive,
     Shaped,
     add_tangents,
@@ -30,6 +31,7 @@ from func.interpreters.core import (
     shape_of,
     zeros_like,
 )
+from func.interpreters.primitives import costs
 from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import negative
 from func.interpreters.primitives.linalg.matrices import block, mH, mm
@@ -62,15 +64,16 @@ def matrix_function(
     name: str,
     impl: Callable[..., Array],
     frechet_impl: Callable[..., Array],
+    factor: float,
     dtype: Callable[[np.dtype[Any]], np.dtype[Any]] = float_dtype,
 ) -> tuple[Primitive, Primitive]:
-    """The rows of f and of its derivative L."""
+    """The primitives of f, which takes factor · n³ operations, and of its derivative L."""
     aval = _shape_dtype(dtype)
 
     def jvp(primals: Sequence[Array], tangents: Sequence[Any], **params: Any) -> tuple[Array, Array]:
         """df = L(A, dA)."""
         (a,), (da,) = primals, tangents
-        return row(a, **params), frechet(a, da, **params)
+        return function(a, **params), frechet(a, da, **params)
 
     def frechet_jvp(primals: Sequence[Array], tangents: Sequence[Any], **params: Any) -> tuple[Array, Any]:
         """dL(A, E) = L(A, dE) + the upper right quarter of L([[A, E], [0, A]], diag(dA, dA))."""
@@ -86,7 +89,7 @@ def matrix_function(
     def transpose(ct: Array, a: Array, e: Shaped, **params: Any) -> tuple[Any, Array]:
         return ZERO, fit_cotangent(frechet(mH(a), ct, **params), e)
 
-    row = general(name, worded(impl), aval=aval, batch=leading_axes(name), jvp=jvp)
+    function = general(name, worded(impl), aval=aval, batch=leading_axes(name), jvp=jvp, cost=costs.cubic(factor))
     frechet = general(
         f"{name}_frechet",
         worded(frechet_impl),
@@ -94,18 +97,20 @@ def matrix_function(
         batch=leading_axes(f"{name}_frechet"),
         jvp=frechet_jvp,
         transpose=transpose,
+        cost=costs.cubic(3 * factor),
     )
-    return row, frechet
+    return function, frechet
 
 
-expm, expm_frechet = matrix_function("expm", spectra.expm, spectra.expm_frechet)
+expm, expm_frechet = matrix_function("expm", spectra.expm, spectra.expm_frechet, 16)
 """exp(A) and its derivative L(A, E)."""
-logm, logm_frechet = matrix_function("logm", spectra.logm, spectra.logm_frechet, complex_dtype)
+logm, logm_frechet = matrix_function("logm", spectra.logm, spectra.logm_frechet, 50, complex_dtype)
 """The principal logarithm, always complex, and its derivative."""
 matrix_power, matrix_power_frechet = matrix_function(
     "fractional_matrix_power",
     spectra.fractional_matrix_power,
     spectra.fractional_matrix_power_frechet,
+    60,
     complex_dtype,
 )
 """The principal power A^exponent, always complex, and its derivative."""
@@ -134,6 +139,12 @@ def _sylvester_transpose(ct: Array, a: Array, b: Array, q: Shaped, *, drop: bool
     return ZERO, ZERO, fit_cotangent(sylvester(mH(a), mH(b), ct, drop=drop), q)
 
 
+def _sylvester_cost(ins: Sequence[Aval], outs: Sequence[Aval], params: Params) -> float:
+    """Two Schur decompositions and the back substitution."""
+    m, n = outs[0].shape[-2:]
+    return 25 * (m**3 + n**3) + 2.5 * (m * n * n + m * m * n)
+
+
 sylvester: Primitive = general(
     "sylvester",
     worded(spectra.sylvester),
@@ -141,6 +152,7 @@ sylvester: Primitive = general(
     batch=leading_axes("sylvester"),
     jvp=_sylvester_jvp,
     transpose=_sylvester_transpose,
+    cost=_sylvester_cost,
 )
 """X with A X + X B = Q; with `drop` what a singular equation leaves undetermined is zero."""
 
@@ -163,6 +175,6 @@ def _sqrtm_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array
 
 
 sqrtm: Primitive = general(
-    "sqrtm", worded(spectra.sqrtm), aval=_sqrtm_aval, batch=leading_axes("sqrtm"), jvp=_sqrtm_jvp
+    "sqrtm", worded(spectra.sqrtm), aval=_sqrtm_aval, batch=leading_axes("sqrtm"), jvp=_sqrtm_jvp, cost=costs.cubic(28)
 )
 """The principal square root, always complex."""

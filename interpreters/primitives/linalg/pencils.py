@@ -13,6 +13,7 @@ import numpy as np
 from func.backends.support import spectra
 from func.backends.support.linalg import float_dtype, real_dtype
 from func.interpreters.core import ZERO, Array, Aval, Primitive, add_tangents, general, leading_axes, shape_of
+from func.interpreters.primitives import costs
 from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import add, multiply
 from func.interpreters.primitives.elementwise.table import subtract
@@ -67,6 +68,7 @@ eigh_by_driver: Primitive = general(
     batch=leading_axes("eigh_by_driver"),
     jvp=_driver_jvp,
     multiple=True,
+    cost=costs.cubic(9),
 )
 """Eigenvalues and eigenvectors of Hermitian matrices by one of LAPACK's drivers (None: SciPy's choice)."""
 
@@ -112,6 +114,7 @@ eigh_pencil: Primitive = general(
     batch=leading_axes("eigh_pencil"),
     jvp=_pencil_jvp,
     multiple=True,
+    cost=costs.cubic(14),
 )
 """Eigenvalues and vectors of A V = B V W (kind 1), A B V = V W (2), B A V = V W (3) for positive-definite B."""
 
@@ -155,6 +158,7 @@ eigh_tridiagonal: Primitive = general(
     batch=leading_axes("eigh_tridiagonal"),
     jvp=_tridiagonal_jvp,
     multiple=True,
+    cost=costs.tridiagonal(4, 3),
 )
 """Eigenvalues and vectors of real symmetric tridiagonal matrices: diagonal (…, n), the one beside it (…, n - 1)."""
 
@@ -173,5 +177,6 @@ eigvalsh_tridiagonal: Primitive = general(
     aval=lambda d, e, *, driver: _tridiagonal_aval(d, e, driver=driver)[0],
     batch=leading_axes("eigvalsh_tridiagonal"),
     jvp=_tridiagonal_values_jvp,
+    cost=costs.tridiagonal(20, 2),
 )
 """Eigenvalues of real symmetric tridiagonal matrices."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from func.backends.support.linalg import float_dtype
 from func.interpreters.core import Array, Aval, Primitive, dtype_of, general, leading_axes, shape_of
+from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, negative
 from func.interpreters.primitives.elementwise.table import subtract
 from func.interpreters.primitives.linalg.matrices import block, imaginary_part, keep_where, mH, mm
@@ -72,6 +73,7 @@ qr: Primitive = general(
     batch=leading_axes("qr"),
     jvp=_qr_jvp,
     multiple=True,
+    cost=costs.per_matrix(costs.qr),
 )
 """Q and R, in mode "reduced" or "complete"."""
 
@@ -88,5 +90,6 @@ qr_raw = Primitive(
     aval=_raw_aval,
     batch=leading_axes("qr_raw"),
     multiple=True,
+    cost=costs.per_matrix(costs.qr),
 )
 """LAPACK's Householder vectors (transposed) and factors. There is no derivative."""

@@ -12,6 +12,7 @@ from func.backends.support.linalg import complex_dtype, float_dtype
 from func.interpreters.core import Array, Aval, Primitive, dtype_of, general, innermost, leading_axes, shape_of
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.source import at_line
+from func.interpreters.primitives import costs
 from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import add, multiply
 from func.interpreters.primitives.elementwise.table import real, subtract
@@ -75,6 +76,12 @@ def diagonal_below(t: Any) -> Any:
 
 
 schur: Primitive = general(
-    "schur", worded(spectra.schur), aval=_schur_aval, batch=leading_axes("schur"), jvp=_schur_jvp, multiple=True
+    "schur",
+    worded(spectra.schur),
+    aval=_schur_aval,
+    batch=leading_axes("schur"),
+    jvp=_schur_jvp,
+    multiple=True,
+    cost=costs.cubic(25),
 )
 """T and Z with A = Z T Zᴴ; real matrices may have a real form with blocks for pairs of complex eigenvalues."""

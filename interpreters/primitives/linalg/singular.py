@@ -13,6 +13,7 @@ from func.interpreters.core import (
     ZERO,
     Array,
     Aval,
+    Params,
     Primitive,
     add_tangents,
     general,
@@ -20,6 +21,7 @@ from func.interpreters.core import (
     materialize,
     shape_of,
 )
+from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative
 from func.interpreters.primitives.elementwise.table import equal, greater, logical_and, subtract
 from func.interpreters.primitives.linalg.matrices import (
@@ -111,6 +113,7 @@ svd: Primitive = general(
     batch=leading_axes("svd"),
     jvp=_svd_jvp,
     multiple=True,
+    cost=costs.per_matrix(costs.svd),
 )
 
 
@@ -129,6 +132,7 @@ svdvals: Primitive = general(
     aval=lambda a: Aval((*a.shape[:-2], min(a.shape[-2:])), real_dtype(a.dtype)),
     batch=leading_axes("svdvals"),
     jvp=_svdvals_jvp,
+    cost=costs.per_matrix(costs.qr),
 )
 
 
@@ -200,6 +204,7 @@ pinv: Primitive = general(
     aval=lambda a, limit, **params: Aval((*a.shape[:-2], a.shape[-1], a.shape[-2]), float_dtype(a.dtype)),
     batch=leading_axes("pinv"),
     jvp=_pinv_jvp,
+    cost=costs.per_matrix(costs.svd),
 )
 """The pseudo-inverse of (…, m, n); singular values up to `limit` (…) times the largest count as zero."""
 
@@ -240,5 +245,13 @@ def _lstsq_batch(size: int, batched: Sequence[bool], args: Sequence[Array], para
     return lstsq(*materialize(size, batched, args), **params)
 
 
-lstsq: Primitive = general("lstsq", linalg.lstsq, aval=_lstsq_aval, batch=_lstsq_batch, jvp=_lstsq_jvp, multiple=True)
+def _lstsq_cost(ins: Sequence[Aval], outs: Sequence[Aval], params: Params) -> float:
+    """A singular value decomposition, applied to the right-hand sides."""
+    m, n = ins[0].shape[-2:]
+    return costs.svd(m, n) + 4 * m * n * (ins[1].size / max(m, 1))
+
+
+lstsq: Primitive = general(
+    "lstsq", linalg.lstsq, aval=_lstsq_aval, batch=_lstsq_batch, jvp=_lstsq_jvp, multiple=True, cost=_lstsq_cost
+)
 """Least-squares solutions x of A x = b, sums of squared residuals, singular values; b is (…, m, k)."""

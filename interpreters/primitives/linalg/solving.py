@@ -21,6 +21,7 @@ from func.interpreters.core import (
     leading_axes,
     snapshot,
 )
+from func.interpreters.primitives import costs
 from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import negative
 from func.interpreters.primitives.linalg.matrices import (
@@ -59,10 +60,10 @@ class Direct(Primitive):
 
 
 def direct(name: str, impl: Callable[..., Any], adjoint: Callable[..., tuple[Any, ...]], **rules: Any) -> Direct:
-    """A general row with its pullback written out."""
-    row = Direct(name, impl, **rules)
-    row.adjoint = adjoint
-    return row
+    """A general primitive with its pullback written out."""
+    primitive = Direct(name, impl, **rules)
+    primitive.adjoint = adjoint
+    return primitive
 
 
 # --- Cholesky ---------------------------------------------------------------------------------------------------
@@ -99,6 +100,7 @@ cholesky: Primitive = direct(
     aval=same_aval,
     batch=leading_axes("cholesky"),
     jvp=_cholesky_jvp,
+    cost=costs.cubic(1 / 3),
 )
 """L with L Lᴴ = A, or with `upper` U = Lᴴ from the upper triangle."""
 
@@ -155,6 +157,7 @@ triangular_solve: Primitive = direct(
     batch=solve_batch(lambda a, b, **params: triangular_solve(a, b, **params)),
     jvp=_triangular_solve_jvp,
     transpose=_triangular_solve_transpose,
+    cost=costs.with_sides(0, 1),
 )
 """A⁻¹ B or A⁻ᴴ B for triangular A; B is (…, n, k)."""
 
@@ -185,6 +188,7 @@ solve: Primitive = direct(
     batch=solve_batch(lambda a, b: solve(a, b)),
     jvp=_solve_jvp,
     transpose=lambda ct, a, b: (ZERO, solve(mH(a), ct)),
+    cost=costs.with_sides(2 / 3, 2),
 )
 """A⁻¹ B; B is (…, n, k)."""
 
@@ -202,5 +206,7 @@ def _inv_adjoint(ct: Array, parents: Any, saved: Any, *, strict: bool = True) ->
     return (negative(mm(mm(dual, ct), dual)),)
 
 
-inv: Primitive = direct("inv", linalg.inv, _inv_adjoint, aval=same_aval, batch=leading_axes("inv"), jvp=_inv_jvp)
+inv: Primitive = direct(
+    "inv", linalg.inv, _inv_adjoint, aval=same_aval, batch=leading_axes("inv"), jvp=_inv_jvp, cost=costs.cubic(2)
+)
 """A⁻¹. A singular matrix raises, or becomes NaN where `strict` is off."""

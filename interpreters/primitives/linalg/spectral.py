@@ -25,6 +25,7 @@ from func.interpreters.core import (
     nondifferentiable,
     shape_of,
 )
+from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply
 from func.interpreters.primitives.elementwise.table import absolute, divide, equal, imag, subtract
 from func.interpreters.primitives.linalg.matrices import (
@@ -67,6 +68,7 @@ eigh: Primitive = general(
     batch=leading_axes("eigh"),
     jvp=_eigh_jvp,
     multiple=True,
+    cost=costs.cubic(9),
 )
 
 
@@ -90,6 +92,7 @@ eigvalsh: Primitive = general(
     aval=lambda a, *, lower: Aval(a.shape[:-1], real_dtype(a.dtype)),
     batch=leading_axes("eigvalsh"),
     jvp=_eigvalsh_jvp,
+    cost=costs.cubic(4 / 3),
 )
 
 
@@ -132,6 +135,7 @@ eig: Primitive = general(
     batch=leading_axes("eig"),
     jvp=_eig_jvp,
     multiple=True,
+    cost=costs.cubic(25),
 )
 """Eigenvalues and right eigenvectors, always complex."""
 
@@ -153,6 +157,7 @@ eigvals: Primitive = general(
     aval=lambda a: Aval(a.shape[:-1], complex_dtype(a.dtype)),
     batch=leading_axes("eigvals"),
     jvp=_eigvals_jvp,
+    cost=costs.cubic(10),
 )
 """Eigenvalues, always complex."""
 
@@ -166,5 +171,6 @@ match_values = nondifferentiable(
     spectra.match_values,
     aval=lambda x, y: Aval((*x.shape, x.shape[-1]), np.bool_),
     batch=_match_batch,
+    cost=costs.per_element,
 )
 """Which y_j each x_i is, as a boolean permutation matrix: the same numbers in another order."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from func.backends.support import random
 from func.interpreters.core import Array, Aval, NonDifferentiable, Params, Shape, materialize, nondifferentiable
+from func.interpreters.primitives import costs
 
 # --- keys -------------------------------------------------------------------------------------------------------
 
@@ -23,6 +24,7 @@ random_key: NonDifferentiable = nondifferentiable(
     random.random_key,
     aval=lambda seed: Aval((*seed.shape, 2), np.uint32),
     batch=lambda size, batched, args, params: random_key(*args),
+    cost=100,
 )
 """The key of an integer seed: its 64 bits."""
 
@@ -32,6 +34,7 @@ random_split: NonDifferentiable = nondifferentiable(
     random.random_split,
     aval=lambda key, *, num: Aval((*key.shape[:-1], num, 2), np.uint32),
     batch=lambda size, batched, args, params: random_split(*args, **params),
+    cost=100,
 )
 """Keys (…, num, 2) made of keys (…, 2)."""
 
@@ -41,13 +44,14 @@ random_fold_in: NonDifferentiable = nondifferentiable(
     random.random_fold_in,
     aval=lambda key, data: Aval(key.shape, np.uint32),
     batch=lambda size, batched, args, params: random_fold_in(*materialize(size, batched, args)),
+    cost=100,
 )
 """Keys (…, 2) made of keys (…, 2) and integers (…), which count modulo 2^62."""
 
 # --- words and numbers ------------------------------------------------------------------------------------------
 
 
-def _drawn(name: str, impl: Callable[..., Any]) -> NonDifferentiable:
+def _drawn(name: str, impl: Callable[..., Any], cost: float) -> NonDifferentiable:
     """A row (key, *, shape, dtype, …) that gives keys (…, 2) an output (…, *shape)."""
 
     def aval(key: Aval, *, shape: Shape, dtype: Any, **params: Any) -> Aval:
@@ -56,15 +60,15 @@ def _drawn(name: str, impl: Callable[..., Any]) -> NonDifferentiable:
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
         return primitive(args[0], **params)
 
-    primitive = nondifferentiable(name, impl, aval=aval, batch=batch)
+    primitive = nondifferentiable(name, impl, aval=aval, batch=batch, cost=cost)
     return primitive
 
 
-random_bits = _drawn("random_bits", random.random_bits)
+random_bits = _drawn("random_bits", random.random_bits, 100)
 """Uniform unsigned integers of 8, 16, 32 or 64 bits."""
-random_unit = _drawn("random_unit", random.random_unit)
+random_unit = _drawn("random_unit", random.random_unit, 100)
 """Uniform numbers in [0, 1), or in (0, 1) where `inside`."""
-random_normal = _drawn("random_normal", random.random_normal)
+random_normal = _drawn("random_normal", random.random_normal, costs.SPECIAL)
 """Standard normal numbers, by the inverse distribution function."""
 
 
@@ -77,5 +81,6 @@ random_integers: NonDifferentiable = nondifferentiable(
     random.random_integers,
     aval=lambda key, low, last, *, dtype: Aval(low.shape, dtype),
     batch=_integers_batch,
+    cost=costs.SPECIAL,
 )
 """Integers from low to last, both included: keys (…, 2) and bounds (…, *shape) of one shape."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from func.backends.support import gamma
 from func.interpreters.core import ZERO, Array, Primitive, general, materialize
+from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, multiply, nan_safe_multiply
 from func.interpreters.primitives.elementwise.table import divide, exp, sqrt, subtract
 
@@ -26,6 +27,7 @@ mills: Primitive = general(
     aval=lambda z: z,
     batch=lambda size, batched, args, params: mills(*args),
     jvp=_mills_jvp,
+    cost=costs.SPECIAL,
 )
 """Mills' ratio of the normal distribution: (1 - Φ(z)) / φ(z)."""
 
@@ -49,6 +51,7 @@ wald: Primitive = general(
     aval=lambda key, mean: mean,
     batch=lambda size, batched, args, params: wald(*materialize(size, batched, args)),
     jvp=_wald_jvp,
+    cost=costs.SPECIAL,
 )
 """Inverse Gaussian variates of unit scale: keys (…, 2) and means (…, *shape).
 
@@ -75,6 +78,7 @@ ndtr: Primitive = general(
     aval=lambda x: x,
     batch=lambda size, batched, args, params: ndtr(*args),
     jvp=_ndtr_jvp,
+    cost=costs.SPECIAL,
 )
 
 
@@ -90,4 +94,5 @@ ndtri: Primitive = general(
     aval=lambda p: p,
     batch=lambda size, batched, args, params: ndtri(*args),
     jvp=_ndtri_jvp,
+    cost=costs.SPECIAL,
 )

@@ -25,6 +25,7 @@ from func.interpreters.core import (
     materialize,
     nondifferentiable,
 )
+from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import multiply, nan_safe_multiply
 from func.interpreters.primitives.elementwise.table import exp, subtract
 from func.interpreters.primitives.structural.shapes import align_ranks
@@ -43,6 +44,7 @@ polygamma: Primitive = general(
     aval=lambda a, *, order: a,
     batch=lambda size, batched, args, params: polygamma(*args, **params),
     jvp=_polygamma_jvp,
+    cost=costs.SPECIAL,
 )
 
 # --- the derivative of a sample ---------------------------------------------------------------------------------
@@ -73,6 +75,7 @@ slope: Primitive = general(
     aval=lambda a, y, *, order: Aval(np.broadcast_shapes(a.shape, y.shape), np.result_type(a.dtype, y.dtype)),
     batch=lambda size, batched, args, params: slope(*align_ranks(size, batched, args), **params),
     jvp=_slope_jvp,
+    cost=costs.SPECIAL,
 )
 """The derivative of order k + 1 by a at a fixed quantile of the logarithm y of a gamma variate; k-th by a alone."""
 
@@ -91,6 +94,7 @@ loggamma: Primitive = general(
     aval=lambda key, a: a,
     batch=lambda size, batched, args, params: loggamma(*materialize(size, batched, args)),
     jvp=_loggamma_jvp,
+    cost=costs.SPECIAL,
 )
 """Logarithms of gamma variates of unit scale: keys (…, 2) and shape parameters (…, *shape); NaN where a <= 0."""
 
@@ -100,6 +104,7 @@ random_poisson: NonDifferentiable = nondifferentiable(
     random.random_poisson,
     aval=lambda key, lam, *, dtype: Aval(lam.shape, dtype),
     batch=lambda size, batched, args, params: random_poisson(*materialize(size, batched, args), **params),
+    cost=costs.SPECIAL,
 )
 """Poisson variates: keys (…, 2) and means (…, *shape)."""
 
@@ -109,5 +114,6 @@ random_binomial: NonDifferentiable = nondifferentiable(
     random.random_binomial,
     aval=lambda key, n, p, *, dtype: Aval(n.shape, dtype),
     batch=lambda size, batched, args, params: random_binomial(*materialize(size, batched, args), **params),
+    cost=costs.SPECIAL,
 )
 """Binomial variates: keys (…, 2), numbers of trials and probabilities (…, *shape)."""

@@ -12,6 +12,7 @@ from func.backends.support.special import of_order, result_of
 from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, add_tangents, dtype_of, general
 from func.interpreters.core.errors import NotDifferentiableError, UnsupportedFunctionError
 from func.interpreters.core.source import at_line
+from func.interpreters.primitives import costs
 from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import (
     Elementwise,
@@ -39,10 +40,6 @@ def special(xp: Any, name: str) -> Any:
         ) from None
 
 
-SPECIAL_FUNCTIONS: dict[str, str] = {}
-"""For rows that are one function of scipy.special, its name there."""
-
-
 def _ufunc_impl(name: str) -> Callable[..., Array]:
     def impl(xp: Any, *args: Array) -> Array:
         return special(xp, name)(*args)
@@ -56,17 +53,19 @@ def special_primitive(
     ufunc: str | None = None,
     impl: Callable[..., Array] | None = None,
     nan_safe: bool = True,
+    cost: float = costs.SPECIAL,
 ) -> Elementwise:
-    """An elementwise row of scipy.special. `nan_safe`: a partial can be infinite or NaN, zero times it is zero."""
-    if impl is None:
-        SPECIAL_FUNCTIONS[name] = ufunc or name
-    return elementwise(name, *partials, impl=impl or _ufunc_impl(ufunc or name), nan_safe=nan_safe)
+    """An elementwise primitive that scipy.special computes. `nan_safe`: a partial can be infinite or NaN, and zero
+    times it is zero."""
+    if impl is not None:
+        return elementwise(name, *partials, impl=impl, nan_safe=nan_safe, cost=cost)
+    scipy = ufunc or name
+    return elementwise(name, *partials, impl=_ufunc_impl(scipy), nan_safe=nan_safe, cost=cost, scipy=scipy)
 
 
 def special_constant(name: str, arity: int) -> ElementwiseConstant:
     """A piecewise constant function of scipy.special."""
-    SPECIAL_FUNCTIONS[name] = name
-    return elementwise_constant(name, arity, impl=_ufunc_impl(name))
+    return elementwise_constant(name, arity, impl=_ufunc_impl(name), cost=costs.SPECIAL, scipy=name)
 
 
 def missing(function: str, argument: str) -> Callable[[], Array]:
@@ -105,7 +104,7 @@ def ordered(name: str, impl: Callable[..., Array]) -> Primitive:
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
         return primitive(args[0], **params)
 
-    primitive = general(name, typed_impl, aval=aval, batch=batch, jvp=jvp)
+    primitive = general(name, typed_impl, aval=aval, batch=batch, jvp=jvp, cost=costs.SPECIAL)
     return primitive
 
 
@@ -133,14 +132,14 @@ def several(name: str, count: int, slopes: Callable[..., Sequence[Array]], impl:
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
         return primitive(args[0])
 
-    primitive = general(name, typed_impl, aval=aval, batch=batch, jvp=jvp, multiple=True)
+    primitive = general(name, typed_impl, aval=aval, batch=batch, jvp=jvp, multiple=True, cost=costs.SPECIAL)
     return primitive
 
 
 def of_many(name: str, *partials: Callable[..., Array], ufunc: str | None = None) -> Primitive:
     """A row of four or more arguments, which broadcast; a partial takes all of them and the output."""
-    SPECIAL_FUNCTIONS[name] = ufunc or name
-    impl = _ufunc_impl(ufunc or name)
+    scipy = ufunc or name
+    impl = _ufunc_impl(scipy)
     dtypes: dict[Any, np.dtype[Any]] = {}
 
     def aval(*avals: Aval) -> Aval:
@@ -164,7 +163,7 @@ def of_many(name: str, *partials: Callable[..., Array], ufunc: str | None = None
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
         return primitive(*align_ranks(size, batched, args))
 
-    primitive = general(name, impl, aval=aval, batch=batch, jvp=jvp)
+    primitive = general(name, impl, aval=aval, batch=batch, jvp=jvp, cost=costs.SPECIAL, scipy=scipy)
     return primitive
 
 

@@ -9,12 +9,13 @@ import numpy as np
 
 from func.backends.support import special
 from func.interpreters.core import Array, Aval, Params, Primitive, dtype_of, general
+from func.interpreters.primitives import costs
 from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import add, multiply
 from func.interpreters.primitives.structural.shapes import convert
 
 
-def _ordered(name: str, impl: Callable[..., Array], slope: Callable[[Array, int], Array]) -> Primitive:
+def _ordered(name: str, impl: Callable[..., Array], slope: Callable[[Array, int], Array], cost: float) -> Primitive:
     """A row with a parameter `order`: the function's derivative of that order, whose own slope is given."""
 
     def aval(x: Aval, *, order: int) -> Aval:
@@ -28,11 +29,11 @@ def _ordered(name: str, impl: Callable[..., Array], slope: Callable[[Array, int]
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
         return primitive(args[0], **params)
 
-    primitive = general(name, impl, aval=aval, batch=batch, jvp=jvp)
+    primitive = general(name, impl, aval=aval, batch=batch, jvp=jvp, cost=cost)
     return primitive
 
 
-sinc: Primitive = _ordered("sinc", special.sinc, lambda x, order: sinc(x, order=order + 1))
+sinc: Primitive = _ordered("sinc", special.sinc, lambda x, order: sinc(x, order=order + 1), 20)
 """The derivative of an order of sin(πx) / (πx); of order zero as NumPy computes it."""
 
 
@@ -42,5 +43,5 @@ def _i0_slope(x: Array, order: int) -> Array:
     return multiply(add(i0(x, order=order - 1), i0(x, order=order + 1)), 0.5)
 
 
-i0: Primitive = _ordered("i0", worded(special.i0, "special"), _i0_slope)
+i0: Primitive = _ordered("i0", worded(special.i0, "special"), _i0_slope, costs.SPECIAL)
 """The modified Bessel function of the first kind; of order zero as NumPy computes it."""

@@ -21,8 +21,8 @@ def _bell(x: Array) -> Array:
     return multiply(exp(negative(square(x))), _SLOPE)
 
 
-erf: Elementwise = special_primitive("erf", lambda x: _bell(x))
-erfc: Elementwise = special_primitive("erfc", lambda x: negative(_bell(x)))
+erf: Elementwise = special_primitive("erf", lambda x: _bell(x), cost=20)
+erfc: Elementwise = special_primitive("erfc", lambda x: negative(_bell(x)), cost=20)
 erfi: Elementwise = special_primitive("erfi", lambda x: multiply(exp(square(x)), _SLOPE))
 erfinv: Elementwise = special_primitive("erfinv", lambda out: multiply(exp(square(out)), 1 / _SLOPE))
 erfcinv: Elementwise = special_primitive("erfcinv", lambda out: multiply(exp(square(out)), -1 / _SLOPE))

@@ -59,7 +59,9 @@ kl_div: Elementwise = special_primitive(
 
 # --- logistic ----------------------------------------------------------------------------------------------------
 
-expit: Elementwise = special_primitive("expit", lambda x, out: multiply(out, expit(negative(x))), nan_safe=False)
+expit: Elementwise = special_primitive(
+    "expit", lambda x, out: multiply(out, expit(negative(x))), nan_safe=False, cost=15
+)
 logit: Elementwise = special_primitive("logit", lambda x: divide(1, multiply(x, subtract(1, x))))
 log_expit: Elementwise = special_primitive("log_expit", lambda x: expit(negative(x)), nan_safe=False)
 

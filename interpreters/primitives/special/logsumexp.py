@@ -19,6 +19,7 @@ from func.interpreters.core import (
     shape_of,
     zeros_like,
 )
+from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import conjugate, multiply, nan_safe_multiply
 from func.interpreters.primitives.elementwise.table import (
     divide,
@@ -69,6 +70,7 @@ softmax: Primitive = general(
     aval=lambda x, *, axes: x,
     batch=lambda size, batched, args, params: softmax(*args, **_shifted(params)),
     jvp=_softmax_jvp,
+    cost=20,
 )
 log_softmax: Primitive = general(
     "log_softmax",
@@ -76,6 +78,7 @@ log_softmax: Primitive = general(
     aval=lambda x, *, axes: x,
     batch=lambda size, batched, args, params: log_softmax(*args, **_shifted(params)),
     jvp=_log_softmax_jvp,
+    cost=20,
 )
 
 # --- logarithms of sums ------------------------------------------------------------------------------------------
@@ -95,7 +98,7 @@ def _logsumexp_impl(xp: Any, x: Array, *, axes: Axes) -> Array:
     return special(xp, "logsumexp")(x, axis=axes)
 
 
-logsumexp: Reduction = reduction("logsumexp", _logsumexp_impl, _share)
+logsumexp: Reduction = reduction("logsumexp", _logsumexp_impl, _share, cost=costs.log_sum_exp)
 
 
 def _weighted_impl(xp: Any, x: Array, b: Array, *, axes: Axes, signed: bool) -> tuple[Array, ...]:
@@ -139,5 +142,6 @@ weighted_logsumexp: Primitive = general(
     batch=lambda size, batched, args, params: weighted_logsumexp(*align_ranks(size, batched, args), **_shifted(params)),
     jvp=_weighted_jvp,
     multiple=True,
+    cost=costs.log_sum_exp,
 )
 """(log|Σ b e^x|, its sign), or where not signed (log Σ b e^x,), of arrays of one rank."""

@@ -25,6 +25,7 @@ from func.interpreters.core import (
     is_inexact,
     shape_of,
 )
+from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.elementwise.table import divide, equal, isnan, logical_or
 from func.interpreters.primitives.structural.reductions import reduce_max, reduce_min
@@ -87,6 +88,7 @@ psum: LinearCollective = LinearCollective(
     aval=lambda x, lane, *, size: Aval(x.shape, _sum_dtype(x.dtype)),
     transpose=lambda ct, x, lane, *, size: (psum(ct, lane, size=size), ZERO),
     batch=_batch(_psum_across, lambda x, lane, *, size: psum(x, lane, size=size)),
+    cost=costs.per_input(1),
 )
 """The sum over all lanes, in every lane."""
 
@@ -104,6 +106,8 @@ all_gather: LinearCollective = LinearCollective(
     aval=lambda x, lane, *, size: Aval((size, *x.shape), x.dtype),
     transpose=lambda ct, x, lane, *, size: (psum_scatter(ct, lane, size=size), ZERO),
     batch=_batch(_gather_across, lambda x, lane, *, size: move_axis(all_gather(x, lane, size=size), 1, 0)),
+    cost=0,
+    view=True,
 )
 """The values of all lanes, stacked along a new leading axis, in every lane."""
 
@@ -118,6 +122,7 @@ psum_scatter: LinearCollective = LinearCollective(
     aval=lambda x, lane, *, size: Aval(x.shape[1:], _sum_dtype(x.dtype)),
     transpose=lambda ct, x, lane, *, size: (all_gather(ct, lane, size=size), ZERO),
     batch=_batch(_scatter_across, lambda x, lane, *, size: psum_scatter(move_axis(x, 1, 0), lane, size=size)),
+    cost=costs.per_input(1),
 )
 """To every lane the sum over all lanes of the row with its number."""
 
@@ -144,6 +149,8 @@ def _extremum(name: str, reduce: Any) -> Primitive:
         aval=lambda x, lane, *, size: Aval(x.shape, x.dtype),
         batch=_batch(across, lambda x, lane, *, size: primitive(x, lane, size=size)),
         jvp=jvp,
+        cost=0,
+        view=True,
     )
     return primitive
 

@@ -21,6 +21,7 @@ from func.interpreters.core import (
     materialize,
     shape_of,
 )
+from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.shapes import fit_cotangent, result_dtype
 from func.interpreters.primitives.structural.slicing import embed, getitem
@@ -51,6 +52,8 @@ windows: Linear = linear(
     ),
     transpose=lambda ct, x, **params: (overlap_add(ct, shape=x.shape, **params),),
     batch=lambda x, **params: windows(x, **_shifted_axes(params)),
+    cost=0,
+    view=True,
 )
 """All windows of given sizes along axes, as trailing axes; with a contraction it is convolution. `steps` apart they
 begin, and their elements lie `gaps` apart (one where not given; then an axis may occur twice)."""
@@ -61,6 +64,7 @@ overlap_add: Linear = linear(
     aval=lambda x, *, shape, **params: Aval(shape, x.dtype),
     transpose=lambda ct, x, *, shape, **params: (windows(ct, **params),),
     batch=lambda x, *, shape, **params: overlap_add(x, shape=(x.shape[0], *shape), **_shifted_axes(params)),
+    cost=costs.per_input(1),
 )
 """The sum of windows at their places: the transpose of `windows`."""
 
@@ -106,6 +110,7 @@ correlate = Bilinear(
     support_windows.correlate,
     aval=_correlate_aval,
     batch=_correlate_batch,
+    cost=lambda ins, outs, params: 2 * ins[0].size * ins[1].size,
     transpose=_correlate_transpose,
 )
 """Σ_j x_(i+j) y_j over the last axis, at NumPy's lags for the modes full, same and valid; nothing is conjugated."""

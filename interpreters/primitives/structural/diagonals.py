@@ -58,6 +58,7 @@ place: Linear = linear(
     transpose=_place_transpose,
     batch=_place_batch,
     positions=(),
+    cost=0,
 )
 """Zeros of a shape and dtype with values, which broadcast to the sizes of their placements, added at those."""
 
@@ -67,6 +68,7 @@ take: Linear = linear(
     aval=lambda x, *, placement: Aval(placement[1], x.dtype),
     transpose=lambda ct, x, *, placement: (place(ct, shape=x.shape, dtype=x.dtype, placements=(placement,)),),
     batch=lambda x, *, placement: take(x, placement=_batched(placement, x.shape[0], x.shape[1:])),
+    cost=0,
 )
 """The elements of an array at a placement: diagonals, blocks of block diagonals. The transpose of `place`."""
 

@@ -6,11 +6,14 @@ in the other direction with the same factor, which is the other normalisation: "
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Aval, Linear, Shaped, linear, shape_of
+from func.interpreters.core import Array, Aval, Linear, Params, Shaped, linear, shape_of
+from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.elementwise.table import real
 from func.interpreters.primitives.structural.shapes import full_like, iota, reshape, same_dtype, where
@@ -45,12 +48,22 @@ def _fft_transpose(ct: Array, x: Shaped, *, axis: int, norm: str, inverse: bool)
     return (same_dtype(contribution, x),)
 
 
+def _cost(ins: Sequence[Aval], outs: Sequence[Aval], params: Params) -> float:
+    """5 n log₂ n real operations; the factor `COMPLEX` is divided out again."""
+    axis = params["axis"]
+    length = max(ins[0].shape[axis], outs[0].shape[axis])
+    count = ins[0].size // max(ins[0].shape[axis], 1)
+    half = 1 if ins[0].dtype.kind == outs[0].dtype.kind else 2
+    return 5 * length * math.log2(max(length, 2)) * count / half / costs.COMPLEX
+
+
 fft: Linear = linear(
     "fft",
     _fft_impl,
     aval=lambda x, *, axis, norm, inverse: Aval(x.shape, _complex_aval(x.dtype)),
     transpose=_fft_transpose,
     batch=lambda x, *, axis, norm, inverse: fft(x, axis=axis + 1, norm=norm, inverse=inverse),
+    cost=_cost,
 )
 """The transform of a whole axis, or its inverse; real input counts as complex."""
 
@@ -80,6 +93,7 @@ rfft: Linear = linear(
     aval=lambda x, *, axis, norm: Aval(_resized(x, axis, x.shape[axis] // 2 + 1), _complex_aval(x.dtype)),
     transpose=_rfft_transpose,
     batch=lambda x, *, axis, norm: rfft(x, axis=axis + 1, norm=norm),
+    cost=_cost,
 )
 """The non-negative frequencies of a real axis."""
 
@@ -95,5 +109,6 @@ irfft: Linear = linear(
     aval=lambda x, *, axis, length, norm: Aval(_resized(x, axis, length), _real_aval(x.dtype)),
     transpose=_irfft_transpose,
     batch=lambda x, *, axis, length, norm: irfft(x, axis=axis + 1, length=length, norm=norm),
+    cost=_cost,
 )
 """The real axis of a length with given non-negative frequencies, length // 2 + 1 of them."""

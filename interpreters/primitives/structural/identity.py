@@ -22,6 +22,8 @@ named: Linear = linear(
     aval=lambda x, *, label: x,
     transpose=_identity_transpose,
     batch=lambda x, *, label: named(x, label=label),
+    cost=0,
+    view=True,
 )
 """The identity, carrying the label that checkpoint policies look for."""
 
@@ -30,6 +32,8 @@ stop_gradient: NonDifferentiable = nondifferentiable(
     lambda xp, x: x,
     aval=lambda x: x,
     batch=lambda size, batched, args, params: stop_gradient(args[0]),
+    cost=0,
+    view=True,
 )
 """The identity without a derivative."""
 
@@ -42,6 +46,8 @@ barrier: Linear = linear(
     aval=lambda x, *, tag: x,
     transpose=lambda ct, x, *, tag: (ct,),
     batch=lambda x, *, tag: barrier(x, tag=tag),
+    cost=0,
+    view=True,
 )
 """The identity; barriers of different tags are different equations."""
 

@@ -26,6 +26,7 @@ from func.interpreters.core import (
     materialize,
     shape_of,
 )
+from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.elementwise.table import equal
 from func.interpreters.primitives.structural.inplace_reuse import writable
@@ -91,6 +92,10 @@ gather: Linear = linear(
     ),
     batch=_gather_batch,
     positions=(0,),
+    cost=0,
+    numpy_suffices=True,
+    reads_selected=True,
+    view=lambda ins: all([aval.shape == () for aval in ins[1:]]),
 )
 
 
@@ -124,6 +129,7 @@ scatter_add: Linear = linear(
     transpose=_scatter_transpose_add,
     batch=lambda size, batched, args, params: _scatter_batch(size, batched, args, params, scatter_add),
     positions=(0, 1),
+    cost=costs.per_input(1),
 )
 """x with values added at an index; repeated indices add up."""
 
@@ -161,5 +167,6 @@ scatter: Linear = linear(
     transpose=_scatter_transpose,
     batch=lambda size, batched, args, params: _scatter_batch(size, batched, args, params, scatter),
     positions=(0, 1),
+    cost=0,
 )
 """x with values written at an index; of repeated indices the last one stays, as in NumPy."""

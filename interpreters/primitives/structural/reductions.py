@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from func.interpreters.core import (
     ZERO,
     Array,
     Aval,
+    Facts,
     Linear,
     NonDifferentiable,
     Params,
@@ -29,6 +30,7 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.core.errors import NotDifferentiableError
+from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import conjugate, multiply, nan_safe_multiply
 from func.interpreters.primitives.elementwise.table import (
     divide,
@@ -122,6 +124,7 @@ def reduction(
     partial: Callable[..., Array],
     dtype: Callable[[np.dtype[Any]], Any] | None = None,
     kind: type[Reduction] = Reduction,
+    **facts: Unpack[Facts],
 ) -> Reduction:
     """A reduction of one array with a parameter `axes` (non-negative, sorted); `dtype` is that of the result."""
 
@@ -131,7 +134,7 @@ def reduction(
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
         return primitive(args[0], **{**params, "axes": _shift(params["axes"])})
 
-    primitive = kind(name, impl, aval=aval, batch=batch)
+    primitive = kind(name, impl, aval=aval, batch=batch, **facts)
     primitive.partial = partial
     return primitive
 
@@ -178,9 +181,9 @@ def _extremum(name: str, ufunc: str) -> Extremum:
     def impl(xp: Any, x: Array, *, axes: Axes) -> Array:
         return getattr(np, ufunc).reduce(x, axes) if xp is np else getattr(xp, name)(x, axes)
 
-    made = reduction(name, impl, _extremum_partial, kind=Extremum)
-    assert isinstance(made, Extremum)
-    return made
+    primitive = reduction(name, impl, _extremum_partial, kind=Extremum, cost=costs.per_input(1))
+    assert isinstance(primitive, Extremum)
+    return primitive
 
 
 reduce_max = _extremum("max", "maximum")
@@ -197,6 +200,7 @@ reduce_prod = reduction(
     lambda xp, x, *, axes: xp.multiply.reduce(x, axes) if xp is np else xp.prod(x, axes),
     lambda x, out, *, axes: products_of_others(x, axes),
     _product_dtype,
+    cost=costs.per_input(1),
 )
 
 
@@ -217,6 +221,7 @@ reduce_var = reduction(
     lambda xp, x, *, axes, ddof: xp.var(x, axes, ddof=ddof),
     _variance_partial,
     _real_dtype,
+    cost=costs.per_input(4),
 )
 """The variance of floating point elements, more than ddof of them."""
 
@@ -231,7 +236,7 @@ def _logaddexp_partial(x: Array, out: Array, *, axes: Axes) -> Array:
     return where(infinite, divide(hits, number), plain)
 
 
-reduce_logaddexp = reduction("logaddexp_reduce", logaddexp_reduce, _logaddexp_partial)
+reduce_logaddexp = reduction("logaddexp_reduce", logaddexp_reduce, _logaddexp_partial, cost=costs.log_sum_exp)
 
 
 # --- means ------------------------------------------------------------------------------------------------------
@@ -266,6 +271,7 @@ reduce_mean: Linear = linear(
     aval=lambda x, *, axes, dtype: Aval(drop_axes(x.shape, axes), dtype or x.dtype),
     transpose=_mean_transpose,
     batch=lambda x, *, axes, dtype: reduce_mean(x, axes=_shift(axes), dtype=dtype),
+    cost=costs.per_input(1),
 )
 """The mean of at least one floating point element (or in a floating point dtype)."""
 
@@ -299,7 +305,7 @@ def _optioned(name: str, ufunc: str, neutral: int, grow: Callable[..., Array]) -
         x, mask = materialize(size, batched, args) if shape_of(args[1]) else args
         return primitive(x, mask, **{**params, "axes": _shift(params["axes"])})
 
-    primitive = general(f"{name}_with", impl, aval=aval, batch=batch, jvp=jvp)
+    primitive = general(f"{name}_with", impl, aval=aval, batch=batch, jvp=jvp, cost=costs.per_element)
     return primitive
 
 
@@ -329,6 +335,7 @@ def _constant_reduction(name: str, dtype: Any) -> NonDifferentiable:
         lambda xp, x, *, axes: getattr(xp, name)(x, axes),
         aval=lambda x, *, axes: Aval(drop_axes(x.shape, axes), dtype),
         batch=batch,
+        cost=costs.per_input(1),
     )
     return primitive
 
@@ -346,6 +353,7 @@ def _index_reduction(name: str) -> NonDifferentiable:
         lambda xp, x, *, axis: getattr(xp, name)(x, axis),
         aval=lambda x, *, axis: Aval(drop_axes(x.shape, (axis,)), np.intp),
         batch=batch,
+        cost=costs.per_input(1),
     )
     return primitive
 
@@ -363,4 +371,5 @@ argsort: NonDifferentiable = nondifferentiable(
     lambda xp, x, *, axis, kind: xp.argsort(x, axis, kind=kind),
     aval=lambda x, *, axis, kind: Aval(x.shape, np.intp),
     batch=_argsort_batch,
+    cost=costs.sorting,
 )

@@ -30,6 +30,7 @@ from func.interpreters.core import (
     snapshot,
 )
 from func.interpreters.core.wiring import WIRING
+from func.interpreters.primitives import costs
 
 
 def align_ranks(size: int, batched: Sequence[bool], args: Sequence[Array]) -> list[Array]:
@@ -86,6 +87,7 @@ where = Where(
     lambda xp, condition, x, y: xp.where(condition, x, y),
     aval=lambda c, x, y: Aval(np.broadcast_shapes(c.shape, x.shape, y.shape), result_dtype(x, y)),
     batch=_where_batch,
+    cost=1,
 )
 where.positions = frozenset({1, 2})
 """A choice, element by element; the side that was not chosen gets a cotangent of exact zero."""
@@ -139,6 +141,8 @@ convert: Linear = linear(
     aval=lambda x, *, dtype: Aval(x.shape, dtype),
     transpose=_convert_transpose,
     batch=lambda x, *, dtype: convert(x, dtype=dtype),
+    cost=0,
+    recompute=True,
 )
 """To another dtype. Complex to real keeps the real part, which is also the transpose of real to complex."""
 
@@ -180,6 +184,9 @@ broadcast: Linear = linear(
     aval=lambda x, *, shape: Aval(shape, x.dtype),
     transpose=_broadcast_transpose,
     batch=_broadcast_batch,
+    cost=0,
+    view=True,
+    recompute=True,
 )
 """NumPy's broadcast_to."""
 
@@ -189,6 +196,9 @@ reshape: Linear = linear(
     aval=lambda x, *, shape: Aval(shape, x.dtype),
     transpose=lambda ct, x, *, shape: (reshape(ct, shape=x.shape),),
     batch=lambda x, *, shape: reshape(x, shape=(x.shape[0], *shape)),
+    cost=0,
+    view=True,
+    recompute=True,
 )
 """To a fully known shape, in C order."""
 
@@ -207,6 +217,9 @@ permute: Linear = linear(
     aval=lambda x, *, order: Aval(tuple([x.shape[axis] for axis in order]), x.dtype),
     transpose=lambda ct, x, *, order: (permute(ct, order=inverse_permutation(order)),),
     batch=lambda x, *, order: permute(x, order=(0, *[axis + 1 for axis in order])),
+    cost=0,
+    view=True,
+    recompute=True,
 )
 """Axes in another order."""
 
@@ -257,7 +270,9 @@ def _sum_impl(xp: Any, x: Array, *, axes: tuple[int, ...], dtype: Any = None) ->
     return xp.add.reduce(x, axes, dtype) if xp is np else xp.sum(x, axes, dtype)
 
 
-reduce_sum: Linear = linear("sum", _sum_impl, aval=_sum_aval, transpose=_sum_transpose, batch=_sum_batch)
+reduce_sum: Linear = linear(
+    "sum", _sum_impl, aval=_sum_aval, transpose=_sum_transpose, batch=_sum_batch, cost=costs.per_input(1)
+)
 """The sum over axes (non-negative, sorted), which disappear; `dtype` is that of the accumulation."""
 
 
@@ -312,6 +327,7 @@ cumsum: Linear = linear(
     aval=lambda x, *, axis, reverse: Aval(x.shape, np.add.reduce(np.zeros(1, x.dtype)).dtype),
     transpose=lambda ct, x, *, axis, reverse: (cumsum(ct, axis=axis, reverse=not reverse),),
     batch=lambda x, *, axis, reverse: cumsum(x, axis=axis + 1, reverse=reverse),
+    cost=costs.per_input(1),
 )
 
 

@@ -52,6 +52,8 @@ getitem: Linear = linear(
     aval=lambda x, *, index: Aval(sliced_shape(index), x.dtype),
     transpose=lambda ct, x, *, index: (embed(ct, index=index, shape=x.shape),),
     batch=lambda x, *, index: getitem(x, index=(_whole(x.shape[0]), *index)),
+    cost=0,
+    view=True,
 )
 """Basic indexing with a normalised index."""
 
@@ -61,6 +63,8 @@ embed: Linear = linear(
     aval=lambda x, *, index, shape: Aval(shape, x.dtype),
     transpose=lambda ct, x, *, index, shape: (getitem(ct, index=index),),
     batch=lambda x, *, index, shape: embed(x, index=(_whole(x.shape[0]), *index), shape=(x.shape[0], *shape)),
+    cost=0,
+    numpy_suffices=True,
 )
 """Zeros of a shape with x at a basic index: the transpose of getitem, and every kind of zero padding."""
 
@@ -96,7 +100,13 @@ class Update(Linear):
 
 
 update = Update(
-    "update", _update_impl, aval=lambda x, value, *, index: x, transpose=_update_transpose, batch=_update_batch
+    "update",
+    _update_impl,
+    aval=lambda x, value, *, index: x,
+    transpose=_update_transpose,
+    batch=_update_batch,
+    cost=0,
+    numpy_suffices=True,
 )
 update.positions = None
 """x with the part at a basic index replaced by a value of that part's shape and x's dtype."""
@@ -134,4 +144,6 @@ concatenate: Linear = linear(
     transpose=_concatenate_transpose,
     batch=_concatenate_batch,
     positions=(),
+    cost=0,
+    numpy_suffices=True,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from func.interpreters.core import (
     materialize,
     nondifferentiable,
 )
+from func.interpreters.primitives import costs
 from func.interpreters.primitives.structural.reductions import argsort as argsort
 
 
@@ -38,6 +40,7 @@ reorder: Linear = linear(
     transpose=_reorder_transpose,
     batch=_reorder_batch,
     positions=(0,),
+    cost=costs.per_element,
 )
 """x along an axis in the order of an array of permutations, whose inverse is the transpose."""
 
@@ -51,6 +54,7 @@ partition_order: NonDifferentiable = nondifferentiable(
     arrays.partition_order,
     aval=lambda x, *, kth, axis, kind: Aval(x.shape, np.intp),
     batch=_partition_batch,
+    cost=costs.sorting,
 )
 """The permutation by which np.partition orders an axis."""
 
@@ -59,6 +63,7 @@ argpartition: NonDifferentiable = nondifferentiable(
     lambda xp, x, *, kth, axis, kind: xp.argpartition(x, kth, axis, kind) if xp is np else xp.argsort(x, axis),
     aval=lambda x, *, kth, axis, kind: Aval(x.shape, np.intp),
     batch=lambda size, batched, args, params: argpartition(args[0], **{**params, "axis": params["axis"] + 1}),
+    cost=costs.sorting,
 )
 
 
@@ -71,6 +76,7 @@ lexsort: NonDifferentiable = nondifferentiable(
     lambda xp, *keys, axis: xp.lexsort(keys, axis) if xp is np else xp.lexsort(xp.stack(keys)),
     aval=lambda *keys, axis: Aval(keys[0].shape, np.intp),
     batch=_lexsort_batch,
+    cost=costs.sorting,
 )
 
 
@@ -81,10 +87,16 @@ def _search_batch(size: int, batched: Sequence[bool], args: Sequence[Array], par
     return search(tables, values, side=params["side"], lanes=params["lanes"] + 1)
 
 
+def _search_cost(ins: Sequence[Aval], outs: Sequence[Aval], params: Params) -> float:
+    """Bisection."""
+    return outs[0].size * math.log2(max(ins[0].shape[-1], 2))
+
+
 search: NonDifferentiable = nondifferentiable(
     "search",
     arrays.search,
     aval=lambda sorted_values, values, *, side, lanes: Aval(values.shape, np.intp),
     batch=_search_batch,
+    cost=_search_cost,
 )
 """np.searchsorted; the first `lanes` axes of both arrays are a batch."""
