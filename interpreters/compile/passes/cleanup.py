@@ -10,11 +10,8 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import PYTHON_SCALARS
-from func.interpreters.primitives.elementwise.builder import add, multiply
-from func.interpreters.primitives.elementwise.table import equal, logical_and, logical_or, logical_xor, not_equal
 from func.interpreters.program.program import Equation, Program, Var
 
-_COMMUTATIVE = frozenset({add, multiply, equal, not_equal, logical_and, logical_or, logical_xor})
 SMALL = 1 << 16
 """Larger constants are compared by identity: hashing their bytes would take longer than is won."""
 
@@ -53,7 +50,7 @@ def common(program: Program) -> Program:
 
 def _equation_key(equation: Equation, inputs: tuple[Any, ...]) -> Any:
     keys = tuple([x if type(x) is Var else _scalar_key(x) for x in inputs])
-    if equation.primitive in _COMMUTATIVE and hash(keys[0]) > hash(keys[1]):
+    if equation.primitive.commutative and hash(keys[0]) > hash(keys[1]):
         keys = keys[::-1]
     if not equation.params:
         return equation.primitive, keys

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from func.backends.support import special
 from func.interpreters.core import Array
+from func.interpreters.primitives import costs
 from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, elementwise, multiply, negative
 from func.interpreters.primitives.elementwise.table import divide, exp, floor, log, square, subtract
@@ -78,6 +79,7 @@ betainc_da: Elementwise = elementwise(
     lambda x, y, z: _beta_score(x, y, z),
     impl=worded(special.betainc_da, "special"),
     nan_safe=True,
+    cost=costs.SPECIAL,
 )
 betainc_db: Elementwise = elementwise(
     "betainc_db",
@@ -86,6 +88,7 @@ betainc_db: Elementwise = elementwise(
     lambda x, y, z: _beta_score(y, x, subtract(1, z)),
     impl=worded(special.betainc_db, "special"),
     nan_safe=True,
+    cost=costs.SPECIAL,
 )
 
 betainc: Elementwise = special_primitive(
