@@ -5,6 +5,7 @@ arguments applies the primitive, and an array or a tracer comes out. Everything 
 """
 
 from func.interpreters.core.primitive import (
+    COMPLEX,
     EVALUATE,
     PRIMITIVES,
     Bilinear,

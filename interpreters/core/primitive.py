@@ -43,13 +43,16 @@ from func.interpreters.core.wiring import WIRING
 
 Transpose: TypeAlias = Callable[..., tuple[Any, ...]]
 Formula: TypeAlias = Callable[[Sequence[Aval], Sequence[Aval], Params], float]
+COMPLEX = 4
+"""Real operations in an operation on complex numbers."""
 
 
 class Facts(TypedDict, total=False):
     """What is true of a primitive besides its rules. Every entry is an attribute of the primitive."""
 
     cost: float | Formula
-    """Arithmetic operations for each element of the outputs, or a formula (inputs, outputs, params) of all of them."""
+    """Operations on real numbers for each element of the outputs, or a formula (inputs, outputs, params) of all of
+    them; on complex numbers they count `COMPLEX` times."""
     view: bool | Callable[[Sequence[Aval]], bool]
     """The output lies in the memory of the first input, always or for inputs of these avals."""
     reads_selected: bool

@@ -1,7 +1,7 @@
 """How many arithmetic operations a primitive takes: formulas of leading terms, counted as textbooks count them.
 
-A multiplication or an addition of real numbers is one operation; a complex one counts as four (`COMPLEX`, which the
-cost report multiplies by). Functions weigh what they take in comparison, in round numbers. Moving data takes none.
+A multiplication or an addition of real numbers is one operation. Functions weigh what they take in comparison, in
+round numbers. Moving data takes none.
 Sources of the matrix factors: Golub and Van Loan (2013), Matrix Computations; Higham (2008), Functions of Matrices.
 """
 
@@ -15,8 +15,6 @@ from func.interpreters.core import Aval, Formula, Params
 
 Avals: TypeAlias = Sequence[Aval]
 
-COMPLEX = 4
-"""Real operations in an operation on complex numbers."""
 SPECIAL = 40
 """Operations for each element of a special function or a random distribution."""
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from func.interpreters.core import Aval, Shaped, aval_of
-from func.interpreters.primitives.costs import COMPLEX, SPECIAL
+from func.interpreters.core import COMPLEX, Aval, Shaped, aval_of
 from func.interpreters.program.printing import names_of
 from func.interpreters.program.program import Equation, Program, Var
 
@@ -96,13 +95,10 @@ def avals_of(equation: Equation) -> list[Aval]:
 def operations(equation: Equation) -> float:
     """The arithmetic operations of an equation without the programs nested in it."""
     cost = equation.primitive.cost
-    if equation.nested():
+    if cost is None or equation.nested():
         return 0
     ins, outs = avals_of(equation), [var.aval for var in equation.outputs]
-    if callable(cost):
-        count = cost(ins, outs, equation.params)
-    else:
-        count = (SPECIAL if cost is None else cost) * sum([aval.size for aval in outs])
+    count = cost(ins, outs, equation.params) if callable(cost) else cost * sum([aval.size for aval in outs])
     return count * (COMPLEX if any([aval.dtype.kind == "c" for aval in (*ins, *outs)]) else 1)
 
 

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Aval, Linear, Params, Shaped, linear, shape_of
-from func.interpreters.primitives import costs
+from func.interpreters.core import COMPLEX, Array, Aval, Linear, Params, Shaped, linear, shape_of
 from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.elementwise.table import real
 from func.interpreters.primitives.structural.shapes import full_like, iota, reshape, same_dtype, where
@@ -54,7 +53,7 @@ def _cost(ins: Sequence[Aval], outs: Sequence[Aval], params: Params) -> float:
     length = max(ins[0].shape[axis], outs[0].shape[axis])
     count = ins[0].size // max(ins[0].shape[axis], 1)
     half = 1 if ins[0].dtype.kind == outs[0].dtype.kind else 2
-    return 5 * length * math.log2(max(length, 2)) * count / half / costs.COMPLEX
+    return 5 * length * math.log2(max(length, 2)) * count / half / COMPLEX
 
 
 fft: Linear = linear(
