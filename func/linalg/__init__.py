@@ -23,8 +23,6 @@ from func.linalg.eigenvalues import (
 from func.linalg.factorizations import (
     cho_factor,
     cholesky,
-    det,
-    inv,
     lu,
     lu_factor,
     null_space,
@@ -60,6 +58,8 @@ from func.linalg.functions import (
 )
 from func.linalg.solving import (
     cho_solve,
+    det,
+    inv,
     lstsq,
     lu_solve,
     matmul_toeplitz,

@@ -14,7 +14,6 @@ from func.interpreters.primitives.linalg import qr as orthogonal
 from func.interpreters.primitives.linalg import schur as schur_primitives
 from func.interpreters.primitives.linalg.matrices import mH
 from func.interpreters.primitives.structural.reductions import argsort
-from func.interpreters.primitives.structural.shapes import full_like
 from func.linalg.checks import alike, matrices, on_plain_arrays, squares
 
 
@@ -300,32 +299,3 @@ def subspace_angles(A: Array, B: Array) -> Array:
     sines = fnp.clip(singular.svdvals(rest), -1.0, 1.0)
     angles = fnp.flip(fnp.arcsin(fnp.where(fnp.flip(small), sines[: shape_of(sigma)[0]], 0.0)))
     return fnp.flip(fnp.where(small, angles, fnp.arccos(fnp.where(small, 0.0, fnp.clip(sigma, -1.0, 1.0)))))
-
-
-# --- inverses and determinants ----------------------------------------------------------------------------------
-
-
-def inv(
-    a: Array,
-    overwrite_a: bool = False,
-    check_finite: bool = True,
-    *,
-    assume_a: str | None = None,
-    lower: bool = False,
-) -> Array:
-    """The inverse of a (…, n, n); with assume_a of one triangle or structure, as in solve.
-
-    Raises: ValueError for shapes, LinAlgError for singular matrices.
-    """
-    a = squares(a, "a", check_finite)
-    if assume_a in (None, "general", "gen"):
-        return solving.inv(a)
-    from func.linalg.solving import solve
-
-    n = shape_of(a)[-1]
-    return solve(a, full_like(a, 1, ()) * fnp.eye(n, dtype=dtype_of(a)), lower, assume_a=assume_a, check_finite=False)
-
-
-def det(a: Array, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """The determinant of a (…, n, n); singular matrices have their derivative too."""
-    return fnp.linalg.det(squares(a, "a", check_finite))

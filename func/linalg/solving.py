@@ -1,4 +1,4 @@
-"""Solving linear systems: dense, triangular, banded, factored, Toeplitz and circulant ones, and least squares."""
+"""Solving linear systems: dense, triangular, banded, factored, Toeplitz and circulant ones; inverses, least squares."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from func import numpy as fnp
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.interpreters.primitives.elementwise import table as ops
-from func.interpreters.primitives.linalg import banded, factorizations, singular
+from func.interpreters.primitives.linalg import banded, factorizations, singular, solving
 from func.interpreters.primitives.linalg.matrices import mT
-from func.interpreters.primitives.linalg.solving import triangular_solve
+from func.interpreters.primitives.structural.shapes import full_like
 from func.linalg.checks import (
     alike,
     as_columns,
@@ -118,7 +118,7 @@ def solve_triangular(
 def _by_triangle(a: Array, b: Array, kind: int, lower: bool, unit: bool) -> Array:
     if kind == 1 and dtype_of(a).kind == "c":
         a = ops.conjugate(a)
-    return triangular_solve(a, b, lower=lower, adjoint=kind != 0, unit=unit)
+    return solving.triangular_solve(a, b, lower=lower, adjoint=kind != 0, unit=unit)
 
 
 def cho_solve(c_and_lower: Any, b: Array, overwrite_b: bool = False, check_finite: bool = True) -> Array:
@@ -134,8 +134,8 @@ def cho_solve(c_and_lower: Any, b: Array, overwrite_b: bool = False, check_finit
     c = squares(c, "c", check_finite)
     b, vector = right_hand_side(c, b, check_finite)
     c, b = alike(c, b)
-    half = triangular_solve(c, b, lower=bool(lower), adjoint=not lower, unit=False)
-    return from_columns(triangular_solve(c, half, lower=bool(lower), adjoint=bool(lower), unit=False), vector)
+    half = solving.triangular_solve(c, b, lower=bool(lower), adjoint=not lower, unit=False)
+    return from_columns(solving.triangular_solve(c, half, lower=bool(lower), adjoint=bool(lower), unit=False), vector)
 
 
 def lu_solve(lu_and_piv: Any, b: Array, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Array:
@@ -286,3 +286,27 @@ def lstsq(
         rank,
         s,
     )
+
+
+def inv(
+    a: Array,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    *,
+    assume_a: str | None = None,
+    lower: bool = False,
+) -> Array:
+    """The inverse of a (…, n, n); with assume_a of one triangle or structure, as in solve.
+
+    Raises: ValueError for shapes, LinAlgError for singular matrices.
+    """
+    a = squares(a, "a", check_finite)
+    if assume_a in (None, "general", "gen"):
+        return solving.inv(a)
+    n = shape_of(a)[-1]
+    return solve(a, full_like(a, 1, ()) * fnp.eye(n, dtype=dtype_of(a)), lower, assume_a=assume_a, check_finite=False)
+
+
+def det(a: Array, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+    """The determinant of a (…, n, n); singular matrices have their derivative too."""
+    return fnp.linalg.det(squares(a, "a", check_finite))

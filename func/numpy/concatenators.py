@@ -9,6 +9,8 @@ import numpy as np
 from func.interpreters.core import Array, Tracer, operand
 from func.numpy import patching
 from func.numpy.arguments import rank_of
+from func.numpy.creation import arange
+from func.numpy.grids import linspace
 from func.numpy.joining import concatenate
 from func.numpy.shaping import expand_dims, swapaxes
 
@@ -63,9 +65,6 @@ def _raised(part: Any, least: int, first: int) -> Array:
 
 
 def _range(part: slice) -> Any:
-    from func.numpy.creation import arange
-    from func.numpy.grids import linspace
-
     start = 0 if part.start is None else part.start
     step = 1 if part.step is None else part.step
     if isinstance(step, complex):

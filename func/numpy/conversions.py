@@ -13,6 +13,7 @@ from func.interpreters.grad import Grad
 from func.interpreters.imperative.interpreter import Imperative
 from func.interpreters.jvp import Jvp
 from func.interpreters.stage import Recorder
+from func.numpy.inplace import getitem
 
 
 def carries_derivative(tracer: Tracer) -> bool:
@@ -132,9 +133,7 @@ def item(tracer: Tracer, *args: int) -> Any:
     """x.item(): refused where a derivative would be lost."""
     chosen: Any = tracer
     if args:
-        from func.numpy.shaping import ravel
-
-        chosen = ravel(tracer)[args[0]] if len(args) == 1 else tracer[args]  # type: ignore[index]
+        chosen = getitem(tracer.reshape(-1), args[0]) if len(args) == 1 else getitem(tracer, args)  # type: ignore[attr-defined]
         if type(chosen) is not Tracer:
             return chosen.item()
     if chosen.dtype.kind in "fc" and carries_derivative(chosen):

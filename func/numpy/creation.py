@@ -21,10 +21,11 @@ from func.interpreters.core import (
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.primitives.structural.shapes import broadcast
+from func.interpreters.primitives.structural.shapes import broadcast, reshape
 from func.interpreters.primitives.structural.shapes import full_like as constant_like
+from func.interpreters.primitives.structural.slicing import concatenate
 from func.numpy import patching
-from func.numpy.arguments import as_shape, rank_of, to_dtype
+from func.numpy.arguments import as_shape, common, one_axis, rank_of, to_dtype
 from func.numpy.inplace import getitem
 from func.numpy.protocol import implements, implements_creation
 
@@ -67,10 +68,21 @@ def stack_nested(value: Any) -> Array:
     if type(value) in CARRIERS:
         return CARRIERS[type(value)](value)
     if isinstance(value, (list, tuple)) and patching.holds_tracer(value):
-        from func.numpy.joining import stack
-
-        return stack([stack_nested(item) for item in value])
+        return stacked([stack_nested(item) for item in value])
     return patching.original("asarray")(value)
+
+
+def stacked(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Array:
+    """Arrays of one shape joined along a new axis."""
+    parts = common(arrays)
+    if not parts:
+        raise ValueError("need at least one array to stack")
+    (shape, *others) = {shape_of(part) for part in parts}
+    if others:
+        raise ValueError("all input arrays must have the same shape")
+    place = one_axis(axis, len(shape) + 1)
+    longer = (*shape[:place], 1, *shape[place:])
+    return concatenate(*[to_dtype(reshape(part, shape=longer), dtype) for part in parts], axis=place)
 
 
 def array(

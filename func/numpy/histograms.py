@@ -19,6 +19,7 @@ from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.interpreters.primitives.structural.sorting import reorder, search
 from func.numpy import reductions
 from func.numpy.arguments import count, host_values, rank_of, to_dtype
+from func.numpy.grids import linspace
 from func.numpy.interpolation import cut, diff
 from func.numpy.protocol import implements
 from func.numpy.sorting import arrayed, flat, sort
@@ -62,8 +63,6 @@ def _outer_edges(a: Array, range: Any) -> tuple[Array, Array]:
 
 def _edges(a: Array, bins: Any, range: Any, weights: Any) -> tuple[Array, int | None]:
     """The edges of the bins, and their number where they are equally wide."""
-    from func.numpy.grids import linspace
-
     if isinstance(bins, str):
         if weights is not None:
             raise TypeError("Automated estimation of the number of bins is not supported for weighted data")
@@ -202,8 +201,6 @@ def _columns(sample: Any) -> list[Array]:
 
 
 def _grid_edges(columns: Sequence[Array], bins: Any, ranges: Any) -> list[Array]:
-    from func.numpy.grids import linspace
-
     try:
         given = list(bins)
     except TypeError:

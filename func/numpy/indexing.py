@@ -24,6 +24,7 @@ from func.interpreters.primitives.structural.shapes import (
     where,
 )
 from func.interpreters.primitives.structural.slicing import getitem, sliced_shape, update
+from func.numpy.arguments import one_axis
 
 
 class Advanced(NamedTuple):
@@ -207,6 +208,12 @@ def read(x: Array, index: Any) -> tuple[Array, tuple[Any, ...] | None]:
             return gather(moved, *_checked(plan.indices, shape_of(moved), first), axis=first), None
         basic = plan.basic
     return getitem(x, index=basic), None if _is_scalar(basic, index) else basic
+
+
+def elements_at(x: Array, places: Any, axis: int) -> Array:
+    """The elements at known places along an axis."""
+    leading = (slice(None),) * one_axis(axis, len(shape_of(x)))
+    return read(x, (*leading, places))[0]
 
 
 def _is_scalar(basic: tuple[Any, ...], index: Any) -> bool:

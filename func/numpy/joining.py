@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Tracer, operand, shape_of
+from func.interpreters.core import Array, operand, shape_of
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import concatenate as join
 from func.numpy.arguments import as_shape, common, one_axis, rank_of, to_dtype
-from func.numpy.creation import sequence
+from func.numpy.creation import sequence, stacked
+from func.numpy.indexing import elements_at
 from func.numpy.inplace import write_into
 from func.numpy.protocol import implements
-from func.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, expand_dims, ravel, reshape
+from func.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, broadcast_to, expand_dims, moveaxis, ravel, reshape
 
 
 @implements(np.concatenate)
@@ -56,17 +57,8 @@ def stack(
     arrays: Sequence[Any], axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
 ) -> Array:
     """Arrays joined along a new axis."""
-    parts = common(sequence(arrays))
-    if not parts:
-        raise ValueError("need at least one array to stack")
-    if len({shape_of(a) for a in parts}) != 1:
-        raise ValueError("all input arrays must have the same shape")
-    place = one_axis(axis, rank_of(parts[0]) + 1)
-    return concatenate([expand_dims(_arrayed(a), place) for a in parts], place, out, dtype=dtype)
-
-
-def _arrayed(a: Any) -> Array:
-    return a if type(a) is Tracer or isinstance(a, np.ndarray) else np.asarray(a) if isinstance(a, np.generic) else a
+    joined = stacked(sequence(arrays), axis, dtype)
+    return joined if out is None else write_into(out, joined)
 
 
 @implements(np.vstack)
@@ -174,8 +166,6 @@ def dsplit(ary: Array, indices_or_sections: Any) -> list[Array]:
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The members along an axis."""
-    from func.numpy.shaping import moveaxis
-
     moved = moveaxis(x, axis, 0)
     return tuple([moved[i] for i in range(shape_of(moved)[0])])
 
@@ -201,13 +191,11 @@ def tile(A: Array, reps: Any) -> Array:
 @implements(np.repeat)
 def repeat(a: Array, repeats: Any, axis: int | None = None) -> Array:
     """Each element several times."""
-    from func.numpy.selection import take
-
     a = operand(a)
     if axis is None or (axis in (0, -1) and not shape_of(a)):
         a, axis = ravel(a), 0
     length = shape_of(a)[axis]
-    return take(a, np.repeat(np.arange(length), np.asarray(repeats)), axis=axis)
+    return elements_at(a, np.repeat(np.arange(length), np.asarray(repeats)), axis)
 
 
 @implements(np.append)
@@ -221,20 +209,15 @@ def append(arr: Array, values: Any, axis: int | None = None) -> Array:
 @implements(np.delete)
 def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
     """An array without the elements at some places."""
-    from func.numpy.selection import take
-
     arr = operand(arr)
     if axis is None:
         arr, axis = ravel(arr), 0
-    kept = np.delete(np.arange(shape_of(arr)[axis]), obj)
-    return take(arr, kept, axis=axis)
+    return elements_at(arr, np.delete(np.arange(shape_of(arr)[axis]), obj), axis)
 
 
 @implements(np.insert)
 def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     """Values put before the given places."""
-    from func.numpy.shaping import broadcast_to, moveaxis
-
     arr, values = operand(arr), operand(values)
     if axis is None:
         arr, axis = ravel(arr), 0
@@ -259,9 +242,7 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
 @implements(np.resize)
 def resize(a: Array, new_shape: Any) -> Array:
     """The elements repeated as often as a new shape needs."""
-    from func.numpy.selection import take
-
     flat = ravel(operand(a))
-    wanted = as_shape(new_shape)
-    total = int(np.prod(wanted, dtype=np.int64))
-    return reshape(take(flat, np.arange(total) % max(shape_of(flat)[0], 1), axis=0), wanted)
+    shape = as_shape(new_shape)
+    total = int(np.prod(shape, dtype=np.int64))
+    return reshape(elements_at(flat, np.arange(total) % max(shape_of(flat)[0], 1), 0), shape)

@@ -11,6 +11,7 @@ from func.interpreters.core import PYTHON_SCALARS, Array, Primitive, Tracer, dty
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy import products
 from func.numpy.inplace import augmented, getitem, setitem
+from func.numpy.ufuncs import absolute
 
 _PLAIN = frozenset({Tracer, np.ndarray, float, int, complex, bool})
 
@@ -89,8 +90,6 @@ def _pow(self: Tracer, other: Any, modulo: Any = None) -> Any:
 
 
 def _abs(self: Tracer) -> Any:
-    from func.numpy.ufuncs import absolute
-
     return absolute(self)
 
 

@@ -13,9 +13,11 @@ from func.interpreters.primitives.linalg.matrices import constant_mask
 from func.interpreters.primitives.structural.shapes import full_like, permute, reduce_sum
 from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
 from func.interpreters.primitives.structural.slicing import concatenate, embed, getitem, update
-from func.numpy import elementary
+from func.numpy import elementary, linalg
 from func.numpy.arguments import common, count, rank_of, to_dtype
+from func.numpy.convolution import convolve
 from func.numpy.interpolation import cut
+from func.numpy.products import dot, outer
 from func.numpy.protocol import implements
 from func.numpy.reductions import all as all_of
 from func.numpy.sorting import arrayed, sort
@@ -89,8 +91,6 @@ def polysub(a1: Any, a2: Any) -> Array:
 @implements(np.polymul)
 def polymul(a1: Any, a2: Any) -> Array:
     """The product of two polynomials, without leading zeros of the factors."""
-    from func.numpy.convolution import convolve
-
     factors = []
     for p in (_coefficients(a1), _coefficients(a2)):
         zeros = min(_known_zeros(p, front=True), shape_of(p)[0] - 1)
@@ -158,8 +158,6 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
 @implements(np.roots)
 def roots(p: Any) -> Array:
     """The roots of a polynomial: eigenvalues of its companion matrix."""
-    from func.numpy import linalg
-
     p = _coefficients(p)
     if rank_of(p) != 1:
         raise ValueError("Input must be a rank-1 array.")
@@ -186,8 +184,6 @@ def roots(p: Any) -> Array:
 @implements(np.poly)
 def poly(seq_of_zeros: Any) -> Array:
     """The polynomial with given roots, or the characteristic polynomial of a matrix."""
-    from func.numpy import linalg
-
     zeros = _coefficients(seq_of_zeros)
     shape = shape_of(zeros)
     if len(shape) == 2 and shape[0] == shape[1] and shape[0] != 0:
@@ -253,9 +249,6 @@ def _checked_samples(x: Array, y: Array, w: Any, deg: int) -> Any:
 
 
 def _fit_covariance(lhs: Array, scale: Array, order: int, residuals: Array, y: Array, kind: Any) -> Array:
-    from func.numpy import linalg
-    from func.numpy.products import dot, outer
-
     base = ops.divide(linalg.inv(dot(permute(lhs, order=(1, 0)), lhs)), outer(scale, scale))
     if kind == "unscaled":
         factor: Any = 1
@@ -272,8 +265,6 @@ def polyfit(
     x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None, cov: Any = False
 ) -> Any:
     """The least-squares polynomial through samples; differentiable in x, y and the weights."""
-    from func.numpy import linalg
-
     order = int(deg) + 1
     x, y = ops.add(arrayed(operand(x)), 0.0), ops.add(arrayed(operand(y)), 0.0)
     w = _checked_samples(x, y, w, deg)

@@ -14,9 +14,12 @@ from func.interpreters.primitives.elementwise.builder import conjugate, multiply
 from func.interpreters.primitives.elementwise.table import subtract
 from func.interpreters.primitives.structural.contraction import contract, matmul_spec, spec
 from func.interpreters.primitives.structural.shapes import convert, expand, reshape
+from func.numpy import reductions
 from func.numpy.arguments import one_axis, rank_of, refuse, to_dtype
 from func.numpy.inplace import write_into
+from func.numpy.joining import concatenate
 from func.numpy.protocol import implements, implements_ufunc
+from func.numpy.selection import diagonal
 from func.numpy.shaping import moveaxis, ravel
 
 
@@ -222,10 +225,7 @@ def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
 @implements(np.trace)
 def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Array:
     """The sum of a diagonal."""
-    from func.numpy.reductions import sum
-    from func.numpy.selection import diagonal
-
-    return sum(diagonal(a, offset, axis1, axis2), -1, dtype, out)
+    return reductions.sum(diagonal(a, offset, axis1, axis2), -1, dtype, out)
 
 
 # --- without sums -----------------------------------------------------------------------------------------------
@@ -249,8 +249,6 @@ def kron(a: Array, b: Array) -> Array:
 @implements(np.cross)
 def cross(a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Array:
     """The vector product in three dimensions (two count as lying in the plane)."""
-    from func.numpy.joining import concatenate
-
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = operand(a), operand(b)

@@ -17,6 +17,8 @@ from func.interpreters.core import EVALUATE, Primitive, Tracer, operand
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.core.wiring import WIRING
+from func.interpreters.primitives.structural.shapes import where as select
+from func.numpy.conversions import refuse_conversion
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -125,14 +127,12 @@ def call_ufunc(ufunc: Any, primitive: Primitive | None, inputs: tuple[Any, ...],
     targets = out if isinstance(out, tuple) else (out,)
     results = result if isinstance(result, tuple) else (result,)
     if where is not True:
-        from func.numpy.selection import where as select
-
         if out is None:
             raise UnsupportedFunctionError(
                 f"np.{ufunc.__name__}(where=...) on a traced array needs out=, as elements are undefined without"
                 f"{at_line()}"
             )
-        results = tuple([select(where, r, t) for r, t in zip(results, targets, strict=True)])
+        results = tuple([select(operand(where), r, t) for r, t in zip(results, targets, strict=True)])
     written = tuple([r if t is None else WIRING.write_into(t, r) for r, t in zip(results, targets, strict=True)])
     return written if isinstance(result, tuple) else written[0]
 
@@ -155,6 +155,4 @@ def no_array(self: Tracer, *args: Any, **kwargs: Any) -> Any:
     """Tracer.__array__: a conversion that would lose the derivative, unless there is none to lose."""
     if self.interpreter is EVALUATE and isinstance(self.value, (np.ndarray, np.generic)):
         return np.array(self.value, *args)
-    from func.numpy.conversions import refuse_conversion
-
     return refuse_conversion(self)

@@ -21,6 +21,7 @@ from func.interpreters.primitives.structural.slicing import getitem
 from func.interpreters.primitives.structural.sorting import reorder
 from func.numpy import statistics
 from func.numpy.arguments import NO_VALUE, count, many_axes, to_dtype
+from func.numpy.nanfunctions import nanmean
 from func.numpy.protocol import implements
 from func.numpy.reductions import deliver, finish
 from func.numpy.sorting import argsort, arrayed, sort
@@ -85,8 +86,6 @@ def nanmedian(
     """The median of the elements that are not NaN."""
     a = operand(a)
     if not is_inexact(dtype_of(a)) or count(shape_of(a)) == 0:
-        from func.numpy.nanfunctions import nanmean
-
         return median(a, axis, out, keepdims=keepdims) if count(shape_of(a)) else nanmean(a, axis, None, out, keepdims)
     shape = shape_of(a)
     axes = many_axes(axis, len(shape))

@@ -15,9 +15,12 @@ from func.interpreters.primitives.structural.indexing import gather, scatter
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.shapes import where as where_primitive
 from func.numpy.arguments import common, one_axis, rank_of, refuse
+from func.numpy.creation import sequence, zeros_like
+from func.numpy.indexing import fit_value, read, write
 from func.numpy.inplace import rebind, setitem, write_into
+from func.numpy.joining import resize, stack
 from func.numpy.protocol import implements
-from func.numpy.shaping import broadcast_arrays, ravel, reshape
+from func.numpy.shaping import broadcast_arrays, moveaxis, ravel, reshape
 from func.numpy.sizes import as_bool, flatnonzero, nonzero, values_for_shape
 
 _MISSING = object()
@@ -54,8 +57,6 @@ def take(a: Array, indices: Any, axis: int | None = None, out: Any = None, mode:
     elif mode != "raise":
         raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got '{mode}')")
     index = (slice(None),) * place + (indices if type(indices) is Tracer else np.asarray(indices),)
-    from func.numpy.indexing import read
-
     result = read(a, index)[0]
     return result if out is None else write_into(out, result)
 
@@ -91,8 +92,6 @@ def put_along_axis(arr: Array, indices: Array, values: Any, axis: int | None) ->
     target = ravel(arr) if flat else arr
     place = 0 if axis is None else one_axis(axis, rank_of(arr))
     indices = operand(indices)
-    from func.numpy.indexing import fit_value
-
     new = scatter(target, fit_value(values, shape_of(indices), arr), *_grid_indices(target, indices, place), axis=0)
     rebind(arr, reshape(new, shape_of(arr)))
 
@@ -108,9 +107,6 @@ def _writable(arr: Any, function: str) -> None:
 @implements(np.choose)
 def choose(a: Array, choices: Any, out: Any = None, mode: str = "raise") -> Array:
     """Elements from several arrays, by the number of the array."""
-    from func.numpy.creation import sequence
-    from func.numpy.joining import stack
-
     parts = broadcast_arrays(operand(a), *common(sequence(choices)))
     index, count = parts[0], len(parts) - 1
     if mode == "wrap":
@@ -146,8 +142,6 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 @implements(np.piecewise)
 def piecewise(x: Array, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Array:
     """A function given piece by piece: each piece gets the elements for which its condition is the last that holds."""
-    from func.numpy.creation import zeros_like
-
     x = operand(x)
     conditions = condlist if isinstance(condlist, (list, tuple)) else [condlist]
     if len(conditions) and rank_of(operand(conditions[0])) == 0 and rank_of(x):
@@ -191,8 +185,6 @@ def compress(condition: Array, a: Array, axis: int | None = None, out: Any = Non
 @implements(np.diagonal)
 def diagonal(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """Diagonals in the plane of two axes, as the last axis."""
-    from func.numpy.shaping import moveaxis
-
     a = operand(a)
     if rank_of(a) < 2:
         raise ValueError("diag requires an array of at least two dimensions")
@@ -210,8 +202,8 @@ def diagonal(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array
 def ix_(*args: Any) -> tuple[Array, ...]:
     """Index vectors as an open grid."""
     out = []
-    for k, sequence in enumerate(args):
-        index = operand(sequence)
+    for k, vector in enumerate(args):
+        index = operand(vector)
         if rank_of(index) != 1:
             raise ValueError("Cross index must be 1 dimensional")
         if dtype_of(index).kind == "b":
@@ -228,14 +220,10 @@ def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
     """Write values at places of the flattened array."""
     _writable(a, "put")
     refuse("put", mode=(mode, "raise"))
-    from func.numpy.joining import resize
-
     places = ravel(operand(ind))
     flat = ravel(operand(a))
     values = resize(operand(v), shape_of(places))
     fresh = Tracer(flat.interpreter, flat.value, flat.attached)
-    from func.numpy.indexing import write
-
     rebind(a, reshape(write(fresh, places, values), shape_of(a)))
 
 
@@ -248,8 +236,6 @@ def place(arr: Array, mask: Array, vals: Any) -> None:
 @implements(np.putmask)
 def putmask(a: Array, mask: Array, values: Any) -> None:
     """Write values, repeated to a's shape, where a mask holds."""
-    from func.numpy.joining import resize
-
     _writable(a, "putmask")
     values = operand(values)
     if shape_of(values) != a.shape:
@@ -279,8 +265,6 @@ def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
     if rank_of(a) < 2:
         raise ValueError("array must be at least 2-d")
     i = np.arange(min(a.shape))
-    from func.numpy.joining import resize
-
     val = operand(val)
     setitem(a, (i,) * rank_of(a), resize(val, (len(i),)) if rank_of(val) else val)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from func.interpreters.core import Array, Tracer, innermost, operand, shape_of
 from func.interpreters.primitives.structural.shapes import broadcast
+from func.interpreters.primitives.structural.slicing import concatenate
 from func.numpy.arguments import as_shape, count, many_axes, one_axis, rank_of
 from func.numpy.inplace import getitem, view_of, view_permute, view_reshape
 from func.numpy.protocol import implements
@@ -259,8 +260,6 @@ def rot90(m: Array, k: int = 1, axes: Any = (0, 1)) -> Array:
 @implements(np.roll)
 def roll(a: Array, shift: Any, axis: Any = None) -> Array:
     """Elements shifted along axes, those that leave coming back at the other end."""
-    from func.numpy.joining import concatenate
-
     a = operand(a)
     if axis is None:
         return reshape(roll(ravel(a), shift, 0), shape_of(a))
@@ -275,5 +274,5 @@ def roll(a: Array, shift: Any, axis: Any = None) -> Array:
         index: list[Any] = [slice(None)] * rank_of(a)
         tail, head = list(index), list(index)
         tail[place], head[place] = slice(cut, None), slice(None, cut)
-        a = concatenate([a[tuple(tail)], a[tuple(head)]], place)
+        a = concatenate(a[tuple(tail)], a[tuple(head)], axis=place)
     return a

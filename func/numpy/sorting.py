@@ -15,6 +15,7 @@ from func.interpreters.primitives.structural.shapes import reshape as reshape_pr
 from func.interpreters.primitives.structural.slicing import getitem
 from func.numpy import reductions
 from func.numpy.arguments import count, one_axis, rank_of, refuse, to_dtype
+from func.numpy.creation import sequence
 from func.numpy.protocol import implements
 
 _KINDS = {None, "quicksort", "mergesort", "heapsort", "stable"}
@@ -106,8 +107,6 @@ def partition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introselec
 @implements(np.lexsort)
 def lexsort(keys: Any, axis: int = -1) -> Array:
     """The order that sorts by several keys, the last one first."""
-    from func.numpy.creation import sequence
-
     rows_of_keys = [arrayed(operand(key)) for key in sequence(keys)]
     if not rows_of_keys:
         raise TypeError("need sequence of keys with len > 0 in lexsort")

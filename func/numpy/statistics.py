@@ -13,8 +13,12 @@ from func.interpreters.primitives.structural.reductions import counts_exactly, r
 from func.interpreters.primitives.structural.shapes import broadcast, full_like, ones_at, permute, reduce_sum
 from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
 from func.numpy.arguments import NO_VALUE, count, many_axes, one_axis, rank_of, to_dtype
+from func.numpy.grids import diag
+from func.numpy.joining import concatenate
+from func.numpy.products import dot
 from func.numpy.protocol import implements
 from func.numpy.reductions import finish, is_given, mask_for, total_of
+from func.numpy.shaping import squeeze
 
 _INTP = np.dtype(np.intp)
 
@@ -261,10 +265,6 @@ def cov(
     dtype: Any = None,
 ) -> Array:
     """The covariance matrix of variables in rows (rowvar) or columns."""
-    from func.numpy.joining import concatenate
-    from func.numpy.products import dot
-    from func.numpy.shaping import squeeze
-
     if ddof is not None and ddof != int(ddof):
         raise ValueError("ddof must be integer")
     m = operand(m)
@@ -309,8 +309,6 @@ def _normalization(observations: int, total: Array, ddof: Any, both: Any, aweigh
 @implements(np.corrcoef)
 def corrcoef(x: Array, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Array:
     """The correlation coefficients of variables."""
-    from func.numpy.grids import diag
-
     c = cov(x, y, rowvar, dtype=dtype)
     if rank_of(c) == 0:
         return ops.divide(c, c)
