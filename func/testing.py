@@ -21,7 +21,7 @@ from func.interpreters.core.errors import ArgumentError
 from func.transforms.boundary import check_callable, name_of
 from func.transforms.forward import jvp
 from func.transforms.reverse import vjp
-from func.transforms.vmapping import Lanes, broadcast_prefix, vmap
+from func.transforms.vmapping import BatchedCall, broadcast_prefix, vmap
 
 __all__ = ["check_batch", "check_grads", "check_jvp", "check_vjp"]
 
@@ -206,8 +206,8 @@ def check_batch(
         >>> check_batch(np.dot, (np.ones((3, 4)), np.ones(4)), in_dims=(0, None))
     """
     check_callable(f, "testing.check_batch")
-    lanes = Lanes(f, in_dims, None, tuple(args), {})
-    singles = [_single(f, lanes, lane) for lane in range(lanes.size)]
+    call = BatchedCall(f, in_dims, None, tuple(args), {})
+    singles = [_single(call, element) for element in range(call.size)]
     mapped = vmap(f, in_dims, out_dims)(*args)
     leaves, spec = tree.flatten(mapped)
     names = tree.path_names(mapped, "output")
@@ -216,7 +216,7 @@ def check_batch(
         pieces = [_host(tree.leaves(single)[place]) for single in singles]
         label = f"{name} of the mapped {name_of(f)}"
         for single in singles:
-            assert tree.structure(single) == spec, f"{label}: the tree is not that of a single lane"
+            assert tree.structure(single) == spec, f"{label}: the tree is not that of a single element"
         expected = pieces[0] if dim is None else np.stack(pieces, axis=dim)
         assert dtype_of(got) == expected.dtype, f"{label}: dtype {dtype_of(got)} is not {expected.dtype}"
         exact = not is_inexact(expected.dtype)
@@ -230,11 +230,10 @@ def check_batch(
         )
 
 
-def _single(f: Callable[..., Any], lanes: Lanes, lane: int) -> Any:
-    """What the function gives for one lane."""
-    chosen = [leaf[lane] if mapped else leaf for leaf, mapped in zip(lanes.leaves, lanes.which, strict=True)]
-    args, _ = tree.unflatten(lanes.spec, chosen)
-    return f(*args)
+def _single(call: BatchedCall, element: int) -> Any:
+    """The output of the function for one element of the batch."""
+    ((args, kwargs),) = call.arguments.replaced([leaf[element] for leaf in call.arguments.values()])
+    return call.function(*args, **kwargs)
 
 
 # --- directions and differences ---------------------------------------------------------------------------------

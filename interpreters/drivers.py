@@ -24,7 +24,9 @@ from func.interpreters.core import (
     example_of,
     shape_of,
 )
-from func.interpreters.core.errors import RaggedLanesError
+from func.interpreters.core.errors import FuncError, RaggedLanesError
+from func.interpreters.core.modes import STAGING
+from func.interpreters.core.source import hide_engine_frames
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import Grad, pull_back
 from func.interpreters.jvp import Jvp
@@ -40,21 +42,35 @@ Flat: TypeAlias = Callable[..., Sequence[Array]]
 
 
 class running:
-    """Runs an interpreter: NumPy's converters are replaced meanwhile, and the interpreter is closed at the end."""
+    """Context in which an interpreter's function runs: conversions work inside; at the end the interpreter is closed.
 
-    __slots__ = ("interpreter", "token")
+    `staging` says that the function is traced into a program that runs later. Errors leave without the engine's frames.
+    """
 
-    def __init__(self, interpreter: Interpreter) -> None:
+    __slots__ = ("interpreter", "staging", "token")
+
+    def __init__(self, interpreter: Interpreter, staging: bool = False) -> None:
         self.interpreter = interpreter
+        self.staging: Any = staging
 
     def __enter__(self) -> None:
         self.token = CURRENT.set(self.interpreter)
+        if self.staging:
+            self.staging = STAGING.set(self.interpreter.transform)
         WIRING.enter_transform()
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         WIRING.leave_transform()
+        if self.staging:
+            STAGING.reset(self.staging)
         CURRENT.reset(self.token)
         self.interpreter.close()
+        if isinstance(error, Exception):
+            cause = error.__cause__
+            if isinstance(error, ValueError) and isinstance(cause, FuncError):
+                # NumPy words every failing conversion as "setting an array element with a sequence"
+                raise hide_engine_frames(cause.with_traceback(trace)) from None
+            hide_engine_frames(error)
 
 
 # --- drivers ----------------------------------------------------------------------------------------------------
@@ -103,12 +119,11 @@ def map_flat(
         interpreter = Vmap("vmap", np.arange(size), MappedCall(size))
     level = interpreter
     token = RUNNING.set((*RUNNING.get(), level))
-    current = CURRENT.set(level)
     try:
-        WIRING.enter_transform()
-        outs = fun(*[level.lift(arg) if mapped else arg for arg, mapped in zip(args, which, strict=True)])
-        mapped_outs = [level.is_mapped(out) for out in outs]
-        return [out.value if mapped else out for out, mapped in zip(outs, mapped_outs, strict=True)], mapped_outs
+        with running(level):
+            outs = fun(*[level.lift(arg) if mapped else arg for arg, mapped in zip(args, which, strict=True)])
+            mapped_outs = [level.is_mapped(out) for out in outs]
+            return [out.value if mapped else out for out, mapped in zip(outs, mapped_outs, strict=True)], mapped_outs
     except (SplitLanes, ValueError) as error:
         split = error if isinstance(error, SplitLanes) else error.__cause__  # NumPy wraps what float() raises
         if not isinstance(split, SplitLanes):
@@ -119,10 +134,7 @@ def map_flat(
         levels = [level.part(group) for group in groups]
         del error, split
     finally:
-        CURRENT.reset(current)
         RUNNING.reset(token)
-        WIRING.leave_transform()
-        level.close()
     parts = []
     for group, part in zip(groups, levels, strict=True):
         chosen = [gather(arg, group, axis=0) if mapped else arg for arg, mapped in zip(args, which, strict=True)]

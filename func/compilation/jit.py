@@ -27,10 +27,11 @@ from func.interpreters.calls.compiled_call import BEST, CompiledCall, closed
 from func.interpreters.core import PYTHON_SCALARS, Tracer, aval_of, example_of, innermost
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.modes import NAN_SAFE
+from func.interpreters.drivers import running
 from func.interpreters.grad import has_nan
 from func.interpreters.program.program import Program
 from func.interpreters.stage import Stage
-from func.transforms.boundary import array_leaf, check_callable, name_of, output_leaf, traced, unbox
+from func.transforms.boundary import array_leaf, check_callable, name_of, output_leaves
 
 
 class Entry:
@@ -318,14 +319,13 @@ class Jitted:
         def trace() -> tuple[Program, bool]:
             stage = Stage("jit")
             stage.example = example
-            with traced(stage, staging=True):
+            with running(stage, staging=True):
                 inputs = [stage.variable(aval) for aval in avals]
                 variables = [tracer.attached for tracer in inputs]
                 args, kwargs = tree.unflatten(spec, inputs)
-                outs, out_spec = tree.flatten(self._static.call(args, kwargs, statics))
+                outs, out_spec = output_leaves(self._static.call(args, kwargs, statics), "jit")
                 found[:] = [out_spec]
-                program = stage.program(variables, [unbox(output_leaf(o, "output", "jit")) for o in outs])
-                return program, stage.pulled
+                return stage.program(variables, outs), stage.pulled
 
         compiled, captured = closed(trace, self._chosen())
         donated = frozenset() if captured else donated_leaves(spec, self._donated, {name for name, _, _ in statics})

@@ -9,9 +9,10 @@ from typing import Any
 from func import tree
 from func.interpreters.core import Aval, aval_of
 from func.interpreters.core.errors import ArgumentError
+from func.interpreters.drivers import running
 from func.interpreters.program.program import Program
 from func.interpreters.stage import Stage
-from func.transforms.boundary import array_leaf, check_callable, name_of, output_leaf, traced, unbox
+from func.transforms.boundary import array_leaf, check_callable, name_of, output_leaves
 
 
 def make_program(func: Callable[..., Any], static_argnums: int | tuple[int, ...] = ()) -> Callable[..., Program]:
@@ -58,7 +59,7 @@ def stage_call(
     leaves, spec = tree.flatten((traced_args, kwargs))
     names = [name[1:] for name in tree.path_names((traced_args, kwargs), "_")]
     stage = Stage(transform)
-    with traced(stage, staging=transform != "eval_shape"):
+    with running(stage, staging=transform != "eval_shape"):
         avals = [
             leaf if isinstance(leaf, Aval) else aval_of(array_leaf(leaf, f"arguments{path}", transform))
             for leaf, path in zip(leaves, names, strict=True)
@@ -68,8 +69,8 @@ def stage_call(
         moving, keywords = tree.unflatten(spec, inputs)
         rest = iter(moving)
         full = [arg if i in fixed else next(rest) for i, arg in enumerate(args)]
-        outs, out_spec = tree.flatten(function(*full, **keywords))
-        program = stage.program(variables, [unbox(output_leaf(o, "output", transform)) for o in outs])
+        outs, out_spec = output_leaves(function(*full, **keywords), transform)
+        program = stage.program(variables, outs)
     return program, out_spec
 
 

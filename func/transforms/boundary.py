@@ -1,11 +1,10 @@
-"""The public door: what transforms check on the way in, and how results become the caller's own on the way out."""
+"""The API boundary: what transforms check on the way in, and how results become owned by the caller on the way out."""
 
 from __future__ import annotations
 
-import inspect
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -25,55 +24,7 @@ from func.interpreters.core import (
     refuse_array,
     shape_of,
 )
-from func.interpreters.core.errors import (
-    ArgumentError,
-    DifferentiatedInputError,
-    FuncError,
-    ScalarOutputError,
-    UnsupportedArrayError,
-)
-from func.interpreters.core.modes import STAGING
-from func.interpreters.core.source import hide_engine_frames
-from func.numpy import patching
-
-T = TypeVar("T")
-
-
-class traced:
-    """Context of a running transform: conversions work inside; at the end the interpreter is closed.
-
-    `staging` says that a program is made which is to be run later.
-
-    Errors leave it without the engine's frames.
-    """
-
-    __slots__ = ("interpreter", "staging", "token")
-
-    def __init__(self, interpreter: Interpreter, staging: bool = False) -> None:
-        self.interpreter = interpreter
-        self.staging: Any = staging
-
-    def __enter__(self) -> None:
-        self.token = CURRENT.set(self.interpreter)
-        if self.staging:
-            self.staging = STAGING.set(self.interpreter.transform)
-        patching.enter()
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        patching.leave()
-        if self.staging:
-            STAGING.reset(self.staging)
-        CURRENT.reset(self.token)
-        self.interpreter.close()
-        if isinstance(error, Exception):
-            cause = error.__cause__
-            if isinstance(error, ValueError) and isinstance(cause, FuncError):
-                # NumPy words every failing conversion as "setting an array element with a sequence"
-                raise hide_engine_frames(cause.with_traceback(trace)) from None
-            hide_engine_frames(error)
-
-
-# --- names for messages -----------------------------------------------------------------------------------------
+from func.interpreters.core.errors import ScalarOutputError, UnsupportedArrayError
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -98,65 +49,6 @@ def describe(value: Any) -> str:
 _DESCRIBED = frozenset({Tracer, bool, int, float, complex})
 
 
-# --- argument selection -----------------------------------------------------------------------------------------
-
-
-def normalize_argnums(argnums: Any, count: int, transform: str, function: Callable[..., Any]) -> tuple[int, ...]:
-    """argnums as non-negative positions, checked for range and repetition."""
-    given = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
-    normal = []
-    for number in given:
-        if not isinstance(number, (int, np.integer)) or isinstance(number, bool):
-            raise TypeError(f"func.{transform}: argnums must be an int or a tuple of ints, got {argnums!r}")
-        position = int(number) + count if number < 0 else int(number)
-        if not 0 <= position < count:
-            raise ArgumentError(
-                f"func.{transform}: argnums={argnums!r} is out of range, {name_of(function)} was called with "
-                f"{count} positional argument{'s' if count != 1 else ''}"
-            )
-        if position in normal:
-            raise ArgumentError(f"func.{transform}: argnums={argnums!r} names argument {position} twice")
-        normal.append(position)
-    if not normal:
-        raise ArgumentError(f"func.{transform}: argnums={argnums!r} names no argument")
-    return tuple(normal)
-
-
-def locate_names(
-    function: Callable[..., Any],
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    argnames: Sequence[str],
-    transform: str,
-) -> list[int | str]:
-    """Where each named argument was given: a keyword, or a position found in the signature."""
-    places: list[int | str] = []
-    positions: dict[str, int] | None = None
-    for argname in argnames:
-        if not isinstance(argname, str):
-            raise TypeError(f"func.{transform}: argnames must be a string or strings, got {argname!r}")
-        if argname in kwargs:
-            places.append(argname)
-            continue
-        if positions is None:
-            try:
-                positions = {name: i for i, name in enumerate(inspect.signature(function).parameters)}
-            except (TypeError, ValueError):
-                positions = {}
-        position = positions.get(argname, len(args))
-        if position >= len(args):
-            raise ArgumentError(
-                f"func.{transform}: argnames names {argname!r}, but {name_of(function)} was not called with it"
-            )
-        places.append(position)
-    if len(set(places)) != len(places):
-        raise ArgumentError(f"func.{transform}: argnames={tuple(argnames)!r} names an argument twice")
-    return places
-
-
-# --- leaves -----------------------------------------------------------------------------------------------------
-
-
 def array_leaf(value: Any, path: str, transform: str) -> Array:
     """A leaf as primitives take it, or a TypeError that names its path."""
     kind = type(value)
@@ -172,10 +64,10 @@ def array_leaf(value: Any, path: str, transform: str) -> Array:
 
 def output_leaf(value: Any, path: str, transform: str) -> Array:
     """An output as the running transform takes it: `array_leaf`, without the graph of the transform's own tensors."""
-    return _settled(array_leaf(value, path, transform))
+    return _without_tensors(array_leaf(value, path, transform))
 
 
-def _settled(value: Any) -> Any:
+def _without_tensors(value: Any) -> Any:
     """A tensor that was made inside the transform leaves it as its value, which the transform traces."""
     home = getattr(CURRENT.get(), "ambient", None)
     while type(value) is Tracer and home is not None and value.interpreter is home:
@@ -183,32 +75,43 @@ def _settled(value: Any) -> Any:
     return value
 
 
-def differentiable_leaf(value: Any, path: str, transform: str, top: bool, allow_int: bool) -> Array | None:
-    """A leaf to differentiate, or None for an integer leaf that passes through."""
-    if type(value) is np.ndarray and value.dtype.kind in "fc":
-        return value
-    value = array_leaf(value, path, transform)
-    dtype = dtype_of(value)
-    if is_inexact(dtype):
-        return value
-    if top and not allow_int:
-        word = (
-            "a Python int"
-            if type(value) is int
-            else f"an array of dtype {dtype}"
-            if shape_of(value)
-            else f"a number of dtype {dtype}"
+def output_leaves(out: Any, transform: str) -> tuple[list[Array], Any]:
+    """The leaves of an output as the running transform takes them, and its structure."""
+    leaves, spec = tree.flatten(out)
+    for i, leaf in enumerate(leaves):
+        kind = type(leaf)
+        if not (kind is Tracer or (kind is np.ndarray and leaf.dtype.kind in "fciub")):
+            leaf = array_leaf(leaf, output_paths(spec)[i], transform)
+        leaves[i] = unbox(_without_tensors(leaf))
+    return leaves, spec
+
+
+def output_paths(spec: Any) -> list[str]:
+    """How messages name the leaves of an output."""
+    return [accessor.codify("output") for accessor in spec.accessors()]
+
+
+def split_aux(out: Any, interpreter: Interpreter, transform: str, function: Callable[..., Any]) -> tuple[Any, Any]:
+    """(output, aux) of a function with has_aux=True; aux without the tracers of the interpreter, which is closed soon.
+
+    Raises:
+        TypeError: The output is not a pair.
+    """
+    if not isinstance(out, tuple) or len(out) != 2:
+        raise TypeError(
+            f"func.{transform}(has_aux=True) needs {name_of(function)} to return a pair (output, aux), "
+            f"but it returned {describe(out)}"
         )
-        raise DifferentiatedInputError(
-            f"func.{transform} differentiates with respect to {path}, which is {word}; derivatives need floating "
-            "point input: pass a float, convert the array with .astype(float), or choose other argnums"
-        )
-    return None
+
+    def strip(leaf: Any) -> Any:
+        return leaf.value if type(leaf) is Tracer and leaf.interpreter is interpreter else leaf
+
+    return out[0], tree.map(strip, out[1])
 
 
 def scalar_output(out: Any, transform: str, function: Callable[..., Any], holomorphic: bool) -> Array:
     """The one output of a function to take a gradient of: a real (holomorphic: complex) scalar."""
-    out = _settled(out)
+    out = _without_tensors(out)
     if type(out) is not Tracer and type(out) not in HOST_TYPES and not hasattr(out, "dtype"):
         leaves = tree.leaves(out)
         shown = ", ".join([describe(leaf) for leaf in leaves]) or "nothing"
@@ -238,9 +141,6 @@ def scalar_output(out: Any, transform: str, function: Callable[..., Any], holomo
             "no derivative"
         )
     return out
-
-
-# --- results ----------------------------------------------------------------------------------------------------
 
 
 def unbox(value: Array) -> Array:
@@ -296,9 +196,16 @@ def own_tree(value: Any) -> Any:
     return tree.unflatten(spec, own(leaves))
 
 
-def copied(leaves: list[Any]) -> list[Any]:
-    """Copies of arrays that a saved map must not share with the caller."""
-    return [leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
+def copies(leaves: Iterable[Any]) -> list[Any]:
+    """Defensive copies: arrays and tracers that no write of the caller reaches."""
+    return [
+        leaf.copy()
+        if type(leaf) is np.ndarray
+        else Tracer(leaf.interpreter, leaf.value, leaf.attached)
+        if type(leaf) is Tracer
+        else leaf
+        for leaf in leaves
+    ]
 
 
 def like_input(grad: Array, leaf: Array) -> Array:

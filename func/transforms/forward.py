@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from func import tree
-from func.interpreters.core import PYTHON_SCALARS, ZERO, Array, Aval, Tracer, dtype_of, innermost, is_inexact, shape_of
+from func.interpreters.core import (
+    PYTHON_SCALARS,
+    ZERO,
+    Array,
+    Aval,
+    dtype_of,
+    innermost,
+    is_inexact,
+    shape_of,
+    zeros_like,
+)
 from func.interpreters.core.errors import ArgumentError, NotDifferentiableError, TangentError
+from func.interpreters.drivers import running
 from func.interpreters.jvp import Jvp
-from func.interpreters.primitives.structural.shapes import convert, full_like, zeros_like
+from func.interpreters.primitives.structural.shapes import convert, full_like
 from func.interpreters.program.program import Program
 from func.interpreters.stage import DerivedStage, Stage
 from func.interpreters.transpose import transpose_program
 from func.transforms import reverse
-from func.transforms.boundary import (
-    array_leaf,
-    check_callable,
-    differentiable_leaf,
-    name_of,
-    output_leaf,
-    own,
-    own_tree,
-    traced,
-    unbox,
-)
+from func.transforms.arguments import FlatCall, differentiable
+from func.transforms.boundary import array_leaf, check_callable, copies, name_of, output_leaves, own
 
 
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
@@ -48,61 +50,57 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         (np.float64(0.0), np.float64(2.0))
     """
     check_callable(func, "jvp")
-    primal_leaves, tangent_leaves, spec = _paired(primals, tangents, "jvp")
+    call, dots = _paired_call(func, primals, tangents, "jvp", has_aux)
     interpreter = Jvp("jvp")
-    with traced(interpreter):
-        lifted = [interpreter.lift(p, t) for p, t in zip(primal_leaves, tangent_leaves, strict=True)]
-        out, aux = _call(func, tree.unflatten(spec, lifted), has_aux, "jvp")
-        outs, out_spec, pairs = _unpack(interpreter, out, "jvp")
-        aux = tree.map(lambda leaf: interpreter.unpack(leaf)[0] if type(leaf) is Tracer else leaf, aux)
-        del lifted, out
-    values = [p for p, _ in pairs]
-    if strict and any([t is ZERO and is_inexact(dtype_of(p)) for p, t in pairs]):
+    with running(interpreter):
+        lifted = [interpreter.lift(x, dx) for x, dx in zip(call.arguments.values(), dots, strict=True)]
+        values, out_dots = _unzipped(interpreter, call.outputs(interpreter, lifted))
+        del lifted
+    if strict and any([dx is ZERO and is_inexact(dtype_of(x)) for x, dx in zip(values, out_dots, strict=True)]):
         raise NotDifferentiableError(
             f"func.jvp(strict=True): an output of {name_of(func)} does not depend on the primals"
         )
-    dots = [zeros_like(p) if t is ZERO else t for p, t in pairs]
-    del pairs, outs
-    result = (tree.unflatten(out_spec, own(values)), tree.unflatten(out_spec, own(dots)))
-    return (*result, own_tree(aux)) if has_aux else result
+    out_dots = _materialized(values, out_dots)
+    return call.result(tree.unflatten(call.out_spec, own(values)), tree.unflatten(call.out_spec, own(out_dots)))
 
 
-def _call(function: Callable[..., Any], args: Any, has_aux: bool, transform: str) -> tuple[Any, Any]:
-    out = function(*args)
-    return reverse.split_aux(out, transform, function) if has_aux else (out, None)
+def _unzipped(interpreter: Jvp, outs: Sequence[Array]) -> tuple[list[Array], list[Any]]:
+    """The primals and the tangents of some outputs."""
+    pairs = [interpreter.unpack(out) for out in outs]
+    return [x for x, _ in pairs], [dx for _, dx in pairs]
 
 
-def _unpack(interpreter: Jvp, out: Any, transform: str) -> tuple[list[Any], Any, list[tuple[Array, Any]]]:
-    outs, spec = tree.flatten(out)
-    names = tree.path_names(out, "output")
-    pairs = [
-        interpreter.unpack(unbox(output_leaf(leaf, path, transform))) for leaf, path in zip(outs, names, strict=True)
-    ]
-    return outs, spec, pairs
+def _materialized(primals: Sequence[Array], tangents: Sequence[Any]) -> list[Array]:
+    return [zeros_like(x) if dx is ZERO else dx for x, dx in zip(primals, tangents, strict=True)]
 
 
-def _paired(primals: Any, tangents: Any, transform: str) -> tuple[list[Any], list[Any], Any]:
-    """Leaves of primals and of tangents that fit them; integer primals take no tangent."""
+def _paired_call(
+    function: Callable[..., Any], primals: Any, tangents: Any, transform: str, has_aux: bool = False
+) -> tuple[FlatCall, list[Any]]:
+    """The call at the primals, and tangents that fit its active leaves; integer primals take none."""
     for value, word in ((primals, "primals"), (tangents, "tangents")):
         if not isinstance(value, (tuple, list)):
             raise TypeError(
                 f"func.{transform}: {word} must be a tuple with one entry per argument, not {type(value).__name__}"
             )
-    primals, tangents = tuple(primals), tuple(tangents)
-    leaves, spec = tree.flatten(primals)
-    dots, dot_spec = tree.flatten(tangents)
+    primals = tuple(primals)
+    dots, dot_spec = tree.flatten(tuple(tangents))
+    spec = tree.structure(primals)
     if spec != dot_spec:
         raise TangentError(f"func.{transform}: tangents have the tree {dot_spec}, but the primals {spec}")
-    checked: list[Any] = []
-    names = tree.path_names(primals, "primals")
-    given: list[Any] = []
-    for leaf, dot, path in zip(leaves, dots, names, strict=True):
-        leaf = array_leaf(leaf, path, transform)
-        given.append(leaf)
-        checked.append(fit_tangent(leaf, dot, path, transform))
-    if given and all([not is_inexact(dtype_of(leaf)) for leaf in given]):
-        differentiable_leaf(given[0], names[0], transform, True, False)
-    return given, checked, spec
+    call = _call_at(function, primals, transform, has_aux)
+    fitted = [
+        fit_tangent(leaf, dot, path, transform)
+        for leaf, dot, path in zip(call.arguments.leaves, dots, tree.path_names(primals, "primals"), strict=True)
+    ]
+    return call, [fitted[i] for i in call.arguments.active]
+
+
+def _call_at(function: Callable[..., Any], primals: tuple[Any, ...], transform: str, has_aux: bool) -> FlatCall:
+    """The call of a function at primals of which at least one is floating point."""
+    places = range(len(primals))
+    arguments = differentiable(primals, [f"primals[{i}]" for i in places], transform, needs_every=False)
+    return FlatCall(function, transform, primals, {}, places, arguments, has_aux)
 
 
 def fit_tangent(primal: Array, tangent: Any, path: str, transform: str) -> Any:
@@ -150,76 +148,57 @@ def linearize(func: Callable[..., Any], *primals: Any, has_aux: bool = False) ->
         raise ArgumentError(f"func.linearize: {name_of(func)} needs at least one primal")
     stage = DerivedStage("linearize")
     interpreter = Jvp("linearize", copies_operands=True)
-    leaves, spec = tree.flatten(tuple(primals))
-    names = tree.path_names(tuple(primals), "primals")
     try:
-        with traced(interpreter):
-            lifted, inputs, places = [], [], []
-            for i, (leaf, path) in enumerate(zip(leaves, names, strict=True)):
-                leaf = array_leaf(leaf, path, "linearize")
-                leaf = leaf.copy() if type(leaf) is np.ndarray else leaf
-                if is_inexact(dtype_of(leaf)):
-                    stage.example = innermost(leaf)
-                    tangent = stage.variable(Aval(shape_of(leaf), dtype_of(leaf)))
-                    inputs.append(tangent)
-                    places.append(i)
-                    lifted.append(interpreter.lift(leaf, tangent))
-                else:
-                    lifted.append(leaf)
-            if not inputs:
-                differentiable_leaf(leaves[0], names[0], "linearize", True, False)
-            out, aux = _call(func, tree.unflatten(spec, lifted), has_aux, "linearize")
-            _, out_spec, pairs = _unpack(interpreter, out, "linearize")
-            aux = tree.map(lambda leaf: interpreter.unpack(leaf)[0] if type(leaf) is Tracer else leaf, aux)
-            dots = [zeros_like(p) if t is ZERO else t for p, t in pairs]
-            program = stage.program([tangent.attached for tangent in inputs], dots)
+        with running(interpreter):
+            call = _call_at(func, primals, "linearize", has_aux)
+            call.arguments.leaves = copies(call.arguments.leaves)
+            avals = [Aval(shape_of(leaf), dtype_of(leaf)) for leaf in call.arguments.leaves]
+            lifted, inputs = [], []
+            for i, leaf in zip(call.arguments.active, call.arguments.values(), strict=True):
+                stage.example = innermost(leaf)
+                dx = stage.variable(avals[i])
+                inputs.append(dx.attached)
+                lifted.append(interpreter.lift(leaf, dx))
+            values, dots = _unzipped(interpreter, call.outputs(interpreter, lifted))
+            program = stage.program(inputs, _materialized(values, dots))
     finally:
         stage.close()
-    values = [p.copy() if isinstance(p, np.ndarray) else p for p, _ in pairs]
-    infos = [(shape_of(leaf), dtype_of(leaf)) for leaf in leaves]
-    result = (
-        tree.unflatten(out_spec, values),
-        Linearized(name_of(func), program, spec, places, infos, out_spec),
-    )
-    return (*result, own_tree(aux)) if has_aux else result
+    spec = tree.structure(primals)
+    linearized = Linearized(name_of(func), program, spec, call.arguments.active, avals, call.out_spec)
+    return call.result(tree.unflatten(call.out_spec, copies(values)), linearized)
 
 
 class Linearized:
     """What `func.linearize` returns: the derivative of a function at a point."""
 
     def __init__(
-        self, name: str, program: Program, spec: Any, places: list[int], infos: list[Any], out_spec: Any
+        self, name: str, program: Program, spec: Any, active: Sequence[int], avals: Sequence[Aval], out_spec: Any
     ) -> None:
         self.program = program
         self._name = name
         self._spec = spec
-        self._places = places
-        self._infos = infos
+        self._active = active
+        """The positions of the leaves that take a tangent."""
+        self._avals = avals
         self._out_spec = out_spec
 
     def __call__(self, *tangents: Any) -> Any:
-        dots, spec = tree.flatten(tuple(tangents))
+        dots, spec = tree.flatten(tangents)
         if spec != self._spec:
             raise TangentError(f"the tangents of {self._name} have the tree {spec}, but the primals {self._spec}")
-        names = tree.path_names(tuple(tangents), "tangents")
-        given = [fit_tangent(aval_like(*self._infos[i]), dots[i], names[i], "linearize") for i in self._places]
-        outs = [scalar_or_copy(o) for o in self.program.run(given)]
-        return tree.unflatten(self._out_spec, outs)
+        paths = tree.path_names(tangents, "tangents")
+        fitted = [fit_tangent(self._avals[i], dots[i], paths[i], "linearize") for i in self._active]
+        return tree.unflatten(self._out_spec, [_scalar_or_copy(out) for out in self.program.run(fitted)])
 
     def __repr__(self) -> str:
         return f"<linearized {self._name}>\n{self.program}"
 
 
-def scalar_or_copy(x: Array) -> Array:
+def _scalar_or_copy(x: Array) -> Array:
     """A result of a saved map: a copy, and a NumPy scalar where NumPy has scalars."""
     if not isinstance(x, np.ndarray):
         return x
     return x.copy() if x.shape else x[()]
-
-
-def aval_like(shape: tuple[int, ...], dtype: Any) -> Any:
-    """Something with a shape and dtype for messages and checks."""
-    return Aval(shape, dtype)
 
 
 def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., Any]:
@@ -237,33 +216,33 @@ def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., A
         (array([3., 6., 0.]),)
     """
     check_callable(func, "linear_transpose")
-    leaves, spec = tree.flatten(tuple(primals))
-    names = tree.path_names(tuple(primals), "primals")
+    leaves, spec = tree.flatten(primals)
     stage = Stage("linear_transpose")
-    with traced(stage):
+    with running(stage):
         avals = []
-        for leaf, path in zip(leaves, names, strict=True):
+        for leaf, path in zip(leaves, tree.path_names(primals, "primals"), strict=True):
             if not isinstance(leaf, Aval):
-                leaf = differentiable_leaf(leaf, path, "linear_transpose", True, False)
+                (leaf,) = differentiable([leaf], [path], "linear_transpose").leaves
             avals.append(Aval(shape_of(leaf), dtype_of(leaf)))
         inputs = [stage.variable(aval) for aval in avals]
-        variables = [tracer.attached for tracer in inputs]
-        out = func(*tree.unflatten(spec, inputs))
-        outs, out_spec = tree.flatten(out)
-        program = stage.program(variables, [output_leaf(o, "output", "linear_transpose") for o in outs])
-    infos = [Aval(o.shape, o.dtype) for o in program.outputs if hasattr(o, "shape")]
+        outs, out_spec = output_leaves(func(*tree.unflatten(spec, inputs)), "linear_transpose")
+        program = stage.program([tracer.attached for tracer in inputs], outs)
     _check_linear(program, name_of(func))
+    out_avals = [Aval(out.shape, out.dtype) for out in program.outputs if hasattr(out, "shape")]
 
     def transposed(ct: Any) -> Any:
-        cts, ct_spec = tree.flatten(ct)
+        leaves, ct_spec = tree.flatten(ct)
         if ct_spec != out_spec:
             raise TangentError(f"the cotangent has the tree {ct_spec}, but {name_of(func)} returns {out_spec}")
-        fitted = [fit_tangent(i, c, "output", "linear_transpose") for i, c in zip(infos, cts, strict=True)]
-        grown = transpose_program(program, fitted)
-        like = fitted[0] if fitted else 0.0
-        full = [full_like(like, 0, a.shape, a.dtype) if g is ZERO else g for g, a in zip(grown, avals, strict=True)]
-        fresh = [g.copy() if isinstance(g, np.ndarray) else g for g in full]
-        return tuple(tree.unflatten(spec, fresh))
+        out_cts = [
+            fit_tangent(aval, leaf, "output", "linear_transpose") for aval, leaf in zip(out_avals, leaves, strict=True)
+        ]
+        like = out_cts[0] if out_cts else 0.0
+        cts = [
+            full_like(like, 0, aval.shape, aval.dtype) if ct is ZERO else ct
+            for ct, aval in zip(transpose_program(program, out_cts), avals, strict=True)
+        ]
+        return tuple(tree.unflatten(spec, copies(cts)))
 
     return transposed
 
@@ -282,9 +261,6 @@ def _check_linear(program: Program, name: str) -> None:
             raise NotDifferentiableError(f"{name} is not linear: it adds a constant to its argument")
         if depends:
             linear.update(equation.outputs)
-
-
-# --- products with second derivatives ---------------------------------------------------------------------------
 
 
 def hvp(func: Callable[..., Any], primals: Any, tangents: Any) -> Any:
@@ -306,11 +282,18 @@ def hvp(func: Callable[..., Any], primals: Any, tangents: Any) -> Any:
         array([ 6., 12.])
     """
     check_callable(func, "hvp")
-    primals = tuple(primals) if isinstance(primals, (tuple, list)) else (primals,)
-    tangents = tuple(tangents) if isinstance(tangents, (tuple, list)) else (tangents,)
-    gradient = reverse.grad(func, argnums=tuple(range(len(primals))))
-    _, product = jvp(gradient, primals, tangents)
+    primals, tangents = _as_tuple(primals), _as_tuple(tangents)
+    _, product = jvp(_full_gradient(func, primals), primals, tangents)
     return product[0] if len(primals) == 1 else product
+
+
+def _as_tuple(arguments: Any) -> tuple[Any, ...]:
+    return tuple(arguments) if isinstance(arguments, (tuple, list)) else (arguments,)
+
+
+def _full_gradient(function: Callable[..., Any], primals: tuple[Any, ...]) -> Callable[..., Any]:
+    """The gradient with respect to all arguments, a tuple."""
+    return reverse.grad(function, argnums=tuple(range(len(primals))))
 
 
 def vhp(func: Callable[..., Any], primals: Any, cotangents: Any) -> Any:
@@ -323,10 +306,9 @@ def vhp(func: Callable[..., Any], primals: Any, cotangents: Any) -> Any:
         array([ 6., 12.])
     """
     check_callable(func, "vhp")
-    primals = tuple(primals) if isinstance(primals, (tuple, list)) else (primals,)
-    cotangents = tuple(cotangents) if isinstance(cotangents, (tuple, list)) else (cotangents,)
-    _paired(primals, cotangents, "vhp")
-    _, pullback = reverse.vjp(reverse.grad(func, argnums=tuple(range(len(primals)))), *primals)
+    primals, cotangents = _as_tuple(primals), _as_tuple(cotangents)
+    _paired_call(func, primals, cotangents, "vhp")
+    _, pullback = reverse.vjp(_full_gradient(func, primals), *primals)
     product = pullback(cotangents)
     return product[0] if len(primals) == 1 else product
 
@@ -345,10 +327,9 @@ def ggnvp(model: Callable[..., Any], loss: Callable[..., Any], primals: Any, tan
     """
     check_callable(model, "ggnvp")
     check_callable(loss, "ggnvp")
-    primals = tuple(primals) if isinstance(primals, (tuple, list)) else (primals,)
-    tangents = tuple(tangents) if isinstance(tangents, (tuple, list)) else (tangents,)
+    primals, tangents = _as_tuple(primals), _as_tuple(tangents)
     out, out_dot = jvp(model, primals, tangents)
-    _, curved = jvp(reverse.grad(loss), (out,), (out_dot,))
+    _, ct = jvp(reverse.grad(loss), (out,), (out_dot,))
     _, pullback = reverse.vjp(model, *primals)
-    product = pullback(curved)
+    product = pullback(ct)
     return product[0] if len(primals) == 1 else product

@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from func import tree
-from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of
+from func.interpreters.core import EVALUATE, ZERO, Array, Tracer, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError
-from func.interpreters.drivers import all_mapped, map_flat
+from func.interpreters.drivers import all_mapped, map_flat, running
 from func.interpreters.grad import Grad, pull_back
 from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.shapes import full_like, move_axis, reshape, zeros_like
 from func.interpreters.primitives.structural.slicing import concatenate
-from func.transforms import reverse
-from func.transforms.boundary import (
-    check_callable,
-    differentiable_leaf,
-    name_of,
-    normalize_argnums,
-    output_leaf,
-    own,
-    own_tree,
-    traced,
-    unbox,
-)
+from func.transforms.arguments import FlatCall, Selection, differentiable
+from func.transforms.boundary import check_callable, name_of, own
 from func.transforms.vmapping import chunks
 
 
@@ -60,86 +49,39 @@ def jacrev(
         array([[2., 0.],
                [0., 4.]])
     """
-    check_callable(func, "jacrev")
-    _check_chunk(chunk_size, "jacrev")
+    blocks_of = _Blocks(func, argnums, has_aux, chunk_size, holomorphic, progress, "jacrev")
 
     @functools.wraps(func)
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
-        call = _Call(func, args, kwargs, argnums, has_aux, holomorphic, "jacrev")
+        call = blocks_of.call(args, kwargs)
+        leaves = call.arguments.values()
         interpreter = Grad("jacrev")
-        with traced(interpreter):
-            lifted = [interpreter.lift(leaf) for leaf in call.leaves]
+        with running(interpreter):
+            lifted = [interpreter.lift(leaf) for leaf in leaves]
             nodes = [tracer.attached for tracer in lifted]
-            out = call.run(lifted)
-            del lifted
             outs = [
-                (o.value, o.attached) if type(o) is Tracer and o.interpreter is interpreter else (o, None) for o in out
+                (out.value, out.attached) if type(out) is Tracer and out.interpreter is interpreter else (out, None)
+                for out in call.outputs(interpreter, lifted)
             ]
-            call.strip_aux(interpreter)
-            del out
-        call.check_output([value for value, _ in outs])
-        blocks: list[list[Array]] = []
+            del lifted
+        blocks_of.check_outputs([value for value, _ in outs])
+        rows = []
         for value, node in outs:
-            blocks.append(_pulled(call, value, node, nodes, chunk_size, progress, holomorphic))
-        return call.result(blocks)
+            shapes = [(*shape_of(value), *shape_of(leaf)) for leaf in leaves]
+            if node is None or _size(value) == 0:
+                rows.append([full_like(value, 0, shape, dtype_of(x)) for x, shape in zip(leaves, shapes, strict=True)])
+                continue
+
+            def pull(ct: Array, node: Any = node) -> list[Array]:
+                cts = pull_back([(node, ct)], nodes)
+                return [zeros_like(leaf) if ct is ZERO else ct for ct, leaf in zip(cts, leaves, strict=True)]
+
+            cts = pull(full_like(value, 1)) if _size(value) == 1 else blocks_of.over_basis(pull, value)
+            row = [reshape(ct, shape=shape) for ct, shape in zip(cts, shapes, strict=True)]
+            rows.append([conjugate(block) for block in row] if holomorphic else row)
+        return blocks_of.result(call, rows)
 
     return jacobian_of
-
-
-def _pulled(
-    call: _Call,
-    value: Array,
-    node: Any,
-    nodes: Sequence[Any],
-    chunk_size: int | None,
-    progress: bool,
-    holomorphic: bool,
-) -> list[Array]:
-    """Blocks of one output with respect to every leaf."""
-    shape = shape_of(value)
-    size = int(np.prod(shape, dtype=np.int64))
-    if node is None or size == 0:
-        return [full_like(value, 0, (*shape, *shape_of(leaf)), dtype_of(leaf)) for leaf in call.leaves]
-
-    def pull(ct: Array) -> list[Array]:
-        cts = pull_back([(node, ct)], nodes)
-        return [zeros_like(leaf) if c is ZERO else c for c, leaf in zip(cts, call.leaves, strict=True)]
-
-    if size == 1:
-        rows = [expand_front(c, shape) for c in pull(full_like(value, 1))]
-    else:
-        rows = _over_basis(pull, value, chunk_size, progress, f"jacrev {name_of(call.function)}")
-        rows = [reshape(r, shape=(*shape, *shape_of(leaf))) for r, leaf in zip(rows, call.leaves, strict=True)]
-    return [conjugate(r) if holomorphic else r for r in rows]
-
-
-def expand_front(x: Array, shape: tuple[int, ...]) -> Array:
-    """x with the (all one) axes of a one-element shape in front."""
-    return reshape(x, shape=(*shape, *shape_of(x))) if shape else x
-
-
-def _over_basis(
-    linear: Callable[[Array], list[Array]], like: Array, chunk_size: int | None, progress: bool, label: str
-) -> list[Array]:
-    """A linear map applied to every unit vector of an array's shape, stacked in front."""
-    shape = shape_of(like)
-    size = int(np.prod(shape, dtype=np.int64))
-    parts = []
-    for part in chunks(size, chunk_size or size, progress, label):
-        count = part.stop - part.start
-        basis = reshape(unit_rows(like, part.start, count, size), shape=(count, *shape))
-        outs, mapped = map_flat(linear, count, (True,), (basis,))
-        parts.append(all_mapped(outs, mapped, count))
-    if len(parts) == 1:
-        return parts[0]
-    return [concatenate(*pieces, axis=0) for pieces in zip(*parts, strict=True)]
-
-
-def unit_rows(like: Array, start: int, count: int, size: int) -> Array:
-    """Rows start ... start + count - 1 of the identity of a size."""
-    rows = full_like(like, 0, (count, size))
-    rows.reshape(-1)[start :: size + 1][:count] = 1
-    return rows
 
 
 def jacfwd(
@@ -162,119 +104,75 @@ def jacfwd(
         array([[2., 0.],
                [0., 4.]])
     """
-    check_callable(func, "jacfwd")
-    _check_chunk(chunk_size, "jacfwd")
+    blocks_of = _Blocks(func, argnums, has_aux, chunk_size, holomorphic, progress, "jacfwd")
     if randomness not in ("error", "same", "different"):
         raise ArgumentError(f"func.jacfwd: randomness must be 'error', 'same' or 'different', not {randomness!r}")
 
     @functools.wraps(func)
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
-        call = _Call(func, args, kwargs, argnums, has_aux, holomorphic, "jacfwd")
+        call = blocks_of.call(args, kwargs)
+        leaves = call.arguments.values()
         columns = []
-        for position, leaf in enumerate(call.leaves):
-            size = int(np.prod(shape_of(leaf), dtype=np.int64))
-            if size == 0:
-                outs = call.run(call.leaves)
-                columns.append([full_like(o, 0, (*shape_of(o), *shape_of(leaf))) for o in outs])
-                continue
+        for position, leaf in enumerate(leaves):
 
-            def push(tangent: Array, position: int = position, leaf: Array = leaf) -> list[Array]:
+            def push(dx: Array, position: int = position, leaf: Array = leaf) -> list[Array]:
                 interpreter = Jvp("jacfwd")
-                with traced(interpreter):
-                    lifted = list(call.leaves)
-                    lifted[position] = interpreter.lift(leaf, tangent)
-                    pairs = [interpreter.unpack(o) for o in call.run(lifted)]
-                    call.strip_aux(interpreter)
-                call.check_output([p for p, _ in pairs])
-                return [zeros_like(p) if t is ZERO else t for p, t in pairs]
+                with running(interpreter):
+                    lifted = list(leaves)
+                    lifted[position] = interpreter.lift(leaf, dx)
+                    pairs = [interpreter.unpack(out) for out in call.outputs(interpreter, lifted)]
+                blocks_of.check_outputs([value for value, _ in pairs])
+                return [zeros_like(value) if dx is ZERO else dx for value, dx in pairs]
 
-            if size == 1:
-                tangents = push(full_like(leaf, 1))
-                columns.append([reshape(t, shape=(*shape_of(t), *shape_of(leaf))) for t in tangents])
-                continue
-            stacked = _over_basis(push, leaf, chunk_size, progress, f"jacfwd {name_of(func)}")
-            columns.append(
-                [
-                    reshape(move_axis(s, 0, len(shape_of(s)) - 1), shape=(*shape_of(s)[1:], *shape_of(leaf)))
-                    for s in stacked
-                ]
-            )
-        return call.result([list(blocks) for blocks in zip(*columns, strict=True)])
+            shape = shape_of(leaf)
+            if _size(leaf) == 0:
+                outs = call.outputs(EVALUATE, leaves)
+                columns.append([full_like(out, 0, (*shape_of(out), *shape)) for out in outs])
+            elif _size(leaf) == 1:
+                outs = push(full_like(leaf, 1))
+                columns.append([reshape(out, shape=(*shape_of(out), *shape)) for out in outs])
+            else:
+                stacked = [move_axis(out, 0, len(shape_of(out)) - 1) for out in blocks_of.over_basis(push, leaf)]
+                columns.append([reshape(out, shape=(*shape_of(out)[:-1], *shape)) for out in stacked])
+        return blocks_of.result(call, [list(row) for row in zip(*columns, strict=True)])
 
     return jacobian_of
 
 
-class _Call:
-    """One call of a function to differentiate by blocks: the chosen leaves, and trees to put blocks back into."""
+class _Blocks:
+    """What `jacrev` and `jacfwd` have in common: the calls, the basis vectors, and the form of the Jacobian."""
+
+    __slots__ = ("chunk_size", "function", "has_aux", "holomorphic", "progress", "selection", "transform")
 
     def __init__(
         self,
         function: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
         argnums: Any,
         has_aux: bool,
+        chunk_size: int | None,
         holomorphic: bool,
+        progress: bool,
         transform: str,
     ) -> None:
+        check_callable(function, transform)
+        _check_chunk(chunk_size, transform)
         self.function = function
-        self.args = args
-        self.kwargs = kwargs
-        self.argnums = argnums
+        self.selection = Selection(function, transform, argnums, takes_names=False)
         self.has_aux = has_aux
+        self.chunk_size = chunk_size
         self.holomorphic = holomorphic
+        self.progress = progress
         self.transform = transform
-        self.aux: Any = None
-        self.out_spec: Any = None
-        if not args:
-            raise ArgumentError(f"func.{transform}: {name_of(function)} was called without positional arguments")
-        self.places = normalize_argnums(argnums, len(args), transform, function)
-        self.specs = []
-        self.leaves: list[Array] = []
-        self._slots: list[list[tuple[bool, Any]]] = []
-        for place in self.places:
-            leaves, spec = tree.flatten(args[place])
-            top = spec.num_nodes == 1
-            names = [f"argument {place}"] if top else tree.path_names(args[place], f"argument {place}")
-            slots = []
-            for leaf, path in zip(leaves, names, strict=True):
-                active = differentiable_leaf(leaf, path, transform, top, False)
-                if active is None:
-                    slots.append((False, leaf))
-                    continue
-                if holomorphic and dtype_of(active).kind != "c":
-                    raise ArgumentError(f"func.{transform}(holomorphic=True) needs complex input, but {path} is not")
-                if not holomorphic and dtype_of(active).kind == "c":
-                    raise ArgumentError(
-                        f"func.{transform}: {path} is complex; pass holomorphic=True for the derivative of a "
-                        "holomorphic function, or differentiate with respect to its real and imaginary parts"
-                    )
-                slots.append((True, len(self.leaves)))
-                self.leaves.append(active)
-            self._slots.append(slots)
-            self.specs.append(spec)
 
-    def run(self, leaves: Sequence[Array]) -> list[Array]:
-        """The flat outputs on these leaves."""
-        args = list(self.args)
-        for place, spec, slots in zip(self.places, self.specs, self._slots, strict=True):
-            args[place] = tree.unflatten(spec, [leaves[value] if active else value for active, value in slots])
-        out = self.function(*args, **self.kwargs)
-        if self.has_aux:
-            out, self.aux = reverse.split_aux(out, self.transform, self.function)
-        outs, self.out_spec = tree.flatten(out)
-        return [unbox(output_leaf(o, "output", self.transform)) for o in outs]
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> FlatCall:
+        """The call with these arguments, as a function of the leaves to differentiate."""
+        places = self.selection.places(args, kwargs)
+        chosen = [args[place] for place in places if isinstance(place, int)]
+        arguments = differentiable(chosen, places, self.transform, kinds="c" if self.holomorphic else "f")
+        return FlatCall(self.function, self.transform, args, kwargs, places, arguments, self.has_aux)
 
-    def strip_aux(self, interpreter: Any) -> None:
-        """aux leaves the level as plain values."""
-        if self.has_aux:
-            self.aux = tree.map(
-                lambda leaf: leaf.value if type(leaf) is Tracer and leaf.interpreter is interpreter else leaf,
-                self.aux,
-            )
-
-    def check_output(self, values: Sequence[Array]) -> None:
-        """Outputs must be floating point, and complex exactly for holomorphic=True."""
+    def check_outputs(self, values: Sequence[Array]) -> None:
+        """Raise TypeError for outputs that are not floating point, or complex without holomorphic=True."""
         for value in values:
             dtype = dtype_of(value)
             if dtype.kind == "c" and not self.holomorphic:
@@ -287,25 +185,41 @@ class _Call:
                     f"func.{self.transform} needs floating point outputs, but {name_of(self.function)} returned {dtype}"
                 )
 
-    def result(self, blocks: list[list[Array]]) -> Any:
-        """The output's tree of argument trees of blocks."""
-        flat = own([block for row in blocks for block in row])
-        count = len(self.leaves)
-        rows = []
-        for i in range(len(blocks)):
-            row = flat[i * count : (i + 1) * count]
-            per_argument = [
-                tree.unflatten(spec, [row[value] if active else None for active, value in slots])
-                for spec, slots in zip(self.specs, self._slots, strict=True)
-            ]
-            rows.append(tuple(per_argument) if isinstance(self.argnums, (tuple, list)) else per_argument[0])
-        result = tree.unflatten(self.out_spec, rows)
-        return (result, own_tree(self.aux)) if self.has_aux else result
+    def over_basis(self, linear: Callable[[Array], list[Array]], like: Array) -> list[Array]:
+        """A linear map applied to every unit vector of an array's shape, stacked in front."""
+        shape, size = shape_of(like), _size(like)
+        label = f"{self.transform} {name_of(self.function)}"
+        parts = []
+        for part in chunks(size, self.chunk_size or size, self.progress, label):
+            count = part.stop - part.start
+            basis = reshape(unit_rows(like, part.start, count, size), shape=(count, *shape))
+            outs, is_mapped = map_flat(linear, count, (True,), (basis,))
+            parts.append(all_mapped(outs, is_mapped, count))
+        return parts[0] if len(parts) == 1 else [concatenate(*pieces, axis=0) for pieces in zip(*parts, strict=True)]
+
+    def result(self, call: FlatCall, rows: Sequence[Sequence[Array]]) -> Any:
+        """The output's tree of argument trees of blocks, given a row of blocks for each leaf of the output."""
+        blocks = own([block for row in rows for block in row])
+        count = len(call.arguments.active)
+        starts = range(0, len(rows) * count, count) if count else [0] * len(rows)
+        trees = [self.selection.arranged(call.arguments.arranged(blocks[i : i + count])) for i in starts]
+        return call.result(tree.unflatten(call.out_spec, trees))
 
 
 def _check_chunk(chunk_size: Any, transform: str) -> None:
     if chunk_size is not None and (not isinstance(chunk_size, int) or isinstance(chunk_size, bool) or chunk_size < 1):
         raise ArgumentError(f"func.{transform}: chunk_size must be a positive int or None, not {chunk_size!r}")
+
+
+def _size(x: Array) -> int:
+    return math.prod(shape_of(x))
+
+
+def unit_rows(like: Array, start: int, count: int, size: int) -> Array:
+    """Rows start ... start + count - 1 of the identity matrix of a size."""
+    rows = full_like(like, 0, (count, size))
+    rows.reshape(-1)[start :: size + 1][:count] = 1
+    return rows
 
 
 def jacobian(
@@ -337,23 +251,20 @@ def jacobian(
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         chosen = mode
         if mode == "auto":
-            call = _Call(func, args, kwargs, argnums, has_aux, holomorphic, "jacobian")
-            inputs = sum([int(np.prod(shape_of(leaf))) for leaf in call.leaves])
-            outputs = _output_size(call)
-            chosen = "fwd" if inputs <= outputs else "rev"
-        transform = jacfwd if chosen == "fwd" else jacrev
-        return transform(func, argnums, has_aux, chunk_size=chunk_size, holomorphic=holomorphic, progress=progress)(
-            *args, **kwargs
-        )
+            call = _Blocks(func, argnums, has_aux, chunk_size, holomorphic, progress, "jacobian").call(args, kwargs)
+            interpreter = Jvp("jacobian")
+            with running(interpreter):
+                outs = call.outputs(interpreter, call.arguments.values())
+            inputs = sum([_size(leaf) for leaf in call.arguments.values()])
+            chosen = "fwd" if inputs <= sum([_size(out) for out in outs]) else "rev"
+        return _BY_MODE[chosen](
+            func, argnums, has_aux, chunk_size=chunk_size, holomorphic=holomorphic, progress=progress
+        )(*args, **kwargs)
 
     return jacobian_of
 
 
-def _output_size(call: _Call) -> int:
-    interpreter = Jvp("jacobian")
-    with traced(interpreter):
-        outs = call.run(call.leaves)
-    return sum([int(np.prod(shape_of(out))) for out in outs])
+_BY_MODE: dict[str, Callable[..., Any]] = {"fwd": jacfwd, "rev": jacrev}
 
 
 def hessian(
@@ -390,6 +301,6 @@ def hessian(
     if mode not in modes:
         raise ArgumentError(f"func.hessian: mode must be one of {', '.join(modes)}, not {mode!r}")
     outer, inner = modes[mode]
-    by_mode: dict[str, Callable[..., Any]] = {"fwd": jacfwd, "rev": jacrev}
-    first = by_mode[inner](func, argnums, has_aux)
-    return functools.wraps(func)(by_mode[outer](first, argnums, has_aux, chunk_size=chunk_size, progress=progress))
+    derivative = _BY_MODE[inner](func, argnums, has_aux)
+    second = _BY_MODE[outer](derivative, argnums, has_aux, chunk_size=chunk_size, progress=progress)
+    return functools.wraps(func)(second)

@@ -15,7 +15,8 @@ from func.interpreters.core import ZERO, Array, Tracer, dtype_of, innermost, is_
 from func.interpreters.core.errors import TangentError
 from func.interpreters.grad import LEAF, OUTPUT, PARENTS, SERIAL, Node, pull_back, tick
 from func.interpreters.primitives.structural.shapes import convert, full_like
-from func.transforms.boundary import array_leaf, like_input
+from func.transforms.arguments import Arguments
+from func.transforms.boundary import array_leaf, like_input, own
 
 
 def graph_of(roots: Iterable[Any]) -> list[Node]:
@@ -56,15 +57,17 @@ class Pullback:
     """The map from a cotangent of the output of a function to cotangents of its primals."""
 
     def __init__(
-        self, name: str, arguments: Sequence[tuple[Any, Any, Any]], nodes: list[Any], values: list[Any], spec: Any
+        self, name: str, arguments: Arguments, leaves: list[Any], nodes: list[Any], values: list[Any], spec: Any
     ) -> None:
         self._name = name
+        self._leaves = leaves
+        """The node of each active leaf of the arguments."""
         self._nodes = nodes
+        """The node of each leaf of the output; None where it does not depend on the arguments."""
         self._outs = [(shape_of(v), dtype_of(v)) for v in values]
         self._spec = spec
-        self._arguments = [
-            (arg_spec, leaf_nodes, [ZerosLike(leaf) for leaf in leaves]) for arg_spec, leaf_nodes, leaves in arguments
-        ]
+        self._zeros = [ZerosLike(leaf) for leaf in arguments.values()]
+        self._arguments = Arguments(arguments.specs, [None] * len(arguments.leaves), arguments.active)
 
     def __call__(self, ct: Any) -> tuple[Any, ...]:
         seeds = [
@@ -72,19 +75,10 @@ class Pullback:
             for node, seed in zip(self._nodes, self._checked(ct), strict=True)
             if node is not None and seed is not ZERO
         ]
-        leaves = [node for _, nodes, _ in self._arguments for node in nodes if node is not None]
-        grads = dict(zip([leaf[SERIAL] for leaf in leaves], pull_back(seeds, leaves), strict=True))
-        results = []
-        for spec, nodes, likes in self._arguments:
-            out: list[Any] = []
-            for node, like in zip(nodes, likes, strict=True):
-                grown = None if node is None else grads[node[SERIAL]]
-                if grown is ZERO:
-                    grown = like()
-                grown = like_input(grown, like.example)
-                out.append(grown.copy() if isinstance(grown, np.ndarray) else grown)
-            results.append(out[0] if spec is None else tree.unflatten(spec, out))
-        return tuple(results)
+        cts = pull_back(seeds, self._leaves)
+        for i, zeros in enumerate(self._zeros):
+            cts[i] = like_input(zeros() if cts[i] is ZERO else cts[i], zeros.example)
+        return tuple(self._arguments.arranged(own(cts)))
 
     def _checked(self, ct: Any) -> list[Any]:
         leaves, spec = tree.flatten(ct)
@@ -130,29 +124,21 @@ class Pullback:
         return "\n".join([head, *shown[:20], *([f"  ... {len(shown) - 20} more"] if len(shown) > 20 else [])])
 
     def __getstate__(self) -> dict[str, Any]:
-        leaves = [node for _, nodes, _ in self._arguments for node in nodes if node is not None]
-        nodes = graph_of([*self._nodes, *leaves])
+        nodes = graph_of([*self._nodes, *self._leaves])
         for node in nodes:
             if any([type(value) is Tracer for value in values_in(node.saved)]):
                 raise TypeError("this pullback holds values of an outer transform and cannot be pickled")
         table, numbers = graph_table(nodes)
-
-        def number(node: Any) -> Any:
-            return None if node is None else numbers[node[SERIAL]]
-
         state = dict(self.__dict__)
-        state["_nodes"] = [number(node) for node in self._nodes]
-        state["_arguments"] = [(s, [number(n) for n in own], likes) for s, own, likes in self._arguments]
+        state["_nodes"] = [None if node is None else numbers[node[SERIAL]] for node in self._nodes]
+        state["_leaves"] = [numbers[leaf[SERIAL]] for leaf in self._leaves]
         return {"state": state, "table": table}
 
     def __setstate__(self, pickled: dict[str, Any]) -> None:
         nodes = rebuild_graph(pickled["table"])
         self.__dict__.update(pickled["state"])
-        self._nodes = [None if n is None else nodes[n] for n in self._nodes]
-        self._arguments = [
-            (spec, [None if n is None else nodes[n] for n in numbers], likes)
-            for spec, numbers, likes in self._arguments
-        ]
+        self._nodes = [None if number is None else nodes[number] for number in self._nodes]
+        self._leaves = [nodes[number] for number in self._leaves]
 
 
 class ZerosLike:

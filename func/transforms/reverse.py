@@ -6,27 +6,22 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from func import tree
-from func.interpreters.core import ZERO, Tracer, dtype_of
+from func.interpreters.core import ZERO, Tracer
 from func.interpreters.core.errors import ArgumentError
-from func.interpreters.grad import SERIAL, Grad, pull_back
+from func.interpreters.drivers import running
+from func.interpreters.grad import Grad, pull_back
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.shapes import full_like
+from func.transforms.arguments import Arguments, FlatCall, Selection, differentiable
 from func.transforms.boundary import (
     check_callable,
-    describe,
-    differentiable_leaf,
+    copies,
     like_input,
-    locate_names,
     name_of,
-    normalize_argnums,
-    output_leaf,
     own,
     own_tree,
     scalar_output,
-    traced,
     unbox,
 )
 from func.transforms.pullback import Pullback
@@ -66,12 +61,12 @@ def grad(
         >>> func.grad(lambda x: np.sum(np.sin(x) ** 2))(np.array([0.0, 1.0]))
         array([0.        , 0.90929743])
     """
-    check_callable(func, "grad")
+    gradients_of = _Gradients(func, argnums, argnames, has_aux, holomorphic, allow_int, "grad")
 
     @functools.wraps(func)
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        _, grads, aux = _gradients(func, args, kwargs, argnums, argnames, has_aux, holomorphic, allow_int, "grad")
-        return (grads, aux) if has_aux else grads
+        _, gradients, aux = gradients_of(args, kwargs)
+        return (gradients, aux) if has_aux else gradients
 
     return gradient
 
@@ -92,14 +87,12 @@ def value_and_grad(
         >>> func.value_and_grad(lambda x: x ** 3)(2.0)
         (8.0, np.float64(12.0))
     """
-    check_callable(func, "value_and_grad")
+    gradients_of = _Gradients(func, argnums, argnames, has_aux, holomorphic, allow_int, "value_and_grad")
 
     @functools.wraps(func)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        value, grads, aux = _gradients(
-            func, args, kwargs, argnums, argnames, has_aux, holomorphic, allow_int, "value_and_grad"
-        )
-        return ((value, aux), grads) if has_aux else (value, grads)
+        value, gradients, aux = gradients_of(args, kwargs)
+        return ((value, aux), gradients) if has_aux else (value, gradients)
 
     return value_and_gradient
 
@@ -120,152 +113,74 @@ def grad_and_value(
         >>> func.grad_and_value(lambda x: x ** 3)(2.0)
         (np.float64(12.0), 8.0)
     """
-    check_callable(func, "grad_and_value")
+    gradients_of = _Gradients(func, argnums, argnames, has_aux, holomorphic, allow_int, "grad_and_value")
 
     @functools.wraps(func)
     def gradient_and_value(*args: Any, **kwargs: Any) -> Any:
-        value, grads, aux = _gradients(
-            func, args, kwargs, argnums, argnames, has_aux, holomorphic, allow_int, "grad_and_value"
-        )
-        return (grads, (value, aux)) if has_aux else (grads, value)
+        value, gradients, aux = gradients_of(args, kwargs)
+        return (gradients, (value, aux)) if has_aux else (gradients, value)
 
     return gradient_and_value
 
 
-class _Lifted:
-    """One differentiated argument: its traced tree, and how gradients of its leaves go back into that tree."""
+class _Gradients:
+    """The gradients of a function with respect to chosen arguments: what the three public forms have in common."""
 
-    __slots__ = ("allow_int", "leaves", "nodes", "spec", "traced")
+    __slots__ = ("allow_int", "function", "has_aux", "holomorphic", "selection", "transform")
 
-    def __init__(self, interpreter: Grad, value: Any, path: str, transform: str, allow_int: bool) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        argnums: Any,
+        argnames: Any,
+        has_aux: bool,
+        holomorphic: bool,
+        allow_int: bool,
+        transform: str,
+    ) -> None:
+        check_callable(function, transform)
+        self.function = function
+        self.selection = Selection(function, transform, argnums, argnames)
+        self.has_aux = has_aux
+        self.holomorphic = holomorphic
         self.allow_int = allow_int
-        if type(value) is np.ndarray or type(value) is Tracer or type(value) is float:
-            self.spec = None
-            leaves, paths = [value], [path]
-        else:
-            leaves, self.spec = tree.flatten(value)
-            paths = tree.path_names(value, path) if leaves and self.spec.num_nodes > 1 else [path]
-        self.leaves: list[Any] = []
-        self.nodes: list[Any] = []
-        lifted = []
-        top = self.spec is None or self.spec.num_nodes == 1
-        for leaf, name in zip(leaves, paths, strict=True):
-            active = differentiable_leaf(leaf, name, transform, top, allow_int)
-            if active is None:
-                self.leaves.append(leaf)
-                self.nodes.append(None)
-                lifted.append(leaf)
-            else:
-                tracer = interpreter.lift(active)
-                self.leaves.append(active)
-                self.nodes.append(tracer.attached)
-                lifted.append(tracer)
-        self.traced = lifted[0] if self.spec is None else tree.unflatten(self.spec, lifted)
+        self.transform = transform
 
-    def gather(self, grads: dict[int, Any], holomorphic: bool) -> Any:
-        """The gradients of this argument, in its tree."""
-        out = []
-        for leaf, node in zip(self.leaves, self.nodes, strict=True):
-            if node is None:
-                out.append(full_like(leaf, 0) if self.allow_int else None)
-                continue
-            grown = grads[node[SERIAL]]
-            if grown is ZERO:
-                grown = full_like(leaf, 0)
-            elif holomorphic:
-                grown = conjugate(grown)
-            out.append(like_input(grown, leaf))
-            del grown
-        for node in self.nodes:
-            if node is not None:
-                grads.pop(node[SERIAL], None)
-        own(out)
-        return out[0] if self.spec is None else tree.unflatten(self.spec, out)
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+        """(value, gradients in the form of argnums and argnames, aux) of one call."""
+        interpreter = Grad(self.transform)
+        with running(interpreter):
+            call = self._flat_call(args, kwargs)
+            leaves = [interpreter.lift(leaf) for leaf in call.arguments.values()]
+            nodes = [leaf.attached for leaf in leaves]
+            out = call.output(interpreter, leaves)
+            del leaves
+            out = scalar_output(out, self.transform, self.function, self.holomorphic)
+            value, seeds = out, []
+            if type(out) is Tracer and out.interpreter is interpreter:
+                value = out.value
+                seeds.append((out.attached, full_like(value, 1, ())))
+            del out
+            gradients = self._arranged(pull_back(seeds, nodes), call.arguments)
+        return unbox(own_tree(value)), gradients, own_tree(call.aux)
 
+    def _flat_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> FlatCall:
+        places = self.selection.places(args, kwargs)
+        chosen = [args[place] if isinstance(place, int) else kwargs[place] for place in places]
+        kinds = "c" if self.holomorphic else "fc"
+        arguments = differentiable(chosen, places, self.transform, kinds=kinds, allow_int=self.allow_int)
+        return FlatCall(self.function, self.transform, args, kwargs, places, arguments, self.has_aux)
 
-def _gradients(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    argnums: Any,
-    argnames: Any,
-    has_aux: bool,
-    holomorphic: bool,
-    allow_int: bool,
-    transform: str,
-) -> tuple[Any, Any, Any]:
-    """(value, gradients in the structure of argnums and argnames, aux)."""
-    interpreter = Grad(transform)
-    with traced(interpreter):
-        names = () if argnames is None else (argnames,) if isinstance(argnames, str) else tuple(argnames)
-        only_names = argnames is not None and not isinstance(argnums, (tuple, list))
-        places: list[int | str] = []
-        if not only_names:
-            if not args:
-                raise ArgumentError(
-                    f"func.{transform}: {name_of(function)} was called without positional arguments, so argnums="
-                    f"{argnums!r} names none; differentiate keyword arguments with argnames"
-                )
-            places.extend(normalize_argnums(argnums, len(args), transform, function))
-        split = len(places)
-        if names or argnames is not None:
-            places.extend(locate_names(function, args, kwargs, names, transform))
-        call_args, call_kwargs = list(args), dict(kwargs)
-        lifted = []
-        for place in places:
-            holder: Any = call_args if isinstance(place, int) else call_kwargs
-            path = f"argument {place}" if isinstance(place, int) else place
-            one = _Lifted(interpreter, holder[place], path, transform, allow_int)
-            holder[place] = one.traced
-            one.traced = None
-            del holder
-            lifted.append(one)
-            if holomorphic and any([dtype_of(leaf).kind != "c" for leaf in one.leaves]):
-                raise ArgumentError(f"func.{transform}(holomorphic=True) needs complex input, but {path} is not")
-        out = function(*call_args, **call_kwargs)
-        del call_args, call_kwargs
-        aux = None
-        if has_aux:
-            out, aux = split_aux(out, transform, function)
-            aux = tree.map(_strip(interpreter), aux)
-        out = scalar_output(out, transform, function, holomorphic)
-        seeds = []
-        value = out
-        if type(out) is Tracer and out.interpreter is interpreter:
-            value = out.value
-            seeds.append((out.attached, full_like(value, 1, ())))
-        del out
-        nodes = [node for one in lifted for node in one.nodes if node is not None]
-        cts = pull_back(seeds, nodes)
-        grads = dict(zip([node[SERIAL] for node in nodes], cts, strict=True))
-        del cts, seeds, nodes
-        pieces = [one.gather(grads, holomorphic) for one in lifted]
-    if only_names:
-        result = pieces[0] if isinstance(argnames, str) else dict(zip(names, pieces, strict=True))
-    else:
-        result = tuple(pieces[:split]) if isinstance(argnums, (tuple, list)) else pieces[0]
-        if argnames is not None:
-            result = (result, dict(zip(names, pieces[split:], strict=True)))
-    return unbox(own_tree(value)), result, own_tree(aux) if has_aux else None
-
-
-def split_aux(out: Any, transform: str, function: Callable[..., Any]) -> tuple[Any, Any]:
-    if not isinstance(out, tuple) or len(out) != 2:
-        raise TypeError(
-            f"func.{transform}(has_aux=True) needs {name_of(function)} to return a pair (output, aux), "
-            f"but it returned {describe(out)}"
-        )
-    return out
-
-
-def _strip(interpreter: Grad) -> Callable[[Any], Any]:
-    def strip(leaf: Any) -> Any:
-        return leaf.value if type(leaf) is Tracer and leaf.interpreter is interpreter else leaf
-
-    return strip
-
-
-# --- vjp --------------------------------------------------------------------------------------------------------
+    def _arranged(self, cts: list[Any], arguments: Arguments) -> Any:
+        """Cotangents as the gradients that the caller owns."""
+        for i, leaf in enumerate(arguments.values()):
+            if cts[i] is ZERO:
+                cts[i] = full_like(leaf, 0)
+            elif self.holomorphic:
+                cts[i] = conjugate(cts[i])
+            cts[i] = like_input(cts[i], leaf)
+        zeros = functools.partial(full_like, fill=0) if self.allow_int else None
+        return self.selection.arranged(arguments.arranged(own(cts), zeros))
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -285,32 +200,14 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     if not primals:
         raise ArgumentError(f"func.vjp: {name_of(func)} needs at least one primal to differentiate")
     interpreter = Grad("vjp")
-    with traced(interpreter):
-        lifted = []
-        args = []
-        for i, primal in enumerate(primals):
-            one = _Lifted(interpreter, tree.map(_copy_leaf, primal), f"argument {i}", "vjp", False)
-            args.append(one.traced)
-            one.traced = None
-            lifted.append(one)
-        out = func(*args)
-        aux = None
-        if has_aux:
-            out, aux = split_aux(out, "vjp", func)
-            aux = tree.map(_strip(interpreter), aux)
-        outs, spec = tree.flatten(out)
-        outs = [output_leaf(leaf, path, "vjp") for leaf, path in zip(outs, tree.path_names(out, "output"), strict=True)]
-        nodes = [o.attached if type(o) is Tracer and o.interpreter is interpreter else None for o in outs]
-        values = [unbox(o.value if node is not None else o) for o, node in zip(outs, nodes, strict=True)]
-    arguments = [(one.spec, one.nodes, one.leaves) for one in lifted]
-    pullback = Pullback(name_of(func), arguments, nodes, values, spec)
-    result = tree.unflatten(spec, [_copy_leaf(value) for value in values])
-    return (result, pullback, own_tree(aux)) if has_aux else (result, pullback)
-
-
-def _copy_leaf(leaf: Any) -> Any:
-    if isinstance(leaf, np.ndarray) and type(leaf) is np.ndarray:
-        return leaf.copy()
-    if type(leaf) is Tracer:
-        return Tracer(leaf.interpreter, leaf.value, leaf.attached)
-    return leaf
+    with running(interpreter):
+        places = range(len(primals))
+        arguments = differentiable(primals, places, "vjp")
+        arguments.leaves = copies(arguments.leaves)
+        call = FlatCall(func, "vjp", primals, {}, places, arguments, has_aux)
+        leaves = [interpreter.lift(leaf) for leaf in arguments.values()]
+        outs = call.outputs(interpreter, leaves)
+        nodes = [out.attached if type(out) is Tracer and out.interpreter is interpreter else None for out in outs]
+        values = [unbox(out.value if node is not None else out) for out, node in zip(outs, nodes, strict=True)]
+    pullback = Pullback(name_of(func), arguments, [leaf.attached for leaf in leaves], nodes, values, call.out_spec)
+    return call.result(tree.unflatten(call.out_spec, copies(values)), pullback)

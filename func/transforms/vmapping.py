@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,15 @@ import numpy as np
 from func import tree
 from func.interpreters.core import Array, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError, MappedAxisError
-from func.interpreters.drivers import map_flat
+from func.interpreters.drivers import all_mapped, map_flat
 from func.interpreters.primitives.structural.shapes import broadcast, move_axis
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.interpreters.vmap import MappedCall, Vmap
-from func.transforms.boundary import array_leaf, check_callable, name_of, output_leaf, own, traced, unbox
+from func.transforms.arguments import Arguments
+from func.transforms.boundary import array_leaf, check_callable, name_of, output_leaves, output_paths, own
 
 AUTO_CHUNK_BYTES = 1 << 26
-"""What chunk_size="auto" lets one chunk's mapped inputs and outputs take together."""
+"""The memory that the mapped inputs and outputs of one chunk take together with chunk_size="auto"."""
 
 
 def vmap(
@@ -34,27 +35,28 @@ def vmap(
     out_axes: Any = None,
     progress: bool = False,
 ) -> Callable[..., Any]:
-    """Map a function over an axis of its arguments, computing all lanes at once.
+    """Map a function over an axis of its arguments, computing all elements of the batch at once.
 
-    Python control flow on mapped values works: where lanes disagree on an `if`, `while`, `int(x)` or `.item()` of an
-    integer, they are parted and the function runs once for each part (side effects repeat).
+    Python control flow on mapped values works: where elements of the batch disagree on an `if`, `while`, `int(x)` or
+    `.item()` of an integer, the batch is split and the function runs once for each part (side effects repeat).
 
     Args:
         func: The function of one example; plain NumPy code.
         in_dims: For each positional argument the axis to map: an int, None for an argument used whole, or a tree
             of these that is a prefix of the argument. One int stands for all. A dict may give keyword arguments
             their axes as its last entry: `in_dims=(0, {"scale": None})`; keyword arguments map axis 0 otherwise.
-        out_dims: Where the mapped axis goes in each output; None for an output that does not depend on the lane.
-        randomness: What func.random.Generator does inside: "error", "same" or "different" draws per lane.
-        chunk_size: Map this many lanes at a time, to bound memory; "auto" chooses from the size of the lanes.
+        out_dims: Where the mapped axis goes in each output; None for an output that is the same for the whole
+            batch.
+        randomness: What func.random.Generator does inside: "error", "same" or "different" draws per element.
+        chunk_size: Map this many elements at a time, to bound memory; "auto" chooses from their size.
         axis_name: A name for the axis (for func.collectives).
-        axis_size: The number of lanes, needed only where no argument is mapped.
+        axis_size: The size of the batch, needed only where no argument is mapped.
         in_axes, out_axes: Synonyms of in_dims and out_dims.
         progress: Show a progress bar over the chunks.
 
     Raises:
         MappedAxisError: Axes do not fit the arguments, or mapped sizes differ (a ValueError).
-        RaggedLanesError: Lanes that took different paths returned different shapes (a ValueError).
+        RaggedLanesError: Elements that took different paths returned different shapes (a ValueError).
 
     Example:
         >>> import numpy as np, func
@@ -73,17 +75,15 @@ def vmap(
 
     @functools.wraps(func)
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        lanes = Lanes(func, in_dims, axis_size, args, kwargs)
-        options = (axis_name, randomness)
+        call = BatchedCall(func, in_dims, axis_size, args, kwargs, axis_name, randomness)
         if chunk_size is None:
-            outs, flags, spec = lanes.run(slice(None), options)
+            outs, is_mapped, spec = call.run(slice(None))
         else:
-            size = lanes.auto_chunk(options) if chunk_size == "auto" else chunk_size
-            outs, flags, spec = run_chunks(lanes, int(size), options, progress)
+            outs, is_mapped, spec = call.run_chunks(chunk_size, progress)
         dims = broadcast_prefix(out_dims, spec, "out_dims", "output")
         results = [
-            place_out(out, flag, dim, lanes.size, path)
-            for out, flag, dim, path in zip(outs, flags, dims, out_paths(spec), strict=True)
+            _place_axis(out, mapped, dim, call.size, path)
+            for out, mapped, dim, path in zip(outs, is_mapped, dims, output_paths(spec), strict=True)
         ]
         del outs
         return tree.unflatten(spec, own(results))
@@ -91,76 +91,44 @@ def vmap(
     return mapped
 
 
-class Lanes:
-    """The arguments of one mapped call: leaves, which are mapped, and how many lanes there are."""
+class BatchedCall:
+    """A call of a function on a batch: its arguments, the mapped ones with the batch axis in front, and the size."""
 
     def __init__(
         self,
         function: Callable[..., Any],
         in_dims: Any,
         axis_size: int | None,
-        args: Any,
+        args: tuple[Any, ...],
         kwargs: dict[str, Any],
+        axis_name: str | None = None,
+        randomness: str = "error",
     ) -> None:
         self.function = function
-        keyword_dims: Any = 0
-        if isinstance(in_dims, (tuple, list)) and len(in_dims) == len(args) + 1 and isinstance(in_dims[-1], dict):
-            keyword_dims = {key: in_dims[-1].get(key, 0) for key in kwargs}
-            unknown = set(in_dims[-1]) - set(kwargs)
-            if unknown:
-                raise MappedAxisError(
-                    f"func.vmap: in_dims names keyword arguments {sorted(unknown)} that {name_of(function)} was not "
-                    "called with"
-                )
-            in_dims = tuple(in_dims[:-1])
-        if isinstance(in_dims, list):
-            in_dims = tuple(in_dims)
-        if isinstance(in_dims, tuple) and len(in_dims) != len(args):
-            raise MappedAxisError(
-                f"func.vmap: in_dims has {len(in_dims)} entries for the {len(args)} positional arguments of "
-                f"{name_of(function)}"
-            )
-        if isinstance(keyword_dims, int):
-            keyword_dims = dict.fromkeys(kwargs, 0)
-        whole = (tuple(args), kwargs)
-        leaves, self.spec = tree.flatten(whole)
-        arg_spec = tree.structure(tuple(args))
+        self.axis_name = axis_name
+        self.randomness = randomness
+        arg_dims, kwarg_dims = _split_dims(function, in_dims, args, kwargs)
+        leaves, spec = tree.flatten((args, kwargs))
         dims = [
-            *broadcast_prefix(in_dims, arg_spec, "in_dims", "arguments"),
-            *broadcast_prefix(keyword_dims, tree.structure(kwargs), "in_dims", "keyword arguments"),
+            *broadcast_prefix(arg_dims, tree.structure(args), "in_dims", "arguments"),
+            *broadcast_prefix(kwarg_dims, tree.structure(kwargs), "in_dims", "keyword arguments"),
         ]
-        paths = [*tree.path_names(tuple(args), "args"), *[p[1:] for p in tree.path_names(kwargs, "_")]]
-        self.which: list[bool] = []
-        self.leaves: list[Any] = []
+        paths = [*tree.path_names(args, "args"), *[path[1:] for path in tree.path_names(kwargs, "_")]]
+        active = [i for i, dim in enumerate(dims) if dim is not None]
         sizes: dict[str, int] = {}
-        for leaf, dim, path in zip(leaves, dims, paths, strict=True):
-            if dim is None:
-                self.which.append(False)
-                self.leaves.append(leaf)
-                continue
-            leaf = array_leaf(leaf, path, "vmap")
-            shape = shape_of(leaf)
-            if not isinstance(dim, (int, np.integer)) or isinstance(dim, bool):
-                raise MappedAxisError(f"func.vmap: in_dims must hold ints and None, got {dim!r} for {path}")
-            if not shape:
-                raise MappedAxisError(
-                    f"func.vmap: {path} is a scalar and has no axis to map; use None in in_dims for it"
-                )
-            if not -len(shape) <= dim < len(shape):
-                raise MappedAxisError(f"func.vmap: in_dims={dim} is out of range for {path} of shape {shape}")
-            axis = int(dim) % len(shape)
-            sizes[path] = shape[axis]
-            self.which.append(True)
-            self.leaves.append(move_axis(leaf, axis, 0))
-        self.size = self._common(sizes, axis_size)
+        for i in active:
+            leaves[i], sizes[paths[i]] = _with_leading_batch(leaves[i], dims[i], paths[i])
+        self.arguments = Arguments([spec], leaves, active)
+        self.is_mapped = [dim is not None for dim in dims]
+        self.size = self._common_size(sizes, axis_size)
         self.call = MappedCall(self.size)
 
-    def _common(self, sizes: dict[str, int], axis_size: int | None) -> int:
+    def _common_size(self, sizes: dict[str, int], axis_size: int | None) -> int:
         distinct = set(sizes.values())
         if not distinct:
             if axis_size is None:
                 raise MappedAxisError(
-                    f"func.vmap: no argument of {name_of(self.function)} is mapped, so the number of lanes is "
+                    f"func.vmap: no argument of {name_of(self.function)} is mapped, so the size of the batch is "
                     "unknown; map an argument (an int in in_dims), or pass axis_size="
                 )
             return axis_size
@@ -169,88 +137,118 @@ class Lanes:
             raise MappedAxisError(f"func.vmap: mapped axes differ in size: {listed}")
         (size,) = distinct
         if axis_size is not None and axis_size != size:
-            raise MappedAxisError(f"func.vmap: axis_size={axis_size}, but the mapped arguments have {size} lanes")
+            raise MappedAxisError(f"func.vmap: axis_size={axis_size}, but the mapped arguments have {size} elements")
         return size
 
-    def run(self, part: slice, options: tuple[Any, Any]) -> tuple[list[Array], list[bool], Any]:
-        """Outputs of some lanes, with the lanes leading where an output is mapped; and the output's tree."""
+    def run(self, part: slice) -> tuple[list[Array], list[bool], Any]:
+        """Outputs for a part of the batch (with the batch axis in front where mapped), which are mapped, their tree."""
         start, stop, _ = part.indices(self.size)
-        whole = stop - start == self.size
-        chosen = [
-            _rows(leaf, start, stop) if mapped and not whole else leaf
-            for leaf, mapped in zip(self.leaves, self.which, strict=True)
-        ]
+        leaves = self.arguments.leaves
+        if stop - start < self.size:
+            leaves = list(leaves)
+            for i in self.arguments.active:
+                leaves[i] = _slice_front(leaves[i], start, stop)
         specs: list[Any] = []
 
         def flat(*leaves: Array) -> list[Array]:
-            args, kwargs = tree.unflatten(self.spec, leaves)
-            outs, spec = tree.flatten(self.function(*args, **kwargs))
+            args, kwargs = tree.unflatten(self.arguments.specs[0], leaves)
+            outs, spec = output_leaves(self.function(*args, **kwargs), "vmap")
             if specs and specs[0] != spec:
                 raise MappedAxisError(
-                    f"func.vmap: lanes of {name_of(self.function)} that took different paths returned different "
-                    f"trees, {specs[0]} and {spec}"
+                    f"func.vmap: elements of the batch of {name_of(self.function)} that took different paths returned "
+                    f"different trees, {specs[0]} and {spec}"
                 )
             specs.append(spec)
-            paths = out_paths(spec)
-            return [unbox(output_leaf(out, path, "vmap")) for out, path in zip(outs, paths, strict=True)]
+            return outs
 
-        interpreter = Vmap("vmap", np.arange(start, stop), self.call, *options)
-        with traced(interpreter):
-            outs, flags = map_flat(flat, stop - start, self.which, chosen, interpreter)
-        return outs, flags, specs[-1]
+        interpreter = Vmap("vmap", np.arange(start, stop), self.call, self.axis_name, self.randomness)
+        outs, is_mapped = map_flat(flat, stop - start, self.is_mapped, leaves, interpreter)
+        return outs, is_mapped, specs[-1]
 
-    def auto_chunk(self, options: tuple[Any, Any]) -> int:
-        """Lanes per chunk so that inputs and outputs of a chunk stay within AUTO_CHUNK_BYTES: measured on one lane."""
+    def run_chunks(self, chunk_size: int | str, progress: bool) -> tuple[list[Array], list[bool], Any]:
+        """Outputs of one chunk after the other, concatenated."""
+        size = self._automatic_chunk_size() if isinstance(chunk_size, str) else chunk_size
+        starts = list(chunks(max(self.size, 1), size, progress, f"vmap {name_of(self.function)}"))
+        parts = [self.run(part) for part in starts]
+        if len(parts) == 1:
+            return parts[0]
+        is_mapped = [any(flags) for flags in zip(*[flags for _, flags, _ in parts], strict=True)]
+        outs = []
+        for i, mapped in enumerate(is_mapped):
+            if not mapped:
+                outs.append(parts[-1][0][i])
+                continue
+            pieces = []
+            for (part_outs, flags, _), part in zip(parts, starts, strict=True):
+                pieces += all_mapped([part_outs[i]], [flags[i]], part.stop - part.start)
+                part_outs[i] = None
+            outs.append(concatenate(*pieces, axis=0))
+        return outs, is_mapped, parts[0][2]
+
+    def _automatic_chunk_size(self) -> int:
+        """The chunk size for which inputs and outputs of a chunk stay within AUTO_CHUNK_BYTES: measured on one element
+        of the batch."""
         if self.size <= 1:
             return 1
-        outs, flags, _ = self.run(slice(0, 1), options)
-        lane = sum([_bytes(leaf) // self.size for leaf, mapped in zip(self.leaves, self.which, strict=True) if mapped])
-        lane += sum([_bytes(out) for out, mapped in zip(outs, flags, strict=True) if mapped])
-        return max(1, min(self.size, AUTO_CHUNK_BYTES // max(1, 4 * lane)))
+        outs, is_mapped, _ = self.run(slice(0, 1))
+        element_bytes = sum([_bytes(leaf) // self.size for leaf in self.arguments.values()])
+        element_bytes += sum([_bytes(out) for out, mapped in zip(outs, is_mapped, strict=True) if mapped])
+        return max(1, min(self.size, AUTO_CHUNK_BYTES // max(1, 4 * element_bytes)))
+
+
+def _split_dims(
+    function: Callable[..., Any], in_dims: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Any]:
+    """in_dims of the positional and of the keyword arguments."""
+    kwarg_dims: Any = dict.fromkeys(kwargs, 0)
+    if isinstance(in_dims, (tuple, list)) and len(in_dims) == len(args) + 1 and isinstance(in_dims[-1], dict):
+        kwarg_dims |= {name: dim for name, dim in in_dims[-1].items() if name in kwargs}
+        if unknown := sorted(set(in_dims[-1]) - set(kwargs)):
+            raise MappedAxisError(
+                f"func.vmap: in_dims names keyword arguments {unknown} that {name_of(function)} was not called with"
+            )
+        in_dims = tuple(in_dims[:-1])
+    if isinstance(in_dims, list):
+        in_dims = tuple(in_dims)
+    if isinstance(in_dims, tuple) and len(in_dims) != len(args):
+        raise MappedAxisError(
+            f"func.vmap: in_dims has {len(in_dims)} entries for the {len(args)} positional arguments of "
+            f"{name_of(function)}"
+        )
+    return in_dims, kwarg_dims
+
+
+def _with_leading_batch(leaf: Any, dim: Any, path: str) -> tuple[Array, int]:
+    """A mapped leaf with the batch axis in front, and the size of that axis."""
+    leaf = array_leaf(leaf, path, "vmap")
+    shape = shape_of(leaf)
+    if not isinstance(dim, (int, np.integer)) or isinstance(dim, bool):
+        raise MappedAxisError(f"func.vmap: in_dims must hold ints and None, got {dim!r} for {path}")
+    if not shape:
+        raise MappedAxisError(f"func.vmap: {path} is a scalar and has no axis to map; use None in in_dims for it")
+    if not -len(shape) <= dim < len(shape):
+        raise MappedAxisError(f"func.vmap: in_dims={dim} is out of range for {path} of shape {shape}")
+    axis = int(dim) % len(shape)
+    return move_axis(leaf, axis, 0), shape[axis]
 
 
 def _bytes(value: Array) -> int:
     return int(np.prod(shape_of(value), dtype=np.int64)) * dtype_of(value).itemsize
 
 
-def _rows(x: Array, start: int, stop: int) -> Array:
+def _slice_front(x: Array, start: int, stop: int) -> Array:
     return getitem(x, index=((start, stop, 1), *[(0, n, 1) for n in shape_of(x)[1:]]))
 
 
-def chunks(size: int, chunk: int, progress: bool, label: str) -> Iterator[slice]:
-    """Slices of at most `chunk` lanes, with a progress bar if wanted."""
-    starts: Iterable[int] = range(0, size, chunk)
+def chunks(size: int, chunk_size: int, progress: bool, label: str) -> Iterator[slice]:
+    """Slices of at most `chunk_size` elements, with a progress bar on request."""
+    starts: Iterable[int] = range(0, size, chunk_size)
     if progress:
-        from tqdm import tqdm  # 20 ms of import that only progress bars need
+        from tqdm import tqdm  # here, as the import takes 20 ms and only progress bars need it
 
         starts = tqdm(starts, desc=label, unit="chunk")
     for start in starts:
-        yield slice(start, min(start + chunk, size))
-
-
-def run_chunks(lanes: Lanes, size: int, options: Any, progress: bool) -> tuple[list[Array], list[bool], Any]:
-    """Chunk after chunk, outputs concatenated."""
-    parts = [
-        lanes.run(part, options)
-        for part in chunks(max(lanes.size, 1), size, progress, f"vmap {name_of(lanes.function)}")
-    ]
-    spec = parts[0][2]
-    if len(parts) == 1:
-        return parts[0]
-    flags = [any([part[1][i] for part in parts]) for i in range(len(parts[0][0]))]
-    outs = []
-    for i, mapped in enumerate(flags):
-        if not mapped:
-            outs.append(parts[-1][0][i])
-            continue
-        pieces = []
-        for part, start in zip(parts, range(0, lanes.size, size), strict=True):
-            piece = part[0][i]
-            count = min(size, lanes.size - start)
-            pieces.append(piece if part[1][i] else broadcast(piece, shape=(count, *shape_of(piece))))
-            part[0][i] = None
-        outs.append(concatenate(*pieces, axis=0))
-    return outs, flags, spec
+        yield slice(start, min(start + chunk_size, size))
 
 
 def broadcast_prefix(dims: Any, spec: Any, word: str, what: str) -> list[Any]:
@@ -267,37 +265,31 @@ def _prefix(dims: Any, spec: Any, word: str, what: str, whole: Any) -> Iterator[
     children = spec.children()
     if isinstance(dims, dict):
         keys = spec.entries()
-        if set(keys) != set(dims) or spec.is_leaf():
-            raise MappedAxisError(f"func.vmap: {word}={whole!r} is not a prefix of the tree of the {what}, {spec}")
-        entries = [dims[key] for key in keys]
+        fits = set(keys) == set(dims)
+        entries = [dims[key] for key in keys] if fits else []
     elif isinstance(dims, (tuple, list)):
-        if len(dims) != len(children) or spec.is_leaf():
-            raise MappedAxisError(f"func.vmap: {word}={whole!r} is not a prefix of the tree of the {what}, {spec}")
         entries = list(dims)
-    elif (own := tree.one_level(dims)) is not None:
-        if spec.is_leaf() or type(dims) is not spec.type or len(own) != len(children):
-            raise MappedAxisError(f"func.vmap: {word}={whole!r} is not a prefix of the tree of the {what}, {spec}")
-        entries = own
+        fits = len(entries) == len(children)
+    elif (level := tree.one_level(dims)) is not None:
+        entries = level
+        fits = type(dims) is spec.type and len(entries) == len(children)
     else:
         raise MappedAxisError(f"func.vmap: {word} must be ints, None, or a tree of these, got {dims!r}")
+    if spec.is_leaf() or not fits:
+        raise MappedAxisError(f"func.vmap: {word}={whole!r} is not a prefix of the tree of the {what}, {spec}")
     for entry, child in zip(entries, children, strict=True):
         yield from _prefix(entry, child, word, what, whole)
 
 
-def out_paths(spec: Any) -> Sequence[str]:
-    """How messages name the leaves of an output."""
-    return [accessor.codify("output") for accessor in spec.accessors()]
-
-
-def place_out(out: Array, mapped: bool, dim: Any, size: int, path: str) -> Array:
-    """An output with its lanes at the wanted axis."""
+def _place_axis(out: Array, is_mapped: bool, dim: Any, size: int, path: str) -> Array:
+    """An output with the batch axis where out_dims says."""
     if dim is None:
-        if mapped:
-            raise MappedAxisError(f"func.vmap: out_dims is None for {path}, but it differs from lane to lane")
+        if is_mapped:
+            raise MappedAxisError(f"func.vmap: out_dims is None for {path}, but it differs within the batch")
         return out
     if not isinstance(dim, (int, np.integer)) or isinstance(dim, bool):
         raise MappedAxisError(f"func.vmap: out_dims must hold ints and None, got {dim!r} for {path}")
-    if not mapped:
+    if not is_mapped:
         out = broadcast(out, shape=(size, *shape_of(out)))
     rank = len(shape_of(out))
     if not -rank <= dim < rank:

@@ -101,7 +101,7 @@ CALLS: dict[str, tuple[Callable[[], Any], type[Exception], type[Exception], str]
         lambda: func.vmap(lambda p: p, out_dims=None)(X),
         errors.MappedAxisError,
         ValueError,
-        "differs from lane to lane",
+        "differs within the batch",
     ),
     "randomness": (lambda: func.vmap(np.sin, randomness="some")(X), errors.ArgumentError, ValueError, "'some'"),
     "chunk size": (lambda: func.vmap(np.sin, chunk_size=0)(X), errors.ArgumentError, ValueError, "positive int"),
