@@ -21,8 +21,6 @@ from func.interpreters.primitives.elementwise.builder import add
 from func.interpreters.primitives.structural.shapes import convert, full_like
 from func.transforms.boundary import own
 
-# --- arguments --------------------------------------------------------------------------------------------------
-
 
 def _sequence(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (tuple, list)) and not isinstance(value, graph.GradientEdge) else [value]
@@ -115,9 +113,6 @@ class _recording:
 
     def __exit__(self, *error: object) -> None:
         MODE.reset(self.token)
-
-
-# --- backward ---------------------------------------------------------------------------------------------------
 
 
 def backward(
@@ -214,9 +209,6 @@ def tensor_backward(
 ) -> None:
     """`func.backward` of this tensor."""
     backward(self, gradient, retain_graph, create_graph, inputs)
-
-
-# --- grad -------------------------------------------------------------------------------------------------------
 
 
 def grad(

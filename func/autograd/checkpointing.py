@@ -175,9 +175,6 @@ def _signature(arrays: Sequence[Any]) -> list[Any]:
     return [(shape_of(array), dtype_of(array)) for array in arrays]
 
 
-# --- tensors that a function finds by itself --------------------------------------------------------------------
-
-
 def _is_traced(value: Any) -> bool:
     return type(value) is Tracer and value.interpreter is not EVALUATE
 
@@ -311,9 +308,6 @@ def _maker_of_object(value: Any, search: Search) -> Maker | None:
         return again
 
     return _maker_of_parts(list(attributes.values()), build, search)
-
-
-# --- chains -----------------------------------------------------------------------------------------------------
 
 
 def checkpoint_sequential(

@@ -63,9 +63,6 @@ _LEVELS: ContextVar[tuple[Jvp, ...]] = ContextVar("func_dual_levels", default=()
 """The interpreters of the open levels, innermost last."""
 
 
-# --- levels -----------------------------------------------------------------------------------------------------
-
-
 def enter_dual_level() -> int:
     """Open a dual level, inside those that are open, and return its number (0 for the outermost).
 
@@ -139,9 +136,6 @@ def _interpreter(level: int | None, name: str) -> Jvp:
     if not 0 <= level < len(levels):
         raise DualLevelError(f"{name}: level {level} is not open; the open levels are 0 to {len(levels) - 1}")
     return levels[level]
-
-
-# --- dual tensors -----------------------------------------------------------------------------------------------
 
 
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:

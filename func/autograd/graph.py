@@ -87,9 +87,6 @@ def node_of(tensor: Any, what: str) -> Any:
     return tensor.attached
 
 
-# --- nodes ------------------------------------------------------------------------------------------------------
-
-
 class Node:
     """A recorded operation: `grad_fn` of a tensor. Two of them are equal if they stand for the same operation."""
 
@@ -212,9 +209,6 @@ def saved_bytes(tensor: Any) -> int:
     return sum(arrays.values())
 
 
-# --- hooks on tensors -------------------------------------------------------------------------------------------
-
-
 def register_hook(self: Any, hook: Callable[[Any], Any]) -> RemovableHandle:
     """Call hook(grad) whenever the gradient of this tensor has been computed; it may return another gradient, but must
     not change its argument. Hooks run in the order in which they were registered, before the gradient is accumulated.
@@ -311,9 +305,6 @@ def _expected(tensors: Sequence[Any]) -> int:
         _current[1] = reachable(seeds) if targets is None else leading_to(targets, [node for node, _ in seeds])
     reached = _current[1]
     return len([t for t in tensors if reached is None or t.attached[SERIAL] in reached])
-
-
-# --- hooks on what is saved -------------------------------------------------------------------------------------
 
 
 class saved_tensors_hooks:

@@ -119,9 +119,6 @@ def _become(self: Any, value: Array) -> None:
         self.interpreter, self.value, self.attached = EVALUATE, value, None
 
 
-# --- grad -------------------------------------------------------------------------------------------------------
-
-
 def get_grad(self: Any) -> Any:
     """The accumulated gradient of a leaf (or of a tensor that retains it), or None."""
     state: State | None = getattr(self, "state", None)
@@ -154,9 +151,6 @@ def retains_grad(self: Any) -> bool:
     """Whether a tensor that is not a leaf keeps its gradient."""
     state: State | None = getattr(self, "state", None)
     return state is not None and state.retains
-
-
-# --- without history --------------------------------------------------------------------------------------------
 
 
 def _detached(value: Any) -> Any:
@@ -241,9 +235,6 @@ def _restored(value: Any, requires: bool, gradient: Any) -> Any:
     made = tensor(value, requires_grad=requires)
     made.grad = gradient
     return made
-
-
-# --- printing ---------------------------------------------------------------------------------------------------
 
 
 def show(self: Any, fallback: Callable[[Any], str]) -> str:

@@ -120,9 +120,6 @@ def _subset(w: Array, indices: Any, values: Any) -> tuple[int, int]:
     return int(known[0]), int(known[1])
 
 
-# --- tridiagonal matrices ---------------------------------------------------------------------------------------
-
-
 def eigh_tridiagonal(
     d: Array,
     e: Array,
@@ -169,9 +166,6 @@ def eigvalsh_tridiagonal(
 ) -> Array:
     """The eigenvalues of eigh_tridiagonal in ascending order."""
     return eigh_tridiagonal(d, e, True, select, select_range, check_finite, tol, lapack_driver)
-
-
-# --- general matrices -------------------------------------------------------------------------------------------
 
 
 def eig(

@@ -167,9 +167,6 @@ def polar(a: Array, side: str = "right") -> tuple[Array, Array]:
     return w @ vh, (mH(vh) * scale) @ vh if side == "right" else (w * scale) @ mH(w)
 
 
-# --- singular values --------------------------------------------------------------------------------------------
-
-
 def svd(
     a: Array,
     full_matrices: bool = True,

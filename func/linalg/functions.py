@@ -17,8 +17,6 @@ from func.interpreters.primitives.linalg.matrices import identity_like, mH
 from func.linalg.checks import alike, as_dtype, matrices, real_if_known, squares
 from func.numpy.linalg import LinAlgError, matrix_power
 
-# --- exponential, logarithm, powers -----------------------------------------------------------------------------
-
 
 def expm(A: Array) -> Array:
     """The matrix exponential of A (…, n, n).
@@ -89,9 +87,6 @@ def signm(A: Array) -> Array:
     return real_if_known(solving.solve(root, as_dtype(A, dtype_of(root))), A)
 
 
-# --- trigonometric and hyperbolic functions ---------------------------------------------------------------------
-
-
 def _turned(A: Array, sign: int = 1) -> Array:
     """exp(± i A)."""
     A = squares(A, "A", False)
@@ -138,9 +133,6 @@ def sinhm(A: Array) -> Array:
 def tanhm(A: Array) -> Array:
     """The matrix hyperbolic tangent cosh(A)⁻¹ sinh(A) of A (…, n, n)."""
     return solving.solve(coshm(A), sinhm(A))
-
-
-# --- matrix equations -------------------------------------------------------------------------------------------
 
 
 def solve_sylvester(a: Array, b: Array, q: Array) -> Array:

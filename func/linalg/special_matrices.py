@@ -158,9 +158,6 @@ def convolution_matrix(a: Array, n: int, mode: str = "full") -> Array:
     return full[..., first : m + n - 1 - last, :]
 
 
-# --- constants --------------------------------------------------------------------------------------------------
-
-
 def _constant(name: str, *args: Any, **keywords: Any) -> Any:
     return getattr(scipy_of(np, "linalg"), name)(*args, **keywords)
 

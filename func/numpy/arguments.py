@@ -82,3 +82,11 @@ def host_values(x: Any) -> Any:
 def rank_of(x: Array) -> int:
     """The number of axes."""
     return len(shape_of(x))
+
+
+def floating(x: Array) -> Array:
+    """An array of floating point numbers, as SciPy takes its arguments; integers become float64."""
+    x = operand(x)
+    if not hasattr(x, "dtype"):
+        return np.asarray(x) if type(x) in (float, complex) else np.asarray(x, np.float64)
+    return x if dtype_of(x).kind in "fc" else convert(x, dtype=np.dtype(np.float64))

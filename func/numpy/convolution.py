@@ -21,8 +21,6 @@ from func.numpy.arguments import as_shape, one_axis, rank_of
 from func.numpy.protocol import implements
 from func.numpy.shaping import flip
 
-# --- windows ----------------------------------------------------------------------------------------------------
-
 
 @implements(np.lib.stride_tricks.sliding_window_view)
 def sliding_window_view(
@@ -61,9 +59,6 @@ def no_memory(x: Array) -> NoReturn:
     )
 
 
-# --- vectors ----------------------------------------------------------------------------------------------------
-
-
 def _vector(a: Any, name: str) -> Array:
     a = operand(a)
     a = a if hasattr(a, "dtype") else np.asarray(a)
@@ -100,9 +95,6 @@ def correlate(a: Array, v: Array, mode: str = "valid") -> Array:
         raise ValueError("array of length zero given to correlate")
     y = conjugate(y) if np.dtype(y.dtype).kind == "c" else y
     return correlate_primitive(x, y, mode=_mode(mode))
-
-
-# --- any number of dimensions -----------------------------------------------------------------------------------
 
 
 def conv_general(

@@ -29,8 +29,6 @@ from func.numpy.arguments import as_shape, common, one_axis, rank_of, to_dtype
 from func.numpy.inplace import getitem
 from func.numpy.protocol import implements, implements_creation
 
-# --- arguments --------------------------------------------------------------------------------------------------
-
 
 def check_order(order: Any, function: str) -> None:
     """Refuse a memory layout: a traced array has none."""
@@ -56,9 +54,6 @@ def _copy_wanted(copy: Any) -> Any:
 
 
 _COPY_MODES: dict[Any, Any] = {np._CopyMode.ALWAYS: True, np._CopyMode.NEVER: False, np._CopyMode.IF_NEEDED: None}
-
-
-# --- from sequences ---------------------------------------------------------------------------------------------
 
 
 def stack_nested(value: Any) -> Array:
@@ -163,9 +158,6 @@ WIRING.array_from_sequence = stack_nested
 WIRING.convert_traced = _converted
 
 
-# --- like others ------------------------------------------------------------------------------------------------
-
-
 @implements(np.full_like)
 def full_like(
     a: Array,
@@ -215,9 +207,6 @@ def empty_like(
 ) -> Array:
     """Zeros of a's shape and dtype, which can be written with traced values where a is traced."""
     return full_like(prototype, 0, dtype, order, subok, shape, device=device)
-
-
-# --- constants --------------------------------------------------------------------------------------------------
 
 
 def like_array(made: Array, like: Any) -> Array:
@@ -293,9 +282,6 @@ def arange(
 def _known_integer(x: Any) -> Any:
     number: Any = int
     return number(x) if type(x) is Tracer else x
-
-
-# --- copies and dtypes ------------------------------------------------------------------------------------------
 
 
 def as_type(

@@ -16,8 +16,6 @@ from func.numpy.inplace import view_imag, view_real, write_into
 from func.numpy.protocol import implements
 from func.numpy.reductions import all, deliver
 
-# --- complex parts ----------------------------------------------------------------------------------------------
-
 
 @implements(np.real)
 def real(val: Array) -> Array:
@@ -72,9 +70,6 @@ def real_if_close(a: Array, tol: float = 100) -> Array:
         return a
     limit = np.finfo(dtype_of(a)).eps * tol if tol > 1 else tol
     return real(a) if bool(all(ops.less(ops.absolute(ops.imag(a)), limit))) else a
-
-
-# --- bounds and rounding ----------------------------------------------------------------------------------------
 
 
 def _bounds(a_min: Any, a_max: Any, min: Any, max: Any) -> tuple[Any, Any]:
@@ -155,9 +150,6 @@ def fix(x: Array, out: Any = None) -> Array:
     return result if out is None else write_into(out, result)
 
 
-# --- special values ---------------------------------------------------------------------------------------------
-
-
 @implements(np.sinc)
 def sinc(x: Array) -> Array:
     """sin(πx) / (πx), which is 1 at 0; its derivatives of every order are exact there too."""
@@ -220,9 +212,6 @@ def nan_to_num(x: Array, copy: bool = True, nan: Any = 0.0, posinf: Any = None, 
     else:
         result = ops.positive(x) if dtype_of(x).kind != "b" else x
     return result if copy else write_into(target, result)
-
-
-# --- comparing --------------------------------------------------------------------------------------------------
 
 
 def _size(x: Array) -> Array:

@@ -44,9 +44,6 @@ fftfreq = np.fft.fftfreq
 rfftfreq = np.fft.rfftfreq
 
 
-# --- arguments --------------------------------------------------------------------------------------------------
-
-
 def _norm(norm: str | None) -> str:
     if norm is None:
         return "backward"
@@ -83,9 +80,6 @@ def _array(a: Any) -> Array:
 
 def _finish(result: Array, out: Any) -> Array:
     return result if out is None else write_into(out, result)
-
-
-# --- one axis ---------------------------------------------------------------------------------------------------
 
 
 def _transform(a: Any, n: Any, axis: int, norm: str | None, inverse: bool) -> Array:
@@ -143,9 +137,6 @@ def ihfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = Non
 def _conjugated(a: Any) -> Array:
     a = _array(a)
     return conjugate(a) if dtype_of(a).kind == "c" else a
-
-
-# --- several axes -----------------------------------------------------------------------------------------------
 
 
 def _lengths_and_axes(
@@ -232,9 +223,6 @@ def rfft2(a: Array, s: Any = None, axes: Any = (-2, -1), norm: str | None = None
 def irfft2(a: Array, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None) -> Array:
     """The inverse of rfft2."""
     return irfftn(a, s, axes, norm, out)
-
-
-# --- order of frequencies ---------------------------------------------------------------------------------------
 
 
 def _shifts(x: Array, axes: Any) -> tuple[Any, Any]:

@@ -16,8 +16,6 @@ from func.numpy.indexing import fit_value, write
 from func.numpy.shaping import ravel, reshape
 from func.numpy.ufunc_methods import at as ufunc_at
 
-# --- x.flat -----------------------------------------------------------------------------------------------------
-
 
 class Flat:
     """What `x.flat` is: reading gives copies, writing writes the array, whatever its layout."""
@@ -78,9 +76,6 @@ def flat_of(x: Tracer) -> Flat:
 def set_flat(x: Tracer, value: Any) -> None:
     """x.flat = value."""
     Flat(x)[...] = value
-
-
-# --- x.at -------------------------------------------------------------------------------------------------------
 
 
 class At:

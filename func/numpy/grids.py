@@ -30,8 +30,6 @@ mask_indices = np.mask_indices
 tril_indices = np.tril_indices
 triu_indices = np.triu_indices
 
-# --- ranges -----------------------------------------------------------------------------------------------------
-
 
 def _floating(x: Any) -> Array:
     return ops.multiply(operand(x), 1.0)
@@ -126,9 +124,6 @@ def _arrayed(x: Array, dtype: Any) -> Array:
     return to_dtype(x, dtype) if hasattr(x, "dtype") else np.asarray(x, dtype)
 
 
-# --- grids ------------------------------------------------------------------------------------------------------
-
-
 @implements(np.meshgrid)
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Array, ...]:
     """Coordinate grids of coordinate vectors."""
@@ -158,9 +153,6 @@ def vander(x: Array, N: int | None = None, increasing: bool = False) -> Array:
     if not columns:
         return np.empty((shape_of(x)[0], 0), dtype_of(x))
     return stack(columns if increasing else columns[::-1], axis=1)
-
-
-# --- triangles and diagonals ------------------------------------------------------------------------------------
 
 
 @implements_creation(np.tri)

@@ -29,9 +29,6 @@ _axes_of = range
 """`range` is the name of an argument here."""
 
 
-# --- edges ------------------------------------------------------------------------------------------------------
-
-
 def _all_known(values: Sequence[Any]) -> bool:
     return not [value for value in values if value is None]
 
@@ -109,9 +106,6 @@ def _sample(a: Any, weights: Any) -> tuple[Array, Array | None]:
     return flat(a), flat(weights)
 
 
-# --- counts -----------------------------------------------------------------------------------------------------
-
-
 def _blocks(*arrays: Array | None) -> list[list[Array | None]]:
     """Arrays in the blocks in which NumPy adds them up."""
     n = shape_of(arrays[0])[0]
@@ -184,9 +178,6 @@ def histogram(
     if density:
         counts = ops.divide(ops.divide(counts, to_dtype(diff(edges), float)), reduce_sum(counts, axes=(0,)))
     return counts, edges
-
-
-# --- several dimensions -----------------------------------------------------------------------------------------
 
 
 def _columns(sample: Any) -> list[Array]:

@@ -39,9 +39,6 @@ def joined(parts: Sequence[Array], axis: int) -> Array:
     return parts[0] if len(parts) == 1 else concatenate(*parts, axis=axis)
 
 
-# --- differences ------------------------------------------------------------------------------------------------
-
-
 @implements(np.diff)
 def diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue) -> Array:
     """Differences of neighbours along an axis, n times."""
@@ -100,9 +97,6 @@ def trapezoid(y: Array, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
             step = diff(x, axis=axis)
     both = ops.add(cut(y, place, 1), cut(y, place, 0, -1))
     return reduce_sum(ops.divide(ops.multiply(step, both), 2.0), axes=(place,))
-
-
-# --- gradients --------------------------------------------------------------------------------------------------
 
 
 def _spacings(f: Array, varargs: Sequence[Any], axes: Sequence[int]) -> list[Any]:
@@ -202,9 +196,6 @@ def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> 
     return out[0] if len(axes) == 1 else tuple(out)
 
 
-# --- interpolation ----------------------------------------------------------------------------------------------
-
-
 def _segments(x: Array, xp: Array, fp: Array, place: Array, inverse: bool) -> Array:
     """On the line through the samples around each place; as NumPy for complex samples by the inverse distance."""
     n = shape_of(xp)[0]
@@ -271,9 +262,6 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     xp = concatenate(ends[0], xp, ends[1], axis=0)
     fp = concatenate(cut(fp, 0, -1), fp, cut(fp, 0, 0, 1), axis=0)
     return _interpolated(x, xp, fp, None, None)
-
-
-# --- phases -----------------------------------------------------------------------------------------------------
 
 
 @implements(np.unwrap)

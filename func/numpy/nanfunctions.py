@@ -67,9 +67,6 @@ def nancumprod(a: Array, axis: int | None = None, dtype: Any = None, out: Any = 
     return cumulative.cumprod(without_nan(a, 1)[0], axis, dtype, out)
 
 
-# --- means and variances ----------------------------------------------------------------------------------------
-
-
 def _check_inexact(dtype: Any, out: Any) -> None:
     if dtype is not None and np.dtype(dtype).kind not in "fc":
         raise TypeError("If a is inexact, then dtype must be inexact")
@@ -172,9 +169,6 @@ def nanstd(
     """The standard deviation of the elements that are not NaN; its derivative is zero where all are equal."""
     result = ops.root(nanvar(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
     return result if out is None else reductions.deliver(result, out)
-
-
-# --- extrema ----------------------------------------------------------------------------------------------------
 
 
 def _nan_extremum(

@@ -63,9 +63,6 @@ def pad(array: Array, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> 
     return array
 
 
-# --- arguments --------------------------------------------------------------------------------------------------
-
-
 def _pairs(value: Any, rank: int, name: str) -> list[tuple[Any, Any]]:
     """(before, after) per axis, in the forms that NumPy takes; traced values stay traced."""
     value = operand(value)
@@ -93,9 +90,6 @@ def _widths(value: Any, rank: int) -> list[Pair]:
 
 def _is_zero(value: Any) -> bool:
     return type(value) in (int, float) and value == 0
-
-
-# --- borders ----------------------------------------------------------------------------------------------------
 
 
 def _framed(array: Array, widths: list[Pair]) -> Array:

@@ -51,9 +51,6 @@ def _known_zeros(p: Array, front: bool) -> int:
     return len(zero) if zero.all() else int(np.argmin(zero))
 
 
-# --- values -----------------------------------------------------------------------------------------------------
-
-
 @implements(np.polyval)
 def polyval(p: Any, x: Any) -> Array:
     """The polynomial at x, by Horner's rule."""
@@ -65,9 +62,6 @@ def polyval(p: Any, x: Any) -> Array:
     for place in range(shape_of(p)[0]):
         value = ops.add(ops.multiply(value, x), getitem(p, index=(place, *[(0, n, 1) for n in shape_of(p)[1:]])))
     return value
-
-
-# --- arithmetic -------------------------------------------------------------------------------------------------
 
 
 def _aligned(a1: Any, a2: Any) -> tuple[Array, Array]:
@@ -117,9 +111,6 @@ def polydiv(u: Any, v: Any) -> tuple[Array, Array]:
     return (concatenate(*quotient, axis=0) if quotient else full_like(rest, 0, (1,))), rest
 
 
-# --- calculus ---------------------------------------------------------------------------------------------------
-
-
 @implements(np.polyder)
 def polyder(p: Any, m: int = 1) -> Array:
     """The derivative of an order of a polynomial."""
@@ -150,9 +141,6 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
         constant = reshape_primitive(_entry(k, place), shape=(1,))
         p = concatenate(*common([divided, constant]), axis=0)
     return p
-
-
-# --- roots ------------------------------------------------------------------------------------------------------
 
 
 @implements(np.roots)
@@ -207,9 +195,6 @@ def poly(seq_of_zeros: Any) -> Array:
         return p
     pairs = ops.equal(sort(zeros), sort(ops.conjugate(zeros)))
     return ops.real(p) if bool(all_of(pairs)) else p
-
-
-# --- fitting ----------------------------------------------------------------------------------------------------
 
 
 def _column(x: Array) -> Array:

@@ -31,9 +31,6 @@ def _finish(result: Array, out: Any) -> Array:
     return result if out is None else write_into(out, result)
 
 
-# --- matrices and vectors in the last axes, batches in front ----------------------------------------------------
-
-
 @implements_ufunc(np.matmul)
 def matmul(x1: Array, x2: Array, /, *, axes: Any = None, **options: Any) -> Array:
     """np.matmul."""
@@ -141,9 +138,6 @@ for _name, _function in (("vecdot", vecdot), ("matvec", matvec), ("vecmat", vecm
         implements_ufunc(getattr(np, _name))(_function)
 
 
-# --- chosen axes ------------------------------------------------------------------------------------------------
-
-
 @implements(np.dot)
 def dot(a: Array, b: Array, out: Any = None) -> Array:
     """np.dot: products of scalars, the last axis of a with the last but one of b otherwise."""
@@ -226,9 +220,6 @@ def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
 def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Array:
     """The sum of a diagonal."""
     return reductions.sum(diagonal(a, offset, axis1, axis2), -1, dtype, out)
-
-
-# --- without sums -----------------------------------------------------------------------------------------------
 
 
 @implements(np.kron)

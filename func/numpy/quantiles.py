@@ -26,8 +26,6 @@ from func.numpy.protocol import implements
 from func.numpy.reductions import deliver, finish
 from func.numpy.sorting import argsort, arrayed, sort
 
-# --- the sorted sample ------------------------------------------------------------------------------------------
-
 
 def _sample_first(a: Array, axes: tuple[int, ...]) -> Array:
     """The reduced axes joined into one axis in front."""
@@ -56,9 +54,6 @@ def _at(ordered: Array, place: int) -> Array:
 def _has_nan(ordered: Array) -> Array:
     """Which slices of the sorted sample hold NaN, which sort to the end."""
     return ops.isnan(_at(ordered, -1))
-
-
-# --- medians ----------------------------------------------------------------------------------------------------
 
 
 @implements(np.median)
@@ -102,9 +97,6 @@ def nanmedian(
 def _widened(x: Array) -> Array:
     """float16 as float32, in which NumPy takes its means."""
     return convert(x, dtype=np.dtype(np.float32)) if dtype_of(x) == np.float16 else x
-
-
-# --- quantile methods -------------------------------------------------------------------------------------------
 
 
 _ALPHA_BETA = {
@@ -207,9 +199,6 @@ def _weighted_place(ordered_weights: Array, q: Array, valid: Any) -> Array:
     aligned = reshape_primitive(cdf, shape=(n, *[1] * q_rank, *shape_of(cdf)[1:]))
     found = reduce_sum(ops.less(aligned, q), axes=(0,), dtype=np.dtype(np.intp))
     return ops.minimum(found, ops.maximum(ops.subtract(valid, 1), 0))
-
-
-# --- quantiles --------------------------------------------------------------------------------------------------
 
 
 def _checked_q(q: Array, top: int) -> None:

@@ -17,8 +17,6 @@ from func.numpy.arguments import NO_VALUE, count, many_axes, one_axis, to_dtype
 from func.numpy.inplace import write_into
 from func.numpy.protocol import implements
 
-# --- what all reductions share ----------------------------------------------------------------------------------
-
 
 def is_given(value: Any) -> bool:
     """Whether an optional keyword was given."""
@@ -70,9 +68,6 @@ def _scalar(initial: Any) -> Any:
     if array.ndim:
         raise ValueError("initial: expected a scalar")
     return array[()]
-
-
-# --- sums and products ------------------------------------------------------------------------------------------
 
 
 def _accumulation(plain: Any, optioned: Any, combine: Any) -> Callable[..., Array]:
@@ -137,9 +132,6 @@ def prod(
     axes = reduction_axes(axis, len(shape))
     total = product_of(a, axes, None if dtype is None else np.dtype(dtype), initial, where)
     return finish(total, shape, axes, keepdims, out)
-
-
-# --- extrema ----------------------------------------------------------------------------------------------------
 
 
 def _worst(dtype: np.dtype[Any], sign: int) -> Any:
@@ -218,9 +210,6 @@ def ptp(a: Array, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE) -
     """The largest minus the smallest element."""
     spread = ops.subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
     return spread if out is None else deliver(spread, out)
-
-
-# --- logic and positions ----------------------------------------------------------------------------------------
 
 
 def truth_of(a: Array, axes: tuple[int, ...], primitive: Any, where: Any = NO_VALUE) -> Array:

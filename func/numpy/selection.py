@@ -212,9 +212,6 @@ def ix_(*args: Any) -> tuple[Array, ...]:
     return tuple(out)
 
 
-# --- writing into the argument ----------------------------------------------------------------------------------
-
-
 @implements(np.put)
 def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
     """Write values at places of the flattened array."""

@@ -116,9 +116,6 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     return sorting_primitives.lexsort(*rows_of_keys, axis=one_axis(axis, len(shape) or 1))
 
 
-# --- searching --------------------------------------------------------------------------------------------------
-
-
 @implements(np.searchsorted)
 def searchsorted(a: Array, v: Any, side: str = "left", sorter: Any = None) -> Array:
     """Where values would be put into a sorted vector."""
@@ -153,9 +150,6 @@ def digitize(x: Array, bins: Any, right: bool = False) -> Array:
     if not bool(reductions.all(ops.greater_equal(earlier, later))):
         raise ValueError("bins must be monotonically increasing or decreasing")
     return ops.subtract(n, searchsorted(getitem(bins, index=((n - 1, -1, -1),)), x, side))
-
-
-# --- counting ---------------------------------------------------------------------------------------------------
 
 
 @implements(np.bincount)

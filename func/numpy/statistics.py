@@ -177,9 +177,6 @@ def std(
     return finish(result, shape_of(a), axes, keepdims, out)
 
 
-# --- weights ----------------------------------------------------------------------------------------------------
-
-
 def fit_weights(weights: Any, a: Array, axis: Any) -> Array:
     """Weights brought to the rank of the array, with NumPy's checks."""
     weights = operand(weights)
@@ -220,9 +217,6 @@ def average(
     if not returned:
         return result
     return result, scale if shape_of(scale) == shape_of(result) else broadcast(scale, shape=shape_of(result))
-
-
-# --- covariance -------------------------------------------------------------------------------------------------
 
 
 def _variables(m: Any, dtype: Any, rowvar: bool, name: str) -> Array:

@@ -59,9 +59,6 @@ def _single(out: Any) -> Any:
     return out[0] if isinstance(out, tuple) else out
 
 
-# --- reduce -----------------------------------------------------------------------------------------------------
-
-
 def reduce(
     ufunc: Any,
     array: Any,
@@ -133,9 +130,6 @@ def _halved(function: Any, x: Array) -> Array:
     return _entry(x, 0)
 
 
-# --- accumulate, outer, reduceat --------------------------------------------------------------------------------
-
-
 def accumulate(ufunc: Any, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Array:
     """ufunc.accumulate: running sums, products and extrema, or any binary ufunc folded along the axis."""
     function, out = _binary(ufunc, "accumulate"), _single(out)
@@ -181,9 +175,6 @@ def reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = N
         parts = [cut(array, place, *bounds) for bounds in segment_bounds(starts, length)]
         result = concatenate(*common([reduce(ufunc, part, place, keepdims=True) for part in parts]), axis=place)
     return result if out is None else deliver(result, out)
-
-
-# --- at ---------------------------------------------------------------------------------------------------------
 
 
 def _occurrences(places: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:

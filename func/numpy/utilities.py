@@ -16,8 +16,6 @@ from func.numpy.protocol import implements, implements_ufunc
 from func.numpy.shaping import expand_dims, moveaxis, reshape
 from func.numpy.sizes import values_for_shape
 
-# --- along axes -------------------------------------------------------------------------------------------------
-
 
 @implements(np.apply_along_axis)
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Array, *args: Any, **kwargs: Any) -> Array:
@@ -77,9 +75,6 @@ def trim_zeros(filt: Array, trim: str = "fb", axis: Any = None) -> Array:
     return filt[tuple(index)]
 
 
-# --- flat places ------------------------------------------------------------------------------------------------
-
-
 def _known(x: Any) -> Any:
     """Indices as plain arrays: their values are read."""
     if isinstance(x, (tuple, list)):
@@ -105,9 +100,6 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     return np.ravel_multi_index(tuple(_known(tuple(multi_index))), dims, mode, order)  # type: ignore[call-overload]
 
 
-# --- bits -------------------------------------------------------------------------------------------------------
-
-
 @implements_ufunc(np.bitwise_count)
 def bitwise_count(x: Array) -> Array:
     """The number of ones in the bits of |x|."""
@@ -124,9 +116,6 @@ def packbits(a: Array, /, axis: int | None = None, bitorder: str = "big") -> Arr
 def unpackbits(a: Array, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
     """The bits of bytes; their values are read."""
     return np.unpackbits(_known(operand(a)), axis, count, bitorder)  # type: ignore[call-overload]
-
-
-# --- dtypes and memory ------------------------------------------------------------------------------------------
 
 
 def _stand_in(x: Any) -> Any:
@@ -175,9 +164,6 @@ def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
 def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
     """Whether writing one array may be seen in the other."""
     return shares_memory(a, b)
-
-
-# --- printing ---------------------------------------------------------------------------------------------------
 
 
 def _text(a: Any, show: Callable[..., str], *args: Any, **kwargs: Any) -> str:

@@ -120,9 +120,6 @@ def bits(key: Any, shape: Any = (), dtype: Any = np.uint32) -> Array:
     return ops.random_bits(key, shape=sample_shape("bits", shape), dtype=kind)
 
 
-# --- what all distributions ask of their arguments --------------------------------------------------------------
-
-
 def float_dtype(function: str, dtype: Any) -> np.dtype[Any]:
     """The floating point dtype of a draw: double, single, half or bfloat16."""
     kind: np.dtype[Any] = np.dtype(dtype)

@@ -11,8 +11,7 @@ from func.interpreters.primitives.elementwise.table import logaddexp
 from func.interpreters.primitives.special import logsumexp as ops
 from func.interpreters.primitives.structural.reductions import keep_axes
 from func.interpreters.primitives.structural.shapes import broadcast, full_like
-from func.numpy.arguments import many_axes
-from func.special.arguments import floating
+from func.numpy.arguments import floating, many_axes
 
 
 def softmax(x: Array, axis: Any = None) -> Array:

@@ -21,9 +21,6 @@ def numbers(value: Any) -> Any:
     return value.detach().numpy()
 
 
-# --- modes ------------------------------------------------------------------------------------------------------
-
-
 def test_enable_grad() -> None:
     x = leaf([1.0])
     with func.no_grad(), func.enable_grad():
@@ -68,9 +65,6 @@ def test_inference_mode() -> None:
         return v * v
 
     assert not f(x).requires_grad
-
-
-# --- Function ---------------------------------------------------------------------------------------------------
 
 
 def test_save_for_backward() -> None:
@@ -181,9 +175,6 @@ def test_detect_anomaly_names_the_forward_line() -> None:
     assert "Mine.apply(inp)" in "".join(info.value.__notes__)
 
 
-# --- hooks ------------------------------------------------------------------------------------------------------
-
-
 def test_register_hook() -> None:
     v = leaf([0.0, 0.0, 0.0])
     handle = v.register_hook(lambda g: g * 2)
@@ -251,8 +242,6 @@ def test_register_multi_grad_hook() -> None:
     assert seen == [[True, True, False, False], [True, False, False, False], [True, True, True, True]]
 
 
-# --- functional -------------------------------------------------------------------------------------------------
-
 X2, Y2 = np.array([[0.1, 0.2], [0.3, 0.4]]), np.array([0.5, 0.6])
 
 
@@ -294,9 +283,6 @@ def test_functional_second_order() -> None:
     np.testing.assert_allclose(blocks[0][0].numpy(), 4 * np.eye(2))
     np.testing.assert_allclose(blocks[1][1].numpy(), 6 * np.eye(2))
     np.testing.assert_allclose(blocks[0][1].numpy(), np.zeros((2, 2)))
-
-
-# --- forward mode, edges ----------------------------------------------------------------------------------------
 
 
 def test_forward_ad() -> None:

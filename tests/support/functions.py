@@ -49,8 +49,6 @@ def by_name(module: Any, name: str) -> Callable[[Any], Any]:
     return lambda x: getattr(module, name)(x)
 
 
-# --- elementwise ------------------------------------------------------------------------------------------------
-
 UNARY = """
     abs absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh cbrt ceil conj
     conjugate cos cosh deg2rad degrees exp exp2 expm1 fabs fix floor i0 imag isfinite isinf isnan isneginf isposinf
@@ -101,8 +99,6 @@ add(
     },
 )
 
-# --- reductions and statistics ----------------------------------------------------------------------------------
-
 REDUCTIONS = """
     all amax amin any argmax argmin count_nonzero max mean median min nanargmax nanargmin nanmax nanmean nanmedian
     nanmin nanprod nanstd nansum nanvar prod ptp std sum var
@@ -132,8 +128,6 @@ add(
         "histogram_bin_edges": lambda x: np.histogram_bin_edges(x, 3),
     },
 )
-
-# --- shapes -----------------------------------------------------------------------------------------------------
 
 add(
     "np",
@@ -195,8 +189,6 @@ add(
         "sliding_window_view": lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, axis=1),
     },
 )
-
-# --- choosing, sorting, sets ------------------------------------------------------------------------------------
 
 
 def with_write(write: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
@@ -265,8 +257,6 @@ add(
     },
 )
 
-# --- making arrays ----------------------------------------------------------------------------------------------
-
 
 def filled(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """An array made like x, then written with x's first element."""
@@ -308,8 +298,6 @@ add(
     },
 )
 
-# --- products ---------------------------------------------------------------------------------------------------
-
 add(
     "np",
     M,
@@ -334,8 +322,6 @@ add(
     },
     exact=False,
 )
-
-# --- interpolation and polynomials ------------------------------------------------------------------------------
 
 add(
     "np",
@@ -362,8 +348,6 @@ add(
 )
 add("np", V, {"vectorize": fnp.vectorize(lambda x: x * x if x > 0.5 else 2 * x)})
 FUNCTIONS["np.vectorize"] = Call(FUNCTIONS["np.vectorize"].function, V, plain=lambda x: np.where(x > 0.5, x * x, 2 * x))
-
-# --- linear algebra ---------------------------------------------------------------------------------------------
 
 add(
     "np.linalg",
@@ -404,8 +388,6 @@ add(
     exact=False,
 )
 
-# --- Fourier transforms -----------------------------------------------------------------------------------------
-
 for _name in ("fft", "ifft", "fftshift", "ifftshift", "rfft", "ihfft"):
     FUNCTIONS[f"np.fft.{_name}"] = Call(by_name(np.fft, _name), V)
 for _name in ("irfft", "hfft"):
@@ -414,8 +396,6 @@ for _name in ("fft2", "fftn", "ifft2", "ifftn", "rfft2", "rfftn"):
     FUNCTIONS[f"np.fft.{_name}"] = Call(by_name(np.fft, _name), M)
 for _name in ("irfft2", "irfftn"):
     FUNCTIONS[f"np.fft.{_name}"] = Call(by_name(np.fft, _name), M, exact=False)
-
-# --- functions that take no array to differentiate --------------------------------------------------------------
 
 _SHAPES_ALONE = """
     array2string array_repr array_str bartlett blackman broadcast_shapes can_cast common_type diag_indices

@@ -23,8 +23,6 @@ S = spd(3)
 KEY = random.key(3)
 SCIPY_FUNCTIONS: dict[str, Call] = {}
 
-# --- func.special -----------------------------------------------------------------------------------------------
-
 SUMS: dict[str, Callable[[Any, Any], Any]] = {
     "logsumexp": lambda library, x: library.logsumexp(x, axis=1),
     "softmax": lambda library, x: library.softmax(x, axis=0),
@@ -58,8 +56,6 @@ for _name in special.__all__:
         _x = U
     SCIPY_FUNCTIONS[f"special.{_name}"] = Call(_function, _x, exact=False, plain=_plain)
 
-# --- func.linalg ------------------------------------------------------------------------------------------------
-
 MORE: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {
     "cho_factor": (lambda library, x: np.triu(library.cho_factor((x + np.conj(x.T)) / 2)[0]), S),
     "fractional_matrix_power": (lambda library, x: library.fractional_matrix_power(x, 0.3), S),
@@ -82,8 +78,6 @@ for _name in func.linalg.__all__:
     _found = [case for key, case in CASES.items() if key == _name or key.startswith(f"{_name}-")]
     _call, _x = MORE[_name] if _name in MORE else _found[0]
     SCIPY_FUNCTIONS[f"linalg.{_name}"] = Call(_in(func.linalg, _call), _x, exact=False, plain=_in(scipy.linalg, _call))
-
-# --- func.random ------------------------------------------------------------------------------------------------
 
 SHAPED: dict[str, Callable[[Any], Any]] = {
     "cauchy": lambda x: random.cauchy(KEY, (3,), loc=x[0], scale=x[1]),

@@ -148,8 +148,6 @@ class Maker:
         self.values[name := "xyz"[len(self.values)]] = np.asarray(numbers, kind)
         return name
 
-    # --- values -------------------------------------------------------------------------------------------------
-
     def add(self, source: str, more: Sequence[str] = ()) -> None:
         """A line that gives a new value, if it can be had; `more` are lines that change it."""
         name = f"v{self.count}"
@@ -189,8 +187,6 @@ class Maker:
         ndim = self.values[name].ndim
         chosen = tuple(self.random.sample(range(ndim), self.random.randint(min(1, ndim), ndim)))
         return self.random.choice([None, -1, 0]) if ndim and self.random.random() < 0.3 else chosen
-
-    # --- lines --------------------------------------------------------------------------------------------------
 
     def smooth(self) -> None:
         if x := self.pick():

@@ -70,8 +70,6 @@ class Maker:
         if bound <= LARGEST:
             self.values.append(Value(array, bound, exact))
 
-    # --- elementwise ----------------------------------------------------------------------------------------
-
     def unary(self) -> None:
         x = self.any_value("fci")
         if x is not None:
@@ -135,8 +133,6 @@ class Maker:
         dtype = self.one_of(DTYPES[:3])
         if x is not None:
             self.keep(shapes.convert(x.array, dtype=dtype), x.bound, x.exact)
-
-    # --- shapes ---------------------------------------------------------------------------------------------
 
     def reshape(self) -> None:
         x = self.any_value()
@@ -240,8 +236,6 @@ class Maker:
             pieces = [x, *[self.one_of(fit) for _ in range(self.random.randint(0, 2))]]
             joined = slicing.concatenate(*[piece.array for piece in pieces], axis=axis)
             self.keep(joined, max([p.bound for p in pieces]), all([p.exact for p in pieces]))
-
-    # --- reductions and contractions ----------------------------------------------------------------------------
 
     def reduce(self) -> None:
         x = self.any_value("fci")

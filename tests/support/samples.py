@@ -208,9 +208,6 @@ SAMPLES |= {
 }
 
 
-# --- rows whose parameters are functions ------------------------------------------------------------------------
-
-
 def twice_sin(*args: Any) -> list[Any]:
     """What the called functions compute."""
     return [multiply(sin(args[0]), 2.0)]

@@ -60,8 +60,6 @@ class Body:
         self.again: Any = None
         """Lanes that were done before, which reductions pass over."""
 
-    # --- operands and addresses ---------------------------------------------------------------------------------
-
     def value(self, x: Operand) -> Value:
         """An operand, in every lane."""
         if isinstance(x, Literal):
@@ -107,8 +105,6 @@ class Body:
         i = self.at[-1]
         return b.gep(start, [i if stride == 1 else b.mul(i, number(stride))], source_etype=stored(ref.buffer.dtype))
 
-    # --- memory -------------------------------------------------------------------------------------------------
-
     def load(self, ref: StridedRef) -> Value:
         """The elements at the present index."""
         stride = self.last_stride(ref)
@@ -140,8 +136,6 @@ class Body:
             return
         for place in range(width) if stride else (width - 1,):
             write(b, b.gep(pointer, [number(place * stride)], source_etype=kind), dtype, lane(b, value, place))
-
-    # --- instructions -------------------------------------------------------------------------------------------
 
     def emit(self, one: Instruction) -> None:
         """Any instruction but a Reduce."""

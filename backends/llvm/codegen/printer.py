@@ -196,8 +196,6 @@ class Printer:
         flag = b.load(self.memory.pointer(item.flag.buffer), typ=BYTE)
         b.store(b.or_(b.load(bad, typ=STATUS), b.shl(b.zext(flag, STATUS), ir.Constant(STATUS, 1))), bad)
 
-    # --- control flow -------------------------------------------------------------------------------------------
-
     def _loop(self, item: Loop) -> None:
         b = self.builder
 

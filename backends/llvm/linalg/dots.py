@@ -137,8 +137,6 @@ class DotPrinter:
         rest, whole = routines.constant(b, length - step * (cuts - 1)), routines.constant(b, step)
         return b.mul(place, number(step)), b.select(is_last, rest, whole)
 
-    # --- loops --------------------------------------------------------------------------------------------------
-
     def _fused(self, dtype: DType, x: ir.Value, y: ir.Value, total: ir.Value) -> ir.Value:
         """x * y + total."""
         if dtype.kind == "f":

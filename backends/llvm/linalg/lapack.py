@@ -40,9 +40,6 @@ WIDTH = 64
 TRIANGLE = 64
 
 
-# --- calls ------------------------------------------------------------------------------------------------------
-
-
 def run(builder: ir.IRBuilder, name: str, *arguments: Any) -> ir.Value:
     """Call a routine whose last argument is the status, and return that."""
     info = slot(builder)
@@ -79,9 +76,6 @@ def over_batch(builder: ir.IRBuilder, count: int, emit: Callable[[ir.Value], ir.
 
 def _size(dtype: Any) -> int:
     return int(np.dtype(dtype).itemsize)
-
-
-# --- positive definite matrices ---------------------------------------------------------------------------------
 
 
 def emit_potrf(builder: ir.IRBuilder, dtype: Any, n: int, a: ir.Value, lda: int, *, lower: bool = True) -> ir.Value:
@@ -161,9 +155,6 @@ def emit_potrs(
     return FINE
 
 
-# --- triangular matrices ----------------------------------------------------------------------------------------
-
-
 def emit_trtrs(
     builder: ir.IRBuilder,
     dtype: Any,
@@ -206,9 +197,6 @@ def emit_first_zero(builder: ir.IRBuilder, dtype: Any, n: int, a: ir.Value, lda:
         number_of_place = builder.trunc(builder.add(place, number(1)), INT)
         builder.store(builder.select(zero, number_of_place, builder.load(found, typ=INT)), found)
     return builder.load(found, typ=INT)
-
-
-# --- LU ---------------------------------------------------------------------------------------------------------
 
 
 def lu_scratch(dtype: Any, m: int, n: int) -> int:

@@ -114,9 +114,6 @@ def _place(printer: Any, ref: StridedRef, at: list[ir.Value]) -> Place:
     return Place(start, own[0] if len(own) > 1 else 1, dtype)
 
 
-# --- positive definite matrices ---------------------------------------------------------------------------------
-
-
 @routine("potrf")
 def _potrf(call: Call, *, n: int, lower: bool) -> ir.Value:
     """The Cholesky factor in place of the matrix."""
@@ -133,9 +130,6 @@ def _potri(call: Call, *, n: int) -> ir.Value:
     return lapack.emit_potri(call.builder, a.dtype, n, a.at, a.ld)
 
 
-# --- triangular matrices ----------------------------------------------------------------------------------------
-
-
 @routine("trtrs")
 def _trtrs(call: Call, *, n: int, k: int, lower: bool, trans: str, unit: bool, left: bool) -> ir.Value:
     """The solution in place of the right-hand side: of op(A) X = B, or of X op(A) = B."""
@@ -149,9 +143,6 @@ def _trtrs(call: Call, *, n: int, k: int, lower: bool, trans: str, unit: bool, l
     else:
         emit_trsm(b, a.dtype, k, n, a.at, a.ld, x.at, x.ld, left=False, **flags)
     return status
-
-
-# --- LU ---------------------------------------------------------------------------------------------------------
 
 
 @routine("solve", lapack.solve_scratch)
@@ -217,9 +208,6 @@ def _getri(call: Call, *, n: int, turned: bool, safe: bool) -> ir.Value | None:
     return None
 
 
-# --- determinants -----------------------------------------------------------------------------------------------
-
-
 @routine("det", lambda dtype, *, n: determinants.det_scratch(dtype, n))
 def _det(call: Call, *, n: int) -> None:
     out, (a,) = call.outs[0], call.args
@@ -238,9 +226,6 @@ def _factored_slogdet(call: Call, *, n: int) -> None:
     """The determinant's sign and the logarithm of its modulus by LU factors."""
     (sign, size), (lu, pivots) = call.outs, call.args
     determinants.emit_factored_slogdet(call.builder, lu.dtype, n, lu.at, lu.ld, pivots.at, sign.at, size.at)
-
-
-# --- eigenvalues, singular values, QR ---------------------------------------------------------------------------
 
 
 @routine("eigh", lambda dtype, *, n, lower, vectors: spectra.eigh_scratch(dtype, n, vectors=vectors))
@@ -277,9 +262,6 @@ def _qr_raw(call: Call, *, m: int, n: int) -> ir.Value:
     return spectra.emit_qr_raw(call.builder, a.dtype, m, n, a.at, a.ld, h.at, tau.at, call.scratch)
 
 
-# --- least squares ----------------------------------------------------------------------------------------------
-
-
 @routine("lstsq", lambda dtype, *, m, n, k, limit: least_squares.lstsq_scratch(dtype, m, n, k))
 def _lstsq(call: Call, *, m: int, n: int, k: int, limit: float) -> ir.Value:
     x, residuals, s, _ = call.outs
@@ -301,9 +283,6 @@ def _lstsq(call: Call, *, m: int, n: int, k: int, limit: float) -> ir.Value:
         call.scratch,
         limit=limit,
     )
-
-
-# --- solves that look at the condition --------------------------------------------------------------------------
 
 
 @routine("solve_known", lambda dtype, *, n, k, kind, lower: structured_solves.solve_known_scratch(dtype, n, k))

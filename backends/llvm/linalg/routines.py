@@ -27,9 +27,6 @@ LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 _RETURNS = {"void": ir.VoidType(), "int": INT, "s": FLOAT, "d": DOUBLE}
 
 
-# --- addresses --------------------------------------------------------------------------------------------------
-
-
 def library_path() -> str:
     """The file of the module that exports BLAS. Raises: ImportError, AttributeError where there is none."""
     return str(_module("cython_blas").__file__)
@@ -141,9 +138,6 @@ def declare(module: ir.Module, name: str) -> ir.Function:
     function = ir.Function(module, kind, key)
     function.attributes.add("nounwind")
     return function
-
-
-# --- calls ------------------------------------------------------------------------------------------------------
 
 
 def fits(*sizes: int) -> bool:

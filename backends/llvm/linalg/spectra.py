@@ -22,9 +22,6 @@ def _sizes(dtype: Any) -> tuple[int, int]:
     return dtype.itemsize, dtype.itemsize // (2 if dtype.kind == "c" else 1)
 
 
-# --- Hermitian matrices -----------------------------------------------------------------------------------------
-
-
 def _eigh_work(dtype: Any, n: int, vectors: bool) -> tuple[int, int, int]:
     """The lengths of work, rwork (0 for real matrices) and iwork of syevd and heevd."""
     integers = 3 + 5 * n if vectors else 1
@@ -75,9 +72,6 @@ def emit_eigh(
     if v is not None:
         emit_transpose(builder, dtype, n, n, matrix, n, v, ldv)
     return status
-
-
-# --- singular values --------------------------------------------------------------------------------------------
 
 
 def _svd_work(dtype: Any, m: int, n: int, job: str) -> tuple[int, int]:
@@ -149,9 +143,6 @@ def emit_svd(
         emit_transpose(builder, dtype, columns, m, left, m, u, ldu)
         emit_transpose(builder, dtype, n, rows, right, rows, vh, ldvh)
     return status
-
-
-# --- QR ---------------------------------------------------------------------------------------------------------
 
 
 def emit_qr_raw(

@@ -69,8 +69,6 @@ class Emitter:
         self.integer = vector_of(ir.IntType(width), count)
         self.mask = vector_of(ir.IntType(1), count)
 
-    # --- constants and conversions ----------------------------------------------------------------------------
-
     def pick(self, double: Choice, single: Choice) -> Choice:
         """The first in double precision, the second in single."""
         return double if self.double else single
@@ -108,8 +106,6 @@ class Emitter:
         """Numbers of double precision rounded to this one."""
         return Real(self, self.builder.fptrunc(x.value, self.real))
 
-    # --- calls ------------------------------------------------------------------------------------------------
-
     def call(self, name: str, *xs: Number) -> Real:
         """Another elementary function of the same lanes."""
         return Real(self, self.call_values(self.builder, name, *self.values(xs)))
@@ -129,8 +125,6 @@ class Emitter:
         """A function of the module by name, declared at its first use."""
         module = self.builder.module
         return module.globals[name] if name in module.globals else ir.Function(module, kind, name)
-
-    # --- arithmetic -------------------------------------------------------------------------------------------
 
     def fma(self, a: Number, b: Number, c: Number) -> Real:
         """a·b + c, with one rounding where the host has the instruction and two elsewhere."""
@@ -174,8 +168,6 @@ class Emitter:
         upper = (x.bits() & (-1 << kept)).real()
         return upper, x - upper
 
-    # --- exponents --------------------------------------------------------------------------------------------
-
     def nearest(self, x: Number, scale: Number = 1.0) -> Real:
         """The integer nearest to x·scale, as a real; |x·scale| < 2**50 (2**21).
 
@@ -210,8 +202,6 @@ class Emitter:
         mantissa = (x.bits() - (above & (-1 << self.digits))).real()
         biased = (above + (self.bias << self.digits)) >> self.digits
         return mantissa, (biased | self.pattern(whole)).real() - offset
-
-    # --- rare lanes -------------------------------------------------------------------------------------------
 
     def unless_rare(self, rare: Mask, usual: Real, name: str, *xs: Number) -> Real:
         """`usual`, and where `rare` holds libm's function: a branch that is not taken as long as no lane is rare."""

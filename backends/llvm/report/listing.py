@@ -80,9 +80,6 @@ class Names:
         return self._words[id(buffer)]
 
 
-# --- the whole program --------------------------------------------------------------------------------------------
-
-
 def listing(program: NativeProgram) -> str:
     """The program with the loops and the scalar code of every kernel."""
     names = Names(program)
@@ -151,9 +148,6 @@ def _divisions(nest: Nest) -> Iterator[str]:
     for one in nest.divisions:
         where = ", row by row" if one.stage is not None and nest.outer else ""
         yield f"{one.chunks} chunks of {_axis(one.axis)} that threads share{where}"
-
-
-# --- titles -------------------------------------------------------------------------------------------------------
 
 
 def title(item: Item, names: Names) -> str:
@@ -228,9 +222,6 @@ def _targets(nest: Nest, names: Names) -> list[str]:
 
 def _code(nest: Nest) -> list[Instruction]:
     return [one for stage in nest.stages for one in stage.code]
-
-
-# --- kernels ------------------------------------------------------------------------------------------------------
 
 
 class _Nests:

@@ -101,9 +101,6 @@ def _moved(item: Item, runs: dict[int, int]) -> Traffic:
     return functools.reduce(Traffic.plus, inside, NOTHING) if inside else traffic(item).times(runs[id(item)])
 
 
-# --- the instrumented program -------------------------------------------------------------------------------------
-
-
 class _Timed(Executor):
     """A program that adds up for some of its items how long they take and how often they run."""
 
@@ -173,9 +170,6 @@ def _function(name: str) -> tuple[ir.Module, ir.IRBuilder]:
     return module, ir.IRBuilder(function.append_basic_block("entry"))
 
 
-# --- the clock ----------------------------------------------------------------------------------------------------
-
-
 class _Clock(NamedTuple):
     """Ticks a second, and those that two readings are apart."""
 
@@ -227,9 +221,6 @@ def _clock() -> _Clock:
         pauses.append(apart.value)
         if now - start >= CALIBRATION:
             return _Clock((last - first) / (now - start), min(pauses))
-
-
-# --- the machine --------------------------------------------------------------------------------------------------
 
 
 @functools.cache

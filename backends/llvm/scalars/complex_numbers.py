@@ -140,9 +140,6 @@ def _nan_safe_multiply(s: Scalars, d: DType, a: list[Value]) -> Value:
     return chosen(s.builder, zero, constant(d, 0, width_of(a[0])), _multiply(s, d, a))
 
 
-# --- what is asked of complex numbers -----------------------------------------------------------------------------
-
-
 @emits("equal", "c")
 def _equal(s: Scalars, d: DType, a: list[Value]) -> Value:
     parts = each(lambda p, q: s.builder.fcmp_ordered("==", p, q), *a)
@@ -220,8 +217,6 @@ _extremum("minimum", "<=", False)
 _extremum("fmax", ">=", True)
 _extremum("fmin", "<=", True)
 
-
-# --- functions ----------------------------------------------------------------------------------------------------
 
 LIBRARY = {
     **{name: f"c{name}" for name in ("exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh")},

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from func.backends.llvm.scalars.operations import Scalars
 
 
-# --- division with the sign of the divisor ------------------------------------------------------------------------
-
-
 def _divmod_float(s: Scalars, d: DType, a: list[Value]) -> tuple[Value, Value]:
     """(floor of the quotient, remainder), by the steps of CPython's float_divmod, as NumPy does."""
     (x, y), b, width = a, s.builder, width_of(a[0])
@@ -72,9 +69,6 @@ def _floor_divide_integer(s: Scalars, d: DType, a: list[Value]) -> Value:
 @emits("remainder", "iu")
 def _remainder_integer(s: Scalars, d: DType, a: list[Value]) -> Value:
     return _divmod_integer(s, d, a)[1]
-
-
-# --- shifts -------------------------------------------------------------------------------------------------------
 
 
 @emits("left_shift", "iu")

@@ -42,9 +42,6 @@ def _ldexp(s: Scalars, d: DType, a: list[Value]) -> Value:
     return b.fmul(x, from_bits(s, d, power))
 
 
-# --- loops over the bits of whole numbers -------------------------------------------------------------------------
-
-
 def _looping(
     s: Scalars, name: str, d: DType, step: Callable[[Any, Any, Any, Any], tuple[Any, Any, Any]]
 ) -> ir.Function:

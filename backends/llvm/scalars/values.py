@@ -91,9 +91,6 @@ def each(emit: Callable[..., Any], *values: Value) -> Value:
     return Pair(re, emit(*[x.im if isinstance(x, Pair) else x for x in values]))
 
 
-# --- lanes ----------------------------------------------------------------------------------------------------------
-
-
 def splat(b: ir.IRBuilder, value: Value, width: int) -> Value:
     """A scalar in every lane."""
     if width == 1 or width_of(value) == width:
@@ -137,9 +134,6 @@ def shuffled(b: ir.IRBuilder, x: Value, y: Value, order: Sequence[int]) -> Value
 def chosen(b: ir.IRBuilder, condition: ir.Value, x: Value, y: Value) -> Value:
     """x where a condition holds, else y."""
     return each(lambda p, q: b.select(condition, p, q), x, y)
-
-
-# --- memory ---------------------------------------------------------------------------------------------------------
 
 
 def as_bits(b: ir.IRBuilder, value: ir.Value, dtype: DType) -> ir.Value:

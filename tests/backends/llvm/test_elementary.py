@@ -71,9 +71,6 @@ def compiled(name, dtype, features, lanes):
     return run
 
 
-# --- samples ----------------------------------------------------------------------------------------------------
-
-
 def spread(random, low, high, count):
     """Numbers of both signs with uniform logarithms to base 10."""
     return 10 ** random.uniform(low, high, count) * random.choice([-1, 1], count)
@@ -136,9 +133,6 @@ def specials(dtype):
     sizes += [1e5, 1e22, 2**24 + 1, 2.0**53, 2.0**53 + 2, 89, 104, 127.5, 128, 150.5, 710, 745.5, 1024, 1075.5]
     with np.errstate(all="ignore"):
         return np.array([np.nan, *sizes, *[-size for size in sizes]]).astype(dtype)
-
-
-# --- references -------------------------------------------------------------------------------------------------
 
 
 def by_mpmath():
@@ -207,9 +201,6 @@ def errors(got, high, rest, dtype):
         exponents = np.maximum(np.frexp(np.where(np.isfinite(rounded), rounded, 1))[1] - 1, info.minexp)
         units = (got.astype(np.float64) - high - rest) / np.ldexp(1.0, exponents - info.nmant)
     return np.where(np.isfinite(rounded) & np.isfinite(got), abs(units), np.where(got == rounded, 0, np.inf))
-
-
-# --- tests ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

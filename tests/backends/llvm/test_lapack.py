@@ -61,9 +61,6 @@ def real(dtype):
     return np.empty(0, dtype).real.dtype
 
 
-# --- positive definite matrices ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_cholesky_inverse_and_solve(dtype, n):
@@ -99,9 +96,6 @@ def test_matrix_that_is_not_positive_definite(dtype):
     a = np.diag([2, 1, -1, 3]).astype(dtype)
     out = np.empty_like(a)
     assert run(lambda b, a, out: lapack.emit_cholesky(b, dtype, 4, a, 4, out, 4), a, out) == 3
-
-
-# --- triangular matrices ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", SIZES)
@@ -140,9 +134,6 @@ def test_imaginary_diagonal_is_not_zero(dtype):
     a, b = 2j * np.eye(3, dtype=dtype), np.ones((3, 1), dtype)
     assert run(lambda x, a, b: lapack.emit_trtrs(x, dtype, 3, 1, a, 3, b, 1), a, b) == 0
     assert_close(b, np.full((3, 1), -0.5j, dtype))
-
-
-# --- LU ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), *SHAPES])
@@ -249,9 +240,6 @@ def test_first_status_of_a_batch():
 
     assert run(emit, stack) == 2
     assert run(emit, np.array([np.eye(2)] * 3)) == 0
-
-
-# --- spectra ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", SIZES)

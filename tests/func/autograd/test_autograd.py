@@ -33,9 +33,6 @@ def leaf(data: Any = A) -> Any:
     return func.tensor(data, requires_grad=True)
 
 
-# --- tensors ----------------------------------------------------------------------------------------------------
-
-
 def test_a_tensor_is_an_array() -> None:
     x = func.tensor([[1, 2], [3, 4]], dtype=np.float32)
     assert x.shape == (2, 2) and x.dtype == np.float32 and not x.requires_grad and x.is_leaf and x.grad_fn is None
@@ -160,9 +157,6 @@ def test_detach_holds_under_transforms() -> None:
         (y**3).sum().backward()
         slope = func.autograd.forward_ad.unpack_dual(y.grad)
         np.testing.assert_array_equal(slope.tangent.numpy(), 6 * A)
-
-
-# --- backward and grad ------------------------------------------------------------------------------------------
 
 
 def test_backward_against_func_grad() -> None:
@@ -290,9 +284,6 @@ def test_a_long_chain() -> None:
     assert x.grad.item() == pytest.approx(3.0)
 
 
-# --- modes ------------------------------------------------------------------------------------------------------
-
-
 def test_modes_nest() -> None:
     x = leaf()
     with func.no_grad():
@@ -381,9 +372,6 @@ def test_inference_mode() -> None:
     assert not y.clone().is_inference() and (x * y.clone()).requires_grad
     with func.inference_mode(), func.inference_mode(False):
         assert (x * 2).requires_grad
-
-
-# --- hooks ------------------------------------------------------------------------------------------------------
 
 
 def test_tensor_hooks() -> None:
@@ -505,9 +493,6 @@ def test_failures_change_nothing(where: str) -> None:
         z.backward()
     assert x.grad is None and func.is_grad_enabled()
     np.testing.assert_array_equal(y.grad.numpy(), np.ones(3))
-
-
-# --- Function ---------------------------------------------------------------------------------------------------
 
 
 class OldCube(Function):
@@ -688,9 +673,6 @@ def test_once_differentiable() -> None:
         func.hessian(lambda z: np.sum(Square.apply(z)))(A)
 
 
-# --- anomalies --------------------------------------------------------------------------------------------------
-
-
 def test_anomalies_forward_and_backward() -> None:
     x = leaf([0.0, 4.0])
     with (
@@ -709,9 +691,6 @@ def test_anomalies_forward_and_backward() -> None:
     with func.autograd.set_detect_anomaly(True, check_nan=False):
         z = np.log(leaf([1.0]))
     assert "np.log" in str(z.grad_fn.metadata["line"])
-
-
-# --- nesting ----------------------------------------------------------------------------------------------------
 
 
 def cubes(x: Any) -> Any:

@@ -59,9 +59,6 @@ def mixed(x: Any) -> Any:
     return np.fft.fft(np.sin(x) * x).real * np.cos(x)
 
 
-# --- lower ------------------------------------------------------------------------------------------------------
-
-
 def test_lower_of_a_native_program() -> None:
     lowered = native(softmax).lower(X)
     assert lowered.program.equations[0].primitive.name == "max"
@@ -155,9 +152,6 @@ def test_listing_of_what_it_has_never_seen() -> None:
     assert "in0: float64[3] as a Python number" in text and "const0: float64[2]" in text
 
 
-# --- what items move --------------------------------------------------------------------------------------------
-
-
 def moved(f: Callable[..., Any], *args: Any) -> list[tuple[int, int, int]]:
     """(bytes read, bytes written, operations) of the rows of a profile."""
     profile = native(f).profile(*args, repeat=1)
@@ -183,9 +177,6 @@ def test_zero_sizes_move_nothing() -> None:
     register = kernels.Reg(F8)
     stage = kernels.Stage(True, [kernels.Load(register, given), kernels.Store(made, register)])
     assert traffic.traffic(kernels.Nest((0, 3), None, [stage])) == traffic.NOTHING
-
-
-# --- profile ----------------------------------------------------------------------------------------------------
 
 
 def test_profile_of_kernels() -> None:
@@ -295,9 +286,6 @@ def test_numbers_of_tables() -> None:
         "2 MB",
         "3 GB",
     ]
-
-
-# --- failures ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -36,9 +36,6 @@ def written(x: Any) -> Any:
 PARAMS = {"w": np.linspace(-1, 1, 15).reshape(5, 3), "b": np.ones(3)}
 
 
-# --- what it returns --------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("f", [wave, written, np.sort, lambda x: x[::-1].reshape(5, 1).T, lambda x: (x, x, x.T, 3)])
 def test_results_are_those_of_the_function(f: Callable[[Any], Any]) -> None:
     for got, wanted in zip(func.tree.leaves(func.jit(f)(X)), func.tree.leaves(f(X)), strict=True):
@@ -125,9 +122,6 @@ def test_no_input_is_written_to() -> None:
     kept = x.copy()
     func.jit(lambda x: ((x * 2 + 1) * x, np.negative(x)))(x)
     np.testing.assert_array_equal(x, kept)
-
-
-# --- what is traced when ----------------------------------------------------------------------------------------
 
 
 def counted() -> tuple[Callable[..., Any], list[int]]:
@@ -304,9 +298,6 @@ def test_threads_do_not_share_scratch_memory() -> None:
     assert not wrong
 
 
-# --- compositions -----------------------------------------------------------------------------------------------
-
-
 def scalar(transform: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda f: lambda x: np.sum(transform(f)(x))
 
@@ -412,8 +403,6 @@ def test_tensors_go_through() -> None:
     np.testing.assert_allclose(func.jit(imperative)(X), func.grad(wave)(X))
 
 
-# --- the usual traps --------------------------------------------------------------------------------------------
-
 Z = np.array([0.0, 4.0])
 
 
@@ -471,9 +460,6 @@ def test_pickled_programs_keep_the_second_look() -> None:
     compiled = func.make_program(func.jit(lambda x: trap(x, 1.0)))(1.0).equations[0].params["compiled"]
     again = pickle.loads(pickle.dumps(compiled))
     assert again(0.0) == compiled(0.0) == (0.0,)
-
-
-# --- bad input --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -544,9 +530,6 @@ def test_errors_inside_leave_nothing_behind() -> None:
             jitted(X)
     assert jitted.cache_info().currsize == 0
     np.testing.assert_allclose(func.grad(wave)(X), func.jit(func.grad(wave))(X), rtol=1e-15)
-
-
-# --- looking inside ---------------------------------------------------------------------------------------------
 
 
 def test_trace_and_lower() -> None:

@@ -24,9 +24,6 @@ MATRIX = np.array([[0.3, 0.1, 0.0], [-0.2, 0.4, 0.1], [0.0, 0.2, 0.5]])
 PRIMITIVES = np.linspace(-1.0, 1.0, 15).reshape(5, 3)
 
 
-# --- every function twice: by func's control flow, and as plain Python ---------------------------------------------
-
-
 def branch(x: Any) -> Any:
     return func.cond(np.sum(x) > 0.3, lambda v, s: np.sum(np.sin(v) * s), lambda v, s: np.sum(v * v) + s, x, 2.0)
 
@@ -207,9 +204,6 @@ CASES: dict[str, tuple[Function, Function]] = {
 }
 
 
-# --- every composition ------------------------------------------------------------------------------------------
-
-
 def with_grad(f: Function) -> Function:
     return lambda x: np.sum(func.grad(f)(x) * WEIGHTS)
 
@@ -317,9 +311,6 @@ def test_masked_branches_see_no_foreign_numbers() -> None:
     np.testing.assert_allclose(slopes, [2.0, -6.0, 2.0, 2.0])
 
 
-# --- derivatives of other kinds -----------------------------------------------------------------------------------
-
-
 LINEAR: dict[str, Function] = {
     "scan": lambda x: func.scan(lambda c, r: (MATRIX @ c + r * x, c[0] * r), x, PRIMITIVES)[0:2],
     "scan with a count": lambda x: func.scan(lambda c, r: ((c[0] * c[1] + x, c[1] + 1), c[0]), (x, 1), PRIMITIVES)[1],
@@ -418,9 +409,6 @@ def test_pullbacks_are_picklable() -> None:
         _, pullback = func.vjp(func.jit(f), X)
         again = pickle.loads(pickle.dumps(pullback))
         np.testing.assert_allclose(again(1.0)[0], func.grad(plain)(X))
-
-
-# --- values, trees and dtypes are those of the eager loop ----------------------------------------------------------
 
 
 def compiled(f: Function, *args: Any) -> Any:
@@ -626,9 +614,6 @@ def test_tensors() -> None:
     np.testing.assert_array_equal(x.grad.numpy(), [6.0, 6.0])
 
 
-# --- memory of long scans ---------------------------------------------------------------------------------------
-
-
 def peak(call: Callable[[], Any]) -> int:
     """The most bytes that a call held."""
     call()
@@ -671,8 +656,6 @@ def test_constants_of_a_body_are_not_stacked() -> None:
     gradient = func.jit(func.grad(loss))
     assert peak(lambda: gradient(np.ones(100) / 10, matrix)) < 20 * matrix.nbytes
 
-
-# --- errors -----------------------------------------------------------------------------------------------------
 
 ONES = np.ones(3)
 BAD: dict[str, tuple[Function, type[Exception], str]] = {

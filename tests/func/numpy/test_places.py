@@ -93,8 +93,6 @@ def test_flat_reads() -> None:
         func.grad(lambda x: x.flat[0, 1])(M)
 
 
-# --- x.at -------------------------------------------------------------------------------------------------------
-
 AT: dict[str, Callable[[Any], Any]] = {
     "set": lambda x: x.at[1].set(x[0] * 2),
     "set slice": lambda x: x.at[:, 1:3].set(5.0),
@@ -156,8 +154,6 @@ def test_at_leaves_the_array_alone_and_refuses_modes() -> None:
         func.grad(lambda x: np.sum(x.at[0].set(1.0, nonsense=True)))(V)
 
 
-# --- padding ----------------------------------------------------------------------------------------------------
-
 PADS: dict[str, Function] = {
     "constant": lambda x: np.pad(x, 2),
     "constant values": lambda x: np.pad(x, ((1, 2), (0, 3)), constant_values=((1, 2), (3, 4.5))),
@@ -217,9 +213,6 @@ def test_pad_by_a_function() -> None:
 )
 def test_pad_refusals(call: Function) -> None:
     check.check_refusal(call, M)
-
-
-# --- creation ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -355,8 +348,6 @@ def test_drop_in_import() -> None:
     assert len(callables) > 340
     assert set(np.linalg.__all__) <= set(fnp.linalg.__all__) and set(np.fft.__all__) <= set(fnp.fft.__all__)
 
-
-# --- shapes that depend on values -------------------------------------------------------------------------------
 
 MASKED = np.array([0.0, 3.0, 0.0, 1.0, 3.0, 2.0])
 

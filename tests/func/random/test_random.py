@@ -119,9 +119,6 @@ PARAMETERS: dict[str, tuple[Callable[[Any], Any], Any]] = {
 }
 
 
-# --- keys and words ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("key", "counter", "words"), VECTORS)
 def test_threefry_gives_the_known_answers(key: Any, counter: Any, words: Any) -> None:
     arrays = [np.array([word], np.uint32) for word in (*key, *counter)]
@@ -155,9 +152,6 @@ def test_keys_made_of_keys_differ() -> None:
     np.testing.assert_array_equal(func.vmap(fr.key)(np.arange(3)), np.stack([fr.key(i) for i in range(3)]))
     folded = func.vmap(lambda i: fr.fold_in(KEY, i))(np.arange(3))
     np.testing.assert_array_equal(folded, np.stack([fr.fold_in(KEY, i) for i in range(3)]))
-
-
-# --- distributions ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", CONTINUOUS)
@@ -243,9 +237,6 @@ def test_narrow_dtypes(dtype: Any) -> None:
     assert func.grad(lambda a: fr.gamma(KEY, a, dtype=np.float32))(np.float32(2.0)).dtype == np.float32
 
 
-# --- derivatives ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_sample_differentiates_in_its_parameter(name: str) -> None:
     draw, at = PARAMETERS[name]
@@ -321,8 +312,6 @@ def loss_count(rate: float) -> Any:
     """The count in the loss above."""
     return fr.poisson(KEY, rate) + fr.binomial(KEY, 10, rate / 10) + fr.categorical(KEY, rate * np.arange(3.0))
 
-
-# --- bad input --------------------------------------------------------------------------------------------------
 
 REFUSED: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     (TypeError, r"func\.random\.key\(seed\)", lambda: fr.normal(3)),

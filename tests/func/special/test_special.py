@@ -200,9 +200,6 @@ def test_every_row_of_a_ufunc_is_registered() -> None:
     assert missing == []
 
 
-# --- against mpmath ----------------------------------------------------------------------------------------------
-
-
 REFERENCES: dict[str, Function] = {
     "gamma": mp.gamma,
     "gammaln": mp.loggamma,
@@ -417,8 +414,6 @@ def test_removable_singularities_have_exact_derivatives_of_every_order(name: str
         expected = float(mpmath.re(mpmath.diff(ZERO_ORDERS[name], mp.mpf(x) + mp.mpf("1e-25"), order)))
     np.testing.assert_allclose(f(x), expected, rtol=1e-10, atol=1e-12)
 
-
-# --- traps -------------------------------------------------------------------------------------------------------
 
 MASKED: dict[str, float] = {
     "gammaln": -1.0,

@@ -18,8 +18,6 @@ from tests.support.functions import FUNCTIONS as NUMPY_FUNCTIONS
 
 INF = np.inf
 
-# --- dtypes -----------------------------------------------------------------------------------------------------
-
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 DTYPES = [np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.complex64), np.dtype(np.complex128), BFLOAT16]
 _ACCIDENTS = (
@@ -66,8 +64,6 @@ def test_python_scalars_are_weak(dtype: Any) -> None:
     assert func.vmap(f)(np.stack([x, x])).dtype == dtype
 
 
-# --- accuracy ---------------------------------------------------------------------------------------------------
-
 _CONJUGATING = """
     np.conj np.conjugate np.sign np.corrcoef np.cov np.correlate np.vdot np.vecdot np.vecmat np.linalg.cholesky
     np.linalg.lstsq np.linalg.pinv np.linalg.vecdot linalg.cho_factor linalg.cho_solve linalg.cholesky linalg.lstsq
@@ -107,9 +103,6 @@ def test_derivatives_agree_with_complex_steps(name: str) -> None:
     assert np.max(np.abs(func.jvp(f, (x,), (tangent,))[1] - expected) / scale, initial=0) < 1e-9
 
 
-# --- the complex sign, ties -------------------------------------------------------------------------------------
-
-
 def test_complex_sign_is_steepest_ascent() -> None:
     assert func.grad(lambda z: np.abs(z) ** 2)(1 + 2j) == pytest.approx(2 + 4j)
     assert func.grad(lambda z: np.imag(z))(1 + 2j) == 1j
@@ -145,9 +138,6 @@ def test_ties_split_evenly(case: int) -> None:
     point = np.array(x)
     np.testing.assert_allclose(func.grad(f)(point), expected)
     np.testing.assert_allclose(func.jacfwd(f)(point), expected)
-
-
-# --- NaN traps --------------------------------------------------------------------------------------------------
 
 
 def masked(f: Callable[[Any], Any], test: Callable[[Any], Any] = lambda x: x > 0) -> Callable[[Any], Any]:
@@ -284,8 +274,6 @@ def test_infinite_slopes_stay_infinite() -> None:
         assert func.grad(np.log)(0.0) == INF
         assert func.grad(np.cbrt)(0.0) == INF
 
-
-# --- degenerate spectra -----------------------------------------------------------------------------------------
 
 EQUAL = np.diag([2.0, 2.0, 1.0])
 SPECTRAL: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {

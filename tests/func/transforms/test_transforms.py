@@ -234,9 +234,6 @@ def test_eval_shape_and_program() -> None:
     assert "power" in repr(program) and "test_transforms.py" in program.text(lines=True)
 
 
-# --- rules of the user's own ------------------------------------------------------------------------------------
-
-
 def test_custom_jvp_in_every_mode() -> None:
     calls: list[str] = []
 
@@ -372,9 +369,6 @@ def test_checkpoint_saves_memory_and_follows_closures() -> None:
         return np.sum(func.checkpoint(lambda t: np.sin(weights["w"] * t))(X))
 
     np.testing.assert_allclose(func.grad(outer)(2.0), np.sum(np.cos(2.0 * X) * X))
-
-
-# --- lanes that take different paths ----------------------------------------------------------------------------
 
 
 def newton(a: Any) -> Any:

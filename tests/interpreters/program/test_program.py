@@ -47,9 +47,6 @@ def layer(x: Any) -> Any:
     return np.tanh(WEIGHTS @ x) * 2.0
 
 
-# --- text -------------------------------------------------------------------------------------------------------
-
-
 def test_text_names_shapes_and_dtypes() -> None:
     assert str(func.make_program(layer)(np.ones(3))).splitlines() == [
         "program(a:f64[3]) {",
@@ -126,9 +123,6 @@ def test_notebook_form() -> None:
     assert str(program) in reader.text
     assert "test_program.py" in reader.text
     assert program.cost().summary in reader.text and str(program.cost()) in reader.text
-
-
-# --- equality ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("name", "sample"), ALL)
@@ -267,9 +261,6 @@ def test_pickle_keeps_nested_programs_and_lines() -> None:
     np.testing.assert_array_equal(copy(np.arange(3.0))[1], program(np.arange(3.0))[1])
 
 
-# --- the validator ------------------------------------------------------------------------------------------------
-
-
 def invalid(**changes: Any) -> Program:
     """sin of a vector, with something changed."""
     x, y, other = Var(Aval((3,), np.float64)), Var(Aval((3,), np.float64)), Var(Aval((2,), np.float64))
@@ -318,9 +309,6 @@ def test_the_validator_looks_into_nested_programs() -> None:
     wrong.outputs[0].__setstate__(((7,), np.dtype(np.float64), False))
     with pytest.raises(ProgramError, match=r"(?s)scan_call.*in body, equation 0.*f64\[7\].*f64\[\]"):
         check_program(program)
-
-
-# --- the picture --------------------------------------------------------------------------------------------------
 
 
 def drawn(program: Program, path: Path) -> list[str]:

@@ -212,9 +212,6 @@ def test_a_fresh_interpreter_loads_without_the_modules_of_the_rows(tmp_path: Pat
     assert float(done.stdout) == program(np.full((3, 4), 1.5))[0][0, 0]
 
 
-# --- what cannot be saved ----------------------------------------------------------------------------------------
-
-
 def test_only_programs_are_saved(tmp_path: Path) -> None:
     with pytest.raises(func.errors.ArgumentError, match=r"expected a Program, got function; func.make_program"):
         func.save(loss, tmp_path / "p")  # type: ignore[arg-type]
@@ -258,9 +255,6 @@ def test_paths_are_paths() -> None:
         func.save(gradient(), 3)  # type: ignore[arg-type]
     with pytest.raises(func.errors.ArgumentError, match=r"func.load: expected a path, got bytes"):
         func.load(b"p")  # type: ignore[arg-type]
-
-
-# --- what cannot be loaded ---------------------------------------------------------------------------------------
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

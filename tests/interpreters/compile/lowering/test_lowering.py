@@ -231,8 +231,6 @@ def test_literals_of_bfloat16() -> None:
     assert eval(literal(np.dtype(ml_dtypes.bfloat16)), {"ml_dtypes": ml_dtypes}) is ml_dtypes.bfloat16
 
 
-# --- contractions -----------------------------------------------------------------------------------------------
-
 PRODUCTS = [
     ("i,i->", (3,), (3,)),
     ("ij,j->i", (3, 4), (4,)),
@@ -263,9 +261,6 @@ def test_contraction_text(labels: str, x_shape: Any, y_shape: Any, dtype: Any) -
     words = [tuple([ord(letter) for letter in word]) for word in (*operands.split(","), out)]
     code = check("contract", [x, y], {"spec": spec(*words)})
     np.testing.assert_allclose(run(code.fresh, code.support, [x, y]), np.einsum(labels, x, y), rtol=1e-5, atol=1e-5)
-
-
-# --- another backend --------------------------------------------------------------------------------------------
 
 
 class DeviceSciPy:

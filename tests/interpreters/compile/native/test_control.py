@@ -14,8 +14,6 @@ pytest.importorskip("llvmlite")
 
 from tests.interpreters.compile.native.test_native import A, N, V, check, layer_norm, numbers, softmax
 
-# --- loops and branches ----------------------------------------------------------------------------------------------
-
 X, C = numbers(5, 3), numbers(3)
 SCANS: dict[str, Callable[..., Any]] = {
     "forwards": lambda x, c: func.scan(lambda c, r: (np.tanh(c + r), c * r), c, x),
@@ -82,8 +80,6 @@ def test_while_loops() -> None:
     check(lambda x, c: func.scan(lambda c, r: (c + r, c), c, x[:0]), X, C, native=False)
 
 
-# --- programs in parts -----------------------------------------------------------------------------------------------
-
 PARTS: dict[str, Callable[..., Any]] = {
     "sorted": lambda a, v: (np.sort(np.sin(a), axis=1)[:, ::-1] * v, a.sum(0)),
     "solved": lambda a, v: np.tanh(np.linalg.solve(a + 9 * np.eye(N), v * 2)) + a.sum(1),
@@ -101,8 +97,6 @@ def test_programs_cut_into_parts(name: str) -> None:
     loss = lambda a, v: sum([np.sum(np.sin(out)) for out in func.tree.leaves(f(a, v))])  # noqa: E731
     check(func.grad(loss, (0, 1)), A, V, native=False, rtol=1e-9)
 
-
-# --- transforms of transforms ----------------------------------------------------------------------------------------
 
 INNER: dict[str, Callable[[Any], Any]] = {
     "chain": lambda x: np.sum(np.sin(x) * np.exp(-x * x)),

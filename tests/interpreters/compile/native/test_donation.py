@@ -158,9 +158,6 @@ def test_results_are_those_without_donation(name: str) -> None:
         assert all(np.array_equal(one, two) for one, two in zip(kept, func.tree.leaves(args[donated:]), strict=True))
 
 
-# --- what is left alone -------------------------------------------------------------------------------------------
-
-
 def _nan_safe(x: Any, y: Any) -> Any:
     slope = func.grad(lambda x: np.sum(np.where(x > 0, np.sqrt(x) / x * x, 0.0)))(x)
     return x - 0.5 * slope * y, slope

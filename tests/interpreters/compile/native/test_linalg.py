@@ -80,8 +80,6 @@ def same_errors(function: Callable[..., Any], good: tuple[Any, ...], bad: tuple[
     np.testing.assert_array_equal(jitted(*good), want)
 
 
-# --- every row --------------------------------------------------------------------------------------------------
-
 MODULES = {module.__name__ for module in (linalg, diagonals, spectral)}
 PRIMITIVES = [
     pytest.param(name, sample, id=f"{name}-{i}")
@@ -112,9 +110,6 @@ def test_rows_compute_what_they_compute_without_compiling(name: str, sample: Sam
             np.testing.assert_allclose(
                 got, want, rtol=close, atol=close * np.max(np.abs(want[np.isfinite(want)]), initial=0)
             )
-
-
-# --- Cholesky and triangular solves -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", SIZES)
@@ -173,9 +168,6 @@ def test_the_gradient_of_a_gaussian_process_is_one_native_program() -> None:
         func.vmap(func.grad(loss), in_axes=(0, None, None)), np.stack([logarithms, logarithms + 0.1]), distances, values
     )
     same_errors(func.grad(loss), (logarithms, distances, values), (logarithms, -distances, values))
-
-
-# --- LU ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", SIZES)
@@ -253,9 +245,6 @@ def test_a_kalman_filter_is_one_native_program() -> None:
     same(likelihood, logarithms, measured)
     same(func.value_and_grad(likelihood), logarithms, measured)
     same(func.hessian(likelihood), logarithms, measured, rtol=1e-8)
-
-
-# --- eigenvalues, singular values, QR, least squares ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 33])

@@ -20,8 +20,6 @@ pytest.importorskip("llvmlite")
 
 from tests.interpreters.compile.native.test_native import A, V, compiled, is_native, numbers, same
 
-# --- scratch memory --------------------------------------------------------------------------------------------------
-
 
 @pytest.fixture
 def poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,9 +86,6 @@ def test_scratch_memory_may_hold_anything(name: str) -> None:
     assert is_native(jitted, A, V) or name == "hessian"
 
 
-# --- results ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("size", [3, 40_000, 300_000])
 def test_results_stay_as_they_are(size: int) -> None:
     """Memory is used again only where nobody has a view of it."""
@@ -141,9 +136,6 @@ def test_arguments_that_are_results() -> None:
             a, b = b, a + b[::-1]
             np.testing.assert_array_equal(x, a)
             np.testing.assert_array_equal(y, b)
-
-
-# --- calls that raise ------------------------------------------------------------------------------------------------
 
 
 def test_errors_of_indices_are_those_of_numpy() -> None:
@@ -215,9 +207,6 @@ def test_calls_that_raise_leave_nothing_behind() -> None:
     assert grown < 100_000  # one result has 480 000 bytes
 
 
-# --- threads ---------------------------------------------------------------------------------------------------------
-
-
 def in_threads(work: Callable[[int], None], count: int = 4) -> None:
     """work(0), work(1), … at once; raises what they raise."""
     errors: list[BaseException] = []
@@ -277,9 +266,6 @@ def test_threads_compile_at_once() -> None:
     in_threads(lambda number: same(jitted(A * number, V), wanted[number], 1e-9))
 
 
-# --- memory that is kept ---------------------------------------------------------------------------------------------
-
-
 def test_kept_memory_can_be_given_back() -> None:
     """A native entry keeps arrays that have died and its arena, gives both back when it is told, and goes on."""
     from func.backends.llvm.entry import call_stubs
@@ -326,9 +312,6 @@ def test_only_one_way_keeps_memory(ready: bool, monkeypatch: pytest.MonkeyPatch)
     assert len(released) == 1
 
 
-# --- long programs ---------------------------------------------------------------------------------------------------
-
-
 def test_programs_of_thousands_of_operations() -> None:
     def f(x: Any, v: Any, steps: int = 600) -> Any:
         early = np.sin(x)
@@ -346,9 +329,6 @@ def test_programs_of_thousands_of_operations() -> None:
         for _ in range(2):
             same(jitted(x, v), wanted, 1e-9)
         assert is_native(jitted, x, v)
-
-
-# --- second look -----------------------------------------------------------------------------------------------------
 
 
 def test_nan_safe_pullback_where_a_derivative_is_infinite() -> None:

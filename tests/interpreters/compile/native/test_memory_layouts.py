@@ -14,8 +14,6 @@ pytest.importorskip("llvmlite")
 
 from tests.interpreters.compile.native.test_native import A, B, V, check, compiled, numbers, same, whole
 
-# --- products --------------------------------------------------------------------------------------------------------
-
 
 def products(x: Any, y: Any, xt: Any, yt: Any) -> Any:
     """A product of matrices that lie in every way."""
@@ -87,9 +85,6 @@ def test_products_of_batches_and_vectors() -> None:
         m,
         v,
     )
-
-
-# --- arguments -------------------------------------------------------------------------------------------------------
 
 
 def unaligned(x: Any) -> Any:

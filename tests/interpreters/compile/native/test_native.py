@@ -71,8 +71,6 @@ def whole(*shape: int, dtype: Any = np.int64) -> Any:
     return rng.integers(-4, 5, shape).astype(dtype)
 
 
-# --- rows ------------------------------------------------------------------------------------------------------------
-
 SHAPES: list[tuple[tuple[int, ...], Any]] = [
     ((7,), 0), ((4, 9), -1), ((9, 4), 0), ((5, 5), -1), ((5, 5), 0), ((3, 4, 5), (0, 2)), ((4, 4, 4), 1), ((1, 6), -1),
     ((6, 1), -1), ((1, 1), (0, 1)), ((2, 1, 3, 1), (1, 2)), ((3, 70), 1), ((2, 17, 2), 1), ((4, 4, 4), (0, 1, 2)),
@@ -131,8 +129,6 @@ def test_gradients_of_rows(f: Any) -> None:
 
         check(func.grad(loss), numbers(*shape), rtol=1e-10)
 
-
-# --- several loops ---------------------------------------------------------------------------------------------------
 
 N = 6
 A, B, V, W, Z = numbers(N, N), numbers(N, N), numbers(N), numbers(N), numbers(3, N, N)
@@ -319,9 +315,6 @@ def test_gradients_of_loops_that_share_values(f: Any) -> None:
     check(func.grad(loss, (0, 1)), A, V, rtol=1e-10, native=f is not scattered)
     check(lambda a, v: func.jvp(loss, (a, v), (a, v)), A, V, rtol=1e-10, native=f is not scattered)
     check(lambda a, v: func.vmap(func.grad(loss), in_dims=(0, None))(a, v), Z, V, rtol=1e-10, native=f is not scattered)
-
-
-# --- numbers that are special ---------------------------------------------------------------------------------------
 
 
 def extremes(x: Any, z: Any) -> Any:

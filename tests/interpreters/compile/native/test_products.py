@@ -32,9 +32,6 @@ def threads_of_blas() -> object:
     return ctypes.CFUNCTYPE(ctypes.c_int)(blas_threads._addresses()[blas_threads.GET])
 
 
-# --- the chunks -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("sizes", [*SIZES, (4096, 4096, 4096), (1, 10**6, 64), (49, 2**16, 49), (10**6, 3, 3)])
 @pytest.mark.parametrize("batch", [(), (3,), (64, 2)])
 def test_grids_cover_and_are_coarse(batch: tuple[int, ...], sizes: tuple[int, int, int]) -> None:
@@ -53,9 +50,6 @@ def test_grids_cover_and_are_coarse(batch: tuple[int, ...], sizes: tuple[int, in
 def test_small_products_are_whole_and_large_ones_are_not() -> None:
     assert grid_of(_dot((), (64, 64, 64))) == (1, 1, 1)
     assert math.prod(grid_of(_dot((), (1024, 1024, 1024)))) >= 8
-
-
-# --- results ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -116,9 +110,6 @@ def test_products_where_the_threads_of_blas_cannot_be_set(monkeypatch: pytest.Mo
 def test_the_chunks_are_listed() -> None:
     x = np.ones((512, 512))
     assert "1 × 2 × 2 chunks of places, rows and columns" in str(func.jit(lambda x: x @ x).lower(x))
-
-
-# --- the threads of BLAS ----------------------------------------------------------------------------------------
 
 
 def test_blas_keeps_its_number_of_threads(threads_of_blas) -> None:

@@ -182,8 +182,6 @@ def test_most_rows_of_arrays_are_native() -> None:
     assert not [name for name in rows if compiled(name, SAMPLES[name][0].args, SAMPLES[name][0].params) is None]
 
 
-# --- other dtypes -------------------------------------------------------------------------------------------------
-
 DTYPES = ["float32", "float16", "complex64", "complex128", "int64", "int8", "uint32", "bool"]
 VARIED = [
     (name, own[0]) for name, own in SAMPLES.items() if name not in CALLS and own and not name.startswith("random")
@@ -219,8 +217,6 @@ def compiled_quietly(name: str, args: Sequence[Any], params: dict[str, Any]) -> 
         return False
 
 
-# --- arrays without elements --------------------------------------------------------------------------------------
-
 NOTHING: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("sin", (np.zeros((0, 3)),), {}),
     ("add", (np.zeros((0, 3)), np.zeros(3)), {}),
@@ -252,8 +248,6 @@ NOTHING: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
 def test_native_code_of_arrays_without_elements(name: str, args: Any, params: Any) -> None:
     assert check(name, args, params)
 
-
-# --- where it matters how -----------------------------------------------------------------------------------------
 
 ODD = np.array([[3.0, np.nan, 3.0, -0.0], [0.0, 7.0, 7.0, np.inf], [np.nan, np.nan, -np.inf, 2.0]])
 
@@ -341,8 +335,6 @@ def check_exactly(name: str, args: Sequence[Any], kind: Any, params: dict[str, A
         told = ~np.isnan(b) if b.dtype.kind == "f" else np.zeros(b.shape, bool)
         np.testing.assert_array_equal(np.signbit(a)[told], np.signbit(b)[told])
 
-
-# --- long vectors -------------------------------------------------------------------------------------------------
 
 LONG = [name for name, own in SAMPLES.items() if name in names() or hasattr(PRIMITIVES[name].numpy, "nin")]
 LONG = [name for name in LONG if name not in CALLS and not SAMPLES[name][0].params]

@@ -72,9 +72,6 @@ def numbers(*shape: int, dtype: Any = np.float64) -> Any:
     return rng.normal(size=shape).astype(dtype)
 
 
-# --- what is divided ------------------------------------------------------------------------------------------------
-
-
 def softmax(x: Any, axis: Any) -> Any:
     e = np.exp(x - np.max(x, axis=axis, keepdims=True))
     return e / np.sum(e, axis=axis, keepdims=True)
@@ -240,9 +237,6 @@ def test_nan_in_one_chunk_is_noticed() -> None:
     same(compiled(func.grad(loss))(x), func.grad(loss)(x))
 
 
-# --- what is kept apart ---------------------------------------------------------------------------------------------
-
-
 def test_chunks_have_scratch_and_accumulators_of_their_own() -> None:
     function, args = CASES["layer norm of long rows"]
     jitted = compiled(function)
@@ -336,9 +330,6 @@ def test_small_rows_in_chunks(row: Callable[..., Any], shape: tuple[int, ...], a
 def test_large_kernels_in_as_many_chunks_as_there_can_be(name: str) -> None:
     function, args = CASES[name]
     same(compiled(function)(*args), function(*args), 2e-3 if name == "halves" else None)
-
-
-# --- long sums ------------------------------------------------------------------------------------------------------
 
 
 LONG = {

@@ -188,8 +188,6 @@ def test_staged_factors(dtype: Any, order: Any) -> None:
     )
 
 
-# --- one factorisation for several uses -------------------------------------------------------------------------
-
 GENERAL = RNG.normal(size=(POINTS, POINTS)) + 3 * np.eye(POINTS)
 
 

@@ -60,9 +60,6 @@ def assert_same(before: Program, after: Program, args: Any, bounds: Any = None) 
             np.testing.assert_array_equal(got, want)
 
 
-# --- random programs --------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("one", PASSES, ids=lambda one: one.__name__)
 @settings(max_examples=150)
 @given(drawn=programs())
@@ -84,8 +81,6 @@ def test_what_was_optimised_stays_as_it_is(drawn: Drawn) -> None:
     made = optimize(drawn.program)
     assert len(optimize(made).equations) <= len(made.equations)
 
-
-# --- rules ------------------------------------------------------------------------------------------------------
 
 X = RNG.normal(size=(3, 4))
 V = RNG.normal(size=4)
@@ -391,9 +386,6 @@ def test_dtypes_and_weak_types_stay() -> None:
         assert_same(program, optimize(program), args)
 
 
-# --- dead code, common subexpressions, folding ----------------------------------------------------------------
-
-
 def test_dead_equations_and_constants_are_dropped() -> None:
     program = func.make_program(lambda x: ew.multiply(ew.sin(x), V))(X)
     rest = dead(Program(program.inputs, program.equations, [program.inputs[0]], program.constants))
@@ -462,9 +454,6 @@ def test_constants_are_folded_unless_they_grow() -> None:
 def test_folding_raises_no_warning() -> None:
     program = closing_over(lambda x, v: ew.multiply(x, ew.divide(v, 0.0)), X, V)
     assert names(folding(program)) == ["multiply"]
-
-
-# --- sums of padded slices, contractions ------------------------------------------------------------------------
 
 
 def rows_of(matrix: Any) -> Any:
@@ -634,9 +623,6 @@ def test_long_programs_are_no_deep_recursion(step: Callable[[Any, Any], Any]) ->
     matrix = np.linalg.qr(S)[0]
     program = func.make_program(deep(1500, step))(matrix)
     assert_same(program, optimize(program), (matrix,), [1e4])
-
-
-# --- real programs ----------------------------------------------------------------------------------------------
 
 
 def rosenbrock(x: Any) -> Any:

@@ -55,9 +55,6 @@ def assert_equal(wanted: Any, got: Any) -> None:
         onp.testing.assert_array_equal(x, y, strict=True)
 
 
-# --- loops that people write ------------------------------------------------------------------------------------
-
-
 def rnn(weights: Any, rows: Any, state: Any) -> Any:
     for row in rows:
         state = np.tanh(row @ weights["input"] + state @ weights["state"] + weights["bias"])
@@ -281,9 +278,6 @@ def test_tangents_of_loops_are_rolled_up(name: str) -> None:
     assert_rolled(lambda *args: func.jvp(function, args, args), args, least - 2)
 
 
-# --- what the rolled program looks like ---------------------------------------------------------------------------
-
-
 def test_the_gradient_of_a_recurrent_network_is_two_loops() -> None:
     function, args, _ = LOOPS["rnn"]
     after = assert_rolled(func.grad(function), args, 39, left=40)
@@ -380,9 +374,6 @@ def test_python_scalars_as_arguments() -> None:
     assert rolled(before) is before
 
 
-# --- what stays as it is ------------------------------------------------------------------------------------------
-
-
 def test_programs_in_which_nothing_repeats_are_returned() -> None:
     for function, args in (
         (lambda x: np.sum(np.sin(x) * x), (VECTOR,)),
@@ -438,8 +429,6 @@ def test_calls_for_their_effect_stay_in_order() -> None:
     rolled(program).run((VECTOR,))
     assert seen == wanted
 
-
-# --- random loops ---------------------------------------------------------------------------------------------------
 
 WORDS = ["sin", "tanh", "+", "*", "-", "@", "window", "pick", "turn", "put"]
 STEPS = st.lists(
@@ -535,9 +524,6 @@ def test_repetitions_are_found(before: list[int], repeated: list[int], times: in
     for s in found:
         assert (signs[s.start : s.stop - s.period] == signs[s.start + s.period : s.stop]).all()
         assert s.steps >= 3
-
-
-# --- execution --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["rnn", "lotka_volterra", "written", "layers"])

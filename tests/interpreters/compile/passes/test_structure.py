@@ -75,9 +75,6 @@ def summed_labels(program: Program) -> list[int]:
     return counts
 
 
-# --- vectors to anything: jacobians by both modes ---------------------------------------------------------------
-
-
 def rosenbrock(x: Any) -> Any:
     return np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
 
@@ -208,9 +205,6 @@ def test_chunks_trees_and_complex_numbers() -> None:
         rewritten(bands, func.vmap(transform(lambda x: np.sin(x) * x[::-1])), y)
 
 
-# --- what must be gone ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("mode", ["jacrev", "jacfwd"])
 def test_jacobian_of_a_matrix_product_is_the_matrix(mode: str) -> None:
     w, x = RNG.normal(size=(40, 30)), RNG.normal(size=30)
@@ -304,8 +298,6 @@ def test_cost_is_linear_in_the_number_of_equations() -> None:
     assert outer(program) is program
     assert time.perf_counter() - start < 0.05
 
-
-# --- random compositions ----------------------------------------------------------------------------------------
 
 STEPS: dict[str, Callable[[Any, int], Any]] = {
     "sin": lambda x, k: np.sin(x),
@@ -407,8 +399,6 @@ def test_random_hessians(steps: list[tuple[str, int]], n: int) -> None:
 
     rewritten(bands, func.hessian(f), np.linspace(-1.0, 1.0, n))
 
-
-# --- outer products that are only summed ------------------------------------------------------------------------
 
 BATCH, INPUTS, HIDDEN, OUTPUTS = 32, 20, 15, 10
 
@@ -542,8 +532,6 @@ def test_small_products_are_left_alone() -> None:
     assert outer(program) is program
 
 
-# --- pullbacks of Cholesky factors ------------------------------------------------------------------------------
-
 POINTS = 40
 
 
@@ -595,9 +583,6 @@ def test_other_uses_of_a_factor_keep_the_product() -> None:
         after = adjoints(ready)
         assert after is ready
         np.testing.assert_allclose(optimize(program).run([a])[0], program.run([a])[0], rtol=1e-8, atol=1e-8)
-
-
-# --- the algebra of terms ---------------------------------------------------------------------------------------
 
 
 def test_structure_of_constants() -> None:
