@@ -118,23 +118,23 @@ def map_flat(
     if interpreter is None:
         interpreter = Vmap("vmap", np.arange(size), MappedCall(size))
     level = interpreter
-    token = RUNNING.set((*RUNNING.get(), level))
-    try:
-        with running(level):
+    with running(level):
+        token = RUNNING.set((*RUNNING.get(), level))
+        try:
             outs = fun(*[level.lift(arg) if mapped else arg for arg, mapped in zip(args, which, strict=True)])
             mapped_outs = [level.is_mapped(out) for out in outs]
             return [out.value if mapped else out for out, mapped in zip(outs, mapped_outs, strict=True)], mapped_outs
-    except (SplitLanes, ValueError) as error:
-        split = error if isinstance(error, SplitLanes) else error.__cause__  # NumPy wraps what float() raises
-        if not isinstance(split, SplitLanes):
-            raise
-        if split.interpreter is not level:
-            raise split from None
-        groups = split.groups
-        levels = [level.part(group) for group in groups]
-        del error, split
-    finally:
-        RUNNING.reset(token)
+        except (SplitLanes, ValueError) as error:
+            split = error if isinstance(error, SplitLanes) else error.__cause__  # NumPy wraps what float() raises
+            if not isinstance(split, SplitLanes):
+                raise
+            if split.interpreter is not level:
+                raise split from None
+            groups = split.groups
+            levels = [level.part(group) for group in groups]
+            del error, split
+        finally:
+            RUNNING.reset(token)
     parts = []
     for group, part in zip(groups, levels, strict=True):
         chosen = [gather(arg, group, axis=0) if mapped else arg for arg, mapped in zip(args, which, strict=True)]
