@@ -1,8 +1,6 @@
-"""NumPy's ufuncs on traced arrays: most are one row; the rest are written here."""
+"""NumPy's ufuncs on traced arrays: most are one primitive; the others are written here."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -10,30 +8,6 @@ from func.interpreters.core import Array, Primitive, dtype_of, is_inexact, opera
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.shapes import convert, full_like, where
 from func.numpy.protocol import DIRECT, implements_ufunc
-
-# fmt: off
-_ROWS = [
-    "add", "subtract", "multiply", "divide", "power", "float_power", "remainder", "fmod", "floor_divide",
-    "negative", "positive", "reciprocal", "square", "maximum", "minimum", "fmax", "fmin", "copysign", "heaviside",
-    "nextafter", "spacing", "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "logaddexp",
-    "logaddexp2", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh",
-    "arctanh", "hypot", "arctan2", "deg2rad", "rad2deg", "equal", "not_equal", "less", "less_equal", "greater",
-    "greater_equal", "logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and", "bitwise_or",
-    "bitwise_xor", "invert", "left_shift", "right_shift", "isfinite", "isinf", "isnan", "signbit", "floor", "ceil",
-    "trunc", "rint", "gcd", "lcm", "ldexp", "conjugate",
-]
-# fmt: on
-
-
-for _name in _ROWS:
-    DIRECT[getattr(np, _name)] = getattr(ops, _name)
-DIRECT[np.degrees] = ops.rad2deg
-DIRECT[np.radians] = ops.deg2rad
-
-
-def row_of(ufunc: Any) -> Primitive | None:
-    """The row that is a ufunc, if there is one."""
-    return DIRECT.get(ufunc)
 
 
 @implements_ufunc(np.absolute)
@@ -100,7 +74,7 @@ def frexp(x: Array) -> tuple[Array, Array]:
     return ops.ldexp(x, ops.negative(power)), power
 
 
-# Every row is public under its NumPy name, and under NumPy's other names for it.
+# Every primitive that is a ufunc is public under NumPy's names for it.
 add = ops.add
 subtract = ops.subtract
 multiply = ops.multiply
@@ -195,3 +169,11 @@ acosh = ops.arccosh
 asinh = ops.arcsinh
 atanh = ops.arctanh
 atan2 = ops.arctan2
+
+DIRECT.update(
+    {
+        getattr(np, name): value
+        for name, value in globals().items()
+        if isinstance(value, Primitive) and isinstance(getattr(np, name, None), np.ufunc)
+    }
+)

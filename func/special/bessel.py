@@ -6,6 +6,15 @@ from typing import Any
 
 from func.interpreters.core import Array, operand
 from func.interpreters.primitives.special import bessel as ops
+from func.special.protocol import implements_scipy
+
+# fmt: off
+__all__ = [
+    "airy", "hankel1", "hankel1e", "hankel2", "hankel2e", "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jn", "jv",
+    "jve", "k0", "k0e", "k1", "k1e", "kn", "kv", "kve", "modstruve", "spherical_in", "spherical_jn", "spherical_kn",
+    "spherical_yn", "struve", "y0", "y1", "yn", "yv", "yve",
+]
+# fmt: on
 
 
 def j0(x: Array) -> Array:
@@ -143,6 +152,7 @@ def kve(v: Array, z: Array) -> Array:
     return ops.kve(operand(v), operand(z))
 
 
+@implements_scipy("airy")
 def airy(z: Array) -> tuple[Array, ...]:
     """The Airy functions and their derivatives (Ai, Ai', Bi, Bi'), real or complex. DLMF 9.2."""
     return tuple(ops.airy(operand(z)))
@@ -170,21 +180,25 @@ def _spherical(primitive: Any, n: Any, z: Array, derivative: bool) -> Array:
     return partial.rule(n, z)
 
 
+@implements_scipy("_spherical_jn")
 def spherical_jn(n: Any, z: Array, derivative: bool = False) -> Array:
     """The spherical Bessel function of the first kind and integer order n. DLMF 10.47.3."""
     return _spherical(ops.spherical_jn, n, z, derivative)
 
 
+@implements_scipy("_spherical_yn")
 def spherical_yn(n: Any, z: Array, derivative: bool = False) -> Array:
     """The spherical Bessel function of the second kind and integer order n. DLMF 10.47.4."""
     return _spherical(ops.spherical_yn, n, z, derivative)
 
 
+@implements_scipy("_spherical_in")
 def spherical_in(n: Any, z: Array, derivative: bool = False) -> Array:
     """The modified spherical Bessel function of the first kind and integer order n. DLMF 10.47.7."""
     return _spherical(ops.spherical_in, n, z, derivative)
 
 
+@implements_scipy("_spherical_kn")
 def spherical_kn(n: Any, z: Array, derivative: bool = False) -> Array:
     """The modified spherical Bessel function of the second kind and integer order n. DLMF 10.47.9."""
     return _spherical(ops.spherical_kn, n, z, derivative)

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from func.interpreters.core import Array, operand
 from func.interpreters.primitives.special import error_functions as ops
+from func.special.protocol import implements_scipy
+
+# fmt: off
+__all__ = [
+    "dawsn", "erf", "erfc", "erfcinv", "erfcx", "erfi", "erfinv", "fresnel", "log_ndtr", "ndtr", "ndtri", "ndtri_exp",
+    "owens_t", "wofz",
+]
+# fmt: on
 
 
 def erf(z: Array) -> Array:
@@ -51,6 +59,7 @@ def wofz(z: Array) -> Array:
     return ops.wofz(operand(z))
 
 
+@implements_scipy("fresnel")
 def fresnel(z: Array) -> tuple[Array, ...]:
     """Fresnel's integrals (S(z), C(z)). DLMF 7.2.7 and 7.2.8."""
     return tuple(ops.fresnel(operand(z)))

@@ -19,6 +19,14 @@ from func.interpreters.primitives.structural.shapes import full_like, where
 from func.numpy.arguments import floating
 from func.numpy.joining import stack
 from func.numpy.reductions import any, sum
+from func.special.protocol import implements_scipy
+
+# fmt: off
+__all__ = [
+    "bernoulli", "beta", "betaln", "binom", "comb", "digamma", "factorial", "gamma", "gammaln", "gammasgn", "loggamma",
+    "multigammaln", "perm", "poch", "polygamma", "psi", "rgamma", "zeta", "zetac",
+]
+# fmt: on
 
 
 def gamma(z: Array) -> Array:
@@ -89,6 +97,7 @@ def zetac(x: Array) -> Array:
 psi = digamma
 
 
+@implements_scipy("_zeta", "_riemann_zeta")
 def zeta(x: Array, q: Any = None) -> Array:
     """Hurwitz' ζ(x, q), or Riemann's ζ(x) where q is not given; no derivative by x. DLMF 25.11.1."""
     return ops.riemann_zeta(operand(x)) if q is None else ops.zeta(operand(x), operand(q))

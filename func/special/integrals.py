@@ -7,6 +7,15 @@ from typing import Any
 from func.interpreters.core import Array, operand
 from func.interpreters.primitives.special import derivative_families
 from func.interpreters.primitives.special import integrals as ops
+from func.special.protocol import implements_scipy
+
+# fmt: off
+__all__ = [
+    "agm", "cbrt", "cosdg", "cosm1", "cotdg", "ellipe", "ellipeinc", "ellipk", "ellipkinc", "ellipkm1", "exp1", "exp2",
+    "exp10", "expi", "expm1", "expn", "hyp0f1", "hyp1f1", "hyp2f1", "hyperu", "lambertw", "log1p", "shichi", "sici",
+    "sinc", "sindg", "spence", "sph_harm_y", "tandg", "wrightomega",
+]
+# fmt: on
 
 
 def cbrt(x: Array) -> Array:
@@ -74,11 +83,13 @@ def expn(n: Array, x: Array) -> Array:
     return ops.expn(operand(n), operand(x))
 
 
+@implements_scipy("sici")
 def sici(z: Array) -> tuple[Array, ...]:
     """The sine and cosine integrals (Si(z), Ci(z)). DLMF 6.2.9 and 6.2.11."""
     return tuple(ops.sici(operand(z)))
 
 
+@implements_scipy("shichi")
 def shichi(z: Array) -> tuple[Array, ...]:
     """The hyperbolic sine and cosine integrals (Shi(z), Chi(z)). DLMF 6.2.15 and 6.2.16."""
     return tuple(ops.shichi(operand(z)))
@@ -124,6 +135,7 @@ def hyperu(a: Array, b: Array, x: Array) -> Array:
     return ops.hyperu(operand(a), operand(b), operand(x))
 
 
+@implements_scipy("hyp2f1")
 def hyp2f1(a: Array, b: Array, c: Array, z: Array) -> Array:
     """Gauss' function F(a, b; c; z); no derivative by a, b and c. DLMF 15.2.1."""
     return ops.hyp2f1(operand(a), operand(b), operand(c), operand(z))
@@ -134,16 +146,19 @@ def sph_harm_y(n: Array, m: Array, theta: Array, phi: Array) -> Array:
     return ops.sph_harm_y(operand(n), operand(m), operand(theta), operand(phi))
 
 
+@implements_scipy("ellipk")
 def ellipk(m: Array) -> Array:
     """The complete elliptic integral of the first kind K(m), by the parameter m = k². DLMF 19.2.8."""
     return ops.ellipk(operand(m), order=0)
 
 
+@implements_scipy("ellipkm1")
 def ellipkm1(p: Array) -> Array:
     """K(1 - p), exact for small p."""
     return ops.ellipkm1(operand(p), order=0)
 
 
+@implements_scipy("ellipe")
 def ellipe(m: Array) -> Array:
     """The complete elliptic integral of the second kind E(m), by the parameter m = k². DLMF 19.2.8."""
     return ops.ellipe(operand(m), order=0)
@@ -154,6 +169,7 @@ def sinc(x: Array) -> Array:
     return derivative_families.sinc(operand(x), order=0)
 
 
+@implements_scipy("_lambertw")
 def lambertw(z: Array, k: Any = 0, tol: float = 1e-8) -> Array:
     """Lambert's W(z) of the branch k, complex, with W exp(W) = z. DLMF 4.13.1.
 

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from func.interpreters.core import Array, operand
 from func.interpreters.primitives.special import logistic as ops
+from func.special.protocol import implements_scipy
+
+# fmt: off
+__all__ = [
+    "boxcox", "boxcox1p", "entr", "expit", "exprel", "huber", "inv_boxcox", "inv_boxcox1p", "kl_div", "log_expit",
+    "logit", "powm1", "pseudo_huber", "rel_entr", "xlog1py", "xlogy",
+]
+# fmt: on
 
 
 def expit(x: Array) -> Array:
@@ -86,6 +94,7 @@ def powm1(x: Array, y: Array) -> Array:
     return ops.powm1(operand(x), operand(y))
 
 
+@implements_scipy("exprel")
 def exprel(x: Array) -> Array:
     """(exp(x) - 1) / x, which is 1 at 0; its derivatives are right there too. DLMF 13.4.1."""
     return ops.exprel(operand(x), order=0)

@@ -179,7 +179,7 @@ class _Planner:
         if dtype not in _FLOATS or any([type(x) is Var and x.weak for x in equation.inputs]):
             return words
         loop = dtype.char * len(words) + "->"
-        if not any([one.startswith(loop) for one in getattr(equation.primitive.numpy, "types", ())]):
+        if not any([one.startswith(loop) for one in getattr(equation.primitive.ufunc, "types", ())]):
             return words
         return [
             self._number(x, dtype) if type(x) in (int, float) else word

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias, TypedDict, Unpack
 import numpy as np
 
 from func.backends import namespace_of
+from func.backends.support.arrays import scipy_of
 from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError
 from func.interpreters.core.source import at_line
 from func.interpreters.core.types import (
@@ -132,6 +133,12 @@ class Primitive:
     def aval(self, *avals: Aval, **params: Any) -> Any:
         """The abstract value of the output."""
         return self._aval(*avals, **params)
+
+    @property
+    def ufunc(self) -> np.ufunc | None:
+        """The ufunc that computes it on NumPy arrays, if it is one."""
+        function = self.numpy if self.scipy is None else getattr(scipy_of(np, "special"), self.scipy, None)
+        return function if isinstance(function, np.ufunc) else None
 
     def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
         if self.jvp is None:

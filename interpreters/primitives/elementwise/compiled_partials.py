@@ -38,7 +38,7 @@ def compile_partial(partial: Partial) -> Callable[[Any], Any]:
 
 
 def _is_ufunc(primitive: Any) -> bool:
-    return isinstance(primitive, (Elementwise, ElementwiseConstant)) and isinstance(primitive.numpy, np.ufunc)
+    return isinstance(primitive, (Elementwise, ElementwiseConstant)) and primitive.ufunc is not None
 
 
 def _source(program: Program, needs: tuple[int, ...], names: dict[str, Any]) -> str:
@@ -46,7 +46,7 @@ def _source(program: Program, needs: tuple[int, ...], names: dict[str, Any]) -> 
     uses = [x for equation in program.equations for x in equation.inputs]
     lines = ["def partial(saved):"]
     for number, equation in enumerate(program.equations):
-        names[equation.primitive.name] = equation.primitive.numpy
+        names[equation.primitive.name] = equation.primitive.ufunc
         operands = [words[x] if type(x) is Var else repr(x) for x in equation.inputs]
         word = f"{equation.primitive.name}({', '.join(operands)})"
         (out,) = equation.outputs

@@ -47,6 +47,16 @@ def _ufunc_impl(name: str) -> Callable[..., Array]:
     return impl
 
 
+def _bind_at_first_call(primitive: Primitive, name: str) -> None:
+    """Plain NumPy arrays look the function up once: its module is slow to import, and this is the eager path."""
+
+    def first_call(*args: Array) -> Array:
+        primitive.numpy = function = special(np, name)
+        return function(*args)
+
+    primitive.numpy = first_call
+
+
 def special_primitive(
     name: str,
     *partials: Rule,
@@ -60,12 +70,16 @@ def special_primitive(
     if impl is not None:
         return elementwise(name, *partials, impl=impl, nan_safe=nan_safe, cost=cost)
     scipy = ufunc or name
-    return elementwise(name, *partials, impl=_ufunc_impl(scipy), nan_safe=nan_safe, cost=cost, scipy=scipy)
+    primitive = elementwise(name, *partials, impl=_ufunc_impl(scipy), nan_safe=nan_safe, cost=cost, scipy=scipy)
+    _bind_at_first_call(primitive, scipy)
+    return primitive
 
 
 def special_constant(name: str, arity: int) -> ElementwiseConstant:
     """A piecewise constant function of scipy.special."""
-    return elementwise_constant(name, arity, impl=_ufunc_impl(name), cost=costs.SPECIAL, scipy=name)
+    primitive = elementwise_constant(name, arity, impl=_ufunc_impl(name), cost=costs.SPECIAL, scipy=name)
+    _bind_at_first_call(primitive, name)
+    return primitive
 
 
 def missing(function: str, argument: str) -> Callable[[], Array]:
