@@ -70,9 +70,9 @@ def place_into(out: Any, x: Any, index: Any, value: Any) -> Any:
     return out
 
 
-def matmul_into(xp: Any, x: Any, y: Any, shape: Any, out: Any) -> Any:
-    """A product of matrices, written into an array of another shape."""
-    xp.matmul(x, y, out.reshape(shape))
+def call_reshaped(function: Any, operands: Any, shape: Any, out: Any) -> Any:
+    """function(*operands), of the given shape, written into an array of another shape."""
+    function(*operands, out=out.reshape(shape))
     return out
 
 

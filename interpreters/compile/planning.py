@@ -15,9 +15,10 @@ import numpy as np
 
 from func.backends.source.plans import Buffer, Item, Loop, Plan, Step
 from func.interpreters.compile.execution import prepared
-from func.interpreters.compile.lowering.code import Code, lower
+from func.interpreters.compile.lowering.code import Code
+from func.interpreters.compile.lowering.control_flow import NESTED
 from func.interpreters.compile.lowering.literals import literal
-from func.interpreters.compile.lowering.nested import NESTED
+from func.interpreters.compile.lowering.rules import lower
 from func.interpreters.core.errors import NoSourceError
 from func.interpreters.primitives.elementwise.builder import Elementwise
 from func.interpreters.program.program import Equation, Program, Var

@@ -1,35 +1,6 @@
-"""Lowering: the NumPy (SciPy, CuPy) source text of every equation."""
+"""The NumPy (SciPy, CuPy) source text of equations.
 
-from func.interpreters.compile.lowering import (
-    collectives,
-    contraction,
-    diagonals,
-    elementwise,
-    fft,
-    indexing,
-    linalg,
-    reductions,
-    special,
-    structural,
-)
-from func.interpreters.compile.lowering.code import Code, LoweringContext, lower, lowering
-from func.interpreters.compile.lowering.literals import dtype_text, literal
-
-__all__ = [
-    "Code",
-    "LoweringContext",
-    "collectives",
-    "contraction",
-    "diagonals",
-    "dtype_text",
-    "elementwise",
-    "fft",
-    "indexing",
-    "linalg",
-    "literal",
-    "lower",
-    "lowering",
-    "reductions",
-    "special",
-    "structural",
-]
+An equation comes in, with the shapes and dtypes of its operands and its parameters. Text comes out with a place for
+each operand and, where it can write into given memory, for the output. It is recorded from the primitive's
+implementation, but for the few primitives with a rule.
+"""

@@ -8,19 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.primitives.structural.slicing import Index
-
 LONG_REAL: type[Any] = np.longdouble
 LONG_COMPLEX: type[Any] = np.clongdouble
 
 
 def literal(value: Any) -> str:
-    """A number, a NumPy scalar, a dtype, a string, None, an array or a tuple of these as source text."""
+    """A number, a NumPy scalar, a dtype, a slice, a string, None, an array or a tuple of these as source text."""
     if isinstance(value, tuple):
-        inner = ", ".join([literal(entry) for entry in value])
-        return f"({inner},)" if len(value) == 1 else f"({inner})"
+        return tuple_text([literal(entry) for entry in value])
     if isinstance(value, np.dtype):
         return dtype_text(value)
+    if isinstance(value, slice):
+        return f"slice{literal((value.start, value.stop, value.step))}"
     if isinstance(value, np.ndarray):
         return f"np.array({_nested(value.tolist())}, {dtype_text(value.dtype)})"
     if isinstance(value, LONG_REAL):
@@ -34,9 +33,14 @@ def literal(value: Any) -> str:
         return _float_text(value)
     if isinstance(value, complex):
         return f"complex({literal(value.real)}, {literal(value.imag)})"
-    if value is None or isinstance(value, (bool, int, str)):
-        return repr(value)
+    if value is None or value is Ellipsis or isinstance(value, (bool, int, str)):
+        return "..." if value is Ellipsis else repr(value)
     raise TypeError(f"{value!r} has no literal")
+
+
+def tuple_text(words: Sequence[str]) -> str:
+    """A tuple of texts."""
+    return f"({words[0]},)" if len(words) == 1 else f"({', '.join(words)})"
 
 
 def _float_text(value: float) -> str:
@@ -66,32 +70,8 @@ def axes_text(axes: Sequence[int]) -> str:
     return str(axes[0]) if len(axes) == 1 else literal(tuple(axes))
 
 
-def index_text(index: Index) -> str:
-    """A normalised basic index as it stands in brackets."""
-    if not index:
-        return "()"
-    return ", ".join([_entry_text(entry) for entry in index])
-
-
-def slices_text(index: Index) -> str:
-    """A normalised basic index as a value: a tuple of slices and integers."""
-    entries = [_slice_value(entry) if isinstance(entry, tuple) else repr(entry) for entry in index]
-    return f"({entries[0]},)" if len(entries) == 1 else f"({', '.join(entries)})"
-
-
-def _bounds(entry: tuple[int, int, int]) -> tuple[int, int | None, int]:
-    """(start, stop, step) of a slice; a stop below zero is the end of a slice that runs backwards."""
-    start, stop, step = entry
-    return start, stop if stop >= 0 else None, step
-
-
-def _slice_value(entry: tuple[int, int, int]) -> str:
-    return f"slice{literal(_bounds(entry))}"
-
-
-def _entry_text(entry: int | tuple[int, int, int] | None) -> str:
-    if not isinstance(entry, tuple):
-        return repr(entry)
-    start, stop, step = _bounds(entry)
-    head = f"{'' if start == 0 and step > 0 else start}:{'' if stop is None else stop}"
+def slice_text(entry: slice) -> str:
+    """A slice as it stands in brackets."""
+    start, stop, step = entry.start, entry.stop, 1 if entry.step is None else entry.step
+    head = f"{'' if start is None or (start == 0 and step > 0) else start}:{'' if stop is None else stop}"
     return head if step == 1 else f"{head}:{step}"

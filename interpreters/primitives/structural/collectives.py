@@ -78,13 +78,18 @@ def _times(x: Array, size: int) -> Array:
     return multiply(convert(x, dtype=dtype), dtype.type(size))
 
 
+def _times_impl(xp: Any, x: Array, size: int) -> Array:
+    dtype = _sum_dtype(dtype_of(x))
+    return xp.multiply(xp.asarray(x).astype(dtype), dtype.type(size))
+
+
 def _psum_across(x: Array, has_lanes: bool, size: int) -> Array:
     return _everywhere(reduce_sum(x, axes=(0,)) if has_lanes else _times(x, size), size)
 
 
 psum: LinearCollective = LinearCollective(
     "psum",
-    lambda xp, x, lane, *, size: _times(x, size),
+    lambda xp, x, lane, *, size: _times_impl(xp, x, size),
     aval=lambda x, lane, *, size: Aval(x.shape, _sum_dtype(x.dtype)),
     transpose=lambda ct, x, lane, *, size: (psum(ct, lane, size=size), ZERO),
     batch=_batch(_psum_across, lambda x, lane, *, size: psum(x, lane, size=size)),
@@ -118,7 +123,7 @@ def _scatter_across(x: Array, has_lanes: bool, size: int) -> Array:
 
 psum_scatter: LinearCollective = LinearCollective(
     "psum_scatter",
-    lambda xp, x, lane, *, size: _times(x[lane], size),
+    lambda xp, x, lane, *, size: _times_impl(xp, x[lane], size),
     aval=lambda x, lane, *, size: Aval(x.shape[1:], _sum_dtype(x.dtype)),
     transpose=lambda ct, x, lane, *, size: (all_gather(ct, lane, size=size), ZERO),
     batch=_batch(_scatter_across, lambda x, lane, *, size: psum_scatter(move_axis(x, 1, 0), lane, size=size)),

@@ -144,13 +144,19 @@ def _product(x: Labels, y: Labels, out: Labels) -> Callable[[Any, Array, Array],
     """Nothing is summed: transpose both to the output's order, broadcast and multiply."""
     x_order = tuple([x.index(label) for label in out if label in x])
     y_order = tuple([y.index(label) for label in out if label in y])
-    x_index = tuple([slice(None) if label in x else None for label in out])
-    y_index = tuple([slice(None) if label in y else None for label in out])
+    x_index, y_index = _spread(x, out), _spread(y, out)
 
     def run(xp: Any, a: Array, b: Array) -> Array:
         return xp.multiply(xp.asarray(a).transpose(x_order)[x_index], xp.asarray(b).transpose(y_order)[y_index])
 
     return run
+
+
+def _spread(labels: Labels, out: Labels) -> tuple[slice | None, ...]:
+    """The index that gives axes of length one to the labels that are missing; NumPy adds leading ones by itself."""
+    entries = [slice(None) if label in labels else None for label in out]
+    first = next((i for i, entry in enumerate(entries) if entry is not None), len(entries))
+    return tuple(entries[first:])
 
 
 def _aval(x: Any, y: Any, *, spec: Spec) -> Aval:
@@ -183,8 +189,8 @@ def _batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Pa
 
 def _impl(xp: Any, x: Array, y: Array, *, spec: Spec) -> Array:
     out = spec.run(xp, x, y)
-    if x.dtype.kind == "V" and out.dtype != x.dtype and x.dtype == y.dtype:
-        return out.astype(x.dtype)  # products of bfloat16 are summed in single precision
+    if x.dtype.kind == "V" and x.dtype == y.dtype:
+        return out.astype(x.dtype, copy=False)  # products of bfloat16 are summed in single precision
     return out
 
 

@@ -318,7 +318,8 @@ def fit_cotangent(ct: Array, target: Shaped) -> Array:
 def _cumsum_impl(xp: Any, x: Array, *, axis: int, reverse: bool) -> Array:
     if not reverse:
         return xp.cumsum(x, axis)
-    return xp.flip(xp.cumsum(xp.flip(x, axis), axis), axis)
+    backwards = (slice(None),) * axis + (slice(None, None, -1),)
+    return xp.cumsum(x[backwards], axis)[backwards]
 
 
 cumsum: Linear = linear(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import func
-from func.interpreters.compile.lowering.code import lower
+from func.interpreters.compile.lowering.rules import lower
 from func.interpreters.core import PRIMITIVES, Aval
 from func.interpreters.core.errors import NoSourceError
 from func.interpreters.program.cost import is_view, operations

@@ -1,4 +1,4 @@
-"""The source text of every row, run where func is not in sight, against the row itself."""
+"""The source text of every primitive, run where func is not in sight, against the primitive itself."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ import scipy.special
 
 import func
 from func.errors import NoSourceError
-from func.interpreters.compile.lowering.code import Code, lower
+from func.interpreters.compile.lowering.code import Code
 from func.interpreters.compile.lowering.literals import literal
+from func.interpreters.compile.lowering.rules import lower
 from func.interpreters.core import PRIMITIVES, PYTHON_SCALARS, Aval, aval_of
 from func.interpreters.program.program import Equation, Var
 from tests.support.device_double import DeviceArray
@@ -29,7 +30,7 @@ WITHOUT_SOURCE = {
     *("checkpoint_call", "custom_jvp_call", "custom_vjp_call", "custom_vmap_call", "linear_call", "given"),
     *("callback", "cond_call", "while_call", "scan_call", "program_call"),
 }
-"""Rows whose parameters are functions or programs."""
+"""Primitives whose parameters are functions or programs."""
 ALL = [
     pytest.param(name, sample, id=f"{name}-{i}")
     for name, own in SAMPLES.items()
@@ -39,17 +40,17 @@ ALL = [
 
 
 def equation_of(name: str, args: Sequence[Any], params: dict[str, Any]) -> Equation:
-    """A row applied to values of these kinds; Python scalars stay."""
-    row = PRIMITIVES[name]
+    """A primitive applied to values of these kinds; Python scalars stay."""
+    primitive = PRIMITIVES[name]
     inputs = tuple([x if type(x) in PYTHON_SCALARS else Var(aval_of(x)) for x in args])
-    out = row.aval(*[aval_of(x) for x in args], **params)
-    return Equation(row, inputs, params, tuple([Var(aval) for aval in (out if row.multiple else (out,))]))
+    out = primitive.aval(*[aval_of(x) for x in args], **params)
+    return Equation(primitive, inputs, params, tuple([Var(aval) for aval in (out if primitive.multiple else (out,))]))
 
 
 def pasted(support: Sequence[Callable[..., Any]]) -> dict[str, Any]:
     """A module of nothing but NumPy, SciPy and the source of the support functions."""
     names: dict[str, Any] = {"numpy": numpy, "np": np, "scipy": scipy, "math": math}
-    text = "\n\n".join(["from __future__ import annotations", *[inspect.getsource(one) for one in support]])
+    text = "\n\n".join(["from __future__ import annotations", *[inspect.getsource(function) for function in support]])
     exec(compile(text, "<pasted>", "exec"), names)
     return names
 
@@ -65,8 +66,8 @@ def run(text: str, support: Sequence[Callable[..., Any]], args: Sequence[Any], *
         return eval(text.format(*words, out="out"), names)
 
 
-def row_value(name: str, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """What the row gives eagerly."""
+def eager_value(name: str, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """What the primitive gives eagerly."""
     with np.errstate(all="ignore"):
         return PRIMITIVES[name](*args, **params)
 
@@ -75,8 +76,8 @@ def assert_same(got: Any, want: Any) -> None:
     """The same bits, dtype and shape, in the same kind of object; tuples item by item."""
     if isinstance(want, tuple):
         assert isinstance(got, tuple) and len(got) == len(want)
-        for one, other in zip(got, want, strict=True):
-            assert_same(one, other)
+        for got_item, want_item in zip(got, want, strict=True):
+            assert_same(got_item, want_item)
         return
     assert isinstance(got, np.ndarray) == isinstance(want, np.ndarray)
     assert (type(got) in PYTHON_SCALARS) == (type(want) in PYTHON_SCALARS)
@@ -87,10 +88,10 @@ def assert_same(got: Any, want: Any) -> None:
 
 
 def check(name: str, args: Sequence[Any], params: dict[str, Any]) -> Code:
-    """Every text of one equation against the row."""
+    """Every text of one equation against the primitive."""
     equation = equation_of(name, args, params)
     code = lower(equation)
-    want = row_value(name, args, params)
+    want = eager_value(name, args, params)
     got = run(code.fresh, code.support, args)
     assert_same(got, want)
     arrays = [arg for arg in args if isinstance(arg, np.ndarray)]
@@ -111,18 +112,18 @@ def check_out(code: Code, aval: Aval, args: Sequence[Any], want: Any) -> None:
     out = out.reshape(aval.shape)
     assert run(code.text, code.support, args, out=out) is out
     assert_same(out, want)
-    for arg, kept in zip(args, before, strict=True):
-        np.testing.assert_array_equal(np.asarray(arg), kept)
-    for place in code.inplace:
-        assert (args[place].shape, args[place].dtype) == (aval.shape, aval.dtype)
-        buffer = np.array(args[place], order="C")
-        moved = [buffer if i == place else arg for i, arg in enumerate(args)]
-        assert run(code.text, code.support, moved, out=buffer) is buffer
+    for arg, copy in zip(args, before, strict=True):
+        np.testing.assert_array_equal(np.asarray(arg), copy)
+    for position in code.inplace:
+        assert (args[position].shape, args[position].dtype) == (aval.shape, aval.dtype)
+        buffer = np.array(args[position], order="C")
+        operands = [buffer if i == position else arg for i, arg in enumerate(args)]
+        assert run(code.text, code.support, operands, out=buffer) is buffer
         assert_same(buffer, want)
 
 
 @pytest.mark.parametrize(("name", "sample"), ALL)
-def test_text_computes_what_the_row_computes(name: str, sample: Sample) -> None:
+def test_text_computes_what_the_primitive_computes(name: str, sample: Sample) -> None:
     check(name, sample.args, sample.params)
 
 
@@ -151,7 +152,7 @@ ELEMENTWISE = [
 def test_elementwise_text_follows_numpy_in_every_dtype(name: str, sample: Sample, dtype: Any) -> None:
     args = [np.abs(arg).astype(dtype) for arg in sample.args]
     try:
-        row_value(name, args, {})
+        eager_value(name, args, {})
         equation_of(name, args, {})
     except (TypeError, ValueError):
         return  # not defined for this dtype, staged or not
@@ -176,16 +177,16 @@ def test_elementwise_text_of_scalars(name: str, sample: Sample) -> None:
     check(name, [scalar.item() for scalar in scalars], {})
 
 
-def test_rows_without_source_are_those_with_functions_as_parameters() -> None:
-    found = set()
+def test_primitives_without_source_are_those_with_functions_as_parameters() -> None:
+    without_source = set()
     for name in PRIMITIVES:
         for sample in SAMPLES.get(name, ()):
             try:
                 lower(equation_of(name, sample.args, sample.params))
             except NoSourceError as error:
-                assert f"the row {name}" in str(error)
-                found.add(name)
-    assert found == WITHOUT_SOURCE
+                assert f"the primitive {name}" in str(error)
+                without_source.add(name)
+    assert without_source == WITHOUT_SOURCE
 
 
 def test_no_source_error_names_the_line() -> None:
@@ -201,27 +202,45 @@ def test_no_source_error_names_the_line() -> None:
 def test_support_lists_all_that_it_calls() -> None:
     """Callees come first, so that a module of the sources can be read from top to bottom."""
     sample = SAMPLES["random_loggamma"][0]
-    names = [one.__name__ for one in lower(equation_of("random_loggamma", sample.args, sample.params)).support]
+    names = [
+        function.__name__ for function in lower(equation_of("random_loggamma", sample.args, sample.params)).support
+    ]
     assert names.index("threefry") < names.index("Trials") < names.index("random_loggamma")
     assert len(set(names)) == len(names)
 
 
-EVEN = [0, -1, 3.5, math.inf, -math.inf, 1 + 2j, complex(-0.0, math.inf), True, None, "text", (1,), (1, (2, 3)), ()]
+EVEN = [
+    0,
+    -1,
+    3.5,
+    math.inf,
+    -math.inf,
+    1 + 2j,
+    complex(-0.0, math.inf),
+    True,
+    None,
+    "text",
+    (1,),
+    (1, (2, 3)),
+    (),
+    ...,
+    slice(1, None),
+]
 
 
 @pytest.mark.parametrize("value", EVEN, ids=repr)
 def test_literals_evaluate_to_their_value(value: Any) -> None:
-    made = eval(literal(value), {"np": np})
-    assert type(made) is type(value)
-    assert made == value
-    assert repr(made) == repr(value)
+    evaluated = eval(literal(value), {"np": np})
+    assert type(evaluated) is type(value)
+    assert evaluated == value
+    assert repr(evaluated) == repr(value)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int8", "uint64", "bool", "complex64"])
 def test_literals_of_arrays_and_dtypes(dtype: str) -> None:
     array = np.array([[0, 1], [2, 3]], dtype)
-    made = eval(literal(array), {"np": np})
-    assert made.dtype == array.dtype and np.array_equal(made, array)
+    evaluated = eval(literal(array), {"np": np})
+    assert evaluated.dtype == array.dtype and np.array_equal(evaluated, array)
     assert np.dtype(eval(literal(np.dtype(dtype)), {"np": np})) == dtype
     assert math.isnan(eval(literal(math.nan), {"np": np}))
 
@@ -278,15 +297,15 @@ def on_device(value: Any) -> Any:
 def to_host(value: Any) -> Any:
     """Results on the host."""
     if isinstance(value, tuple):
-        return tuple([to_host(one) for one in value])
+        return tuple([to_host(item) for item in value])
     return np.asarray(value.get() if isinstance(value, DeviceArray) else value)
 
 
 @pytest.mark.parametrize(("name", "sample"), ALL)
 def test_text_for_a_device(name: str, sample: Sample) -> None:
-    """With `np` bound to the namespace of a device the text computes there what the row does."""
+    """With `np` bound to the namespace of a device the text computes there what the primitive does."""
     args = [on_device(arg) for arg in sample.args]
-    want = row_value(name, args, sample.params)
+    want = eager_value(name, args, sample.params)
     code = lower(equation_of(name, args, sample.params), device=True)
     got = run(code.fresh, code.support, args, np=device, scipy=DeviceSciPy)
     assert_same(to_host(got), to_host(want))

@@ -1,0 +1,274 @@
+"""Lowering rules, for primitives whose text is better than what their implementation records.
+
+They write into given memory where the implementation cannot, work in place, call LAPACK without copies, or tell NumPy
+from CuPy. `lower` takes the rule where there is one and records the text otherwise.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from func.backends.support.arrays import (
+    make_complex,
+    nan_safe_multiply,
+    nan_safe_multiply_into,
+    place,
+    place_into,
+    scatter_add,
+    scatter_add_into,
+    select_into,
+)
+from func.backends.support.inverses import cholesky_factor, lapack_letter
+from func.backends.support.strided import place_strided
+from func.interpreters.compile.lowering.code import Code, LoweringContext, is_support, support_code, with_callees
+from func.interpreters.compile.lowering.literals import axes_text, dtype_text, literal, tuple_text
+from func.interpreters.compile.lowering.recording import record
+from func.interpreters.core import Aval, Primitive, aval_of
+from func.interpreters.core.errors import NoSourceError
+from func.interpreters.primitives.structural.reductions import counts_exactly
+from func.interpreters.primitives.structural.shapes import SMALL
+from func.interpreters.primitives.structural.slicing import as_slices
+from func.interpreters.program.program import Equation, Var
+
+Rule: TypeAlias = Callable[[LoweringContext], Code]
+RULES: dict[str, Rule] = {}
+"""The rules by the names of their primitives."""
+
+
+def lower(equation: Equation, device: bool = False) -> Code:
+    """The source text of an equation, for NumPy or (`device`) for `np` bound to CuPy.
+
+    Raises NoSourceError for primitives whose parameters are functions or programs, and where no text can be recorded.
+    """
+    primitive, params = equation.primitive, equation.params
+    avals = tuple([x.aval if type(x) is Var else aval_of(x) for x in equation.inputs])
+    outs = tuple([var.aval for var in equation.outputs])
+    context = LoweringContext(primitive, avals, outs, params, device)
+    implementation = inspect.unwrap(primitive.impl)
+    if primitive.name in RULES:
+        code = RULES[primitive.name](context)
+    elif is_support(implementation):
+        code = support_code(implementation, context)
+    elif not params:
+        code = _record_without_parameters(primitive, avals, outs, device)
+    elif equation.nested() or any([callable(value) for value in params.values()]):
+        at = f" at {equation.line}" if equation.line is not None else ""
+        raise NoSourceError(
+            f"the primitive {primitive.name}{at} has no source text: its parameters are Python functions"
+        )
+    else:
+        code = record(context)
+    return replace(code, support=with_callees(code.support)) if code.support else code
+
+
+@functools.lru_cache(4096)
+def _record_without_parameters(
+    primitive: Primitive, avals: tuple[Aval, ...], outs: tuple[Aval, ...], device: bool
+) -> Code:
+    """Programs apply few functions without parameters, again and again, to arrays of few shapes."""
+    return record(LoweringContext(primitive, avals, outs, {}, device))
+
+
+def lowering(*names: str) -> Callable[[Rule], Rule]:
+    """Register a rule for primitives."""
+
+    def register(rule: Rule) -> Rule:
+        for name in names:
+            if name in RULES:
+                raise ValueError(f"two lowering rules for {name!r}")
+            RULES[name] = rule
+        return rule
+
+    return register
+
+
+@lowering("nan_safe_multiply")
+def _nan_safe_multiply(context: LoweringContext) -> Code:
+    return Code(
+        "nan_safe_multiply_into(np, {0}, {1}, {out})",
+        out=True,
+        plain="nan_safe_multiply(np, {0}, {1})",
+        support=(nan_safe_multiply, nan_safe_multiply_into),
+        inplace=context.matching(0),
+    )
+
+
+@lowering("where")
+def _where(context: LoweringContext) -> Code:
+    plain = "np.where({0}, {1}, {2})"
+    if context.avals[0].dtype.kind != "b" or context.avals[0].weak:
+        return Code(plain)
+    text = "select_into(np, {0}, {1}, {2}, {out})"
+    return Code(text, out=True, plain=plain, support=(select_into,), inplace=context.matching(2))
+
+
+@lowering("imag")
+def _imag(context: LoweringContext) -> Code:
+    """The imaginary part of real numbers is an array that can be written to, not a view."""
+    if context.avals[0].dtype.kind == "c" or not context.out.shape:
+        return record(context)
+    return Code(f"np.zeros({literal(context.out.shape)}, {dtype_text(context.out.dtype)})")
+
+
+@lowering("complex")
+def _complex(context: LoweringContext) -> Code:
+    plain = f"make_complex({{0}}, {{1}}, np.empty({literal(context.out.shape)}, {dtype_text(context.out.dtype)}))"
+    if not context.out.shape:
+        return Code(f"{plain}[()]", support=(make_complex,))
+    return Code("make_complex({0}, {1}, {out})", out=True, plain=plain, support=(make_complex,))
+
+
+@lowering("convert")
+def _convert(context: LoweringContext) -> Code:
+    source, target = context.avals[0].dtype, context.out.dtype
+    name = dtype_text(target)
+    x = "{0}.real" if source.kind == "c" and target.kind != "c" else "{0}"
+    if context.avals[0].weak:
+        return Code(f"{name}({x})")
+    plain = f"{x}.astype({name})"
+    if "V" in (source.kind, target.kind) or (source.kind == "f" and target.kind in "iu"):
+        return Code(plain)
+    if target.kind == "b":
+        return Code(f"np.not_equal({x}, 0, {{out}})", out=True, plain=plain)
+    if source.kind == "b":
+        return Code(f"np.add({{0}}, False, {{out}}, dtype={name})", out=True, plain=plain)
+    text = f'np.positive({x}, {{out}}, casting="unsafe")'
+    return Code(text, out=True, plain=plain, inplace=context.matching(0))
+
+
+@lowering("broadcast")
+def _broadcast(context: LoweringContext) -> Code:
+    shape = context.out.shape
+    if context.device or not shape or math.prod(shape) > SMALL:
+        return record(context)
+    plain = f"np.full({literal(shape)}, {{0}}, {dtype_text(context.out.dtype)})"
+    if context.out.dtype.kind in "bV":
+        return Code(plain)
+    return Code("np.positive({0}, {out})", out=True, plain=plain, inplace=context.matching(0))
+
+
+@lowering("embed")
+def _embed(context: LoweringContext) -> Code:
+    zeros = f"np.zeros({literal(context.out.shape)}, {dtype_text(context.out.dtype)})"
+    return Code(
+        f"place_into({{out}}, 0, {literal(as_slices(context.params['index']))}, {{0}})",
+        out=True,
+        plain=f"place({zeros}, {literal(as_slices(context.params['index']))}, {{0}})",
+        support=(place, place_into),
+    )
+
+
+@lowering("update")
+def _update(context: LoweringContext) -> Code:
+    return _written(place, place_into, literal(as_slices(context.params["index"])), context)
+
+
+@lowering("scatter")
+def _scatter(context: LoweringContext) -> Code:
+    return _written(place, place_into, _index(context), context)
+
+
+@lowering("scatter_add")
+def _scatter_add(context: LoweringContext) -> Code:
+    return _written(scatter_add, scatter_add_into, _index(context), context, "np, ")
+
+
+def _index(context: LoweringContext) -> str:
+    """The index of a scatter, with full slices in front."""
+    indices = [f"{{{position}}}" for position in range(2, len(context.avals))]
+    return tuple_text([*["slice(None)"] * context.params["axis"], *indices])
+
+
+def _written(
+    fresh: Callable[..., Any], into: Callable[..., Any], index: str, context: LoweringContext, xp: str = ""
+) -> Code:
+    """Operand 0 with operand 1 written at an index: into a copy, into given memory, or into operand 0 itself."""
+    copy = "{0}.copy()" if context.out.shape else "np.array({0})"
+    return Code(
+        f"{into.__name__}({xp}{{out}}, {{0}}, {index}, {{1}})",
+        out=True,
+        plain=f"{fresh.__name__}({xp}{copy}, {index}, {{1}})",
+        support=(fresh, into),
+        inplace=(0,),
+    )
+
+
+UNTOUCHED = 1 << 16
+"""Zeros of more elements come from the system, which makes the pages that are never written cheap."""
+
+
+@lowering("place")
+def _place(context: LoweringContext) -> Code:
+    placements = literal(context.params["placements"])
+    zeros = f"np.zeros({literal(context.out.shape)}, {dtype_text(context.out.dtype)})"
+    plain = f"place_strided(np, {zeros}, True, {placements}, {context.operands()})"
+    written = sum([math.prod(sizes) for _, sizes, _ in context.params["placements"]])
+    if context.out.size > UNTOUCHED and 4 * written < context.out.size:
+        return Code(plain, support=(place_strided,))
+    text = f"place_strided(np, {{out}}, False, {placements}, {context.operands()})"
+    return Code(text, out=True, plain=plain, support=(place_strided,))
+
+
+@lowering("argpartition")
+def _argpartition(context: LoweringContext) -> Code:
+    kth, axis, kind = [literal(context.params[name]) for name in ("kth", "axis", "kind")]
+    return record(context) if context.device else Code(f"{{0}}.argpartition({kth}, {axis}, {kind})")
+
+
+@lowering("lexsort")
+def _lexsort(context: LoweringContext) -> Code:
+    keys = tuple_text([f"{{{position}}}" for position in range(len(context.avals))])
+    return record(context) if context.device else Code(f"np.lexsort({keys}, {context.params['axis']})")
+
+
+@lowering("mean")
+def _mean(context: LoweringContext) -> Code:
+    """The sum is divided in the memory that it was written into."""
+    number = math.prod([context.avals[0].shape[axis] for axis in context.params["axes"]])
+    total = f"{'np.sum' if context.device else 'np.add.reduce'}({{0}}, {axes_text(context.params['axes'])}"
+    total += f", {literal(context.params['dtype'])}" if context.params["dtype"] is not None else ""
+    if not counts_exactly(context.out.dtype, number):
+        quotient = f"np.asarray(np.true_divide({total}), np.intp({number})))"
+        return Code(f"{quotient}.astype({dtype_text(context.out.dtype)})[()]")
+    text = f"np.true_divide({total}, out={{out}}), {number}, {{out}})"
+    return Code(text, out=True, plain=f"np.true_divide({total}), {number})")
+
+
+@lowering("sum_with", "prod_with")
+def _masked(context: LoweringContext) -> Code:
+    """NumPy reduces under a mask; CuPy reduces where the mask has put the neutral element."""
+    if context.device:
+        return record(context)
+    axes, dtype, initial = [literal(context.params[name]) for name in ("axes", "dtype", "initial")]
+    ufunc = "add" if context.primitive.name == "sum_with" else "multiply"
+    call = f"np.{ufunc}.reduce({{0}}, {axes}, {dtype}"
+    options = "where={1}" if initial == "None" else f"where={{1}}, initial={initial}"
+    return Code(f"{call}, {{out}}, {options})", out=True, plain=f"{call}, {options})")
+
+
+UNCOPIED = 32
+"""Orders from which on LAPACK's own routine, called without copies, is faster than NumPy's."""
+
+
+@lowering("cholesky")
+def _cholesky(context: LoweringContext) -> Code:
+    if context.params.get("upper"):
+        if context.device:
+            return support_code(inspect.unwrap(context.primitive.impl), context)
+        return Code("np.linalg.cholesky({0}, upper=True)")
+    single = len(context.out.shape) == 2 and context.avals[0].dtype == context.out.dtype
+    if single and not context.device and context.out.shape[0] >= UNCOPIED:
+        return Code("cholesky_factor(np, {0})", support=(cholesky_factor, lapack_letter))
+    return Code("np.linalg.cholesky({0})")
+
+
+@lowering("inv")
+def _inv(context: LoweringContext) -> Code:
+    if context.params.get("strict", True):
+        return Code("np.linalg.inv({0})")
+    return support_code(inspect.unwrap(context.primitive.impl), context)
