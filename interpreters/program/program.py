@@ -133,16 +133,21 @@ class Program:
         return result
 
     def pruned(self) -> Program:
-        """The same program without equations whose outputs nothing needs."""
-        needed = {x for x in self.outputs if type(x) is Var}
-        kept: list[Equation] = []
+        """The program without equations and constants that no output needs; itself where all are needed.
+
+        Equations without outputs have an effect and stay.
+        """
+        needed: set[Any] = set(self.outputs)
+        equations: list[Equation] = []
         for equation in reversed(self.equations):
-            if not equation.outputs or any([out in needed for out in equation.outputs]):
-                kept.append(equation)
-                needed.update([x for x in equation.inputs if type(x) is Var])
-        kept.reverse()
+            if not equation.outputs or not needed.isdisjoint(equation.outputs):
+                equations.append(equation)
+                needed.update(equation.inputs)
         constants = {var: value for var, value in self.constants.items() if var in needed}
-        return Program(self.inputs, kept, self.outputs, constants)
+        if len(equations) == len(self.equations) and len(constants) == len(self.constants):
+            return self
+        equations.reverse()
+        return Program(self.inputs, equations, self.outputs, constants)
 
     @property
     def constant_bytes(self) -> int:

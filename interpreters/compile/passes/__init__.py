@@ -1,54 +1,66 @@
-"""Optimising a Program: small passes, each a function Program → Program, run until nothing changes."""
+"""Optimisation of a Program for execution.
+
+Each pass is a function from Program to Program that returns its argument where it changes nothing. A traced Program
+comes in; a Program with the same outputs and less work comes out of `optimize`, which repeats the passes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TypeAlias
 
-from func.interpreters.compile.passes.annotations import labels
-from func.interpreters.compile.passes.cleanup import common, dead
-from func.interpreters.compile.passes.constant_folding import folding
-from func.interpreters.compile.passes.contraction_order import contractions
-from func.interpreters.compile.passes.linalg.cholesky_pullback import adjoints
-from func.interpreters.compile.passes.linalg.hermitian_cholesky_pullback import congruences
-from func.interpreters.compile.passes.linalg.shared_lu import sharing
-from func.interpreters.compile.passes.linalg.solve_rules import factorings
-from func.interpreters.compile.passes.low_rank.outer_sums import outer
-from func.interpreters.compile.passes.rewriting.algebra import algebra
-from func.interpreters.compile.passes.rewriting.padded_sums import padding
-from func.interpreters.compile.passes.sparsity.diagonal_pass import bands
+from func.interpreters.compile.passes.cleanup import (
+    eliminate_common_subexpressions,
+    eliminate_dead_code,
+    fold_constants,
+    strip_annotations,
+)
+from func.interpreters.compile.passes.contraction_order import order_contractions
+from func.interpreters.compile.passes.linalg.cholesky_pullback import (
+    simplify_cholesky_pullbacks,
+    simplify_hermitian_cholesky_pullbacks,
+)
+from func.interpreters.compile.passes.linalg.shared_lu import share_lu
+from func.interpreters.compile.passes.linalg.solve_rules import simplify_solves
+from func.interpreters.compile.passes.low_rank.outer_sums import exploit_outer_products
+from func.interpreters.compile.passes.rewriting.algebra import simplify_algebra
+from func.interpreters.compile.passes.rewriting.sum_trees import join_padded_sums
+from func.interpreters.compile.passes.sparsity.diagonal_sparsity import exploit_diagonal_sparsity
 from func.interpreters.program.program import Program
 
 Pass: TypeAlias = Callable[[Program], Program]
 
 PIPELINE: tuple[Pass, ...] = (
-    dead,
-    labels,
-    folding,
-    algebra,
-    common,
-    factorings,
-    congruences,
-    padding,
-    contractions,
-    bands,
-    adjoints,
-    outer,
-    sharing,
+    eliminate_dead_code,
+    strip_annotations,
+    fold_constants,
+    simplify_algebra,
+    eliminate_common_subexpressions,
+    simplify_solves,
+    simplify_hermitian_cholesky_pullbacks,
+    join_padded_sums,
+    order_contractions,
+    exploit_diagonal_sparsity,
+    simplify_cholesky_pullbacks,
+    exploit_outer_products,
+    share_lu,
 )
-"""The passes of a round, in order. A pass that finds nothing to do returns the program it was given."""
-ROUNDS, LONG, ROUNDS_IF_LONG = 4, 1000, 2
-"""How many rounds are worth their time, and how many for programs of so many equations."""
+"""The passes of one round, in order."""
+MAX_ROUNDS = 4
+"""The passes are repeated until a whole round changes nothing, at most this often."""
+LONG_PROGRAM = 1000
+"""From this number of equations on, further rounds are not worth their time."""
+MAX_ROUNDS_IF_LONG = 2
 
 
 def optimize(program: Program) -> Program:
-    """The program as it should be executed: it computes the same outputs with less work."""
-    rounds = ROUNDS if len(program.equations) < LONG else ROUNDS_IF_LONG
+    """The program as it is to be executed."""
+    rounds = MAX_ROUNDS if len(program.equations) < LONG_PROGRAM else MAX_ROUNDS_IF_LONG
     idle = 0
-    for one in PIPELINE * rounds:
-        after = one(program)
-        idle = 0 if after is not program else idle + 1
+    for apply_pass in PIPELINE * rounds:
+        changed = apply_pass(program)
+        idle = 0 if changed is not program else idle + 1
         if idle == len(PIPELINE):
             break
-        program = after
+        program = changed
     return program

@@ -1,55 +1,76 @@
-"""Common subexpressions: what was computed before is not computed again, constants of equal bytes are one.
-
-Equations, and constants, that no output needs are dropped; equations without outputs have an effect and stay.
-"""
+"""Dead-code elimination, common-subexpression elimination, constant folding, and removal of annotations."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import PYTHON_SCALARS
+from func.interpreters.compile.passes.equation_builder import implements, substitute, substitute_atoms
+from func.interpreters.core import PYTHON_SCALARS, Array, Aval, aval_of
+from func.interpreters.primitives.structural.identity import barrier, named, stop_gradient
 from func.interpreters.program.program import Equation, Program, Var
 
-SMALL = 1 << 16
-"""Larger constants are compared by identity: hashing their bytes would take longer than is won."""
+_ANNOTATIONS = frozenset({named, stop_gradient})
+MAX_HASHED_BYTES = 1 << 16
+"""Larger constants are compared by identity: hashing their bytes takes longer than it saves."""
+MAX_FOLDED_BYTES = 1 << 16
+"""Larger results are folded only where they are no larger than their operands."""
 
 
-def common(program: Program) -> Program:
-    """The program in which equal equations, and equal small constants, occur once."""
-    renamed: dict[Var, Var] = {}
+def eliminate_dead_code(program: Program) -> Program:
+    """Drop equations and constants that no output needs; equations without outputs have an effect and stay."""
+    return program.pruned()
+
+
+def strip_annotations(program: Program) -> Program:
+    """Drop what only transforms read: names for checkpoint policies and stopped gradients.
+
+    An optimised program is for execution; derivatives are taken of the program before optimisation.
+    """
+    replacements: dict[Var, Any] = {}
+    equations = []
+    for equation in program.equations:
+        equation = substitute(equation, replacements)
+        if equation.primitive in _ANNOTATIONS and implements(equation.inputs[0], equation.outputs[0]):
+            replacements[equation.outputs[0]] = equation.inputs[0]
+        else:
+            equations.append(equation)
+    if not replacements:
+        return program
+    return Program(program.inputs, equations, substitute_atoms(program.outputs, replacements), program.constants)
+
+
+def eliminate_common_subexpressions(program: Program) -> Program:
+    """Keep one of equal equations, and one of equal small constants."""
+    replacements: dict[Var, Var] = {}
     constants: dict[Var, Any] = {}
     seen: dict[Any, tuple[Var, ...]] = {}
     for var, value in program.constants.items():
-        found = seen.setdefault(_constant_key(value), (var,))[0]
-        if found is var:
+        (representative,) = seen.setdefault(_constant_key(value), (var,))
+        if representative is var:
             constants[var] = value
         else:
-            renamed[var] = found
+            replacements[var] = representative
     equations: list[Equation] = []
     for equation in program.equations:
-        inputs = equation.inputs
-        if not renamed.keys().isdisjoint(inputs):
-            inputs = tuple([renamed.get(x, x) if type(x) is Var else x for x in inputs])
-        try:  # equations without outputs, which have an effect, are equal to none
-            outputs = seen.setdefault(_equation_key(equation, inputs), equation.outputs)
+        equation = substitute(equation, replacements)
+        try:  # equations without outputs have an effect; all of them share the empty tuple, so none is replaced
+            outputs = seen.setdefault(_equation_key(equation), equation.outputs)
         except TypeError:  # a parameter that cannot be hashed
             outputs = equation.outputs
-        if outputs is not equation.outputs:
-            renamed.update(zip(equation.outputs, outputs, strict=True))
-        elif inputs is equation.inputs:
+        if outputs is equation.outputs:
             equations.append(equation)
         else:
-            equations.append(Equation(equation.primitive, inputs, equation.params, equation.outputs, equation.line))
-    if not renamed:
+            replacements.update(zip(equation.outputs, outputs, strict=True))
+    if not replacements:
         return program
-    outputs = tuple([renamed.get(x, x) if type(x) is Var else x for x in program.outputs])
-    return Program(program.inputs, equations, outputs, constants)
+    return Program(program.inputs, equations, substitute_atoms(program.outputs, replacements), constants)
 
 
-def _equation_key(equation: Equation, inputs: tuple[Any, ...]) -> Any:
-    keys = tuple([x if type(x) is Var else _scalar_key(x) for x in inputs])
+def _equation_key(equation: Equation) -> Any:
+    keys = tuple([x if type(x) is Var else _scalar_key(x) for x in equation.inputs])
     if equation.primitive.commutative and hash(keys[0]) > hash(keys[1]):
         keys = keys[::-1]
     if not equation.params:
@@ -59,26 +80,61 @@ def _equation_key(equation: Equation, inputs: tuple[Any, ...]) -> Any:
 
 
 def _scalar_key(x: Any) -> Any:
-    """Scalars of different types are different, and so are 0.0 and -0.0; a NaN is equal to itself."""
+    """A key that tells types and signs of zero apart and makes NaN equal to itself."""
     return type(x), repr(x)
 
 
 def _constant_key(value: Any) -> Any:
-    if isinstance(value, (np.ndarray, np.generic)) and value.nbytes <= SMALL:
+    if isinstance(value, (np.ndarray, np.generic)) and value.nbytes <= MAX_HASHED_BYTES:
         return type(value), value.dtype, value.shape, value.strides, value.tobytes()
     return id(value)
 
 
-def dead(program: Program) -> Program:
-    """The program without equations and constants that no output needs; the given one where all are needed."""
-    needed: set[Any] = set(program.outputs)
-    kept = []
-    for equation in reversed(program.equations):
-        if not equation.outputs or not needed.isdisjoint(equation.outputs):
-            kept.append(equation)
-            needed.update(equation.inputs)
-    constants = {var: value for var, value in program.constants.items() if var in needed}
-    if len(kept) == len(program.equations) and len(constants) == len(program.constants):
+def fold_constants(program: Program) -> Program:
+    """Evaluate the equations whose operands are constants and scalars."""
+    constants = dict(program.constants)
+    scalars: dict[Any, Any] = {}
+    equations = []
+    for equation in program.equations:
+        equation = substitute(equation, scalars)
+        value = _fold(equation, constants)
+        if value is None:
+            equations.append(equation)
+        else:
+            (scalars if type(value) in PYTHON_SCALARS else constants)[equation.outputs[0]] = value
+    if len(equations) == len(program.equations):
         return program
-    kept.reverse()
-    return Program(program.inputs, kept, program.outputs, constants)
+    return Program(program.inputs, equations, substitute_atoms(program.outputs, scalars), constants).pruned()
+
+
+def _fold(equation: Equation, constants: dict[Var, Array]) -> Any:
+    """The value of an equation; None where an operand is not constant, or the equation is not to be folded."""
+    operands = []
+    for x in equation.inputs:
+        value = constants.get(x) if type(x) is Var else x
+        if value is None:
+            return None
+        operands.append(value)
+    if (
+        len(equation.outputs) != 1
+        or equation.primitive.multiple
+        or equation.primitive is barrier
+        or any([callable(value) for value in equation.params.values()])
+    ):
+        return None
+    return _evaluate(equation, operands)
+
+
+def _evaluate(equation: Equation, operands: Sequence[Any]) -> Any:
+    """The value of an equation on host arrays and scalars; None where it is too large or has another aval."""
+    (out,) = equation.outputs
+    if not all([isinstance(value, (np.ndarray, np.generic)) or type(value) in PYTHON_SCALARS for value in operands]):
+        return None
+    size = out.size * out.dtype.itemsize
+    if size > MAX_FOLDED_BYTES and size > sum([getattr(value, "nbytes", 0) for value in operands]):
+        return None
+    with np.errstate(all="ignore"):
+        value = equation.primitive(*operands, **equation.params)
+    if type(value) in PYTHON_SCALARS:
+        return value if implements(value, out) else None
+    return value if not out.weak and aval_of(value) == Aval(out.shape, out.dtype) else None

@@ -1,32 +1,23 @@
-"""Values as multiples of others: x = number · scalars · base, and which values have equal elements."""
+"""Values in terms of others: scalar multiples x = number · scalars · base, quotients and adjoints."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from func.interpreters.core import PYTHON_SCALARS, shape_of
+from func.interpreters.compile.passes.equation_builder import Definitions
+from func.interpreters.core import shape_of
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, nan_safe_multiply, negative
 from func.interpreters.primitives.elementwise.table import divide, reciprocal
 from func.interpreters.primitives.structural.contraction import contract
-from func.interpreters.primitives.structural.shapes import broadcast, reshape
+from func.interpreters.primitives.structural.shapes import broadcast, permute, reshape
 from func.interpreters.program.program import Equation, Var
 
 
-class Known(Protocol):
-    """Who makes the variables of a program, and its constants."""
-
-    @property
-    def made(self) -> Mapping[Var, Equation]: ...
-
-    @property
-    def constants(self) -> Mapping[Var, Any]: ...
-
-
 class Factor(NamedTuple):
-    """number · scalars: variables of one real element, or of one for each matrix of a stack, as (…, 1, …, 1)."""
+    """number · Π scalars. A scalar is a real variable with one element, or one per matrix of a stack: (…, 1, …, 1)."""
 
     number: Any
     scalars: tuple[Var, ...] = ()
@@ -38,34 +29,26 @@ class Factor(NamedTuple):
 
 
 class Multiple(NamedTuple):
-    """factor · base, or · conj(base): an array with the elements of the base, up to a trailing axis of length one."""
+    """factor · base, or factor · conj(base), up to a trailing axis of length one."""
 
     factor: Factor
     base: Any
     conjugate: bool = False
 
 
-def maker(known: Known, x: Any) -> Equation | None:
-    """The equation that makes a variable."""
-    return known.made.get(x) if type(x) is Var else None
+def multiple(program: Definitions, x: Any, stack: int) -> Multiple:
+    """x as a multiple of the first value in its chain of definitions that is no multiple of another.
 
-
-def constant(known: Known, x: Any) -> Any:
-    """The host array or number that a value is known to be."""
-    found = known.constants.get(x) if type(x) is Var else x
-    return found if isinstance(found, (np.ndarray, np.generic)) or type(found) in PYTHON_SCALARS else None
-
-
-def multiple(known: Known, x: Any, stack: int) -> Multiple:
-    """A value, whose first `stack` axes count matrices, as a multiple of another of its dtype and elements."""
+    The first `stack` axes of x count matrices; all values of the chain have one dtype.
+    """
     factor = Factor(1)
     conjugated = False
-    while (equation := maker(known, x)) is not None:
+    while (equation := program.definition(x)) is not None:
         if equation.primitive is conjugate:
             conjugated = not conjugated
             x = equation.inputs[0]
             continue
-        step = _step(known, equation, stack)
+        step = _multiple_of_operand(program, equation, stack)
         if step is None or step.base.dtype != x.dtype:
             break
         number = step.factor.number
@@ -76,26 +59,28 @@ def multiple(known: Known, x: Any, stack: int) -> Multiple:
     return Multiple(factor, x, conjugated)
 
 
-def _step(known: Known, equation: Equation, stack: int) -> Multiple | None:
+def _multiple_of_operand(program: Definitions, equation: Equation, stack: int) -> Multiple | None:
+    """The output of an equation as a multiple of an operand; None where it is none."""
     primitive, inputs, out = equation.primitive, equation.inputs, equation.outputs[0]
     if primitive is negative:
         return Multiple(Factor(-1), inputs[0])
     if primitive is reshape and _same_columns(inputs[0], out, stack):
         return Multiple(Factor(1), inputs[0])
     if primitive is add and all([_is_whole(x, out) for x in inputs]):
-        left, right = [multiple(known, x, stack) for x in inputs]
+        left, right = [multiple(program, x, stack) for x in inputs]
         if left[1:] != right[1:] or left.factor.scalars != right.factor.scalars:
             return None
         return left._replace(factor=Factor(left.factor.number + right.factor.number, left.factor.scalars))
     if primitive is divide and _is_whole(inputs[0], out):
-        found = uniform(known, inputs[1], stack)
-        return None if found is None or found.scalars or not found.number else Multiple(_inverse(found), inputs[0])
+        divisor = uniform(program, inputs[1], stack)
+        is_number = divisor is not None and not divisor.scalars and divisor.number
+        return Multiple(Factor(1 / divisor.number), inputs[0]) if divisor is not None and is_number else None
     if primitive is multiply or (primitive is contract and _keeps_order(equation)):
         for x, other in (inputs, inputs[::-1]):
             aligned = not shape_of(x) or (primitive is multiply and len(x.shape) == len(out.shape))
-            found = uniform(known, x, stack) if aligned and _is_whole(other, out) else None
-            if found is not None:
-                return Multiple(found, other)
+            factor = uniform(program, x, stack) if aligned and _is_whole(other, out) else None
+            if factor is not None:
+                return Multiple(factor, other)
     return None
 
 
@@ -103,10 +88,6 @@ def _keeps_order(equation: Equation) -> bool:
     """True where a product has the labels of one operand."""
     labels = equation.params["spec"]
     return labels.out in (labels.x, labels.y)
-
-
-def _inverse(factor: Factor) -> Factor:
-    return Factor(1 / factor.number)
 
 
 def _is_whole(x: Any, out: Var) -> bool:
@@ -119,38 +100,38 @@ def _same_columns(x: Any, out: Var, stack: int) -> bool:
     return len(short) == stack + 1 and long == (*short, 1)
 
 
-def uniform(known: Known, x: Any, stack: int) -> Factor | None:
-    """The factor that all elements of x are, or all those of each matrix of a stack; None where they differ."""
+def uniform(program: Definitions, x: Any, stack: int) -> Factor | None:
+    """The factor that equals all elements of x, or all elements of each matrix of a stack; None where they differ."""
     if type(x) is not Var:
         return Factor(x)
-    value = constant(known, x)
+    value = program.constant_value(x)
     if value is not None:
         value = np.asarray(value)
         same = value.size and value.dtype.kind in "fciu" and (value == value.flat[0]).all()
         return Factor(value.flat[0].item()) if same else None
-    equation = maker(known, x)
+    equation = program.definition(x)
     if equation is not None and equation.primitive in (broadcast, reshape):
         inner = equation.inputs[0]
         rank = len(shape_of(inner))
         aligned = _per_matrix(x.shape, stack) if equation.primitive is reshape else rank in (0, len(x.shape))
         if type(inner) is Var and inner.dtype == x.dtype and aligned and _per_matrix(inner.shape, stack):
-            return uniform(known, inner, stack)
+            return uniform(program, inner, stack)
     if x.dtype.kind != "f" or not _per_matrix(x.shape, stack):
         return None
     if x.shape:
         return Factor(1, (x,))
-    found = multiple(known, x, 0)
-    return found.factor.times(Factor(1, (found.base,)))
+    factor, base, _ = multiple(program, x, 0)
+    return factor.times(Factor(1, (base,)))
 
 
 def _per_matrix(shape: tuple[int, ...], stack: int) -> bool:
     return shape == () or (len(shape) >= stack and all([length == 1 for length in shape[stack:]]))
 
 
-def quotient(known: Known, x: Any, stack: int, is_denominator: Callable[[Any], bool]) -> Factor | None:
-    """f where x = f / d, and `is_denominator` tells whether a value is d; None where x is not so made."""
-    factor, base, _ = multiple(known, x, stack)
-    equation = maker(known, base)
+def quotient(program: Definitions, x: Any, stack: int, is_denominator: Callable[[Any], bool]) -> Factor | None:
+    """The factor f where x = f / d and is_denominator(d); None where x is no such quotient."""
+    factor, base, _ = multiple(program, x, stack)
+    equation = program.definition(base)
     if equation is None:
         return None
     primitive, inputs = equation.primitive, equation.inputs
@@ -159,10 +140,36 @@ def quotient(known: Known, x: Any, stack: int, is_denominator: Callable[[Any], b
     if any([shape_of(x) and x.shape != base.shape[:stack] + x.shape[stack:] for x in inputs]):
         return None
     if primitive is divide and is_denominator(inputs[1]):
-        own = uniform(known, inputs[0], stack)
-    elif primitive is nan_safe_multiply and (own := uniform(known, inputs[1], stack)) is not None:
-        inner = quotient(known, inputs[0], stack, is_denominator)
+        own = uniform(program, inputs[0], stack)
+    elif primitive is nan_safe_multiply and (own := uniform(program, inputs[1], stack)) is not None:
+        inner = quotient(program, inputs[0], stack, is_denominator)
         own = None if inner is None else own.times(inner)
     else:
         return None
     return None if own is None else factor.times(own)
+
+
+def is_matrix_transpose(equation: Equation) -> bool:
+    """True for a permutation that swaps the last two axes."""
+    if equation.primitive is not permute:
+        return False
+    order = equation.params["order"]
+    rank = len(order)
+    return rank > 1 and order == (*range(rank - 2), rank - 1, rank - 2)
+
+
+def adjoint_operand(program: Definitions, x: Any) -> Any:
+    """y where x = yᴴ, or None."""
+    equation = program.definition(x)
+    if equation is None or x.dtype.kind not in "fc":
+        return None
+    missing: list[Any] = [permute] if x.dtype.kind == "f" else [permute, conjugate]
+    while missing:
+        if equation is None or equation.primitive not in missing:
+            return None
+        if equation.primitive is permute and not is_matrix_transpose(equation):
+            return None
+        missing.remove(equation.primitive)
+        x = equation.inputs[0]
+        equation = program.definition(x)
+    return x

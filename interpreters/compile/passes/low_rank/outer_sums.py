@@ -1,41 +1,53 @@
-"""Sums over outer products are products of sums: Σᵢⱼ (uᵢ vⱼ)² = Σᵢ uᵢ² · Σⱼ vⱼ².
+"""Sums over outer products as products of sums: Σᵢⱼ (uᵢ vⱼ)² = Σᵢ uᵢ² · Σⱼ vⱼ².
 
-A contraction that sums nothing, like the gradient of a weight matrix for every sample of a batch, stays a pair of
-factors through reshapes, squares, products of its like and scalings; a sum over it is a contraction of the factors.
-Where some equation needs the product itself, it is computed as before, and its other uses are left alone.
+A contraction that sums nothing, like the gradient of a weight matrix for each sample of a batch, stays two factors
+in each primitive with a rule here: f(u v) = f(u) f(v) for squares, powers and absolute values, scalings of one
+factor, products of two outer products (u v)(u' v') = (u u')(v v'), and changes of shape. A sum over it becomes a
+contraction of the factors. Where some equation needs the product itself, the product is computed as before.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
-from func.interpreters.compile.passes.low_rank.outer_products import SMALLEST, OuterState, Product, Stack
-from func.interpreters.compile.passes.low_rank.outer_rules import RULES
-from func.interpreters.primitives.elementwise.builder import multiply
+from func.interpreters.compile.passes.equation_builder import substitute_atoms
+from func.interpreters.compile.passes.low_rank.outer_products import (
+    MIN_SIZE,
+    Labels,
+    OuterProduct,
+    ProductBuilder,
+    Rule,
+    Stack,
+)
+from func.interpreters.core import PYTHON_SCALARS, Shape
+from func.interpreters.primitives.elementwise.builder import add, multiply
+from func.interpreters.primitives.elementwise.table import divide, square
 from func.interpreters.primitives.structural.contraction import contract
-from func.interpreters.primitives.structural.shapes import convert
+from func.interpreters.primitives.structural.shapes import convert, reduce_sum
 from func.interpreters.program.program import Equation, Program, Var
 
 
-def outer(program: Program) -> Program:
-    """The same program without outer products that are only summed; the program itself where there are none."""
-    starts = {equation.outputs[0] for equation in program.equations if _begins(equation)}
+def exploit_outer_products(program: Program) -> Program:
+    """Leave out outer products of which only sums are needed."""
+    starts = {equation.outputs[0] for equation in program.equations if _is_outer_product(equation)}
     while starts:
-        state = OuterState(program, starts)
-        rewritten = _rewrite(state, program)
-        if not state.needed:
-            return rewritten if state.fired else program
-        starts -= state.needed
+        builder = ProductBuilder(program, starts)
+        rewritten = _rewrite(builder, program)
+        if not builder.needed:
+            return rewritten if builder.changed else program
+        starts -= builder.needed
     return program
 
 
-def _begins(equation: Equation) -> bool:
-    """True for large products without sums, in which either operand has axes of its own."""
+def _is_outer_product(equation: Equation) -> bool:
+    """True for a large product without sums in which each operand has axes that the other has not."""
     if equation.primitive is not contract and equation.primitive is not multiply:
         return False
     out = equation.outputs[0]
     x, y = equation.inputs
-    if type(x) is not Var or type(y) is not Var or out.size < SMALLEST or out.dtype.kind not in "fc":
+    if type(x) is not Var or type(y) is not Var or out.size < MIN_SIZE or out.dtype.kind not in "fc":
         return False
     if equation.primitive is contract:
         labels = equation.params["spec"]
@@ -44,27 +56,288 @@ def _begins(equation: Equation) -> bool:
     return max(x.size, y.size) < out.size and len(x.shape) == len(y.shape)
 
 
-def _rewrite(state: OuterState, program: Program) -> Program:
+def _rewrite(builder: ProductBuilder, program: Program) -> Program:
+    """The program with sums over the starts of the builder as contractions."""
     values: dict[Var, Any] = {}
     for equation in program.equations:
-        operands = tuple([values.get(x, x) if type(x) is Var else x for x in equation.inputs])
-        state.line = equation.line
+        operands = substitute_atoms(equation.inputs, values)
+        builder.line = equation.line
         out = equation.outputs[0]
-        if out in state.starts:
-            values[out] = state.start(equation)
+        if out in builder.starts:
+            values[out] = builder.start(equation)
             continue
         result = None
-        if any([isinstance(x, (Product, Stack)) for x in operands]):
+        if any([isinstance(x, (OuterProduct, Stack)) for x in operands]):
             rule = RULES.get(equation.primitive.name)
-            mark = len(state.equations)
-            result = rule(state, equation, operands) if rule is not None else None
+            mark = len(builder.equations)
+            result = rule(builder, equation, operands) if rule is not None else None
             if result is None:
-                del state.equations[mark:]
+                del builder.equations[mark:]
         if result is not None:
-            typed = type(result) is not Var or result.dtype == out.dtype
-            values[out] = result if typed else state.emit(convert, result, dtype=out.dtype)
+            is_typed = type(result) is not Var or result.dtype == out.dtype
+            values[out] = result if is_typed else builder.emit(convert, result, dtype=out.dtype)
             continue
-        inputs = tuple([state.demand(x, y) for x, y in zip(operands, equation.inputs, strict=True)])
-        state.equations.append(Equation(equation.primitive, inputs, equation.params, equation.outputs, equation.line))
-    outputs = [state.demand(values.get(x, x), x) if type(x) is Var else x for x in program.outputs]
-    return Program(program.inputs, state.equations, outputs, state.constants).pruned()
+        inputs = tuple([builder.require(x, y) for x, y in zip(operands, equation.inputs, strict=True)])
+        builder.equations.append(Equation(equation.primitive, inputs, equation.params, equation.outputs, equation.line))
+    outputs = substitute_atoms(program.outputs, values)
+    return builder.build([builder.require(x, y) for x, y in zip(outputs, program.outputs, strict=True)])
+
+
+def map_pieces(builder: ProductBuilder, equation: Equation, x: Stack, rule: Rule, others: Sequence[Any] = ()) -> Any:
+    """Apply a rule to the products among the pieces, and the primitive itself to the other pieces."""
+    pieces = []
+    for k, piece in enumerate(x.pieces):
+        operands = (piece, *[other.pieces[k] if type(other) is Stack else other for other in others])
+        if any([type(operand) is OuterProduct for operand in operands]):
+            result = rule(builder, equation, operands)
+        else:
+            result = builder.emit(equation.primitive, *operands, **equation.params)
+        if result is None:
+            return None
+        pieces.append(result)
+    return Stack(pieces, x.axis, x.shape, equation.outputs[0].dtype)
+
+
+def map_factors(builder: ProductBuilder, equation: Equation, operands: tuple[Any, ...]) -> Any:
+    """f(u v) = f(u) f(v)."""
+    x, *rest = operands
+    if type(x) is Stack:
+        return map_pieces(builder, equation, x, map_factors, rest)
+    if type(x) is not OuterProduct:
+        return None
+    values = []
+    for factor in (x.x, x.y):
+        if equation.primitive is square:
+            values.append(builder.times(factor.value, factor.value))
+        else:
+            values.append(builder.emit(equation.primitive, factor.value, *rest, **equation.params))
+    return x.with_factors(values[0], values[1], equation.outputs[0].dtype)
+
+
+def integer_power(builder: ProductBuilder, equation: Equation, operands: tuple[Any, ...]) -> Any:
+    """(u v) ** n = u ** n · v ** n for positive integers n."""
+    exponent = operands[1]
+    if type(exponent) not in (int, float) or exponent != int(exponent) or exponent < 1:
+        return None
+    return map_factors(builder, equation, operands)
+
+
+def lossless_conversion(builder: ProductBuilder, equation: Equation, operands: tuple[Any, ...]) -> Any:
+    """A conversion of both factors, where it is exact."""
+    dtype = equation.outputs[0].dtype
+    wider = dtype.kind in "fc" and dtype.itemsize >= operands[0].dtype.itemsize
+    is_same_kind = dtype.kind == operands[0].dtype.kind or dtype.kind == "c"
+    return map_factors(builder, equation, operands) if wider and is_same_kind else None
+
+
+def map_smaller_factor(builder: ProductBuilder, equation: Equation, operands: tuple[Any, ...]) -> Any:
+    """f(u v) = f(u) v or u f(v) for linear f, whichever factor is smaller."""
+    (x,) = operands
+    if type(x) is Stack:
+        return map_pieces(builder, equation, x, map_smaller_factor)
+    left, right = x.x.value, x.y.value
+    if left.size <= right.size:
+        left = builder.emit(equation.primitive, left, **equation.params)
+    else:
+        right = builder.emit(equation.primitive, right, **equation.params)
+    return x.with_factors(left, right, equation.outputs[0].dtype)
+
+
+def times(builder: ProductBuilder, equation: Equation, operands: tuple[Any, ...]) -> Any:
+    """A product of two outer products, or a scaling of one factor."""
+    x, y = operands
+    if type(x) is Stack or type(y) is Stack:
+        return _times_stack(builder, equation, x, y)
+    if type(x) is OuterProduct and type(y) is OuterProduct:
+        return elementwise_product(builder, x, y, equation.outputs[0].dtype)
+    product, other = (x, y) if type(x) is OuterProduct else (y, x)
+    return scale_factor(builder, equation, product, other, type(x) is OuterProduct)
+
+
+def _times_stack(builder: ProductBuilder, equation: Equation, x: Any, y: Any) -> Any:
+    if type(x) is Stack and type(y) is Stack:
+        are_aligned = x.axis == y.axis and [p.shape for p in x.pieces] == [p.shape for p in y.pieces]
+        return map_pieces(builder, equation, x, times, (y,)) if are_aligned else None
+    stack, other = (x, y) if type(x) is Stack else (y, x)
+    return map_pieces(builder, equation, stack, times, (other,)) if _is_scalar(other) else None
+
+
+def _is_scalar(x: Any) -> bool:
+    return type(x) in PYTHON_SCALARS or (type(x) is Var and x.shape == ())
+
+
+def quotient(builder: ProductBuilder, equation: Equation, operands: tuple[Any, ...]) -> Any:
+    """(u v) / y = (u / y) v."""
+    x, y = operands
+    if type(x) is Stack and _is_scalar(y):
+        return map_pieces(builder, equation, x, quotient, (y,))
+    if type(x) is not OuterProduct or isinstance(y, (OuterProduct, Stack)):
+        return None
+    return scale_factor(builder, equation, x, y, True)
+
+
+def elementwise_product(builder: ProductBuilder, x: OuterProduct, y: OuterProduct, dtype: Any) -> OuterProduct | None:
+    """(u v)(u' v') = (u u')(v v'), where the factors have the same labels pairwise."""
+    if x.shape != y.shape:
+        return None
+    names: dict[int, int] = {}
+    for group, other in zip(x.groups, y.groups, strict=True):
+        if [x.sizes[a] for a in group] != [y.sizes[b] for b in other]:
+            return None
+        names.update(zip(other, group, strict=True))
+    pairs = []
+    sides = [(tuple([names[label] for label in side.labels]), side.value) for side in (y.x, y.y)]
+    for own in (x.x, x.y):
+        matches = [(labels, value) for labels, value in sides if set(labels) == set(own.labels)]
+        if len(matches) != 1:
+            return None
+        ((labels, value),) = matches
+        pairs.append(builder.times(own.value, builder.permute(value, [labels.index(label) for label in own.labels])))
+    product = x.with_factors(pairs[0], pairs[1], dtype)
+    product.sources = x.sources | y.sources
+    return product
+
+
+def scale_factor(
+    builder: ProductBuilder, equation: Equation, x: OuterProduct, other: Any, first: bool
+) -> OuterProduct | None:
+    """(u v) · y = (u y) v or u (v y), or a quotient, where y is a scalar or varies along the labels of one factor."""
+    shape: Shape = other.shape if type(other) is Var else ()
+    if len(shape) > len(x.shape) or equation.outputs[0].shape != x.shape:
+        return None
+    groups = x.groups[len(x.groups) - len(shape) :]
+    varying = [label for n, group in zip(shape, groups, strict=True) if n > 1 for label in group]
+    sides = sorted((x.x, x.y), key=lambda side: side.value.size)
+    for side in sides:
+        if set(varying) <= set(side.labels):
+            break
+    else:
+        return None
+    if type(other) is Var and shape:
+        other = _align_to_factor(builder, other, varying, side.labels, x.sizes)
+    pair = (side.value, other) if first else (other, side.value)
+    value = builder.emit(equation.primitive, *pair)
+    return x.with_factors(*((value, x.y.value) if side is x.x else (x.x.value, value)), equation.outputs[0].dtype)
+
+
+def _align_to_factor(
+    builder: ProductBuilder, value: Var, varying: Sequence[int], labels: Labels, sizes: dict[int, int]
+) -> Any:
+    """An array over the labels `varying` with one axis for each label of a factor."""
+    split = builder.reshape(value, tuple([sizes[label] for label in varying]))
+    order = sorted(range(len(varying)), key=lambda k: labels.index(varying[k]))
+    split = builder.permute(split, order)
+    return builder.reshape(split, tuple([sizes[label] if label in varying else 1 for label in labels]))
+
+
+def reshape_product(builder: ProductBuilder, equation: Equation, operands: tuple[Any, ...]) -> Any:
+    """The same labels in other groups, where the new axes do not split a label."""
+    (x,), shape = operands, equation.outputs[0].shape
+    if x.shape == shape:
+        return x
+    if type(x) is Stack:
+        return None
+    labels = [label for group in x.groups for label in group]
+    groups = []
+    for length in shape:
+        group: list[int] = []
+        while math.prod([x.sizes[label] for label in group]) < length and labels:
+            group.append(labels.pop(0))
+        if math.prod([x.sizes[label] for label in group]) != length:
+            return None
+        groups.append(tuple(group))
+    return x.with_groups(groups)
+
+
+def permute_product(builder: ProductBuilder, equation: Equation, operands: tuple[Any, ...]) -> Any:
+    """The groups in another order."""
+    (x,) = operands
+    return x.with_groups([x.groups[k] for k in equation.params["order"]]) if type(x) is OuterProduct else None
+
+
+def concatenate_products(builder: ProductBuilder, equation: Equation, operands: tuple[Any, ...]) -> Any:
+    """A concatenation of products as a stack."""
+    out = equation.outputs[0]
+    if any([type(x) is Stack or x.dtype != out.dtype for x in operands]):
+        return None
+    return Stack(operands, equation.params["axis"], out.shape, out.dtype)
+
+
+def total(builder: ProductBuilder, equation: Equation, operands: tuple[Any, ...]) -> Any:
+    """The sum of a product or of a stack."""
+    out = equation.outputs[0]
+    if equation.params.get("dtype") not in (None, operands[0].dtype):
+        return None
+    return sum_axes(builder, operands[0], equation.params["axes"], out.shape)
+
+
+def sum_axes(builder: ProductBuilder, x: Any, axes: Sequence[int], shape: Shape) -> Any:
+    """The sum of a product or stack over axes, in a shape; None for a stack whose axis is not summed."""
+    if type(x) is OuterProduct:
+        return builder.sum_product(x, axes, shape)
+    if x.axis not in axes:
+        return None
+    result = None
+    for piece in x.pieces:
+        if type(piece) is OuterProduct:
+            term = builder.sum_product(piece, axes, shape)
+        else:
+            term = builder.reshape(builder.emit(reduce_sum, piece, axes=tuple(axes)), shape)
+        result = term if result is None else builder.emit(add, result, term)
+    return result
+
+
+def average(builder: ProductBuilder, equation: Equation, operands: tuple[Any, ...]) -> Any:
+    """mean(x) = Σ x / n."""
+    result = total(builder, equation, operands)
+    count = math.prod([operands[0].shape[axis] for axis in equation.params["axes"]])
+    return None if result is None else builder.emit(divide, result, count)
+
+
+def inner_product(builder: ProductBuilder, equation: Equation, operands: tuple[Any, ...]) -> Any:
+    """A contraction with all labels in common is the sum of the elementwise product."""
+    x, y = operands
+    labels = equation.params["spec"]
+    out = equation.outputs[0]
+    if labels.x != labels.y or [label for label in labels.x if label in labels.out] != list(labels.out):
+        return None
+    if type(x) is OuterProduct and type(y) is OuterProduct:
+        product: Any = elementwise_product(builder, x, y, out.dtype)
+    elif type(x) is Stack and type(y) is Stack and x.axis == y.axis:
+        product = _multiply_stacks(builder, x, y, out.dtype)
+    else:
+        return None
+    axes = [axis for axis, label in enumerate(labels.x) if label not in labels.out]
+    return None if product is None else sum_axes(builder, product, axes, out.shape)
+
+
+def _multiply_stacks(builder: ProductBuilder, x: Stack, y: Stack, dtype: Any) -> Stack | None:
+    pieces: list[Any] = []
+    for left, right in zip(x.pieces, y.pieces, strict=False):
+        if type(left) is not type(right) or left.shape != right.shape:
+            return None
+        is_product = type(left) is OuterProduct
+        piece = elementwise_product(builder, left, right, dtype) if is_product else builder.emit(multiply, left, right)
+        if piece is None:
+            return None
+        pieces.append(piece)
+    return Stack(pieces, x.axis, x.shape, dtype)
+
+
+RULES: dict[str, Rule] = {
+    "square": map_factors,
+    "absolute": map_factors,
+    "conjugate": map_factors,
+    "power": integer_power,
+    "convert": lossless_conversion,
+    "negative": map_smaller_factor,
+    "multiply": times,
+    "divide": quotient,
+    "reshape": reshape_product,
+    "permute": permute_product,
+    "concatenate": concatenate_products,
+    "sum": total,
+    "mean": average,
+    "contract": inner_product,
+}
+"""The rules by the names of primitives."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.compile.passes.rewriting.rewriter import count_uses
+from func.interpreters.compile.passes.equation_builder import count_uses
 from func.interpreters.primitives.structural.slicing import embed, getitem, update
 from func.interpreters.program.equality import canonical
 from func.interpreters.program.program import Equation, Program, Var

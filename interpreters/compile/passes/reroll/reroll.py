@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from func.interpreters.calls.compiled_call import CompiledCall
-from func.interpreters.compile.passes.cleanup import dead
+from func.interpreters.compile.passes.cleanup import eliminate_dead_code
 from func.interpreters.compile.passes.reroll.canonical_order import Ordered
 from func.interpreters.compile.passes.reroll.loop_steps import Given, Steps, indices, recognised
 from func.interpreters.compile.passes.reroll.moving_indices import indexed
@@ -35,7 +35,7 @@ DEPTH = 3
 _MOVES = frozenset({getitem, reshape, permute, broadcast, concatenate})
 
 
-def roll(program: Program, least: int = LEAST, many: int = MANY, fused: int = FUSED) -> Program:
+def reroll_loops(program: Program, least: int = LEAST, many: int = MANY, fused: int = FUSED) -> Program:
     """The program with repeated steps as scans; the given one where nothing repeats.
 
     Loops have at least `least` steps and `many` equations in all of them, `fused` where all are elementwise.
@@ -89,7 +89,7 @@ class _Roller:
             return program
         stacks.copied(sequence.equations[place:])
         outputs = [stacks.present(x) for x in program.outputs]
-        return dead(Program(program.inputs, stacks.equations, outputs, stacks.constants))
+        return eliminate_dead_code(Program(program.inputs, stacks.equations, outputs, stacks.constants))
 
     def _search(self, sequence: Ordered, start: int, stop: int, loops: list[Steps]) -> None:
         """Append the loops between two places, in order."""

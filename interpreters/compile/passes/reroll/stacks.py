@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from func.interpreters.compile.passes.equation_builder import EquationBuilder
 from func.interpreters.compile.passes.reroll.moving_indices import places, whole
 from func.interpreters.compile.passes.reroll.sequences import LONG, Items, Picked, Piece, Pieces, Repeated, Woven
-from func.interpreters.compile.passes.rewriting.rewriter import Emitter
 from func.interpreters.core import Shape
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import broadcast, reshape
@@ -17,7 +17,7 @@ from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.interpreters.program.program import Equation, Program, Var
 
 
-class Stacks(Emitter):
+class Stacks(EquationBuilder):
     """The equations of the rolled program, and which rows of which stacks its variables are."""
 
     def __init__(self, program: Program) -> None:
@@ -70,14 +70,14 @@ class Stacks(Emitter):
         full = (piece.count, *shape)
         match piece:
             case Items():
-                return self.reshaped(self._items(piece), full)
+                return self.reshape(self._items(piece), full)
             case Picked():
-                return self.reshaped(self._picked(piece), full)
+                return self.reshape(self._picked(piece), full)
             case Woven():
                 strands = [self._made(strand, (1, *shape)) for strand in piece.strands]
-                return self.reshaped(self.emit(concatenate, *strands, axis=1), full)
+                return self.reshape(self.emit(concatenate, *strands, axis=1), full)
             case Repeated():
-                one = self.reshaped(self.present(piece.value), (1, *shape))
+                one = self.reshape(self.present(piece.value), (1, *shape))
                 return one if piece.count == 1 else self.emit(broadcast, one, shape=full)
 
     def _items(self, piece: Items) -> Any:
@@ -92,12 +92,12 @@ class Stacks(Emitter):
             return self._picked(piece)
         chunks = self._along(piece, (entry[0], entry[0] + count * width, 1))
         split = (*chunks.shape[:before], count, width, *chunks.shape[before + 1 :])
-        return self._to_front(self.reshaped(chunks, split), before)
+        return self._to_front(self.reshape(chunks, split), before)
 
     def _along(self, piece: Items, entry: tuple[int, int, int]) -> Any:
         """The array that the slices are of, with another slice along the axis where they move."""
         index = (*piece.index[: piece.axis], entry, *piece.index[piece.axis + 1 :])
-        return self.sliced(self.present(piece.source), index)
+        return self.slice(self.present(piece.source), index)
 
     def _picked(self, piece: Items | Picked) -> Any:
         """Slices that may overlap, or lie here and there, with the steps in front."""
@@ -107,11 +107,11 @@ class Stacks(Emitter):
         assert found is not None
         rest, axis = found.rest(indices[0], source.shape)
         positions = [self.constant(np.array(one)) for one in found.positions]
-        return self._to_front(self.emit(gather, self.sliced(source, rest), *positions, axis=axis), axis)
+        return self._to_front(self.emit(gather, self.slice(source, rest), *positions, axis=axis), axis)
 
     def _to_front(self, x: Any, axis: int) -> Any:
         order = [axis, *[i for i in range(len(x.shape)) if i != axis]]
-        return self.permuted(x, order)
+        return self.permute(x, order)
 
     # --- concatenations -----------------------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class Stacks(Emitter):
         out, pieces, axis = equation.outputs[0], equation.inputs, equation.params["axis"]
         shape = pieces[0].shape
         order = [*range(1, axis + 1), 0, *range(axis + 1, len(shape) + 1)]
-        turned = self.permuted(self.stack(pieces, shape), order)
+        turned = self.permute(self.stack(pieces, shape), order)
         self.equations.append(Equation(reshape, (turned,), {"shape": out.shape}, (out,), self.line))
 
     def _is_joined(self, equation: Equation) -> bool:

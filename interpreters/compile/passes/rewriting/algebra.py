@@ -1,7 +1,7 @@
-"""Algebraic simplification from a table: for each row, rules that say what stands for its output.
+"""Algebraic simplification by a table of rules for each primitive.
 
-The table is joined from one file for each subject; a rule there is a function of a few lines whose docstring is its
-equation. Rules are also applied to what rules emit, so that one walk brings most programs to their normal form.
+Each subject has one file of rules, and the docstring of a rule is its equation. Rules also apply to what rules emit, so
+that one walk brings most programs to their normal form.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from func.interpreters.compile.passes.rewriting import (
     shape_rules,
     slice_rules,
 )
-from func.interpreters.compile.passes.rewriting.rewriter import Rule, rewritten
+from func.interpreters.compile.passes.rewriting.rewriter import Rule, rewrite
 from func.interpreters.core import Primitive
 from func.interpreters.primitives.elementwise.builder import (
     Elementwise,
@@ -50,16 +50,16 @@ from func.interpreters.primitives.structural.shapes import broadcast, convert, p
 from func.interpreters.primitives.structural.slicing import embed
 from func.interpreters.program.program import Program
 
-_LIKE_THEM = frozenset({where, make_complex, convert, conjugate, real, imag})
+_ALSO_ELEMENTWISE = frozenset({where, make_complex, convert, conjugate, real, imag})
 _TABLES = (arithmetic_rules.TABLE, shape_rules.TABLE, slice_rules.TABLE, reduction_rules.TABLE, contraction_rules.TABLE)
 _REDUCTIONS = (reduce_sum, reduce_mean, reduce_max, reduce_min, reduce_prod, reduce_any, reduce_all)
 
 
 @functools.cache
 def rules_of(primitive: Primitive) -> tuple[Rule, ...]:
-    """The rules for a row, in the order in which they are tried."""
+    """The rules for a primitive, in the order in which they are tried."""
     rules = [rule for table in _TABLES for rule in table.get(primitive, ())]
-    if isinstance(primitive, (Elementwise, ElementwiseConstant)) or primitive in _LIKE_THEM:
+    if isinstance(primitive, (Elementwise, ElementwiseConstant)) or primitive in _ALSO_ELEMENTWISE:
         rules += shape_rules.elementwise_rules(primitive)
     if primitive in _REDUCTIONS:
         rules += shape_rules.reduction_rules(primitive)
@@ -68,14 +68,14 @@ def rules_of(primitive: Primitive) -> tuple[Rule, ...]:
 
 @functools.cache
 def looks_for(primitive: Primitive) -> frozenset[Primitive] | None:
-    """The rows that the rules for an elementwise row look for among its operands."""
-    if primitive in _ALWAYS or not isinstance(primitive, (Elementwise, ElementwiseConstant)):
+    """The primitives that the rules for an elementwise primitive look for among the definitions of its operands."""
+    if primitive in _UNCONDITIONAL or not isinstance(primitive, (Elementwise, ElementwiseConstant)):
         return None
-    return _MOVES | _LOOKED_FOR.get(primitive, frozenset())
+    return _STRUCTURAL | _LOOKED_FOR.get(primitive, frozenset())
 
 
-_ALWAYS = frozenset({positive})
-_MOVES: frozenset[Primitive] = frozenset({broadcast, reshape, permute})
+_UNCONDITIONAL = frozenset({positive})
+_STRUCTURAL: frozenset[Primitive] = frozenset({broadcast, reshape, permute})
 _LOOKED_FOR: dict[Primitive, frozenset[Primitive]] = {
     add: frozenset({negative, embed, scatter_add}),
     subtract: frozenset({negative}),
@@ -87,6 +87,6 @@ _LOOKED_FOR: dict[Primitive, frozenset[Primitive]] = {
 }
 
 
-def algebra(program: Program) -> Program:
-    """The program simplified by the table."""
-    return rewritten(program, rules_of, looks_for)
+def simplify_algebra(program: Program) -> Program:
+    """Simplify every equation by the rules of its primitive."""
+    return rewrite(program, rules_of, looks_for)

@@ -1,7 +1,7 @@
-"""Rules for reductions: of broadcasts, of sums, of multiples.
+"""Rules for reductions of broadcasts, of sums and of multiples.
 
-A sum of n equal terms becomes n times the term, and sums of sums are done at once: both may round differently from
-NumPy's order of additions, by no more than that order itself does.
+Σ of n equal terms = n · term, and Σ Σ = one Σ. Both round differently from NumPy's order of additions, by no more than
+one order of additions differs from another.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from func.interpreters.program.program import Var
 
 Axes: TypeAlias = tuple[int, ...]
 MODERATE = 2.0**20
-"""Factors up to this, and down to its reciprocal, are pulled out of sums: further ones could overflow there."""
+"""Factors between the reciprocal and this are pulled out of sums; others could overflow or underflow there."""
 
 
 def sum_of_broadcast(rw: Rewriter, out: Var, x: Any, *, axes: Axes, **params: Any) -> Any:
-    """Σ x over an axis along which x does not change is n x."""
-    aligned, stretched = _behind_broadcast(rw, x, axes)
+    """Σ broadcast(x) = n x over n broadcast elements."""
+    aligned, stretched = _unbroadcast(rw, x, axes)
     if aligned is None or x.size == 0:
         return None
     number = math.prod([x.shape[axis] for axis in stretched])
@@ -39,21 +39,21 @@ def sum_of_broadcast(rw: Rewriter, out: Var, x: Any, *, axes: Axes, **params: An
     return rw.emit(broadcast, scaled, shape=out.shape)
 
 
-def _behind_broadcast(rw: Rewriter, x: Any, axes: Axes) -> tuple[Any, list[int]]:
-    """What x is a broadcast of, with as many axes, and those of `axes` that were stretched."""
-    inner = rw.inside(x, broadcast)
+def _unbroadcast(rw: Rewriter, x: Any, axes: Axes) -> tuple[Any, list[int]]:
+    """The operand of a broadcast, with as many axes as x, and those of `axes` along which it is stretched."""
+    inner = rw.operand(x, broadcast)
     if type(inner) is not Var:
         return None, []
     shape = (1,) * (len(x.shape) - len(inner.shape)) + inner.shape
     stretched = [axis for axis in axes if shape[axis] != x.shape[axis]]
-    return (rw.reshaped(inner, shape) if stretched else None), stretched
+    return (rw.reshape(inner, shape) if stretched else None), stretched
 
 
-def choice_of_broadcast(primitive: Primitive) -> Rule:
-    """A reduction that does not change when elements are repeated."""
+def idempotent_of_broadcast(primitive: Primitive) -> Rule:
+    """reduce(broadcast x) = reduce(x) for reductions that repeated elements do not change."""
 
     def rule(rw: Rewriter, out: Var, x: Any, *, axes: Axes, **params: Any) -> Any:
-        aligned, _ = _behind_broadcast(rw, x, axes)
+        aligned, _ = _unbroadcast(rw, x, axes)
         if aligned is None or x.size == 0:
             return None
         return rw.emit(broadcast, rw.emit(primitive, aligned, axes=axes, **params), shape=out.shape)
@@ -62,8 +62,8 @@ def choice_of_broadcast(primitive: Primitive) -> Rule:
 
 
 def sum_of_sum(rw: Rewriter, out: Var, x: Any, *, axes: Axes, **params: Any) -> Any:
-    """A sum of sums, of floating point numbers or integers in one dtype."""
-    inner = rw.maker(x, reduce_sum)
+    """Σ Σ x = Σ x over both sets of axes, in one dtype."""
+    inner = rw.definition(x, reduce_sum)
     if inner is None or not rw.used_once(x) or params.get("dtype") is not None or inner.params.get("dtype") is not None:
         return None
     (source,), first = inner.inputs, inner.params["axes"]
@@ -72,36 +72,36 @@ def sum_of_sum(rw: Rewriter, out: Var, x: Any, *, axes: Axes, **params: Any) -> 
 
 
 def sum_of_all(rw: Rewriter, out: Var, x: Any, *, axes: Axes, **params: Any) -> Any:
-    """The sum of all elements does not depend on the shape."""
-    inner = rw.inside(x, reshape)
+    """Σ reshape(x) = Σ x over all elements."""
+    inner = rw.operand(x, reshape)
     if type(inner) is not Var or len(axes) < len(x.shape):
         return None
     return rw.emit(reduce_sum, inner, axes=tuple(range(len(inner.shape))), **params)
 
 
 def multiple_of_sum(primitive: Primitive) -> Rule:
-    """Σ c x = c Σ x, where x is floating point, c moderate, and the product is not needed otherwise."""
+    """Σ c x = c Σ x and Σ −x = −Σ x, where x is floating point, c moderate, and c x is not used elsewhere."""
 
     def rule(rw: Rewriter, out: Var, x: Any, *, axes: Axes, **params: Any) -> Any:
         if out.dtype.kind not in "fc" or out.dtype.itemsize < 4 or out.size >= x.size or not rw.used_once(x):
             return None
-        if rw.inside(x, negative) is not None:
-            return rw.emit(negative, rw.emit(primitive, rw.inside(x, negative), axes=axes, **params))
-        product, factor = factored(rw, x)
+        if rw.operand(x, negative) is not None:
+            return rw.emit(negative, rw.emit(primitive, rw.operand(x, negative), axes=axes, **params))
+        product, factor = split_factor(rw, x)
         return None if product is None else rw.emit(multiply, rw.emit(primitive, product, axes=axes, **params), factor)
 
     return rule
 
 
-def factored(rw: Rewriter, x: Any) -> tuple[Any, Any]:
-    """(y, c) where x is c y with a moderate Python scalar c; (None, None) elsewhere."""
-    equation = rw.maker(x, multiply)
+def split_factor(rw: Rewriter, x: Any) -> tuple[Any, Any]:
+    """(y, c) where x = c y with a moderate Python scalar c; (None, None) elsewhere."""
+    equation = rw.definition(x, multiply)
     if equation is not None:
         for place in (0, 1):
             factor, rest = equation.inputs[place], equation.inputs[1 - place]
             if is_moderate(factor) and type(rest) is Var and rest.shape == x.shape and rest.dtype == x.dtype:
                 return rest, factor
-    equation = rw.maker(x, divide)
+    equation = rw.definition(x, divide)
     if equation is not None:
         rest, divisor = equation.inputs
         if is_moderate(divisor) and type(rest) is Var and rest.shape == x.shape and rest.dtype == x.dtype:
@@ -116,6 +116,9 @@ def is_moderate(factor: Any) -> bool:
 
 TABLE: dict[Primitive, tuple[Rule, ...]] = {
     reduce_sum: (sum_of_broadcast, sum_of_sum, sum_of_all, multiple_of_sum(reduce_sum)),
-    reduce_mean: (choice_of_broadcast(reduce_mean), multiple_of_sum(reduce_mean)),
-    **{primitive: (choice_of_broadcast(primitive),) for primitive in (reduce_max, reduce_min, reduce_any, reduce_all)},
+    reduce_mean: (idempotent_of_broadcast(reduce_mean), multiple_of_sum(reduce_mean)),
+    **{
+        primitive: (idempotent_of_broadcast(primitive),)
+        for primitive in (reduce_max, reduce_min, reduce_any, reduce_all)
+    },
 }

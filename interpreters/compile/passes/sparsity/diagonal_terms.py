@@ -1,8 +1,11 @@
-"""Arrays that are mostly zero, as sums of terms: a dense value and, for every axis, where its elements lie.
+"""Diagonal terms: arrays that are mostly zero as sums of dense values along affine positions.
 
-A term has labels, which count the axes of its value. Along an axis of the array its element l lies at
-offset + Σ steps[k] · l[k]. The identity is one label of n, the value 1, and twice the axis 0 + 1 · l; the seeds of a
-matrix of shape (a, b), of shape (ab, a, b), have two labels and the axes b · l₀ + l₁, l₀ and l₁.
+A term has a value v with one axis for each label l₀, l₁, …, and for each axis of the array an affine map of the labels:
+
+    x[p₀(l), p₁(l), …] = v[l],    pₐ(l) = offsetₐ + Σₖ stepsₐ[k] · lₖ,    x = 0 elsewhere.
+
+The identity matrix has one label, v = 1 and p₀ = p₁ = l₀. The identity seeds of a matrix of shape (a, b), an array of
+shape (ab, a, b), have two labels, v = 1 and the positions (b · l₀ + l₁, l₀, l₁).
 """
 
 from __future__ import annotations
@@ -19,17 +22,17 @@ from func.interpreters.primitives.structural.diagonals import Placement, strides
 
 
 class GiveUp(Exception):
-    """A rule does not know the structure of its result: operands are written out."""
+    """A rule does not know the structure of its result; its operands are written as dense arrays."""
 
 
 class Axis(NamedTuple):
-    """Where the elements of a term lie along one axis: offset + Σ steps · label."""
+    """The positions of a term along one axis: offset + Σₖ steps[k] · lₖ."""
 
     offset: int
     steps: tuple[int, ...]
 
     def uses(self, sizes: Shape) -> list[int]:
-        """The labels that move along this axis."""
+        """The labels on which the position depends."""
         return [label for label, step in enumerate(self.steps) if step and sizes[label] > 1]
 
     def span(self, sizes: Shape) -> tuple[int, int]:
@@ -39,8 +42,11 @@ class Axis(NamedTuple):
 
 
 class Term(NamedTuple):
-    """A value at regular places: a Python scalar, a 0-d variable, or a variable with one axis per label, which is of
-    length one where the value does not depend on that label."""
+    """A value and its positions.
+
+    The value is a Python scalar, a variable without axes, or a variable with one axis per label, of length one where it
+    does not depend on the label.
+    """
 
     value: Any
     sizes: Shape
@@ -51,13 +57,13 @@ class Term(NamedTuple):
         return math.prod(self.sizes)
 
     def placement(self, shape: Shape) -> Placement:
-        """Where the term lies in an array of a shape."""
+        """The flat positions of the term in an array of a shape."""
         return placement_of(self.sizes, self.axes, shape)
 
 
 @functools.lru_cache(4096)
 def placement_of(sizes: Shape, axes: tuple[Axis, ...], shape: Shape) -> Placement:
-    """Where elements at these axes lie in an array of a shape."""
+    """The flat positions of a term in an array of a shape, as offset, sizes and strides."""
     steps = strides_of(shape)
     offset = sum([axis.offset * step for axis, step in zip(axes, steps, strict=True)])
     strides = [
@@ -68,7 +74,7 @@ def placement_of(sizes: Shape, axes: tuple[Axis, ...], shape: Shape) -> Placemen
 
 @functools.lru_cache(4096)
 def whole_order(sizes: Shape, axes: tuple[Axis, ...], shape: Shape) -> tuple[int, ...] | None:
-    """The order of labels in which a term's value, read in C order, is the whole array; None where it is not."""
+    """The order of labels in which a term's value in C order is the whole array; None where it is not."""
     offset, _, strides = placement_of(sizes, axes, shape)
     order = sorted(range(len(sizes)), key=lambda label: (-strides[label], sizes[label] > 1))
     expected = strides_of(tuple([sizes[label] for label in order]))
@@ -77,21 +83,24 @@ def whole_order(sizes: Shape, axes: tuple[Axis, ...], shape: Shape) -> tuple[int
 
 
 def unit_axes(shape: Shape, labels: int = 0) -> tuple[Axis, ...]:
-    """The axes of an array that is dense: one label for each, after `labels` others."""
+    """The positions of a dense array, with one label for each axis, after `labels` others."""
     rank = len(shape)
     return tuple([Axis(0, (*[0] * labels, *[int(i == axis) for i in range(rank)])) for axis in range(rank)])
 
 
-def renumbered(term: Term, first: Sequence[int]) -> Term:
-    """A term whose value has no axes, with these labels first."""
+def renumber_labels(term: Term, first: Sequence[int]) -> Term:
+    """A term whose value has no axes, with the labels `first` in front."""
     order = [*first, *[label for label in range(len(term.sizes)) if label not in first]]
     axes = tuple([Axis(axis.offset, tuple([axis.steps[label] for label in order])) for axis in term.axes])
     return Term(term.value, tuple([term.sizes[label] for label in order]), axes)
 
 
 @functools.lru_cache(4096)
-def injective(sizes: Shape, axes: tuple[Axis, ...]) -> bool:
-    """True where the positions of all elements are known to be distinct."""
+def is_injective(sizes: Shape, axes: tuple[Axis, ...]) -> bool:
+    """True where all elements are known to have distinct positions.
+
+    An axis fixes labels whose steps exceed the span of the labels with smaller steps, like digits of a number.
+    """
     unknown = {label for label, size in enumerate(sizes) if size > 1}
     progress = True
     while unknown and progress:
@@ -109,11 +118,8 @@ def injective(sizes: Shape, axes: tuple[Axis, ...]) -> bool:
     return not unknown
 
 
-# --- slices -----------------------------------------------------------------------------------------------------
-
-
 class Cut(NamedTuple):
-    """A term restricted along one axis: the label that loses elements, which of them stay, and the new axis."""
+    """The restriction of a term by a slice of one axis: the label (−1 for none), its slice, and the new axis."""
 
     label: int
     start: int
@@ -123,7 +129,7 @@ class Cut(NamedTuple):
 
 
 def cut_axis(axis: Axis, sizes: Shape, start: int, step: int, count: int) -> Cut | None:
-    """The elements of a term at start + step · m (m < count) along an axis; None where there are none."""
+    """The elements of a term at positions start + step · m, 0 ≤ m < count, along an axis; None where there are none."""
     labels = axis.uses(sizes)
     if len(labels) == 1:
         return _cut_label(axis, sizes, labels[0], start, step, count)
@@ -139,13 +145,17 @@ def cut_axis(axis: Axis, sizes: Shape, start: int, step: int, count: int) -> Cut
 
 
 def _cut_label(axis: Axis, sizes: Shape, label: int, start: int, step: int, count: int) -> Cut | None:
-    """Solve offset + c l = start + step m: l = first + stride · l', m = m₀ + slope · l'."""
+    """Solve offset + c l = start + step m for integers l and m.
+
+    With g = gcd(c, step) the solutions are l = first + (|step| / g) l' and m = m₀ + (c / g) sign(step) l'; none exists
+    where g does not divide start − offset.
+    """
     c, size = axis.steps[label], sizes[label]
-    common = math.gcd(c, step)
-    if (start - axis.offset) % common:
+    divisor = math.gcd(c, step)
+    if (start - axis.offset) % divisor:
         return None
-    stride = abs(step) // common
-    first = ((start - axis.offset) // common * pow(c // common, -1, stride)) % stride if stride > 1 else 0
+    stride = abs(step) // divisor
+    first = ((start - axis.offset) // divisor * pow(c // divisor, -1, stride)) % stride if stride > 1 else 0
     m, slope = (axis.offset + c * first - start) // step, c * stride // step
     ends = [(-m) / slope, (count - 1 - m) / slope]
     low = max(0, math.ceil(min(ends)))
@@ -156,8 +166,8 @@ def _cut_label(axis: Axis, sizes: Shape, label: int, start: int, step: int, coun
     return Cut(label, first + stride * low, stride, high - low + 1, Axis(m + slope * low, steps))
 
 
-def shifted(axis: Axis, cut: Cut) -> Axis:
-    """Another axis after the elements of a label were cut."""
+def cut_other_axis(axis: Axis, cut: Cut) -> Axis:
+    """Another axis of the term after a cut of one."""
     if cut.label < 0:
         return axis
     along = axis.steps[cut.label]
@@ -165,11 +175,8 @@ def shifted(axis: Axis, cut: Cut) -> Axis:
     return Axis(axis.offset + along * cut.start, steps)
 
 
-# --- shapes -----------------------------------------------------------------------------------------------------
-
-
 class SplitLabel(Exception):
-    """A label must be split in two, the inner one of a size, before an axis can be."""
+    """A label must be split in two, the inner one of the given size, before an axis can be divided."""
 
     def __init__(self, label: int, inner: int) -> None:
         super().__init__(label, inner)
@@ -177,43 +184,43 @@ class SplitLabel(Exception):
         self.inner = inner
 
 
-def reshaped_axes(axes: Sequence[Axis], sizes: Shape, old: Shape, new: Shape) -> tuple[Axis, ...]:
-    """The axes after a reshape in C order. Raises SplitLabel where a label has to be split first."""
-    nothing = Axis(0, (0,) * len(sizes))
-    result = [nothing] * len(new)
+def reshape_axes(axes: Sequence[Axis], sizes: Shape, old: Shape, new: Shape) -> tuple[Axis, ...]:
+    """The axes after a reshape in C order. Raises SplitLabel where a label must be split first."""
+    fixed = Axis(0, (0,) * len(sizes))
+    result = [fixed] * len(new)
     for sources, targets in _groups(old, new):
-        joined = nothing
+        joined = fixed
         for axis in sources:
             scale = old[axis]
             steps = zip(joined.steps, axes[axis].steps, strict=True)
             joined = Axis(joined.offset * scale + axes[axis].offset, tuple([a * scale + b for a, b in steps]))
         for axis in reversed(targets[1:]):
-            joined, result[axis] = _divided(joined, sizes, new[axis])
+            joined, result[axis] = _divide_axis(joined, sizes, new[axis])
         result[targets[0]] = joined
     return tuple(result)
 
 
 def _groups(old: Shape, new: Shape) -> list[tuple[list[int], list[int]]]:
-    """Runs of axes of equal product, those of length one left out."""
+    """Runs of old and new axes with equal products of lengths, without axes of length one."""
     left = [axis for axis, length in enumerate(old) if length != 1]
     right = [axis for axis, length in enumerate(new) if length != 1]
     groups = []
     while left:
         sources, targets = [left.pop(0)], [right.pop(0)]
-        have, want = old[sources[0]], new[targets[0]]
-        while have != want:
-            if have < want:
+        old_size, new_size = old[sources[0]], new[targets[0]]
+        while old_size != new_size:
+            if old_size < new_size:
                 sources.append(left.pop(0))
-                have *= old[sources[-1]]
+                old_size *= old[sources[-1]]
             else:
                 targets.append(right.pop(0))
-                want *= new[targets[-1]]
+                new_size *= new[targets[-1]]
         groups.append((sources, targets))
     return groups
 
 
-def _divided(axis: Axis, sizes: Shape, length: int) -> tuple[Axis, Axis]:
-    """Quotient and remainder of positions by the length of the inner axis."""
+def _divide_axis(axis: Axis, sizes: Shape, length: int) -> tuple[Axis, Axis]:
+    """The quotient and the remainder of the positions by the length of the inner axis."""
     rest = []
     for step, size in zip(axis.steps, sizes, strict=True):
         r = step % length if size > 1 else 0
@@ -230,41 +237,38 @@ def _divided(axis: Axis, sizes: Shape, length: int) -> tuple[Axis, Axis]:
 
 
 def split_axis(axis: Axis, label: int, inner: int) -> Axis:
-    """The axis in terms of two labels that replace one."""
+    """The axis with two labels in place of one."""
     step = axis.steps[label]
     return Axis(axis.offset, (*axis.steps[:label], step * inner, step, *axis.steps[label + 1 :]))
 
 
-# --- recognition ------------------------------------------------------------------------------------------------
-
-Found: TypeAlias = list[tuple[Any, Shape, tuple[Axis, ...]]]
-"""Terms whose values are arrays."""
-_DIAGONALS = 4
+ArrayTerms: TypeAlias = list[tuple[Any, Shape, tuple[Axis, ...]]]
+"""Values, sizes and axes of terms whose values are host arrays."""
+_MAX_DIAGONALS = 4
 _SAMPLE = 64
+"""An array without a zero among its first elements counts as dense."""
 
 
-def terms_of(array: np.ndarray[Any, Any]) -> Found | None:
-    """The structure of an array as (values, sizes, axes), or None where its zeros are too few or irregular."""
+def terms_of(array: np.ndarray[Any, Any]) -> ArrayTerms | None:
+    """The terms of an array; None where its zeros are too few or irregular."""
     if array.ndim < 2 or array.size < 4 or array.dtype.kind not in "fc":
         return None
     if array.flags.c_contiguous and np.all(array.reshape(-1)[:_SAMPLE]):
         return None
     count = int(np.count_nonzero(array))
     least = min([length for length in array.shape if length > 1])
-    if count == 0 or 2 * count > array.size or count > max(array.size // least, _DIAGONALS * max(array.shape)):
+    if count == 0 or 2 * count > array.size or count > max(array.size // least, _MAX_DIAGONALS * max(array.shape)):
         return None
-    quick = _one_diagonal(array, count)
-    if quick is not None:
-        return quick
+    terms = _single_diagonal(array, count)
+    if terms is not None:
+        return terms
     places = np.nonzero(array)
-    found = _seeds(array, places, count)
-    if found is None and array.ndim == 2:
-        found = _diagonals(array, places)
-    return found
+    terms = _affine_term(array, places, count)
+    return _matrix_diagonals(array, places) if terms is None and array.ndim == 2 else terms
 
 
-def _one_diagonal(array: Any, count: int) -> Found | None:
-    """The common cases without a list of all places: seeds that are complete, and one diagonal of a matrix."""
+def _single_diagonal(array: Any, count: int) -> ArrayTerms | None:
+    """The common cases, without a list of all positions: complete identity seeds, and one diagonal of a matrix."""
     rest = array.shape[1:]
     if array.flags.c_contiguous and count == array.shape[0] == math.prod(rest):
         values = array.reshape(count, count).diagonal()
@@ -282,57 +286,57 @@ def _one_diagonal(array: Any, count: int) -> Found | None:
     return None
 
 
-def _seeds(array: Any, places: Sequence[Any], count: int) -> Found | None:
-    """One axis is an affine function of the others, whose positions fill a box."""
-    for moving in range(array.ndim):
-        others = [axis for axis in range(array.ndim) if axis != moving]
+def _affine_term(array: Any, places: Sequence[Any], count: int) -> ArrayTerms | None:
+    """One term: positions along one axis are an affine function of those along the others, which fill a box."""
+    for dependent in range(array.ndim):
+        others = [axis for axis in range(array.ndim) if axis != dependent]
         starts, steps, sizes = [], [], []
         for axis in others:
-            seen = np.unique(places[axis])
-            step = int(seen[1] - seen[0]) if seen.size > 1 else 1
-            if seen.size > 1 and int(seen[-1] - seen[0]) != step * (seen.size - 1):
+            distinct = np.unique(places[axis])
+            step = int(distinct[1] - distinct[0]) if distinct.size > 1 else 1
+            if distinct.size > 1 and int(distinct[-1] - distinct[0]) != step * (distinct.size - 1):
                 break
-            starts.append(int(seen[0]))
+            starts.append(int(distinct[0]))
             steps.append(step)
-            sizes.append(int(seen.size))
+            sizes.append(int(distinct.size))
         if len(sizes) < len(others) or math.prod(sizes) != count:
             continue
         labels = [(places[axis] - start) // step for axis, start, step in zip(others, starts, steps, strict=True)]
         flat = np.ravel_multi_index(labels, sizes)
-        position = np.full(count, -1, np.int64)
-        position[flat] = places[moving]
-        board = position.reshape(sizes)
-        origin = int(board[(0,) * len(sizes)])
+        positions = np.full(count, -1, np.int64)
+        positions[flat] = places[dependent]
+        positions = positions.reshape(sizes)
+        origin = int(positions[(0,) * len(sizes)])
         slopes = [
-            int(board[tuple([int(k == label) for k in range(len(sizes))])]) - origin if size > 1 else 0
+            int(positions[tuple([int(k == label) for k in range(len(sizes))])]) - origin if size > 1 else 0
             for label, size in enumerate(sizes)
         ]
         lines = [slope * np.arange(size) for slope, size in zip(slopes, sizes, strict=True)]
-        if not np.array_equal(board, origin + sum(np.ix_(*lines))):
+        if not np.array_equal(positions, origin + sum(np.ix_(*lines))):
             continue
         axes = []
         for axis in range(array.ndim):
-            if axis == moving:
+            if axis == dependent:
                 axes.append(Axis(origin, tuple(slopes)))
             else:
-                at = others.index(axis)
-                axes.append(Axis(starts[at], tuple([steps[at] if k == at else 0 for k in range(len(sizes))])))
+                label = others.index(axis)
+                axes.append(Axis(starts[label], tuple([steps[label] if k == label else 0 for k in range(len(sizes))])))
         values = np.empty(count, array.dtype)
         values[flat] = array[tuple(places)]
         return [(values.reshape(sizes), tuple(sizes), tuple(axes))]
     return None
 
 
-def _diagonals(array: Any, places: Sequence[Any]) -> Found | None:
-    """A matrix of few diagonals, each from its first to its last element that is not zero."""
+def _matrix_diagonals(array: Any, places: Sequence[Any]) -> ArrayTerms | None:
+    """The terms of a matrix of few diagonals, each from its first to its last element other than zero."""
     distance = places[1] - places[0]
     offsets = np.unique(distance)
-    if offsets.size > _DIAGONALS:
+    if offsets.size > _MAX_DIAGONALS:
         return None
-    found: Found = []
+    terms: ArrayTerms = []
     for offset in offsets:
         rows = places[0][distance == offset]
         first, size = int(rows[0]), int(rows[-1] - rows[0]) + 1
         values = array[np.arange(first, first + size), np.arange(first, first + size) + offset]
-        found.append((values, (size,), (Axis(first, (1,)), Axis(first + int(offset), (1,)))))
-    return None if 2 * sum([sizes[0] for _, sizes, _ in found]) > array.size else found
+        terms.append((values, (size,), (Axis(first, (1,)), Axis(first + int(offset), (1,)))))
+    return None if 2 * sum([sizes[0] for _, sizes, _ in terms]) > array.size else terms

@@ -11,12 +11,15 @@ from hypothesis import given, settings
 
 import func
 from func.interpreters.compile.passes import PIPELINE, optimize
-from func.interpreters.compile.passes.annotations import labels
-from func.interpreters.compile.passes.cleanup import common, dead
-from func.interpreters.compile.passes.constant_folding import folding
-from func.interpreters.compile.passes.contraction_order import contractions
-from func.interpreters.compile.passes.rewriting.algebra import algebra
-from func.interpreters.compile.passes.rewriting.padded_sums import padding
+from func.interpreters.compile.passes.cleanup import (
+    eliminate_common_subexpressions,
+    eliminate_dead_code,
+    fold_constants,
+    strip_annotations,
+)
+from func.interpreters.compile.passes.contraction_order import order_contractions
+from func.interpreters.compile.passes.rewriting.algebra import simplify_algebra
+from func.interpreters.compile.passes.rewriting.sum_trees import join_padded_sums
 from func.interpreters.core import aval_of
 from func.interpreters.primitives.elementwise import table as ew
 from func.interpreters.primitives.structural import identity, shapes, slicing
@@ -27,7 +30,16 @@ from func.interpreters.primitives.structural.reductions import reduce_max, reduc
 from func.interpreters.program.program import Program, Var
 from tests.support.random_programs import Drawn, programs
 
-PASSES = [dead, labels, common, folding, algebra, padding, contractions, optimize]
+PASSES = [
+    eliminate_dead_code,
+    strip_annotations,
+    eliminate_common_subexpressions,
+    fold_constants,
+    simplify_algebra,
+    join_padded_sums,
+    order_contractions,
+    optimize,
+]
 RNG = np.random.default_rng(0)
 
 
@@ -67,7 +79,11 @@ def test_random_programs_compute_the_same(one: Callable[[Program], Program], dra
     assert_same(drawn.program, one(drawn.program), drawn.args, drawn.bounds)
 
 
-@pytest.mark.parametrize("one", [dead, common, folding, padding], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "one",
+    [eliminate_dead_code, eliminate_common_subexpressions, fold_constants, join_padded_sums],
+    ids=lambda one: one.__name__,
+)
 @settings(max_examples=60)
 @given(drawn=programs())
 def test_a_pass_finds_nothing_in_what_it_has_made(one: Callable[[Program], Program], drawn: Drawn) -> None:
@@ -322,7 +338,7 @@ RULES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
 def test_a_rule_fires_and_is_right(name: str) -> None:
     function, args, rows = RULES[name]
     program = func.make_program(function)(*args)
-    simplified = algebra(program)
+    simplified = simplify_algebra(program)
     assert_same(program, simplified, args)
     assert names(simplified) == rows
 
@@ -388,7 +404,7 @@ def test_dtypes_and_weak_types_stay() -> None:
 
 def test_dead_equations_and_constants_are_dropped() -> None:
     program = func.make_program(lambda x: ew.multiply(ew.sin(x), V))(X)
-    rest = dead(Program(program.inputs, program.equations, [program.inputs[0]], program.constants))
+    rest = eliminate_dead_code(Program(program.inputs, program.equations, [program.inputs[0]], program.constants))
     assert names(rest) == [] and not rest.constants
 
 
@@ -409,7 +425,7 @@ def test_effects_stay_all_of_them() -> None:
 
 def test_common_subexpressions_are_computed_once() -> None:
     program = func.make_program(lambda x: ew.add(ew.sin(ew.multiply(x, V.copy())), ew.sin(ew.multiply(x, V.copy()))))(X)
-    merged = common(program)
+    merged = eliminate_common_subexpressions(program)
     assert names(merged) == ["multiply", "sin", "add"] and len(merged.constants) == 1
     assert_same(program, merged, (X,))
 
@@ -425,7 +441,7 @@ def test_common_subexpressions_are_computed_once() -> None:
 )
 def test_what_looks_alike_is_not_merged(function: Callable[..., Any]) -> None:
     program = func.make_program(function)(V)
-    assert names(common(program)) == names(program)
+    assert names(eliminate_common_subexpressions(program)) == names(program)
 
 
 def test_barriers_keep_recomputation() -> None:
@@ -445,15 +461,15 @@ def closing_over(function: Callable[..., Any], x: Any, *constants: Any) -> Progr
 def test_constants_are_folded_unless_they_grow() -> None:
     program = closing_over(lambda x, v: ew.multiply(x, ew.sin(v)), X, V)
     assert names(program) == ["sin", "multiply"]
-    assert names(folding(program)) == ["multiply"]
-    assert_same(program, folding(program), (X,))
+    assert names(fold_constants(program)) == ["multiply"]
+    assert_same(program, fold_constants(program), (X,))
     large = closing_over(lambda x, v: ew.add(x, shapes.broadcast(ew.sin(v), shape=(9000, 1, 4))), X, V)
-    assert names(folding(large)) == ["broadcast", "add"]
+    assert names(fold_constants(large)) == ["broadcast", "add"]
 
 
 def test_folding_raises_no_warning() -> None:
     program = closing_over(lambda x, v: ew.multiply(x, ew.divide(v, 0.0)), X, V)
-    assert names(folding(program)) == ["multiply"]
+    assert names(fold_constants(program)) == ["multiply"]
 
 
 def rows_of(matrix: Any) -> Any:
@@ -490,8 +506,8 @@ def test_pieces_are_joined_where_it_pays(places: list[int], rows: list[str]) -> 
         return total
 
     program = func.make_program(summed)(V)
-    assert_same(program, padding(program), (V,))
-    assert [name for name in names(padding(program)) if name in ("concatenate", "embed")] == [
+    assert_same(program, join_padded_sums(program), (V,))
+    assert [name for name in names(join_padded_sums(program)) if name in ("concatenate", "embed")] == [
         r for r in rows if r != "add"
     ]
 
@@ -503,7 +519,7 @@ def test_chains_are_ordered_by_cost() -> None:
         return a @ b @ v
 
     program = func.make_program(chain)(left, right, vector)
-    ordered = contractions(program)
+    ordered = order_contractions(program)
     assert_same(program, ordered, (left, right, vector), [1e3])
     assert [equation.outputs[0].shape for equation in ordered.equations] == [(30,), (30,)]
 
@@ -514,7 +530,7 @@ def test_an_inner_product_that_is_needed_stays() -> None:
         return inner @ v, inner
 
     program = func.make_program(chain)(S, S, V)
-    assert contractions(program) is program
+    assert order_contractions(program) is program
 
 
 def test_sums_of_large_products_are_contractions() -> None:
@@ -528,7 +544,7 @@ def test_sums_of_large_products_are_contractions() -> None:
     assert_same(program, made, (X, S))
     assert "contract" in names(made) and "multiply" not in names(made)
     plain = func.make_program(lambda a: shapes.reduce_sum(ew.multiply(a, ew.sin(a)), axes=(0, 1)))(X)
-    assert contractions(plain) is plain
+    assert order_contractions(plain) is plain
 
 
 def rnn(wx: Any, wh: Any, xs: Any) -> Any:
@@ -556,7 +572,7 @@ def test_a_common_operand_is_multiplied_once() -> None:
         return x @ w + y @ w + x @ func.numpy.sin(w)
 
     program = func.make_program(branches)(X, X + 1, S)
-    made = contractions(program)
+    made = order_contractions(program)
     assert_same(program, made, (X, X + 1, S))
     assert sorted(names(made)) == ["add", "add", "contract", "contract", "sin"]
 
@@ -582,18 +598,18 @@ def test_what_is_scattered_into_zeros_is_scattered_into_the_other_term() -> None
     program = func.make_program(func.grad(picked))(V)
     made = optimize(program)
     assert_same(program, made, (V,))
-    assert_same(program, algebra(program), (V,))
+    assert_same(program, simplify_algebra(program), (V,))
     table = func.make_program(lambda x, y: ew.add(x, scatter_add(np.zeros(4), y, np.array([1, 1, 3]), axis=0)))(
         V, np.arange(3.0)
     )
-    assert names(algebra(table)) == ["scatter_add"]
-    assert_same(table, algebra(table), (V, np.arange(3.0)))
+    assert names(simplify_algebra(table)) == ["scatter_add"]
+    assert_same(table, simplify_algebra(table), (V, np.arange(3.0)))
 
 
 def test_marks_for_transforms_are_left_out() -> None:
     program = func.make_program(lambda x: identity.stop_gradient(ew.sin(identity.named(x, label="x"))))(X)
-    assert names(labels(program)) == ["sin"]
-    assert_same(program, labels(program), (X,))
+    assert names(strip_annotations(program)) == ["sin"]
+    assert_same(program, strip_annotations(program), (X,))
 
 
 def deep(count: int, step: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import func
 from func.interpreters.compile.passes import optimize
-from func.interpreters.compile.passes.linalg.cholesky_pullback import adjoints
-from func.interpreters.compile.passes.low_rank.outer_sums import outer
+from func.interpreters.compile.passes.linalg.cholesky_pullback import simplify_cholesky_pullbacks
+from func.interpreters.compile.passes.low_rank.outer_sums import exploit_outer_products
 from func.interpreters.compile.passes.sparsity import diagonals
-from func.interpreters.compile.passes.sparsity.diagonal_pass import bands
-from func.interpreters.compile.passes.sparsity.diagonal_terms import Axis, GiveUp, cut_axis, injective, terms_of
+from func.interpreters.compile.passes.sparsity.diagonal_sparsity import exploit_diagonal_sparsity
+from func.interpreters.compile.passes.sparsity.diagonal_terms import Axis, GiveUp, cut_axis, is_injective, terms_of
 from func.interpreters.program.program import Program
 
 RNG = np.random.default_rng(7)
@@ -142,15 +142,15 @@ def test_jacobians_of_maps(name: str, mode: str) -> None:
     for dtype in (np.float64, np.float32):
         x = np.linspace(-1.0, 1.3, 5).astype(dtype)
         transform = func.jacrev if mode == "jacrev" else func.jacfwd
-        after = rewritten(bands, transform(MAPS[name]), x)[1]
-        assert bands(after) is after
+        after = rewritten(exploit_diagonal_sparsity, transform(MAPS[name]), x)[1]
+        assert exploit_diagonal_sparsity(after) is after
 
 
 @pytest.mark.parametrize("name", [name for name in MAPS if name not in ("square root", "nothing", "to single")])
 def test_hessians_of_maps(name: str) -> None:
     x = np.linspace(-1.0, 1.3, 5)
-    rewritten(bands, func.hessian(lambda x: np.sum(MAPS[name](x) ** 2)), x)
-    rewritten(bands, func.jacrev(func.jacrev(MAPS[name])), x)
+    rewritten(exploit_diagonal_sparsity, func.hessian(lambda x: np.sum(MAPS[name](x) ** 2)), x)
+    rewritten(exploit_diagonal_sparsity, func.jacrev(func.jacrev(MAPS[name])), x)
 
 
 MATRIX_MAPS: dict[str, Callable[[Any], Any]] = {
@@ -179,9 +179,9 @@ MATRIX_MAPS: dict[str, Callable[[Any], Any]] = {
 def test_jacobians_of_matrix_maps(name: str, mode: str) -> None:
     x = RNG.normal(size=(3, 4))
     if mode == "hessian":
-        rewritten(bands, func.hessian(lambda x: np.sum(MATRIX_MAPS[name](x) ** 2)), x)
+        rewritten(exploit_diagonal_sparsity, func.hessian(lambda x: np.sum(MATRIX_MAPS[name](x) ** 2)), x)
     else:
-        rewritten(bands, getattr(func, mode)(MATRIX_MAPS[name]), x)
+        rewritten(exploit_diagonal_sparsity, getattr(func, mode)(MATRIX_MAPS[name]), x)
 
 
 def test_chunks_trees_and_complex_numbers() -> None:
@@ -192,26 +192,26 @@ def test_chunks_trees_and_complex_numbers() -> None:
 
     params = {"x": x, "y": y, "s": np.float64(2.0)}
     for transform in (func.jacrev, func.jacfwd, func.hessian):
-        rewritten(bands, transform(tree_map), params)
-    rewritten(bands, func.jacrev(lambda x: np.sin(W @ x), chunk_size=2), x)
-    rewritten(bands, func.jacfwd(lambda x: np.sin(W @ x), chunk_size=3), x)
-    rewritten(bands, func.jacrev(lambda x, y: (y @ np.sin(x), y * 2), argnums=(0, 1)), x, y)
+        rewritten(exploit_diagonal_sparsity, transform(tree_map), params)
+    rewritten(exploit_diagonal_sparsity, func.jacrev(lambda x: np.sin(W @ x), chunk_size=2), x)
+    rewritten(exploit_diagonal_sparsity, func.jacfwd(lambda x: np.sin(W @ x), chunk_size=3), x)
+    rewritten(exploit_diagonal_sparsity, func.jacrev(lambda x, y: (y @ np.sin(x), y * 2), argnums=(0, 1)), x, y)
     z = RNG.normal(size=5) + 1j * RNG.normal(size=5)
     for transform in (func.jacrev, func.jacfwd):
-        rewritten(bands, transform(lambda z: np.sin((W + 1j * W.T) @ z) * z, holomorphic=True), z)
-        rewritten(bands, transform(lambda x: np.abs(np.exp(1j * x)[1:] + x[:-1])), x)
-        rewritten(bands, transform(lambda x: np.sin(x) * 2), x[:1])
-        rewritten(bands, transform(lambda x: np.sin(x) * 2), x[:2])
-        rewritten(bands, func.vmap(transform(lambda x: np.sin(x) * x[::-1])), y)
+        rewritten(exploit_diagonal_sparsity, transform(lambda z: np.sin((W + 1j * W.T) @ z) * z, holomorphic=True), z)
+        rewritten(exploit_diagonal_sparsity, transform(lambda x: np.abs(np.exp(1j * x)[1:] + x[:-1])), x)
+        rewritten(exploit_diagonal_sparsity, transform(lambda x: np.sin(x) * 2), x[:1])
+        rewritten(exploit_diagonal_sparsity, transform(lambda x: np.sin(x) * 2), x[:2])
+        rewritten(exploit_diagonal_sparsity, func.vmap(transform(lambda x: np.sin(x) * x[::-1])), y)
 
 
 @pytest.mark.parametrize("mode", ["jacrev", "jacfwd"])
 def test_jacobian_of_a_matrix_product_is_the_matrix(mode: str) -> None:
     w, x = RNG.normal(size=(40, 30)), RNG.normal(size=30)
     transform = func.jacrev if mode == "jacrev" else func.jacfwd
-    _, linear = rewritten(bands, transform(lambda w, x: w @ x, argnums=1), w, x)
+    _, linear = rewritten(exploit_diagonal_sparsity, transform(lambda w, x: w @ x, argnums=1), w, x)
     assert set(rows(linear)) <= {"reshape"}
-    before, after = rewritten(bands, transform(lambda w, x: np.tanh(w @ x), argnums=1), w, x)
+    before, after = rewritten(exploit_diagonal_sparsity, transform(lambda w, x: np.tanh(w @ x), argnums=1), w, x)
     assert summed_labels(after) == [40 * 30] < summed_labels(before)
     assert not after.constants
     assert "permute" not in rows(after)
@@ -219,7 +219,7 @@ def test_jacobian_of_a_matrix_product_is_the_matrix(mode: str) -> None:
 
 def test_jacobian_of_an_elementwise_map_is_diagonal() -> None:
     x = RNG.normal(size=200)
-    _, after = rewritten(bands, func.jacfwd(lambda x: np.sin(x) * np.exp(-x)), x)
+    _, after = rewritten(exploit_diagonal_sparsity, func.jacfwd(lambda x: np.sin(x) * np.exp(-x)), x)
     assert [out.size for equation in after.equations for out in equation.outputs].count(200 * 200) <= 2
     assert rows(after).count("place") == 1
     assert not after.constants
@@ -227,7 +227,7 @@ def test_jacobian_of_an_elementwise_map_is_diagonal() -> None:
 
 def test_jacobian_of_a_layer_keeps_its_blocks() -> None:
     x, w = RNG.normal(size=(12, 20)), RNG.normal(size=(20, 8))
-    _, after = rewritten(bands, func.jacrev(lambda x, w: np.maximum(x @ w, 0)), x, w)
+    _, after = rewritten(exploit_diagonal_sparsity, func.jacrev(lambda x, w: np.maximum(x @ w, 0)), x, w)
     sizes = sorted([out.size for equation in after.equations for out in equation.outputs])
     full = 12 * 8 * 12 * 20
     assert [size for size in sizes if size > 12 * 8 * 20] == [full] * sizes.count(full)
@@ -236,7 +236,7 @@ def test_jacobian_of_a_layer_keeps_its_blocks() -> None:
 
 @pytest.mark.parametrize("n", [2, 3, 100])
 def test_hessian_of_rosenbrock_is_three_diagonals(n: int) -> None:
-    _, after = rewritten(bands, func.hessian(rosenbrock), RNG.normal(size=n))
+    _, after = rewritten(exploit_diagonal_sparsity, func.hessian(rosenbrock), RNG.normal(size=n))
     if n == 100:
         sizes = [out.size for equation in after.equations for out in equation.outputs]
         assert sizes.count(n * n) <= 3
@@ -246,24 +246,24 @@ def test_hessian_of_rosenbrock_is_three_diagonals(n: int) -> None:
 
 def test_noise_on_the_diagonal_is_added_there() -> None:
     x = RNG.normal(size=(30, 30))
-    _, after = rewritten(bands, lambda x, s: x @ x.T + s * np.eye(30), x, np.float64(0.1))
+    _, after = rewritten(exploit_diagonal_sparsity, lambda x, s: x @ x.T + s * np.eye(30), x, np.float64(0.1))
     assert rows(after)[-1] == "place"
     assert not after.constants
-    _, after = rewritten(bands, lambda x, s: s * np.eye(30) - x, x, np.float64(0.1))
-    rewritten(bands, lambda x, s: x - s * np.eye(30), x, np.float64(0.1))
+    _, after = rewritten(exploit_diagonal_sparsity, lambda x, s: s * np.eye(30) - x, x, np.float64(0.1))
+    rewritten(exploit_diagonal_sparsity, lambda x, s: x - s * np.eye(30), x, np.float64(0.1))
 
 
 def test_zero_seeds_win_over_infinite_factors() -> None:
     x = np.array([0.0, 1.0, 2.0, 3.0])
     with np.errstate(all="ignore"):
         program = func.make_program(func.jacfwd(np.log))(x)
-        (value,) = bands(program).run([x])
+        (value,) = exploit_diagonal_sparsity(program).run([x])
         np.testing.assert_array_equal(value, np.diag([np.inf, 1.0, 1 / 2, 1 / 3]))
 
 
 def test_derivatives_and_batches_of_rewritten_programs() -> None:
     x = RNG.normal(size=5)
-    _, after = rewritten(bands, func.jacfwd(lambda x: np.sin(x[1:]) * x[:-1]), x)
+    _, after = rewritten(exploit_diagonal_sparsity, func.jacfwd(lambda x: np.sin(x[1:]) * x[:-1]), x)
     plain = func.jacfwd(lambda x: np.sin(x[1:]) * x[:-1])
 
     def run(x: Any) -> Any:
@@ -277,12 +277,12 @@ def test_derivatives_and_batches_of_rewritten_programs() -> None:
 
 def test_programs_without_structure_are_returned_as_they_are() -> None:
     program = func.make_program(func.grad(lambda x: np.sum(np.tanh(W @ x) * V)))(V)
-    assert bands(program) is program
-    assert outer(program) is program
+    assert exploit_diagonal_sparsity(program) is program
+    assert exploit_outer_products(program) is program
     constants = func.make_program(
         lambda x: np.eye(5) + 1,
     )(V)
-    assert bands(constants) is constants
+    assert exploit_diagonal_sparsity(constants) is constants
 
 
 def test_cost_is_linear_in_the_number_of_equations() -> None:
@@ -294,8 +294,8 @@ def test_cost_is_linear_in_the_number_of_equations() -> None:
     program = func.make_program(chain)(V)
     assert len(program.equations) >= 5000
     start = time.perf_counter()
-    assert bands(program) is program
-    assert outer(program) is program
+    assert exploit_diagonal_sparsity(program) is program
+    assert exploit_outer_products(program) is program
     assert time.perf_counter() - start < 0.05
 
 
@@ -344,7 +344,7 @@ def test_random_compositions(steps: list[tuple[str, int]], n: int, forward: bool
         return x
 
     transform = func.jacfwd if forward else func.jacrev
-    rewritten(bands, transform(f), np.linspace(-1.0, 1.0, n))
+    rewritten(exploit_diagonal_sparsity, transform(f), np.linspace(-1.0, 1.0, n))
 
 
 def _waves(rows: int, columns: int, k: int) -> Any:
@@ -386,7 +386,9 @@ def test_random_compositions_of_matrix_maps(steps: list[tuple[str, int]], shape:
             x = MATRIX_STEPS[name](x, k)
         return np.sum(np.sin(x) * x) if mode == "hessian" else x
 
-    rewritten(bands, getattr(func, mode)(f), np.linspace(-1.0, 1.1, int(np.prod(shape))).reshape(shape))
+    rewritten(
+        exploit_diagonal_sparsity, getattr(func, mode)(f), np.linspace(-1.0, 1.1, int(np.prod(shape))).reshape(shape)
+    )
 
 
 @settings(max_examples=40)
@@ -397,7 +399,7 @@ def test_random_hessians(steps: list[tuple[str, int]], n: int) -> None:
             x = STEPS[name](x, k)
         return np.sum(np.sin(x) * x)
 
-    rewritten(bands, func.hessian(f), np.linspace(-1.0, 1.0, n))
+    rewritten(exploit_diagonal_sparsity, func.hessian(f), np.linspace(-1.0, 1.0, n))
 
 
 BATCH, INPUTS, HIDDEN, OUTPUTS = 32, 20, 15, 10
@@ -448,10 +450,10 @@ NORMS: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", NORMS)
 def test_norms_of_the_gradient_of_every_sample(name: str, dtype: Any) -> None:
-    before, after = rewritten(outer, func.vmap(NORMS[name], in_axes=(None, 0, 0)), *sample(dtype))
+    before, after = rewritten(exploit_outer_products, func.vmap(NORMS[name], in_axes=(None, 0, 0)), *sample(dtype))
     assert largest(before) >= BATCH * INPUTS * HIDDEN
     assert largest(after) <= BATCH * (INPUTS + HIDDEN + 1)
-    assert outer(after) is after
+    assert exploit_outer_products(after) is after
 
 
 OUTSIDE: dict[str, Callable[[Any], Any]] = {
@@ -480,7 +482,7 @@ def test_norms_of_mapped_gradients(name: str) -> None:
         g = func.vmap(func.grad(loss), in_axes=(None, 0, 0))(p, x, y)
         return OUTSIDE[name](g["w1"]), OUTSIDE[name](g["w2"])
 
-    before, after = rewritten(outer, outside, p, x, y)
+    before, after = rewritten(exploit_outer_products, outside, p, x, y)
     assert largest(before) >= BATCH * INPUTS * HIDDEN
     assert largest(after) <= BATCH * (INPUTS + HIDDEN + 1)
 
@@ -496,7 +498,7 @@ def test_complex_and_broadcast_products() -> None:
         lambda u, v: np.linalg.norm(np.outer(u.real[:, 0], v.real[:, 1])),
         lambda u, v: np.sum(u.real[:, None, :20] * v.real[None, :, :], axis=2),
     ):
-        before, after = rewritten(outer, f, u, v)
+        before, after = rewritten(exploit_outer_products, f, u, v)
         assert largest(after) < largest(before)
         assert largest(after) <= 40 * 40
 
@@ -519,9 +521,9 @@ def test_products_that_are_needed_stay() -> None:
         return np.sum((u.T @ v) ** 2)
 
     for f in (needed, never_summed, with_sums):
-        program, after = rewritten(outer, f, u, v)
+        program, after = rewritten(exploit_outer_products, f, u, v)
         assert after is program
-    before, after = rewritten(outer, used, u, v)
+    before, after = rewritten(exploit_outer_products, used, u, v)
     assert largest(after) == 40 * 30 * 20
     sizes = [out.size for equation in after.equations for out in equation.outputs]
     assert sizes.count(40 * 30 * 20) < [out.size for e in before.equations for out in e.outputs].count(40 * 30 * 20)
@@ -529,7 +531,7 @@ def test_products_that_are_needed_stay() -> None:
 
 def test_small_products_are_left_alone() -> None:
     program = func.make_program(lambda u, v: np.sum(np.outer(u, v) ** 2))(V, V)
-    assert outer(program) is program
+    assert exploit_outer_products(program) is program
 
 
 POINTS = 40
@@ -564,7 +566,7 @@ def test_likelihoods_use_the_closed_form(likelihood: Callable[..., Any], columns
     program = func.make_program(func.grad(likelihood))(*args)
     after = optimize(program)
     after.check()
-    assert adjoints(after) is after
+    assert simplify_cholesky_pullbacks(after) is after
     np.testing.assert_allclose(after.run(args)[0], program.run(args)[0], rtol=1e-9)
     assert POINTS**3 in summed_labels(program)
     assert POINTS**3 not in summed_labels(after)
@@ -579,8 +581,8 @@ def test_other_uses_of_a_factor_keep_the_product() -> None:
         lambda a: np.linalg.cholesky(a).T @ a,
     ):
         program = func.make_program(func.grad(lambda a, f=f: np.sum(f(a))))(a)
-        ready = bands(program)
-        after = adjoints(ready)
+        ready = exploit_diagonal_sparsity(program)
+        after = simplify_cholesky_pullbacks(ready)
         assert after is ready
         np.testing.assert_allclose(optimize(program).run([a])[0], program.run([a])[0], rtol=1e-8, atol=1e-8)
 
@@ -634,9 +636,9 @@ def test_slices_of_a_term(offset: int, c: int, size: int, start: int, step: int,
 
 
 def test_positions_that_may_coincide_are_found() -> None:
-    assert injective((3, 4), (Axis(0, (4, 1)),))
-    assert injective((3, 4), (Axis(0, (1, 1)), Axis(0, (0, 1))))
-    assert not injective((3, 4), (Axis(0, (3, 1)),))
-    assert not injective((3, 4), (Axis(0, (1, 0)),))
+    assert is_injective((3, 4), (Axis(0, (4, 1)),))
+    assert is_injective((3, 4), (Axis(0, (1, 1)), Axis(0, (0, 1))))
+    assert not is_injective((3, 4), (Axis(0, (3, 1)),))
+    assert not is_injective((3, 4), (Axis(0, (1, 0)),))
     with pytest.raises(GiveUp):
         cut_axis(Axis(0, (4, 1)), (3, 4), 0, 1, 5)
