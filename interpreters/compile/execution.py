@@ -36,9 +36,9 @@ def reroll_loops(program: Program, compiler: str | None) -> Program:
     residuals, straight code thousands of them."""
     if len(program.equations) < LONG or (compiler or "").partition("+")[0] not in NATIVE:
         return program
-    from func.interpreters.compile.passes.reroll.reroll import reroll_loops  # start-up time: few programs are long
+    from func.interpreters.compile.passes.reroll.reroll import reroll  # start-up time: few programs are long
 
-    return reroll_loops(prepared(program))
+    return reroll(prepared(program))
 
 
 class Executable(NamedTuple):

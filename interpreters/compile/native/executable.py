@@ -81,9 +81,9 @@ def _rolled(program: Program) -> Program:
     """The program with unrolled loops rolled up again; what does so is imported for programs with room for one."""
     if len(program.equations) < ROLLED:
         return program
-    from func.interpreters.compile.passes.reroll.reroll import reroll_loops
+    from func.interpreters.compile.passes.reroll.reroll import reroll
 
-    return reroll_loops(program)
+    return reroll(program)
 
 
 def _cut(program: Program, compiled: _Compiler) -> Program | None:

@@ -94,10 +94,7 @@ def _before_their_first_use(program: Program, slices: list[int], roots: list[int
     for place in reversed(slices):
         equation = program.equations[place]
         out, source = equation.outputs[0], equation.inputs[0]
-        where = first.get(out)
-        if where is None:
-            roots[place] = place
-            continue
+        where = first.get(out, (place, place))
         roots[place], owners[place] = where
         if source in needs_cotangent:
             first[source] = min(first.get(source, where), where)

@@ -35,7 +35,7 @@ DEPTH = 3
 _MOVES = frozenset({getitem, reshape, permute, broadcast, concatenate})
 
 
-def reroll_loops(program: Program, least: int = LEAST, many: int = MANY, fused: int = FUSED) -> Program:
+def reroll(program: Program, least: int = LEAST, many: int = MANY, fused: int = FUSED) -> Program:
     """The program with repeated steps as scans; the given one where nothing repeats.
 
     Loops have at least `least` steps and `many` equations in all of them, `fused` where all are elementwise.

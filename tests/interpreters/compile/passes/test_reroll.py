@@ -16,7 +16,7 @@ from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.compile.execution import make_executor, prepared
 from func.interpreters.compile.passes.reroll.canonical_order import in_order
 from func.interpreters.compile.passes.reroll.period_search import stretches
-from func.interpreters.compile.passes.reroll.reroll import reroll_loops
+from func.interpreters.compile.passes.reroll.reroll import reroll
 from func.interpreters.program.program import Program
 from tests.support.random_programs import Drawn, programs
 
@@ -34,7 +34,7 @@ def scans(program: Program) -> list[int]:
 
 def rolled(program: Program) -> Program:
     """The optimised program with its loops rolled up, short and elementwise ones too."""
-    return reroll_loops(prepared(program), least=8, many=32, fused=32)
+    return reroll(prepared(program), least=8, many=32, fused=32)
 
 
 def assert_rolled(function: Callable[..., Any], args: tuple[Any, ...], least: int, left: int | None = None) -> Program:
@@ -381,7 +381,7 @@ def test_programs_in_which_nothing_repeats_are_returned() -> None:
         (lambda x: sum([f(x) for f in (np.sin, np.cos, np.tanh, np.exp, np.square, np.abs)] * 3), (VECTOR,)),
     ):
         program = prepared(func.make_program(function)(*args))
-        assert reroll_loops(program) is program
+        assert reroll(program) is program
 
 
 def test_short_loops_are_returned() -> None:
@@ -391,14 +391,14 @@ def test_short_loops_are_returned() -> None:
         return x
 
     program = prepared(func.make_program(short)(VECTOR, MATRIX))
-    assert reroll_loops(program, least=8, many=8, fused=8) is program
-    assert scans(reroll_loops(program, least=7, many=8, fused=8)) == [7]
+    assert reroll(program, least=8, many=8, fused=8) is program
+    assert scans(reroll(program, least=7, many=8, fused=8)) == [7]
 
 
 def test_elementwise_loops_are_left_to_fusion_unless_they_are_long() -> None:
     program = prepared(func.make_program(chain)(VECTOR))
-    assert reroll_loops(program) is program
-    assert scans(reroll_loops(program, fused=100)) == [50]
+    assert reroll(program) is program
+    assert scans(reroll(program, fused=100)) == [50]
 
 
 def test_large_unrelated_inputs_are_not_put_together() -> None:
@@ -494,7 +494,7 @@ def test_random_loops(
     else:
         program = func.make_program(function)(*args)
     before = prepared(program)
-    after = reroll_loops(before, least=5, many=10, fused=10)
+    after = reroll(before, least=5, many=10, fused=10)
     after.check()
     assert_equal(before.run(args), after.run(args))
 
@@ -502,10 +502,20 @@ def test_random_loops(
 @settings(max_examples=100)
 @given(drawn=programs())
 def test_random_programs_compute_the_same(drawn: Drawn) -> None:
-    after = reroll_loops(drawn.program, least=2, many=2, fused=2)
+    after = reroll(drawn.program, least=2, many=2, fused=2)
     after.check()
     with onp.errstate(all="ignore"):
         assert_equal(drawn.program.run(drawn.args), after.run(drawn.args))
+
+
+def test_a_slice_that_is_returned_follows_the_slice_it_is_of() -> None:
+    def slices(x: Any) -> Any:
+        row = x[0, 1:3]
+        backwards = row[::-1]
+        return backwards[0], np.sum(row)
+
+    program = func.make_program(slices)(MATRIX)
+    Program(program.inputs, in_order(program), program.outputs, program.constants).check()
 
 
 @settings(max_examples=60)
