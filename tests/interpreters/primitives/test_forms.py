@@ -1,0 +1,77 @@
+"""A form that a primitive lacks is missing on purpose: its own record says so, or it stands here with the reason."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from func.interpreters.core import PRIMITIVES
+from tests.support.primitive_forms import NONE, Forms, table
+
+pytest.importorskip("llvmlite")
+
+TABLE = {forms.name: forms for forms in table([])}
+CALLS = {"cond_call", "program_call", "scan_call", "while_call"}
+"""Calls of programs, which are lowered, counted and translated equation by equation."""
+REFUSED = {"qr_raw"}
+"""The derivative of LAPACK's packed form is not defined, and asking for it raises."""
+NOT_NATIVE = {
+    "LAPACK's routine is called through NumPy or SciPy": """
+        eig eigvals eigh_by_driver eigh_pencil eigh_tridiagonal eigvalsh_tridiagonal expm expm_frechet
+        fractional_matrix_power fractional_matrix_power_frechet logm logm_frechet qr_order schur solve_banded
+        solveh_banded sqrtm sylvester
+    """,
+    "the order of eigenvalues, which only `eig` needs": "match_values",
+    "NumPy's sorting networks and FFT are as fast": "argpartition argsort fft irfft lexsort partition_order rfft",
+    "a special function of several outputs, or with a parameter": """
+        airy ellipe ellipk ellipkm1 exprel fresnel i0 log1prel polygamma shichi sici spherical_in spherical_jn
+        spherical_kn spherical_yn weighted_logsumexp
+    """,
+    "a derivative of a special function, computed in NumPy": "betainc_da betainc_db ellipeinc_dm ellipkinc_dm",
+    "bits are drawn by NumPy code, the same on every backend": """
+        random_binomial random_bits random_fold_in random_gamma_slope random_integers random_key random_loggamma
+        random_mills random_ndtr random_ndtri random_normal random_poisson random_polygamma random_split random_unit
+        random_wald
+    """,
+    "a collective, which vmap replaces": "all_gather pmax pmin psum psum_scatter",
+}
+"""By reason; besides these, what calls Python or is a function of scipy.special without a scalar operation."""
+
+
+def lacking(form: str) -> set[str]:
+    """The primitives without a form."""
+    return {name for name, forms in TABLE.items() if getattr(forms, form) == NONE}
+
+
+@pytest.mark.parametrize("form", ["value", "batch", "samples"])
+def test_forms_that_every_primitive_has(form: str) -> None:
+    assert lacking(form) == set()
+
+
+@pytest.mark.parametrize("form", ["jvp", "pullback"])
+def test_what_has_no_derivative_says_so(form: str) -> None:
+    assert lacking(form) == REFUSED | {name for name in TABLE if not PRIMITIVES[name].differentiable}
+
+
+def test_what_has_no_numpy_text_calls_python_or_a_program() -> None:
+    assert lacking("numpy_text") == CALLS | {name for name in TABLE if PRIMITIVES[name].calls_python}
+
+
+def test_what_has_no_cost_is_a_program() -> None:
+    assert lacking("cost") == CALLS
+
+
+def test_what_has_no_native_form_is_known_with_its_reason() -> None:
+    by_rule = {name for name in TABLE if PRIMITIVES[name].calls_python or PRIMITIVES[name].scipy is not None}
+    assert lacking("native") - by_rule == set(" ".join(NOT_NATIVE.values()).split())
+
+
+def test_the_command_prints_the_table() -> None:
+    command = [sys.executable, "-m", "tests.support.primitive_forms", "sin", "sort_of_nothing"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1 and "sort_of_nothing" in done.stderr
+    lines = subprocess.run(command[:-1], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert lines[0].split()[:4] == ["name", "value", "jvp", "pullback"]
+    assert tuple(lines[1].split()) == Forms("sin", "Unary", "partials", "partials", "rule", "yes", "yes", "15", "3")
