@@ -28,7 +28,8 @@ from func.interpreters.core.errors import FuncError, RaggedLanesError
 from func.interpreters.core.modes import STAGING
 from func.interpreters.core.source import hide_engine_frames
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.grad import Grad, pull_back
+from func.interpreters.grad import pull_back
+from func.interpreters.grad_fast import grad_interpreter
 from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import broadcast
@@ -87,7 +88,7 @@ def jvp_flat(fun: Flat, primals: Sequence[Array], tangents: Sequence[Any]) -> tu
 
 def pull_flat(fun: Flat, primals: Sequence[Array], active: Sequence[int], cts: dict[int, Any]) -> list[Any]:
     """Cotangents of the active arguments, given {output position: cotangent}."""
-    interpreter = Grad("vjp")
+    interpreter = grad_interpreter("vjp")
     with running(interpreter):
         args = list(primals)
         leaves = []

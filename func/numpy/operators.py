@@ -19,8 +19,8 @@ _PLAIN = frozenset({Tracer, np.ndarray, float, int, complex, bool})
 def _binary(primitive: Primitive) -> Callable[[Any, Any], Any]:
     def operate(self: Tracer, other: Any) -> Any:
         if type(other) is Tracer:
-            if other.interpreter.level > self.interpreter.level:
-                return other.interpreter.apply2(primitive, self, other)
+            if other.interpreter is not self.interpreter:
+                return primitive(self, other)
         elif type(other) not in _PLAIN:
             if not _is_operand(other):
                 return NotImplemented

@@ -11,7 +11,8 @@ from func import tree
 from func.interpreters.core import EVALUATE, ZERO, Array, Tracer, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.drivers import all_mapped, map_flat, running
-from func.interpreters.grad import Grad, pull_back
+from func.interpreters.grad import pull_back
+from func.interpreters.grad_fast import grad_interpreter
 from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.shapes import full_like, move_axis, reshape, zeros_like
@@ -55,7 +56,7 @@ def jacrev(
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         call = blocks_of.call(args, kwargs)
         leaves = call.arguments.values()
-        interpreter = Grad("jacrev")
+        interpreter = grad_interpreter("jacrev")
         with running(interpreter):
             lifted = [interpreter.lift(leaf) for leaf in leaves]
             nodes = [tracer.attached for tracer in lifted]

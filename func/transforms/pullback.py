@@ -13,7 +13,7 @@ import numpy as np
 from func import tree
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, innermost, is_inexact, shape_of
 from func.interpreters.core.errors import TangentError
-from func.interpreters.grad import LEAF, OUTPUT, PARENTS, SERIAL, Node, pull_back, tick
+from func.interpreters.grad import LEAF, OUTPUT, PARENTS, SERIAL, SERIALS, Node, pull_back
 from func.interpreters.primitives.structural.shapes import convert, full_like
 from func.transforms.arguments import Arguments
 from func.transforms.boundary import array_leaf, like_input, own
@@ -48,7 +48,7 @@ def rebuild_graph(table: Sequence[Any]) -> list[Any]:
     for rule, numbers, needs_cotangent, saved, params, aval in table:
         parents = [None if number is None else nodes[number] for number in numbers]
         nodes.append(
-            (tick(), rule, parents, parents if needs_cotangent is None else needs_cotangent, saved, params, aval)
+            (next(SERIALS), rule, parents, parents if needs_cotangent is None else needs_cotangent, saved, params, aval)
         )
     return nodes
 

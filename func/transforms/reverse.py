@@ -10,7 +10,8 @@ from func import tree
 from func.interpreters.core import ZERO, Tracer
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.drivers import running
-from func.interpreters.grad import Grad, pull_back
+from func.interpreters.grad import pull_back
+from func.interpreters.grad_fast import grad_interpreter
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.shapes import full_like
 from func.transforms.arguments import Arguments, FlatCall, Selection, differentiable
@@ -148,7 +149,7 @@ class _Gradients:
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
         """(value, gradients in the form of argnums and argnames, aux) of one call."""
-        interpreter = Grad(self.transform)
+        interpreter = grad_interpreter(self.transform)
         with running(interpreter):
             call = self._flat_call(args, kwargs)
             leaves = [interpreter.lift(leaf) for leaf in call.arguments.values()]
@@ -199,7 +200,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     check_callable(func, "vjp")
     if not primals:
         raise ArgumentError(f"func.vjp: {name_of(func)} needs at least one primal to differentiate")
-    interpreter = Grad("vjp")
+    interpreter = grad_interpreter("vjp")
     with running(interpreter):
         places = range(len(primals))
         arguments = differentiable(primals, places, "vjp")

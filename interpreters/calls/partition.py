@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from func.interpreters import drivers
 from func.interpreters.core import ZERO, Array, Aval, Tracer, is_inexact
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.grad import Grad, walk
+from func.interpreters.grad import walk
+from func.interpreters.grad_fast import grad_interpreter
 from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.stage import DerivedStage
 
@@ -135,7 +136,7 @@ class Pulled:
         program = self.compiled.program
 
         def joint(*values: Array) -> list[Array]:
-            interpreter = Grad("vjp")
+            interpreter = grad_interpreter("vjp")
             with drivers.running(interpreter):
                 args = [interpreter.lift(x) if on else x for x, on in zip(values, self.active, strict=False)]
                 nodes = [x.attached for x, on in zip(args, self.active, strict=True) if on]

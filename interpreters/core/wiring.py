@@ -18,7 +18,6 @@ SET_BY = {
     "broadcast": "func.interpreters.primitives.structural.shapes",
     "cast_operand": "func.numpy.creation",
     "check_order": "func.numpy.creation",
-    "compile_partial": "func.interpreters.primitives.elementwise.compiled_partials",
     "convert_traced": "func.numpy.creation",
     "enter_transform": "func.numpy.patching",
     "leave_transform": "func.numpy.patching",
@@ -44,8 +43,6 @@ class Wiring:
     """(x, shape=...): NumPy's broadcast_to, by the primitive `broadcast`."""
     zeros_like: Callable[[Any], Any]
     """(x): zeros of its shape, dtype and backend."""
-    compile_partial: Callable[[Any], Callable[[Any], Any]]
-    """(partial): the partial derivative as a NumPy expression of the saved values."""
     linearize_primitive: Callable[..., Any]
     """(primitive, values, parents, params): the outputs and the linear tangent program, which is the pullback."""
     make_executor: Callable[..., Any]

@@ -11,7 +11,7 @@ import numpy as np
 from func.interpreters.core import ZERO, Array, Tracer, shape_of, unboxed
 from func.interpreters.core.errors import FreedGraphError
 from func.interpreters.core.modes import ANOMALY, NAN_SAFE
-from func.interpreters.grad import LEAF, OUTPUT, PARENTS, RULE, SERIAL, give, has_nan, walk
+from func.interpreters.grad import LEAF, OUTPUT, PARENTS, RULE, SERIAL, contribute, has_nan, walk
 from func.interpreters.imperative.anomalies import check_pulled
 from func.interpreters.imperative.interpreter import Imperative, as_tensor
 from func.interpreters.imperative.node_state import (
@@ -57,7 +57,7 @@ class Walk:
         queue: list[Any] = []
         for node, seed in seeds:
             if needed is None or node[SERIAL] in needed:
-                give(cotangents, queue, node, seed)
+                contribute(cotangents, queue, node, seed)
         visited: list[Any] = []
         with np.errstate(all="ignore"):
             while queue:
@@ -77,7 +77,7 @@ class Walk:
                 for place, contribution in enumerate(self._pull(node, ct, needed)):
                     parent = parents[place]
                     if contribution is not ZERO and parent is not None and (needed is None or parent[SERIAL] in needed):
-                        give(cotangents, queue, parent, contribution)
+                        contribute(cotangents, queue, parent, contribution)
         if not self.retain:
             for node in visited:
                 free(node)

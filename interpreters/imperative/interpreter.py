@@ -27,7 +27,8 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import InferenceTensorError, LeafError
 from func.interpreters.core.modes import ANOMALY, MODE, SAVING, WATCHED, is_suspended
-from func.interpreters.grad import PARAMS, Grad, leaf_node
+from func.interpreters.grad import PARAMS, leaf_node
+from func.interpreters.grad_fast import FastGrad
 from func.interpreters.imperative.anomalies import watched_line
 from func.interpreters.imperative.node_state import CALL, CELL, LINE, Cell, is_leaf_node, pack
 
@@ -55,7 +56,7 @@ def state_of(tensor: Tracer) -> State:
     return state
 
 
-class Imperative(Grad):
+class Imperative(FastGrad):
     """The grad interpreter of one place in the nest of transforms; it never has a driver that closes it on return."""
 
     def leaf(self, value: Array, state: State) -> Any:

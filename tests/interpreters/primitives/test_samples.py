@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import func
+from func.interpreters import grad_fast
 from func.interpreters.core import PRIMITIVES, aval_of, dtype_of, shape_of
 from tests.support.samples import SAMPLES
 from tests.support.sampling import Sample
@@ -52,6 +53,13 @@ def dot(x: Any, y: Any) -> float:
     return float(np.sum(np.real(np.conj(x) * y)))
 
 
+@pytest.fixture(params=["fast", "general"])
+def reverse_mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Reverse mode with and without its fast path."""
+    monkeypatch.setattr(grad_fast, "ENABLED", request.param == "fast")
+    return str(request.param)
+
+
 def test_every_row_has_samples() -> None:
     assert set(SAMPLES) >= set(PRIMITIVES), f"rows without samples: {sorted(set(PRIMITIVES) - set(SAMPLES))}"
     assert all(SAMPLES[name] for name in PRIMITIVES)
@@ -87,7 +95,7 @@ def test_tangent_agrees_with_differences(name: str, sample: Sample) -> None:
 
 
 @pytest.mark.parametrize(("name", "sample"), SMOOTH)
-def test_pullback_is_the_adjoint_of_the_tangent_map(name: str, sample: Sample) -> None:
+def test_pullback_is_the_adjoint_of_the_tangent_map(name: str, sample: Sample, reverse_mode: str) -> None:
     f = of_active(name, sample)
     points = tuple([sample.args[i] for i in sample.differentiable])
     tangents = tuple([direction(x, 2) for x in points])
@@ -102,7 +110,20 @@ def test_pullback_is_the_adjoint_of_the_tangent_map(name: str, sample: Sample) -
 
 
 @pytest.mark.parametrize(("name", "sample"), SMOOTH)
-def test_second_order(name: str, sample: Sample) -> None:
+def test_the_general_pullback_is_the_fast_one(name: str, sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+    f = of_active(name, sample)
+    points = tuple([sample.args[i] for i in sample.differentiable])
+    pulled = []
+    for is_fast in (True, False):
+        monkeypatch.setattr(grad_fast, "ENABLED", is_fast)
+        outs, pullback = func.vjp(f, *points)
+        pulled.append(pullback([np.asarray(direction(np.asarray(out), 5), np.asarray(out).dtype) for out in outs]))
+    for fast, general in zip(*pulled, strict=True):
+        np.testing.assert_allclose(general, fast, rtol=1e-14, atol=1e-14)
+
+
+@pytest.mark.parametrize(("name", "sample"), SMOOTH)
+def test_second_order(name: str, sample: Sample, reverse_mode: str) -> None:
     f = of_active(name, sample)
     points = tuple([sample.args[i] for i in sample.differentiable])
     tangents = tuple([direction(x, 4) for x in points])

@@ -1,0 +1,357 @@
+"""Reverse mode, faster for what eager NumPy code is made of: elementwise primitives, products, linear maps of arrays.
+
+`FastGrad` is `Grad` with shorter ways for single kinds of primitives. Each does what `Grad.recorded`, the primitive's
+`record` and its `pull` say in general, without the steps that its kind or its values do not need: where nothing but
+NumPy arrays takes part, a primitive is NumPy's own function, and a partial derivative one NumPy expression.
+`grad_interpreter` chooses between the two; the gradients are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from func.backends import HOST_TYPES
+from func.interpreters.core import (
+    ZERO,
+    Array,
+    Aval,
+    Bilinear,
+    Linear,
+    Params,
+    Primitive,
+    Shaped,
+    Tracer,
+    bind,
+    dtype_of,
+    is_inexact,
+    new_tracer,
+    shape_of,
+    snapshot,
+    unboxed,
+)
+from func.interpreters.core.modes import MODE, is_suspended
+from func.interpreters.grad import AVAL, SERIALS, Grad
+from func.interpreters.primitives.elementwise.builder import (
+    HOST_ARRAYS,
+    Binary,
+    Elementwise,
+    Partial,
+    Pointwise,
+    Unary,
+    negative,
+    scale,
+)
+from func.interpreters.primitives.structural.shapes import fit_cotangent
+from func.interpreters.program.program import Program, Var
+from func.interpreters.stage import DerivedStage
+
+ENABLED = True
+"""Whether transforms use what this file defines. Tests switch it off, to compare with the general form."""
+
+
+def grad_interpreter(transform: str) -> Grad:
+    """The interpreter of a reverse-mode transform."""
+    return FastGrad(transform) if ENABLED else Grad(transform)
+
+
+class FastGrad(Grad):
+    """The grad interpreter, with shorter ways for elementwise primitives, linear maps of one array, and products."""
+
+    def apply1(self, primitive: Primitive, x: Tracer) -> Any:
+        if MODE.get() is not None and is_suspended(self.level):
+            return self.unrecorded(primitive, (x,), {})
+        if type(primitive) is not Unary:
+            return self.apply(primitive, (x,), {})
+        rule = primitive.fast or fast_rule(primitive)
+        value = x.value
+        out = primitive.numpy(value) if type(value) in HOST_ARRAYS else primitive(value)  # type: ignore[misc]
+        saved = (value if rule.keeps_x else None, out if rule.keeps_out else None)
+        node = x.attached
+        aval = needs_cotangent = node[AVAL]
+        if type(out) is not _ARRAY or out.dtype is not aval.dtype:
+            aval = _output_aval(out, aval, None)
+        elif aval.is_real_array:
+            rule = rule.unchecked
+        return new_tracer(self, out, (next(SERIALS), rule, (node,), (needs_cotangent,), saved, None, aval))
+
+    def apply2(self, primitive: Primitive, x: Array, y: Array) -> Any:
+        if MODE.get() is not None and is_suspended(self.level):
+            return self.unrecorded(primitive, (x, y), {})
+        if type(primitive) is not Binary:
+            return self.apply(primitive, (x, y), {})
+        rule = primitive.fast or fast_rule(primitive)
+        mask = 0
+        node_x: Any = None
+        node_y: Any = None
+        aval_x: Any = None
+        aval_y: Any = None
+        if type(x) is Tracer:
+            if x.interpreter is self:
+                node_x, x, mask = x.attached, x.value, 1
+                aval_x = node_x[AVAL]
+            else:
+                x = unboxed(x)
+        if type(y) is Tracer:
+            if y.interpreter is self:
+                node_y, y, mask = y.attached, y.value, mask | 2
+                aval_y = node_y[AVAL]
+            else:
+                y = unboxed(y)
+        if (type(x) in HOST_ARRAYS and type(y) in HOST_TYPES) or (type(y) in HOST_ARRAYS and type(x) in HOST_TYPES):
+            out = primitive.numpy(x, y)  # type: ignore[misc]
+        else:
+            out = primitive(x, y)
+        keeps_x, keeps_y, keeps_out = primitive.keeps[mask]
+        saved = (
+            (x if mask & 1 else snapshot(x)) if keeps_x else None,
+            (y if mask & 2 else snapshot(y)) if keeps_y else None,
+            out if keeps_out else None,
+        )
+        aval = aval_x
+        if aval_x is not aval_y or type(out) is not _ARRAY or out.dtype is not aval_x.dtype:
+            aval = _output_aval(out, aval_x, aval_y)
+        elif aval.is_real_array:
+            rule = rule.unchecked
+        node = (next(SERIALS), rule, (node_x, node_y), (aval_x, aval_y), saved, None, aval)
+        return new_tracer(self, out, node)
+
+    def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        if MODE.get() is not None and is_suspended(self.level):
+            return self.unrecorded(primitive, args, params)
+        if type(primitive) is Bilinear:
+            return self._product(primitive, args[0], args[1], params)
+        if len(args) == 1 and isinstance(primitive, Linear):
+            return self._linear_map(primitive, args[0], params)
+        return self.recorded(primitive, args, params)
+
+    def _linear_map(self, primitive: Linear, x: Tracer, params: Params) -> Any:
+        """A linear primitive of one array saves nothing but its parameters."""
+        value = x.value
+        out = primitive.impl(np, value, **params) if type(value) in HOST_ARRAYS else bind(primitive, (value,), params)
+        dtype = dtype_of(out)
+        if not is_inexact(dtype):
+            return out
+        node = (next(SERIALS), primitive, (x.attached,), (x.attached[AVAL],), None, params, Aval(shape_of(out), dtype))
+        return new_tracer(self, out, node)
+
+    def _product(self, primitive: Bilinear, x: Array, y: Array, params: Params) -> Any:
+        """A product saves each operand where the other one is traced."""
+        node_x: Any = None
+        node_y: Any = None
+        if type(x) is Tracer:
+            if x.interpreter is self:
+                node_x, x = x.attached, x.value
+            else:
+                x = unboxed(x)
+        if type(y) is Tracer:
+            if y.interpreter is self:
+                node_y, y = y.attached, y.value
+            else:
+                y = unboxed(y)
+        on_host = type(x) in HOST_ARRAYS and type(y) in HOST_ARRAYS
+        out = primitive.impl(np, x, y, **params) if on_host else bind(primitive, (x, y), params)
+        dtype = dtype_of(out)
+        if not is_inexact(dtype):
+            return out
+        saved = (
+            None if node_y is None else x if node_x is not None else snapshot(x),
+            None if node_x is None else y if node_y is not None else snapshot(y),
+        )
+        needs_cotangent = (None if node_x is None else node_x[AVAL], None if node_y is None else node_y[AVAL])
+        aval = Aval(shape_of(out), dtype)
+        return new_tracer(self, out, (next(SERIALS), primitive, (node_x, node_y), needs_cotangent, saved, params, aval))
+
+
+_ARRAY = np.ndarray
+_REAL = (np.dtype(np.float64), np.dtype(np.float32))
+
+
+def _output_aval(out: Array, aval_x: Any, aval_y: Any) -> Any:
+    """The aval of an output, shared with an operand's where they are equal."""
+    shape, dtype = shape_of(out), dtype_of(out)
+    for aval in (aval_x, aval_y):
+        if aval is not None and aval.shape == shape and aval.dtype is dtype:
+            return aval
+    return Aval(shape, dtype)
+
+
+class FastPartial:
+    """A partial derivative on plain arrays: compiled to a NumPy expression when it is first evaluated."""
+
+    __slots__ = ("constant", "evaluate", "partial")
+    evaluate: Callable[[Any], Array]
+
+    def __init__(self, partial: Partial) -> None:
+        self.partial = partial
+        self.constant = partial.constant
+        if self.constant is None:
+            self.evaluate = self._compile_first if callable(partial.rule) else partial.evaluate
+
+    def _compile_first(self, saved: Any) -> Array:
+        self.evaluate = compile_partial(self.partial)
+        return self.evaluate(saved)
+
+
+class FastRule:
+    """The pullback of a unary or binary primitive: real arrays are multiplied at once, all else by primitives."""
+
+    __slots__ = ("keeps_out", "keeps_x", "name", "nan_safe", "partials", "primitive", "unchecked")
+
+    def __init__(self, primitive: Elementwise) -> None:
+        self.primitive = primitive
+        self.name = primitive.name
+        self.nan_safe = primitive.nan_safe
+        self.partials = [None if partial is None else FastPartial(partial) for partial in primitive.partials]
+        self.keeps_x, *_, self.keeps_out = primitive.keeps[1]
+        self.unchecked: Any = self
+        if not primitive.nan_safe and None not in self.partials:
+            self.unchecked = UncheckedUnary(self) if primitive.arity == 1 else UncheckedBinary(self)
+
+    def pull(self, ct: Any, needs_cotangent: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
+        to_x = self.partials[0]
+        x = needs_cotangent[0]
+        contribution = ZERO if x is None or to_x is None else self._cotangent(to_x, saved, ct, x)
+        if len(self.partials) == 1:
+            return (contribution,)
+        _, to_y = self.partials
+        _, y = needs_cotangent
+        return contribution, ZERO if y is None or to_y is None else self._cotangent(to_y, saved, ct, y)
+
+    def _cotangent(self, partial: FastPartial, saved: Sequence[Array], ct: Array, aval: Shaped) -> Array:
+        if partial.constant is not None:
+            contribution = ct if partial.constant == 1 else negative(ct)
+        else:
+            factor = partial.evaluate(saved) if type(ct) is _ARRAY else partial.partial.evaluate(saved)
+            if type(factor) is _ARRAY and type(ct) is _ARRAY and factor.dtype in _REAL and not self.nan_safe:
+                contribution = factor * ct
+            else:
+                contribution = scale(factor, ct, True, self.nan_safe)
+        if contribution.dtype is not aval.dtype or contribution.shape != aval.shape:
+            return fit_cotangent(contribution, aval)
+        return contribution
+
+    def pull_nan_safe(self, ct: Any, needs_cotangent: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
+        return self.primitive.pull_nan_safe(ct, needs_cotangent, saved, params)
+
+    def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
+        return self.primitive.retraced(saved, lift)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return fast_rule, (self.primitive,)
+
+
+class UncheckedRule:
+    """The pullback of an elementwise primitive whose operands and output are real arrays of one shape and dtype:
+    factor times cotangent. `FastRule` does what is not that."""
+
+    __slots__ = ("checked", "name", "retraced")
+
+    def __init__(self, checked: FastRule) -> None:
+        self.checked = checked
+        self.name = checked.name
+        self.retraced = checked.retraced
+
+    def pull_nan_safe(self, ct: Any, needs_cotangent: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
+        return self.checked.pull_nan_safe(ct, needs_cotangent, saved, params)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return unchecked_rule, (self.checked.primitive,)
+
+
+class UncheckedUnary(UncheckedRule):
+    """`UncheckedRule` for one argument."""
+
+    __slots__ = ("partial",)
+
+    def __init__(self, checked: FastRule) -> None:
+        super().__init__(checked)
+        self.partial: Any = checked.partials[0]
+
+    def pull(self, ct: Any, needs_cotangent: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
+        if type(ct) is _ARRAY and self.partial.constant is None:
+            return (self.partial.evaluate(saved) * ct,)
+        return self.checked.pull(ct, needs_cotangent, saved, params)
+
+
+class UncheckedBinary(UncheckedRule):
+    """`UncheckedRule` for two active arguments."""
+
+    __slots__ = ("to_x", "to_y")
+
+    def __init__(self, checked: FastRule) -> None:
+        super().__init__(checked)
+        self.to_x, self.to_y = [_scaling(partial) for partial in checked.partials]
+
+    def pull(self, ct: Any, needs_cotangent: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
+        if type(ct) is _ARRAY:
+            return self.to_x(saved, ct), self.to_y(saved, ct)
+        return self.checked.pull(ct, needs_cotangent, saved, params)
+
+
+def _scaling(partial: Any) -> Callable[[Any, Array], Array]:
+    """(saved, ct) -> factor · ct."""
+    if partial.constant == 1:
+        return lambda saved, ct: ct
+    if partial.constant is not None:
+        return lambda saved, ct: -ct
+    if partial.evaluate is partial.partial.evaluate:  # a saved value itself
+        (place,) = partial.partial.needs
+        return lambda saved, ct: saved[place] * ct
+    return lambda saved, ct: partial.evaluate(saved) * ct
+
+
+def fast_rule(primitive: Elementwise) -> FastRule:
+    """The fast pullback of a primitive, made when it is first recorded."""
+    if primitive.fast is None:
+        primitive.fast = FastRule(primitive)
+    rule: FastRule = primitive.fast
+    return rule
+
+
+def unchecked_rule(primitive: Elementwise) -> Any:
+    """The fast pullback of a primitive for real arrays of one shape and dtype."""
+    return fast_rule(primitive).unchecked
+
+
+def compile_partial(partial: Partial) -> Callable[[Any], Any]:
+    """A partial as a function of the saved values, by NumPy functions alone where its primitives are ufuncs.
+
+    A partial is written with primitives, so that it can be traced and differentiated. On plain arrays their dispatch
+    is overhead: `1 - out * out` becomes np.subtract(1, np.multiply(out, out)).
+    """
+    stage = DerivedStage("partial")
+    try:
+        inputs = [stage.variable(Aval((), np.float64)) for _ in partial.needs]
+        program = stage.program([tracer.attached for tracer in inputs], [partial.rule(*inputs)])
+    finally:
+        stage.close()
+    if program.constants or not all([_is_ufunc(equation.primitive) for equation in program.equations]):
+        return partial.evaluate
+    namespace: dict[str, Any] = {}
+    exec(compile(_source(program, partial.needs, namespace), __file__, "exec"), namespace)  # a frame of the engine
+    return namespace["partial"]  # type: ignore[no-any-return]
+
+
+def _is_ufunc(primitive: Any) -> bool:
+    return isinstance(primitive, Pointwise) and primitive.ufunc is not None
+
+
+def _source(program: Program, needs: tuple[int, ...], namespace: dict[str, Any]) -> str:
+    """The program as the source of a function `partial(saved)`; its ufuncs are added to the namespace."""
+    words: dict[Var, str] = {var: f"saved[{place}]" for var, place in zip(program.inputs, needs, strict=True)}
+    uses = [x for equation in program.equations for x in equation.inputs]
+    lines = ["def partial(saved):"]
+    for number, equation in enumerate(program.equations):
+        namespace[equation.primitive.name] = equation.primitive.ufunc
+        operands = [words[x] if type(x) is Var else repr(x) for x in equation.inputs]
+        word = f"{equation.primitive.name}({', '.join(operands)})"
+        (out,) = equation.outputs
+        if uses.count(out) > 1:
+            lines.append(f"    t{number} = {word}")
+            word = f"t{number}"
+        words[out] = word
+    (result,) = program.outputs
+    return "\n".join([*lines, f"    return {words[result] if type(result) is Var else repr(result)}"])
