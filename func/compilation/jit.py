@@ -54,11 +54,11 @@ class Entry:
         """Native code that takes arguments like these as they are and makes the whole result; None if there is none."""
         if self._native is None:
             executor = self.compiled.executable(np).native
-            if executor is not None and not executor.is_ready:
+            if executor is not None and not executor.can_bind_natively:
                 return None
-            self._native = (executor and executor.for_trees(args, self.unflattened, slow, failed)) or False
+            self._native = (executor and executor.tree_stub(args, self.unflattened, slow, failed)) or False
             if executor is not None and self._native:
-                executor.release()
+                executor.release_memory()
         return self._native or None
 
     def unflattened(self, leaves: Sequence[Any]) -> Any:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from func.backends.llvm import ir
+from func.backends.llvm.call_stubs.executor import Executor
 from func.backends.llvm.codegen.printer import STATUS, Printer
-from func.backends.llvm.entry.executor import Executor
 from func.backends.llvm.machine import compile_ir, host
 from func.backends.llvm.math.elementary import host_features
 from func.backends.llvm.report.listing import Names, parts_of, title
@@ -122,7 +122,7 @@ class _Timed(Executor):
 
     def run(self, args: Sequence[Any], repeat: int) -> tuple[list[int], list[int], tuple[Any, ...]]:
         """(least ticks, runs in the last call) of the items, and the outputs."""
-        call = self.flat()
+        call = self.flat_stub()
         background.finish()
         size = len(self.items)
         table = np.ctypeslib.as_array((ctypes.c_int64 * (2 * size)).from_address(self.code.address(NAME)))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from func.backends.llvm import machine
-from func.backends.llvm.entry.executor import Executor
+from func.backends.llvm.call_stubs.executor import Executor
 from func.backends.loops.kernels import NativeProgram
 from func.interpreters.compile.execution import source_executor
 from func.interpreters.compile.native.native_parts import foreign_equations, pieces, segmented
@@ -113,10 +113,10 @@ class _Compiler:
             made.fast = self._fast
             if made.written:
                 executor = Executor(made, with_all(fallback), on_nan and with_all(on_nan))
-                return completed(executor.flat(), made), executor
+                return completed(executor.flat_stub(), made), executor
             executor = Executor(made, fallback, on_nan)
             executor.code  # noqa: B018  (compiled now, so that an error is met here)
-            return executor.flat(), executor
+            return executor.flat_stub(), executor
         except NotNative:
             raise
         except Exception as error:

@@ -268,7 +268,7 @@ def test_loops_run_for_every_index_and_by_a_function_at_an_address():
 
 def programs():
     """The IR of some programs, in order."""
-    from func.backends.llvm.entry import executor
+    from func.backends.llvm.call_stubs import executor
 
     found = []
     emit = executor.print_program

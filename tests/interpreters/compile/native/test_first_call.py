@@ -1,4 +1,4 @@
-"""First calls wait neither for the code of entries nor for the thread pool, and later calls get both."""
+"""First calls wait neither for the code of call stubs nor for the thread pool; later calls use both."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[4]
 START = """
 import gc, logging, os, sys, threading, time
 import numpy as np, func
-from func.backends.llvm.entry import call_stubs as entry, capi
-from func.backends.llvm.threads import background as later, pool
+from func.backends.llvm.call_stubs import binding, capi
+from func.backends.llvm.threads import background, pool
 from func.backends.llvm.machine import lock
 
 gradient = func.jit(func.grad(lambda x: np.sum(np.sin(x) * x)))
@@ -48,28 +48,28 @@ def run(script: str, **variables: str) -> str:
     return done.stdout.strip()
 
 
-def test_the_first_calls_do_without_entries() -> None:
+def test_the_first_calls_do_without_native_stubs() -> None:
     script = """
 with lock:  # nothing is compiled beside
     outs = [gradient(x) for _ in range(3)]
-    print(is_native(gradient), later.is_done())
-print(becomes_native(gradient, x), later.is_done())
+    print(is_native(gradient), background.is_done())
+print(becomes_native(gradient, x), background.is_done())
 outs.append(gradient(x))
 print({out.tobytes() for out in outs} == {outs[0].tobytes()}, np.allclose(outs[0], np.sin(x) + x * np.cos(x)))
 """
     assert run(script).split() == ["False", "False", "True", "True", "True", "True"]
 
 
-def test_calls_again_and_again_wait_for_the_entry() -> None:
+def test_repeated_calls_wait_for_the_native_stub() -> None:
     script = """
-for count in range(entry.PATIENCE + 2):
+for count in range(binding.MAX_DEFERRED_CALLS + 2):
     gradient(x)
-print(is_native(gradient), later.is_done())
+print(is_native(gradient), background.is_done())
 """
     assert run(script) == "True True"
 
 
-def test_parts_of_programs_get_their_entries() -> None:
+def test_parts_of_programs_get_native_stubs() -> None:
     script = """
 def f(x):
     return np.fft.fft(np.sin(x) * x + 1.0).real * 2.0 + x
@@ -77,7 +77,7 @@ def f(x):
 jitted = func.jit(f)
 with lock:
     early = jitted(x)
-while not entry.is_ready():
+while not binding.can_bind_natively():
     jitted(x)
     time.sleep(0.001)
 print(jitted(x).tobytes() == early.tobytes(), np.allclose(early, f(x)))
@@ -147,7 +147,7 @@ print(data[1])
 def test_profiles_are_those_of_many_threads() -> None:
     script = """
 func.jit(lambda x: np.sum(np.exp(x))).profile(np.ones(1_000_000), repeat=1)
-print(pool._pool is not None, later._thread is not None)
+print(pool._pool is not None, background._thread is not None)
 """
     assert run(script) == "True True"
 
@@ -157,20 +157,20 @@ def test_one_thread_needs_no_pool() -> None:
 jitted, x = func.jit(lambda x: np.sum(np.exp(x))), np.ones(1_000_000)
 with lock:
     jitted(x)
-    print(*later._pending)
+    print(*background._pending)
     func.config.num_threads = 2
-    print(*later._pending)
+    print(*background._pending)
 print(becomes_native(jitted, x), pool._pool is not None)
 """
     assert run(script, FUNC_NUM_THREADS="1").split("\n") == [
-        "code of entries",
-        "code of entries thread pool",
+        "code of call stubs",
+        "code of call stubs thread pool",
         "True True",
     ]
 
 
 @posix
-def test_children_without_the_thread_get_entries_and_pool() -> None:
+def test_children_without_the_thread_get_stubs_and_pool() -> None:
     script = """
 import warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of threads beside os.fork
@@ -225,7 +225,7 @@ def refuse(self):
     raise RuntimeError("can't start new thread")
 
 threading.Thread.start = refuse
-print(gradient(x).shape, later.is_done(), is_native(gradient))
+print(gradient(x).shape, background.is_done(), is_native(gradient))
 """
     assert run(script) == "(50,) True True"
 
@@ -233,18 +233,18 @@ print(gradient(x).shape, later.is_done(), is_native(gradient))
 def test_what_fails_is_done_without() -> None:
     script = """
 def fail():
-    raise ValueError("no entry today")
+    raise ValueError("no stub today")
 
-entry._entry_module = fail
+binding._stub_module = fail
 logging.basicConfig(stream=sys.stdout, level=logging.DEBUG, format="%(message)s")
 first = gradient(x)
-while later._thread is not None and later._thread.is_alive():
+while background._thread is not None and background._thread.is_alive():
     time.sleep(0.001)
-print(all(gradient(x).tobytes() == first.tobytes() for _ in range(5)), is_native(gradient), later.is_done())
+print(all(gradient(x).tobytes() == first.tobytes() for _ in range(5)), is_native(gradient), background.is_done())
 """
     out = run(script).split("\n")
-    assert [line for line in out if "no entry today" in line][:1] == [
-        "native code does without the code of entries: no entry today"
+    assert [line for line in out if "no stub today" in line][:1] == [
+        "native code does without the code of call stubs: no stub today"
     ]
     assert out[-1] == "True False True" and out[:-1].count(out[0]) == 1
 
@@ -275,8 +275,8 @@ def test_code_on_disk_is_used_at_once(tmp_path: Path) -> None:
     script = """
 with lock:
     gradient(x)
-    print(is_native(gradient), later.is_done())
-while not later.is_done():
+    print(is_native(gradient), background.is_done())
+while not background.is_done():
     time.sleep(0.001)
 """
     assert [run(script, FUNC_CACHE_DIR=str(tmp_path)) for _ in range(2)] == ["False False", "True True"]

@@ -27,7 +27,7 @@ def poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
     from func.backends.loops.buffers import buffers_of
     from func.backends.loops.kernels import Fill, Item
 
-    executor = importlib.import_module("func.backends.llvm.entry.executor")
+    executor = importlib.import_module("func.backends.llvm.call_stubs.executor")
     printed = executor.print_program
 
     def poison(program: Any, *rest: Any) -> Any:
@@ -267,9 +267,9 @@ def test_threads_compile_at_once() -> None:
 
 
 def test_kept_memory_can_be_given_back() -> None:
-    """A native entry keeps arrays that have died and its arena, gives both back when it is told, and goes on."""
-    from func.backends.llvm.entry import call_stubs
-    from func.backends.llvm.entry.tables import empty
+    """A native stub keeps arrays that have died and its arena, gives both back when it is told, and goes on."""
+    from func.backends.llvm.call_stubs import binding
+    from func.backends.llvm.call_stubs.table import empty
     from func.backends.llvm.threads import background
 
     jitted = compiled(lambda x: np.sum(np.tanh(x @ x) @ x) + np.cumsum(x, axis=0))
@@ -278,19 +278,19 @@ def test_kept_memory_can_be_given_back() -> None:
     jitted(x)
     background.finish()
     wanted = [jitted(x) for _ in range(4)][-1]
-    native = next(one for one in gc.get_objects() if _is_entry_of(one, call_stubs.State))
+    native = next(one for one in gc.get_objects() if _is_stub_of(one, binding.StubState))
     places = native.__self__.places
     kept = np.frombuffer(places.tobytes(), np.uintp)
     assert np.any(kept)
     for _ in range(3):
-        call_stubs.release(native)
+        binding.release_memory(native)
         assert not np.any(np.frombuffer(places.tobytes(), np.uintp))
         np.testing.assert_array_equal(jitted(x), wanted)
     empty(places)
     np.testing.assert_array_equal(jitted(x), wanted)
 
 
-def _is_entry_of(one: Any, state: type) -> bool:
+def _is_stub_of(one: Any, state: type) -> bool:
     if type(one) is not type(len) or not isinstance(one.__self__, state):
         return False
     return len(one.__self__.places) > 0 and bool(np.any(np.frombuffer(one.__self__.places.tobytes(), np.uintp)))
@@ -299,12 +299,12 @@ def _is_entry_of(one: Any, state: type) -> bool:
 @pytest.mark.parametrize("ready", [True, False])
 def test_only_one_way_keeps_memory(ready: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once calls come with whole trees, what the first one kept is given back."""
-    executors = importlib.import_module("func.backends.llvm.entry.executor")
-    call_stubs = importlib.import_module("func.backends.llvm.entry.call_stubs")
+    executors = importlib.import_module("func.backends.llvm.call_stubs.executor")
+    binding = importlib.import_module("func.backends.llvm.call_stubs.binding")
     released: list[Any] = []
-    monkeypatch.setattr(executors, "release", lambda one: (released.append(one), call_stubs.release(one)))
+    monkeypatch.setattr(executors, "release_memory", lambda stub: (released.append(stub), binding.release_memory(stub)))
     if not ready:
-        monkeypatch.setattr(executors, "patient_entry", call_stubs.python_entry)
+        monkeypatch.setattr(executors, "bind_deferred", binding.python_stub)
     jitted = compiled(lambda x: np.tanh(x @ x) @ x)
     x = numbers(90, 90)
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Entries check and unpack arguments and make results; what does not fit goes to the slow function; nothing leaks."""
+"""Call stubs check arguments and make results; mismatches go to the slow function; nothing leaks."""
 
 import ctypes
 import gc
@@ -23,16 +23,17 @@ from hypothesis import strategies as st
 pytest.importorskip("llvmlite")
 
 from func.backends.llvm import machine
-from func.backends.llvm.entry import capi, layout, trees
-from func.backends.llvm.entry.call_stubs import bind_entry, native_entry, normalised, python_entry
-from func.backends.llvm.entry.stub_code import entry_module
-from func.backends.llvm.entry.trees import Leaf, Mismatch, Signature, Tree, tree_of
+from func.backends.llvm.call_stubs import capi, table
+from func.backends.llvm.call_stubs import signature as signatures
+from func.backends.llvm.call_stubs.binding import bind, native_stub, normalised, python_stub
+from func.backends.llvm.call_stubs.code import stub_module
+from func.backends.llvm.call_stubs.signature import Leaf, Mismatch, Signature, Tree, tree_of
 
-native = pytest.mark.skipif(not capi.available() or not machine.available(), reason="no native entries here")
-MAKERS = [pytest.param(native_entry, marks=native, id="native"), pytest.param(python_entry, id="python")]
+native = pytest.mark.skipif(not capi.available() or not machine.available(), reason="no native stubs here")
+MAKERS = [pytest.param(native_stub, marks=native, id="native"), pytest.param(python_stub, id="python")]
 RUN = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 X = np.arange(10.0)
-BIG = layout.RECYCLED // 8
+BIG = table.MIN_REUSED_OUTPUT // 8
 
 
 def addresses(pointer: int, count: int) -> list[int]:
@@ -48,8 +49,8 @@ def failed(status: int, *args: Any) -> Any:
 
 
 def bound(make: Any, signature: Signature, body: Callable[[list[int], list[int], int], int], **options: Any) -> Any:
-    """An entry whose program is a Python function of input addresses, output addresses and scratch address."""
-    counts = [len(list(trees.leaves(tree))) for tree in (signature.args, signature.result)]
+    """A stub whose program is a Python function of input addresses, output addresses and scratch address."""
+    counts = [len(list(signatures.leaves(tree))) for tree in (signature.args, signature.result)]
 
     def run(inputs: int, outputs: int, arena: int) -> int:
         return body(addresses(inputs, counts[0]), addresses(outputs, counts[1]), arena or 0)
@@ -60,9 +61,9 @@ def bound(make: Any, signature: Signature, body: Callable[[list[int], list[int],
 
 
 def copier(make: Any, *example: Any, **options: Any) -> Any:
-    """An entry that returns copies of its arguments."""
+    """A stub that returns copies of its arguments."""
     tree = tuple([tree_of(part) for part in example])
-    sizes = [leaf.nbytes for leaf in trees.leaves(tree)]
+    sizes = [leaf.nbytes for leaf in signatures.leaves(tree)]
 
     def body(inputs: list[int], outputs: list[int], arena: int) -> int:
         for source, target, size in zip(inputs, outputs, sizes, strict=True):
@@ -327,7 +328,7 @@ def test_nothing_leaks_in_many_calls(status: int) -> None:
     key = "a key of the dict"
     args = (X, [X, 1.5, {key: X, 2: (X, None)}], np.float64(2), True, 2**40)
     tree = tuple([tree_of(part) for part in args])
-    call = native_entry(code.address("run"), Signature(tree, (tree, None)), slow, lambda status, *args: None, code)
+    call = native_stub(code.address("run"), Signature(tree, (tree, None)), slow, lambda status, *args: None, code)
     watched = (X, key, args[1], np.dtype(float), np.float64, slow, np.ndarray, None, *args[1:4])
 
     def work() -> None:
@@ -341,14 +342,14 @@ def test_nothing_leaks_in_many_calls(status: int) -> None:
 
 
 @native
-def test_an_entry_dies_with_what_it_holds() -> None:
+def test_a_stub_dies_with_what_it_holds() -> None:
     class Owner:
         def slow(self, *args: Any) -> Any:
             return args
 
     def make_and_drop() -> list[weakref.ref[Any]]:
         owner = Owner()
-        call = bound(native_entry, Signature((), tree_of(np.ones(BIG)), arena=1 << 20), lambda *_: 0, slow=owner.slow)
+        call = bound(native_stub, Signature((), tree_of(np.ones(BIG)), arena=1 << 20), lambda *_: 0, slow=owner.slow)
         owner.call = call  # type: ignore[attr-defined]
         call()
         return [weakref.ref(owner), weakref.ref(call)]
@@ -361,13 +362,13 @@ def test_an_entry_dies_with_what_it_holds() -> None:
 
 @native
 def test_large_results_that_nobody_holds_are_used_again() -> None:
-    call = bound(native_entry, Signature((), tree_of(np.ones((2, 1, BIG)))), lambda *_: 0)
+    call = bound(native_stub, Signature((), tree_of(np.ones((2, 1, BIG)))), lambda *_: 0)
     first = call().ctypes.data
     assert all([call().ctypes.data == first for _ in range(5)])
     kept = [call(), call()]
     later = [call().ctypes.data for _ in range(3)]
     assert len(set(later)) == 1 and later[0] not in [array.ctypes.data for array in kept]
-    small = bound(native_entry, Signature((), tree_of(X)), lambda *_: 0)
+    small = bound(native_stub, Signature((), tree_of(X)), lambda *_: 0)
     assert small() is not small()
 
 
@@ -387,7 +388,7 @@ TOUCHES = [lambda array: array[1:], memoryview, weakref.ref, lambda array: [arra
 @native
 @pytest.mark.parametrize("touch", TOUCHES)
 def test_large_results_that_somebody_refers_to_are_left_alone(touch: Callable[[Any], Any]) -> None:
-    call = bound(native_entry, Signature((), tree_of(np.ones((2, BIG)))), lambda *_: 0)
+    call = bound(native_stub, Signature((), tree_of(np.ones((2, BIG)))), lambda *_: 0)
     array = call()
     address = array.ctypes.data
     held = touch(array)
@@ -399,7 +400,7 @@ def test_large_results_that_somebody_refers_to_are_left_alone(touch: Callable[[A
 @native
 @pytest.mark.parametrize("change", [changed_flags, changed_shape])
 def test_large_results_that_were_changed_are_left_alone(change: Callable[[Any], None]) -> None:
-    call = bound(native_entry, Signature((), tree_of(np.ones((2, BIG)))), lambda *_: 0)
+    call = bound(native_stub, Signature((), tree_of(np.ones((2, BIG)))), lambda *_: 0)
     array = call()
     change(array)
     address = array.ctypes.data
@@ -414,11 +415,11 @@ def test_large_results_that_were_changed_are_left_alone(change: Callable[[Any], 
 @pytest.mark.parametrize("count", [10, 1000, 20_000])
 def test_many_leaves(count: int) -> None:
     args = ([float(number) for number in range(count)], {str(number): np.full(2, number) for number in range(count)})
-    assert same(copier(bind_entry, *args)(*args), args)
+    assert same(copier(bind, *args)(*args), args)
 
 
 @pytest.mark.parametrize("make", MAKERS)
-@pytest.mark.parametrize("size", [0, 1, 100, layout.ON_STACK, layout.ON_STACK + 1, 1 << 20])
+@pytest.mark.parametrize("size", [0, 1, 100, table.MAX_STACK_ARENA, table.MAX_STACK_ARENA + 1, 1 << 20])
 def test_scratch_memory_is_aligned_and_a_call_s_own(make: Any, size: int) -> None:
     seen: list[tuple[int, int]] = []
 
@@ -457,7 +458,7 @@ def test_what_a_list_holds_stays_alive_during_the_call() -> None:
     alive: list[bool] = []
     argument = arguments()
     reference = weakref.ref(argument[0][0])
-    call = bound(native_entry, Signature(tree_of(argument), tree_of(np.ones(BIG))), body)  # type: ignore[arg-type]
+    call = bound(native_stub, Signature(tree_of(argument), tree_of(np.ones(BIG))), body)  # type: ignore[arg-type]
     assert (call(*argument) == 3).all() and alive == [True]
     gc.collect()
     assert reference() is None
@@ -476,7 +477,7 @@ def test_a_look_up_may_run_python_code() -> None:
             return False
 
     example = [{"a": X, "b": X}, X, [X]]
-    call = copier(native_entry, example)
+    call = copier(native_stub, example)
     inner: dict[Any, Any] = {Key(): X, "b": X}
     outer: list[Any] = [inner, X.copy(), [X.copy()]]
     assert call(outer)[0] == "slow"
@@ -492,7 +493,7 @@ def test_a_look_up_may_run_python_code() -> None:
 
 @native
 @pytest.mark.parametrize("releases_gil", [False, True])
-def test_threads_share_an_entry(releases_gil: bool) -> None:
+def test_threads_share_a_stub(releases_gil: bool) -> None:
     """Every thread finds its own numbers in its result after a copy through the scratch memory."""
     size = 1 << 15
     text = f"""
@@ -525,7 +526,7 @@ def test_threads_share_an_entry(releases_gil: bool) -> None:
     code = machine.compile_ir(text)
     leaf = tree_of([np.ones(size)])
     signature = Signature((leaf,), leaf, arena=8 * size, releases_gil=releases_gil)
-    call = native_entry(code.address("run"), signature, slow, failed, code)
+    call = native_stub(code.address("run"), signature, slow, failed, code)
     wrong: list[float] = []
 
     def work(number: float) -> None:
@@ -559,7 +560,7 @@ def test_python_runs_while_the_gil_is_released() -> None:
     }"""
     code = machine.compile_ir(text)
     flag = np.zeros(1, np.int64)
-    call = native_entry(code.address("run"), Signature((tree_of(flag),), None, releases_gil=True), slow, failed, code)
+    call = native_stub(code.address("run"), Signature((tree_of(flag),), None, releases_gil=True), slow, failed, code)
     timer = threading.Timer(0.05, lambda: flag.fill(1))
     timer.start()
     assert call(flag) is None
@@ -568,7 +569,7 @@ def test_python_runs_while_the_gil_is_released() -> None:
 
 @native
 def test_object_code_needs_no_symbols() -> None:
-    assert machine.emit_object(str(entry_module())).needed == ()
+    assert machine.emit_object(str(stub_module())).needed == ()
 
 
 def numpy_header() -> Iterator[tuple[str, int]]:
@@ -593,7 +594,7 @@ def test_wrong_offsets_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not capi._wrong_fields()
 
 
-def test_interpreters_without_native_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interpreters_without_native_stubs(monkeypatch: pytest.MonkeyPatch) -> None:
     def reason() -> str:
         capi.why_unavailable.cache_clear()
         return str(capi.why_unavailable())
@@ -602,7 +603,7 @@ def test_interpreters_without_native_entries(monkeypatch: pytest.MonkeyPatch) ->
         with monkeypatch.context() as patch:
             patch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
             assert "without the global interpreter lock" in reason()
-            call = copier(bind_entry, X)
+            call = copier(bind, X)
             assert same(call(X), (X,)) and type(call).__name__ == "function"
         with monkeypatch.context() as patch:
             patch.setattr("platform.python_implementation", lambda: "PyPy")

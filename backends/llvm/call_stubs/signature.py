@@ -1,4 +1,4 @@
-"""Trees of arguments and results as an entry knows them: structure, shapes and dtypes, but no values."""
+"""Signatures of call stubs: trees of arguments and results with structure, shapes and dtypes, but no values."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Mismatch(Exception):
 class Leaf:
     """An array or a Python scalar in a tree.
 
-    Of kind `"array"` it is an exact `np.ndarray`, or for shape () also a NumPy scalar of just this dtype; a result of
-    shape () is a NumPy scalar. Of kind `"python"` it is an exact bool, int, float or complex.
+    A leaf of kind `"array"` is an `np.ndarray`, and no subclass, or for shape () also a NumPy scalar of exactly this
+    dtype; a result of shape () is a NumPy scalar. A leaf of kind `"python"` is a bool, int, float or complex.
 
     >>> Leaf("array", (3,), np.dtype(np.float32))
     Leaf(kind='array', shape=(3,), dtype=dtype('float32'))
@@ -35,16 +35,16 @@ class Leaf:
     __slots__ = ("dtype", "kind", "shape")
 
     def __init__(self, kind: Literal["array", "python"], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        own = np.dtype(dtype.type)
-        if own != dtype or not (own.kind in "biufc" or own.isbuiltin == 2):
+        native = np.dtype(dtype.type)
+        if native != dtype or not (native.kind in "biufc" or native.isbuiltin == 2):
             raise ValueError(f"a leaf has a number type in native byte order, and {dtype!r} is none")
-        if kind == "python" and (shape or own not in PYTHON_TYPES):
+        if kind == "python" and (shape or native not in PYTHON_TYPES):
             raise ValueError(
-                f"a Python scalar has shape () and dtype bool, int64, float64 or complex128, not {shape} and {own}"
+                f"a Python scalar has shape () and dtype bool, int64, float64 or complex128, not {shape} and {native}"
             )
         self.kind = kind
         self.shape = shape
-        self.dtype = own
+        self.dtype = native
 
     def __repr__(self) -> str:
         return f"Leaf(kind={self.kind!r}, shape={self.shape!r}, dtype={self.dtype!r})"
@@ -70,7 +70,7 @@ Tree: TypeAlias = "Leaf | tuple[Tree, ...] | list[Tree] | dict[Any, Tree] | None
 
 
 class Signature(NamedTuple):
-    """What an entry accepts and returns: the trees of its positional arguments, and the tree of its result.
+    """The trees of a stub's positional arguments, and the tree of its result.
 
     `arena` is the size in bytes of the scratch memory that a call needs. With `releases_gil` other Python threads run
     during the computation.
@@ -83,7 +83,7 @@ class Signature(NamedTuple):
 
 
 def items(tree: dict[Any, Tree]) -> list[tuple[Any, Tree]]:
-    """A dict's children in the order in which optree visits them."""
+    """The children of a dict in the order in which optree visits them."""
     keys = list(tree)
     places: Any = {key: place for place, key in enumerate(keys)}
     order: list[int] = optree.tree_leaves(places)
@@ -91,7 +91,7 @@ def items(tree: dict[Any, Tree]) -> list[tuple[Any, Tree]]:
 
 
 def _interned(key: Any) -> Any:
-    """The key as the compiler stores it in code, so that a look-up compares pointers."""
+    """The key as Python's compiler stores it in code, so that a look-up compares pointers."""
     return sys.intern(key) if type(key) is str else key
 
 
@@ -124,7 +124,7 @@ def dicts(tree: Tree) -> Iterator[dict[Any, Tree]]:
 
 
 def count_containers(tree: Tree) -> int:
-    """How many tuples, lists and dicts a tree has."""
+    """The number of tuples, lists and dicts in a tree."""
     if tree is None or isinstance(tree, Leaf):
         return 0
     children = tree.values() if isinstance(tree, dict) else tree
@@ -132,7 +132,7 @@ def count_containers(tree: Tree) -> int:
 
 
 def tree_of(value: Any) -> Tree:
-    """The tree of an argument. Raises Mismatch where an entry cannot take such a value.
+    """The tree of an argument. Raises Mismatch for a value that a stub cannot take.
 
     >>> tree_of([1.5, np.zeros(3)])
     [Leaf(kind='python', shape=(), dtype=dtype('float64')), Leaf(kind='array', shape=(3,), dtype=dtype('float64'))]
@@ -156,7 +156,7 @@ def tree_of(value: Any) -> Tree:
 
 
 def flatten(tree: Tree, value: Any) -> Iterator[Any]:
-    """The leaves of a value that has the structure of a tree. Raises Mismatch where it has not."""
+    """The leaves of a value that has the structure of a tree. Raises Mismatch for another structure."""
     if isinstance(tree, Leaf):
         yield value
     elif tree is None:

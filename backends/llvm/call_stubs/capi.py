@@ -35,6 +35,8 @@ F_CONTIGUOUS: Final = 0x2
 OWNDATA: Final = 0x4
 ALIGNED: Final = 0x100
 WRITEABLE: Final = 0x400
+READABLE: Final = C_CONTIGUOUS | ALIGNED
+"""The flags of an array that native code reads in place."""
 
 PYTHON_FUNCTIONS: Final = (
     "Py_IncRef",

@@ -1,0 +1,161 @@
+"""Native programs as Python callables."""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from func.backends.llvm import ir
+from func.backends.llvm.call_stubs.binding import bind_deferred, can_bind_natively, normalised, release_memory
+from func.backends.llvm.call_stubs.signature import Leaf, Mismatch, Signature, Tree, tree_of
+from func.backends.llvm.codegen.printer import FOUND_NAN, print_program
+from func.backends.llvm.machine import Code, compile_ir, lock
+from func.backends.llvm.math.elementary import host_features
+from func.backends.loops.kernels import NativeProgram, Result
+
+LONG_CALL = 1 << 15
+"""Fewest bytes read and written for a call that lets other Python threads run."""
+
+_constants: weakref.WeakKeyDictionary[Code, list[Any]] = weakref.WeakKeyDictionary()
+"""Arrays whose addresses are in the table of a module's code."""
+
+
+class Executor:
+    """A compiled program: its description, its code, and its call stubs."""
+
+    def __init__(
+        self, program: NativeProgram, fallback: Callable[..., Any], on_nan: Callable[..., Any] | None = None
+    ) -> None:
+        self.program = program
+        self.fallback = fallback
+        """Computes the same with NumPy: for arguments that native code refuses, and to raise NumPy's errors."""
+        self.on_nan = on_nan
+        """Computes the outputs if native code has found a NaN among them."""
+        self._code: Code | None = None
+        self._flat_stub: weakref.ref[Callable[..., Any]] | None = None
+
+    @property
+    def overwrites(self) -> frozenset[int]:
+        """The inputs whose memory a call overwrites with outputs."""
+        return frozenset([donation.input for donation in self.program.written.values()])
+
+    @property
+    def can_bind_natively(self) -> bool:
+        """Whether new stubs are native at once."""
+        return can_bind_natively()
+
+    def module(self) -> ir.Module:
+        """The program as IR."""
+        return print_program(self.program, host_features())
+
+    @property
+    def code(self) -> Code:
+        """The machine code, with the table of constants filled."""
+        # `functools.cached_property` of Python 3.11 holds one lock for all programs, which a fork may leave locked.
+        if self._code is None:
+            self._code = self._compiled()
+        return self._code
+
+    def _compiled(self) -> Code:
+        module = self.module()
+        with lock:  # another thread with the same code never sees its table half filled
+            code = compile_ir(module)
+            if self.program.constants and code not in _constants:
+                _constants[code] = list(self.program.constants)
+                table = (ctypes.c_void_p * len(self.program.constants)).from_address(code.address("constants"))
+                for place, array in enumerate(self.program.constants):
+                    table[place] = array.ctypes.data
+        return code
+
+    def stub(
+        self, args: tuple[Tree, ...], result: Tree, slow: Callable[..., Any], failed: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        """A callable of arguments in these trees.
+
+        Arguments that do not match go to `slow`. `failed` gets the status and the arguments if the program reports one.
+        """
+        size = sum([_bytes(buffer) for buffer in (*self.program.inputs, *self.program.outputs)])
+        signature = Signature(args, result, self.program.arena, size >= LONG_CALL)
+        return bind_deferred(self.code.address("run"), signature, slow, failed, self)
+
+    def failed(self, status: int, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        """The outputs after native code has returned a status."""
+        if status == FOUND_NAN and self.on_nan is not None:
+            return self.on_nan(*inputs)  # type: ignore[no-any-return]
+        return self._fallback_outputs(*inputs)
+
+    def _fallback_outputs(self, *inputs: Any) -> tuple[Any, ...]:
+        outputs = self.fallback(*inputs)
+        inexact = [output for output in outputs if np.asarray(output).dtype.kind in "fc"]
+        if self.on_nan is not None and any([bool(np.isnan(output).any()) for output in inexact]):
+            return self.on_nan(*inputs)  # type: ignore[no-any-return]
+        return outputs  # type: ignore[no-any-return]
+
+    def tree_stub(
+        self,
+        args: tuple[Any, ...],
+        unflatten: Callable[[Sequence[Any]], Any],
+        slow: Callable[..., Any],
+        failed: Callable[..., Any],
+    ) -> Callable[..., Any] | None:
+        """A callable of arguments like these, trees of arrays, with the whole result; None if a stub cannot take or
+        make such trees."""
+        result = unflatten([leaf_of(output) for output in self.program.outputs])
+        try:
+            trees = tuple([tree_of(arg) for arg in args])
+            return self.stub(trees, result, slow, failed) if _is_plain(result) else None
+        except Mismatch:
+            return None
+
+    def flat_stub(self) -> Callable[..., tuple[Any, ...]]:
+        """A callable of the program's inputs that returns the tuple of its outputs."""
+        args = tuple([leaf_of(argument) for argument in self.program.inputs])
+        result = tuple([leaf_of(output) for output in self.program.outputs])
+        signature = Signature(args, result)
+
+        def slow(*inputs: Any) -> Any:
+            try:
+                arrays = normalised(signature, inputs)
+            except (TypeError, ValueError):
+                return self._fallback_outputs(*inputs)
+            for place, leaf in enumerate(args):
+                if leaf.kind == "python":  # an integer beyond 64 bits comes here too
+                    return self._fallback_outputs(*inputs)
+                if not leaf.shape:
+                    arrays[place] = arrays[place].reshape(())
+            return stub(*arrays)
+
+        def failed(status: int, *inputs: Any) -> Any:
+            return self.failed(status, inputs)
+
+        stub = self.stub(args, result, slow, failed)
+        self._flat_stub = weakref.ref(stub)
+        return stub
+
+    def release_memory(self) -> None:
+        """Free the memory that the flat stub keeps for its next call."""
+        stub = self._flat_stub() if self._flat_stub is not None else None
+        if stub is not None:
+            release_memory(stub)
+
+
+def _is_plain(tree: Any) -> bool:
+    """Whether all containers of a tree are tuples, lists and dicts."""
+    if tree is None or isinstance(tree, Leaf):
+        return True
+    if type(tree) not in (tuple, list, dict):
+        return False
+    return all([_is_plain(child) for child in (tree.values() if type(tree) is dict else tree)])
+
+
+def leaf_of(result: Result) -> Leaf:
+    """The leaf that a stub takes for an input or makes for an output."""
+    return Leaf("python" if result.weak else "array", result.shape, result.dtype)
+
+
+def _bytes(result: Result) -> int:
+    return int(np.prod(result.shape, dtype=np.int64)) * result.dtype.itemsize
