@@ -20,9 +20,9 @@ class Arguments:
 
     __slots__ = ("active", "leaves", "specs")
 
-    def __init__(self, specs: list[Any], leaves: list[Any], active: list[int]) -> None:
+    def __init__(self, specs: list[Any] | None, leaves: list[Any], active: list[int]) -> None:
         self.specs = specs
-        """The structure of each tree; None for a tree that is one array or number."""
+        """The structure of each tree, None for one that is an array or number; just None where all of them are."""
         self.leaves = leaves
         self.active = active
 
@@ -33,7 +33,7 @@ class Arguments:
 
     def replaced(self, values: Iterable[Any]) -> list[Any]:
         """The trees with other values in the place of the active leaves."""
-        return self._trees(list(self.leaves), values)
+        return self._trees(self.leaves.copy(), values)
 
     def arranged(self, results: Iterable[Any], inactive: Callable[[Any], Any] | None = None) -> list[Any]:
         """The trees with a result for each active leaf, and None (or `inactive(leaf)`) for each other one."""
@@ -43,6 +43,8 @@ class Arguments:
     def _trees(self, leaves: list[Any], values: Iterable[Any]) -> list[Any]:
         for i, value in zip(self.active, values, strict=True):
             leaves[i] = value
+        if self.specs is None:
+            return leaves
         trees = []
         start = 0
         for spec in self.specs:
@@ -56,20 +58,54 @@ class Arguments:
         return trees
 
 
+class CallArguments(Arguments):
+    """The arguments of one call; the trees are those at some places, which are positions and keywords."""
+
+    __slots__ = ("args", "kwargs", "places")
+
+    def __init__(
+        self,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        places: Sequence[int | str],
+        specs: list[Any] | None,
+        leaves: list[Any],
+        active: list[int],
+    ) -> None:
+        self.args = args
+        self.kwargs = kwargs
+        self.places = places
+        self.specs = specs
+        self.leaves = leaves
+        self.active = active
+
+    def bound(self, values: Iterable[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Positional and keyword arguments with other values in the place of the active leaves."""
+        args, kwargs = list(self.args), self.kwargs
+        for place, value in zip(self.places, self.replaced(values), strict=True):
+            if isinstance(place, int):
+                args[place] = value
+            else:
+                kwargs = {**kwargs, place: value}
+        return args, kwargs
+
+
 def differentiable(
-    trees: Sequence[Any],
-    names: Iterable[int | str],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    places: Sequence[int | str],
     transform: str,
-    *,
     kinds: str = "fc",
     allow_int: bool = False,
+    *,
     needs_every: bool = True,
-) -> Arguments:
-    """The trees as arguments to differentiate: their floating point leaves are active.
+    root: str = "argument {}",
+) -> CallArguments:
+    """The arguments of a call, of which the floating point leaves at some places are to be differentiated.
 
-    The name of a tree is its position among the arguments, or words for messages. An integer leaf inside a tree is
-    inactive; an integer that is a whole tree is refused if `needs_every` tree is to be differentiated, or if no leaf
-    is active. `kinds` are the kinds of dtypes that active leaves may have: "f", "c" or both.
+    An integer leaf inside a tree is inactive; an integer that is a whole argument is refused if `needs_every` argument
+    is to be differentiated, or if no leaf is active. `kinds` are the kinds of dtypes that active leaves may have: "f",
+    "c" or both. Messages name positional arguments by `root`.
 
     Raises:
         DifferentiatedInputError: There is nothing to differentiate (a TypeError).
@@ -79,22 +115,25 @@ def differentiable(
     specs: list[Any] = []
     leaves: list[Any] = []
     active: list[int] = []
+    is_flat = True
     first_path = ""
-    for value, name in zip(trees, names, strict=True):
+    for place in places:
+        value = args[place] if type(place) is int else kwargs[place]  # type: ignore[index]
         kind = type(value)
-        if kind is np.ndarray and value.dtype.kind in kinds:
+        if (value.dtype.kind if kind is np.ndarray else "f" if kind is float else " ") in kinds:
             specs.append(None)
             active.append(len(leaves))
             leaves.append(value)
             continue
-        root = name if isinstance(name, str) else f"argument {name}"
-        if kind is np.ndarray or kind is Tracer or kind is float:
+        name = place if isinstance(place, str) else root.format(place)
+        if kind is np.ndarray or kind is Tracer:
             spec, values = None, [value]
         else:
             values, spec = tree.flatten(value)
+            is_flat = False
         specs.append(spec)
         is_whole = spec is None or spec.num_nodes == 1
-        paths = [root] if is_whole and values else tree.path_names(value, root)
+        paths = [name] if is_whole and values else tree.path_names(value, name)
         for leaf, path in zip(values, paths, strict=True):
             leaf = array_leaf(leaf, path, transform)
             dtype = dtype_of(leaf)
@@ -106,9 +145,9 @@ def differentiable(
                 _refuse_integers(leaf, path, transform)
             first_path = first_path or path
             leaves.append(leaf)
-    if leaves and not active and not needs_every:
+    if not needs_every and leaves and not active:
         _refuse_integers(leaves[0], first_path, transform)
-    return Arguments(specs, leaves, active)
+    return CallArguments(args, kwargs, places, None if is_flat else specs, leaves, active)
 
 
 def _refuse_kind(kinds: str, path: str, transform: str) -> None:
@@ -138,7 +177,7 @@ def _refuse_integers(leaf: Array, path: str, transform: str) -> None:
 class Selection:
     """The arguments that argnums and argnames select from each call of a function, and the form of their results."""
 
-    __slots__ = ("argnames", "argnums", "function", "names", "takes_names", "transform")
+    __slots__ = ("_position", "argnames", "argnums", "function", "names", "takes_names", "transform")
 
     def __init__(
         self, function: Callable[..., Any], transform: str, argnums: Any, argnames: Any = None, takes_names: bool = True
@@ -148,10 +187,14 @@ class Selection:
         self.argnums = argnums
         self.argnames = argnames
         self.takes_names = takes_names
+        self._position = argnums if type(argnums) is int and argnums >= 0 and argnames is None else None
+        """The one position of the most common form of call."""
         self.names = () if argnames is None else (argnames,) if isinstance(argnames, str) else tuple(argnames)
 
     def places(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int | str]:
         """Where the selected arguments of a call stand: at positions, or under keywords."""
+        if self._position is not None and self._position < len(args):
+            return [self._position]
         places: list[int | str] = []
         if not self._only_names():
             if not args:
@@ -170,6 +213,8 @@ class Selection:
 
     def arranged(self, results: Sequence[Any]) -> Any:
         """One result for each place, in the form that the user chose by argnums and argnames."""
+        if self._position is not None:
+            return results[0]
         by_name: Any = None
         if self.argnames is not None:
             by_name = dict(zip(self.names, results[len(results) - len(self.names) :], strict=True))
@@ -185,8 +230,6 @@ class Selection:
     def _positions(self, count: int) -> list[int]:
         """argnums as non-negative positions, checked for range and repetition."""
         argnums = self.argnums
-        if type(argnums) is int and 0 <= argnums < count:
-            return [argnums]
         positions: list[int] = []
         for number in argnums if isinstance(argnums, (tuple, list)) else (argnums,):
             if not isinstance(number, (int, np.integer)) or isinstance(number, bool):
@@ -231,44 +274,25 @@ class Selection:
 class FlatCall:
     """One call of a function, as a function from the active leaves of its arguments to the leaves of its output."""
 
-    __slots__ = ("args", "arguments", "aux", "function", "has_aux", "kwargs", "out_spec", "places", "transform")
+    __slots__ = ("arguments", "aux", "function", "has_aux", "out_spec", "transform")
 
     def __init__(
-        self,
-        function: Callable[..., Any],
-        transform: str,
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
-        places: Sequence[int | str],
-        arguments: Arguments,
-        has_aux: bool = False,
+        self, function: Callable[..., Any], transform: str, arguments: CallArguments, has_aux: bool = False
     ) -> None:
         self.function = function
         self.transform = transform
-        self.args = args
-        self.kwargs = kwargs
-        self.places = places
         self.arguments = arguments
         self.has_aux = has_aux
         self.aux: Any = None
         self.out_spec: Any = None
 
-    def output(self, interpreter: Interpreter, values: Iterable[Any]) -> Any:
-        """The output of the function with these active leaves; its aux is noted, as plain values."""
-        args, kwargs = list(self.args), self.kwargs
-        for place, value in zip(self.places, self.arguments.replaced(values), strict=True):
-            if isinstance(place, int):
-                args[place] = value
-            else:
-                kwargs = {**kwargs, place: value}
+    def outputs(self, interpreter: Interpreter, values: Iterable[Any]) -> list[Array]:
+        """The leaves of the output for these active leaves. Its structure is noted, and its aux as plain values."""
+        args, kwargs = self.arguments.bound(values)
         out = self.function(*args, **kwargs)
         if self.has_aux:
             out, self.aux = split_aux(out, interpreter, self.transform, self.function)
-        return out
-
-    def outputs(self, interpreter: Interpreter, values: Iterable[Any]) -> list[Array]:
-        """The leaves of the output; its structure is noted."""
-        leaves, self.out_spec = output_leaves(self.output(interpreter, values), self.transform)
+        leaves, self.out_spec = output_leaves(out, self.transform)
         return leaves
 
     def result(self, *parts: Any) -> Any:

@@ -99,8 +99,8 @@ def _paired_call(
 def _call_at(function: Callable[..., Any], primals: tuple[Any, ...], transform: str, has_aux: bool) -> FlatCall:
     """The call of a function at primals of which at least one is floating point."""
     places = range(len(primals))
-    arguments = differentiable(primals, [f"primals[{i}]" for i in places], transform, needs_every=False)
-    return FlatCall(function, transform, primals, {}, places, arguments, has_aux)
+    arguments = differentiable(primals, {}, places, transform, needs_every=False, root="primals[{}]")
+    return FlatCall(function, transform, arguments, has_aux)
 
 
 def fit_tangent(primal: Array, tangent: Any, path: str, transform: str) -> Any:
@@ -222,7 +222,7 @@ def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., A
         avals = []
         for leaf, path in zip(leaves, tree.path_names(primals, "primals"), strict=True):
             if not isinstance(leaf, Aval):
-                (leaf,) = differentiable([leaf], [path], "linear_transpose").leaves
+                (leaf,) = differentiable((), {path: leaf}, [path], "linear_transpose").leaves
             avals.append(Aval(shape_of(leaf), dtype_of(leaf)))
         inputs = [stage.variable(aval) for aval in avals]
         outs, out_spec = output_leaves(func(*tree.unflatten(spec, inputs)), "linear_transpose")

@@ -168,9 +168,8 @@ class _Blocks:
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> FlatCall:
         """The call with these arguments, as a function of the leaves to differentiate."""
         places = self.selection.places(args, kwargs)
-        chosen = [args[place] for place in places if isinstance(place, int)]
-        arguments = differentiable(chosen, places, self.transform, kinds="c" if self.holomorphic else "f")
-        return FlatCall(self.function, self.transform, args, kwargs, places, arguments, self.has_aux)
+        arguments = differentiable(args, kwargs, places, self.transform, "c" if self.holomorphic else "f")
+        return FlatCall(self.function, self.transform, arguments, self.has_aux)
 
     def check_outputs(self, values: Sequence[Array]) -> None:
         """Raise TypeError for outputs that are not floating point, or complex without holomorphic=True."""

@@ -14,7 +14,7 @@ from func.interpreters.grad import pull_back
 from func.interpreters.grad_fast import grad_interpreter
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.shapes import full_like
-from func.transforms.arguments import Arguments, FlatCall, Selection, differentiable
+from func.transforms.arguments import CallArguments, FlatCall, Selection, differentiable
 from func.transforms.boundary import (
     check_callable,
     copies,
@@ -23,6 +23,7 @@ from func.transforms.boundary import (
     own,
     own_tree,
     scalar_output,
+    split_aux,
     unbox,
 )
 from func.transforms.pullback import Pullback
@@ -127,7 +128,7 @@ def grad_and_value(
 class _Gradients:
     """The gradients of a function with respect to chosen arguments: what the three public forms have in common."""
 
-    __slots__ = ("allow_int", "function", "has_aux", "holomorphic", "selection", "transform")
+    __slots__ = ("allow_int", "function", "has_aux", "holomorphic", "kinds", "selection", "transform")
 
     def __init__(
         self,
@@ -144,36 +145,36 @@ class _Gradients:
         self.selection = Selection(function, transform, argnums, argnames)
         self.has_aux = has_aux
         self.holomorphic = holomorphic
+        self.kinds = "c" if holomorphic else "fc"
         self.allow_int = allow_int
         self.transform = transform
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
         """(value, gradients in the form of argnums and argnames, aux) of one call."""
-        interpreter = grad_interpreter(self.transform)
+        transform = self.transform
+        aux = None
+        interpreter = grad_interpreter(transform)
         with running(interpreter):
-            call = self._flat_call(args, kwargs)
-            leaves = [interpreter.lift(leaf) for leaf in call.arguments.values()]
-            nodes = [leaf.attached for leaf in leaves]
-            out = call.output(interpreter, leaves)
-            del leaves
-            out = scalar_output(out, self.transform, self.function, self.holomorphic)
+            places = self.selection.places(args, kwargs)
+            arguments = differentiable(args, kwargs, places, transform, self.kinds, self.allow_int)
+            tracers = [interpreter.lift(leaf) for leaf in arguments.values()]
+            nodes = [tracer.attached for tracer in tracers]
+            traced_args, traced_kwargs = arguments.bound(tracers)
+            out = self.function(*traced_args, **traced_kwargs)
+            del traced_args, traced_kwargs, tracers
+            if self.has_aux:
+                out, aux = split_aux(out, interpreter, transform, self.function)
+            out = scalar_output(out, transform, self.function, self.holomorphic)
             value, seeds = out, []
             if type(out) is Tracer and out.interpreter is interpreter:
                 value = out.value
                 seeds.append((out.attached, full_like(value, 1, ())))
             del out
-            gradients = self._arranged(pull_back(seeds, nodes), call.arguments)
-        return unbox(own_tree(value)), gradients, own_tree(call.aux)
+            gradients = self._arranged(pull_back(seeds, nodes), arguments)
+        return unbox(own_tree(value)), gradients, own_tree(aux) if self.has_aux else None
 
-    def _flat_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> FlatCall:
-        places = self.selection.places(args, kwargs)
-        chosen = [args[place] if isinstance(place, int) else kwargs[place] for place in places]
-        kinds = "c" if self.holomorphic else "fc"
-        arguments = differentiable(chosen, places, self.transform, kinds=kinds, allow_int=self.allow_int)
-        return FlatCall(self.function, self.transform, args, kwargs, places, arguments, self.has_aux)
-
-    def _arranged(self, cts: list[Any], arguments: Arguments) -> Any:
-        """Cotangents as the gradients that the caller owns."""
+    def _arranged(self, cts: list[Any], arguments: CallArguments) -> Any:
+        """Cotangents as gradients that are owned by the caller, in the form of argnums and argnames."""
         for i, leaf in enumerate(arguments.values()):
             if cts[i] is ZERO:
                 cts[i] = full_like(leaf, 0)
@@ -202,10 +203,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         raise ArgumentError(f"func.vjp: {name_of(func)} needs at least one primal to differentiate")
     interpreter = grad_interpreter("vjp")
     with running(interpreter):
-        places = range(len(primals))
-        arguments = differentiable(primals, places, "vjp")
+        arguments = differentiable(primals, {}, range(len(primals)), "vjp")
         arguments.leaves = copies(arguments.leaves)
-        call = FlatCall(func, "vjp", primals, {}, places, arguments, has_aux)
+        call = FlatCall(func, "vjp", arguments, has_aux)
         leaves = [interpreter.lift(leaf) for leaf in arguments.values()]
         outs = call.outputs(interpreter, leaves)
         nodes = [out.attached if type(out) is Tracer and out.interpreter is interpreter else None for out in outs]

@@ -118,6 +118,7 @@ class BatchedCall:
         sizes: dict[str, int] = {}
         for i in active:
             leaves[i], sizes[paths[i]] = _with_leading_batch(leaves[i], dims[i], paths[i])
+        self.in_spec = spec
         self.arguments = Arguments([spec], leaves, active)
         self.is_mapped = [dim is not None for dim in dims]
         self.size = self._common_size(sizes, axis_size)
@@ -148,10 +149,11 @@ class BatchedCall:
             leaves = list(leaves)
             for i in self.arguments.active:
                 leaves[i] = _slice_front(leaves[i], start, stop)
+        in_spec = self.in_spec
         specs: list[Any] = []
 
         def flat(*leaves: Array) -> list[Array]:
-            args, kwargs = tree.unflatten(self.arguments.specs[0], leaves)
+            args, kwargs = tree.unflatten(in_spec, leaves)
             outs, spec = output_leaves(self.function(*args, **kwargs), "vmap")
             if specs and specs[0] != spec:
                 raise MappedAxisError(
