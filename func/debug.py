@@ -16,7 +16,7 @@ from func.interpreters import grad
 from func.interpreters.calls import callback as effects
 from func.interpreters.core import Array, Interpreter, Params, Primitive, Tracer, bind, innermost, unboxed
 from func.interpreters.core.source import Line, user_line
-from func.interpreters.imperative.anomalies import describe_anomaly, first_bad
+from func.interpreters.imperative.anomalies import describe_anomaly, first_nonfinite
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.transforms.boundary import check_callable, name_of
 
@@ -68,7 +68,7 @@ class Watch(Interpreter):
         outs = out if primitive.multiple else (out,)
         if self.notes.found is None:
             for one in outs:
-                if first_bad(one) is not None and all([first_bad(value) is None for value in values]):
+                if first_nonfinite(one) is not None and all([first_nonfinite(value) is None for value in values]):
                     self.notes.found = self._report(primitive, values, one, pulled)
                     break
         traced = tuple([Tracer(self, one, None) if hasattr(one, "dtype") else one for one in outs])
@@ -81,7 +81,9 @@ class Watch(Interpreter):
             place = bisect.bisect_right(self.notes.ticks, -pulled) - 1
             line, phase = self.notes.lines[place] if place >= 0 else None, "backward"
             what = f"in the backward pass, the result of {primitive.name} for the operation below"
-        return Report(None, primitive.name, phase, line, first_bad(out), describe_anomaly(what, line, values, out))
+        return Report(
+            None, primitive.name, phase, line, first_nonfinite(out), describe_anomaly(what, line, values, out)
+        )
 
 
 def explain(func: Callable[..., Any]) -> Callable[..., Report]:

@@ -5,6 +5,7 @@ This is the general form, right for every primitive; `grad_fast` does the same f
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from func.interpreters import nan_safe
 from func.interpreters.core import (
     ZERO,
     Array,
@@ -29,7 +31,7 @@ from func.interpreters.core import (
     shape_of,
     unboxed,
 )
-from func.interpreters.core.modes import MODE, NAN_SAFE, is_suspended
+from func.interpreters.core.modes import MODE, is_suspended
 
 
 class Node(NamedTuple):
@@ -156,44 +158,14 @@ PULLING: ContextVar[Pulling | None] = ContextVar("func_pulling", default=None)
 
 
 def pull_back(seeds: Iterable[tuple[Any, Array]], leaves: Sequence[Any]) -> list[Any]:
-    """Cotangents of the leaves, given those of some outputs. ZERO where a leaf is not reached.
-
-    Where a cotangent comes out as NaN, a zero may have met an infinite or NaN factor, as in a branch that np.where
-    did not take: the backward pass is made again with NaN-safe rules.
-    """
-    seeds = list(seeds)
-    if NAN_SAFE.get():
-        return walk(seeds, leaves, True)
-    cotangents = walk(seeds, leaves, False)
-    return walk(seeds, leaves, True) if any([has_nan(ct) for ct in cotangents]) else cotangents
-
-
-def has_nan(value: Any) -> bool:
-    """Whether the numbers at the bottom of a value have a NaN. One pass: a sum of squares is NaN where some element is.
-
-    Of a staged value that is not known; its stage is told that it may have to be traced again, with NaN-safe rules.
-    """
-    while type(value) is Tracer:
-        inner = value.value
-        if inner is None:
-            stage: Any = value.interpreter
-            stage.pulled = True
-            return False
-        value = inner
-    if type(value) is not np.ndarray:
-        inexact = hasattr(value, "dtype") and value.dtype.kind in "fc"
-        return inexact and bool((value != value).any())
-    if value.dtype.kind not in "fc":
-        return False
-    flat = value.ravel("K")
-    total = np.vdot(flat, flat)
-    return bool(total != total)
+    """Cotangents of the leaves, given those of some outputs. ZERO where a leaf is not reached."""
+    return nan_safe.pull(functools.partial(walk, list(seeds), leaves))
 
 
 def walk(
     seeds: Iterable[tuple[Any, Array]],
     leaves: Sequence[Any],
-    nan_safe: bool,
+    by_nan_safe_rules: bool,
     opened: Callable[[Any, Any], Any] | None = None,
 ) -> list[Any]:
     """Cotangents of the leaves: nodes are pulled back in decreasing order of creation, each once.
@@ -217,7 +189,7 @@ def walk(
                 watch.serial = serial
             if opened is not None:
                 saved = opened(node, ct)
-            pull = rule.pull_nan_safe if nan_safe else rule.pull
+            pull = rule.pull_nan_safe if by_nan_safe_rules else rule.pull
             for parent, contribution in zip(parents, pull(ct, needs_cotangent, saved, params), strict=True):
                 if contribution is not ZERO and parent is not None:  # `contribute`, written out for speed
                     serial = parent[SERIAL]

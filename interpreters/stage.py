@@ -39,8 +39,8 @@ class Stage(Interpreter):
         self.equations: list[Equation] = []
         self.constants: dict[Var, Array] = {}
         self._constant_vars: dict[int, tuple[Array, Var]] = {}
-        self.pulled = False
-        """Whether a pullback was staged, whose values could not be looked at for zeros that meet infinities."""
+        self.has_pullbacks = False
+        """Whether a pullback was traced, whose cotangents could not be checked for NaN."""
 
     def variable(self, aval: Aval) -> Tracer:
         """A new input."""

@@ -14,9 +14,9 @@ from func.interpreters.core.errors import ArgumentError, BackwardError
 from func.interpreters.core.modes import MODE, Mode
 from func.interpreters.drivers import map_flat
 from func.interpreters.grad import AVAL, SERIAL
-from func.interpreters.imperative.backward import Walk
+from func.interpreters.imperative.backward import BackwardPass
 from func.interpreters.imperative.interpreter import Imperative, as_tensor, state_of
-from func.interpreters.imperative.node_state import CELL, SAVED, is_leaf_node
+from func.interpreters.imperative.node_state import SAVED, STATE, is_leaf_node
 from func.interpreters.primitives.elementwise.builder import add
 from func.interpreters.primitives.structural.shapes import convert, full_like
 from func.transforms.boundary import own
@@ -157,15 +157,16 @@ def backward(
             raise BackwardError("`inputs` argument to `backward()` cannot be empty.")
         wanted = [_target(value, i, home, "inputs") for i, value in enumerate(chosen)]
         targets = {node[SERIAL] for node in wanted if node is not None}
-    walk = Walk(home, create_graph if retain_graph is None else bool(retain_graph), create_graph)
-    with _recording(home, create_graph), graph.running_backward(seeds, targets):
-        walk.run(seeds, targets, accumulating=True)
-    pairs = [(node[CELL][SAVED](), ct) for node, ct in walk.leaves if node[CELL][SAVED]() is not None]
-    pairs += walk.retained
+    retain = create_graph if retain_graph is None else bool(retain_graph)
+    backward_pass = BackwardPass(home, seeds, targets, retain=retain, create=create_graph)
+    with _recording(home, create_graph):
+        backward_pass.run(accumulating=True)
+    pairs = [(node[STATE][SAVED](), ct) for node, ct in backward_pass.leaves if node[STATE][SAVED]() is not None]
+    pairs += backward_pass.retained
     for value, node in zip(chosen, wanted, strict=True):
         if node is not None and type(value) is Tracer and not is_leaf_node(node):
-            pairs.append((state_of(value), walk.captured.get(node[SERIAL], ZERO)))
-    with _recording(home, create_graph):  # hooks after accumulation see the mode that the walk has
+            pairs.append((state_of(value), backward_pass.captured.get(node[SERIAL], ZERO)))
+    with _recording(home, create_graph):  # hooks after accumulation see the mode of the backward pass
         _accumulate_all(pairs, create_graph)
 
 
@@ -258,10 +259,10 @@ def grad(
     targets = {node[SERIAL] for node in wanted if node is not None}
 
     def walked(pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
-        walk = Walk(home, retain, create_graph)
-        with _recording(home, create_graph), graph.running_backward(list(pairs), targets):
-            walk.run(pairs, targets, accumulating=False)
-        return [ZERO if node is None else walk.captured.get(node[SERIAL], ZERO) for node in wanted]
+        backward_pass = BackwardPass(home, pairs, targets, retain=retain, create=create_graph)
+        with _recording(home, create_graph):
+            backward_pass.run(accumulating=False)
+        return [ZERO if node is None else backward_pass.captured.get(node[SERIAL], ZERO) for node in wanted]
 
     found = _batched(walked, seeds) if is_grads_batched else walked(seeds)
     results = []

@@ -23,7 +23,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import BackwardError
 from func.interpreters.grad import SERIAL
-from func.interpreters.imperative.interpreter import Imperative, State, ambient, as_tensor, state_of
+from func.interpreters.imperative.interpreter import Imperative, TensorState, ambient, as_tensor, state_of
 from func.interpreters.imperative.node_state import reachable
 from func.interpreters.primitives.structural.shapes import convert, full_like
 from func.transforms.boundary import name_of
@@ -81,7 +81,7 @@ def _tensor_at(value: Any, home: Imperative) -> Any:
     if type(value) is Tracer and value.interpreter is home:
         return clone(value)
     made = Tracer(home, snapshot(value), None)
-    state: State = state_of(made)
+    state: TensorState = state_of(made)
     made.attached = home.leaf(made.value, state)
     return made
 
@@ -175,7 +175,7 @@ def _depends(out: Any, value: Any) -> bool:
     """Whether an output was computed from a fresh tensor."""
     if type(out) is not Tracer or out.interpreter is not value.interpreter:
         return False
-    return bool(value.attached[SERIAL] in reachable([(out.attached, None)]))
+    return bool(value.attached[SERIAL] in reachable([out.attached]))
 
 
 def check_dependence(outputs: Sequence[Any], inputs: Sequence[Any], name: str, what: str = "Output") -> None:

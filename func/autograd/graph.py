@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -17,18 +16,17 @@ from func.interpreters.core import EVALUATE, Tracer
 from func.interpreters.core.errors import BackwardError, LeafError
 from func.interpreters.core.modes import SAVING, WATCHED
 from func.interpreters.grad import OUTPUT, PARAMS, PARENTS, RULE, SERIAL
+from func.interpreters.imperative.backward import current_pass
 from func.interpreters.imperative.interpreter import Imperative, state_of
 from func.interpreters.imperative.node_state import (
     CALL,
-    CELL,
     HOOKS,
     LINE,
     SAVED,
+    STATE,
     Hooks,
     is_leaf_node,
-    leading_to,
     node_name,
-    reachable,
 )
 from func.interpreters.program.program import Program
 
@@ -73,10 +71,10 @@ def weakly(state: Any) -> Any:
 
 def hooks_of(node: Any) -> Hooks:
     """The hooks of a node, made on first use."""
-    cell = node[CELL]
-    if cell[HOOKS] is None:
-        cell[HOOKS] = Hooks()
-    hooks: Hooks = cell[HOOKS]
+    state = node[STATE]
+    if state[HOOKS] is None:
+        state[HOOKS] = Hooks()
+    hooks: Hooks = state[HOOKS]
     return hooks
 
 
@@ -102,7 +100,7 @@ class Node:
     @property
     def metadata(self) -> dict[str, Any]:
         """What is known of the node: its line if anomaly detection recorded it, and its parameters."""
-        line = self._node[CELL][LINE]
+        line = self._node[STATE][LINE]
         return {"line": None if line is None else line[0], "params": dict(self._node[PARAMS] or {})}
 
     @property
@@ -130,7 +128,7 @@ class Node:
 
 def _edge(node: Any) -> tuple[Node, int]:
     if node[RULE] is OUTPUT:
-        return Node(node[PARENTS][0]), node[CELL][SAVED]
+        return Node(node[PARENTS][0]), node[STATE][SAVED]
     return Node(node), 0
 
 
@@ -203,8 +201,8 @@ def saved_bytes(tensor: Any) -> int:
         if node[SERIAL] not in seen:
             seen.add(node[SERIAL])
             if node[RULE] is not OUTPUT and not is_leaf_node(node):
-                count(node[CELL][SAVED])
-                count(node[CELL][CALL])
+                count(node[STATE][SAVED])
+                count(node[STATE][CALL])
             stack.extend([parent for parent in node[PARENTS] if parent is not None])
     return sum(arrays.values())
 
@@ -255,56 +253,21 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
     do not come), or with the first ("any": fn(grad))."""
     if mode not in ("all", "any"):
         raise ValueError(f"mode must be 'all' or 'any', not {mode!r}")
-    lock = threading.Lock()
-    grads: list[Any] = [None] * len(tensors)
-    seen: dict[Any, Any] = {"backward": None, "count": 0}
+    key = object()
 
     def hook(place: int) -> Callable[[Any], None]:
-        def record(grad: Any) -> None:
-            with lock:
-                if seen["backward"] is not _current[0]:
-                    seen["backward"], seen["count"] = _current[0], 0
-                    grads[:] = [None] * len(tensors)
-                seen["count"] += 1
-                grads[place] = grad
-                first = seen["count"] == 1
-                last = seen["count"] == _expected(tensors)
-            if mode == "any" and first:
+        def note(grad: Any) -> None:
+            current = current_pass()
+            grads = current.notes.setdefault(key, {})
+            grads[place] = grad
+            if mode == "any" and len(grads) == 1:
                 fn(grad)
-            elif mode == "all" and last:
-                fn(list(grads))
+            elif mode == "all" and len(grads) == len([t for t in tensors if t.attached[SERIAL] in current.needed]):
+                fn([grads.get(i) for i in range(len(tensors))])
 
-        return record
+        return note
 
     return _MultiHandle([register_hook(tensor, hook(i)) for i, tensor in enumerate(tensors)])
-
-
-_current: list[Any] = [None, None]
-"""The backward that runs, and the nodes that it will visit."""
-
-
-class running_backward:
-    """Names the backward that runs, for hooks on several tensors."""
-
-    __slots__ = ("before", "seeds")
-
-    def __init__(self, seeds: list[Any], targets: set[int] | None) -> None:
-        self.seeds = (seeds, targets)
-
-    def __enter__(self) -> None:
-        self.before = list(_current)
-        _current[:] = [object(), self.seeds]
-
-    def __exit__(self, *error: object) -> None:
-        _current[:] = self.before
-
-
-def _expected(tensors: Sequence[Any]) -> int:
-    if isinstance(_current[1], tuple):
-        seeds, targets = _current[1]
-        _current[1] = reachable(seeds) if targets is None else leading_to(targets, [node for node, _ in seeds])
-    reached = _current[1]
-    return len([t for t in tensors if reached is None or t.attached[SERIAL] in reached])
 
 
 class saved_tensors_hooks:

@@ -15,7 +15,15 @@ from func.autograd import backwards, graph
 from func.interpreters.core import EVALUATE, Array, Tracer, dtype_of, innermost, is_inexact, operand, shape_of, snapshot
 from func.interpreters.core.errors import BackwardError, InferenceTensorError, LeafError, TracerConversionError
 from func.interpreters.grad import Grad
-from func.interpreters.imperative.interpreter import DETACHED, Imperative, State, ambient, ambient_of, boxed, state_of
+from func.interpreters.imperative.interpreter import (
+    DETACHED,
+    Imperative,
+    TensorState,
+    ambient,
+    ambient_of,
+    boxed,
+    state_of,
+)
 from func.interpreters.imperative.node_state import is_leaf_node
 from func.interpreters.primitives.structural.identity import stop_gradient
 from func.numpy import inplace
@@ -121,7 +129,7 @@ def _become(self: Any, value: Array) -> None:
 
 def get_grad(self: Any) -> Any:
     """The accumulated gradient of a leaf (or of a tensor that retains it), or None."""
-    state: State | None = getattr(self, "state", None)
+    state: TensorState | None = getattr(self, "state", None)
     return None if state is None else state.grad
 
 
@@ -149,7 +157,7 @@ def retain_grad(self: Any) -> None:
 
 def retains_grad(self: Any) -> bool:
     """Whether a tensor that is not a leaf keeps its gradient."""
-    state: State | None = getattr(self, "state", None)
+    state: TensorState | None = getattr(self, "state", None)
     return state is not None and state.retains
 
 
@@ -256,7 +264,7 @@ def show(self: Any, fallback: Callable[[Any], str]) -> str:
 
 def version(self: Any) -> int:
     """How often the tensor has been written in place."""
-    state: State | None = getattr(self, "state", None)
+    state: TensorState | None = getattr(self, "state", None)
     if state is not None and state.inference:
         raise InferenceTensorError("Inference tensors do not track version counter.")
     return 0 if state is None else state.version
@@ -264,7 +272,7 @@ def version(self: Any) -> int:
 
 def is_inference(self: Any) -> bool:
     """Whether the tensor was made in inference mode."""
-    state: State | None = getattr(self, "state", None)
+    state: TensorState | None = getattr(self, "state", None)
     return state is not None and state.inference
 
 

@@ -109,11 +109,8 @@ class Lowered:
 def executable_of(compiled: CompiledCall, leaves: Sequence[Any], donated: frozenset[int] = frozenset()) -> Executable:
     """What runs a program on arrays like these."""
     xp = namespace_of(tuple(leaves))
-    if donated and xp is np:
-        made: Executable = compiled.donating(xp, donated)
-        return made
-    found: Executable = compiled.executable(xp)
-    return found
+    executable: Executable = compiled.executable(xp, donated if xp is np else frozenset())
+    return executable
 
 
 def parts_of(executable: Executable) -> list[tuple[Program | None, Any]]:

@@ -23,12 +23,11 @@ from func.compilation.inspection import Lowered, executable_of
 from func.compilation.profiled import Profile, profile_of
 from func.compilation.static_arguments import StaticArguments, argument_numbers
 from func.configuration import COMPILERS, config
-from func.interpreters.calls.compiled_call import BEST, CompiledCall, closed
+from func.interpreters.calls.compiled_call import BEST, CompiledCall, trace_call
 from func.interpreters.core import PYTHON_SCALARS, Tracer, aval_of, example_of, innermost
 from func.interpreters.core.errors import ArgumentError
-from func.interpreters.core.modes import NAN_SAFE
 from func.interpreters.drivers import running
-from func.interpreters.grad import has_nan
+from func.interpreters.nan_safe import form_for
 from func.interpreters.program.program import Program
 from func.interpreters.stage import Stage
 from func.transforms.boundary import array_leaf, check_callable, name_of, output_leaves
@@ -68,7 +67,7 @@ class Entry:
     def run_donating(self, leaves: Sequence[Any]) -> Sequence[Any]:
         """Run on host arrays, those in `donated` being overwritten where that is safe."""
         if self._donating is None:
-            self._donating = self.compiled.donating(np, self.donated)
+            self._donating = self.compiled.executable(np, self.donated)
         outs: Sequence[Any] = self._donating.call(*overwritable(leaves, self._donating.overwrites))
         return outs
 
@@ -267,13 +266,7 @@ class Jitted:
 
     def _bound(self, compiled: CompiledCall, leaves: Sequence[Any]) -> Sequence[Any]:
         """The call as a row, which traced arguments give their meaning."""
-        if compiled.pulls:
-            for leaf in leaves:
-                if type(leaf) is Tracer:
-                    has_nan(leaf)  # tells a stage below that a pullback is inside
-            if NAN_SAFE.get():
-                compiled = compiled.nan_safe_variant() or compiled
-        outs: Sequence[Any] = compiled(*leaves)
+        outs: Sequence[Any] = form_for(compiled, leaves)(*leaves)
         return outs
 
     # --- the entries --------------------------------------------------------------------------------------------
@@ -316,18 +309,16 @@ class Jitted:
         example = next((one for one in map(example_of, leaves) if one is not None), None)
         found: list[Any] = []
 
-        def trace() -> tuple[Program, bool]:
-            stage = Stage("jit")
-            stage.example = example
+        def trace(stage: Stage) -> Program:
             with running(stage, staging=True):
                 inputs = [stage.variable(aval) for aval in avals]
                 variables = [tracer.attached for tracer in inputs]
                 args, kwargs = tree.unflatten(spec, inputs)
                 outs, out_spec = output_leaves(self._static.call(args, kwargs, statics), "jit")
                 found[:] = [out_spec]
-                return stage.program(variables, outs), stage.pulled
+                return stage.program(variables, outs)
 
-        compiled, captured = closed(trace, self._chosen())
+        compiled, captured = trace_call(trace, "jit", example, self._chosen())
         donated = frozenset() if captured else donated_leaves(spec, self._donated, {name for name, _, _ in statics})
         return Entry(compiled, found[0], captured, donated)
 

@@ -15,7 +15,7 @@ from func.control.scanning import Rows, check_count, scan, scanned
 from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.control.bodies import is_abstract
 from func.interpreters.control.branches import INDEX, cond_call
-from func.interpreters.control.while_loops import While, while_call
+from func.interpreters.control.while_loops import WhileLoop, while_call
 from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, concrete, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError, BranchError, PredicateError
 from func.interpreters.core.source import at_line
@@ -245,7 +245,7 @@ def _staged_while(
     body, body_consts = loop_carry.compiled(lambda *now: step(now), avals, carry.transform, example)
     condition, consts = loop_carry.compiled(lambda *now: [test(now)], avals, carry.transform, example)
     condition = loop_carry.with_strong_outputs(condition)
-    loop = While(len(consts), len(body_consts))
+    loop = WhileLoop(len(consts), len(body_consts))
     outs: Sequence[Array] = while_call(*consts, *body_consts, *values, cond=condition, body=body, loop=loop)
     return outs
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from func import tree
-from func.interpreters.calls.compiled_call import CompiledCall, stage_closed
+from func.interpreters.calls.compiled_call import CompiledCall, trace_function
 from func.interpreters.core import PYTHON_SCALARS, Array, Aval, Tracer, aval_of, dtype_of, shape_of, snapshot
 from func.interpreters.core.errors import CarryError
 from func.interpreters.core.source import at_line
@@ -110,18 +110,13 @@ def compiled(
     fun: Callable[..., Sequence[Array]], avals: Sequence[Aval], transform: str, example: Array
 ) -> tuple[CompiledCall, list[Array]]:
     """A function of arrays as a staged program, and the traced values that it closes over, each once."""
-    return stage_closed(fun, avals, transform, example)
+    return trace_function(fun, avals, transform, example)
 
 
 def edited(given: CompiledCall, edit: Callable[[Program], Program]) -> CompiledCall:
     """A staged program with its program changed."""
 
-    def other() -> CompiledCall:
-        made = given.nan_safe_variant()
-        assert made is not None
-        return edited(made, edit)
-
-    return CompiledCall(edit(given.program), other if given.pulls else None, given.compiler)
+    return given.transformed(lambda compiled: edit(compiled.program))
 
 
 def with_outputs(given: CompiledCall, dtypes: Sequence[np.dtype[Any]]) -> CompiledCall:

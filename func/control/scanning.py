@@ -14,7 +14,7 @@ from func.control import loop_carry
 from func.control.loop_carry import Carry, Widened
 from func.interpreters.control.bodies import is_abstract
 from func.interpreters.control.scan import scan_call
-from func.interpreters.control.scan_derivatives import Loop
+from func.interpreters.control.scan_derivatives import ScanLoop
 from func.interpreters.core import Array, Tracer, dtype_of, innermost, shape_of, snapshot
 from func.interpreters.core.errors import ArgumentError, CarryError, LengthError
 from func.interpreters.core.source import at_line
@@ -253,7 +253,7 @@ def _compiled(
     example = next((x for x in (*values, *xs) if innermost(x) is not None), None)
     body, consts = loop_carry.compiled(flat, avals, "scan", example)
     body = loop_carry.with_strong_outputs(body)
-    loop = Loop(len(consts), count, length, reverse, again)
+    loop = ScanLoop(len(consts), count, length, reverse, again)
     outs = scan_call(*consts, *values, *xs, body=body, loop=loop)
     return list(outs[:count]), list(outs[count:])
 

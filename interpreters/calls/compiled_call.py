@@ -1,8 +1,7 @@
 """Compiled calls: `program_call(*args, compiled=...)`, one primitive for a traced Program under every transform.
 
-A `CompiledCall` is a Program and what is derived from it, each once: how to execute it, its forward and backward
-programs for reverse mode, its primal and tangent programs for forward mode, its batched forms. A derivative is one
-joint program, partitioned by what depends on the cotangents (or tangents).
+A `CompiledCall` is a Program and what is derived from it, each once: its executables, its partitions for forward and
+reverse mode, its batched forms, its NaN-safe variant.
 """
 
 from __future__ import annotations
@@ -13,23 +12,19 @@ from typing import Any, TypeVar
 
 from func.interpreters import drivers
 from func.interpreters.calls.call_primitives import CallPrimitive
-from func.interpreters.calls.partition import Linearized, Pulled
-from func.interpreters.core import (
-    ZERO,
-    Array,
-    Aval,
-    Params,
-    Shaped,
-    Tracer,
-    aval_of,
-    is_inexact,
-    snapshot,
-    unboxed,
+from func.interpreters.calls.partition import (
+    Partition,
+    active_arguments,
+    dense_cotangents,
+    expand,
+    output_avals,
+    partition_jvp,
+    partition_vjp,
+    select,
 )
-from func.interpreters.core.modes import NAN_SAFE
+from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, Tracer, aval_of, snapshot, unboxed
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.grad import has_nan
-from func.interpreters.primitives.structural.shapes import full_like
+from func.interpreters.nan_safe import nan_safe_rules, with_fallback
 from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.stage import DerivedStage, Stage
 
@@ -39,166 +34,218 @@ BEST = "best"
 
 
 class CompiledCall:
-    """A Program and everything made of it. Compared by identity: it is a parameter of rows."""
+    """A Program and everything derived from it. Compared by identity: it is a parameter of equations.
 
-    __slots__ = ("_halves", "_mapped", "_nan_safe_variant_of", "_runs", "compiler", "program")
+    `make_variant` traces the NaN-safe variant; None means that no pullbacks are inside.
+    """
+
+    __slots__ = ("_derived", "_executables", "_make_variant", "compiler", "program")
 
     def __init__(
-        self, program: Program, nan_safe_variant: Callable[[], CompiledCall] | None = None, compiler: Any = None
+        self, program: Program, make_variant: Callable[[], CompiledCall] | None = None, compiler: str | None = None
     ) -> None:
         self.program = program
         self.compiler = compiler
-        self._nan_safe_variant_of = nan_safe_variant
-        self._halves: dict[Any, Any] = {}
-        self._mapped: dict[Any, CompiledCall] = {}
-        self._runs: dict[Any, Any] = {}
+        self._make_variant = make_variant
+        self._derived: dict[Any, Any] = {}
+        self._executables: dict[Any, Any] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        other = self.nan_safe_variant()
-        return _restored, (self.program, None if other is None else other.program, self.compiler)
-
-    def plain(self) -> CompiledCall:
-        """The same without the second look at NaN, which the code around it has."""
-        found = self._halves.get("plain")
-        if found is None:
-            found = self._halves["plain"] = CompiledCall(self.program, None, self.compiler)
-        return found
+        variant = self.nan_safe_variant()
+        return _restored, (self.program, None if variant is None else variant.program, self.compiler)
 
     def __repr__(self) -> str:
-        return f"Staged({len(self.program.equations)} equations)"
+        return f"CompiledCall({len(self.program.equations)} equations)"
 
     def __call__(self, *args: Array) -> tuple[Any, ...]:
         return program_call(*args, compiled=self)  # type: ignore[no-any-return]
+
+    @property
+    def in_avals(self) -> list[Aval]:
+        """The abstract values of the inputs."""
+        return [var.aval for var in self.program.inputs]
+
+    @property
+    def out_avals(self) -> tuple[Aval, ...]:
+        """The abstract values of the outputs."""
+        return output_avals(self.program)
 
     def run_on(self, *args: Array) -> tuple[Any, ...]:
         """The program's equations applied one by one, to arrays or traced values."""
         return self.program.run(args)
 
-    @property
-    def out_avals(self) -> tuple[Aval, ...]:
-        """What the outputs will be."""
-        return tuple([x.aval if type(x) is Var else aval_of(x) for x in self.program.outputs])
-
-    @property
-    def pulls(self) -> bool:
-        """Whether pullbacks were staged inside."""
-        return self._nan_safe_variant_of is not None
-
-    def nan_safe_variant(self) -> CompiledCall | None:
-        """The same function with pullbacks in which zero cotangents win, if it has any; made when first needed."""
-        if self._nan_safe_variant_of is None:
-            return None
-        made = self._nan_safe_variant_of()
-        self._nan_safe_variant_of = lambda: made
-        return made
+    # Execution
 
     def execute(self, xp: Any, args: Sequence[Array]) -> tuple[Any, ...]:
-        """The outputs on concrete arrays. Where a gradient inside comes out as NaN, zeros are made to win."""
-        run = self._runs.get(xp)
-        return (self.executable(xp) if run is None else run).call(*args)  # type: ignore[no-any-return]
+        """The outputs for concrete arrays of a backend."""
+        executable = self._executables.get(xp)
+        return (self.executable(xp) if executable is None else executable).call(*args)  # type: ignore[no-any-return]
 
-    def executable(self, xp: Any) -> Any:
-        """The program for arrays of a backend, with what compiled it."""
-        run = self._runs.get(xp)
-        if run is None:
-            run = self._runs[xp] = self._executor(xp)
-        return run
+    def executable(self, xp: Any, donated: frozenset[int] = frozenset()) -> Any:
+        """The program compiled for arrays of a backend; the inputs in `donated` may be overwritten."""
+        key = (xp, donated) if donated else xp
+        executable = self._executables.get(key)
+        if executable is None:
+            variant = None if self._make_variant is None else functools.partial(self._execute_variant, xp)
+            executable = WIRING.compile_program(self.program, xp, self.compiler, donated, variant)
+            self._executables[key] = executable
+        return executable
 
-    def donating(self, xp: Any, donated: frozenset[int]) -> Any:
-        """The program for arrays of a backend, some of which it may overwrite; not kept here."""
-        return self._executor(xp, donated)
+    def _execute_variant(self, xp: Any, *args: Array) -> tuple[Any, ...]:
+        variant = self.nan_safe_variant()
+        assert variant is not None
+        return variant.execute(xp, args)
 
-    def _executor(self, xp: Any, donated: frozenset[int] = frozenset()) -> Any:
-        on_nan = None if self._nan_safe_variant_of is None else functools.partial(self._nan_safe_variant, xp)
-        return WIRING.make_executor(self.program, xp, self.compiler, donated, on_nan)
+    # Derived programs
 
-    def _nan_safe_variant(self, xp: Any, *args: Array) -> tuple[Any, ...]:
-        other = self.nan_safe_variant()
-        assert other is not None
-        return other.execute(xp, args)
+    def memoized(self, key: Any, derive: Callable[[], T]) -> T:
+        """What `derive` gives, computed once for each key."""
+        result: Any = self._derived.get(key)
+        if result is None:
+            result = self._derived[key] = derive()
+        return result  # type: ignore[no-any-return]
 
-    def runner(self, xp: Any) -> Callable[..., tuple[Any, ...]]:
-        """The program as a function of arrays of a backend."""
-        return self.executable(xp).call  # type: ignore[no-any-return]
+    def with_program(self, program: Program) -> CompiledCall:
+        """A call of another program with the same compiler, without pullbacks inside."""
+        return CompiledCall(program, None, self.compiler)
 
-    def derived(self, program: Program, nan_safe_variant: Callable[[], CompiledCall] | None = None) -> CompiledCall:
-        """A Staged of a program made from this one."""
-        return CompiledCall(program, nan_safe_variant, self.compiler)
+    def transformed(self, transform: Callable[[CompiledCall], Program]) -> CompiledCall:
+        """A call of the program that `transform` makes of this one, and of its NaN-safe variant if there is one."""
 
-    def mapped(self, size: int, which: tuple[bool, ...]) -> CompiledCall:
+        def make_variant() -> CompiledCall:
+            return (self.nan_safe_variant() or self).transformed(transform)
+
+        return CompiledCall(transform(self), make_variant if self.has_pullbacks else None, self.compiler)
+
+    def batched(self, size: int, which: tuple[bool, ...]) -> CompiledCall:
         """The program on a leading batch axis of the arguments in `which`; all outputs have it."""
-        key = size, which
-        found = self._mapped.get(key)
-        if found is None:
 
-            def over_lanes(*args: Array) -> Sequence[Array]:
-                outs, are_mapped = drivers.map_flat(self.run_on, size, which, args)
-                return drivers.all_mapped(outs, are_mapped, size)
+        def batched_program(compiled: CompiledCall) -> Program:
+            def flat(*args: Array) -> Sequence[Array]:
+                return drivers.all_mapped(*drivers.map_flat(compiled.run_on, size, which, args), size)
 
-            avals = [
-                Aval((size, *var.shape), var.dtype) if is_mapped else var.aval
-                for var, is_mapped in zip(self.program.inputs, which, strict=True)
-            ]
-            program = drivers.stage_flat(over_lanes, avals, DerivedStage("vmap"))
-            other = (
-                None
-                if self._nan_safe_variant_of is None
-                else lambda: (self.nan_safe_variant() or self).mapped(size, which)
-            )
-            found = self._mapped[key] = self.derived(program, other)
-        return found
+            return drivers.stage_flat(flat, batched_avals(compiled.in_avals, size, which), DerivedStage("vmap"))
 
-    def linearized(self, active: tuple[bool, ...]) -> Linearized:
-        """The known half and the tangent half, for tangents of the arguments in `active`."""
-        found = self._halves.get(("jvp", active))
-        if found is None:
-            found = self._halves["jvp", active] = Linearized(self, active)
-        return found
+        return self.memoized(("vmap", size, which), lambda: self.transformed(batched_program))
 
-    def pulled(self, active: tuple[bool, ...]) -> Pulled:
-        """The forward half and the backward half, for cotangents of the arguments in `active`."""
-        found = self._halves.get(("vjp", active))
-        if found is None:
-            found = self._halves["vjp", active] = Pulled(self, active)
-        return found
+    def jvp_partition(self, active: tuple[bool, ...]) -> PartitionedCall:
+        """The derivative for tangents of the active arguments."""
+        return self.memoized(("jvp", active), lambda: PartitionedCall(self, partition_jvp(self.program, active)))
+
+    def vjp_partition(self, active: tuple[bool, ...], nan_safe: bool = False) -> PartitionedCall:
+        """The derivative for cotangents of the inexact outputs; by NaN-safe rules its residuals are the arguments."""
+        return self.memoized(
+            ("vjp", active, nan_safe),
+            lambda: PartitionedCall(self, partition_vjp(self.program, active, self.compiler, nan_safe)),
+        )
+
+    # NaN-safe variant
+
+    @property
+    def has_pullbacks(self) -> bool:
+        """Whether pullbacks were traced inside."""
+        return self._make_variant is not None
+
+    def nan_safe_variant(self) -> CompiledCall | None:
+        """The same function with NaN-safe pullbacks, traced when first asked for; None without pullbacks inside."""
+        if self._make_variant is None:
+            return None
+        variant = self._make_variant()
+        self._make_variant = lambda: variant
+        return variant
+
+    def unchecked(self) -> CompiledCall:
+        """The same program without a NaN-safe variant: the code around it checks for NaN."""
+        return self.memoized("unchecked", lambda: self.with_program(self.program))
 
 
-def _restored(program: Program, other: Program | None, compiler: Any) -> CompiledCall:
-    return CompiledCall(program, None if other is None else (lambda: CompiledCall(other, None, compiler)), compiler)
+def batched_avals(avals: Sequence[Aval], size: int, which: Sequence[bool]) -> list[Aval]:
+    """Abstract values with a leading batch axis where `which` says so."""
+    return [
+        Aval((size, *aval.shape), aval.dtype) if is_batched else aval
+        for aval, is_batched in zip(avals, which, strict=True)
+    ]
 
 
-def stage_closed(
+def _restored(program: Program, variant: Program | None, compiler: str | None) -> CompiledCall:
+    restored = None if variant is None else CompiledCall(variant, None, compiler)
+    return CompiledCall(program, None if restored is None else lambda: restored, compiler)
+
+
+class PartitionedCall:
+    """A derivative as two compiled calls.
+
+    `known(*args)` gives the outputs and the residuals, `linear(*residuals, *seeds)` takes tangents of the active
+    arguments to tangents of outputs (forward mode), or cotangents of the inexact outputs to cotangents of active
+    arguments (reverse mode). `has_result` tells which outputs (active arguments) have one.
+    """
+
+    __slots__ = ("has_result", "known", "linear", "outputs", "seed_avals")
+
+    def __init__(self, compiled: CompiledCall, partition: Partition) -> None:
+        self.known = compiled.with_program(partition.known)
+        self.linear = compiled.with_program(partition.linear)
+        self.has_result = partition.has_result
+        self.outputs = len(compiled.program.outputs)
+        residuals = len(partition.known.outputs) - self.outputs
+        self.seed_avals = [var.aval for var in partition.linear.inputs[residuals:]]
+
+    def run_known(self, args: Sequence[Array]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """(outputs, residuals)."""
+        outs = self.known(*args)
+        return outs[: self.outputs], outs[self.outputs :]
+
+    def run_linear(self, residuals: Sequence[Array], seeds: Sequence[Array]) -> list[Any]:
+        """The (co)tangents as a call of `linear`, ZERO where there is none."""
+        if not any(self.has_result):
+            return [ZERO] * len(self.has_result)
+        return expand(self.linear(*residuals, *seeds), self.has_result)
+
+    def inline_linear(self, residuals: Sequence[Array], seeds: Sequence[Array]) -> list[Any]:
+        """The (co)tangents by the equations of `linear`, ZERO where there is none."""
+        return expand(self.linear.run_on(*residuals, *seeds), self.has_result)
+
+
+# Tracing
+
+
+def trace_function(
     fun: Callable[..., Sequence[Array]], avals: Sequence[Aval], transform: str, example: Array = None
 ) -> tuple[CompiledCall, list[Array]]:
-    """(Staged, captured): traced values of outer levels that `fun` closes over are additional leading inputs."""
-
-    def trace() -> tuple[Program, bool]:
-        stage = Stage(transform)
-        program = drivers.stage_flat(fun, avals, stage, example)
-        return program, stage.pulled
-
-    return closed(trace)
+    """(compiled call, captured): traced values of outer levels that `fun` closes over are additional leading inputs."""
+    return trace_call(lambda stage: drivers.stage_flat(fun, avals, stage, example), transform)
 
 
-def closed(trace: Callable[[], tuple[Program, bool]], compiler: Any = None) -> tuple[CompiledCall, list[Array]]:
-    """What `trace` stages, a program and whether pullbacks are in it, as (Staged, captured).
+def trace_call(
+    trace: Callable[[Stage], Program], transform: str, example: Array = None, compiler: str | None = None
+) -> tuple[CompiledCall, list[Array]]:
+    """The program that `trace` records on a stage, as (compiled call, captured).
 
-    The form in which zero cotangents win is traced when it is needed, or at once where traced values are captured,
-    which are out of use later.
+    The NaN-safe variant is traced when it is needed, or at once where traced values are captured: later these are out
+    of use.
     """
-    program, pulled = trace()
+
+    def new_stage() -> Stage:
+        stage = Stage(transform)
+        stage.example = example
+        return stage
+
+    def trace_variant() -> Program:
+        with nan_safe_rules():
+            return trace(new_stage())
+
+    stage = new_stage()
+    program = trace(stage)
     captured = _captured(program)
-
-    def later() -> CompiledCall:
-        return CompiledCall(under_guard(trace)[0], None, compiler)
-
     if not captured:
-        return CompiledCall(program, later if pulled else None, compiler), []
-    other = under_guard(trace)[0] if pulled else program
-    captured |= _captured(other)
-    made = CompiledCall(_with_inputs(other, captured), None, compiler)
-    compiled = CompiledCall(_with_inputs(program, captured), (lambda: made) if pulled else None, compiler)
-    return compiled, list(captured.values())
+        make_variant = lambda: CompiledCall(trace_variant(), None, compiler)  # noqa: E731
+        return CompiledCall(program, make_variant if stage.has_pullbacks else None, compiler), []
+    if not stage.has_pullbacks:
+        return CompiledCall(_with_inputs(program, captured), None, compiler), list(captured.values())
+    variant_program = trace_variant()
+    captured |= _captured(variant_program)
+    variant = CompiledCall(_with_inputs(variant_program, captured), None, compiler)
+    return CompiledCall(_with_inputs(program, captured), lambda: variant, compiler), list(captured.values())
 
 
 def _captured(program: Program) -> dict[Any, Array]:
@@ -213,119 +260,107 @@ def _identity(value: Tracer) -> tuple[int, int, int]:
 def _with_inputs(program: Program, captured: dict[Any, Array]) -> Program:
     """The program with leading inputs in the place of its traced constants."""
     leading = {key: Var(aval_of(value)) for key, value in captured.items()}
-    same = {var: leading[_identity(x)] for var, x in program.constants.items() if type(x) is Tracer}
+    inputs = {var: leading[_identity(x)] for var, x in program.constants.items() if type(x) is Tracer}
 
     def renamed(x: Any) -> Any:
-        return same.get(x, x) if type(x) is Var else x
+        return inputs.get(x, x) if type(x) is Var else x
 
     equations = [
         Equation(e.primitive, tuple(map(renamed, e.inputs)), e.params, e.outputs, e.line) for e in program.equations
     ]
-    constants = {var: value for var, value in program.constants.items() if var not in same}
+    constants = {var: value for var, value in program.constants.items() if var not in inputs}
     return Program([*leading.values(), *program.inputs], equations, list(map(renamed, program.outputs)), constants)
 
 
-def under_guard(trace: Callable[[], T]) -> T:
-    """Trace with pullbacks in which zero cotangents win from the start."""
-    token = NAN_SAFE.set(True)
-    try:
-        return trace()
-    finally:
-        NAN_SAFE.reset(token)
-
-
-# --- the row ----------------------------------------------------------------------------------------------------
+# The primitive
 
 
 class ProgramCallPrimitive(CallPrimitive):
-    """A call of a Staged. Its derived programs stand for its derivatives and its mapped forms."""
+    """A call of a CompiledCall. Its derivatives and batched forms are calls of derived programs."""
 
     __slots__ = ()
 
     def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
-        compiled = params["compiled"]
-        active = _active(primals, tangents)
+        active = active_arguments(primals, tangents)
         if not any(active):
             return self(*primals, **params), ZERO
-        given = [t for t, on in zip(tangents, active, strict=True) if on]
-        outs, moved = compiled.linearized(active).run(primals, given)
-        if compiled.pulls and _any_nan(outs):
-            return compiled.nan_safe_variant().linearized(active).run(primals, given)
-        return outs, moved
+        active_tangents = select(tangents, active)
+
+        def push(compiled: CompiledCall) -> Any:
+            derivative = compiled.jvp_partition(active)
+            outs, residuals = derivative.run_known(primals)
+            douts = derivative.run_linear(residuals, active_tangents)
+            return list(outs), tuple(douts) if any(derivative.has_result) else ZERO
+
+        return with_fallback(push, (params["compiled"],), lambda result: result[0])
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
-        compiled = params["compiled"]
-        needs_cotangent = [ZERO if parent is None else parent for parent in parents]
-        active = _active(values, needs_cotangent)
-        values = tuple([x if on else snapshot(unboxed(x)) for x, on in zip(values, active, strict=True)])
+        active = active_arguments(values, parents)
+        values = snapshots(values, active)
         if not any(active):
             return self(*values, **params), None, None
-        pulled = compiled.pulled(active)
-        outs = pulled.forward(*values)
-        if compiled.pulls and _any_nan(outs[: pulled.outputs]):
-            pulled = compiled.nan_safe_variant().pulled(active)
-            outs = pulled.forward(*values)
-        count = pulled.outputs
-        return outs[:count], PULLED, (pulled, values, outs[count:])
+
+        def run_forward(compiled: CompiledCall) -> Any:
+            return compiled, *compiled.vjp_partition(active).run_known(values)
+
+        compiled, outs, residuals = with_fallback(run_forward, (params["compiled"],), lambda result: result[1])
+        return outs, PROGRAM_CALL_PULLBACK, (compiled, active, values, residuals)
 
 
-def _active(values: Sequence[Array], given: Sequence[Any]) -> tuple[bool, ...]:
-    return tuple([one is not ZERO and is_inexact(aval_of(x).dtype) for x, one in zip(values, given, strict=True)])
+def snapshots(values: Sequence[Array], active: Sequence[bool]) -> tuple[Array, ...]:
+    """Arguments as a node may keep them: no boxes, and copies of the arrays that users may write to."""
+    return tuple([x if is_active else snapshot(unboxed(x)) for x, is_active in zip(values, active, strict=True)])
 
 
-def _any_nan(outs: Sequence[Any]) -> bool:
-    return any([has_nan(out) for out in outs])
-
-
-class PulledProgramRule:
+class ProgramCallPullback:
     """The pullback of a program_call."""
 
     name = "program_call"
 
-    def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        pulled, _, residuals = saved
-        return _spread(pulled, pulled.not_nan_safe(residuals, _all_cotangents(pulled, ct)))
+    def pull(self, ct: dict[int, Any], parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        compiled, active, _, residuals = saved
+        return self._pull(compiled, active, False, residuals, ct)
 
-    def pull_nan_safe(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        pulled, values, _ = saved
-        return _spread(pulled, pulled.nan_safe(values, _all_cotangents(pulled, ct)))
+    def pull_nan_safe(self, ct: dict[int, Any], parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        compiled, active, values, _ = saved
+        return self._pull(compiled, active, True, values, ct)
+
+    def _pull(
+        self,
+        compiled: CompiledCall,
+        active: tuple[bool, ...],
+        nan_safe: bool,
+        residuals: Sequence[Array],
+        ct: dict[int, Any],
+    ) -> list[Any]:
+        derivative = compiled.vjp_partition(active, nan_safe)
+        return expand(derivative.run_linear(residuals, dense_cotangents(compiled.out_avals, ct)), active)
 
     def __reduce__(self) -> str:
-        return "PULLED"
+        return "PROGRAM_CALL_PULLBACK"
 
 
-PULLED = PulledProgramRule()
+PROGRAM_CALL_PULLBACK = ProgramCallPullback()
 
 
-def _all_cotangents(pulled: Pulled, ct: dict[int, Any]) -> list[Any]:
-    example = next(iter(ct.values()))
-    avals = pulled.compiled.out_avals
-    return [ct[i] if i in ct else full_like(example, 0, avals[i].shape, avals[i].dtype) for i in pulled.inexact]
-
-
-def _spread(pulled: Pulled, contribution: Sequence[Any]) -> list[Any]:
-    rest = iter(contribution)
-    return [next(rest) if on else ZERO for on in pulled.active]
-
-
-def _call_impl(xp: Any, *args: Array, compiled: CompiledCall) -> tuple[Any, ...]:
+def _program_call_impl(xp: Any, *args: Array, compiled: CompiledCall) -> tuple[Any, ...]:
     return compiled.execute(xp, args)
 
 
-def _call_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
-    return params["compiled"].mapped(size, tuple(batched))(*args)
+def _program_call_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
+    return params["compiled"].batched(size, tuple(batched))(*args)
 
 
-def _call_transpose(ct: Any, *operands: Any, compiled: CompiledCall) -> tuple[Any, ...]:
+def _program_call_transpose(ct: Any, *operands: Any, compiled: CompiledCall) -> tuple[Any, ...]:
     return drivers.transpose_flat(compiled.run_on, operands, ct)
 
 
 program_call = ProgramCallPrimitive(
     "program_call",
-    _call_impl,
+    _program_call_impl,
     aval=lambda *avals, compiled: compiled.out_avals,
-    batch=_call_batch,
-    transpose=_call_transpose,
+    batch=_program_call_batch,
+    transpose=_program_call_transpose,
     multiple=True,
 )
-"""The outputs of a staged program."""
+"""The outputs of a traced program."""

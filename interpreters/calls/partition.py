@@ -1,173 +1,184 @@
-"""A program's derivative in two halves: what is known when the arguments are, and what waits for (co)tangents."""
+"""Partial evaluation of derivatives: a joint program is partitioned into a known and a linear program.
+
+The joint program of a derivative takes the arguments and, behind them, tangents (forward mode) or cotangents (reverse
+mode). What depends on the arguments alone is the known program; it gives the outputs and the residuals. The linear
+program takes the residuals and the (co)tangents. In reverse mode the two are the forward and the backward program.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple, TypeVar
 
 from func.interpreters import drivers
-from func.interpreters.core import ZERO, Array, Aval, Tracer, is_inexact
+from func.interpreters.core import ZERO, Array, Aval, Shaped, Tracer, aval_of, dtype_of, is_inexact
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import walk
 from func.interpreters.grad_fast import grad_interpreter
+from func.interpreters.primitives.structural.shapes import full_like
 from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.stage import DerivedStage
 
-if TYPE_CHECKING:
-    from func.interpreters.calls.compiled_call import CompiledCall
+T = TypeVar("T")
 
 
-def split(program: Program, unknown: Sequence[Var], outputs: int) -> tuple[Program, Program]:
-    """Split a program by what depends on some inputs (its last ones). The first half gives the first `outputs`
-    outputs and the residuals, the second takes the residuals and the unknown inputs and gives the other outputs."""
-    late: set[Var] = set(unknown)
-    first: list[Equation] = []
-    second: list[Equation] = []
-    made_by: dict[Var, Equation] = {}
+class Partition(NamedTuple):
+    """The derivative of a program in two programs."""
+
+    known: Program
+    """(*args) -> (*outputs, *residuals)."""
+    linear: Program
+    """(*residuals, *tangents of the active arguments) -> tangents of outputs. In reverse mode (*residuals, *cotangents
+    of the inexact outputs) -> cotangents of active arguments."""
+    has_result: tuple[bool, ...]
+    """Which outputs have a tangent; in reverse mode, which active arguments have a cotangent."""
+
+
+def partition_jvp(program: Program, active: Sequence[bool]) -> Partition:
+    """The partition of forward mode, for tangents of the active arguments."""
+    count = len(active)
+    has_tangent: list[bool] = []
+
+    def joint(*values: Array) -> list[Array]:
+        outs, douts = drivers.jvp_flat(lambda *args: program.run(args), values[:count], expand(values[count:], active))
+        has_tangent[:] = [dout is not ZERO for dout in douts]
+        return [*outs, *select(douts, has_tangent)]
+
+    avals = [var.aval for var in program.inputs]
+    tangent_avals = [Aval(aval.shape, aval.dtype) for aval in select(avals, active)]
+    joint_program = drivers.stage_flat(joint, [*avals, *tangent_avals], DerivedStage("jvp"))
+    return Partition(*partition(joint_program, count, len(has_tangent)), tuple(has_tangent))
+
+
+def partition_vjp(
+    program: Program, active: Sequence[bool], compiler: str | None = None, nan_safe: bool = False
+) -> Partition:
+    """The partition of reverse mode, for cotangents of the active arguments.
+
+    With NaN-safe rules the residuals are the arguments: the backward program computes everything again.
+    """
+    count, outputs = len(active), len(program.outputs)
+    out_avals = output_avals(program)
+    inexact = [i for i, aval in enumerate(out_avals) if is_inexact(aval.dtype)]
+    has_cotangent: list[bool] = []
+
+    def joint(*values: Array) -> list[Array]:
+        interpreter = grad_interpreter("vjp")
+        with drivers.running(interpreter):
+            args = [interpreter.lift(x) if on else x for x, on in zip(values, active, strict=False)]
+            nodes = [x.attached for x in select(args, active)]
+            outs = list(program.run(args))
+            seeds = [
+                (outs[i].attached, ct)
+                for i, ct in zip(inexact, values[count:], strict=True)
+                if type(outs[i]) is Tracer and outs[i].interpreter is interpreter
+            ]
+            primal_outs = [o.value if type(o) is Tracer and o.interpreter is interpreter else o for o in outs]
+            del args, outs
+        cotangents = walk(seeds, nodes, nan_safe)
+        has_cotangent[:] = [ct is not ZERO for ct in cotangents]
+        return [*primal_outs, *select(cotangents, has_cotangent)]
+
+    avals = [var.aval for var in program.inputs]
+    cotangent_avals = [Aval(out_avals[i].shape, out_avals[i].dtype) for i in inexact]
+    joint_program = drivers.stage_flat(joint, [*avals, *cotangent_avals], DerivedStage("vjp"))
+    if nan_safe:
+        forward = Program(program.inputs, program.equations, (*program.outputs, *program.inputs), program.constants)
+        cotangents = joint_program.outputs[outputs:]
+        backward = Program(joint_program.inputs, joint_program.equations, cotangents, joint_program.constants).pruned()
+    else:
+        forward, backward = partition(WIRING.reroll_loops(joint_program, compiler), count, outputs)
+    return Partition(forward, backward, tuple(has_cotangent))
+
+
+def partition(program: Program, known_inputs: int, known_outputs: int) -> tuple[Program, Program]:
+    """(known, linear): what depends on the first inputs alone, and the rest.
+
+    The known program gives the first outputs and the residuals, the linear one takes the residuals and the other inputs
+    to the other outputs.
+    """
+    unknown_inputs = program.inputs[known_inputs:]
+    unknown: set[Var] = set(unknown_inputs)
+    known_equations: list[Equation] = []
+    linear_equations: list[Equation] = []
+    defining: dict[Var, Equation] = {}
     for equation in program.equations:
-        if any([x in late for x in equation.inputs if type(x) is Var]):
-            late.update(equation.outputs)
-            second.append(equation)
+        if any([x in unknown for x in equation.inputs if type(x) is Var]):
+            unknown.update(equation.outputs)
+            linear_equations.append(equation)
         else:
-            first.append(equation)
-            made_by.update(dict.fromkeys(equation.outputs, equation))
-    needed: dict[Var, None] = {}
-    again: dict[int, Equation] = {}
-
-    def need(var: Any) -> None:
-        stack = [var]
-        while stack:
-            one = stack.pop()
-            if type(one) is not Var or one in late or one in program.constants or one in needed:
-                continue
-            equation = made_by.get(one)
-            if equation is not None and equation.primitive.recompute:
-                again[id(equation)] = equation
-                stack.extend(equation.inputs)
-            else:
-                needed[one] = None
-
-    for equation in second:
-        for x in equation.inputs:
-            need(x)
-    for x in program.outputs[outputs:]:
-        need(x)
-    repeated = [equation for equation in first if id(equation) in again]
-    known_inputs = program.inputs[: len(program.inputs) - len(unknown)]
-    residuals = list(needed)
-    known = Program(known_inputs, first, [*program.outputs[:outputs], *residuals], program.constants).pruned()
-    fresh = {var: Var(var.aval) for equation in repeated for var in equation.outputs}
-    fresh |= {var: Var(var.aval) for var in residuals}
-
-    def renamed(x: Any) -> Any:
-        return fresh.get(x, x) if type(x) is Var else x
-
-    body = [
-        Equation(e.primitive, tuple(map(renamed, e.inputs)), e.params, tuple(map(renamed, e.outputs)), e.line)
-        for e in (*repeated, *second)
-    ]
-    rest = Program(
-        [*[fresh[var] for var in residuals], *unknown],
-        body,
-        list(map(renamed, program.outputs[outputs:])),
+            known_equations.append(equation)
+            defining.update(dict.fromkeys(equation.outputs, equation))
+    residuals: dict[Var, None] = {}
+    repeated: set[int] = set()
+    stack = [x for equation in linear_equations for x in equation.inputs] + list(program.outputs[known_outputs:])
+    stack.reverse()
+    while stack:
+        x = stack.pop()
+        if type(x) is not Var or x in unknown or x in program.constants or x in residuals:
+            continue
+        definition = defining.get(x)
+        if definition is not None and definition.primitive.recompute:
+            repeated.add(id(definition))
+            stack.extend(definition.inputs)
+        else:
+            residuals[x] = None
+    repeated_equations = [equation for equation in known_equations if id(equation) in repeated]
+    known = Program(
+        program.inputs[:known_inputs],
+        known_equations,
+        [*program.outputs[:known_outputs], *residuals],
         program.constants,
     ).pruned()
-    return known, rest
+    copies = {var: Var(var.aval) for equation in repeated_equations for var in equation.outputs}
+    copies |= {var: Var(var.aval) for var in residuals}
+
+    def renamed(x: Any) -> Any:
+        return copies.get(x, x) if type(x) is Var else x
+
+    linear = Program(
+        [*[copies[var] for var in residuals], *unknown_inputs],
+        [
+            Equation(e.primitive, tuple(map(renamed, e.inputs)), e.params, tuple(map(renamed, e.outputs)), e.line)
+            for e in (*repeated_equations, *linear_equations)
+        ],
+        list(map(renamed, program.outputs[known_outputs:])),
+        program.constants,
+    ).pruned()
+    return known, linear
 
 
-class Linearized:
-    """known(*args) gives the outputs and residuals; tangent(*residuals, *tangents) the tangents of some outputs."""
-
-    __slots__ = ("has_tangent", "known", "tangent")
-
-    def __init__(self, compiled: CompiledCall, active: tuple[bool, ...]) -> None:
-        count = len(active)
-        places = [i for i, is_active in enumerate(active) if is_active]
-        which: list[bool] = []
-
-        def joint(*values: Array) -> list[Array]:
-            tangents: list[Any] = [ZERO] * count
-            for i, t in zip(places, values[count:], strict=True):
-                tangents[i] = t
-            outs, moved = drivers.jvp_flat(compiled.run_on, values[:count], tangents)
-            which[:] = [t is not ZERO for t in moved]
-            return [*outs, *[t for t in moved if t is not ZERO]]
-
-        inputs = compiled.program.inputs
-        avals = [*[var.aval for var in inputs], *[Aval(inputs[i].shape, inputs[i].dtype) for i in places]]
-        program = drivers.stage_flat(joint, avals, DerivedStage("jvp"))
-        known, tangent = split(program, program.inputs[count:], len(which))
-        self.known = compiled.derived(known)
-        self.tangent = compiled.derived(tangent)
-        self.has_tangent = tuple(which)
-
-    def run(self, args: Sequence[Array], tangents: Sequence[Array]) -> tuple[list[Any], Any]:
-        """Outputs, and tangents of the outputs (ZERO where there is none)."""
-        count = len(self.has_tangent)
-        outs = self.known(*args)
-        if not any(self.has_tangent):
-            return list(outs[:count]), ZERO
-        moved = iter(self.tangent(*outs[count:], *tangents))
-        return list(outs[:count]), tuple([next(moved) if has else ZERO for has in self.has_tangent])
+def output_avals(program: Program) -> tuple[Aval, ...]:
+    """The abstract values of a program's outputs."""
+    return tuple([x.aval if type(x) is Var else aval_of(x) for x in program.outputs])
 
 
-class Pulled:
-    """forward(*args) gives the outputs and residuals; backward(*residuals, *cotangents of the inexact outputs) gives
-    the cotangents of the active arguments that have one; guarded(*args, *cotangents) the same, where zeros win."""
+def active_arguments(values: Sequence[Array], directions: Sequence[Any]) -> tuple[bool, ...]:
+    """Which arguments have a tangent, or need a cotangent; ZERO and None stand for neither."""
+    return tuple(
+        [
+            direction is not ZERO and direction is not None and is_inexact(dtype_of(x))
+            for x, direction in zip(values, directions, strict=True)
+        ]
+    )
 
-    __slots__ = ("_nan_safe", "active", "backward", "compiled", "forward", "inexact", "outputs", "reached")
 
-    def __init__(self, compiled: CompiledCall, active: tuple[bool, ...]) -> None:
-        self.compiled = compiled
-        self.active = active
-        avals = compiled.out_avals
-        self.outputs = len(avals)
-        self.inexact = tuple([i for i, aval in enumerate(avals) if is_inexact(aval.dtype)])
-        program, self.reached = self._joint(False)
-        program = WIRING.reroll_loops(program, compiled.compiler)
-        forward, backward = split(program, program.inputs[len(active) :], self.outputs)
-        self.forward = compiled.derived(forward)
-        self.backward = compiled.derived(backward)
-        self._nan_safe: tuple[CompiledCall, tuple[bool, ...]] | None = None
+def select(values: Sequence[T], flags: Sequence[bool]) -> list[T]:
+    """The values whose flag is set."""
+    return [value for value, is_selected in zip(values, flags, strict=True) if is_selected]
 
-    def _joint(self, nan_safe: bool) -> tuple[Program, tuple[bool, ...]]:
-        count = len(self.active)
-        reached: list[bool] = []
-        program = self.compiled.program
 
-        def joint(*values: Array) -> list[Array]:
-            interpreter = grad_interpreter("vjp")
-            with drivers.running(interpreter):
-                args = [interpreter.lift(x) if on else x for x, on in zip(values, self.active, strict=False)]
-                nodes = [x.attached for x, on in zip(args, self.active, strict=True) if on]
-                outs = list(self.compiled.run_on(*args))
-                seeds = []
-                for i, ct in zip(self.inexact, values[count:], strict=True):
-                    out = outs[i]
-                    if type(out) is Tracer and out.interpreter is interpreter:
-                        seeds.append((out.attached, ct))
-                plain = [o.value if type(o) is Tracer and o.interpreter is interpreter else o for o in outs]
-                del args, outs
-            contribution = walk(seeds, nodes, nan_safe)
-            reached[:] = [ct is not ZERO for ct in contribution]
-            return [*plain, *[ct for ct in contribution if ct is not ZERO]]
+def expand(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    """A value wherever the flag is set, ZERO elsewhere: the inverse of `select`."""
+    rest = iter(values)
+    return [next(rest) if is_selected else ZERO for is_selected in flags]
 
-        avals = self.compiled.out_avals
-        cts = [Aval(avals[i].shape, avals[i].dtype) for i in self.inexact]
-        given = [var.aval for var in program.inputs]
-        return drivers.stage_flat(joint, [*given, *cts], DerivedStage("vjp")), tuple(reached)
 
-    def nan_safe(self, args: Sequence[Array], cts: Sequence[Array]) -> list[Any]:
-        """Cotangents of the active arguments, all computed again with rows in which zero cotangents win."""
-        if self._nan_safe is None:
-            program, reached = self._joint(True)
-            made = Program(program.inputs, program.equations, program.outputs[self.outputs :], program.constants)
-            self._nan_safe = self.compiled.derived(made.pruned()), reached
-        backward, reached = self._nan_safe
-        contribution = iter(backward(*args, *cts))
-        return [next(contribution) if is_reached else ZERO for is_reached in reached]
-
-    def not_nan_safe(self, residuals: Sequence[Array], cts: Sequence[Array]) -> list[Any]:
-        """Cotangents of the active arguments."""
-        contribution = iter(self.backward(*residuals, *cts))
-        return [next(contribution) if is_reached else ZERO for is_reached in self.reached]
+def dense_cotangents(avals: Sequence[Shaped], ct: dict[int, Any]) -> list[Any]:
+    """The cotangents of all inexact outputs, {position: cotangent} filled up with zeros."""
+    like = next(iter(ct.values()))
+    return [
+        ct[i] if i in ct else full_like(like, 0, aval.shape, aval.dtype)
+        for i, aval in enumerate(avals)
+        if is_inexact(aval.dtype)
+    ]

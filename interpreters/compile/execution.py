@@ -1,7 +1,4 @@
-"""A Program as it is executed, by whatever executes it.
-
-From a Program to a callable: calls inlined, passes, a plan, generated code.
-"""
+"""From a Program to a callable: calls are inlined, passes optimise, and native code or NumPy source is generated."""
 
 from __future__ import annotations
 
@@ -15,12 +12,12 @@ import numpy as np
 from func.interpreters.compile.inlining import inline
 from func.interpreters.compile.passes import optimize
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.grad import has_nan
+from func.interpreters.nan_safe import checked
 from func.interpreters.program.program import Program
 
 
 def prepared(program: Program) -> Program:
-    """The program without calls, optimised."""
+    """The program as it is executed: calls inlined, optimised."""
     return optimize(inline(program))
 
 
@@ -28,12 +25,14 @@ NATIVE = ("llvm", "best")
 """Names of compilers that make native code where they can; None and "numpy" generate NumPy source."""
 
 LONG = 1000
-"""Equations from which a derivative's unrolled loops are rolled up before the derivative is partitioned."""
+"""Equations from which on the unrolled loops of a derivative are re-rolled before it is partitioned."""
 
 
 def reroll_loops(program: Program, compiler: str | None) -> Program:
-    """A long program with its unrolled loops as scans, if native code will run it: a scan hands on stacks of
-    residuals, straight code thousands of them."""
+    """A long program with its unrolled loops as scans, if native code will run it.
+
+    The residuals of a scan are a few stacked arrays, those of straight code are thousands.
+    """
     if len(program.equations) < LONG or (compiler or "").partition("+")[0] not in NATIVE:
         return program
     from func.interpreters.compile.passes.reroll.reroll import reroll  # start-up time: few programs are long
@@ -42,76 +41,66 @@ def reroll_loops(program: Program, compiler: str | None) -> Program:
 
 
 class Executable(NamedTuple):
-    """A program that can be called. `native` is what compiled it whole to native code, if something did; `parts` is the
-    program with a `native_call` for each of its native parts, if it was cut."""
+    """A compiled program that can be called."""
 
     call: Callable[..., tuple[Any, ...]]
     native: Any = None
+    """The native code, where the whole program is native."""
     parts: Program | None = None
+    """The program with a `native_call` for each native part, where only parts are native."""
     overwrites: frozenset[int] = frozenset()
-    """The inputs whose memory may have something else in it after a call."""
+    """The inputs whose memory may hold something else after a call."""
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
         return self.call(*args)
 
 
-def make_executor(
+def compile_program(
     program: Program,
     xp: Any,
     compiler: str | None,
     donated: frozenset[int] = frozenset(),
-    on_nan: Callable[..., tuple[Any, ...]] | None = None,
+    nan_safe: Callable[..., tuple[Any, ...]] | None = None,
 ) -> Executable:
-    """The program as a function of arrays of a backend, which may overwrite the inputs in `donated`. Where an output
-    has a NaN, `on_nan` gives the outputs instead; it needs the inputs, which only native code then overwrites."""
+    """The program compiled for arrays of a backend, where it may overwrite the inputs in `donated`.
+
+    Where an output has a NaN, `nan_safe` computes the outputs from the inputs. Only native code then overwrites inputs.
+    """
     ready = prepared(program)
     name, _, option = (compiler or "").partition("+")
     if xp is np and name in NATIVE:
-        made = _native(ready, on_nan, option == "fast", donated)
-        if made is not None:
-            return made
-    if on_nan is not None:
+        executable = _compile_native(ready, option == "fast", donated, nan_safe)
+        if executable is not None:
+            return executable
+    if nan_safe is not None:
         donated = frozenset()
-    return Executable(watched(source_executor(ready, xp, donated), on_nan), overwrites=donated)
+    return Executable(checked(compile_source(ready, xp, donated), nan_safe), overwrites=donated)
 
 
-def source_executor(program: Program, xp: Any, donated: frozenset[int] = frozenset()) -> Callable[..., tuple[Any, ...]]:
-    """An optimised program as generated source. What makes it is imported when first needed."""
-    from func.backends.source.numpy_source import compile_plan
+def compile_source(program: Program, xp: Any, donated: frozenset[int] = frozenset()) -> Callable[..., tuple[Any, ...]]:
+    """An optimised program as generated source for arrays of a backend."""
+    from func.backends.source.numpy_source import compile_plan  # start-up time: native programs need no plan
     from func.interpreters.compile.planning import plan_program
 
     return compile_plan(plan_program(program, xp, xp is not np, donated=donated), xp)
 
 
-def watched(
-    run: Callable[..., tuple[Any, ...]], on_nan: Callable[..., tuple[Any, ...]] | None
-) -> Callable[..., tuple[Any, ...]]:
-    """A function whose outputs are looked through for NaN."""
-    if on_nan is None:
-        return run
-
-    def look(*args: Any) -> tuple[Any, ...]:
-        outs = run(*args)
-        return on_nan(*args) if any([has_nan(out) for out in outs]) else outs
-
-    look.text = getattr(run, "text", "")  # type: ignore[attr-defined]
-    return look
-
-
-def _native(program: Program, on_nan: Any, fast: bool, donated: frozenset[int]) -> Executable | None:
-    """Native code for host arrays, where there is a compiler for it."""
+def _compile_native(
+    program: Program, fast: bool, donated: frozenset[int], nan_safe: Callable[..., tuple[Any, ...]] | None
+) -> Executable | None:
+    """Native code for host arrays; None without a compiler for it, or where NumPy alone does as well."""
     if importlib.util.find_spec("llvmlite") is None:
         return None
     native = importlib.import_module("func.interpreters.compile.native.executable")
     if not native.is_available():
         return None
-    call, executor, parts = native.native_executor(program, on_nan, fast, donated)
-    if executor is None and call is not None:
-        call = watched(call, on_nan)
+    call, code, parts = native.compile_native(program, fast, donated, nan_safe)
     if call is None:
         return None
-    return Executable(call, executor, parts, frozenset() if executor is None else executor.overwrites)
+    if code is None:
+        return Executable(checked(call, nan_safe), None, parts)
+    return Executable(call, code, parts, code.overwrites)
 
 
-WIRING.make_executor = make_executor
+WIRING.compile_program = compile_program
 WIRING.reroll_loops = reroll_loops

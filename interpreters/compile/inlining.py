@@ -1,4 +1,4 @@
-"""Calls replaced by what they call: done last, when no transform will look at the calls any more."""
+"""Inlining: calls are replaced by the equations that they call, once no transform will see the calls any more."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from func.interpreters.program.program import Equation, Program
 from func.interpreters.stage import DerivedStage
 
 LARGE = 1000
-"""A staged program with more equations stays a call of its own code."""
+"""Equations above which a compiled call is not inlined: it stays a call of separately compiled code."""
 
 
 def inline(program: Program) -> Program:
-    """The program with the bodies of custom rules, checkpoints and small programs in the place of their calls."""
+    """The program with the calls of custom rules, checkpoints and small programs inlined."""
     while any([_body(equation) is not None for equation in program.equations]):
         equations = program.equations
 
@@ -34,6 +34,6 @@ def _body(equation: Equation) -> Any:
         compiled = equation.params["compiled"]
         if len(compiled.program.equations) <= LARGE:
             return compiled.run_on
-        return compiled.plain() if compiled.pulls else None
+        return compiled.unchecked() if compiled.has_pullbacks else None
     body = equation.primitive.body
     return None if body is None else body(equation.params)

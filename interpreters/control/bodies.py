@@ -1,41 +1,25 @@
-"""What the rows of branches and loops share: staged bodies, their halves, lanes that stand in for others."""
+"""What branches, loops and scans share: compiled calls as bodies, and the batch elements that a body runs for."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from func.interpreters import drivers
-from func.interpreters.calls.compiled_call import CompiledCall
-from func.interpreters.core import (
-    ZERO,
-    Array,
-    Aval,
-    Shaped,
-    Tracer,
-    dtype_of,
-    is_inexact,
-    shape_of,
-    snapshot,
-    unboxed,
-)
-from func.interpreters.grad import has_nan
+from func.interpreters.calls.compiled_call import CompiledCall, batched_avals
+from func.interpreters.core import Array, Aval, Shaped, Tracer, is_inexact, materialize, shape_of
 from func.interpreters.primitives.structural.reductions import argmax
-from func.interpreters.primitives.structural.shapes import full_like, iota, reshape, where
+from func.interpreters.primitives.structural.shapes import iota, reshape, where
 from func.interpreters.program.program import Program, Var
 from func.interpreters.stage import DerivedStage, Recorder, Stage
 
 T = TypeVar("T")
 
 
-# --- helpers ----------------------------------------------------------------------------------------------------
-
-
 def is_abstract(value: Any) -> bool:
-    """Whether no numbers are known of a value: at the bottom of its tracers is a variable of a stage."""
+    """Whether the numbers of a value are not known: the innermost of its tracers is a variable of a stage."""
     while type(value) is Tracer:
         owner = value.interpreter
         if isinstance(owner, Stage) and not isinstance(owner, Recorder):
@@ -44,8 +28,8 @@ def is_abstract(value: Any) -> bool:
     return False
 
 
-def parts(values: Sequence[T], *counts: int) -> list[list[T]]:
-    """A flat list cut into groups of these lengths, and the rest."""
+def split(values: Sequence[T], *counts: int) -> list[list[T]]:
+    """Groups of these lengths, and the rest."""
     groups = []
     start = 0
     for count in counts:
@@ -54,45 +38,28 @@ def parts(values: Sequence[T], *counts: int) -> list[list[T]]:
     return [*groups, list(values[start:])]
 
 
-def derived(fun: Callable[..., Sequence[Array]], avals: Sequence[Aval]) -> CompiledCall:
-    """A function of the engine's own, staged."""
+def compiled_function(fun: Callable[..., Sequence[Array]], avals: Sequence[Aval]) -> CompiledCall:
+    """A function of the engine as a compiled call."""
     return CompiledCall(drivers.stage_flat(fun, avals, DerivedStage("compiled")))
 
 
-def remembered(compiled: CompiledCall, key: Any, make: Callable[[], T]) -> T:
-    """What was derived from a staged program under this key; made when first asked for."""
-    found: Any = compiled._halves.get(key)
-    if found is None:
-        found = compiled._halves[key] = make()
-    return found  # type: ignore[no-any-return]
-
-
-def input_avals(compiled: CompiledCall) -> list[Aval]:
-    """What the inputs of a staged program are."""
-    return [var.aval for var in compiled.program.inputs]
-
-
 def strong(avals: Sequence[Shaped]) -> list[Aval]:
-    """Avals of arrays, as tangents and cotangents are."""
+    """The abstract values without weak types, as tangents and cotangents have them."""
     return [Aval(aval.shape, aval.dtype) for aval in avals]
 
 
-def stepper(compiled: CompiledCall, xp: Any) -> Callable[..., tuple[Any, ...]]:
-    """A staged program as a function of concrete arrays that may be called many times."""
-    return functools.partial(_executed, compiled, xp) if compiled.pulls else compiled.runner(xp)
-
-
-def _executed(compiled: CompiledCall, xp: Any, *args: Array) -> tuple[Any, ...]:
-    return compiled.execute(xp, args)
+def zeros(aval: Shaped) -> Array:
+    """Zeros of an abstract value's shape and dtype."""
+    return np.zeros(aval.shape, aval.dtype)
 
 
 def on_backend(xp: Any, args: Sequence[Array]) -> Sequence[Array]:
-    """Arguments with host arrays moved to where the others are."""
+    """Arguments with host arrays moved to the backend of the others."""
     return args if xp is np else [xp.asarray(x) if type(x) is np.ndarray else x for x in args]
 
 
 def unshared(compiled: CompiledCall, outs: Sequence[Array]) -> tuple[Array, ...]:
-    """Outputs of which none is an array that the program holds."""
+    """Outputs, copied where they are arrays that the program holds."""
     constants = compiled.program.constants
     return tuple(
         [
@@ -103,104 +70,62 @@ def unshared(compiled: CompiledCall, outs: Sequence[Array]) -> tuple[Array, ...]
 
 
 def dependents(program: Program, active: Sequence[bool], derivatives: bool = True) -> list[bool]:
-    """Which outputs depend on the active inputs; with `derivatives` in a way that a derivative may pass."""
-    seen = {var for var, on in zip(program.inputs, active, strict=True) if on}
+    """Which outputs depend on the active inputs; with `derivatives` only by differentiable equations."""
+    reached = {var for var, is_active in zip(program.inputs, active, strict=True) if is_active}
     for equation in program.equations:
         if derivatives and not equation.primitive.differentiable:
             continue
-        if any([type(x) is Var and x in seen for x in equation.inputs]):
-            seen.update([out for out in equation.outputs if not derivatives or is_inexact(out.dtype)])
-    return [type(out) is Var and out in seen for out in program.outputs]
+        if any([type(x) is Var and x in reached for x in equation.inputs]):
+            reached.update([out for out in equation.outputs if not derivatives or is_inexact(out.dtype)])
+    return [type(out) is Var and out in reached for out in program.outputs]
 
 
-def zeros(aval: Shaped) -> Array:
-    """Zeros of an abstract value's shape and dtype."""
-    return np.zeros(aval.shape, aval.dtype)
+def active_inputs(
+    body: CompiledCall, consts: int, carries: int, active: Sequence[bool], derivatives: bool = True
+) -> tuple[bool, ...]:
+    """The active inputs of the body of a loop: those given, and each carry that depends on them after some step."""
+    flags = list(active)
+    while True:
+        outs = dependents(body.program, flags, derivatives)
+        extended = [
+            is_active or (consts <= i < consts + carries and outs[i - consts]) for i, is_active in enumerate(flags)
+        ]
+        if extended == flags:
+            return tuple(flags)
+        flags = extended
 
 
-def settled(value: Array) -> Array:
-    """A value as a row may keep it."""
-    return snapshot(unboxed(value))
+# Batching
 
 
-def any_nan(outs: Sequence[Any]) -> bool:
-    """Whether some output has a NaN."""
-    return any([has_nan(out) for out in outs])
+def batched_body(body: CompiledCall, size: int, which: tuple[bool, ...], carried: Sequence[bool]) -> CompiledCall:
+    """The body of a loop with a leading batch axis of the inputs in `which`, of the carries in `carried`, and of all
+    other outputs."""
+
+    def batched_program(compiled: CompiledCall) -> Program:
+        def flat(*args: Array) -> list[Array]:
+            outs, are_mapped = drivers.map_flat(compiled.run_on, size, which, args)
+            has_axis = [*carried, *[True] * (len(outs) - len(carried))]
+            assert all([has or not is_mapped for has, is_mapped in zip(has_axis, are_mapped, strict=True)])
+            return [
+                materialize(size, (is_mapped,), (out,))[0] if has else out
+                for out, has, is_mapped in zip(outs, has_axis, are_mapped, strict=True)
+            ]
+
+        return drivers.stage_flat(flat, batched_avals(compiled.in_avals, size, which), DerivedStage("compiled"))
+
+    return body.memoized(("batched body", size, which, tuple(carried)), lambda: body.transformed(batched_program))
 
 
-def is_moving(values: Sequence[Array], given: Sequence[Any]) -> tuple[bool, ...]:
-    """Which arguments have a tangent, or want a cotangent."""
-    return tuple(
-        [one is not ZERO and one is not None and is_inexact(dtype_of(x)) for x, one in zip(values, given, strict=True)]
-    )
+def representative(size: int, selected: Array) -> Array:
+    """For each batch element its index if it is selected, else the index of the first one that is.
+
+    Code that computes all elements and masks some then never runs on numbers that no element would have given it.
+    """
+    return where(selected, iota(size, selected), argmax(selected, axis=0))
 
 
-def filled(avals: Sequence[Aval], places: Sequence[int], ct: dict[int, Any]) -> list[Any]:
-    """The cotangents of the outputs at these places, zeros where there is none."""
-    like = next(iter(ct.values()))
-    return [ct[i] if i in ct else full_like(like, 0, avals[i].shape, avals[i].dtype) for i in places]
-
-
-def spread(contribution: Sequence[Any], active: Sequence[bool]) -> list[Any]:
-    """Values of the active arguments, with ZERO for the others."""
-    rest = iter(contribution)
-    return [next(rest) if on else ZERO for on in active]
-
-
-def borrowed(size: int, hit: Array) -> Array:
-    """For each lane its own number if it is hit, and otherwise that of the first lane that is: code that masks lanes
-    never runs on numbers that no lane would have given it."""
-    return where(hit, iota(size, hit), argmax(hit, axis=0))
-
-
-def select(hit: Array, new: Array, old: Array) -> Array:
-    """Lane by lane one of two arrays."""
+def choose(selected: Array, new: Array, old: Array) -> Array:
+    """One of two arrays for each batch element."""
     rank = len(shape_of(new))
-    return where(reshape(hit, shape=(*shape_of(hit), *[1] * (rank - 1))), new, old)
-
-
-# --- halves of a staged program ----------------------------------------------------------------------------------
-
-
-class Half:
-    """A staged program cut in two: `first` leaves residuals behind its outputs; `second(residuals, moving)` takes
-    tangents of the active inputs to those of the outputs (forwards), or cotangents of the inexact outputs to those of
-    the active inputs (backwards), ZERO where there is none."""
-
-    __slots__ = ("first", "moved", "second")
-    first: Program
-    moved: list[Aval]
-    second: Callable[[Sequence[Array], Sequence[Array]], list[Any]]
-
-
-def forward_half(compiled: CompiledCall, active: tuple[bool, ...]) -> Half:
-    """The halves of forward mode."""
-    made = compiled.linearized(active)
-    half = Half()
-    half.first = made.known.program
-    half.moved = strong([aval for aval, on in zip(input_avals(compiled), active, strict=True) if on])
-
-    def second(residuals: Sequence[Array], moving: Sequence[Array]) -> list[Any]:
-        return spread(made.tangent.run_on(*residuals, *moving), made.has_tangent)
-
-    half.second = second
-    return half
-
-
-def backward_half(compiled: CompiledCall, active: tuple[bool, ...], nan_safe: bool = False) -> Half:
-    """The halves of reverse mode. Guarded: the residuals are the arguments, and zero cotangents win."""
-    made = compiled.pulled(active)
-    half = Half()
-    half.moved = strong([compiled.out_avals[i] for i in made.inexact])
-    if nan_safe:
-        program = compiled.program
-        half.first = Program(program.inputs, program.equations, (*program.outputs, *program.inputs), program.constants)
-        half.second = made.nan_safe
-        return half
-    half.first = made.forward.program
-
-    def second(residuals: Sequence[Array], moving: Sequence[Array]) -> list[Any]:
-        return spread(made.backward.run_on(*residuals, *moving), made.reached)
-
-    half.second = second
-    return half
+    return where(reshape(selected, shape=(*shape_of(selected), *[1] * (rank - 1))), new, old)

@@ -1,7 +1,7 @@
-"""Branches as one row, `cond_call(index, *operands, branches=...)`.
+"""Branches as one primitive, `cond_call(index, *operands, branches=...)`.
 
-Branches are staged programs of the same operands. A derivative is again a choice of branches: the first halves of all
-branches leave their residuals side by side, with zeros in the places of those that did not run.
+Branches are compiled calls with the same operands. A derivative is again a choice of branches: the known programs of
+all branches return the residuals of every branch, with zeros for the branches that did not run.
 """
 
 from __future__ import annotations
@@ -14,28 +14,20 @@ import numpy as np
 
 from func.interpreters import drivers
 from func.interpreters.calls.call_primitives import CallPrimitive
-from func.interpreters.calls.compiled_call import CompiledCall
+from func.interpreters.calls.compiled_call import CompiledCall, PartitionedCall, snapshots
+from func.interpreters.calls.partition import active_arguments, dense_cotangents, expand, select
 from func.interpreters.control.bodies import (
-    Half,
-    any_nan,
-    backward_half,
-    borrowed,
+    choose,
+    compiled_function,
     dependents,
-    derived,
-    filled,
-    forward_half,
-    input_avals,
-    is_moving,
     on_backend,
-    parts,
-    remembered,
-    select,
-    settled,
-    spread,
+    representative,
+    split,
     unshared,
     zeros,
 )
-from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, is_inexact
+from func.interpreters.core import ZERO, Array, Aval, Params, Shaped
+from func.interpreters.nan_safe import with_fallback
 from func.interpreters.primitives.elementwise.table import equal, maximum, minimum
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import reduce_any
@@ -44,80 +36,103 @@ from func.interpreters.primitives.structural.shapes import convert
 INDEX = np.dtype(np.int64)
 
 
-# --- the halves of branches -------------------------------------------------------------------------------------
+class PartitionedBranches:
+    """The derivative of all branches as two choices of branches.
 
-
-class Branches:
-    """The halves of all branches: `first` with equal outputs, the residuals behind them in common slots; `second` of
-    (operands in `given`, slots, tangents or cotangents), with a result at every place in `wanted`."""
+    Residuals that are operands are passed by position (`direct`). The others share slots: each branch fills the slots
+    of its shapes and dtypes, and returns zeros in the rest. `known` are the branches (*operands) -> (*outputs, *slots),
+    `linear` the branches (*direct operands, *slots, *seeds) -> the (co)tangents at the positions in `results`.
+    """
 
     def __init__(
-        self, halves: Sequence[Half], outputs: int, needs_cotangent: Sequence[int], results: Sequence[Aval]
+        self, derivatives: Sequence[PartitionedCall], results: Sequence[int], result_avals: Sequence[Aval]
     ) -> None:
-        self.outputs = outputs
+        self.outputs = derivatives[0].outputs
+        self.results = results
         slots: dict[tuple[Aval, int], int] = {}
-        places: list[list[tuple[bool, int]]] = []
-        for half in halves:
-            position = {var: i for i, var in enumerate(half.first.inputs)}
+        sources: list[list[tuple[bool, int]]] = []
+        for derivative in derivatives:
+            program = derivative.known.program
+            position = {var: i for i, var in enumerate(program.inputs)}
             counts: dict[Aval, int] = {}
-            own = []
-            for x in half.first.outputs[outputs:]:
+            branch_sources = []
+            for x in program.outputs[self.outputs :]:
                 if x in position:
-                    own.append((True, position[x]))
+                    branch_sources.append((True, position[x]))
                     continue
                 aval = Aval(x.shape, x.dtype)
                 counts[aval] = counts.get(aval, 0) + 1
-                own.append((False, slots.setdefault((aval, counts[aval]), len(slots))))
-            places.append(own)
-        self.given = sorted({i for own in places for direct, i in own if direct})
-        avals = [aval for aval, _ in slots]
-        inputs = [var.aval for var in halves[0].first.inputs]
-        second_avals = [*[inputs[i] for i in self.given], *avals, *halves[0].moved]
-        self.first = tuple(
-            [derived(self._first(half, own, avals), inputs) for half, own in zip(halves, places, strict=True)]
-        )
-        self.second = tuple(
-            [
-                derived(self._second(half, own, len(avals), needs_cotangent, results), second_avals)
-                for half, own in zip(halves, places, strict=True)
-            ]
+                branch_sources.append((False, slots.setdefault((aval, counts[aval]), len(slots))))
+            sources.append(branch_sources)
+        self.direct = sorted({i for branch_sources in sources for is_direct, i in branch_sources if is_direct})
+        slot_avals = [aval for aval, _ in slots]
+        inputs = derivatives[0].known.in_avals
+        linear_avals = [*[inputs[i] for i in self.direct], *slot_avals, *derivatives[0].seed_avals]
+        pairs = list(zip(derivatives, sources, strict=True))
+        self.known = tuple([compiled_function(self._known(*pair, slot_avals), inputs) for pair in pairs])
+        self.linear = tuple(
+            [compiled_function(self._linear(*pair, len(slot_avals), result_avals), linear_avals) for pair in pairs]
         )
 
-    def _first(self, half: Half, own: Sequence[tuple[bool, int]], avals: Sequence[Aval]) -> Any:
-        def first(*operands: Array) -> list[Array]:
-            outs = half.first.run(operands)
-            slots = {slot: x for (direct, slot), x in zip(own, outs[self.outputs :], strict=True) if not direct}
-            return [*outs[: self.outputs], *[slots[i] if i in slots else zeros(aval) for i, aval in enumerate(avals)]]
-
-        return first
-
-    def _second(
-        self,
-        half: Half,
-        own: Sequence[tuple[bool, int]],
-        count: int,
-        needs_cotangent: Sequence[int],
-        results: Sequence[Aval],
+    def _known(
+        self, derivative: PartitionedCall, sources: Sequence[tuple[bool, int]], slot_avals: Sequence[Aval]
     ) -> Any:
-        def second(*values: Array) -> list[Array]:
-            given, slots, moving = parts(values, len(self.given), count)
-            direct = dict(zip(self.given, given, strict=True))
-            residuals = [direct[i] if is_direct else slots[i] for is_direct, i in own]
-            contribution = half.second(residuals, moving)
-            return [
-                zeros(aval) if contribution[i] is ZERO else contribution[i]
-                for i, aval in zip(needs_cotangent, results, strict=True)
-            ]
+        def known(*operands: Array) -> list[Array]:
+            outs, residuals = split(derivative.known.run_on(*operands), self.outputs)
+            slots = {slot: x for (is_direct, slot), x in zip(sources, residuals, strict=True) if not is_direct}
+            return [*outs, *[slots[i] if i in slots else zeros(aval) for i, aval in enumerate(slot_avals)]]
 
-        return second
+        return known
 
-    def run(self, index: Array, operands: Sequence[Array]) -> tuple[list[Array], list[Array]]:
-        """The outputs, and what the second half starts from."""
-        outs = cond_call(index, *operands, branches=self.first)
-        return list(outs[: self.outputs]), [*[operands[i] for i in self.given], *outs[self.outputs :]]
+    def _linear(
+        self,
+        derivative: PartitionedCall,
+        sources: Sequence[tuple[bool, int]],
+        slot_count: int,
+        result_avals: Sequence[Aval],
+    ) -> Any:
+        def linear(*values: Array) -> list[Array]:
+            operands, slots, seeds = split(values, len(self.direct), slot_count)
+            direct = dict(zip(self.direct, operands, strict=True))
+            residuals = [direct[i] if is_direct else slots[i] for is_direct, i in sources]
+            outs = derivative.inline_linear(residuals, seeds)
+            pairs = zip([outs[i] for i in self.results], result_avals, strict=True)
+            return [zeros(aval) if out is ZERO else out for out, aval in pairs]
+
+        return linear
+
+    def run_known(self, index: Array, operands: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+        """(outputs, residuals: the direct operands and the slots)."""
+        outs, slots = split(cond_call(index, *operands, branches=self.known), self.outputs)
+        return outs, [*[operands[i] for i in self.direct], *slots]
 
 
-# --- the row ----------------------------------------------------------------------------------------------------
+def _outputs_with_tangent(branches: Sequence[CompiledCall], active: Sequence[bool]) -> list[int]:
+    """The outputs that depend on the active operands in some branch."""
+    depends = zip(*[dependents(branch.program, active) for branch in branches], strict=True)
+    return [i for i, flags in enumerate(depends) if any(flags)]
+
+
+def _jvp_partition(branches: tuple[CompiledCall, ...], active: tuple[bool, ...]) -> PartitionedBranches:
+    """The partition for tangents of the active operands."""
+
+    def derive() -> PartitionedBranches:
+        results, avals = _outputs_with_tangent(branches, active), branches[0].out_avals
+        derivatives = [branch.jvp_partition(active) for branch in branches]
+        return PartitionedBranches(derivatives, results, [avals[i] for i in results])
+
+    return branches[0].memoized(("cond jvp", branches, active), derive)
+
+
+def _vjp_partition(branches: tuple[CompiledCall, ...], active: tuple[bool, ...], nan_safe: bool) -> PartitionedBranches:
+    """The partition for cotangents of the inexact outputs."""
+
+    def derive() -> PartitionedBranches:
+        avals = select(branches[0].in_avals, active)
+        derivatives = [branch.vjp_partition(active, nan_safe) for branch in branches]
+        return PartitionedBranches(derivatives, range(len(avals)), avals)
+
+    return branches[0].memoized(("cond vjp", branches, active, nan_safe), derive)
 
 
 class CondPrimitive(CallPrimitive):
@@ -127,81 +142,57 @@ class CondPrimitive(CallPrimitive):
 
     def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
         index, *operands = primals
-        branches: tuple[CompiledCall, ...] = params["branches"]
-        active = is_moving(operands, tangents[1:])
-        outs = [dependents(branch.program, active) for branch in branches]
-        needs_cotangent = [i for i, which in enumerate(zip(*outs, strict=True)) if any(which)]
-        if not any(active) or not needs_cotangent:
+        active = active_arguments(operands, tangents[1:])
+        if not any(active) or not _outputs_with_tangent(params["branches"], active):
             return self(*primals, **params), ZERO
 
-        def make() -> Branches:
-            halves = [forward_half(branch, active) for branch in branches]
-            return Branches(halves, len(outs[0]), needs_cotangent, [branches[0].out_avals[i] for i in needs_cotangent])
+        def run_known(*branches: CompiledCall) -> Any:
+            derivative = _jvp_partition(branches, active)
+            return derivative, *derivative.run_known(index, operands)
 
-        halves = remembered(branches[0], ("cond jvp", branches, active), make)
-        values, residuals = halves.run(index, operands)
-        other = _alternatives(branches) if any_nan(values) else None
-        if other is not None:
-            return self.forward(primals, tangents, {"branches": other})
-        given = [t for t, on in zip(tangents[1:], active, strict=True) if on]
-        moved = cond_call(index, *residuals, *given, branches=halves.second)
-        return values, tuple(spread(moved, [i in needs_cotangent for i in range(len(outs[0]))]))
+        derivative, outs, residuals = with_fallback(run_known, params["branches"], lambda result: result[1])
+        douts = cond_call(index, *residuals, *select(tangents[1:], active), branches=derivative.linear)
+        return outs, tuple(expand(douts, [i in derivative.results for i in range(len(outs))]))
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
-        branches: tuple[CompiledCall, ...] = params["branches"]
-        active = is_moving(values[1:], parents[1:])
-        values = (settled(values[0]), *[x if on else settled(x) for x, on in zip(values[1:], active, strict=True)])
-        if not any(active) or not any([any(dependents(branch.program, active)) for branch in branches]):
+        active = active_arguments(values[1:], parents[1:])
+        values = snapshots(values, (False, *active))
+        if not any(active) or not any([any(dependents(branch.program, active)) for branch in params["branches"]]):
             return self(*values, **params), None, None
-        outs, residuals = _pulled(branches, active, False).run(values[0], values[1:])
-        other = _alternatives(branches) if any_nan(outs) else None
-        if other is not None:
-            return self.record(values, parents, {"branches": other})
-        return outs, PULLED_COND, (branches, active, values, residuals)
+
+        def run_forward(*branches: CompiledCall) -> Any:
+            return branches, *_vjp_partition(branches, active, False).run_known(values[0], values[1:])
+
+        branches, outs, residuals = with_fallback(run_forward, params["branches"], lambda result: result[1])
+        return outs, COND_PULLBACK, (branches, active, values, residuals)
 
 
-def _pulled(branches: tuple[CompiledCall, ...], active: tuple[bool, ...], nan_safe: bool) -> Branches:
-    def make() -> Branches:
-        halves = [backward_half(branch, active, nan_safe) for branch in branches]
-        results = [aval for aval, on in zip(input_avals(branches[0]), active, strict=True) if on]
-        return Branches(halves, len(branches[0].out_avals), range(len(results)), results)
-
-    return remembered(branches[0], ("cond vjp", branches, active, nan_safe), make)
-
-
-def _alternatives(branches: tuple[CompiledCall, ...]) -> tuple[CompiledCall, ...] | None:
-    """The branches with pullbacks inside in which zero cotangents win, if there are any pullbacks."""
-    if not any([branch.pulls for branch in branches]):
-        return None
-    return tuple([branch.nan_safe_variant() or branch for branch in branches])
-
-
-class PulledCondRule:
+class CondPullback:
     """The pullback of a choice: the same choice among pullbacks."""
 
     name = "cond_call"
 
-    def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        branches, active, _, residuals = saved
-        return self._through(_pulled(branches, active, False), residuals, saved, ct)
+    def pull(self, ct: dict[int, Any], parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        branches, active, values, residuals = saved
+        return self._pull(_vjp_partition(branches, active, False), values[0], residuals, saved, ct)
 
-    def pull_nan_safe(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+    def pull_nan_safe(self, ct: dict[int, Any], parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         branches, active, values, _ = saved
-        halves = _pulled(branches, active, True)
-        return self._through(halves, [values[1 + i] for i in halves.given], saved, ct)
+        derivative = _vjp_partition(branches, active, True)
+        return self._pull(derivative, values[0], [values[1 + i] for i in derivative.direct], saved, ct)
 
-    def _through(self, halves: Branches, residuals: Sequence[Array], saved: Any, ct: Any) -> list[Any]:
-        branches, active, values, _ = saved
-        avals = branches[0].out_avals
-        cts = filled(avals, [i for i, aval in enumerate(avals) if is_inexact(aval.dtype)], ct)
-        contribution = cond_call(values[0], *residuals, *cts, branches=halves.second)
-        return [ZERO, *spread(contribution, active)]
+    def _pull(
+        self, derivative: PartitionedBranches, index: Array, residuals: Sequence[Array], saved: Any, ct: dict[int, Any]
+    ) -> list[Any]:
+        branches, active = saved[:2]
+        cts = dense_cotangents(branches[0].out_avals, ct)
+        return [ZERO, *expand(cond_call(index, *residuals, *cts, branches=derivative.linear), active)]
 
     def __reduce__(self) -> str:
-        return "PULLED_COND"
+        return "COND_PULLBACK"
 
 
-PULLED_COND = PulledCondRule()
+COND_PULLBACK = CondPullback()
 
 
 def _cond_impl(xp: Any, index: Array, *operands: Array, branches: tuple[CompiledCall, ...]) -> tuple[Any, ...]:
@@ -209,31 +200,34 @@ def _cond_impl(xp: Any, index: Array, *operands: Array, branches: tuple[Compiled
     return unshared(branch, branch.execute(xp, on_backend(xp, operands)))
 
 
-def _cond_transpose(ct: Any, index: Array, *operands: Any, branches: tuple[CompiledCall, ...]) -> tuple[Any, ...]:
+def _cond_transpose(
+    ct: dict[int, Any], index: Array, *operands: Any, branches: tuple[CompiledCall, ...]
+) -> tuple[Any, ...]:
     unknown = tuple([isinstance(x, Shaped) for x in operands])
-    given = tuple(ct)
+    is_known = [not is_unknown for is_unknown in unknown]
+    seeds = tuple(ct)
 
-    def make() -> tuple[CompiledCall, ...]:
-        inputs = input_avals(branches[0])
-        known = [aval for aval, on in zip(inputs, unknown, strict=True) if not on]
-        avals = [*known, *[branches[0].out_avals[i] for i in given]]
-        return tuple([derived(_transposed(branch, inputs, unknown, given), avals) for branch in branches])
+    def derive() -> tuple[CompiledCall, ...]:
+        avals = [*select(branches[0].in_avals, is_known), *[branches[0].out_avals[i] for i in seeds]]
+        return tuple([compiled_function(_transposed(branch, unknown, seeds), avals) for branch in branches])
 
-    found = remembered(branches[0], ("cond transpose", branches, unknown, given), make)
-    known = [x for x, on in zip(operands, unknown, strict=True) if not on]
-    return ZERO, *spread(cond_call(index, *known, *ct.values(), branches=found), unknown)
+    transposed = branches[0].memoized(("cond transpose", branches, unknown, seeds), derive)
+    known = select(operands, is_known)
+    return ZERO, *expand(cond_call(index, *known, *ct.values(), branches=transposed), unknown)
 
 
-def _transposed(branch: CompiledCall, inputs: Sequence[Aval], unknown: Sequence[bool], given: Sequence[int]) -> Any:
-    count = len(unknown) - sum(unknown)
+def _transposed(branch: CompiledCall, unknown: Sequence[bool], seeds: Sequence[int]) -> Any:
+    """(*known operands, *cotangents of the outputs in `seeds`) -> cotangents of the unknown operands."""
+    inputs = branch.in_avals
 
     def transposed(*values: Array) -> list[Array]:
-        known, cts = parts(values, count)
+        known, cts = split(values, len(unknown) - sum(unknown))
         rest = iter(known)
-        operands = [aval if on else next(rest) for aval, on in zip(inputs, unknown, strict=True)]
-        contribution = drivers.transpose_flat(branch.run_on, operands, dict(zip(given, cts, strict=True)))
+        operands = [aval if is_unknown else next(rest) for aval, is_unknown in zip(inputs, unknown, strict=True)]
+        cotangents = drivers.transpose_flat(branch.run_on, operands, dict(zip(seeds, cts, strict=True)))
         return [
-            zeros(aval) if g is ZERO else g for g, aval, on in zip(contribution, inputs, unknown, strict=True) if on
+            zeros(aval) if cotangent is ZERO else cotangent
+            for cotangent, aval in zip(select(cotangents, unknown), select(inputs, unknown), strict=True)
         ]
 
     return transposed
@@ -244,24 +238,24 @@ def _cond_batch(size: int, batched: Sequence[bool], args: Sequence[Array], param
     branches: tuple[CompiledCall, ...] = params["branches"]
     which = tuple(batched[1:])
     if not batched[0]:
-        return cond_call(index, *operands, branches=tuple([branch.mapped(size, which) for branch in branches]))
+        return cond_call(index, *operands, branches=tuple([branch.batched(size, which) for branch in branches]))
     index = minimum(maximum(index, 0), len(branches) - 1)
     chosen: list[Array] = []
     for number, branch in enumerate(branches):
-        hit = equal(index, number)
-        lanes = borrowed(size, hit)
-        moved = [gather(x, lanes, axis=0) if on else x for x, on in zip(operands, which, strict=True)]
-        mapped = remembered(branch, ("cond batch", size, which), functools.partial(_or_zeros, branch, size, which))
-        outs = cond_call(convert(reduce_any(hit, axes=(0,)), dtype=INDEX), *moved, branches=mapped)
-        chosen = [select(hit, new, old) for new, old in zip(outs, chosen, strict=True)] if number else list(outs)
+        selected = equal(index, number)
+        elements = representative(size, selected)
+        gathered = [gather(x, elements, axis=0) if on else x for x, on in zip(operands, which, strict=True)]
+        pair = branch.memoized(("cond batch", size, which), functools.partial(_zeros_or_batched, branch, size, which))
+        outs = cond_call(convert(reduce_any(selected, axes=(0,)), dtype=INDEX), *gathered, branches=pair)
+        chosen = [choose(selected, new, old) for new, old in zip(outs, chosen, strict=True)] if number else list(outs)
     return tuple(chosen)
 
 
-def _or_zeros(branch: CompiledCall, size: int, which: tuple[bool, ...]) -> tuple[CompiledCall, CompiledCall]:
-    """What a branch gives for all lanes, after what is given where no lane takes it."""
-    mapped = branch.mapped(size, which)
-    avals = mapped.out_avals
-    return derived(lambda *operands: [zeros(aval) for aval in avals], input_avals(mapped)), mapped
+def _zeros_or_batched(branch: CompiledCall, size: int, which: tuple[bool, ...]) -> tuple[CompiledCall, CompiledCall]:
+    """What runs if no batch element takes the branch: zeros; and otherwise: the branch of all elements."""
+    batched = branch.batched(size, which)
+    avals = batched.out_avals
+    return compiled_function(lambda *operands: [zeros(aval) for aval in avals], batched.in_avals), batched
 
 
 cond_call = CondPrimitive(
@@ -272,4 +266,4 @@ cond_call = CondPrimitive(
     transpose=_cond_transpose,
     multiple=True,
 )
-"""branches[index](*operands), the index being moved into range."""
+"""branches[index](*operands), where the index is clamped to the branches."""

@@ -1,7 +1,6 @@
-"""Loops of known length as one row: `scan_call(*consts, *carry, *xs, body=..., loop=...)`.
+"""Loops of known length as one primitive: `scan_call(*consts, *carry, *xs, body=..., loop=...)`.
 
-The body is a staged program (consts, carry, one row of each xs) -> (carry, one row of each ys). Derivatives are scans
-again, of bodies made of its halves.
+The body is a compiled call (consts, carry, one row of each xs) -> (carry, one row of each ys).
 """
 
 from __future__ import annotations
@@ -11,38 +10,30 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters import drivers
 from func.interpreters.calls.call_primitives import CallPrimitive
-from func.interpreters.calls.compiled_call import CompiledCall
+from func.interpreters.calls.compiled_call import CompiledCall, snapshots
+from func.interpreters.calls.partition import active_arguments, expand, select
 from func.interpreters.control.bodies import (
-    any_nan,
-    backward_half,
+    active_inputs,
+    batched_body,
+    compiled_function,
     dependents,
-    derived,
-    input_avals,
-    is_moving,
     on_backend,
-    parts,
-    remembered,
-    settled,
-    spread,
-    stepper,
+    split,
+    strong,
     unshared,
 )
 from func.interpreters.control.scan_derivatives import (
-    Cotangents,
-    Loop,
-    Steps,
-    Tangents,
-    active_carries,
-    picked,
+    PartitionedScan,
+    ScanCotangents,
+    ScanLoop,
+    ScanTangents,
     stacked,
 )
 from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, materialize, zeros_like
+from func.interpreters.nan_safe import with_fallback
 from func.interpreters.primitives.structural.shapes import full_like, move_axis
 from func.interpreters.program.program import Program
-
-# --- the row ----------------------------------------------------------------------------------------------------
 
 
 class ScanPrimitive(CallPrimitive):
@@ -51,205 +42,189 @@ class ScanPrimitive(CallPrimitive):
     __slots__ = ()
 
     def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
-        body, loop = params["body"], params["loop"]
-        moving = is_moving(primals, tangents)
-        active = active_carries(body, loop, moving)
-        if not any(active):
+        loop: ScanLoop = params["loop"]
+        directions = active_arguments(primals, tangents)
+        if not any(directions):
             return self(*primals, **params), ZERO
-        half = remembered(body, ("scan jvp", loop, active), lambda: Tangents(body, loop, active))
-        outs, fixed, rows = half.steps.run(primals)
-        if body.pulls and any_nan(outs):
-            return self.forward(primals, tangents, {"body": body.nan_safe_variant(), "loop": loop})
-        full = [zeros_like(x) if on and t is ZERO else t for x, t, on in zip(primals, tangents, active, strict=True)]
-        dc, ds, dx = [
-            picked(dots, on)
-            for dots, on in zip(
-                parts(full, loop.consts, loop.carries), parts(active, loop.consts, loop.carries), strict=True
-            )
+
+        def run_known(body: CompiledCall) -> Any:
+            active = _active(body, loop, directions)
+            derivative = body.memoized(("scan jvp", loop, active), lambda: ScanTangents(body, loop, active))
+            return active, derivative, *derivative.known.run(primals)
+
+        active, derivative, outs, fixed, rows = with_fallback(run_known, (params["body"],), lambda result: result[2])
+        active_tangents = [
+            zeros_like(x) if tangent is ZERO else tangent
+            for x, tangent in zip(select(primals, active), select(tangents, active), strict=True)
         ]
-        dots = scan_call(*fixed, *dc, *ds, *rows, *dx, body=half.second, loop=half.loop)
-        return outs, tuple(spread(dots, half.has_tangent))
+        consts, carries, _ = split(active, loop.consts, loop.carries)
+        dc, ds, dx = split(active_tangents, sum(consts), sum(carries))
+        douts = scan_call(*fixed, *dc, *ds, *rows, *dx, body=derivative.body, loop=derivative.loop)
+        return outs, tuple(expand(douts, derivative.has_tangent))
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
-        body, loop = params["body"], params["loop"]
-        moving = is_moving(values, parents)
-        values = tuple([x if on else settled(x) for x, on in zip(values, moving, strict=True)])
-        active = active_carries(body, loop, moving)
-        if not any(dependents(body.program, active)):
+        loop: ScanLoop = params["loop"]
+        directions = active_arguments(values, parents)
+        values = snapshots(values, directions)
+        if not any(dependents(params["body"].program, _active(params["body"], loop, directions))):
             return self(*values, **params), None, None
-        if loop.again:
-            outs = self(*values, **params)
-            fixed: list[Array] = []
-            rows: list[Array] = []
-        else:
-            outs, fixed, rows = _steps(body, loop, active, False).run(values)
-        if body.pulls and any_nan(outs):
-            return self.record(values, parents, {"body": body.nan_safe_variant(), "loop": loop})
-        return outs, PULLED_SCAN, (body, loop, active, values, fixed, rows)
+
+        def run_forward(body: CompiledCall) -> Any:
+            active = _active(body, loop, directions)
+            if loop.again:
+                return self(*values, body=body, loop=loop), (body, loop, active, values, [], [])
+            outs, fixed, rows = _known(body, loop, active, False).run(values)
+            return outs, (body, loop, active, values, fixed, rows)
+
+        outs, saved = with_fallback(run_forward, (params["body"],), lambda result: result[0])
+        return outs, SCAN_PULLBACK, saved
 
 
-def _steps(body: CompiledCall, loop: Loop, active: tuple[bool, ...], nan_safe: bool) -> Steps:
-    def make() -> Steps:
-        return Steps(backward_half(body, active, nan_safe), loop, len(body.out_avals))
+def _active(body: CompiledCall, loop: ScanLoop, active: Sequence[bool], derivatives: bool = True) -> tuple[bool, ...]:
+    """The active inputs of the body."""
+    return active_inputs(body, loop.consts, loop.carries, active, derivatives)
 
-    return remembered(body, ("scan first", loop, active, nan_safe), make)
+
+def _known(body: CompiledCall, loop: ScanLoop, active: tuple[bool, ...], nan_safe: bool) -> PartitionedScan:
+    return body.memoized(
+        ("scan vjp known", loop, active, nan_safe), lambda: PartitionedScan(body.vjp_partition(active, nan_safe), loop)
+    )
 
 
 def _cotangents(
-    body: CompiledCall, loop: Loop, active: tuple[bool, ...], given: tuple[bool, ...], nan_safe: bool
-) -> Cotangents:
-    def make() -> Cotangents:
-        return Cotangents(_steps(body, loop, active, nan_safe), body, active, given)
+    body: CompiledCall, loop: ScanLoop, active: tuple[bool, ...], ct: dict[int, Any], nan_safe: bool
+) -> ScanCotangents:
+    """The second scan for cotangents of these outputs."""
+    has_ct = tuple([loop.carries + i in ct for i in range(len(body.program.outputs) - loop.carries)])
+    return body.memoized(
+        ("scan vjp", loop, active, has_ct, nan_safe),
+        lambda: ScanCotangents(_known(body, loop, active, nan_safe), body, active, has_ct),
+    )
 
-    return remembered(body, ("scan vjp", loop, active, given, nan_safe), make)
 
-
-class PulledScanRule:
+class ScanPullback:
     """The pullback of a scan: a scan in the other direction."""
 
     name = "scan_call"
 
-    def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+    def pull(self, ct: dict[int, Any], parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         body, loop, active, values, fixed, rows = saved
         if loop.again:
-            return _pulled_again(body, loop, active, values, ct, False)
-        return _cotangents(body, loop, active, _given(body, loop, ct), False).pull(fixed, rows, ct)
+            return _pull_from_arguments(body, loop, active, values, ct, False)
+        return _cotangents(body, loop, active, ct, False).pull(fixed, rows, ct)
 
-    def pull_nan_safe(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+    def pull_nan_safe(self, ct: dict[int, Any], parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         body, loop, active, values = saved[:4]
-        return _pulled_again(body, loop, active, values, ct, True)
+        return _pull_from_arguments(body, loop, active, values, ct, True)
 
     def __reduce__(self) -> str:
-        return "PULLED_SCAN"
+        return "SCAN_PULLBACK"
 
 
-PULLED_SCAN = PulledScanRule()
+SCAN_PULLBACK = ScanPullback()
 
 
-def _given(body: CompiledCall, loop: Loop, ct: dict[int, Any]) -> tuple[bool, ...]:
-    """Which ys have a cotangent."""
-    return tuple([loop.carries + i in ct for i in range(len(body.out_avals) - loop.carries)])
-
-
-def _pulled_again(
+def _pull_from_arguments(
     body: CompiledCall,
-    loop: Loop,
+    loop: ScanLoop,
     active: tuple[bool, ...],
     values: Sequence[Array],
     ct: dict[int, Any],
     nan_safe: bool,
 ) -> list[Any]:
-    """The pullback from the arguments alone, as one call: no part of it can run before the cotangents are there."""
-    places = tuple(sorted(ct))
+    """The pullback from the arguments alone, as one call: no part of it can run before the cotangents are known."""
+    seeds = tuple(sorted(ct))
 
-    def make() -> CompiledCall:
-        half = _cotangents(body, loop, active, _given(body, loop, ct), nan_safe)
-        outs = _scan_aval(*_stacked_inputs(body, loop), body=body, loop=loop)
+    def derive() -> CompiledCall:
+        derivative = _cotangents(body, loop, active, ct, nan_safe)
+        inputs = _operand_avals(body, loop)
+        outs = _scan_aval(*inputs, body=body, loop=loop)
 
-        def both(*operands: Array) -> list[Any]:
-            known, cts = parts(operands, len(active))
-            _, fixed, rows = half.steps.run(known)
-            contribution = half.pull(fixed, rows, dict(zip(places, cts, strict=True)))
-            return [g for g in contribution if g is not ZERO]
+        def pull(*operands: Array) -> list[Any]:
+            known, cts = split(operands, len(active))
+            _, fixed, rows = derivative.known.run(known)
+            return select(derivative.pull(fixed, rows, dict(zip(seeds, cts, strict=True))), active)
 
-        return derived(both, [*_stacked_inputs(body, loop), *[outs[i] for i in places]])
+        return compiled_function(pull, [*inputs, *[outs[i] for i in seeds]])
 
-    again = remembered(body, ("scan again", loop, active, places, nan_safe), make)
-    return spread(again(*values, *[ct[i] for i in places]), active)
-
-
-def _stacked_inputs(body: CompiledCall, loop: Loop) -> list[Aval]:
-    first, rows = parts(input_avals(body), loop.consts + loop.carries)
-    return [*first, *[stacked(aval, loop.length) for aval in rows]]
+    pullback = body.memoized(("scan vjp from arguments", loop, active, seeds, nan_safe), derive)
+    return expand(pullback(*values, *[ct[i] for i in seeds]), active)
 
 
-def _scan_impl(xp: Any, *args: Array, body: CompiledCall, loop: Loop) -> tuple[Any, ...]:
-    consts, start, xs = parts(on_backend(xp, args), loop.consts, loop.carries)
+def _operand_avals(body: CompiledCall, loop: ScanLoop) -> list[Aval]:
+    """The abstract values of a scan's operands."""
+    unstacked, rows = split(body.in_avals, loop.consts + loop.carries)
+    return [*unstacked, *[stacked(aval, loop.length) for aval in rows]]
+
+
+def _scan_impl(xp: Any, *args: Array, body: CompiledCall, loop: ScanLoop) -> tuple[Any, ...]:
+    consts, start, xs = split(on_backend(xp, args), loop.consts, loop.carries)
     carry: Sequence[Array] = start
     count = loop.carries
     ys = [xp.empty((loop.length, *aval.shape), aval.dtype) for aval in body.out_avals[count:]]
-    step = stepper(body, xp)
+    step = body.executable(xp).call
     for i in reversed(range(loop.length)) if loop.reverse else range(loop.length):
         outs = step(*consts, *carry, *[x[i] for x in xs])
         carry = outs[:count]
-        for y, primitive in zip(ys, outs[count:], strict=True):
-            y[i] = primitive
+        for y, row in zip(ys, outs[count:], strict=True):
+            y[i] = row
     return *(unshared(body, carry) if loop.length else carry), *ys
 
 
-def _scan_aval(*avals: Aval, body: CompiledCall, loop: Loop) -> tuple[Aval, ...]:
-    carry, ys = parts(body.out_avals, loop.carries)
-    return *[Aval(a.shape, a.dtype) for a in carry], *[stacked(a, loop.length) for a in ys]
+def _scan_aval(*avals: Aval, body: CompiledCall, loop: ScanLoop) -> tuple[Aval, ...]:
+    carry, ys = split(body.out_avals, loop.carries)
+    return *strong(carry), *[stacked(aval, loop.length) for aval in ys]
 
 
-def _scan_transpose(ct: dict[int, Any], *operands: Any, body: CompiledCall, loop: Loop) -> tuple[Any, ...]:
-    """Of a scan that is linear in the unknown operands: what the second scan does with the residuals does not depend
-    on those, so that the first one runs as if they were zero."""
-    unknown = active_carries(body, loop, [isinstance(x, Shaped) for x in operands])
-    half = _cotangents(body, loop, unknown, _given(body, loop, ct), False)
-    steps = half.steps
-    kept: Sequence[Array] = ()
-    if steps.kept:
-        first, inner = remembered(steps.first, ("scan known", unknown), lambda: _known_part(steps, unknown))
-        known = [x for x, on in zip(operands, unknown, strict=True) if not on]
-        kept = scan_call(*known, body=first, loop=inner)[inner.carries :]
+def _scan_transpose(ct: dict[int, Any], *operands: Any, body: CompiledCall, loop: ScanLoop) -> tuple[Any, ...]:
+    """The transpose of a scan that is linear in the unknown operands.
+
+    What the second scan computes from the residuals does not depend on these operands: the first scan runs as if they
+    were zero.
+    """
+    is_unknown = [isinstance(x, Shaped) for x in operands]
+    unknown = _active(body, loop, is_unknown)
+    derivative = _cotangents(body, loop, unknown, ct, False)
+    known = derivative.known
+    stacks: Sequence[Array] = ()
+    if known.stacked_avals:
+        first, inner = known.body.memoized(("scan known", unknown), lambda: _without_unknown(known, unknown))
+        known_operands = select(operands, [not flag for flag in unknown])
+        stacks = scan_call(*known_operands, body=first, loop=inner)[inner.carries :]
     like = next(iter(ct.values()))
-    given = [
-        full_like(like, 0, x.shape, x.dtype) if isinstance(x, Shaped) and i in steps.used else x
+    operands_or_zeros = [
+        full_like(like, 0, x.shape, x.dtype) if isinstance(x, Shaped) and i in known.used_operands else x
         for i, x in enumerate(operands)
     ]
-    fixed, rows = steps.residuals(given, kept)
-    contribution = half.pull(fixed, rows, ct)
-    return tuple([g if isinstance(x, Shaped) else ZERO for g, x in zip(contribution, operands, strict=True)])
+    cotangents = derivative.pull(*known.residuals(operands_or_zeros, stacks), ct)
+    return tuple([g if flag else ZERO for g, flag in zip(cotangents, is_unknown, strict=True)])
 
 
-def _known_part(steps: Steps, unknown: Sequence[bool]) -> tuple[CompiledCall, Loop]:
+def _without_unknown(known: PartitionedScan, unknown: Sequence[bool]) -> tuple[CompiledCall, ScanLoop]:
     """The first scan without the unknown inputs, giving the residuals only."""
-    loop, program = steps.loop, steps.first.program
-    consts, carries, _ = parts(unknown, loop.consts, loop.carries)
-    carry, _, kept = parts(program.outputs, loop.carries, steps.outputs - loop.carries)
-    outs = [*picked(carry, [not on for on in carries]), *kept]
-    inputs = picked(program.inputs, [not on for on in unknown])
-    absent = {var: np.zeros(var.shape, var.dtype) for var in picked(program.inputs, unknown)}
-    known = Program(inputs, program.equations, outs, program.constants | absent).pruned()
-    return CompiledCall(known), Loop(consts.count(False), carries.count(False), loop.length, loop.reverse)
+    loop, program = known.loop, known.body.program
+    is_known = [not is_unknown for is_unknown in unknown]
+    consts, carries, _ = split(is_known, loop.consts, loop.carries)
+    carry, _, stacks = split(program.outputs, loop.carries, known.outputs - loop.carries)
+    absent = {var: np.zeros(var.shape, var.dtype) for var in select(program.inputs, unknown)}
+    outputs = [*select(carry, carries), *stacks]
+    inputs = select(program.inputs, is_known)
+    reduced = Program(inputs, program.equations, outputs, program.constants | absent).pruned()
+    return CompiledCall(reduced), ScanLoop(sum(consts), sum(carries), loop.length, loop.reverse)
 
 
 def _scan_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
     body, loop = params["body"], params["loop"]
-    which = active_carries(body, loop, batched, derivatives=False)
+    which = _active(body, loop, batched, derivatives=False)
     carried = which[loop.consts : loop.consts + loop.carries]
-    mapped = over_lanes(body, size, which, carried)
     operands = []
-    for i, (x, given, on) in enumerate(zip(args, batched, which, strict=True)):
-        if on and not given:
+    for i, (x, is_batched, needs_axis) in enumerate(zip(args, batched, which, strict=True)):
+        if needs_axis and not is_batched:
             (x,) = materialize(size, (False,), (x,))
-        operands.append(move_axis(x, 0, 1) if on and i >= loop.consts + loop.carries else x)
-    outs = scan_call(*operands, body=mapped, loop=loop)
-    carry, ys = parts(outs, loop.carries)
+        operands.append(move_axis(x, 0, 1) if needs_axis and i >= loop.consts + loop.carries else x)
+    outs = scan_call(*operands, body=batched_body(body, size, which, carried), loop=loop)
+    carry, ys = split(outs, loop.carries)
     return *materialize(size, carried, carry), *[move_axis(y, 1, 0) for y in ys]
-
-
-def over_lanes(body: CompiledCall, size: int, which: tuple[bool, ...], carried: Sequence[bool]) -> CompiledCall:
-    """A body over lanes: of the carries those that differ from lane to lane have the batch axis, and all ys."""
-
-    def make() -> CompiledCall:
-        def mapped(*args: Array) -> list[Array]:
-            outs, flags = drivers.map_flat(body.run_on, size, which, args)
-            needs_cotangent = [*carried, *[True] * (len(outs) - len(carried))]
-            assert all([on or not flag for on, flag in zip(needs_cotangent, flags, strict=True)])
-            return [
-                materialize(size, (flag,), (out,))[0] if on else out
-                for out, on, flag in zip(outs, needs_cotangent, flags, strict=True)
-            ]
-
-        avals = [Aval((size, *a.shape), a.dtype) if on else a for a, on in zip(input_avals(body), which, strict=True)]
-        made = derived(mapped, avals)
-        if not body.pulls:
-            return made
-        return CompiledCall(made.program, lambda: over_lanes(body.nan_safe_variant() or body, size, which, carried))
-
-    return remembered(body, ("lanes", size, which, tuple(carried)), make)
 
 
 scan_call = ScanPrimitive(

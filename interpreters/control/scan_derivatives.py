@@ -1,171 +1,30 @@
-"""Sums over the steps of a loop that are taken behind it.
+"""The derivatives of a scan: two scans, of the known and of the linear program of its body.
 
-A loop that runs backwards adds up, step by step, the cotangents of what all steps share: of a matrix W in h @ W the
-outer products of h and a cotangent d. It costs less to keep the d of every step and to contract them with the h of
-every step at the end: one product of matrices instead of a sum of many.
-
-What moves is what only the sum needs: sums of values, linear functions of one value, products with something that does
-not change, and products of two values that change, which become contractions over the steps.
-
-The bodies of the scans that are the derivatives of a scan.
-
-Forwards: a scan of the known half, whose residuals are stacked, then a linear scan of the tangents. Backwards: a scan
-in the other direction, which carries the cotangents of the carry and adds up those of the consts, where that is not
-done behind the loop. Residuals that do not
-change from step to step are not stacked.
+The first scan stacks the residuals of all steps, except those that do not change. In forward mode the second scan
+carries the tangents of the carry. In reverse mode it runs in the other direction, carries the cotangents of the carry,
+and adds up the cotangents of the consts unless they are summed behind the loop.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from func.interpreters.calls.compiled_call import CompiledCall
-from func.interpreters.control.bodies import Half, dependents, derived, forward_half, parts, spread, strong, zeros
-from func.interpreters.core import PRIMITIVES, ZERO, Array, Aval, Linear, Primitive, Shaped, aval_of, is_inexact
-from func.interpreters.primitives.elementwise.builder import add, multiply, negative
-from func.interpreters.primitives.elementwise.table import subtract
-from func.interpreters.primitives.structural.contraction import contract, spec
-from func.interpreters.primitives.structural.shapes import full_like, reduce_sum
+from func.interpreters.calls.compiled_call import CompiledCall, PartitionedCall
+from func.interpreters.calls.partition import expand, select
+from func.interpreters.control.bodies import compiled_function, dependents, split, strong, zeros
+from func.interpreters.control.scan_sums import SumsBehindLoop, unchanging_variables
+from func.interpreters.core import PRIMITIVES, ZERO, Array, Aval, Shaped, is_inexact
+from func.interpreters.primitives.elementwise.builder import add
+from func.interpreters.primitives.structural.shapes import full_like
 from func.interpreters.program.program import Equation, Program, Var
 
-MOST = 1 << 26
-"""Bytes that may be kept for the sums, where the loop keeps no more anyway."""
 
+class ScanLoop(NamedTuple):
+    """A scan without its body: how many consts and carries there are, the length and the direction.
 
-class Sums:
-    """Which of some outputs of a step are summed behind the loop, and how.
-
-    The step takes `fixed` inputs that do not change, `carries`, and rows. `moved` tells which outputs are summed behind
-    the loop; `stacked` are the variables of which every step's value is kept for that; `tail` is a program that takes
-    the fixed inputs, all rows of all steps and the kept values to the sums.
+    With `again` the backward pass keeps only the arguments and computes everything else again.
     """
-
-    def __init__(self, step: Program, fixed: int, carries: int, outputs: Sequence[Any], length: int) -> None:
-        self.length = length
-        self.step = step
-        self.uses = Counter([x for e in step.equations for x in e.inputs if type(x) is Var])
-        self.uses.update([x for x in step.outputs if type(x) is Var])
-        self.made = {out: equation for equation in step.equations for out in equation.outputs}
-        self.unchanging = self._unchanging(fixed)
-        self.rows = {var: _over_steps(var, length) for var in step.inputs[fixed + carries :]}
-        self.kept: dict[Var, Var] = {}
-        self.room = max(MOST, sum([_bytes(var) for var in self.rows.values()]))
-        self.equations: list[Equation] = []
-        self.moved = [False] * len(outputs)
-        found: list[Any] = [None] * len(outputs)
-        for free in (False, True):
-            for i, out in enumerate(outputs):
-                if not self.moved[i] and type(out) is Var and outputs.count(out) == 1:
-                    found[i] = self._attempt(out, free)
-                    self.moved[i] = found[i] is not None
-        self.stacked = list(self.kept)
-        inputs = [*step.inputs[:fixed], *self.rows.values(), *self.kept.values()]
-        apart = [e for e in step.equations if e.outputs and e.outputs[0] in self.unchanging]
-        totals = [x for x, moved in zip(found, self.moved, strict=True) if moved]
-        self.tail = Program(inputs, [*apart, *self.equations], totals, step.constants).pruned()
-
-    def _unchanging(self, fixed: int) -> set[Var]:
-        """Variables that are the same in every step."""
-        same = {*self.step.inputs[:fixed], *self.step.constants}
-        for equation in self.step.equations:
-            if equation.outputs and all([type(x) is not Var or x in same for x in equation.inputs]):
-                same.update(equation.outputs)
-        return same
-
-    def _attempt(self, out: Var, free: bool) -> Any:
-        """The sum of an output, None where it stays in the loop. Free: only what is kept anyway may be used."""
-        kept, room, mark = dict(self.kept), self.room, len(self.equations)
-        self.free = free
-        self.products = 0
-        total = self._summed(out)
-        if total is not None and (free or self.products) and self.room >= 0:
-            return total
-        self.kept, self.room = kept, room
-        del self.equations[mark:]
-        return None
-
-    def _summed(self, x: Any) -> Any:
-        """The sum of a value over all steps, or None."""
-        if type(x) is not Var or x in self.unchanging:
-            return self._emit(multiply, x, self.length)
-        equation = self.made.get(x)
-        if equation is None or self.uses[x] != 1:
-            return self._plain(x)
-        row, inputs, params = equation.primitive, equation.inputs, equation.params
-        if row in (add, subtract) and all([aval_of_atom(y).shape == x.shape for y in inputs]):
-            return self._mapped(row, inputs, params)
-        if row is negative or (isinstance(row, Linear) and len(inputs) == 1 and row is not reduce_sum):
-            return self._mapped(row, inputs, params)
-        if row is multiply or row is contract:
-            return self._product(x, equation)
-        return self._plain(x)
-
-    def _mapped(self, row: Any, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
-        totals = [self._summed(y) for y in inputs]
-        return None if any([total is None for total in totals]) else self._emit(row, *totals, **params)
-
-    def _product(self, x: Var, equation: Equation) -> Any:
-        """A product, of which one factor does not change, or whose factors are contracted over the steps."""
-        left, right = equation.inputs
-        for place, (one, other) in enumerate(((left, right), (right, left))):
-            if type(one) is not Var or one in self.unchanging:
-                total = self._summed(other)
-                pair = (one, total) if place == 0 else (total, one)
-                return None if total is None else self._emit(equation.primitive, *pair, **equation.params)
-        if equation.primitive is multiply:
-            if left.shape != x.shape or right.shape != x.shape:
-                return self._plain(x)
-            labels = tuple(range(len(x.shape)))
-            names = spec(labels, labels, labels)
-        else:
-            names = equation.params["spec"]
-        step = 1 + max((*names.x, *names.y), default=-1)
-        stacks = [self._stack(y, x) for y in (left, right)]
-        if stacks[0] is None or stacks[1] is None or left.dtype != right.dtype:
-            return self._plain(x)
-        self.products += 1
-        return self._emit(contract, *stacks, spec=spec((step, *names.x), (step, *names.y), names.out))
-
-    def _plain(self, x: Var) -> Any:
-        """The sum of a value that is kept in every step."""
-        stack = self._stack(x, x)
-        return None if stack is None else self._emit(reduce_sum, stack, axes=(0,))
-
-    def _stack(self, x: Var, instead_of: Var) -> Any:
-        """The values of all steps: rows as they are, others kept where that is not more than what they save."""
-        found = self.rows.get(x) or self.kept.get(x)
-        if found is not None:
-            return found
-        if self.free or x not in self.made or _bytes(x) > _bytes(instead_of):
-            return None
-        found = self.kept[x] = _over_steps(x, self.length)
-        self.room -= _bytes(found)
-        return found
-
-    def _emit(self, row: Primitive, *inputs: Any, **params: Any) -> Var:
-        out = Var(row.aval(*[aval_of_atom(x) for x in inputs], **params))
-        self.equations.append(Equation(row, inputs, params, (out,)))
-        return out
-
-
-def aval_of_atom(x: Any) -> Aval:
-    """What is known of an operand of an equation."""
-    return x.aval if type(x) is Var else aval_of(x)
-
-
-def _over_steps(var: Var, length: int) -> Var:
-    return Var(Aval((length, *var.shape), var.dtype))
-
-
-def _bytes(var: Var) -> int:
-    return var.size * var.dtype.itemsize
-
-
-class Loop(NamedTuple):
-    """What describes a scan besides its body: how many consts and carries there are, the length and the direction.
-    With `again` the backward pass keeps nothing but the arguments and computes the rest once more."""
 
     consts: int
     carries: int
@@ -175,197 +34,175 @@ class Loop(NamedTuple):
 
 
 def stacked(aval: Shaped, length: int) -> Aval:
-    """An aval with the steps as leading axis."""
+    """An abstract value with the steps as leading axis."""
     return Aval((length, *aval.shape), aval.dtype)
 
 
-def active_carries(
-    body: CompiledCall, loop: Loop, active: Sequence[bool], derivatives: bool = True
-) -> tuple[bool, ...]:
-    """The active inputs of the body: those given, and each carry that comes to depend on them."""
-    flags = list(active)
-    while True:
-        outs = dependents(body.program, flags, derivatives)
-        contribution = [
-            on or (loop.consts <= i < loop.consts + loop.carries and outs[i - loop.consts])
-            for i, on in enumerate(flags)
-        ]
-        if contribution == flags:
-            return tuple(flags)
-        flags = contribution
+class PartitionedScan:
+    """The known program of a body as the body of a scan, and where its residuals are found.
 
+    A residual is a const ("const"), a row of xs ("row"), computed from consts before the loop ("hoisted"), or stacked
+    by the loop ("stacked"). `sources` names the kind of each residual and its place among those of the kind. Consts and
+    hoisted residuals are fixed, the others have a row for each step.
+    """
 
-# --- the halves of a body ---------------------------------------------------------------------------------------
-
-
-class Steps:
-    """The halves of a body as bodies of two scans, and where the second finds its residuals."""
-
-    def __init__(self, half: Half, loop: Loop, outputs: int) -> None:
-        self.half = half
+    def __init__(self, derivative: PartitionedCall, loop: ScanLoop) -> None:
+        self.derivative = derivative
         self.loop = loop
-        self.outputs = outputs
-        program = half.first
+        self.outputs = derivative.outputs
+        program = derivative.known.program
         position = {var: i for i, var in enumerate(program.inputs)}
-        fixed = self._unchanging(program)
+        unchanging = unchanging_variables(program, loop.consts)
         first_row = loop.consts + loop.carries
-        self.places: list[tuple[str, int]] = []
+        self.sources: list[tuple[str, int]] = []
         hoisted: list[Var] = []
-        kept: list[Var] = []
-        for x in program.outputs[outputs:]:
+        per_step: list[Var] = []
+        for x in program.outputs[self.outputs :]:
             place = position.get(x)
             if place is not None and place < loop.consts:
-                self.places.append(("const", place))
+                self.sources.append(("const", place))
             elif place is not None and place >= first_row:
-                self.places.append(("row", place))
-            elif x in fixed:
-                self.places.append(("hoisted", len(hoisted)))
+                self.sources.append(("row", place))
+            elif x in unchanging:
+                self.sources.append(("hoisted", len(hoisted)))
                 hoisted.append(x)
             else:
-                self.places.append(("kept", len(kept)))
-                kept.append(x)
-        self.kept = [Aval(x.shape, x.dtype) for x in kept]
-        self.first = CompiledCall(
-            Program(program.inputs, program.equations, (*program.outputs[:outputs], *kept), program.constants).pruned()
-        )
-        apart = Program(program.inputs[: loop.consts], program.equations, hoisted, program.constants).pruned()
-        used = {x for equation in apart.equations for x in equation.inputs if type(x) is Var}
-        self.from_consts = [i for i, var in enumerate(apart.inputs) if var in used]
-        inputs = [apart.inputs[i] for i in self.from_consts]
-        self.hoisted = CompiledCall(Program(inputs, apart.equations, apart.outputs, apart.constants))
-        self.used = {*self.from_consts, *[i for word, i in self.places if word in ("const", "row")]}
-        """The operands of the scan that residuals are made of."""
-        self.inputs = [var.aval for var in program.inputs]
-
-    def _unchanging(self, program: Program) -> set[Var]:
-        """Variables that depend on consts alone."""
-        moving = set(program.inputs[self.loop.consts :])
-        fixed: set[Var] = set()
-        for equation in program.equations:
-            into = moving if any([type(x) is Var and x in moving for x in equation.inputs]) else fixed
-            into.update(equation.outputs)
-        return fixed
+                self.sources.append(("stacked", len(per_step)))
+                per_step.append(x)
+        self.stacked_avals = strong(per_step)
+        outputs = (*program.outputs[: self.outputs], *per_step)
+        self.body = CompiledCall(Program(program.inputs, program.equations, outputs, program.constants).pruned())
+        before_loop = Program(program.inputs[: loop.consts], program.equations, hoisted, program.constants).pruned()
+        used = {x for equation in before_loop.equations for x in equation.inputs if type(x) is Var}
+        self.hoisted_consts = [i for i, var in enumerate(before_loop.inputs) if var in used]
+        inputs = [before_loop.inputs[i] for i in self.hoisted_consts]
+        self.hoisted = CompiledCall(Program(inputs, before_loop.equations, hoisted, before_loop.constants))
+        self.used_operands = {*self.hoisted_consts, *[i for kind, i in self.sources if kind in ("const", "row")]}
+        """The operands of the scan from which residuals are taken or computed."""
 
     def run(self, operands: Sequence[Array]) -> tuple[list[Array], list[Array], list[Array]]:
-        """(outputs, residuals that are the same in every step, residuals with a row per step)."""
-        loop = self.loop
-        outs = PRIMITIVES["scan_call"](*operands, body=self.first, loop=loop)
-        fixed, rows = self.residuals(operands, outs[self.outputs :])
-        return list(outs[: self.outputs]), fixed, rows
+        """(outputs, fixed residuals, stacked residuals)."""
+        outs = PRIMITIVES["scan_call"](*operands, body=self.body, loop=self.loop)
+        return list(outs[: self.outputs]), *self.residuals(operands, outs[self.outputs :])
 
-    def residuals(self, operands: Sequence[Array], kept: Sequence[Array]) -> tuple[list[Array], list[Array]]:
-        """Residuals without and with a row per step."""
-        hoisted = self.hoisted(*[operands[i] for i in self.from_consts]) if self.hoisted.program.outputs else ()
-        source = {"const": operands, "row": operands, "hoisted": hoisted, "kept": kept}
-        found = [(source[word][i], word) for word, i in self.places]
-        fixed = [x for x, word in found if word in ("const", "hoisted")]
-        return fixed, [x for x, word in found if word in ("row", "kept")]
+    def residuals(self, operands: Sequence[Array], stacks: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+        """(fixed residuals, stacked residuals)."""
+        hoisted = self.hoisted(*[operands[i] for i in self.hoisted_consts]) if self.hoisted.program.outputs else ()
+        return self._by_kind(operands, hoisted, stacks)
 
-    def avals(self) -> tuple[list[Aval], list[Aval]]:
-        """What one step of the second half sees of the residuals."""
-        hoisted = [Aval(x.shape, x.dtype) for x in self.hoisted.out_avals]
-        source = {"const": self.inputs, "row": self.inputs, "hoisted": hoisted, "kept": self.kept}
-        found = [(source[word][i], word) for word, i in self.places]
-        fixed = [aval for aval, word in found if word in ("const", "hoisted")]
-        return fixed, [aval for aval, word in found if word in ("row", "kept")]
+    def residual_avals(self) -> tuple[list[Aval], list[Aval]]:
+        """(avals of the fixed residuals, avals of a row of each stacked residual)."""
+        return self._by_kind(self.body.in_avals, strong(self.hoisted.out_avals), self.stacked_avals)
 
-    def picked_inputs(self, active: Sequence[bool]) -> list[list[Aval]]:
-        """The active ones of the consts, of the carries and of the rows."""
-        groups = parts(self.inputs, self.loop.consts, self.loop.carries)
-        flags = parts(active, self.loop.consts, self.loop.carries)
-        return [strong(picked(avals, on)) for avals, on in zip(groups, flags, strict=True)]
+    def _by_kind(self, operands: Sequence[Any], hoisted: Sequence[Any], stacks: Sequence[Any]) -> tuple[Any, Any]:
+        values = {"const": operands, "row": operands, "hoisted": hoisted, "stacked": stacks}
+        is_fixed = [kind in ("const", "hoisted") for kind, _ in self.sources]
+        residuals = [values[kind][i] for kind, i in self.sources]
+        return select(residuals, is_fixed), select(residuals, [not fixed for fixed in is_fixed])
 
     def merged(self, fixed: Sequence[Array], rows: Sequence[Array]) -> list[Array]:
-        """The residuals in the order in which the second half takes them."""
-        one, many = iter(fixed), iter(rows)
-        return [next(one) if word in ("const", "hoisted") else next(many) for word, _ in self.places]
+        """The residuals of a step in the order in which the linear program takes them."""
+        next_fixed, next_row = iter(fixed), iter(rows)
+        return [next(next_fixed if kind in ("const", "hoisted") else next_row) for kind, _ in self.sources]
+
+    def active_avals(self, active: Sequence[bool]) -> list[list[Aval]]:
+        """The abstract values of the active consts, carries and rows."""
+        groups = split(self.body.in_avals, self.loop.consts, self.loop.carries)
+        flags = split(active, self.loop.consts, self.loop.carries)
+        return [strong(select(avals, are_active)) for avals, are_active in zip(groups, flags, strict=True)]
 
 
-class Tangents:
-    """The second scan of forward mode: it carries the tangents of the carry."""
+class ScanTangents:
+    """The second scan of forward mode. It carries the tangents of the carry."""
 
-    def __init__(self, body: CompiledCall, loop: Loop, active: tuple[bool, ...]) -> None:
-        self.steps = steps = Steps(forward_half(body, active), loop, len(body.out_avals))
-        carries = parts(active, loop.consts, loop.carries)[1]
-        c, s, x = steps.picked_inputs(active)
-        fixed, moving = steps.avals()
+    def __init__(self, body: CompiledCall, loop: ScanLoop, active: tuple[bool, ...]) -> None:
+        self.known = known = PartitionedScan(body.jvp_partition(active), loop)
+        carries = split(active, loop.consts, loop.carries)[1]
+        c, s, x = known.active_avals(active)
+        fixed, rows = known.residual_avals()
         self.has_tangent = [*carries, *dependents(body.program, active)[loop.carries :]]
 
         def step(*values: Array) -> list[Array]:
-            residuals, dc, ds, others, dx = parts(values, len(fixed), len(c), len(s), len(moving))
-            dots = steps.half.second(steps.merged(residuals, others), [*dc, *ds, *dx])
-            return _or_zero(dots, self.has_tangent, body.out_avals)
+            fixed_residuals, dc, ds, row_residuals, dx = split(values, len(fixed), len(c), len(s), len(rows))
+            residuals = known.merged(fixed_residuals, row_residuals)
+            douts = known.derivative.inline_linear(residuals, [*dc, *ds, *dx])
+            return _with_zeros(select(douts, self.has_tangent), select(body.out_avals, self.has_tangent))
 
-        self.loop = Loop(len(fixed) + len(c), len(s), loop.length, loop.reverse)
-        self.second = derived(step, [*fixed, *c, *s, *moving, *x])
+        self.loop = ScanLoop(len(fixed) + len(c), len(s), loop.length, loop.reverse)
+        self.body = compiled_function(step, [*fixed, *c, *s, *rows, *x])
 
 
-class Cotangents:
-    """The second scan of reverse mode: it runs the other way and carries the cotangents of the carry and the sums of
-    those of the consts, but for the sums that are taken behind it. `given` are the ys that have cotangents."""
+class ScanCotangents:
+    """The second scan of reverse mode.
 
-    def __init__(self, steps: Steps, body: CompiledCall, active: tuple[bool, ...], given: tuple[bool, ...]) -> None:
-        loop = steps.loop
+    It runs in the other direction and carries the cotangents of the carry and those sums of cotangents of consts that
+    are not taken behind the loop. `has_ct` tells which ys have cotangents.
+    """
+
+    def __init__(
+        self, known: PartitionedScan, body: CompiledCall, active: tuple[bool, ...], has_ct: tuple[bool, ...]
+    ) -> None:
+        loop = known.loop
         outs = body.out_avals
-        self.carries = parts(active, loop.consts, loop.carries)[1]
-        self.steps, self.active = steps, active
-        c, s, x = steps.picked_inputs(active)
-        fixed, moving = steps.avals()
-        has = [*self.carries, *given]
-        y = [aval for aval, on in zip(outs[loop.carries :], given, strict=True) if on]
-
+        self.known, self.active = known, active
+        self.active_carries = split(active, loop.consts, loop.carries)[1]
+        c, s, x = known.active_avals(active)
+        fixed, rows = known.residual_avals()
+        has_seed = [*self.active_carries, *has_ct]
+        y = select(outs[loop.carries :], has_ct)
         reached: list[bool] = []
 
         def step(*values: Array) -> list[Array]:
-            residuals, ds, others, dy = parts(values, len(fixed), len(s), len(moving))
-            cts = iter([*ds, *dy])
-            full = [next(cts) if on else zeros(out) for out, on in zip(outs, has, strict=True) if is_inexact(out.dtype)]
-            gc, gs, gx = parts(steps.half.second(steps.merged(residuals, others), full), len(c), len(s))
+            fixed_residuals, ds, row_residuals, dy = split(values, len(fixed), len(s), len(rows))
+            seeds = expand([*ds, *dy], has_seed)
+            cts = [
+                zeros(out) if ct is ZERO else ct for ct, out in zip(seeds, outs, strict=True) if is_inexact(out.dtype)
+            ]
+            residuals = known.merged(fixed_residuals, row_residuals)
+            gc, gs, gx = split(known.derivative.inline_linear(residuals, cts), len(c), len(s))
             reached[:] = [g is not ZERO for g in gc]
-            return [*_or_zero(gs, [True] * len(s), s), *picked(gc, reached), *_or_zero(gx, [True] * len(x), x)]
+            return [*_with_zeros(gs, s), *select(gc, reached), *_with_zeros(gx, x)]
 
-        self.start, self.totals, self.reached = s, c, reached
-        one = derived(step, [*fixed, *s, *moving, *y]).program
-        gs, gc, gx = parts(one.outputs, len(s), sum(reached))
-        self.sums = sums = Sums(one, len(fixed), len(s), gc, loop.length)
-        added = [(g, Var(Aval(g.shape, g.dtype))) for g in picked(gc, [not moved for moved in sums.moved])]
-        contribution = [Equation(add, (total, g), {}, (Var(total.aval),)) for g, total in added]
-        outputs = [*gs, *[equation.outputs[0] for equation in contribution], *gx, *sums.stacked]
-        pruned = Program((), [*one.equations, *contribution], outputs, one.constants).pruned()
+        whole = compiled_function(step, [*fixed, *s, *rows, *y]).program
+        self.carry_avals, self.const_avals, self.reached = s, c, reached
+        gs, gc, gx = split(whole.outputs, len(s), sum(reached))
+        self.sums = sums = SumsBehindLoop(whole, len(fixed), len(s), gc, loop.length)
+        self.is_carried = [not is_moved for is_moved in sums.is_moved]
+        totals = [(Var(Aval(g.shape, g.dtype)), g) for g in select(gc, self.is_carried)]
+        additions = [Equation(add, (total, g), {}, (Var(total.aval),)) for total, g in totals]
+        outputs = [*gs, *[addition.outputs[0] for addition in additions], *gx, *sums.stacked]
+        pruned = Program((), [*whole.equations, *additions], outputs, whole.constants).pruned()
         needed = {x for equation in pruned.equations for x in equation.inputs} | set(outputs)
-        same, carried, rows = parts(one.inputs, len(fixed), len(s))
-        self.needs = [var in needed for var in same], [var in needed for var in rows]
-        inputs = [*picked(same, self.needs[0]), *carried, *[total for _, total in added], *picked(rows, self.needs[1])]
-        self.second = CompiledCall(Program(inputs, pruned.equations, outputs, pruned.constants))
-        self.loop = Loop(sum(self.needs[0]), len(s) + len(added), loop.length, not loop.reverse)
+        whole_fixed, carried, whole_rows = split(whole.inputs, len(fixed), len(s))
+        self.needs_fixed = [var in needed for var in whole_fixed]
+        self.needs_row = [var in needed for var in whole_rows]
+        self.loop = ScanLoop(sum(self.needs_fixed), len(s) + len(totals), loop.length, not loop.reverse)
+        carried += [total for total, _ in totals]
+        inputs = [*select(whole_fixed, self.needs_fixed), *carried, *select(whole_rows, self.needs_row)]
+        self.body = CompiledCall(Program(inputs, pruned.equations, outputs, pruned.constants))
 
     def pull(self, fixed: Sequence[Array], rows: Sequence[Array], ct: dict[int, Any]) -> list[Any]:
-        """Cotangents of all inputs of the scan, ZERO where none is wanted."""
+        """Cotangents of all inputs of the scan, ZERO for inactive ones."""
         like = next(iter(ct.values()))
-        places = [i for i, on in enumerate(self.carries) if on]
+        carries = [i for i, is_active in enumerate(self.active_carries) if is_active]
         start = [
             ct[i] if i in ct else full_like(like, 0, aval.shape, aval.dtype)
-            for i, aval in zip(places, self.start, strict=True)
+            for i, aval in zip(carries, self.carry_avals, strict=True)
         ]
-        dy = [ct[i] for i in sorted(ct) if i >= len(self.carries)]
-        zero = [full_like(like, 0, aval.shape, aval.dtype) for aval in self.totals]
-        inside = picked(picked(zero, self.reached), [not moved for moved in self.sums.moved])
-        same, changing = picked(fixed, self.needs[0]), picked([*rows, *dy], self.needs[1])
-        contribution = PRIMITIVES["scan_call"](*same, *start, *inside, *changing, body=self.second, loop=self.loop)
-        gs, kept, gx, stacked = parts(
-            contribution, len(start), len(inside), len(contribution) - self.loop.carries - len(self.sums.stacked)
-        )
-        behind = iter(self.sums.tail.run([*fixed, *rows, *dy, *stacked]))
-        within = iter(kept)
-        summed = iter([next(behind) if moved else next(within) for moved in self.sums.moved])
-        gc = [next(summed) if on else empty for on, empty in zip(self.reached, zero, strict=True)]
-        return spread([*gc, *gs, *gx], self.active)
+        dy = [ct[i] for i in sorted(ct) if i >= len(self.active_carries)]
+        empty = [full_like(like, 0, aval.shape, aval.dtype) for aval in self.const_avals]
+        totals = select(select(empty, self.reached), self.is_carried)
+        inputs = [*select(fixed, self.needs_fixed), *start, *totals, *select([*rows, *dy], self.needs_row)]
+        outs = PRIMITIVES["scan_call"](*inputs, body=self.body, loop=self.loop)
+        row_count = len(outs) - self.loop.carries - len(self.sums.stacked)
+        gs, carried_sums, gx, stacks = split(outs, len(start), len(totals), row_count)
+        moved_sums = iter(self.sums.tail.run([*fixed, *rows, *dy, *stacks]))
+        next_carried = iter(carried_sums)
+        sums = iter([next(next_carried if is_carried else moved_sums) for is_carried in self.is_carried])
+        gc = [next(sums) if is_reached else zero for is_reached, zero in zip(self.reached, empty, strict=True)]
+        return expand([*gc, *gs, *gx], self.active)
 
 
-def _or_zero(values: Sequence[Any], flags: Sequence[bool], avals: Sequence[Shaped]) -> list[Array]:
-    """The values in `flags`, with zeros for ZERO."""
-    return [zeros(a) if v is ZERO else v for v, on, a in zip(values, flags, avals, strict=True) if on]
-
-
-def picked(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    return [value for value, on in zip(values, flags, strict=True) if on]
+def _with_zeros(values: Sequence[Any], avals: Sequence[Shaped]) -> list[Array]:
+    """The values, zeros for ZERO."""
+    return [zeros(aval) if value is ZERO else value for value, aval in zip(values, avals, strict=True)]

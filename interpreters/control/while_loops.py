@@ -1,4 +1,4 @@
-"""Loops of unknown length as one row: `while_call(*condition consts, *body consts, *carry, cond=..., body=...)`."""
+"""Loops of unknown length as one primitive: `while_call(*cond_consts, *body_consts, *carry, cond=..., body=...)`."""
 
 from __future__ import annotations
 
@@ -6,38 +6,32 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from func.interpreters.calls.call_primitives import CallPrimitive
-from func.interpreters.calls.compiled_call import CompiledCall
+from func.interpreters.calls.compiled_call import CompiledCall, batched_avals, snapshots
+from func.interpreters.calls.partition import active_arguments, expand, select
 from func.interpreters.control.bodies import (
-    any_nan,
-    borrowed,
+    active_inputs,
+    batched_body,
+    choose,
+    compiled_function,
     dependents,
-    derived,
-    forward_half,
-    input_avals,
-    is_moving,
     on_backend,
-    parts,
-    remembered,
-    select,
-    settled,
-    spread,
-    stepper,
+    representative,
+    split,
     strong,
     unshared,
     zeros,
 )
-from func.interpreters.control.scan import over_lanes
-from func.interpreters.control.scan_derivatives import Loop, active_carries
 from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, dtype_of, materialize, shape_of, zeros_like
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.source import at_line
+from func.interpreters.nan_safe import with_fallback
 from func.interpreters.primitives.elementwise.table import logical_and
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import reduce_any
 from func.interpreters.primitives.structural.slicing import getitem
 
 
-class While(NamedTuple):
+class WhileLoop(NamedTuple):
     """How many consts the condition and the body have."""
 
     conditions: int
@@ -45,40 +39,41 @@ class While(NamedTuple):
 
 
 class WhilePrimitive(CallPrimitive):
-    """A loop that goes on while its condition holds."""
+    """A loop that runs while its condition holds."""
 
     __slots__ = ()
 
     def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
-        cond, body, loop = params["cond"], params["body"], params["loop"]
-        outs = self(*primals, **params)
-        if body.pulls and any_nan(outs):
-            return self.forward(primals, tangents, params | {"body": body.nan_safe_variant()})
-        moving = is_moving(primals, tangents)[loop.conditions :]
-        active = _active(body, loop, moving)
+        cond, loop = params["cond"], params["loop"]
+
+        def run(body: CompiledCall) -> Any:
+            return body, self(*primals, cond=cond, body=body, loop=loop)
+
+        body, outs = with_fallback(run, (params["body"],), lambda result: result[1])
+        active = _active(body, loop, active_arguments(primals, tangents)[loop.conditions :])
         if not any(active[loop.consts :]):
             return outs, ZERO
-        conditions, operands = parts(primals, loop.conditions)
-        full = [
-            zeros_like(x) if on and t is ZERO else t
-            for x, t, on in zip(operands, tangents[loop.conditions :], active, strict=True)
+        conditions, operands = split(primals, loop.conditions)
+        active_tangents = [
+            zeros_like(x) if tangent is ZERO else tangent
+            for x, tangent in zip(select(operands, active), select(tangents[loop.conditions :], active), strict=True)
         ]
-        dots = [t for t, on in zip(full, active, strict=True) if on]
-        dc, ds = parts(dots, sum(active[: loop.consts]))
-        both = remembered(body, ("while jvp", loop, active), lambda: _with_tangents(body, loop, active))
-        extra = tuple([Aval(shape_of(t), dtype_of(t)) for t in ds])
-        test = remembered(cond, ("while jvp", extra), lambda: _ignoring(cond, extra))
-        consts, carry = parts(operands, loop.consts)
-        inner = While(loop.conditions, len(consts) + len(dc))
-        moved = while_call(*conditions, *consts, *dc, *carry, *ds, cond=test, body=both, loop=inner)
-        return outs, tuple(spread(moved[len(carry) :], active[loop.consts :]))
+        const_tangents, carry_tangents = split(active_tangents, sum(active[: loop.consts]))
+        step = body.memoized(("while jvp", loop, active), lambda: _with_tangents(body, loop, active))
+        ignored = tuple([Aval(shape_of(tangent), dtype_of(tangent)) for tangent in carry_tangents])
+        test = cond.memoized(("while jvp", ignored), lambda: _ignoring(cond, ignored))
+        consts, carry = split(operands, loop.consts)
+        inputs = [*conditions, *consts, *const_tangents, *carry, *carry_tangents]
+        inner = WhileLoop(loop.conditions, len(consts) + len(const_tangents))
+        tangents_after = while_call(*inputs, cond=test, body=step, loop=inner)[len(carry) :]
+        return outs, tuple(expand(tangents_after, active[loop.consts :]))
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
         loop = params["loop"]
-        moving = is_moving(values, parents)[loop.conditions :]
-        if any(_active(params["body"], loop, moving)[loop.consts :]):
+        active = active_arguments(values, parents)[loop.conditions :]
+        if any(_active(params["body"], loop, active)[loop.consts :]):
             _refuse()
-        return self(*[settled(x) for x in values], **params), None, None
+        return self(*snapshots(values, (False,) * len(values)), **params), None, None
 
 
 def _refuse() -> NoReturn:
@@ -90,53 +85,47 @@ def _refuse() -> NoReturn:
     )
 
 
-def _active(body: CompiledCall, loop: While, moving: Sequence[bool], derivatives: bool = True) -> tuple[bool, ...]:
-    """The active consts of the body and carries."""
-    carries = len(body.out_avals)
-    return active_carries(body, Loop(loop.consts, carries, 0, False), moving, derivatives)
+def _active(body: CompiledCall, loop: WhileLoop, active: Sequence[bool], derivatives: bool = True) -> tuple[bool, ...]:
+    """The active inputs of the body."""
+    return active_inputs(body, loop.consts, len(body.program.outputs), active, derivatives)
 
 
-def _with_tangents(body: CompiledCall, loop: While, active: tuple[bool, ...]) -> CompiledCall:
+def _with_tangents(body: CompiledCall, loop: WhileLoop, active: tuple[bool, ...]) -> CompiledCall:
     """(consts, their tangents, carry, its tangents) -> (carry, its tangents)."""
-    half = forward_half(body, active)
-    inputs = input_avals(body)
-    consts, carry = parts(inputs, loop.consts)
-    c, s = [
-        strong([aval for aval, on in zip(avals, flags, strict=True) if on])
-        for avals, flags in zip((consts, carry), parts(active, loop.consts), strict=True)
-    ]
+    derivative = body.jvp_partition(active)
+    consts, carry = split(body.in_avals, loop.consts)
+    const_flags, carry_flags = split(active, loop.consts)
+    const_tangents, carry_tangents = strong(select(consts, const_flags)), strong(select(carry, carry_flags))
 
     def step(*values: Array) -> list[Array]:
-        known, dc, now, ds = parts(values, len(consts), len(c), len(carry))
-        outs = half.first.run([*known, *now])
-        new, residuals = parts(outs, len(carry))
-        dots = half.second(residuals, [*dc, *ds])
-        flags = active[loop.consts :]
+        c, dc, s, ds = split(values, len(consts), len(const_tangents), len(carry))
+        outs, residuals = split(derivative.known.run_on(*c, *s), len(carry))
+        douts = select(derivative.inline_linear(residuals, [*dc, *ds]), carry_flags)
         return [
-            *new,
-            *[zeros(aval) if d is ZERO else d for d, on, aval in zip(dots, flags, carry, strict=True) if on],
+            *outs,
+            *[zeros(aval) if dout is ZERO else dout for dout, aval in zip(douts, carry_tangents, strict=True)],
         ]
 
-    return derived(step, [*consts, *c, *carry, *s])
+    return compiled_function(step, [*consts, *const_tangents, *carry, *carry_tangents])
 
 
-def _ignoring(cond: CompiledCall, more: Sequence[Aval]) -> CompiledCall:
-    """A condition that is given more than it looks at."""
-    inputs = input_avals(cond)
-    return derived(lambda *values: cond.run_on(*values[: len(inputs)]), [*inputs, *more])
+def _ignoring(cond: CompiledCall, ignored: Sequence[Aval]) -> CompiledCall:
+    """A condition with inputs behind its own, which it ignores."""
+    count = len(cond.program.inputs)
+    return compiled_function(lambda *values: cond.run_on(*values[:count]), [*cond.in_avals, *ignored])
 
 
-def _while_impl(xp: Any, *args: Array, cond: CompiledCall, body: CompiledCall, loop: While) -> tuple[Any, ...]:
-    conditions, consts, start = parts(on_backend(xp, args), loop.conditions, loop.consts)
-    test, step = stepper(cond, xp), stepper(body, xp)
+def _while_impl(xp: Any, *args: Array, cond: CompiledCall, body: CompiledCall, loop: WhileLoop) -> tuple[Any, ...]:
+    conditions, consts, start = split(on_backend(xp, args), loop.conditions, loop.consts)
+    test, step = cond.executable(xp).call, body.executable(xp).call
     carry: Sequence[Array] = start
     while test(*conditions, *carry)[0]:
         carry = step(*consts, *carry)
     return tuple(start) if carry is start else unshared(body, carry)
 
 
-def _while_aval(*avals: Aval, cond: CompiledCall, body: CompiledCall, loop: While) -> tuple[Aval, ...]:
-    return tuple([Aval(aval.shape, aval.dtype) for aval in body.out_avals])
+def _while_aval(*avals: Aval, cond: CompiledCall, body: CompiledCall, loop: WhileLoop) -> tuple[Aval, ...]:
+    return tuple(strong(body.out_avals))
 
 
 def _while_transpose(ct: Any, *operands: Any, **params: Any) -> NoReturn:
@@ -145,69 +134,72 @@ def _while_transpose(ct: Any, *operands: Any, **params: Any) -> NoReturn:
 
 def _while_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
     cond, body, loop = params["cond"], params["body"], params["loop"]
-    conditions, consts, carry = parts(args, loop.conditions, loop.consts)
-    on_conditions, on_consts, on_carry = [tuple(group) for group in parts(batched, loop.conditions, loop.consts)]
+    conditions, consts, carry = split(args, loop.conditions, loop.consts)
+    on_conditions, on_consts, on_carry = split(batched, loop.conditions, loop.consts)
     which = _active(body, loop, (*on_consts, *on_carry), False)
     carried = which[loop.consts :]
     if not any(dependents(cond.program, (*on_conditions, *carried), False)):
-        mapped = over_lanes(body, size, which, carried)
-        test = cond if not any((*on_conditions, *carried)) else _first_lane(cond, size, (*on_conditions, *carried))
-        carry = [_with_lanes(x, size, given, on) for x, given, on in zip(carry, on_carry, carried, strict=True)]
-        outs = while_call(*conditions, *consts, *carry, cond=test, body=mapped, loop=loop)
+        test = _of_first_element(cond, size, (*on_conditions, *carried))
+        step = batched_body(body, size, which, carried)
+        start = [
+            materialize(size, (is_batched,), (x,))[0] if needs_axis else x
+            for x, is_batched, needs_axis in zip(carry, on_carry, carried, strict=True)
+        ]
+        outs = while_call(*conditions, *consts, *start, cond=test, body=step, loop=loop)
         return tuple(materialize(size, carried, outs))
     everywhere = (True,) * len(carry)
-    carry = materialize(size, on_carry, carry)
-    over = cond.mapped(size, (*on_conditions, *everywhere))
-    mapped = over_lanes(body, size, (*on_consts, *everywhere), everywhere)
-    (going,) = over(*conditions, *carry)
-    key = "while batch", over, size, on_consts
-    masked = remembered(body, key, lambda: _masked(over, mapped, size, on_consts, loop))
-    test = remembered(body, (*key, "any"), lambda: _any_lane(over, loop))
-    inner = While(0, loop.conditions + loop.consts)
-    outs = while_call(*conditions, *consts, going, *carry, cond=test, body=masked, loop=inner)
+    start = materialize(size, on_carry, carry)
+    test_all = cond.batched(size, (*on_conditions, *everywhere))
+    step_all = batched_body(body, size, (*on_consts, *everywhere), everywhere)
+    (is_running,) = test_all(*conditions, *start)
+    key = "while batch", test_all, size, tuple(on_consts)
+    step = body.memoized(key, lambda: _masked(test_all, step_all, size, on_consts, loop))
+    test = body.memoized((*key, "any"), lambda: _any_running(test_all, loop))
+    inner = WhileLoop(0, loop.conditions + loop.consts)
+    outs = while_call(*conditions, *consts, is_running, *start, cond=test, body=step, loop=inner)
     return tuple(outs[1:])
 
 
-def _with_lanes(x: Array, size: int, given: bool, needs_cotangent: bool) -> Array:
-    return materialize(size, (given,), (x,))[0] if needs_cotangent else x
-
-
-def _first_lane(cond: CompiledCall, size: int, which: tuple[bool, ...]) -> CompiledCall:
-    """A condition that no lane changes, of arguments with lanes."""
+def _of_first_element(cond: CompiledCall, size: int, which: tuple[bool, ...]) -> CompiledCall:
+    """A condition that is the same for all batch elements, with a batch axis of the inputs in `which`."""
+    if not any(which):
+        return cond
 
     def test(*values: Array) -> Sequence[Array]:
-        plain = [_lane(x) if on else x for x, on in zip(values, which, strict=True)]
-        return cond.run_on(*plain)
+        return cond.run_on(*[_first_element(x) if on else x for x, on in zip(values, which, strict=True)])
 
-    avals = [Aval((size, *a.shape), a.dtype) if on else a for a, on in zip(input_avals(cond), which, strict=True)]
-    return remembered(cond, ("while lane", size, which), lambda: derived(test, avals))
+    avals = batched_avals(cond.in_avals, size, which)
+    return cond.memoized(("while first element", size, which), lambda: compiled_function(test, avals))
 
 
-def _lane(x: Array) -> Array:
+def _first_element(x: Array) -> Array:
     return getitem(x, index=(0, *[(0, length, 1) for length in shape_of(x)[1:]]))
 
 
-def _any_lane(over: CompiledCall, loop: While) -> CompiledCall:
-    """(going, carry) -> whether some lane goes on."""
-    carry = parts(input_avals(over), loop.conditions)[1]
-    return derived(lambda going, *_: [reduce_any(going, axes=(0,))], [over.out_avals[0], *carry])
+def _any_running(test_all: CompiledCall, loop: WhileLoop) -> CompiledCall:
+    """(is_running, carry) -> whether some batch element is running."""
+    carry = split(test_all.in_avals, loop.conditions)[1]
+    avals = [test_all.out_avals[0], *carry]
+    return compiled_function(lambda is_running, *_: [reduce_any(is_running, axes=(0,))], avals)
 
 
-def _masked(over: CompiledCall, body: CompiledCall, size: int, on_consts: Sequence[bool], loop: While) -> CompiledCall:
-    """A step of all lanes in which those that have finished keep what they have."""
-    conditions = parts(input_avals(over), loop.conditions)[0]
-    consts, carry = parts(input_avals(body), loop.consts)
+def _masked(
+    test_all: CompiledCall, step_all: CompiledCall, size: int, on_consts: Sequence[bool], loop: WhileLoop
+) -> CompiledCall:
+    """A step of all batch elements, in which those that have finished keep their carry."""
+    conditions = split(test_all.in_avals, loop.conditions)[0]
+    consts, carry = split(step_all.in_avals, loop.consts)
 
     def step(*values: Array) -> list[Array]:
-        tests, fixed, (going,), now = parts(values, len(conditions), len(consts), 1)
-        lanes = borrowed(size, going)
-        fixed = [gather(x, lanes, axis=0) if on else x for x, on in zip(fixed, on_consts, strict=True)]
-        outs = body.run_on(*fixed, *[gather(x, lanes, axis=0) for x in now])
-        new = [select(going, one, old) for one, old in zip(outs, now, strict=True)]
-        (more,) = over.run_on(*tests, *new)
-        return [logical_and(going, more), *new]
+        tested, fixed, (is_running,), before = split(values, len(conditions), len(consts), 1)
+        elements = representative(size, is_running)
+        fixed = [gather(x, elements, axis=0) if on else x for x, on in zip(fixed, on_consts, strict=True)]
+        outs = step_all.run_on(*fixed, *[gather(x, elements, axis=0) for x in before])
+        after = [choose(is_running, new, old) for new, old in zip(outs, before, strict=True)]
+        (goes_on,) = test_all.run_on(*tested, *after)
+        return [logical_and(is_running, goes_on), *after]
 
-    return derived(step, [*conditions, *consts, over.out_avals[0], *carry])
+    return compiled_function(step, [*conditions, *consts, test_all.out_avals[0], *carry])
 
 
 while_call = WhilePrimitive(

@@ -31,9 +31,6 @@ ANOMALY: ContextVar[Any] = ContextVar("func_anomaly", default=None)
 """None, or whether NaN are looked for: then the lines of operations are recorded."""
 
 
-NAN_SAFE: ContextVar[bool] = ContextVar("func_guarded", default=False)
-"""Whether pullbacks use rows in which zero cotangents win from the start: where their values cannot be looked at."""
-
 STAGING: ContextVar[str | None] = ContextVar("func_staging", default=None)
 """The name of the transform that stages a program to be run later, while it does."""
 

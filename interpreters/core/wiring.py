@@ -18,11 +18,11 @@ SET_BY = {
     "broadcast": "func.interpreters.primitives.structural.shapes",
     "cast_operand": "func.numpy.creation",
     "check_order": "func.numpy.creation",
+    "compile_program": "func.interpreters.compile.execution",
     "convert_traced": "func.numpy.creation",
     "enter_transform": "func.numpy.patching",
     "leave_transform": "func.numpy.patching",
     "linearize_primitive": "func.interpreters.transpose",
-    "make_executor": "func.interpreters.compile.execution",
     "reroll_loops": "func.interpreters.compile.execution",
     "saved_output": "func.interpreters.calls.call_primitives",
     "tensor_repr": "func.autograd",
@@ -45,8 +45,8 @@ class Wiring:
     """(x): zeros of its shape, dtype and backend."""
     linearize_primitive: Callable[..., Any]
     """(primitive, values, parents, params): the outputs and the linear tangent program, which is the pullback."""
-    make_executor: Callable[..., Any]
-    """(program, xp, compiler, donated, on_nan): the program as an Executable."""
+    compile_program: Callable[..., Any]
+    """(program, xp, compiler, donated, nan_safe): the program as an Executable."""
     reroll_loops: Callable[[Any, str | None], Any]
     """(program, compiler): a long program with its unrolled loops as scans, where native code runs it."""
     saved_output: Callable[..., Any]

@@ -1,121 +1,160 @@
-"""The walk that `backward` makes from roots to leaves, with hooks, and for graphs that are to be differentiated."""
+"""The backward pass of tensors: from roots to leaves, with hooks, and of graphs that are to be differentiated again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from heapq import heappop
 from typing import Any
 
 import numpy as np
 
+from func.interpreters import nan_safe
 from func.interpreters.core import ZERO, Array, Tracer, shape_of, unboxed
 from func.interpreters.core.errors import FreedGraphError
-from func.interpreters.core.modes import ANOMALY, NAN_SAFE
-from func.interpreters.grad import LEAF, OUTPUT, PARENTS, RULE, SERIAL, contribute, has_nan, walk
-from func.interpreters.imperative.anomalies import check_pulled
+from func.interpreters.core.modes import ANOMALY
+from func.interpreters.grad import LEAF, OUTPUT, PARENTS, RULE, SERIAL, contribute, walk
+from func.interpreters.imperative.anomalies import check_pullback
 from func.interpreters.imperative.interpreter import Imperative, as_tensor
 from func.interpreters.imperative.node_state import (
     CALL,
-    CELL,
     FREED,
     HOOKS,
     LINE,
     SAVED,
+    STATE,
     Freed,
     Packed,
     PackedValues,
     free,
     leading_to,
     node_name,
+    reachable,
     unpacked,
 )
 
 
-class _NotPlain(Exception):
-    """A node on the way has hooks, or values that are not simply there."""
+class _NeedsGeneralPass(Exception):
+    """A node has hooks, or values that are packed or freed."""
 
 
-class Walk:
-    """One backward: from roots to leaves, all or nothing."""
+class BackwardPass:
+    """One backward pass from seeds, pairs of a root and its cotangent.
 
-    def __init__(self, interpreter: Imperative, retain: bool, create: bool) -> None:
+    `targets` are the serials of the nodes whose cotangents are asked for; None stands for all leaves. With `retain` the
+    graph is kept, with `create` the pullbacks are recorded.
+    """
+
+    def __init__(
+        self,
+        interpreter: Imperative,
+        seeds: Iterable[tuple[Any, Array]],
+        targets: set[int] | None,
+        *,
+        retain: bool,
+        create: bool,
+    ) -> None:
         self.interpreter = interpreter
+        self.seeds = list(seeds)
+        self.targets = targets
         self.retain = retain
         self.create = create
         self.captured: dict[int, Any] = {}
+        """The cotangents of the targets, by serial."""
         self.retained: list[tuple[Any, Any]] = []
+        """(tensor state, cotangent) of tensors that retain their gradient."""
         self.leaves: list[tuple[Any, Any]] = []
+        """(leaf node, cotangent) of the leaves whose gradient is accumulated."""
+        self.notes: dict[Any, Any] = {}
+        """What hooks on several tensors remember during this pass."""
+        self._needed: set[int] | None = None
 
-    def run(self, seeds: Iterable[tuple[Any, Array]], targets: set[int] | None, accumulating: bool) -> None:
-        """Pull the seeds back. `targets`: the nodes whose cotangents are wanted; None: all leaves."""
-        seeds = list(seeds)
-        plain = targets is None and not self.create and ANOMALY.get() is None and not NAN_SAFE.get()
-        if plain and self._run_plainly(seeds):
+    @property
+    def needed(self) -> set[int]:
+        """The serials of the nodes that the pass visits."""
+        if self._needed is None:
+            roots = [node for node, _ in self.seeds]
+            self._needed = reachable(roots) if self.targets is None else leading_to(self.targets, roots)
+        return self._needed
+
+    def run(self, accumulating: bool) -> None:
+        """Pull the seeds back. Nothing outside of this object changes if it fails, except what hooks do."""
+        can_be_fast = self.targets is None and not self.create and ANOMALY.get() is None
+        if can_be_fast and not nan_safe.are_rules_nan_safe() and self._run_fast():
             return
-        needed = None if targets is None else leading_to(targets, [node for node, _ in seeds])
+        token = _CURRENT_PASS.set(self)
+        try:
+            self._run_general(accumulating)
+        finally:
+            _CURRENT_PASS.reset(token)
+
+    def _run_fast(self) -> bool:
+        """The pass without hooks; False, before any change, where a hook is met or a gradient is NaN."""
+        visited: list[Any] = []
+        leaves: list[Any] = []
+
+        def opened(node: Any, ct: Any) -> Any:
+            state = node[STATE]
+            if state[HOOKS] is not None:
+                raise _NeedsGeneralPass
+            if node[RULE] is LEAF:
+                leaves.append((node, ct))
+                return None
+            saved = state[SAVED]
+            if type(saved) in (Freed, PackedValues, Packed):
+                raise _NeedsGeneralPass
+            visited.append(node)
+            return saved
+
+        try:
+            walk(self.seeds, (), False, opened)
+        except _NeedsGeneralPass:
+            return False
+        cotangents = [ct for _, ct in leaves]
+        nan_safe.note_pullback(cotangents)
+        if nan_safe.any_nan(cotangents):
+            return False
+        self.leaves = leaves
+        self._free(visited)
+        return True
+
+    def _run_general(self, accumulating: bool) -> None:
+        targets = self.targets
+        needed = None if targets is None else self.needed
         cotangents: dict[int, Any] = {}
         queue: list[Any] = []
-        for node, seed in seeds:
+        for node, seed in self.seeds:
             if needed is None or node[SERIAL] in needed:
                 contribute(cotangents, queue, node, seed)
         visited: list[Any] = []
         with np.errstate(all="ignore"):
             while queue:
                 node = heappop(queue)
-                ct = cotangents.pop(node[SERIAL])
-                ct = self._hooked(node, ct)
-                if targets is not None and node[SERIAL] in targets:
-                    self.captured[node[SERIAL]] = ct
+                serial, parents = node[SERIAL], node[PARENTS]
+                ct = self._after_tensor_hooks(node, cotangents.pop(serial))
+                if targets is not None and serial in targets:
+                    self.captured[serial] = ct
                 if node[RULE] is LEAF:
-                    if targets is None or (accumulating and node[SERIAL] in targets):
+                    if targets is None or (accumulating and serial in targets):
                         self.leaves.append((node, ct))
                     continue
-                if needed is not None and not any([p is not None and p[SERIAL] in needed for p in node[PARENTS]]):
+                if needed is not None and not any([p is not None and p[SERIAL] in needed for p in parents]):
                     continue
                 visited.append(node)
-                parents = node[PARENTS]
-                for place, contribution in enumerate(self._pull(node, ct, needed)):
+                for place, contribution in enumerate(self._pull(node, ct)):
                     parent = parents[place]
                     if contribution is not ZERO and parent is not None and (needed is None or parent[SERIAL] in needed):
                         contribute(cotangents, queue, parent, contribution)
+        self._free(visited)
+
+    def _free(self, visited: Sequence[Any]) -> None:
         if not self.retain:
             for node in visited:
                 free(node)
 
-    def _run_plainly(self, seeds: Sequence[tuple[Any, Array]]) -> bool:
-        """The walk where nothing but rows takes part. False, before anything has happened, where a hook is met or a
-        gradient is NaN: then the careful walk is to be made."""
-        visited: list[Any] = []
-        leaves: list[Any] = []
-
-        def opened(node: Any, ct: Any) -> Any:
-            cell = node[CELL]
-            if cell[HOOKS] is not None:
-                raise _NotPlain
-            if node[RULE] is LEAF:
-                leaves.append((node, ct))
-                return None
-            saved = cell[SAVED]
-            if type(saved) in (Freed, PackedValues, Packed):
-                raise _NotPlain
-            visited.append(node)
-            return saved
-
-        try:
-            walk(seeds, (), False, opened)
-        except _NotPlain:
-            return False
-        if any([has_nan(ct) for _, ct in leaves]):
-            return False
-        self.leaves = leaves
-        if not self.retain:
-            for node in visited:
-                free(node)
-        return True
-
-    def _hooked(self, node: Any, ct: Any) -> Any:
-        """The cotangent after the hooks of the tensor that the node stands for."""
-        hooks = node[CELL][HOOKS]
+    def _after_tensor_hooks(self, node: Any, ct: Any) -> Any:
+        """The cotangent after the hooks of the node's tensor."""
+        hooks = node[STATE][HOOKS]
         if hooks is None or type(ct) is dict:
             return ct
         for hook in list(hooks.tensor.values()):
@@ -124,67 +163,76 @@ class Walk:
             self.retained.append((hooks.retain(), ct))
         return ct
 
-    def _pull(self, node: Any, ct: Any, needed: set[int] | None) -> Sequence[Any]:
-        _, primitive, parents, needs_cotangent, cell, _, _ = node
-        hooks = cell[HOOKS]
+    def _pull(self, node: Any, ct: Any) -> Sequence[Any]:
+        """The cotangents of a node's parents, after the hooks of the node."""
+        _, rule, parents, needs_cotangent, state, _, _ = node
+        hooks = state[HOOKS]
         if hooks is not None and hooks.pre:
             for hook in list(hooks.pre.values()):
-                ct = _replaced_all(hook(_as_tuple(ct)), ct)
-        if primitive is OUTPUT:
-            return ({cell[SAVED]: ct},)
-        if cell[SAVED] is FREED:
+                ct = _after_prehook(hook(_as_tuple(ct)), ct)
+        if rule is OUTPUT:
+            return ({state[SAVED]: ct},)
+        if state[SAVED] is FREED:
             raise FreedGraphError(
                 f"the graph was freed by an earlier backward (at {node_name(node)}). Pass retain_graph=True to the "
                 "first backward or grad call if it is to be walked again."
             )
-        if needed is not None:
+        if self.targets is not None:
             needs_cotangent = [
-                w if p is not None and p[SERIAL] in needed else None
-                for w, p in zip(needs_cotangent, parents, strict=True)
+                aval if parent is not None and parent[SERIAL] in self.needed else None
+                for aval, parent in zip(needs_cotangent, parents, strict=True)
             ]
         try:
-            contribution = self._contribution(node, ct, needs_cotangent)
+            contributions = self._contributions(node, ct, needs_cotangent)
         except Exception as error:
-            if cell[LINE] is not None:
-                error.add_note(f"while pulling back {node_name(node)}, whose forward operation was at {cell[LINE][0]}")
+            if state[LINE] is not None:
+                error.add_note(f"while pulling back {node_name(node)}, whose forward operation was at {state[LINE][0]}")
             raise
         if ANOMALY.get():
-            check_pulled(node, ct, contribution)
+            check_pullback(node, ct, contributions)
         if hooks is not None and hooks.post:
-            given = tuple([None if g is ZERO else as_tensor(g) for g in contribution])
+            gradients = tuple([None if c is ZERO else as_tensor(c) for c in contributions])
             for hook in list(hooks.post.values()):
-                result = hook(given, _as_tuple(ct))
+                result = hook(gradients, _as_tuple(ct))
                 if result is not None:
-                    given = tuple(result) if isinstance(result, (tuple, list)) else (result,)
-                    contribution = [ZERO if g is None else unboxed(g) for g in given]
-        return contribution
+                    gradients = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+                    contributions = [ZERO if g is None else unboxed(g) for g in gradients]
+        return contributions
 
-    def _contribution(self, node: Any, ct: Any, needs_cotangent: Sequence[Any]) -> Sequence[Any]:
-        """The cotangents of the parents; to be differentiated again, they are computed from traced values."""
-        _, primitive, parents, _, cell, params, _ = node
-        saved = unpacked(cell[SAVED])
-        if not self.create:
-            contribution: Sequence[Any] = primitive.pull(ct, needs_cotangent, saved, params)
-            if NAN_SAFE.get() or any([has_nan(g) for g in contribution]):
-                contribution = primitive.pull_nan_safe(ct, needs_cotangent, saved, params)
-            return contribution
-        if cell[CALL] is not None:
-            called, args, options = cell[CALL]
-            args = tuple([unpacked(arg) for arg in args])
-            _, pulling, saved = called.record(args, needs_cotangent, options or {})
-            return pulling.pull(ct, needs_cotangent, saved, options)  # type: ignore[no-any-return]
-        if saved is None:
-            return primitive.pull(ct, needs_cotangent, saved, params)  # type: ignore[no-any-return]
+    def _contributions(self, node: Any, ct: Any, needs_cotangent: Sequence[Any]) -> Sequence[Any]:
+        """The cotangents of the parents by the node's rule; on traced values if they are to be differentiated again."""
+        _, rule, parents, _, state, params, _ = node
+        saved = unpacked(state[SAVED])
+        if self.create:
+            if state[CALL] is not None:
+                primitive, args, options = state[CALL]
+                args = tuple([unpacked(arg) for arg in args])
+                _, recorded_rule, saved = primitive.record(args, needs_cotangent, options or {})
+                return recorded_rule.pull(ct, needs_cotangent, saved, options)  # type: ignore[no-any-return]
+            if saved is None:
+                return rule.pull(ct, needs_cotangent, saved, params)  # type: ignore[no-any-return]
 
-        def lift(place: int | None, value: Any) -> Any:
-            source = node if place is None else parents[place]
-            return value if value is None or source is None else Tracer(self.interpreter, value, source)
+            def lift(place: int | None, value: Any) -> Any:
+                source = node if place is None else parents[place]
+                return value if value is None or source is None else Tracer(self.interpreter, value, source)
 
-        lifted = primitive.retraced(saved, lift)
-        contribution = primitive.pull(ct, needs_cotangent, lifted, params)
-        if NAN_SAFE.get() or any([has_nan(g) for g in contribution]):
-            contribution = primitive.pull_nan_safe(ct, needs_cotangent, lifted, params)
-        return contribution
+            saved = rule.retraced(saved, lift)
+
+        def pull(by_nan_safe_rules: bool) -> Sequence[Any]:
+            pullback = rule.pull_nan_safe if by_nan_safe_rules else rule.pull
+            return pullback(ct, needs_cotangent, saved, params)  # type: ignore[no-any-return]
+
+        return nan_safe.pull(pull)
+
+
+_CURRENT_PASS: ContextVar[BackwardPass | None] = ContextVar("func_backward_pass", default=None)
+
+
+def current_pass() -> BackwardPass:
+    """The backward pass that calls the running hook."""
+    current = _CURRENT_PASS.get()
+    assert current is not None
+    return current
 
 
 def _as_tuple(ct: Any) -> tuple[Any, ...]:
@@ -193,20 +241,21 @@ def _as_tuple(ct: Any) -> tuple[Any, ...]:
     return (as_tensor(ct),)
 
 
-def replaced(result: Any, ct: Any, what: str) -> Any:
-    """What a hook makes of a cotangent: its result, or the cotangent as it was."""
+def replaced(result: Any, ct: Any, hook: str) -> Any:
+    """The result of a hook of this kind, or the cotangent if it returned None."""
     if result is None:
         return ct
     result = unboxed(result)
     if shape_of(result) != shape_of(ct):
-        raise RuntimeError(f"{what} changed the shape of the gradient from {shape_of(ct)} to {shape_of(result)}")
+        raise RuntimeError(f"{hook} changed the shape of the gradient from {shape_of(ct)} to {shape_of(result)}")
     return result
 
 
-def _replaced_all(result: Any, ct: Any) -> Any:
+def _after_prehook(result: Any, ct: Any) -> Any:
+    """The cotangents that a prehook returns, or the old ones if it returned None."""
     if result is None:
         return ct
     results = tuple(result) if isinstance(result, (tuple, list)) else (result,)
     if type(ct) is dict:
-        return {i: unboxed(one) for i, one in enumerate(results) if one is not None}
+        return {i: unboxed(output_ct) for i, output_ct in enumerate(results) if output_ct is not None}
     return unboxed(results[0])

@@ -1,7 +1,7 @@
-"""Reverse mode without a transform around it: an interpreter that stays open, what tensors own, and writes to them.
+"""Reverse mode without a transform around it: an interpreter that stays open, the state of tensors, writes to them.
 
-The graph is that of the grad interpreter. Its nodes own a cell, a list that can change: what the partials name (until
-the graph is freed), hooks, the row with its arguments where only these can be differentiated again, and the line.
+The graph is that of the grad interpreter, but each node has a NodeState: the saved values (until the graph is freed),
+hooks, the primitive with its arguments where only these can be differentiated again, and the line.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from func.interpreters.core.errors import InferenceTensorError, LeafError
 from func.interpreters.core.modes import ANOMALY, MODE, SAVING, WATCHED, is_suspended
 from func.interpreters.grad import PARAMS, leaf_node
 from func.interpreters.grad_fast import FastGrad
-from func.interpreters.imperative.anomalies import watched_line
-from func.interpreters.imperative.node_state import CALL, CELL, LINE, Cell, is_leaf_node, pack
+from func.interpreters.imperative.anomalies import line_and_operands
+from func.interpreters.imperative.node_state import CALL, LINE, STATE, NodeState, is_leaf_node, pack
 
 
-class State:
-    """What a tensor owns beside its value: its gradient, and hooks for after it has been accumulated."""
+class TensorState:
+    """What a tensor owns besides its value: its gradient, and the hooks that run after its accumulation."""
 
     __slots__ = ("__weakref__", "grad", "inference", "owner", "post_hooks", "retains", "version")
 
@@ -47,46 +47,54 @@ class State:
         self.version = 0
 
 
-def state_of(tensor: Tracer) -> State:
-    """The state of a tensor, made on first use."""
-    state: State | None = getattr(tensor, "state", None)
+def state_of(tensor: Tracer) -> TensorState:
+    """The state of a tensor, created when first asked for."""
+    state: TensorState | None = getattr(tensor, "state", None)
     if state is None:
-        state = tensor.state = State()
+        state = tensor.state = TensorState()
         state.owner = weakref.ref(tensor)
     return state
 
 
 class Imperative(FastGrad):
-    """The grad interpreter of one place in the nest of transforms; it never has a driver that closes it on return."""
+    """The grad interpreter of tensors at one level of nested transforms. No driver closes it."""
 
-    def leaf(self, value: Array, state: State) -> Any:
-        """A new leaf node, which knows its tensor's state but does not own it."""
+    def leaf(self, value: Array, state: TensorState) -> Any:
+        """A new leaf node with a weak reference to its tensor's state."""
         index, primitive, parents, needs_cotangent, _, params, aval = leaf_node(Aval(shape_of(value), dtype_of(value)))
-        return (index, primitive, parents, needs_cotangent, Cell((weakref.ref(state), None, None, None)), params, aval)
+        return (
+            index,
+            primitive,
+            parents,
+            needs_cotangent,
+            NodeState((weakref.ref(state), None, None, None)),
+            params,
+            aval,
+        )
 
     def apply1(self, primitive: Primitive, x: Tracer) -> Any:
         out = super().apply1(primitive, x)
-        return self._celled(out, primitive, (x,)) if type(out) is Tracer and out.interpreter is self else out
+        return self._with_state(out, primitive, (x,)) if type(out) is Tracer and out.interpreter is self else out
 
     def apply2(self, primitive: Primitive, x: Array, y: Array) -> Any:
-        if _SEEN_INFERENCE[0]:
+        if _has_inference_tensors:
             self._refuse_inference((x, y))
         out = super().apply2(primitive, x, y)
-        return self._celled(out, primitive, (x, y)) if type(out) is Tracer and out.interpreter is self else out
+        return self._with_state(out, primitive, (x, y)) if type(out) is Tracer and out.interpreter is self else out
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-        if _SEEN_INFERENCE[0]:
+        if _has_inference_tensors:
             self._refuse_inference(args)
         out = super().apply(primitive, args, params)
         if primitive.multiple and type(out) is tuple:
-            return self._celled_several(out, primitive, args)
-        return self._celled(out, primitive, args) if type(out) is Tracer and out.interpreter is self else out
+            return self._with_states(out, primitive, args)
+        return self._with_state(out, primitive, args) if type(out) is Tracer and out.interpreter is self else out
 
     def unrecorded(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-        """The row on the values alone; arrays stay tensors."""
+        """The primitive on the values alone; arrays stay tensors."""
         out = super().unrecorded(primitive, args, params)
         if primitive.multiple:
-            return tuple([boxed(one) for one in out])
+            return tuple([boxed(value) for value in out])
         return boxed(out)
 
     def _refuse_inference(self, args: Sequence[Any]) -> None:
@@ -100,48 +108,50 @@ class Imperative(FastGrad):
                     "Use x.clone() outside inference mode, or func.no_grad() instead of func.inference_mode()."
                 )
 
-    def _celled(self, out: Tracer, primitive: Primitive, args: tuple[Array, ...]) -> Tracer:
-        index, pulling, parents, needs_cotangent, saved, params, aval = out.attached
-        if type(saved) is Cell:  # apply2 has handed on to apply
+    def _with_state(self, out: Tracer, primitive: Primitive, args: tuple[Array, ...]) -> Tracer:
+        """The output, whose new node gets a state."""
+        serial, rule, parents, needs_cotangent, saved, params, aval = out.attached
+        if type(saved) is NodeState:  # apply1 and apply2 call apply for other primitives
             return out
-        cell = Cell((saved, None, None, None))
-        if saved is not None and not hasattr(pulling, "retraced"):
-            cell[CALL] = (primitive, tuple([fresh(arg) for arg in args]), params)
+        state = NodeState((saved, None, None, None))
+        if saved is not None and not hasattr(rule, "retraced"):
+            state[CALL] = (primitive, tuple([unboxed_copy(arg) for arg in args]), params)
         if WATCHED[0]:
             if SAVING.get():
-                pack(cell)
+                pack(state)
             if ANOMALY.get() is not None:
-                cell[LINE] = watched_line(primitive, args, (out.value,))
-        out.attached = (index, pulling, parents, needs_cotangent, cell, params, aval)
+                state[LINE] = line_and_operands(primitive, args, (out.value,))
+        out.attached = (serial, rule, parents, needs_cotangent, state, params, aval)
         return out
 
-    def _celled_several(self, outs: tuple[Any, ...], primitive: Primitive, args: tuple[Array, ...]) -> tuple[Any, ...]:
-        """One cell for the node that several outputs have in common."""
+    def _with_states(self, outs: tuple[Any, ...], primitive: Primitive, args: tuple[Array, ...]) -> tuple[Any, ...]:
+        """The outputs, whose nodes and common parent get states."""
         common: Any = None
         for out in outs:
             if type(out) is Tracer and out.interpreter is self:
-                index, pulling, parents, _, place, params, aval = out.attached
-                if type(place) is Cell:
+                serial, rule, (parent,), _, place, params, aval = out.attached
+                if type(place) is NodeState:
                     return outs
                 if common is None:
-                    (old,) = parents
-                    cell = Cell((old[CELL], None, (primitive, tuple([fresh(arg) for arg in args]), old[PARAMS]), None))
+                    call = (primitive, tuple([unboxed_copy(arg) for arg in args]), parent[PARAMS])
+                    state = NodeState((parent[STATE], None, call, None))
                     if ANOMALY.get() is not None:
-                        cell[LINE] = watched_line(
-                            primitive, args, tuple([o.value if type(o) is Tracer else o for o in outs])
-                        )
-                    common = (*old[:4], cell, *old[5:])
-                out.attached = (index, pulling, (common,), (common,), Cell((place, None, None, None)), params, aval)
+                        values = tuple([o.value if type(o) is Tracer else o for o in outs])
+                        state[LINE] = line_and_operands(primitive, args, values)
+                    common = (*parent[:STATE], state, *parent[STATE + 1 :])
+                place_state = NodeState((place, None, None, None))
+                out.attached = (serial, rule, (common,), (common,), place_state, params, aval)
         return outs
 
 
-def fresh(value: Array) -> Array:
-    """The present value of a box, apart from the box."""
+def unboxed_copy(value: Array) -> Array:
+    """The present value of a box, without the box."""
     return Tracer(value.interpreter, value.value, value.attached) if type(value) is Tracer else value
 
 
 def boxed(value: Array) -> Array:
-    """An array as a tensor that requires no gradient; marked if inference mode is on."""
+    """An array as a tensor that requires no gradient, marked in inference mode."""
+    global _has_inference_tensors
     if type(value) is not Tracer:
         if not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "dtype"):
             return value
@@ -149,7 +159,7 @@ def boxed(value: Array) -> Array:
     mode = MODE.get()
     if mode is not None and mode.inference and value.interpreter is EVALUATE:
         state_of(value).inference = True
-        _SEEN_INFERENCE[0] = True
+        _has_inference_tensors = True
     return value
 
 
@@ -158,67 +168,63 @@ def as_tensor(value: Any) -> Any:
     return value if type(value) is Tracer else Tracer(EVALUATE, value, None)
 
 
-_SEEN_INFERENCE = [False]
+_has_inference_tensors = False
+"""Whether any tensor has ever been marked by inference mode: it spares every operation a look at its arguments."""
 
-
-# --- the interpreter of a place ---------------------------------------------------------------------------------
 
 TOP = Imperative("backward")
 TOP.level = 0.5
 
 
 def ambient() -> Imperative:
-    """The imperative interpreter of the innermost running transform: one step above it, below all that starts later."""
+    """The imperative interpreter of the innermost running transform: above it, below all that start later."""
     return ambient_of(CURRENT.get())
 
 
 def ambient_of(transform: Interpreter | None) -> Imperative:
-    """The imperative interpreter that goes with a transform (None: outside of all)."""
+    """The imperative interpreter of a transform; None stands for outside of all."""
     if transform is None:
         return TOP
-    found: Imperative | None = transform.ambient
-    if found is None:
-        found = transform.ambient = Imperative("backward")
-        found.level = transform.level + 0.5
-    return found
-
-
-# --- writing ----------------------------------------------------------------------------------------------------
+    interpreter: Imperative | None = transform.ambient
+    if interpreter is None:
+        interpreter = transform.ambient = Imperative("backward")
+        interpreter.level = transform.level + 0.5
+    return interpreter
 
 
 class Detached:
-    """Marks a value that was written through a detached view: history is kept, as the writing is not recorded."""
+    """Marks a value that was written through a detached view. The write is not recorded: the history is kept."""
 
 
 DETACHED = Detached()
 
 
 def assign(box: Tracer, new: Tracer) -> bool:
-    """Write a tensor's value. Unrecorded writes keep its history; recorded ones to a leaf are refused.
+    """Write a tensor's value. Unrecorded writes keep its history, recorded writes to a leaf are refused.
 
-    Returns False where nothing special holds and the box is to be rebound to the new value as it is.
+    False means that nothing was written: the caller rebinds the box to the new value.
     """
-    state: State | None = getattr(box, "state", None)
+    state: TensorState | None = getattr(box, "state", None)
     interpreter = box.interpreter
-    own = type(interpreter) is Imperative
+    is_recorded = type(interpreter) is Imperative
     unrecorded = new.interpreter.level < interpreter.level and (
         new.attached is DETACHED or is_suspended(interpreter.level)
     )
-    if own and not unrecorded and is_leaf_node(box.attached):
+    if is_recorded and not unrecorded and is_leaf_node(box.attached):
         raise LeafError(
             "a leaf tensor that requires a gradient was written in place while operations are recorded. Write to it "
             "under func.no_grad(), to x.data, or to a copy (x * 1)."
         )
     if state is not None:
         state.version += 1
-    if own and unrecorded:
+    if is_recorded and unrecorded:
         box.value = new.value if new.interpreter is EVALUATE else new
         return True
     return False
 
 
 def update(primitive: Primitive | None, box: Tracer, other: Any) -> bool:
-    """x += v and its kin on a tensor that is not recorded and shares no memory: the plain case of `rewrite`."""
+    """`x += v` and the like on a tensor that is not recorded and shares no memory: the fast case of `rewrite`."""
     if primitive is None or MODE.get() is None or not is_suspended(box.interpreter.level):
         return False
     if getattr(box, "views", None) or getattr(box, "view_of", None) is not None:

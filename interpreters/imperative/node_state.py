@@ -1,7 +1,4 @@
-"""What the nodes of tensors own: a cell that can change, with saved values, hooks, the call and its line.
-
-A cell can be freed, packed by a pair of hooks, and named; graphs of such nodes can be searched.
-"""
+"""The state of graph nodes: saved values, hooks, the recorded call and its line. Searches in graphs of such nodes."""
 
 from __future__ import annotations
 
@@ -15,32 +12,32 @@ from func.interpreters.core import EVALUATE, Tracer, unboxed
 from func.interpreters.core.modes import SAVING
 from func.interpreters.grad import LEAF, OUTPUT, PARENTS, RULE, SERIAL
 
-CELL = grad.SAVED
-"""The field of a tensor's node that holds its cell."""
-SAVED, HOOKS, CALL, LINE = range(4)
-"""The fields of a cell."""
+STATE = grad.SAVED
+"""The field of a tensor's node that holds its NodeState."""
+SAVED, HOOKS, CALL, LINE = 0, 1, 2, 3
+"""The fields of a NodeState."""
 
 
-class Cell(list[Any]):
-    """The changing part of a node."""
+class NodeState(list[Any]):
+    """The mutable part of a node. A list, since Python makes lists faster than objects with attributes."""
 
     __slots__ = ()
 
 
 class Freed:
-    """Stands for saved values that an earlier backward has released."""
+    """Marks saved values that an earlier backward has released."""
 
 
 FREED = Freed()
 
 
 class Packed:
-    """A saved value in the keeping of a pair of hooks."""
+    """A saved value that a pair of hooks has packed."""
 
-    __slots__ = ("held", "unpack")
+    __slots__ = ("packed", "unpack")
 
-    def __init__(self, held: Any, unpack: Callable[[Any], Any]) -> None:
-        self.held = held
+    def __init__(self, packed: Any, unpack: Callable[[Any], Any]) -> None:
+        self.packed = packed
         self.unpack = unpack
 
 
@@ -51,7 +48,10 @@ class PackedValues(list[Any]):
 
 
 class Hooks:
-    """What runs when a node's cotangent is known, in this order; `retain` keeps the cotangent for a tensor."""
+    """The hooks of a node: on the cotangent of its tensor, then before and after its pullback.
+
+    `retain` refers to the state of a tensor that retains its gradient.
+    """
 
     __slots__ = ("post", "pre", "retain", "tensor")
 
@@ -62,12 +62,12 @@ class Hooks:
         self.retain: Any = None
 
 
-def pack(cell: list[Any]) -> None:
-    """Hand what a new node saves to the innermost pair of hooks."""
-    pair = SAVING.get()[-1]
-    if isinstance(pair, str):
-        raise RuntimeError(pair)
-    pack, unpack = pair
+def pack(state: NodeState) -> None:
+    """Pack what a new node saves by the innermost pair of hooks."""
+    hooks = SAVING.get()[-1]
+    if isinstance(hooks, str):
+        raise RuntimeError(hooks)
+    pack, unpack = hooks
 
     def packed(value: Any) -> Any:
         if isinstance(value, np.ndarray) or (hasattr(value, "dtype") and hasattr(value, "get")):
@@ -78,35 +78,32 @@ def pack(cell: list[Any]) -> None:
 
     token = SAVING.set(())
     try:
-        if isinstance(cell[SAVED], (tuple, list)) and cell[CALL] is None:
-            cell[SAVED] = PackedValues([packed(value) for value in cell[SAVED]])
-        elif isinstance(cell[SAVED], np.ndarray):
-            cell[SAVED] = packed(cell[SAVED])
+        if isinstance(state[SAVED], (tuple, list)) and state[CALL] is None:
+            state[SAVED] = PackedValues([packed(value) for value in state[SAVED]])
+        elif isinstance(state[SAVED], np.ndarray):
+            state[SAVED] = packed(state[SAVED])
     finally:
         SAVING.reset(token)
 
 
 def unpacked(saved: Any) -> Any:
-    """What a node saved, as it was before it was packed."""
+    """Saved values as they were before they were packed."""
     if type(saved) is Packed:
-        return unboxed(saved.unpack(saved.held))
+        return unboxed(saved.unpack(saved.packed))
     if type(saved) is PackedValues:
         return [unpacked(value) for value in saved]
     return saved
 
 
 def free(node: Any) -> None:
-    """Release what a node has saved."""
-    cell = node[CELL]
-    saved = cell[SAVED]
+    """Release the saved values of a node."""
+    rule, state = node[RULE], node[STATE]
+    saved = state[SAVED]
     if isinstance(saved, (tuple, list)) and all([value is None for value in saved]):
         saved = None
-    if node[RULE] is not LEAF and node[RULE] is not OUTPUT and saved is not None:
-        cell[CALL] = None if cell[CALL] is None else node_name(node)
-        cell[SAVED] = FREED
-
-
-# --- nodes and graphs -------------------------------------------------------------------------------------------
+    if rule is not LEAF and rule is not OUTPUT and saved is not None:
+        state[CALL] = None if state[CALL] is None else node_name(node)
+        state[SAVED] = FREED
 
 
 def is_leaf_node(node: Any) -> bool:
@@ -114,57 +111,57 @@ def is_leaf_node(node: Any) -> bool:
     return node[RULE] is LEAF
 
 
-def reachable(seeds: Sequence[tuple[Any, Any]]) -> set[int]:
-    """The indices of all nodes that some roots depend on, the roots among them."""
-    seen: set[int] = set()
-    stack = [node for node, _ in seeds]
-    while stack:
-        node = stack.pop()
-        if node[SERIAL] not in seen:
-            seen.add(node[SERIAL])
-            stack.extend([parent for parent in node[PARENTS] if parent is not None])
-    return seen
-
-
-def leading_to(targets: set[int], roots: Sequence[Any]) -> set[int]:
-    """The nodes from which some target can be reached, the targets among them."""
-    children: dict[int, list[int]] = {}
-    seen: set[int] = set()
+def reachable(roots: Sequence[Any]) -> set[int]:
+    """The serials of all nodes that some roots depend on, the roots among them."""
+    serials: set[int] = set()
     stack = list(roots)
     while stack:
         node = stack.pop()
-        if node[SERIAL] in seen:
+        if node[SERIAL] not in serials:
+            serials.add(node[SERIAL])
+            stack.extend([parent for parent in node[PARENTS] if parent is not None])
+    return serials
+
+
+def leading_to(targets: set[int], roots: Sequence[Any]) -> set[int]:
+    """The serials of the nodes behind some roots that depend on a target, the targets among them."""
+    children: dict[int, list[int]] = {}
+    visited: set[int] = set()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if node[SERIAL] in visited:
             continue
-        seen.add(node[SERIAL])
+        visited.add(node[SERIAL])
         for parent in node[PARENTS]:
             if parent is not None:
                 children.setdefault(parent[SERIAL], []).append(node[SERIAL])
                 stack.append(parent)
     needed: set[int] = set()
-    grow = [index for index in targets if index in seen]
-    while grow:
-        index = grow.pop()
-        if index not in needed:
-            needed.add(index)
-            grow.extend(children.get(index, ()))
+    pending = [serial for serial in targets if serial in visited]
+    while pending:
+        serial = pending.pop()
+        if serial not in needed:
+            needed.add(serial)
+            pending.extend(children.get(serial, ()))
     return needed
 
 
 def node_name(node: Any) -> str:
     """The name of a node's operation: SinBackward; the class's for a Function; AccumulateGrad for leaves."""
-    primitive, call = node[RULE], node[CELL][CALL]
-    if primitive is LEAF:
+    rule, call = node[RULE], node[STATE][CALL]
+    if rule is LEAF:
         return "AccumulateGrad"
     if isinstance(call, str):
         return call
     if call is None:
-        return name_of(primitive)
-    fun = (call[2] or {}).get("fun")
-    named = getattr(getattr(fun, "__self__", fun), "cls", None)
-    return name_of(call[0]) if named is None else f"{named.__name__}Backward"
+        return backward_name(rule)
+    function = (call[2] or {}).get("fun")
+    function_class = getattr(getattr(function, "__self__", function), "cls", None)
+    return backward_name(call[0]) if function_class is None else f"{function_class.__name__}Backward"
 
 
-def name_of(primitive: Any) -> str:
-    """A row's name as node names are written: SinBackward."""
+def backward_name(primitive: Any) -> str:
+    """The name of a primitive as nodes show it: SinBackward."""
     name = getattr(primitive, "name", type(primitive).__name__)
     return "".join([part.capitalize() for part in str(name).split("_")]) + "Backward"

@@ -24,8 +24,8 @@ import numpy as np
 
 from func.backends import is_device_array
 from func.interpreters.calls.compiled_call import CompiledCall
-from func.interpreters.control.scan_derivatives import Loop
-from func.interpreters.control.while_loops import While
+from func.interpreters.control.scan_derivatives import ScanLoop
+from func.interpreters.control.while_loops import WhileLoop
 from func.interpreters.core import PRIMITIVES, PYTHON_SCALARS, Aval, Primitive, Tracer, primitive_named
 from func.interpreters.core.errors import FuncError, LeakedTracerError, ProgramFileError
 from func.interpreters.core.source import Line
@@ -35,8 +35,8 @@ from func.interpreters.program.program import Equation, Program, Var
 RECORDS: dict[str, tuple[type, Callable[[Any], Sequence[Any]], Callable[..., Any]]] = {
     "aval": (Aval, lambda aval: (aval.shape, aval.dtype, aval.weak), Aval),
     "spec": (Spec, lambda one: (one.x, one.y, one.out), spec),
-    "scan": (Loop, tuple, Loop),
-    "while": (While, tuple, While),
+    "scan": (ScanLoop, tuple, ScanLoop),
+    "while": (WhileLoop, tuple, WhileLoop),
 }
 """Classes of parameters: tag, class, the fields of an object, and what makes an object of them."""
 

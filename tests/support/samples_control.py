@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.calls.compiled_call import CompiledCall, stage_closed
-from func.interpreters.control.scan_derivatives import Loop
-from func.interpreters.control.while_loops import While
+from func.interpreters.calls.compiled_call import CompiledCall, trace_function
+from func.interpreters.control.scan_derivatives import ScanLoop
+from func.interpreters.control.while_loops import WhileLoop
 from func.interpreters.core import Aval
 from tests.support.sampling import Sample, real, restart
 
@@ -18,7 +18,7 @@ restart(4)
 
 def compiled(fun: Callable[..., Any], *avals: Aval) -> CompiledCall:
     """A function of arrays as a staged program."""
-    return stage_closed(fun, avals, "compiled", None)[0]
+    return trace_function(fun, avals, "compiled", None)[0]
 
 
 VECTOR, NUMBER = Aval((3,), np.float64), Aval((), np.float64)
@@ -41,13 +41,13 @@ SAMPLES: dict[str, list[Sample]] = {
     "scan_call": [
         Sample(
             (real(3), real(3), np.int64(2), real(4)),
-            {"body": STEP, "loop": Loop(1, 2, 4, reverse, again)},
+            {"body": STEP, "loop": ScanLoop(1, 2, 4, reverse, again)},
             (0, 1, 3),
         )
         for reverse, again in ((False, False), (True, False), (False, True))
     ],
     "while_call": [
-        Sample((real(3), np.float64(1.0), real(3)), {"cond": GOING, "body": DOUBLED, "loop": While(0, 1)}, ())
+        Sample((real(3), np.float64(1.0), real(3)), {"cond": GOING, "body": DOUBLED, "loop": WhileLoop(0, 1)}, ())
     ],
     "psum": [Sample((real(3), np.int64(1)), {"size": 2}, batched=False)],
     "all_gather": [Sample((real(3), np.int64(1)), {"size": 2}, (), batched=False)],

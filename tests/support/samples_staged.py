@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.calls.compiled_call import stage_closed
+from func.interpreters.calls.compiled_call import trace_function
 from func.interpreters.core import Aval
 from tests.support.sampling import Sample, complex_, real, restart
 
@@ -25,7 +25,7 @@ def nothing(*arrays: Any) -> None:
 
 SAMPLES: dict[str, list[Sample]] = {
     "program_call": [
-        Sample(args, {"compiled": stage_closed(waves, [Aval(x.shape, x.dtype) for x in args], "compiled")[0]}, (0, 1))
+        Sample(args, {"compiled": trace_function(waves, [Aval(x.shape, x.dtype) for x in args], "compiled")[0]}, (0, 1))
         for args in ((real(2, 3), real(3)), (complex_(2, 3), complex_(3)))
     ],
     "callback": [Sample((real(3),), {"function": nothing}, differentiable=())],

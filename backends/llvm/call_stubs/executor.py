@@ -28,12 +28,12 @@ class Executor:
     """A compiled program: its description, its code, and its call stubs."""
 
     def __init__(
-        self, program: NativeProgram, fallback: Callable[..., Any], on_nan: Callable[..., Any] | None = None
+        self, program: NativeProgram, fallback: Callable[..., Any], nan_safe: Callable[..., Any] | None = None
     ) -> None:
         self.program = program
         self.fallback = fallback
         """Computes the same with NumPy: for arguments that native code refuses, and to raise NumPy's errors."""
-        self.on_nan = on_nan
+        self.nan_safe = nan_safe
         """Computes the outputs if native code has found a NaN among them."""
         self._code: Code | None = None
         self._flat_stub: weakref.ref[Callable[..., Any]] | None = None
@@ -84,16 +84,8 @@ class Executor:
 
     def failed(self, status: int, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """The outputs after native code has returned a status."""
-        if status == FOUND_NAN and self.on_nan is not None:
-            return self.on_nan(*inputs)  # type: ignore[no-any-return]
-        return self._fallback_outputs(*inputs)
-
-    def _fallback_outputs(self, *inputs: Any) -> tuple[Any, ...]:
-        outputs = self.fallback(*inputs)
-        inexact = [output for output in outputs if np.asarray(output).dtype.kind in "fc"]
-        if self.on_nan is not None and any([bool(np.isnan(output).any()) for output in inexact]):
-            return self.on_nan(*inputs)  # type: ignore[no-any-return]
-        return outputs  # type: ignore[no-any-return]
+        run = self.nan_safe if status == FOUND_NAN and self.nan_safe is not None else self.fallback
+        return run(*inputs)  # type: ignore[no-any-return]
 
     def tree_stub(
         self,
@@ -121,10 +113,10 @@ class Executor:
             try:
                 arrays = normalised(signature, inputs)
             except (TypeError, ValueError):
-                return self._fallback_outputs(*inputs)
+                return self.fallback(*inputs)  # type: ignore[no-any-return]
             for place, leaf in enumerate(args):
                 if leaf.kind == "python":  # an integer beyond 64 bits comes here too
-                    return self._fallback_outputs(*inputs)
+                    return self.fallback(*inputs)  # type: ignore[no-any-return]
                 if not leaf.shape:
                     arrays[place] = arrays[place].reshape(())
             return stub(*arrays)

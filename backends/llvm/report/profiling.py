@@ -105,7 +105,7 @@ class _Timed(Executor):
     """A program that adds up for some of its items how long they take and how often they run."""
 
     def __init__(self, executor: Executor, items: Sequence[Item]) -> None:
-        super().__init__(executor.program, executor.fallback, executor.on_nan)
+        super().__init__(executor.program, executor.fallback, executor.nan_safe)
         self.items = items
         self.has_failed = False
 

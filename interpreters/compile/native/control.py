@@ -36,7 +36,7 @@ def _body(
     """The items of a body that writes its outputs to the targets. Where pullbacks inside give NaN, the caller is told,
     who computes all of it again, step by step, with zeros that win."""
     inner = context.translator.inside(prepared(compiled.program), inputs)
-    flag = inner.nan_flag() if compiled.pulls else None
+    flag = inner.nan_flag() if compiled.has_pullbacks else None
     for x, target in zip(inner.program.outputs, targets, strict=True):
         value = inner.value(x)
         if x in inner.program.inputs or value.root is None or value.dtype != target.buffer.dtype:
@@ -130,7 +130,7 @@ def _cond(context: TranslationContext) -> list[Val]:
 def _call(context: TranslationContext) -> list[Val]:
     compiled = context.params["compiled"]
     inner = context.translator.inlined(prepared(compiled.program), context.args)
-    flag = inner.nan_flag() if compiled.pulls else None
+    flag = inner.nan_flag() if compiled.has_pullbacks else None
     if flag is not None:
         context.fuser.add_item(Check(flag))
     return [inner.value(x) for x in inner.program.outputs]

@@ -14,11 +14,12 @@ import numpy as np
 from func.backends.llvm import machine
 from func.backends.llvm.call_stubs.executor import Executor
 from func.backends.loops.kernels import NativeProgram
-from func.interpreters.compile.execution import source_executor
+from func.interpreters.compile.execution import compile_source
 from func.interpreters.compile.native.native_parts import foreign_equations, pieces, segmented
 from func.interpreters.compile.native.rules import NotNative, RuleError
 from func.interpreters.compile.native.translate import translate
 from func.interpreters.core.source import Line, user_line
+from func.interpreters.nan_safe import checked
 from func.interpreters.program.program import Equation, Program
 
 
@@ -60,8 +61,8 @@ def is_available() -> bool:
     return machine.available()
 
 
-def native_executor(
-    program: Program, on_nan: Run | None = None, fast: bool = False, donated: frozenset[int] = frozenset()
+def compile_native(
+    program: Program, fast: bool = False, donated: frozenset[int] = frozenset(), nan_safe: Run | None = None
 ) -> tuple[Run | None, Executor | None, Program | None]:
     """An optimised program as a function of host arrays; what compiled it, if it is native as a whole; the program of
     its parts, if it was cut. All None where NumPy alone does as well. Outputs are written into the memory of inputs in
@@ -69,12 +70,12 @@ def native_executor(
     compiled = _Compiler(fast)
     program = _rolled(program)
     try:
-        return *compiled.whole(program, on_nan, donated), None
+        return *compiled.whole(program, donated, nan_safe), None
     except NotNative:
         parts = _cut(program, compiled)
     if parts is None or all([piece.native is None for piece in pieces(parts)]):
         return None, None, None
-    return source_executor(parts, np), None, parts
+    return compile_source(parts, np), None, parts
 
 
 def _rolled(program: Program) -> Program:
@@ -104,17 +105,18 @@ class _Compiler:
         self._has_warned = False
 
     def whole(
-        self, program: Program, on_nan: Run | None, donated: frozenset[int] = frozenset()
+        self, program: Program, donated: frozenset[int] = frozenset(), nan_safe: Run | None = None
     ) -> tuple[Run, Executor | None]:
         """(function, what compiled it). Raises NotNative."""
         fallback = _Fallback(program)
+        run_fallback = checked(fallback, nan_safe)
         try:
-            made = translate(program, on_nan is not None, donated)
+            made = translate(program, nan_safe is not None, donated)
             made.fast = self._fast
             if made.written:
-                executor = Executor(made, with_all(fallback), on_nan and with_all(on_nan))
+                executor = Executor(made, with_all(run_fallback), nan_safe and with_all(nan_safe))
                 return completed(executor.flat_stub(), made), executor
-            executor = Executor(made, fallback, on_nan)
+            executor = Executor(made, run_fallback, nan_safe)
             executor.code  # noqa: B018  (compiled now, so that an error is met here)
             return executor.flat_stub(), executor
         except NotNative:
@@ -126,7 +128,7 @@ class _Compiler:
     def part(self, program: Program) -> tuple[Run, Executor | None]:
         """The same for a part, which NumPy runs where it is not native after all."""
         try:
-            return self.whole(program, None)
+            return self.whole(program)
         except NotNative:
             return _Fallback(program), None
 
@@ -164,7 +166,7 @@ class _Fallback:
     def run(self) -> Run:
         """The planned function."""
         if self._run is None:
-            self._run = source_executor(self._program, np)
+            self._run = compile_source(self._program, np)
         return self._run
 
     @property

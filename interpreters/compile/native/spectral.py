@@ -9,7 +9,7 @@ import numpy as np
 
 from func.backends.loops.kernels import DType
 from func.backends.loops.values import Val
-from func.interpreters.calls.compiled_call import stage_closed
+from func.interpreters.calls.compiled_call import trace_function
 from func.interpreters.compile.execution import prepared
 from func.interpreters.compile.native.linalg import doubled, fresh, in_rows, made, operands, run
 from func.interpreters.compile.native.rules import NotNative, TranslationContext, native
@@ -205,7 +205,7 @@ def _adjugate(context: TranslationContext) -> Val:
         axes = tuple(range(len(shape_of(far))))
         index = convert(logical_not(reduce_all(far, axes=axes) if axes else far), dtype=np.int32)
         pair = [Aval(a.shape, a.dtype)] * 2
-        branches = [stage_closed(one, pair, "jit")[0] for one in (_scaled_inverse, _adjugate_by_svd)]
+        branches = [trace_function(one, pair, "jit")[0] for one in (_scaled_inverse, _adjugate_by_svd)]
         return list(cond_call(index, a, inverse, branches=tuple(branches)))
 
     a = context.convert(context.args[0], context.out.dtype)

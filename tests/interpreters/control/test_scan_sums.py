@@ -10,7 +10,7 @@ import pytest
 
 import func
 from func.interpreters.compile.inlining import inline
-from func.interpreters.control import scan_derivatives
+from func.interpreters.control import scan_sums
 
 RNG = np.random.default_rng(11)
 HIDDEN, INPUTS = 5, 3
@@ -214,7 +214,7 @@ def test_the_loop_carries_no_sums_of_matrices(name: str) -> None:
 def test_little_room_keeps_sums_in_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     _, *args = CASES["lstm"]
     expected = func.grad(by_scan("lstm"))(*args)
-    monkeypatch.setattr(scan_derivatives, "MOST", 0)
+    monkeypatch.setattr(scan_sums, "MOST_BYTES", 0)
     few = [*args[:2], np.zeros((0, INPUTS))]
     assert_close(func.grad(by_scan("lstm"))(*few), func.grad(by_loop("lstm"))(*few))
     assert_close(func.grad(by_scan("lstm"))(*args), expected)

@@ -114,7 +114,7 @@ def test_gradients_inside_keep_what_makes_zeros_win(tmp_path: Path) -> None:
     slope = func.jit(func.grad(lambda x: np.sum(np.sqrt(x * x) * 0 + x)))
     program = func.make_program(slope)(W)
     (compiled,) = [equation.params["compiled"] for equation in again(program, tmp_path).equations]
-    assert compiled.pulls
+    assert compiled.has_pullbacks
     zeros = np.zeros_like(W)
     identical(again(program, tmp_path)(zeros)[0], slope(zeros))
     assert np.isfinite(slope(zeros)).all()

@@ -13,7 +13,7 @@ from func.interpreters.compile.passes.reroll.moving_indices import Moving, index
 from func.interpreters.compile.passes.reroll.sequences import cost, longest, size_of, turned
 from func.interpreters.compile.passes.reroll.stacks import Stacks
 from func.interpreters.control.scan import scan_call
-from func.interpreters.control.scan_derivatives import Loop, stacked
+from func.interpreters.control.scan_derivatives import ScanLoop, stacked
 from func.interpreters.core import Aval, aval_of
 from func.interpreters.program.program import Equation, Program, Var
 
@@ -188,7 +188,7 @@ class Scan:
         outputs = [*self._carried(), *[self.made[i] for i in kept]]
         inputs = [*self.consts.values(), *[var for _, var in self.carries.values()], *[row for _, row in self._rows()]]
         body = body_of(Program(inputs, self.equations, outputs, {}))
-        loop = Loop(len(self.consts), len(self.carries), steps.count, self.backwards)
+        loop = ScanLoop(len(self.consts), len(self.carries), steps.count, self.backwards)
         starts = [start if start is not None else self._start(var) for start, var in self.carries.values()]
         operands = [
             *[stacks.present(x) for x in self.consts],

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import func
 import func.numpy as np
 from func.interpreters.calls.compiled_call import CompiledCall
-from func.interpreters.compile.execution import make_executor, prepared
+from func.interpreters.compile.execution import compile_program, prepared
 from func.interpreters.compile.passes.reroll.canonical_order import in_order
 from func.interpreters.compile.passes.reroll.period_search import stretches
 from func.interpreters.compile.passes.reroll.reroll import reroll
@@ -537,12 +537,12 @@ def test_repetitions_are_found(before: list[int], repeated: list[int], times: in
 
 
 @pytest.mark.parametrize("name", ["rnn", "lotka_volterra", "written", "layers"])
-def test_the_source_executor_takes_rolled_programs(name: str) -> None:
+def test_generated_source_takes_rolled_programs(name: str) -> None:
     function, args, _ = LOOPS[name]
     program = func.make_program(func.grad(function, tuple(range(len(args)))))(*args)
     leaves = func.tree.flatten(args)[0]
-    wanted = make_executor(program, onp, None)(*leaves)
-    got = make_executor(rolled(prepared(program)), onp, None)(*leaves)
+    wanted = compile_program(program, onp, None)(*leaves)
+    got = compile_program(rolled(prepared(program)), onp, None)(*leaves)
     for x, y in zip(wanted, got, strict=True):
         onp.testing.assert_allclose(y, x, rtol=1e-12, atol=1e-14)
 
@@ -556,5 +556,5 @@ def test_the_halves_of_a_long_derivative_hand_on_stacks() -> None:
     x = onp.linspace(-1, 1, 5)
     onp.testing.assert_allclose(func.grad(func.jit(f))(x), func.grad(f)(x), rtol=1e-10)
     program = func.make_program(f)(x)
-    assert len(CompiledCall(program, None, "llvm").pulled((True,)).forward.program.outputs) < 10
-    assert len(CompiledCall(program, None, "numpy").pulled((True,)).forward.program.outputs) > 300
+    assert len(CompiledCall(program, None, "llvm").vjp_partition((True,)).known.program.outputs) < 10
+    assert len(CompiledCall(program, None, "numpy").vjp_partition((True,)).known.program.outputs) > 300

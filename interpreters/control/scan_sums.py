@@ -1,0 +1,161 @@
+"""Sums over the steps of a loop, taken behind the loop.
+
+A loop that runs backwards adds up, step by step, the cotangents of its consts: for a matrix W in h @ W the outer
+products of h and a cotangent d. It is cheaper to stack the d of all steps and to contract them with the stacked h at
+the end: one matrix product instead of a sum of many.
+
+What only the sum needs moves behind the loop: sums of values, linear functions of one value, products with a factor
+that does not change, and products of two values that change, which become contractions over the steps.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from func.interpreters.core import Aval, Linear, Primitive, aval_of
+from func.interpreters.primitives.elementwise.builder import add, multiply, negative
+from func.interpreters.primitives.elementwise.table import subtract
+from func.interpreters.primitives.structural.contraction import contract, spec
+from func.interpreters.primitives.structural.shapes import reduce_sum
+from func.interpreters.program.program import Equation, Program, Var
+
+MOST_BYTES = 1 << 26
+"""Bytes that may be stacked for the sums, where the inputs of the loop are not larger themselves."""
+
+
+def unchanging_variables(step: Program, fixed: int) -> set[Var]:
+    """The variables that depend on constants and the first inputs alone, these among them."""
+    changing = set(step.inputs[fixed:])
+    unchanging = {*step.inputs[:fixed], *step.constants}
+    for equation in step.equations:
+        depends = any([type(x) is Var and x in changing for x in equation.inputs])
+        (changing if depends else unchanging).update(equation.outputs)
+    return unchanging
+
+
+class SumsBehindLoop:
+    """Which outputs of a step are summed behind the loop, and how.
+
+    The step takes `fixed` inputs that do not change, then carries, then rows. `is_moved` tells which of the outputs are
+    summed behind the loop. For that the loop stacks the variables in `stacked`. `tail` is the program behind the loop:
+    it takes the fixed inputs, all rows and the stacked values to the sums.
+    """
+
+    def __init__(self, step: Program, fixed: int, carries: int, outputs: Sequence[Any], length: int) -> None:
+        self.length = length
+        self.uses = Counter([x for e in step.equations for x in e.inputs if type(x) is Var])
+        self.uses.update([x for x in step.outputs if type(x) is Var])
+        self.defining = {out: equation for equation in step.equations for out in equation.outputs}
+        self.unchanging = unchanging_variables(step, fixed)
+        self.rows = {var: _stack_of(var, length) for var in step.inputs[fixed + carries :]}
+        self.stacks: dict[Var, Var] = {}
+        self.free_bytes = max(MOST_BYTES, sum([_bytes(var) for var in self.rows.values()]))
+        self.equations: list[Equation] = []
+        self.products = 0
+        self.may_stack = True
+        sums: dict[int, Any] = {}
+        for may_stack in (True, False):
+            for i, out in enumerate(outputs):
+                if i not in sums and type(out) is Var and outputs.count(out) == 1:
+                    total = self._attempt(out, may_stack)
+                    if total is not None:
+                        sums[i] = total
+        self.is_moved = [i in sums for i in range(len(outputs))]
+        self.stacked = list(self.stacks)
+        inputs = [*step.inputs[:fixed], *self.rows.values(), *self.stacks.values()]
+        hoisted = [e for e in step.equations if e.outputs and e.outputs[0] in self.unchanging]
+        totals = [sums[i] for i in sorted(sums)]
+        self.tail = Program(inputs, [*hoisted, *self.equations], totals, step.constants).pruned()
+
+    def _attempt(self, out: Var, may_stack: bool) -> Any:
+        """The sum of an output, or None if it stays in the loop. Stacking a value must pay by a contraction."""
+        stacks, free_bytes, mark = dict(self.stacks), self.free_bytes, len(self.equations)
+        self.may_stack = may_stack
+        self.products = 0
+        total = self._sum(out)
+        if total is not None and (self.products or not may_stack) and self.free_bytes >= 0:
+            return total
+        self.stacks, self.free_bytes = stacks, free_bytes
+        del self.equations[mark:]
+        return None
+
+    def _sum(self, x: Any) -> Any:
+        """The sum of a value over all steps, or None."""
+        if self._is_unchanging(x):
+            return self._emit(multiply, x, self.length)
+        equation = self.defining.get(x)
+        if equation is None or self.uses[x] != 1:
+            return self._sum_of_stack(x)
+        primitive, inputs = equation.primitive, equation.inputs
+        is_sum = primitive in (add, subtract) and all([atom_aval(y).shape == x.shape for y in inputs])
+        is_linear = isinstance(primitive, Linear) and len(inputs) == 1 and primitive is not reduce_sum
+        if is_sum or is_linear or primitive is negative:
+            totals = [self._sum(y) for y in inputs]
+            if any([total is None for total in totals]):
+                return None
+            return self._emit(primitive, *totals, **equation.params)
+        if primitive is multiply or primitive is contract:
+            return self._sum_of_product(x, equation)
+        return self._sum_of_stack(x)
+
+    def _sum_of_product(self, x: Var, equation: Equation) -> Any:
+        """The sum of a product with an unchanging factor, or of one whose factors are contracted over the steps."""
+        left, right = equation.inputs
+        if self._is_unchanging(left):
+            total = self._sum(right)
+            return None if total is None else self._emit(equation.primitive, left, total, **equation.params)
+        if self._is_unchanging(right):
+            total = self._sum(left)
+            return None if total is None else self._emit(equation.primitive, total, right, **equation.params)
+        if equation.primitive is multiply:
+            if left.shape != x.shape or right.shape != x.shape:
+                return self._sum_of_stack(x)
+            axes = tuple(range(len(x.shape)))
+            names = spec(axes, axes, axes)
+        else:
+            names = equation.params["spec"]
+        step = 1 + max((*names.x, *names.y), default=-1)
+        stacks = [self._stack(y, x) for y in (left, right)]
+        if stacks[0] is None or stacks[1] is None or left.dtype != right.dtype:
+            return self._sum_of_stack(x)
+        self.products += 1
+        return self._emit(contract, *stacks, spec=spec((step, *names.x), (step, *names.y), names.out))
+
+    def _is_unchanging(self, x: Any) -> bool:
+        return type(x) is not Var or x in self.unchanging
+
+    def _sum_of_stack(self, x: Var) -> Any:
+        """The sum of a value that the loop stacks."""
+        stack = self._stack(x, x)
+        return None if stack is None else self._emit(reduce_sum, stack, axes=(0,))
+
+    def _stack(self, x: Var, instead_of: Var) -> Any:
+        """The values of all steps: rows, or a new stack if it is not larger than that of the value it replaces."""
+        stack = self.rows.get(x) or self.stacks.get(x)
+        if stack is not None:
+            return stack
+        if not self.may_stack or x not in self.defining or _bytes(x) > _bytes(instead_of):
+            return None
+        stack = self.stacks[x] = _stack_of(x, self.length)
+        self.free_bytes -= _bytes(stack)
+        return stack
+
+    def _emit(self, primitive: Primitive, *inputs: Any, **params: Any) -> Var:
+        out = Var(primitive.aval(*[atom_aval(x) for x in inputs], **params))
+        self.equations.append(Equation(primitive, inputs, params, (out,)))
+        return out
+
+
+def atom_aval(x: Any) -> Aval:
+    """The abstract value of an operand of an equation."""
+    return x.aval if type(x) is Var else aval_of(x)
+
+
+def _stack_of(var: Var, length: int) -> Var:
+    return Var(Aval((length, *var.shape), var.dtype))
+
+
+def _bytes(var: Var) -> int:
+    return var.size * var.dtype.itemsize
