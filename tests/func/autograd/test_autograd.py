@@ -7,6 +7,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -442,6 +443,46 @@ def test_multi_grad_hooks() -> None:
     assert len(everything) == 2
     with pytest.raises(ValueError, match="'all' or 'any'"):
         graph.register_multi_grad_hook([x], print, mode="some")
+
+
+def test_multi_grad_hooks_of_two_threads_see_their_own_backward() -> None:
+    x, y = leaf(), leaf()  # backward reaches y first
+    barrier = threading.Barrier(2, timeout=20)
+    calls: dict[int, list[Any]] = {}
+
+    def note(grads: Any) -> None:
+        calls.setdefault(threading.get_ident(), []).append([g.numpy() for g in grads])
+
+    def meet(g: Any) -> None:
+        barrier.wait()
+
+    def gradients(scale: float) -> tuple[int, Any]:
+        return threading.get_ident(), [g.numpy() for g in grad((x * y * scale).sum(), [x, y])]
+
+    y.register_hook(meet)  # both threads are in their backward, neither has noted y
+    graph.register_multi_grad_hook([x, y], note)
+    y.register_hook(meet)  # both have noted y, neither x
+    with ThreadPoolExecutor(2) as pool:
+        results = [future.result() for future in [pool.submit(gradients, 2.0), pool.submit(gradients, 3.0)]]
+    for scale, (thread, expected) in zip((2.0, 3.0), results, strict=True):
+        np.testing.assert_array_equal(expected, [scale * A, scale * A])
+        np.testing.assert_array_equal(calls.pop(thread), [expected])
+    assert not calls
+
+
+def test_a_backward_inside_a_hook_has_its_own_multi_grad_hooks() -> None:
+    x, y = leaf(), leaf()
+    calls: list[Any] = []
+    totals = [x.sum()]
+
+    def backward_once(g: Any) -> None:
+        if totals:
+            grad(totals.pop(), x)
+
+    graph.register_multi_grad_hook([x, y], lambda grads: calls.append([g is not None for g in grads]))
+    y.register_hook(backward_once)
+    grad((x * y).sum(), [x, y])
+    assert calls == [[True, False], [True, True]]
 
 
 def test_saved_tensors_hooks() -> None:
