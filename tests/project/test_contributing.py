@@ -57,7 +57,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         else:
             head = f"{block['list']} = [\n"
             assert text.count(head) == 1
-            text = text.replace(head, f"{head}    {code}")
+            text = text.replace(head, f"{head}    {code.strip()},\n")
         path.write_text(text, encoding="utf-8")
     return copy
 
