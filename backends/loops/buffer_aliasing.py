@@ -1,264 +1,241 @@
-"""Donated inputs: outputs of a native program that are written into the memory of inputs which the caller gives up.
+"""Buffer aliasing: outputs of a native program are written into the memory of inputs that the caller donates.
 
-An output may take the place of an input if nothing reads an element of the input after the output has been written
-there. Where it then only copies the input, nothing is left to do: so a row is written into an array without touching
-the rest. What a caller gave must be whole when the program reports that something is wrong; so whatever can go wrong is
-found out before the first write (`rehearsal.py`).
+An output may have the memory of an input if nothing reads an element of the input after the output has been written
+there. A write that only copies the input is then left out: so a row is written into an array without touching the
+rest. When the program reports an error, the caller's inputs must be unchanged; so errors are found before the first
+write, by a dry run (`dry_run.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias
 
-from func.backends.loops.buffers import buffers_of, rename
-from func.backends.loops.dry_run import filtered, rehearsed, useful, written
+from func.backends.loops.dry_run import with_dry_run, without_dead_nests, without_instructions
 from func.backends.loops.kernels import (
-    Accumulate,
+    Access,
+    AliasedOutput,
     Buffer,
+    Copy,
     Dot,
     EarlyExit,
     Item,
-    Library,
+    LibraryCall,
     Load,
     LoadAt,
-    Move,
+    LoopNest,
     NativeProgram,
-    Nest,
     Shape,
     Store,
     StoreAt,
-    StridedRef,
-    Written,
 )
-from func.backends.loops.memory_dependence import extent, same_place
+from func.backends.loops.memory_dependence import extent, may_alias
+from func.backends.loops.traversal import BufferUse, buffers_of, replace_buffers, uses_in, written_by
 
-Access: TypeAlias = Load | LoadAt | Store | StoreAt | Accumulate
 SAME, TOGETHER, APART = 2, 1, 0
-"""How well an output fits an input: it is a copy of it, it is made where the input is read, or neither."""
+"""How well an output fits an input: it is a copy of it, it is written where the input is read, or neither."""
 
 
-class Use(NamedTuple):
-    """Where memory is used: the number of the item; in a nest, stage, place in the stage's code, and instruction. What
-    a nest fills before its loops has no instruction."""
-
-    item: int
-    stage: int = -1
-    place: int = -1
-    one: Access | None = None
-
-
-def donate(program: NativeProgram, inputs: Sequence[Buffer], outputs: Sequence[Buffer], donated: Iterable[int]) -> None:
-    """Let outputs be written into the memory of `donated` inputs where that changes nothing; those are no outputs of
-    the program any more, but are noted in `program.written`."""
+def alias_outputs(
+    program: NativeProgram, inputs: Sequence[Buffer], outputs: Sequence[Buffer], donated: Iterable[int]
+) -> None:
+    """Let outputs be written into the memory of `donated` inputs where that changes no result. They move from
+    `program.outputs` to `program.aliased`."""
     uses = _Uses(updates_last(program.items))
     arrays = [inputs[place] for place in sorted(donated) if program.inputs[place].shape]
-    results = [out for out, result in zip(outputs, program.outputs, strict=True) if result.shape]
-    shared = _chosen(uses, arrays, results)
-    while shared:
-        first = {out: uses.first_write(out, given) for out, given in shared.items()}
-        start = min(first.values())
-        items = _without_copies(uses, shared)
-        ready = rehearsed(items, start, program.flag, set(map(id, shared)), set(map(id, shared.values())))
-        if ready is not None:
-            program.items[:] = ready
+    results = [out for out, spec in zip(outputs, program.outputs, strict=True) if spec.shape]
+    aliases = _choose(uses, arrays, results)
+    while aliases:
+        first_write = {output: uses.first_write(output, donor) for output, donor in aliases.items()}
+        start = min(first_write.values())
+        items = _without_copies(uses, aliases)
+        checked = with_dry_run(items, start, program.flag, set(map(id, aliases)), set(map(id, aliases.values())))
+        if checked is not None:
+            program.items[:] = checked
             break
-        del shared[min(shared, key=lambda out: first[out])]
-    if shared:
-        _let_share(program, outputs, shared)
+        del aliases[min(aliases, key=lambda output: first_write[output])]
+    if aliases:
+        _apply(program, outputs, aliases)
 
 
-def _let_share(program: NativeProgram, outputs: Sequence[Buffer], shared: dict[Buffer, Buffer]) -> None:
-    """One buffer for an output and its input, and fewer outputs."""
+def _apply(program: NativeProgram, outputs: Sequence[Buffer], aliases: dict[Buffer, Buffer]) -> None:
+    """Merge the buffers of outputs and inputs, and number the other outputs anew."""
     for item in program.items:
-        rename(item, shared)
+        replace_buffers(item, aliases)
     if any([isinstance(item, EarlyExit) for item in program.items]):
         program.flag = None
-    program.items[:] = useful(program.items, program.flag)
-    kept = [place for place, out in enumerate(outputs) if out not in shared]
-    program.written = {
-        place: Written(shared[out].place, program.outputs[place].shape)
-        for place, out in enumerate(outputs)
-        if out in shared
+    program.items[:] = without_dead_nests(program.items, program.flag)
+    fresh = [place for place, output in enumerate(outputs) if output not in aliases]
+    program.aliased = {
+        place: AliasedOutput(aliases[output].place, program.outputs[place].shape)
+        for place, output in enumerate(outputs)
+        if output in aliases
     }
-    program.outputs[:] = [program.outputs[place] for place in kept]
-    for number, place in enumerate(kept):
+    program.outputs[:] = [program.outputs[place] for place in fresh]
+    for number, place in enumerate(fresh):
         outputs[place].place = number
 
 
 def updates_last(items: Sequence[Item]) -> list[Item]:
-    """The items in another order: nests that nothing but nests depends on, such as those that make new parameters,
-    stand behind all others, which may still read the old ones."""
+    """The items in another order: nests on which nothing but nests depends, such as those that compute new parameters,
+    run after all others, which may still read the old ones."""
     first: list[Item] = []
     last: list[Item] = []
     touched: set[int] = set()
     changed: set[int] = set()
     for item in reversed(items):
-        mine = {id(buffer.storage) for buffer in buffers_of(item)}
+        touches = {id(buffer.storage) for buffer in buffers_of(item)}
         changes = {id(buffer.storage) for buffer in _changed(item)}
-        if isinstance(item, Nest) and not changes & touched and not mine & changed:
+        if isinstance(item, LoopNest) and not changes & touched and not touches & changed:
             last.append(item)
             continue
         first.append(item)
-        touched |= mine
+        touched |= touches
         changed |= changes
     return [*reversed(first), *reversed(last)]
 
 
 def _changed(item: Item) -> Iterable[Buffer]:
     """The memory that an item may write to."""
-    if isinstance(item, Nest):
-        return written(item)
+    if isinstance(item, LoopNest):
+        return written_by(item)
     if isinstance(item, Dot):
         return [item.out.buffer]
-    if isinstance(item, Library):
+    if isinstance(item, LibraryCall):
         return [ref.buffer for ref in item.outs]
     return [buffer for buffer in buffers_of(item) if buffer.storage.kind not in ("input", "constant")]
 
 
-# --- which output takes which input -------------------------------------------------------------------------------
-
-
-def _chosen(uses: _Uses, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> dict[Buffer, Buffer]:
+def _choose(uses: _Uses, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> dict[Buffer, Buffer]:
     """Inputs by the outputs that may take their memory: first those that fit best."""
-    found = [
-        (uses.fit(out, given), -place, out, given)
-        for place, out in enumerate(outputs)
-        for given in inputs
-        if out.size == given.size > 0 and out.dtype == given.dtype
+    candidates = [
+        (uses.fit(output, donor), -place, output, donor)
+        for place, output in enumerate(outputs)
+        for donor in inputs
+        if output.size == donor.size > 0 and output.dtype == donor.dtype
     ]
-    shared: dict[Buffer, Buffer] = {}
+    aliases: dict[Buffer, Buffer] = {}
     taken: set[Buffer] = set()
-    for _, _, out, given in sorted(found, key=lambda one: one[:2], reverse=True):
-        if out not in shared and given not in taken and uses.may_share(out, given):
-            shared[out] = given
-            taken.add(given)
-    return shared
+    for _, _, output, donor in sorted(candidates, key=lambda candidate: candidate[:2], reverse=True):
+        if output not in aliases and donor not in taken and uses.may_share(output, donor):
+            aliases[output] = donor
+            taken.add(donor)
+    return aliases
 
 
 class _Uses:
-    """What uses which memory, in order."""
+    """The uses of all memory, in order of the items."""
 
     def __init__(self, items: Sequence[Item]) -> None:
         self.items = items
-        self._found: dict[int, list[Use]] = {}
+        self._by_storage: dict[int, list[BufferUse]] = {}
         self._loads: dict[int, Load] = {}
         """Loads by the registers (by id) that they set."""
         for number, item in enumerate(items):
-            if isinstance(item, Nest):
-                self._learn(number, item)
+            if isinstance(item, LoopNest):
+                self._add_nest(number, item)
             else:
                 for key in {id(buffer.storage) for buffer in buffers_of(item)}:
-                    self._found.setdefault(key, []).append(Use(number))
+                    self._by_storage.setdefault(key, []).append(BufferUse(number))
 
-    def _learn(self, number: int, nest: Nest) -> None:
-        for buffer, _ in nest.starts:
-            self._found.setdefault(id(buffer.storage), []).append(Use(number))
-        for at, stage in enumerate(nest.stages):
-            for place, one in enumerate(stage.code):
-                if isinstance(one, Load):
-                    self._loads[id(one.out)] = one
-                if isinstance(one, (Load, LoadAt, Store, StoreAt, Accumulate)):
-                    self._found.setdefault(id(one.ref.buffer.storage), []).append(Use(number, at, place, one))
+    def _add_nest(self, number: int, nest: LoopNest) -> None:
+        for buffer, _ in nest.fills:
+            self._by_storage.setdefault(id(buffer.storage), []).append(BufferUse(number))
+        for buffer, use in uses_in(nest, number):
+            self._by_storage.setdefault(id(buffer.storage), []).append(use)
+            if isinstance(use.instruction, Load):
+                self._loads[id(use.instruction.out)] = use.instruction
 
-    def of(self, buffer: Buffer) -> list[Use]:
+    def of(self, buffer: Buffer) -> list[BufferUse]:
         """All uses of a buffer."""
-        return self._found.get(id(buffer), [])
+        return self._by_storage.get(id(buffer), [])
 
-    def writes(self, out: Buffer, given: Buffer) -> list[Use]:
-        """What is written to an output and is not in the same place of the input anyway."""
-        return [use for use in self.of(out) if not _is_load(use) and not self.is_copy(use, given)]
+    def changes(self, output: Buffer, donor: Buffer) -> list[BufferUse]:
+        """The writes to an output of what is not at the same place of the input anyway."""
+        return [
+            use
+            for use in self.of(output)
+            if not isinstance(use.instruction, (Load, LoadAt)) and not self.is_copy(use, donor)
+        ]
 
-    def is_copy(self, use: Use, given: Buffer) -> bool:
-        """Whether what is written is what stands at the same place of an input."""
-        if isinstance(use.one, Store):
-            load = self._loads.get(id(use.one.value))
-            return load is not None and load.ref.buffer is given and _are_same(load.ref, use.one.ref)
+    def is_copy(self, use: BufferUse, donor: Buffer) -> bool:
+        """Whether the written value is the one at the same place of an input."""
+        store = use.instruction
+        if isinstance(store, Store):
+            load = self._loads.get(id(store.value))
+            if load is None or load.ref.buffer is not donor:
+                return False
+            return load.ref.offset == store.ref.offset and load.ref.strides == store.ref.strides
         item = self.items[use.item]
-        return isinstance(item, Move) and item.source is given
+        return isinstance(item, Copy) and item.source is donor
 
-    def first_write(self, out: Buffer, given: Buffer) -> int:
+    def first_write(self, output: Buffer, donor: Buffer) -> int:
         """The first item that changes an element of an output that has the memory of an input."""
-        return min([use.item for use in self.writes(out, given)], default=len(self.items))
+        return min([use.item for use in self.changes(output, donor)], default=len(self.items))
 
-    def fit(self, out: Buffer, given: Buffer) -> int:
+    def fit(self, output: Buffer, donor: Buffer) -> int:
         """How well an output fits an input."""
-        if any([self.is_copy(use, given) for use in self.of(out)]):
+        if any([self.is_copy(use, donor) for use in self.of(output)]):
             return SAME
-        made = {use.item for use in self.of(out)}
-        return TOGETHER if any([use.item in made for use in self.of(given)]) else APART
+        users = {use.item for use in self.of(output)}
+        return TOGETHER if any([use.item in users for use in self.of(donor)]) else APART
 
-    def may_share(self, out: Buffer, given: Buffer) -> bool:
+    def may_share(self, output: Buffer, donor: Buffer) -> bool:
         """Whether every element of an input is read before an output, in the same memory, has another one there."""
-        for write in self.writes(out, given):
-            if any([write.item <= read.item and self._clash(read, write) for read in self.of(given)]):
+        for write in self.changes(output, donor):
+            if any([write.item <= read.item and self._conflicts(read, write) for read in self.of(donor)]):
                 return False
             if any(
-                [write.item == use.item and write[:3] < use[:3] for use in self.of(out) if self.is_copy(use, given)]
+                [write.item == use.item and write[:3] < use[:3] for use in self.of(output) if self.is_copy(use, donor)]
             ):
                 return False
         return True
 
-    def _clash(self, read: Use, write: Use) -> bool:
+    def _conflicts(self, read: BufferUse, write: BufferUse) -> bool:
         """Whether an element may be read after it was written; `write` belongs to the same item or an earlier one."""
-        if read.one is None or write.one is None:
+        if read.instruction is None or write.instruction is None:
             return True
         first, second = self.items[read.item], self.items[write.item]
-        assert isinstance(first, Nest) and isinstance(second, Nest)
-        if not _overlap(first.domain, read.one, second.domain, write.one):
+        assert isinstance(first, LoopNest) and isinstance(second, LoopNest)
+        if not _overlap(first.domain, read.instruction, second.domain, write.instruction):
             return False
-        return read.item != write.item or _clash_within(first, read, write)
+        return read.item != write.item or _conflicts_within(first, read, write)
 
 
-def _clash_within(nest: Nest, read: Use, write: Use) -> bool:
+def _conflicts_within(nest: LoopNest, read: BufferUse, write: BufferUse) -> bool:
     """Whether the loops of a nest may read an element that they have written."""
     rows = range(nest.outer or 0)
     if read.stage < write.stage and not rows:
         return False
-    if not isinstance(read.one, Load) or not isinstance(write.one, Store):
+    load, store = read.instruction, write.instruction
+    if not isinstance(load, Load) or not isinstance(store, Store):
         return True
     if (read.stage, read.place) > (write.stage, write.place):
         return True
-    within = read.stage == write.stage and nest.stages[read.stage].inner
-    group = range(len(nest.domain)) if within else rows
-    return len(group) > 0 and same_place(nest.domain, _full(write.one.ref, nest), _full(read.one.ref, nest), group)
+    is_within = read.stage == write.stage and nest.stages[read.stage].inner
+    group = range(len(nest.domain)) if is_within else rows
+    return len(group) > 0 and may_alias(nest.domain, nest.padded(store.ref), nest.padded(load.ref), group)
 
 
-def _full(ref: StridedRef, nest: Nest) -> StridedRef:
-    return StridedRef(ref.buffer, ref.offset, (*ref.strides, *[0] * (len(nest.domain) - len(ref.strides))))
-
-
-def _overlap(domain: Shape, one: Access, other_domain: Shape, other: Access) -> bool:
-    if isinstance(one, (LoadAt, StoreAt)) or isinstance(other, (LoadAt, StoreAt)):
+def _overlap(read_domain: Shape, read: Access, write_domain: Shape, write: Access) -> bool:
+    """Whether two accesses may reach the same element at any indices."""
+    if isinstance(read, (LoadAt, StoreAt)) or isinstance(write, (LoadAt, StoreAt)):
         return True
-    if 0 in domain or 0 in other_domain:
+    if 0 in read_domain or 0 in write_domain:
         return False
-    low, high = extent(domain[: len(one.ref.strides)], one.ref)
-    first, last = extent(other_domain[: len(other.ref.strides)], other.ref)
+    low, high = extent(read_domain[: len(read.ref.strides)], read.ref)
+    first, last = extent(write_domain[: len(write.ref.strides)], write.ref)
     return low <= last and first <= high
 
 
-def _is_load(use: Use) -> bool:
-    return isinstance(use.one, (Load, LoadAt))
-
-
-def _are_same(one: StridedRef, other: StridedRef) -> bool:
-    return one.offset == other.offset and one.strides == other.strides
-
-
-# --- one memory for both ------------------------------------------------------------------------------------------
-
-
-def _without_copies(uses: _Uses, shared: dict[Buffer, Buffer]) -> list[Item]:
-    """The items without those writes that write what is there; as many as before."""
+def _without_copies(uses: _Uses, aliases: dict[Buffer, Buffer]) -> list[Item]:
+    """The items, as many as before, without those writes that write what is there."""
     dropped: dict[int, set[int]] = {}
-    for out, given in shared.items():
-        for use in uses.of(out):
-            if uses.is_copy(use, given):
-                dropped.setdefault(use.item, set()).add(id(use.one))
-    made: list[Item] = []
-    for number, item in enumerate(uses.items):
-        if number in dropped:
-            item = filtered(item, dropped[number]) if isinstance(item, Nest) else Nest(())
-        made.append(item)
-    return made
+    for output, donor in aliases.items():
+        for use in uses.of(output):
+            if uses.is_copy(use, donor):
+                dropped.setdefault(use.item, set()).add(id(use.instruction))
+    items = list(uses.items)
+    for number, instructions in dropped.items():
+        item = items[number]
+        items[number] = without_instructions(item, instructions) if isinstance(item, LoopNest) else LoopNest(())
+    return items

@@ -1,44 +1,41 @@
-"""How long loops take, about: what decides whether they are worth several threads.
+"""Chunking: the loops of nests are cut into chunks that may run at the same time, each with memory for itself.
 
-Which loops of nests are cut into chunks that may run at the same time, and what every chunk needs of its own.
-
-The chunks follow from the nest alone, never from the number of threads: so what is added up in which order, and with it
-every bit of the results, is the same on one thread and on many.
+The chunks follow from the nest alone, never from the number of threads: so the order of additions, and with it every
+bit of the results, is the same on one thread and on many. A cost model, which estimates the time of the code of a
+stage, decides whether a loop is worth several threads.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
-from func.backends.loops.buffers import buffers_of
 from func.backends.loops.kernels import (
     Accumulate,
     Apply,
-    Branch,
     Buffer,
-    Division,
+    Chunking,
     Dot,
     Instruction,
     Item,
     Load,
     LoadAt,
-    Loop,
-    Nest,
+    LoopNest,
+    NestStage,
     Position,
     Running,
     Shape,
-    Stage,
     Store,
     StoreAt,
     StridedRef,
-    While,
 )
-from func.backends.loops.memory_dependence import same_place
+from func.backends.loops.memory_dependence import may_alias
 from func.backends.loops.product_blocks import grid_of
+from func.backends.loops.traversal import bodies_of, own_buffers, refs_of
+from func.backends.records import Record
 
-PER_BYTE, PLAIN_TIME, SLOW_TIME, DEAR_TIME, ALONE_TIME = 0.01, 0.04, 0.3, 1.2, 0.6
+PER_BYTE, PLAIN_TIME, SLOW_TIME, EXPENSIVE_TIME, SINGLE_TIME = 0.01, 0.04, 0.3, 1.2, 0.6
 """Nanoseconds an element: reading or writing a byte of it; operations on 8 bytes of the three kinds; what is done one
 element at a time. Measured with vectors of 32 bytes at 3.5 GHz."""
 _PLAIN = """
@@ -52,50 +49,45 @@ ceil copysign divide floor floor_divide fmax fmin ldexp nextafter reciprocal rem
 """
 PLAIN, SLOW = frozenset(_PLAIN.split()), frozenset(_SLOW.split())
 
-
-def work(stage: Stage, domain: Shape) -> float:
-    """Nanoseconds, about, that the code of a stage takes over a domain."""
-    return sum([_time(one) for one in stage.code]) * math.prod(domain)
-
-
-def _time(one: Instruction) -> float:
-    if isinstance(one, (Load, Store, Accumulate)):
-        stride = next((step for step in reversed(one.ref.strides) if step), 0)
-        size = one.ref.buffer.dtype.itemsize
-        return 0.0 if not stride else PER_BYTE * size if abs(stride) == 1 else max(ALONE_TIME, PER_BYTE * size)
-    if isinstance(one, (LoadAt, StoreAt, Running)):
-        return ALONE_TIME
-    if isinstance(one, Apply):
-        dtype = one.args[-1].dtype
-        scale = dtype.itemsize / 8 * (4 if dtype.kind == "c" else 1)
-        return scale * (PLAIN_TIME if one.op in PLAIN else SLOW_TIME if one.op in SLOW else DEAR_TIME)
-    return PLAIN_TIME
-
-
 LEAST_WORK = 25_000.0
 """Nanoseconds that a nest must take about for its chunks to be worth their start."""
 CHUNK_WORK = 12_000.0
 """Nanoseconds of work in a chunk, unless there would be too many."""
 MOST_CHUNKS = 64
 ENOUGH = 8
-"""Chunks that keep the usual machine busy: a loop that makes so many need not be compared with others."""
+"""Chunks that keep the usual machine busy: inner loops need not be tried if a loop has as many."""
 SHORTEST = 256
 """Elements along the innermost dimension of a chunk."""
 FRAME = 1 << 16
-"""Bytes of scratch that a chunk has in its own frame."""
-APART = 128
-"""Bytes which accumulators of different chunks are apart: no two of them share a line of a cache."""
+"""Bytes of scratch that a chunk has on its stack."""
+CACHE_LINES = 128
+"""Bytes between accumulators of different chunks: no two of them share a cache line."""
 
 
-# --- how loops go through memory ----------------------------------------------------------------------------------
+def work(stage: NestStage, domain: Shape) -> float:
+    """The nanoseconds, about, that the code of a stage takes over a domain."""
+    return sum(map(_time, stage.code)) * math.prod(domain)
+
+
+def _time(instruction: Instruction) -> float:
+    if isinstance(instruction, (Load, Store, Accumulate)):
+        stride = next((step for step in reversed(instruction.ref.strides) if step), 0)
+        time = PER_BYTE * instruction.ref.buffer.dtype.itemsize
+        return 0.0 if not stride else time if abs(stride) == 1 else max(SINGLE_TIME, time)
+    if isinstance(instruction, (LoadAt, StoreAt, Running)):
+        return SINGLE_TIME
+    if isinstance(instruction, Apply):
+        dtype, op = instruction.args[-1].dtype, instruction.op
+        scale = dtype.itemsize / 8 * (4 if dtype.kind == "c" else 1)
+        return scale * (PLAIN_TIME if op in PLAIN else SLOW_TIME if op in SLOW else EXPENSIVE_TIME)
+    return PLAIN_TIME
 
 
 def collapse(dims: Sequence[int], strides: Sequence[Sequence[int]], first: int, last: int) -> list[list[int]]:
-    """Groups of neighbouring dimensions in [first, last) that can be run through as one, given all strides."""
+    """Groups of neighbouring dimensions in [first, last) that one loop can run through, given all strides."""
     groups: list[list[int]] = []
     for axis in range(first, last):
-        joins = bool(groups) and all([one[axis - 1] == one[axis] * dims[axis] for one in strides])
-        if joins:
+        if groups and all([steps[axis - 1] == steps[axis] * dims[axis] for steps in strides]):
             groups[-1].append(axis)
         else:
             groups.append([axis])
@@ -103,74 +95,57 @@ def collapse(dims: Sequence[int], strides: Sequence[Sequence[int]], first: int, 
 
 
 def strides_of(code: Sequence[Instruction], rank: int) -> list[tuple[int, ...]]:
-    """All that goes on by the index: addresses, and positions."""
-    found = [ref.strides for ref in refs_of(code)]
-    for one in code:
-        if isinstance(one, Position):
-            found.append(tuple([int(axis == one.axis) for axis in range(rank)]))
-    return found
+    """The strides of everything that depends on the loop indices: of memory, and of positions."""
+    strides = [ref.strides for ref in refs_of(code)]
+    for instruction in code:
+        if isinstance(instruction, Position):
+            strides.append(tuple([int(axis == instruction.axis) for axis in range(rank)]))
+    return strides
 
 
-def refs_of(code: Sequence[Instruction]) -> list[StridedRef]:
-    """All memory that instructions name."""
-    return [one.ref for one in code if isinstance(one, (Load, LoadAt, Store, StoreAt, Accumulate))]
-
-
-def row_groups(nest: Nest) -> list[list[int]]:
+def row_groups(nest: LoopNest) -> list[list[int]]:
     """The loops over the rows of a nest."""
-    strides = [one for stage in nest.stages for one in strides_of(stage.code, len(nest.domain))]
-    return collapse(nest.domain, strides, 0, nest.outer or 0)
+    return collapse(nest.domain, strides_of(nest.code, len(nest.domain)), 0, nest.outer or 0)
 
 
-def stage_groups(nest: Nest, stage: Stage) -> list[list[int]]:
+def stage_groups(nest: LoopNest, stage: NestStage) -> list[list[int]]:
     """The loops of an inner stage."""
     strides = strides_of(stage.code, len(nest.domain))
     return collapse(nest.domain, strides, nest.outer or 0, len(nest.domain))
 
 
-def length_of(nest: Nest, group: Sequence[int]) -> int:
-    """How often a loop runs."""
+def length_of(nest: LoopNest, group: Sequence[int]) -> int:
+    """The number of iterations of a loop."""
     return math.prod([nest.domain[axis] for axis in group])
 
 
-# --- divisions ----------------------------------------------------------------------------------------------------
-
-
-def divide(items: Iterable[Item]) -> None:
+def chunk_loops(items: Iterable[Item]) -> None:
     """Note in all nests and products how they are cut into chunks, with memory for what the chunks need."""
     users: dict[int, int] = {}
     nests = []
-    for item, buffers in _uses(items):
-        for key in {id(one.storage) for one in buffers}:
+    for item in _all_items(items):
+        for key in {id(buffer.storage) for buffer in own_buffers(item)}:
             users[key] = users.get(key, 0) + 1
-        if isinstance(item, Nest):
+        if isinstance(item, LoopNest):
             nests.append(item)
         elif isinstance(item, Dot):
             item.grid = grid_of(item)
     shared = {key for key, number in users.items() if number > 1}
     for nest in nests:
-        nest.divisions = list(divisions(nest, shared))
+        nest.chunkings = list(chunkings_of(nest, shared))
 
 
-def _uses(items: Iterable[Item]) -> Iterator[tuple[Item, Iterable[Buffer]]]:
-    """Every item with the memory that it names itself."""
+def _all_items(items: Iterable[Item]) -> Iterator[Item]:
+    """The items and those inside them."""
     for item in items:
-        if isinstance(item, Loop):
-            yield item, item.slices
-            yield from _uses(item.body)
-        elif isinstance(item, While):
-            yield item, [item.flag.buffer]
-            yield from _uses([*item.test, *item.body])
-        elif isinstance(item, Branch):
-            yield item, [item.index.buffer]
-            yield from _uses([one for branch in item.branches for one in branch])
-        else:
-            yield item, buffers_of(item)
+        yield item
+        for body in bodies_of(item):
+            yield from _all_items(body)
 
 
-def divisions(nest: Nest, shared: set[int]) -> Iterator[Division]:
-    """The divisions of a nest; `shared` is memory (by id) that others use as well."""
-    if 0 in nest.domain or any([isinstance(one, StoreAt) for stage in nest.stages for one in stage.code]):
+def chunkings_of(nest: LoopNest, shared: set[int]) -> Iterator[Chunking]:
+    """How the loops of a nest are cut; `shared` is memory (by id) that other items use as well."""
+    if 0 in nest.domain or any([isinstance(instruction, StoreAt) for instruction in nest.code]):
         return
     rows = nest.domain[: nest.outer or 0]
     by_rows = None
@@ -182,22 +157,27 @@ def divisions(nest: Nest, shared: set[int]) -> Iterator[Division]:
         return
     by_stage = []
     for stage in nest.stages:
-        if stage.inner and not any([isinstance(one, Running) for one in stage.code]):
+        if stage.inner and not any([isinstance(instruction, Running) for instruction in stage.code]):
             total = work(stage, nest.domain[len(rows) :])
             by_stage.append(_best(nest, [stage], stage_groups(nest, stage), total, stage, shared))
     if any(by_stage):
-        yield from [one for one in by_stage if one is not None]
+        yield from [chunking for chunking in by_stage if chunking is not None]
     elif by_rows is not None:
         yield by_rows
 
 
 def _best(
-    nest: Nest, stages: Sequence[Stage], groups: list[list[int]], total: float, stage: Stage | None, shared: set[int]
-) -> Division | None:
-    """The outermost loop that makes enough chunks, or else the one that makes most."""
+    nest: LoopNest,
+    stages: Sequence[NestStage],
+    groups: list[list[int]],
+    total: float,
+    stage: NestStage | None,
+    shared: set[int],
+) -> Chunking | None:
+    """The outermost loop with enough chunks, or else the one with most."""
     if total < LEAST_WORK:
         return None
-    best: Division | None = None
+    best: Chunking | None = None
     for group in groups:
         most = length_of(nest, group)
         if stage is not None and group is groups[-1]:
@@ -208,92 +188,91 @@ def _best(
             continue
         chunks = min(chunks, _affordable(needs, total))
         if chunks > 1 and (best is None or chunks > best.chunks):
-            best = _division(group, chunks, stage, needs)
+            best = _chunking(group, chunks, stage, needs)
         if best is not None and best.chunks >= ENOUGH:
             break
     return best
 
 
-class Needs(NamedTuple):
-    """What chunks must not share: scratch, and what they accumulate."""
+class Needs(Record):
+    """The memory that chunks must not share: scratch, and what they accumulate."""
 
     scratch: list[Buffer]
-    partial: list[Accumulate]
+    accumulates: list[Accumulate]
 
 
 def _affordable(needs: Needs, total: float) -> int:
-    """How many chunks may have accumulators of their own, for an eighth of the work."""
-    one = sum([PER_BYTE * 3 * accumulated.ref.buffer.bytes for accumulated in needs.partial])
-    return int(total / 8 / one) if one else MOST_CHUNKS
+    """The number of chunks whose accumulators take no more than an eighth of the work."""
+    time = sum([PER_BYTE * 3 * accumulate.ref.buffer.bytes for accumulate in needs.accumulates])
+    return int(total / 8 / time) if time else MOST_CHUNKS
 
 
-def _division(group: Sequence[int], chunks: int, stage: Stage | None, needs: Needs) -> Division:
-    made = Division(group[-1], chunks, stage)
-    in_frame = sum([one.bytes for one in needs.scratch]) <= FRAME
-    for one in needs.scratch:
-        made.owned.append((one, None if in_frame else Buffer(chunks * apart(one), one.dtype)))
-    for accumulated in needs.partial:
-        buffer = accumulated.ref.buffer
-        made.partial.append((accumulated, Buffer(chunks * apart(buffer), buffer.dtype)))
-    return made
+def _chunking(group: Sequence[int], chunks: int, stage: NestStage | None, needs: Needs) -> Chunking:
+    chunking = Chunking(group[-1], chunks, stage)
+    is_in_frame = sum([buffer.bytes for buffer in needs.scratch]) <= FRAME
+    for buffer in needs.scratch:
+        chunking.private.append((buffer, None if is_in_frame else _for_chunks(buffer, chunks)))
+    for accumulate in needs.accumulates:
+        chunking.accumulators.append((accumulate, _for_chunks(accumulate.ref.buffer, chunks)))
+    return chunking
 
 
-def apart(buffer: Buffer) -> int:
-    """How many elements the memory of one chunk is away from that of the next."""
-    return -(-buffer.bytes // APART) * APART // buffer.dtype.itemsize
+def _for_chunks(buffer: Buffer, chunks: int) -> Buffer:
+    return Buffer(chunks * chunk_stride(buffer), buffer.dtype)
+
+
+def chunk_stride(buffer: Buffer) -> int:
+    """The elements between the memory of one chunk and that of the next."""
+    return -(-buffer.bytes // CACHE_LINES) * CACHE_LINES // buffer.dtype.itemsize
+
+
+ChunkAccess: TypeAlias = Load | LoadAt | Store | Accumulate
 
 
 def _needs(
-    nest: Nest, stages: Sequence[Stage], group: Sequence[int], stage: Stage | None, shared: set[int]
+    nest: LoopNest, stages: Sequence[NestStage], group: Sequence[int], stage: NestStage | None, shared: set[int]
 ) -> Needs | None:
-    """What the chunks of a loop need of their own; None where one would touch what another writes."""
-    touched: dict[int, list[Access]] = {}
-    for one in [one for each in stages for one in each.code]:
-        if isinstance(one, (Load, LoadAt, Store, Accumulate)):
-            touched.setdefault(id(one.ref.buffer.storage), []).append(one)
+    """The memory that every chunk of a loop needs for itself; None where one would touch what another writes."""
+    by_storage: dict[int, list[ChunkAccess]] = {}
+    for instruction in [instruction for each in stages for instruction in each.code]:
+        if isinstance(instruction, (Load, LoadAt, Store, Accumulate)):
+            by_storage.setdefault(id(instruction.ref.buffer.storage), []).append(instruction)
     needs = Needs([], [])
-    for key, uses in touched.items():
-        if all([isinstance(one, (Load, LoadAt)) for one in uses]):
+    for key, accesses in by_storage.items():
+        if all([isinstance(access, (Load, LoadAt)) for access in accesses]):
             continue
-        buffer = uses[0].ref.buffer
-        fixed = [not any([_stride(one.ref, axis) for axis in group]) for one in uses]
-        if any([isinstance(one, Accumulate) for one in uses]):
-            (first, *others) = uses
-            if others or not isinstance(first, Accumulate):
+        buffer = accesses[0].ref.buffer
+        fixed = [not any([_stride(access.ref, axis) for axis in group]) for access in accesses]
+        if any([isinstance(access, Accumulate) for access in accesses]):
+            (first, *rest) = accesses
+            if rest or not isinstance(first, Accumulate):
                 return None
             if fixed[0] and buffer.base is None:
-                needs.partial.append(first)
+                needs.accumulates.append(first)
                 continue
         elif all(fixed) and stage is None and buffer.kind == "arena" and key not in shared:
-            if not isinstance(uses[0], Store) or any([isinstance(one, LoadAt) for one in uses]):
+            if not isinstance(accesses[0], Store) or any([isinstance(access, LoadAt) for access in accesses]):
                 return None
             needs.scratch.append(buffer)
             continue
-        if not _are_apart(nest.domain, uses, group):
+        if not _are_independent(nest, accesses, group):
             return None
     return needs
-
-
-Access: TypeAlias = Load | LoadAt | Store | Accumulate
 
 
 def _stride(ref: StridedRef, axis: int) -> int:
     return ref.strides[axis] if axis < len(ref.strides) else 0
 
 
-def _are_apart(domain: Shape, uses: Sequence[Access], group: Sequence[int]) -> bool:
-    """Whether what is written at one index of a loop is not touched at another."""
-    refs = [StridedRef(one.ref.buffer, one.ref.offset, _filled(one.ref, len(domain))) for one in uses]
-    for place, one in enumerate(uses):
-        if isinstance(one, (Load, LoadAt)):
+def _are_independent(nest: LoopNest, accesses: Sequence[ChunkAccess], group: Sequence[int]) -> bool:
+    """Whether no element that is written at one index of a loop is touched at another."""
+    refs = [nest.padded(access.ref) for access in accesses]
+    for write, written in zip(accesses, refs, strict=True):
+        if isinstance(write, (Load, LoadAt)):
             continue
-        for other, ref in zip(uses, refs, strict=True):
-            if isinstance(other, LoadAt) or ref.buffer is not one.ref.buffer:
+        for access, ref in zip(accesses, refs, strict=True):
+            if isinstance(access, LoadAt) or ref.buffer is not written.buffer:
                 return False
-            if same_place(domain, refs[place], ref, group):
+            if may_alias(nest.domain, written, ref, group):
                 return False
     return True
-
-
-def _filled(ref: StridedRef, rank: int) -> tuple[int, ...]:
-    return (*ref.strides, *[0] * (rank - len(ref.strides)))

@@ -1,66 +1,31 @@
-"""Instructions whose results nobody needs, such as values that later nests compute again for themselves."""
+"""Dead-code elimination: instructions whose results nothing reads, such as values that later nests rematerialize."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from func.backends.loops.kernels import (
-    Accumulate,
-    Apply,
-    Branch,
-    Instruction,
-    Item,
-    LoadAt,
-    Loop,
-    Nest,
-    Operand,
-    Reduce,
-    Running,
-    Store,
-    StoreAt,
-    While,
-)
+from func.backends.loops.kernels import WRITES, Instruction, Item, LoadAt, LoopNest
+from func.backends.loops.traversal import bodies_of, operands_of
 
 
-def operands_of(one: Instruction) -> Sequence[Operand]:
-    """The operands that an instruction reads."""
-    if isinstance(one, Apply):
-        return one.args
-    if isinstance(one, (Store, Reduce, Running, Accumulate)):
-        return (one.value,)
-    if isinstance(one, LoadAt):
-        return [pick.index for pick in one.picks]
-    if isinstance(one, StoreAt):
-        return [*[pick.index for pick in one.picks], one.value]
-    return ()
-
-
-def drop_unused(items: list[Item]) -> None:
-    """Take such instructions out, and nests of which nothing is left. Reading at an index stays, since the index may be
+def eliminate_dead_code(items: list[Item]) -> None:
+    """Take dead instructions out, and nests that have none left. A load at dynamic indices stays, since an index may be
     out of range."""
     for item in items:
-        if isinstance(item, Nest):
-            _drop(item)
-        elif isinstance(item, Loop):
-            drop_unused(item.body)
-        elif isinstance(item, While):
-            drop_unused(item.test)
-            drop_unused(item.body)
-        elif isinstance(item, Branch):
-            for branch in item.branches:
-                drop_unused(branch)
-    items[:] = [item for item in items if not isinstance(item, Nest) or item.stages or item.starts]
+        if isinstance(item, LoopNest):
+            _eliminate(item)
+        for body in bodies_of(item):
+            eliminate_dead_code(body)
+    items[:] = [item for item in items if not isinstance(item, LoopNest) or item.stages or item.fills]
 
 
-def _drop(nest: Nest) -> None:
+def _eliminate(nest: LoopNest) -> None:
     used: set[int] = set()
     for stage in reversed(nest.stages):
-        kept: list[Instruction] = []
-        for one in reversed(stage.code):
-            if isinstance(one, (Store, StoreAt, Accumulate, LoadAt)) or id(one.out) in used:
-                kept.append(one)
-                used.update([id(operand) for operand in operands_of(one)])
-        stage.code[:] = reversed(kept)
+        live: list[Instruction] = []
+        for instruction in reversed(stage.code):
+            if isinstance(instruction, (*WRITES, LoadAt)) or id(instruction.out) in used:
+                live.append(instruction)
+                used.update([id(operand) for operand in operands_of(instruction)])
+        stage.code[:] = reversed(live)
     nest.stages[:] = [stage for stage in nest.stages if stage.code]
     if not nest.stages:
         nest.domain, nest.outer = (), None

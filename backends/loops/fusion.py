@@ -1,15 +1,14 @@
 """Fusion: array operations in program order become loop nests with as few passes over memory as the data flow allows.
 
-A `Val` is a view of a `Root`. A root is a value of the present body (a register, somewhere in a stage of a nest), or
-lies in memory, or both. Each operation goes into the first nest with its domain that runs late enough; a register that
-is needed in another nest is stored there and then. So what is used only inside its loop never reaches memory.
+An operation goes into the first nest with its domain that runs late enough (`schedule.py`). What is used only inside
+its nest never reaches memory; what another nest needs is computed again there, or stored (`value_storage.py`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,204 +23,235 @@ from func.backends.loops.kernels import (
     Operand,
     Position,
     Reduce,
-    Reg,
+    Register,
     Shape,
     StoreAt,
     StridedRef,
     row_major,
 )
-from func.backends.loops.value_storage import Placement
-from func.backends.loops.values import Axis, Root, Val, domain_of, reshaped_strides
-from func.backends.shapes import broadcast_shape
+from func.backends.loops.schedule import Schedule
+from func.backends.loops.value_storage import ValueStorage
+from func.backends.loops.values import ArrayValue, Axis, Root, domain_of, reshaped_strides, uniform, whole
+from func.backends.support.arrays import broadcast_shape
+
+BasicIndex: TypeAlias = Sequence[tuple[int, int, int] | int | None]
+"""An entry for every axis, (start, step, length) or a position; None makes a new axis."""
 
 
-class Fuser(Placement):
-    """Builds the items of one body."""
+class Fuser:
+    """Turns array operations into instructions of one body: of nests in its schedule, on values in its storage."""
 
-    # --- views --------------------------------------------------------------------------------------------------
+    def __init__(self) -> None:
+        self.schedule = Schedule()
+        self.storage = ValueStorage(self.schedule)
 
-    def broadcast(self, x: Val, shape: Shape) -> Val:
-        """x repeated to a shape that its own ends."""
+    def broadcast(self, x: ArrayValue, shape: Shape) -> ArrayValue:
+        """x repeated to a shape."""
         if x.root is None:
-            return Val(shape, x.dtype, None, (), x.literal)
+            return uniform(x.number, x.dtype, shape)
         lead = len(shape) - len(x.shape)
         index: list[Axis] = []
         for start, step, dim in x.index:
-            fixed = dim is None or x.shape[dim] == 1 != shape[dim + lead]
-            index.append((start, 0, None) if fixed else (start, step, dim + lead))  # type: ignore[operator]
-        return Val(shape, x.dtype, x.root, tuple(index))
+            if dim is None or x.shape[dim] == 1 != shape[dim + lead]:
+                index.append((start, 0, None))
+            else:
+                index.append((start, step, dim + lead))
+        return ArrayValue(shape, x.dtype, x.root, tuple(index))
 
-    def permute(self, x: Val, order: Sequence[int]) -> Val:
+    def permute(self, x: ArrayValue, order: Sequence[int]) -> ArrayValue:
         """Axis i of the result is axis order[i] of x."""
         place = {axis: i for i, axis in enumerate(order)}
         index = tuple([(start, step, None if dim is None else place[dim]) for start, step, dim in x.index])
-        return Val(tuple([x.shape[axis] for axis in order]), x.dtype, x.root, index, x.literal)
+        return ArrayValue(tuple([x.shape[axis] for axis in order]), x.dtype, x.root, index, x.number)
 
-    def slices(self, x: Val, entries: Sequence[tuple[int, int, int] | int | None]) -> Val:
-        """Basic indexing. An entry for every axis, (start, step, length) or a position; None makes a new axis."""
+    def slices(self, x: ArrayValue, entries: BasicIndex) -> ArrayValue:
+        """Basic indexing."""
         shape: list[int] = []
-        moved: dict[int, tuple[int, int, int | None]] = {}
+        new_axes: dict[int, Axis] = {}
         axis = 0
         for entry in entries:
             if entry is None:
                 shape.append(1)
                 continue
             if isinstance(entry, tuple):
-                moved[axis] = (entry[0], entry[1], len(shape))
+                new_axes[axis] = (entry[0], entry[1], len(shape))
                 shape.append(entry[2])
             else:
-                moved[axis] = (entry, 0, None)
+                new_axes[axis] = (entry, 0, None)
             axis += 1
         index: list[Axis] = []
         for start, step, dim in x.index:
             if dim is None:
                 index.append((start, 0, None))
-                continue
-            first, stride, to = moved[dim]
-            index.append((start + step * first, step * stride, to))
-        return Val(tuple(shape), x.dtype, x.root, tuple(index), x.literal)
+            else:
+                first, stride, new_dim = new_axes[dim]
+                index.append((start + step * first, step * stride, new_dim))
+        return ArrayValue(tuple(shape), x.dtype, x.root, tuple(index), x.number)
 
-    def reshape(self, x: Val, shape: Shape) -> Val:
-        """The same elements in row-major order; what lies scattered is copied."""
+    def reshape(self, x: ArrayValue, shape: Shape) -> ArrayValue:
+        """The same elements in row-major order; copied where no view has them so."""
         if x.root is None:
-            return Val(shape, x.dtype, None, (), x.literal)
+            return uniform(x.number, x.dtype, shape)
         if x.shape == shape:
             return x
-        squeezed = [i for i, length in enumerate(x.shape) if length != 1]
-        wanted = [i for i, length in enumerate(shape) if length != 1]
-        if [x.shape[i] for i in squeezed] == [shape[i] for i in wanted]:
-            place: dict[int | None, int | None] = dict(zip(squeezed, wanted, strict=True))
-            index = tuple([(a, b if place.get(d) is not None else 0, place.get(d)) for a, b, d in x.index])
-            return Val(shape, x.dtype, x.root, index)
-        ref = self.ref(x)
+        lengths, axes = domain_of(x.shape)
+        new_lengths, new_axes = domain_of(shape)
+        if lengths == new_lengths:
+            place: dict[int | None, int | None] = dict(zip(axes, new_axes, strict=True))
+            index = tuple(
+                [(start, step if place.get(dim) is not None else 0, place.get(dim)) for start, step, dim in x.index]
+            )
+            return ArrayValue(shape, x.dtype, x.root, index)
+        ref = self.storage.ref(x)
         strides = reshaped_strides(x.shape, ref.strides, shape)
         if strides is None:
-            ref = self.ref(self.copied(x))
+            ref = self.storage.ref(self.storage.copied(x))
             strides = row_major(shape)
-        found = self.located(ref.buffer, shape, strides, ref.offset)
-        found.root.ready = self._ready_of(x, ref)  # type: ignore[union-attr]
-        return found
+        return self.storage.located(ref.buffer, shape, strides, ref.offset, self.storage.last_change(x, ref))
 
-    def seen(self, x: Val, shape: Shape, strides: tuple[int, ...], offset: int) -> Val:
-        """The memory of an array as another one, whose elements may coincide."""
-        ref = self.ref(x)
-        found = self.located(ref.buffer, shape, strides, offset)
-        found.root.ready = self._ready_of(x, ref)  # type: ignore[union-attr]
-        return found
+    def strided(self, x: ArrayValue, shape: Shape, strides: tuple[int, ...], offset: int) -> ArrayValue:
+        """A view of the memory of an array by other strides, whose elements may overlap."""
+        ref = self.storage.ref(x)
+        return self.storage.located(ref.buffer, shape, strides, offset, self.storage.last_change(x, ref))
 
-    # --- operations ---------------------------------------------------------------------------------------------
-
-    def map(self, op: str, args: Sequence[Val], dtype: DType) -> Val:
+    def map(self, op: str, args: Sequence[ArrayValue], dtype: DType) -> ArrayValue:
         """op element by element, on arrays that broadcast."""
         shape = broadcast_shape([x.shape for x in args])
-        place = self._place(shape, args)
-        return self._mapped(place, shape, args, dtype, lambda out, regs: Apply(out, op, regs))
+        nest = self.schedule.find_nest(shape, args)
+        return self._emit(nest, shape, args, dtype, lambda out, operands: Apply(out, op, operands))
 
-    def position(self, shape: Shape, axis: int) -> Val:
+    def position(self, shape: Shape, axis: int) -> ArrayValue:
         """The index along an axis of a shape, at every element."""
         dtype = np.dtype(np.int64)
         if shape[axis] == 1:
-            return Val(shape, dtype, None, (), 0)
-        _, kept = domain_of(shape)
-        place = self._place(shape, [])
-        return self._mapped(place, shape, [], dtype, lambda out, regs: Position(out, kept.index(axis)))
+            return uniform(0, dtype, shape)
+        place = domain_of(shape)[1].index(axis)
+        nest = self.schedule.find_nest(shape, [])
+        return self._emit(nest, shape, [], dtype, lambda out, operands: Position(out, place))
 
-    def take(self, x: Val, picks: Sequence[tuple[Val, int, int]], shape: Shape, rest: tuple[int, ...]) -> Val:
+    def _emit(
+        self,
+        nest: int,
+        shape: Shape,
+        args: Sequence[ArrayValue],
+        dtype: DType,
+        instruction: Callable[[Register, tuple[Operand, ...]], Instruction],
+    ) -> ArrayValue:
+        """The values of an instruction at every index of a shape."""
+        domain, _ = domain_of(shape)
+        is_row = domain != self.schedule.nest(nest).domain
+        stage = self.schedule.stage_for(nest, shape, args)
+        operands = tuple([self.storage.operand(nest, stage, x, shape) for x in args])
+        out = self.schedule.new_register(dtype)
+        self.schedule.emit(nest, stage, instruction(out, operands), out)
+        root = self.schedule.roots[id(out)] = Root(domain, dtype, out, nest, stage, is_row)
+        return ArrayValue(shape, dtype, root, whole(shape))
+
+    def take(
+        self, x: ArrayValue, indices: Sequence[tuple[ArrayValue, int, int]], shape: Shape, rest: tuple[int, ...]
+    ) -> ArrayValue:
         """x at dynamic indices: (index, axis length, stride) each; `rest` are the strides of x by the axes of
         `shape`."""
-        ref = self.ref(x)
-        indices = [index for index, _, _ in picks]
-        place = self._place(shape, indices, after=self._ready_of(x, ref))
-        _, kept = domain_of(shape)
-        here = StridedRef(ref.buffer, ref.offset, tuple([rest[i] for i in kept]))
+        ref = self.storage.ref(x)
+        positions = [position for position, _, _ in indices]
+        nest = self.schedule.find_nest(shape, positions, after=self.storage.last_change(x, ref))
+        by_domain = _by_domain(ref, shape, rest)
+        return self._emit(
+            nest, shape, positions, x.dtype, lambda out, operands: LoadAt(out, by_domain, _dynamic(operands, indices))
+        )
 
-        def made(out: Reg, regs: tuple[Operand, ...]) -> Instruction:
-            found = [DynamicIndex(reg, length, stride) for reg, (_, length, stride) in zip(regs, picks, strict=True)]
-            return LoadAt(out, here, tuple(found))
-
-        return self._mapped(place, shape, indices, x.dtype, made)
-
-    def put(self, target: Val, picks: Sequence[tuple[Val, int, int]], rest: tuple[int, ...], x: Val, adds: bool) -> Val:
+    def put(
+        self,
+        target: ArrayValue,
+        indices: Sequence[tuple[ArrayValue, int, int]],
+        rest: tuple[int, ...],
+        x: ArrayValue,
+        adds: bool,
+    ) -> ArrayValue:
         """Write x (or add it) into the memory of `target` at dynamic indices; `rest`: strides by the axes of x."""
-        ref = self.ref(target)
-        indices = [index for index, _, _ in picks]
-        args = [*indices, x]
-        place = self._place(x.shape, args, after=self._ready_of(target, ref), alone=True)
-        stage = self._inner_stage(place, 0)
-        regs = [self._operand(place, stage, arg, x.shape) for arg in args]
-        found = [DynamicIndex(reg, length, stride) for reg, (_, length, stride) in zip(regs, picks, strict=False)]
-        _, kept = domain_of(x.shape)
-        here = StridedRef(ref.buffer, ref.offset, tuple([rest[i] for i in kept]))
-        self._emit(place, stage, StoreAt(here, tuple(found), regs[-1], adds))
-        self.written(ref.buffer, place)
-        written = self.located(ref.buffer, target.shape, ref.strides, ref.offset)
-        written.root.ready = place  # type: ignore[union-attr]
-        return written
+        ref = self.storage.ref(target)
+        args = [*[position for position, _, _ in indices], x]
+        nest = self.schedule.find_nest(x.shape, args, after=self.storage.last_change(target, ref), new=True)
+        stage = self.schedule.stage_from(nest, 0, True)
+        *positions, value = [self.storage.operand(nest, stage, arg, x.shape) for arg in args]
+        store = StoreAt(_by_domain(ref, x.shape, rest), _dynamic(positions, indices), value, adds)
+        self.schedule.emit(nest, stage, store)
+        self.schedule.note_write(ref.buffer, nest)
+        return self.storage.located(ref.buffer, target.shape, ref.strides, ref.offset, nest)
 
-    def embedded(self, x: Val, shape: Shape, entries: Sequence[tuple[int, int, int] | int | None], fill: Any) -> Val:
-        """An array full of one number, but for a view in which x stands."""
-        buffer = Buffer(math.prod(shape), x.dtype)
-        whole = self.located(buffer, shape)
-        place = self.write(self.slices(whole, entries), x)
-        self._nest(place).starts.append((buffer, fill))
-        whole.root.ready = place  # type: ignore[union-attr]
-        return whole
+    def embedded(self, x: ArrayValue, shape: Shape, entries: BasicIndex, fill: Any) -> ArrayValue:
+        """An array full of one number, with x in a view of it."""
+        array = self.storage.located(Buffer(math.prod(shape), x.dtype), shape)
+        assert array.root is not None and array.root.ref is not None
+        nest = array.root.ready = self.storage.write(self.slices(array, entries), x)
+        self.schedule.nest(nest).fills.append((array.root.ref.buffer, fill))
+        return array
 
-    def overwritten(self, whole: Val, entries: Sequence[tuple[int, int, int] | int | None], x: Val) -> Val:
+    def overwritten(self, array: ArrayValue, entries: BasicIndex, x: ArrayValue) -> ArrayValue:
         """The memory of an array with x written over a view of it."""
-        assert whole.root is not None
-        ref = self.ref(whole)
-        place = self.write(self.slices(whole, entries), x)
-        made = self.located(ref.buffer, whole.shape, ref.strides, ref.offset)
-        made.root.ready = place  # type: ignore[union-attr]
-        return made
+        ref = self.storage.ref(array)
+        nest = self.storage.write(self.slices(array, entries), x)
+        return self.storage.located(ref.buffer, array.shape, ref.strides, ref.offset, nest)
 
-    def joined(self, parts: Sequence[Val], axis: int, shape: Shape) -> Val:
-        """Arrays behind one another along an axis."""
-        whole = self.located(Buffer(math.prod(shape), parts[0].dtype), shape)
+    def joined(self, parts: Sequence[ArrayValue], axis: int, shape: Shape) -> ArrayValue:
+        """Arrays one after the other along an axis."""
+        array = self.storage.located(Buffer(math.prod(shape), parts[0].dtype), shape)
+        assert array.root is not None
         start = 0
         ready = -1
         for part in parts:
-            length = part.shape[axis]
-            entries: list[Any] = [(0, 1, one) for one in shape]
-            entries[axis] = (start, 1, length)
-            ready = max(ready, self.write(self.slices(whole, entries), part))
-            start += length
-        whole.root.ready = ready  # type: ignore[union-attr]
-        return whole
+            entries: list[Any] = [(0, 1, length) for length in shape]
+            entries[axis] = (start, 1, part.shape[axis])
+            ready = max(ready, self.storage.write(self.slices(array, entries), part))
+            start += part.shape[axis]
+        array.root.ready = ready
+        return array
 
-    def reduce(self, op: str, x: Val, axes: Sequence[int], start: Any) -> Val:
+    def reduce(self, op: str, x: ArrayValue, axes: Sequence[int], start: Any) -> ArrayValue:
         """op over axes of x; `start` is its neutral element."""
-        domain, kept = domain_of(x.shape)
-        out_shape = tuple([length for i, length in enumerate(x.shape) if i not in axes])
-        summed = [place for place, axis in enumerate(kept) if axis in axes]
-        left = [place for place in range(len(domain)) if place not in summed]
-        if not summed:
+        domain, domain_axes = domain_of(x.shape)
+        out_shape = tuple([length for axis, length in enumerate(x.shape) if axis not in axes])
+        reduced = [dim for dim, axis in enumerate(domain_axes) if axis in axes]
+        left = [dim for dim in range(len(domain)) if dim not in reduced]
+        if not reduced:
             return self.reshape(x, out_shape)
         if 0 in domain:
-            return Val(out_shape, x.dtype, None, (), start)
-        trailing = summed == list(range(len(left), len(domain)))
-        wished = len(left) if trailing and x.root is not None and x.root.reg is None else None
-        place = self._place(x.shape, [x], outer=wished, rows=False)
-        nest = self._nest(place)
-        stage = self._inner_stage(place, self._bound(place, [x]))
-        value = self._operand(place, stage, x, x.shape)
-        row = tuple([domain[i] for i in left])
-        if trailing and nest.outer in (None, len(left)):
+            return uniform(start, x.dtype, out_shape)
+        is_trailing = reduced == list(range(len(left), len(domain)))
+        outer = len(left) if is_trailing and x.root is not None and x.root.register is None else None
+        number = self.schedule.find_nest(x.shape, [x], outer=outer, rows=False)
+        nest = self.schedule.nest(number)
+        stage = self.schedule.inner_stage_for(number, [x])
+        value = self.storage.operand(number, stage, x, x.shape)
+        row = tuple([domain[dim] for dim in left])
+        if is_trailing and nest.outer in (None, len(left)):
             if nest.outer is None:
                 nest.outer = len(left)
-                self._known_at(row, place)
-            reg = self._reg(x.dtype)
-            self._emit(place, stage, Reduce(reg, op, value), reg)
-            root = self._roots[id(reg)] = Root(row, x.dtype, reg, place, stage, True)
+                self.schedule.open_rows(number, row)
+            out = self.schedule.new_register(x.dtype)
+            self.schedule.emit(number, stage, Reduce(out, op, value), out)
+            root = self.schedule.roots[id(out)] = Root(row, x.dtype, out, number, stage, True)
         else:
             buffer = Buffer(math.prod(row), x.dtype)
             strides = [0] * len(domain)
-            for axis, stride in zip(left, row_major(row), strict=True):
-                strides[axis] = stride
-            nest.starts.append((buffer, start))
-            self._emit(place, stage, Accumulate(StridedRef(buffer, 0, tuple(strides)), op, value))
-            root = Root(row, x.dtype, ref=StridedRef(buffer, 0, row_major(row)), ready=place)
-            self.written(buffer, place)
-        places = [i for i, length in enumerate(out_shape) if length != 1]
-        return Val(out_shape, x.dtype, root, tuple([(0, 1, i) for i in places]))
+            for dim, stride in zip(left, row_major(row), strict=True):
+                strides[dim] = stride
+            nest.fills.append((buffer, start))
+            self.schedule.emit(number, stage, Accumulate(StridedRef(buffer, 0, tuple(strides)), op, value))
+            self.schedule.note_write(buffer, number)
+            root = Root(row, x.dtype, ref=StridedRef(buffer, 0, row_major(row)), ready=number)
+        return ArrayValue(out_shape, x.dtype, root, whole(out_shape))
+
+
+def _by_domain(ref: StridedRef, shape: Shape, strides: Sequence[int]) -> StridedRef:
+    """The place of a reference with strides by the axes of a shape, by loops over its domain."""
+    return StridedRef(ref.buffer, ref.offset, tuple([strides[axis] for axis in domain_of(shape)[1]]))
+
+
+def _dynamic(positions: Sequence[Operand], indices: Sequence[tuple[ArrayValue, int, int]]) -> tuple[DynamicIndex, ...]:
+    return tuple(
+        [
+            DynamicIndex(position, length, stride)
+            for position, (_, length, stride) in zip(positions, indices, strict=True)
+        ]
+    )

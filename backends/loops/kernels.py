@@ -1,9 +1,31 @@
-"""Kernel descriptions: loop nests with a scalar body, what happens between them, and the memory that they work on.
+"""Kernel descriptions: loop nests with a scalar body, what runs between them, and the memory that they work on.
 
-Plain data that printers take: LLVM IR today, CUDA C next. Nothing here knows of primitives, programs or tracers.
-A native program is a list of items that run one after the other. Most are `Nest`s: loops over a domain whose leading
-`outer` dimensions enclose several stages, each a loop over the remaining ones; what a stage reduces is a scalar of the
-rows (of the outer dimensions) for the stages that follow.
+This is plain data that printers take: LLVM IR today, CUDA C next. Nothing here knows of primitives, programs or
+tracers. A `NativeProgram` is a list of items that run one after the other. Most items are loop nests.
+
+- A **loop nest** has a domain, the lengths of its loops. The leading `outer` dimensions are its *rows*: they enclose
+  all of its stages.
+- A **stage** is a piece of code in a nest: an *inner* stage is a loop over the remaining dimensions, another stage runs
+  once for every row. The stages of a row run in order.
+- A **register** is a scalar of the code, assigned once. What a stage reduces is a register of the row, which the
+  stages after it read.
+
+So the softmax of the rows of x (64 × 10), without the shift, is one nest of domain (64, 10), `outer` 1 and two stages:
+
+    for i < 64:
+      for j < 10:                    inner stage
+        r0 = in0[10*i + j]             Load
+        r1 = exp(r0)                   Apply
+        m0[j] = r1                     Store
+        r2 = sum of r1 over j          Reduce
+      for j < 10:                    inner stage
+        r3 = m0[j]
+        r4 = divide(r3, r2)
+        out0[10*i + j] = r4
+
+Rules of primitives do not write nests: they call the array operations of a `Fuser`, whose arrays (`values.py`) are
+views of *roots*. A root is what an operation has computed over a domain: a register somewhere in a stage of a nest,
+elements in memory, or both.
 """
 
 from __future__ import annotations
@@ -12,13 +34,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from func.backends.records import Record, made
+from func.backends.records import Record, field
 
 Shape: TypeAlias = tuple[int, ...]
 DType: TypeAlias = np.dtype[Any]
-
-
-# --- memory -----------------------------------------------------------------------------------------------------
 
 
 class Buffer(Record):
@@ -62,10 +81,7 @@ def row_major(shape: Shape) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-# --- the scalar body ----------------------------------------------------------------------------------------------
-
-
-class Reg(Record):
+class Register(Record):
     """A scalar value of the body, assigned once."""
 
     dtype: DType
@@ -78,68 +94,68 @@ class Literal(Record):
     dtype: DType
 
 
-Operand: TypeAlias = Reg | Literal
-
-
-class Load(Record):
-    """out = the element of `ref` at the present index."""
-
-    out: Reg
-    ref: StridedRef
+Operand: TypeAlias = Register | Literal
 
 
 class DynamicIndex(Record):
-    """One dynamic index: position `index` of an axis with `length` elements, `stride` apart; negative ones count from
-    the end, and one out of range is an error."""
+    """A position along an axis of `length` elements, `stride` apart, that is known when the code runs. Negative ones
+    count from the end; one out of range is an error."""
 
-    index: Operand
+    value: Operand
     length: int
     stride: int
 
 
-class Position(Record):
-    """out = the present index along a dimension of the domain."""
+class Load(Record):
+    """out = the element of `ref` at the loop indices."""
 
-    out: Reg
+    out: Register
+    ref: StridedRef
+
+
+class Position(Record):
+    """out = the loop index along a dimension of the domain."""
+
+    out: Register
     axis: int
 
 
 class LoadAt(Record):
-    """out = the element of `ref` at the present index and at the picks."""
+    """out = the element of `ref` at the loop indices and at dynamic ones."""
 
-    out: Reg
+    out: Register
     ref: StridedRef
-    picks: tuple[DynamicIndex, ...]
+    indices: tuple[DynamicIndex, ...]
 
 
 class Apply(Record):
     """out = op(*args); op is the name of a NumPy ufunc, "select" or "convert"."""
 
-    out: Reg
+    out: Register
     op: str
     args: tuple[Operand, ...]
 
 
 class Store(Record):
-    """The element of `ref` at the present index becomes `value`."""
+    """The element of `ref` at the loop indices becomes `value`."""
 
     ref: StridedRef
     value: Operand
 
 
 class StoreAt(Record):
-    """The element at the present index and the picks becomes `value`, or is added to; in order of the index."""
+    """The element at the loop indices and at dynamic ones becomes `value`, or is added to; in order of the loops."""
 
     ref: StridedRef
-    picks: tuple[DynamicIndex, ...]
+    indices: tuple[DynamicIndex, ...]
     value: Operand
     adds: bool
 
 
 class Reduce(Record):
-    """out = op over the stage's loop of `value`, a scalar of the rows once the stage is over."""
+    """out = op over the stage's loop of `value`: a register of the row, which later stages read."""
 
-    out: Reg
+    out: Register
     op: str
     value: Operand
 
@@ -147,13 +163,13 @@ class Reduce(Record):
 class Running(Record):
     """out = op over the stage's loop of `value` so far, in order; the stage is one loop."""
 
-    out: Reg
+    out: Register
     op: str
     value: Operand
 
 
 class Accumulate(Record):
-    """The element of `ref` at the present index becomes op(itself, value): a reduction over other dimensions."""
+    """The element of `ref` at the loop indices becomes op(itself, value): a reduction over other dimensions."""
 
     ref: StridedRef
     op: str
@@ -161,45 +177,57 @@ class Accumulate(Record):
 
 
 Instruction: TypeAlias = Load | Position | LoadAt | Apply | Store | StoreAt | Reduce | Running | Accumulate
+Write: TypeAlias = Store | StoreAt | Accumulate
+Access: TypeAlias = Load | LoadAt | Write
+WRITES = (Store, StoreAt, Accumulate)
+ACCESSES = (Load, LoadAt, *WRITES)
+"""The instructions with a `ref`, for `isinstance`."""
 
 
-# --- what happens in order ----------------------------------------------------------------------------------------
-
-
-class Stage(Record):
-    """Code for every index of the domain (inner) or once for every row."""
+class NestStage(Record):
+    """Code for every index of the inner loops, or once for every row."""
 
     inner: bool
-    code: list[Instruction] = made(default_factory=list)
+    code: list[Instruction] = field(default_factory=list)
 
 
-class Division(Record):
-    """A loop of a nest in chunks that may run at the same time: the loop whose last dimension is `axis`, of one stage
-    (for one row after the other) or of the rows of all stages."""
+class Chunking(Record):
+    """How a loop of a nest is cut into chunks that may run at the same time: the loop whose last dimension is `axis`,
+    of one stage (for one row after the other) or of the rows of all stages."""
 
     axis: int
     chunks: int
-    stage: Stage | None = None
-    owned: list[tuple[Buffer, Buffer | None]] = made(default_factory=list)
-    """Scratch of which every chunk needs its own; with memory for all of them where it is large."""
-    partial: list[tuple[Accumulate, Buffer]] = made(default_factory=list)
-    """What chunks accumulate apart, and memory for all of them."""
+    stage: NestStage | None = None
+    private: list[tuple[Buffer, Buffer | None]] = field(default_factory=list)
+    """Scratch that every chunk needs for itself; with memory for all chunks where it is large."""
+    accumulators: list[tuple[Accumulate, Buffer]] = field(default_factory=list)
+    """What every chunk accumulates for itself, and memory for all chunks."""
 
 
-class Nest(Record):
-    """Loops over `domain`. `outer`: how many dimensions enclose the stages; None while all may become inner."""
+class LoopNest(Record):
+    """Loops over `domain`. `outer` is the number of dimensions that enclose the stages; None while all may become
+    inner ones."""
 
     domain: Shape
     outer: int | None = None
-    stages: list[Stage] = made(default_factory=list)
-    starts: list[tuple[Buffer, Any]] = made(default_factory=list)
-    """Buffers that are filled before the loops begin, with what."""
-    divisions: list[Division] = made(default_factory=list)
+    stages: list[NestStage] = field(default_factory=list)
+    fills: list[tuple[Buffer, Any]] = field(default_factory=list)
+    """Buffers that are filled with a number before the loops begin."""
+    chunkings: list[Chunking] = field(default_factory=list)
+
+    @property
+    def code(self) -> list[Instruction]:
+        """The instructions of all stages."""
+        return [instruction for stage in self.stages for instruction in stage.code]
+
+    def padded(self, ref: StridedRef) -> StridedRef:
+        """A reference of a row stage with strides for all dimensions of the domain."""
+        return StridedRef(ref.buffer, ref.offset, (*ref.strides, *[0] * (len(self.domain) - len(ref.strides))))
 
 
 class Dot(Record):
-    """out[b…, i, j] = Σ_k x[b…, i, k] y[b…, k, j]; the strides of every spot are those of its batch axes and its two
-    others (0 where it has none). i, j, k are the lengths of the three kinds of axes, each one axis."""
+    """out[b…, i, j] = Σ_k x[b…, i, k] y[b…, k, j]. The strides of a reference are those of the batch axes and of its
+    two other axes (0 where it has none); `sizes` are the lengths of i, k and j, each one axis."""
 
     out: StridedRef
     x: StridedRef
@@ -207,7 +235,7 @@ class Dot(Record):
     batch: Shape
     sizes: tuple[int, int, int]
     grid: tuple[int, int, int] = (1, 1, 1)
-    """Into how many chunks, which may run at the same time, the first batch axis, i and j are cut."""
+    """The numbers of chunks, which may run at the same time, of the first batch axis, of i and of j."""
 
 
 class Fill(Record):
@@ -217,27 +245,27 @@ class Fill(Record):
     value: Any
 
 
-class Move(Record):
-    """A buffer becomes a copy of another."""
+class Copy(Record):
+    """`target` becomes a copy of `source`."""
 
     target: Buffer
     source: Buffer
 
 
-class Check(Record):
-    """Where the boolean at `flag` is true, the caller is told that something is wrong, once all has run."""
+class FlagCheck(Record):
+    """Where the boolean at `flag` is true, the program reports an error when it has run to its end."""
 
     flag: StridedRef
 
 
 class EarlyExit(Record):
-    """The program ends here where something is wrong so far, or the boolean at `flag` is true: afterwards it overwrites
-    what it was given."""
+    """The program ends here if there is an error so far, or if the boolean at `flag` is true; the items after it
+    overwrite donated inputs."""
 
     flag: StridedRef | None
 
 
-class Library(Record):
+class LibraryCall(Record):
     """A routine of a library on whole buffers. The printer knows the routine by its name."""
 
     routine: str
@@ -246,7 +274,7 @@ class Library(Record):
     params: dict[str, Any]
 
 
-class Loop(Record):
+class CountedLoop(Record):
     """The items of `body`, `length` times; `slices` move with the steps."""
 
     length: int
@@ -255,8 +283,8 @@ class Loop(Record):
     slices: list[Buffer]
 
 
-class While(Record):
-    """`test` and, while `flag` holds then, `body`."""
+class WhileLoop(Record):
+    """`test` and, while `flag` is true after it, `body`."""
 
     test: list[Item]
     flag: StridedRef
@@ -264,25 +292,25 @@ class While(Record):
 
 
 class Branch(Record):
-    """The items of the branch with the number in `index`, which is moved into range."""
+    """The items of the branch whose number is `index`, clamped to the range."""
 
     index: StridedRef
     branches: list[list[Item]]
 
 
-Item: TypeAlias = Nest | Dot | Fill | Move | Check | EarlyExit | Library | Loop | While | Branch
+Item: TypeAlias = LoopNest | Dot | Fill | Copy | FlagCheck | EarlyExit | LibraryCall | CountedLoop | WhileLoop | Branch
 
 
-class Result(Record):
-    """What the caller gets in one place: shape, dtype and whether as a Python number."""
+class ArraySpec(Record):
+    """Shape and dtype of an input or output, and whether it is a Python number."""
 
     shape: Shape
     dtype: DType
     weak: bool
 
 
-class Written(Record):
-    """A result of this shape that takes the memory of the input with this number."""
+class AliasedOutput(Record):
+    """An output of this shape in the memory of the input with this number."""
 
     input: int
     shape: Shape
@@ -291,15 +319,15 @@ class Written(Record):
 class NativeProgram(Record):
     """Items over numbered inputs, constants and outputs, with `arena` bytes of scratch."""
 
-    inputs: list[Result]
+    inputs: list[ArraySpec]
     constants: list[Any]
-    outputs: list[Result]
+    outputs: list[ArraySpec]
     items: list[Item]
     arena: int = 0
     flag: StridedRef | None = None
     """A boolean that the program sets where an output has a NaN."""
     fast: bool = False
     """Whether arithmetic of floats may be fused and reordered."""
-    written: dict[int, Written] = made(default_factory=dict)
-    """Results, by their numbers, that are written into the memory of inputs. They are none of `outputs`, which are
-    numbered without them."""
+    aliased: dict[int, AliasedOutput] = field(default_factory=dict)
+    """Outputs, by their numbers, that are written into the memory of inputs. `outputs` does not have them, and numbers
+    the others without them."""

@@ -12,8 +12,8 @@ from func.backends.loops.kernels import Dot
 LEAST = 1 << 20
 """Multiplications from which on two chunks are worth their start: some 20 microseconds."""
 GROWTH = 16
-"""A product of so many times the work is cut into twice as many chunks. Every chunk copies its operands into the order
-that the processor likes best, which for half a product is more than half of the copying."""
+"""The factor of work that doubles the number of chunks. Every chunk copies its operands into the order that the
+processor likes best, which for half a product is more than half of the copying."""
 MOST = 16
 SHORTEST = 48
 """Rows or columns of a chunk."""
@@ -22,21 +22,21 @@ STEP = 16
 
 
 def grid_of(dot: Dot) -> tuple[int, int, int]:
-    """Into how many chunks the first batch axis, the rows and the columns of a product are cut.
+    """The numbers of chunks into which the first batch axis, the rows and the columns of a product are cut.
 
-    >>> from func.backends.loops.kernels import Spot, Buffer
+    >>> from func.backends.loops.kernels import StridedRef, Buffer
     >>> import numpy as np
-    >>> spot = Spot(Buffer(1, np.dtype(np.float64)), 0, ())
-    >>> grid_of(Dot(spot, spot, spot, (), (512, 512, 512))), grid_of(Dot(spot, spot, spot, (8,), (64, 64, 64)))
+    >>> ref = StridedRef(Buffer(1, np.dtype(np.float64)), 0, ())
+    >>> grid_of(Dot(ref, ref, ref, (), (512, 512, 512))), grid_of(Dot(ref, ref, ref, (8,), (64, 64, 64)))
     ((1, 2, 2), (2, 1, 1))
     """
     rows, _, columns = dot.sizes
-    wanted, work = 1, math.prod(dot.batch) * math.prod(dot.sizes)
-    while wanted < MOST and work >= LEAST * GROWTH ** int(math.log2(wanted)):
-        wanted *= 2
-    batch = min(wanted, dot.batch[0]) if dot.batch else 1
+    chunks, work = 1, math.prod(dot.batch) * math.prod(dot.sizes)
+    while chunks < MOST and work >= LEAST * GROWTH ** int(math.log2(chunks)):
+        chunks *= 2
+    batch = min(chunks, dot.batch[0]) if dot.batch else 1
     by_rows = by_columns = 1
-    while batch * by_rows * by_columns * 2 <= wanted:
+    while batch * by_rows * by_columns * 2 <= chunks:
         if max(rows // by_rows, columns // by_columns) < 2 * SHORTEST:
             break
         if rows // by_rows > columns // by_columns:
@@ -47,7 +47,7 @@ def grid_of(dot: Dot) -> tuple[int, int, int]:
 
 
 def step_of(length: int, chunks: int) -> int:
-    """How many rows or columns all chunks have but the last, which may have fewer."""
+    """The rows or columns of every chunk but the last, which may have fewer."""
     return length if chunks == 1 else -(-length // chunks // STEP) * STEP
 
 

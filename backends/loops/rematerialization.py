@@ -1,83 +1,106 @@
-"""Values that are rather computed again than kept: how, out of what lies in memory anyway."""
+"""Rematerialization: a value that another nest or stage needs is computed again where that is cheaper than memory.
+
+Between stages of one nest, a value is computed again if that takes few cheap instructions. Between nests, it is
+computed from what lies in memory anyway, if that reads about as many bytes as storing and loading the value would move.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import NamedTuple, TypeAlias
 
-from func.backends.loops.kernels import Apply, Instruction, Literal, Load, Operand, Reg, Shape, StridedRef
+from func.backends.loops.kernels import Apply, Literal, Load, Operand, Position, Register, Shape, StridedRef
+from func.backends.loops.schedule import Schedule
 from func.backends.loops.values import Root
+from func.backends.records import Record
 
 _CHEAP = """
 absolute add conjugate convert equal greater greater_equal imag less less_equal logical_and logical_not logical_or
 maximum minimum multiply negative not_equal real select square subtract
 """
 CHEAP = frozenset(_CHEAP.split())
-"""Operations that a later stage or nest rather repeats than loads the result of."""
+"""Operations that are repeated rather than their results loaded."""
 MOST_REPEATED = 6
 """Instructions that are repeated for one value."""
 WORTH = 1.25
 """Bytes that may be read for each byte which is neither stored nor read back."""
 
-Made: TypeAlias = Mapping[int, tuple[int, int, Instruction]]
-"""For registers (by id): nest, stage, instruction."""
+
+class Source(Record):
+    """A register that a recipe reads, and where its value lies by the loops of the register's nest. The value of a row
+    that is not in memory yet has its root in place of a reference."""
+
+    register: Register
+    place: StridedRef | Root
 
 
-class Leaf(NamedTuple):
-    """What a repetition reads: a register of the value's nest, and where it lies by the loops of that nest. A row's
-    value that is not in memory yet has its root in place of a spot."""
-
-    reg: Reg
-    found: StridedRef | Root
-
-
-class Recipe(NamedTuple):
+class Recipe(Record):
     """How a value is computed: from what, and by which operations, in their order."""
 
-    leaves: list[Leaf]
+    sources: list[Source]
     steps: list[Apply]
 
 
-def recipe_of(root: Root, made: Made, roots: Mapping[int, Root], touched: Mapping[int, int]) -> Recipe | None:
+def recipe_of(root: Root, schedule: Schedule) -> Recipe | None:
     """How the value of a register is computed in a few cheap steps from memory that has not changed since; None where
-    it cannot be. `touched`: the last item that writes to a storage (by id)."""
+    there is no such way."""
     recipe = Recipe([], [])
     seen: set[int] = set()
 
-    def is_old(ref: StridedRef, last: int) -> bool:
-        return touched.get(id(ref.buffer.storage), -1) <= last
+    def is_unchanged(ref: StridedRef, since: int) -> bool:
+        return schedule.last_writes.get(id(ref.buffer.storage), -1) <= since
 
-    def add(reg: Operand) -> bool:
-        if isinstance(reg, Literal) or id(reg) in seen:
+    def can_add(register: Operand) -> bool:
+        if isinstance(register, Literal) or id(register) in seen:
             return True
-        seen.add(id(reg))
+        seen.add(id(register))
         if len(seen) > MOST_REPEATED:
             return False
-        other = roots.get(id(reg))
-        if other is not None and other is not root:
-            if other.is_row:
-                recipe.leaves.append(Leaf(reg, other if other.ref is None else other.ref))
-                return other.ref is None or is_old(other.ref, root.nest)
-            if other.ref is not None and other.domain == root.domain and is_old(other.ref, root.nest):
-                recipe.leaves.append(Leaf(reg, other.ref))
+        source = schedule.roots.get(id(register))
+        if source is not None and source is not root:
+            if source.is_row:
+                recipe.sources.append(Source(register, source if source.ref is None else source.ref))
+                return source.ref is None or is_unchanged(source.ref, root.nest)
+            if source.ref is not None and source.domain == root.domain and is_unchanged(source.ref, root.nest):
+                recipe.sources.append(Source(register, source.ref))
                 return True
-        _, _, instruction = made[id(reg)]
+        instruction = schedule.emitted[id(register)].instruction
         if isinstance(instruction, Load):
-            recipe.leaves.append(Leaf(reg, instruction.ref))
-            return is_old(instruction.ref, root.nest - 1)
+            recipe.sources.append(Source(register, instruction.ref))
+            return is_unchanged(instruction.ref, root.nest - 1)
         if not isinstance(instruction, Apply) or instruction.op not in CHEAP:
             return False
-        if not all([add(arg) for arg in instruction.args]):
+        if not all([can_add(arg) for arg in instruction.args]):
             return False
         recipe.steps.append(instruction)
         return True
 
-    assert root.reg is not None
-    return recipe if add(root.reg) else None
+    assert root.register is not None
+    return recipe if can_add(root.register) else None
 
 
-def read_by(ref: StridedRef, domain: Shape) -> int:
-    """The bytes that loops over a domain read at a spot."""
-    sizes = [length for length, stride in zip(domain, ref.strides, strict=False) if stride]
-    return math.prod(sizes) * ref.buffer.dtype.itemsize
+def cost_of(register: Operand, stage: int, schedule: Schedule, budget: int) -> int:
+    """The number of instructions that compute a register of a stage again; more than the budget if it is expensive."""
+    if isinstance(register, Literal):
+        return 0
+    emitted = schedule.emitted[id(register)]
+    instruction = emitted.instruction
+    if emitted.stage != stage:
+        return 0
+    if budget < 1:
+        return 1
+    if isinstance(instruction, (Load, Position)):
+        return 1
+    if not isinstance(instruction, Apply) or instruction.op not in CHEAP:
+        return budget + 1
+    total = 1
+    for arg in instruction.args:
+        total += cost_of(arg, stage, schedule, budget - total)
+        if total > budget:
+            break
+    return total
+
+
+def bytes_read(ref: StridedRef, domain: Shape) -> int:
+    """The bytes that loops over a domain read at a reference."""
+    lengths = [length for length, stride in zip(domain, ref.strides, strict=False) if stride]
+    return math.prod(lengths) * ref.buffer.dtype.itemsize

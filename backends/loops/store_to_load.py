@@ -1,99 +1,108 @@
-"""Loads of what another nest has stored, computed again instead."""
+"""Store-to-load forwarding: a nest that loads what an earlier nest stores computes the value again instead."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
-from func.backends.loops.dead_code import operands_of
 from func.backends.loops.kernels import (
-    Accumulate,
+    WRITES,
     Apply,
     Instruction,
     Item,
     Load,
-    Nest,
+    LoopNest,
+    NestStage,
     Position,
-    Reg,
-    Stage,
+    Register,
+    Shape,
     Store,
-    StoreAt,
     StridedRef,
 )
+from func.backends.loops.traversal import operands_of
+from func.backends.records import Record
 
 
-class Stored(NamedTuple):
-    """What a nest, the item with this number, stores, and the code that makes it."""
+class Stored(Record):
+    """What a nest, the item with this number, stores, and the code that computes it."""
 
     item: int
-    domain: tuple[int, ...]
+    domain: Shape
     store: Store
     code: list[Instruction]
 
 
-def forwarded(items: Sequence[Item], outs: set[int]) -> list[Item]:
-    """The items without loads of memory in `outs` (by id) where a nest over the same indices stores it and what that
-    nest computes can be computed again."""
-    known: dict[int, Stored | None] = {}
-    changed: dict[int, int] = {}
-    made: list[Item] = []
+Known: TypeAlias = dict[int, Stored | None]
+"""By buffer (by id): the only store to it, None where there are more."""
+
+
+def forward_stores(items: Sequence[Item], outputs: set[int]) -> list[Item]:
+    """The items without loads of buffers in `outputs` (by id) where a nest over the same indices stores the value and
+    its code can run again."""
+    known: Known = {}
+    last_writes: dict[int, int] = {}
+    forwarded: list[Item] = []
     for number, item in enumerate(items):
-        if isinstance(item, Nest):
-            stages = [Stage(stage.inner, _code(item, stage, known, changed)) for stage in item.stages]
-            made.append(Nest(item.domain, item.outer, stages, item.starts))
-            _learn(number, item, outs, known, changed)
+        if isinstance(item, LoopNest):
+            stages = [NestStage(stage.inner, _code(item, stage, known, last_writes)) for stage in item.stages]
+            forwarded.append(LoopNest(item.domain, item.outer, stages, item.fills))
+            _learn(number, item, outputs, known, last_writes)
         else:
-            made.append(item)
-    return made
+            forwarded.append(item)
+    return forwarded
 
 
-def _code(nest: Nest, stage: Stage, known: dict[int, Stored | None], changed: dict[int, int]) -> list[Instruction]:
-    """The code of a stage with what it loads computed again."""
+def _code(nest: LoopNest, stage: NestStage, known: Known, last_writes: dict[int, int]) -> list[Instruction]:
+    """The code of a stage with stored values in place of loads."""
     code: list[Instruction] = []
-    done: set[int] = set()
-    for one in stage.code:
-        found = known.get(id(one.ref.buffer)) if isinstance(one, Load) and stage.inner else None
-        if found is None or not isinstance(one, Load) or not _fits(found, nest, one.ref, changed):
-            code.append(one)
+    repeated: set[int] = set()
+    for instruction in stage.code:
+        if not isinstance(instruction, Load) or not stage.inner:
+            code.append(instruction)
             continue
-        code.extend([again for again in found.code if id(again) not in done])
-        done |= set(map(id, found.code))
-        code.append(Apply(one.out, "convert", (found.store.value,)))
+        stored = known.get(id(instruction.ref.buffer))
+        if stored is None or not _can_repeat(stored, nest, instruction.ref, last_writes):
+            code.append(instruction)
+            continue
+        code.extend([step for step in stored.code if id(step) not in repeated])
+        repeated |= set(map(id, stored.code))
+        code.append(Apply(instruction.out, "convert", (stored.store.value,)))
     return code
 
 
-def _fits(found: Stored, nest: Nest, ref: StridedRef, changed: dict[int, int]) -> bool:
-    """Whether what was stored is what stands at a spot, and can still be computed."""
-    own = found.store.ref
-    if found.domain != nest.domain or (own.offset, own.strides) != (ref.offset, ref.strides):
+def _can_repeat(stored: Stored, nest: LoopNest, ref: StridedRef, last_writes: dict[int, int]) -> bool:
+    """Whether the stored value is the one at a reference, and its operands are still in memory."""
+    written = stored.store.ref
+    if stored.domain != nest.domain or (written.offset, written.strides) != (ref.offset, ref.strides):
         return False
-    return all([changed.get(id(one.ref.buffer), -1) < found.item for one in found.code if isinstance(one, Load)])
+    loads = [instruction for instruction in stored.code if isinstance(instruction, Load)]
+    return all([last_writes.get(id(load.ref.buffer), -1) < stored.item for load in loads])
 
 
-def _learn(number: int, nest: Nest, outs: set[int], known: dict[int, Stored | None], changed: dict[int, int]) -> None:
-    changed.update({id(buffer): number for buffer, _ in nest.starts})
+def _learn(number: int, nest: LoopNest, outputs: set[int], known: Known, last_writes: dict[int, int]) -> None:
+    last_writes.update({id(buffer): number for buffer, _ in nest.fills})
     for stage in nest.stages:
-        for one in stage.code:
-            if not isinstance(one, (Store, StoreAt, Accumulate)):
+        for write in stage.code:
+            if not isinstance(write, WRITES):
                 continue
-            key = id(one.ref.buffer)
-            changed[key] = number
-            if key in outs:
-                code = _slice(stage, one) if isinstance(one, Store) and stage.inner and key not in known else None
-                known[key] = Stored(number, nest.domain, one, code) if isinstance(one, Store) and code else None
+            key = id(write.ref.buffer)
+            last_writes[key] = number
+            if key in outputs:
+                code = _slice(stage, write) if isinstance(write, Store) and stage.inner and key not in known else None
+                known[key] = Stored(number, nest.domain, write, code) if isinstance(write, Store) and code else None
 
 
-def _slice(stage: Stage, store: Store) -> list[Instruction] | None:
-    """The code of a stage that makes what is stored; None where it needs something else, too."""
-    made = {id(one.out): one for one in stage.code if isinstance(one, (Load, Apply, Position))}
-    wanted = [store.value]
-    kept: set[int] = set()
-    while wanted:
-        operand = wanted.pop()
-        if not isinstance(operand, Reg) or id(operand) in kept:
+def _slice(stage: NestStage, store: Store) -> list[Instruction] | None:
+    """The code of a stage that computes a stored value; None where the value depends on other stages."""
+    makers = {id(step.out): step for step in stage.code if isinstance(step, (Load, Apply, Position))}
+    pending = [store.value]
+    needed: set[int] = set()
+    while pending:
+        operand = pending.pop()
+        if not isinstance(operand, Register) or id(operand) in needed:
             continue
-        if id(operand) not in made:
+        if id(operand) not in makers:
             return None
-        kept.add(id(operand))
-        wanted.extend(operands_of(made[id(operand)]))
-    return [one for one in stage.code if isinstance(one, (Load, Apply, Position)) and id(one.out) in kept]
+        needed.add(id(operand))
+        pending.extend(operands_of(makers[id(operand)]))
+    return [step for step in stage.code if isinstance(step, (Load, Apply, Position)) and id(step.out) in needed]

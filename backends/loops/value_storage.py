@@ -1,78 +1,79 @@
-"""Where values of fused code lie: memory, and operands at hand in every stage of a nest.
+"""Where the values of a body are: in memory, and as operands of a stage.
 
-An operation goes into the first nest with its domain that runs late enough (`nesting.py`). A register that another nest
-needs is computed again there, if that reads no more than keeping it would, or else stored where it is made.
+An operation that needs a register of another nest or stage computes it again if that is cheaper than memory
+(`rematerialization.py`); else the register is stored where it is set, and loaded.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 from func.backends.loops.kernels import (
     Apply,
     Buffer,
-    DType,
-    Item,
     Literal,
     Load,
     Operand,
     Position,
     Reduce,
-    Reg,
+    Register,
     Shape,
     Store,
     StridedRef,
     row_major,
 )
-from func.backends.loops.nesting import Nesting
-from func.backends.loops.rematerialization import CHEAP, MOST_REPEATED, WORTH, read_by, recipe_of
-from func.backends.loops.values import Axis, Root, Val, domain_of, whole
+from func.backends.loops.rematerialization import MOST_REPEATED, WORTH, bytes_read, cost_of, recipe_of
+from func.backends.loops.schedule import Schedule
+from func.backends.loops.values import ArrayValue, Axis, Root, domain_of
+from func.backends.records import Record, field
 
 EVERY_ROW = 1 << 62
-"""The last item that writes to memory which holds something else at every row."""
+"""The last item that writes to memory which has another value at every row."""
 
 
-@dataclass
-class Copies:
-    """What was brought into later stages of a nest."""
+class Copies(Record):
+    """What later stages of a nest have of the registers of earlier ones."""
 
-    regs: dict[tuple[int, int], Operand] = field(default_factory=dict)
+    registers: dict[tuple[int, int], Operand] = field(default_factory=dict)
+    """By register (by id) and stage."""
     refs: dict[int, StridedRef] = field(default_factory=dict)
+    """Memory for one row of a register (by id)."""
 
 
-class Placement(Nesting):
-    """The items of one body, with what is known of the values in them."""
+class ValueStorage:
+    """The memory and the registers that hold the values of one body."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
         self._copies: dict[int, Copies] = {}
-        self._loads: dict[tuple[int, int, int, int, tuple[int, ...]], Reg] = {}
-        self._roots: dict[int, Root] = {}
-        """Whose value a register (by id) holds."""
-        self._again: dict[tuple[int, int, int, Shape, Shape, tuple[Axis, ...]], Operand] = {}
-        self._last_touch: dict[int, int] = {}
+        """By nest."""
+        self._loads: dict[tuple[int, int, int, int, tuple[int, ...]], Register] = {}
+        """By nest, stage, buffer (by id), offset and strides."""
+        self._rematerialized: dict[tuple[int, int, int, Shape, Shape, tuple[Axis, ...]], Operand] = {}
+        """By register (by id), nest, stage, shape of the loops, and shape and index of the view."""
 
-    # --- values -------------------------------------------------------------------------------------------------
-
-    def number(self, value: Any, dtype: DType) -> Val:
-        """A constant scalar."""
-        return Val((), dtype, None, (), value)
-
-    def located(self, buffer: Buffer, shape: Shape, strides: tuple[int, ...] | None = None, offset: int = 0) -> Val:
-        """An array in memory."""
+    def located(
+        self,
+        buffer: Buffer,
+        shape: Shape,
+        strides: tuple[int, ...] | None = None,
+        offset: int = 0,
+        ready: int = -1,
+    ) -> ArrayValue:
+        """An array in memory, which may be read after the item `ready`."""
         strides = row_major(shape) if strides is None else strides
-        kept = [i for i, length in enumerate(shape) if length != 1]
-        ref = StridedRef(buffer, offset, tuple([strides[i] for i in kept]))
-        root = Root(tuple([shape[i] for i in kept]), buffer.dtype, ref=ref)
-        return Val(shape, buffer.dtype, root, tuple([(0, 1, i) for i in kept]))
+        axes = [axis for axis, length in enumerate(shape) if length != 1]
+        ref = StridedRef(buffer, offset, tuple([strides[axis] for axis in axes]))
+        root = Root(tuple([shape[axis] for axis in axes]), buffer.dtype, ref=ref, ready=ready)
+        return ArrayValue(shape, buffer.dtype, root, tuple([(0, 1, axis) for axis in axes]))
 
-    # --- memory -------------------------------------------------------------------------------------------------
+    def result(self, buffer: Buffer, shape: Shape, item: int) -> ArrayValue:
+        """An array that an item has written."""
+        self.schedule.note_write(buffer, item)
+        return self.located(buffer, shape, ready=item)
 
-    def ref(self, x: Val) -> StridedRef:
-        """Where an array lies, with a stride for every axis; what is a register only is stored."""
+    def ref(self, x: ArrayValue) -> StridedRef:
+        """Where an array lies, with a stride for every axis; an array in a register is stored."""
         if x.root is None:
             return self.ref(self.copied(x))
         ref = self._stored(x.root)
@@ -85,207 +86,161 @@ class Placement(Nesting):
         return StridedRef(ref.buffer, offset, tuple(strides))
 
     def _stored(self, root: Root) -> StridedRef:
+        """Where a root lies; one in a register is stored in the stage that sets it."""
         if root.ref is None:
-            assert root.reg is not None
-            buffer = Buffer(math.prod(root.domain), root.dtype)
-            self._store(root, StridedRef(buffer, 0, row_major(root.domain)))
-        assert root.ref is not None
+            assert root.register is not None
+            ref = root.ref = StridedRef(Buffer(math.prod(root.domain), root.dtype), 0, row_major(root.domain))
+            root.ready = root.nest
+            stage = root.stage
+            if root.is_row and self.schedule.nest(root.nest).stages[stage].inner:
+                stage = self.schedule.stage_from(root.nest, stage + 1, False)
+            self.schedule.emit(root.nest, stage, Store(ref, root.register))
+            self.schedule.note_write(ref.buffer, root.nest)
         return root.ref
 
-    def _store(self, root: Root, ref: StridedRef) -> None:
-        """Store a register where it is made."""
-        nest = self._nest(root.nest)
-        place = root.stage
-        assert root.reg is not None
-        if root.is_row and nest.stages[place].inner:
-            place = self._row_stage(root.nest, place + 1)
-        nest.stages[place].code.append(Store(ref, root.reg))
-        root.ref, root.ready = ref, root.nest
-        self._last_touch[id(ref.buffer.storage)] = max(self._last_touch.get(id(ref.buffer.storage), -1), root.nest)
-
-    def copied(self, x: Val, into: StridedRef | None = None) -> Val:
-        """An array of its own in row-major order, or in `into` (with a stride for every axis)."""
+    def copied(self, x: ArrayValue, into: StridedRef | None = None) -> ArrayValue:
+        """A copy of an array in row-major order, or in `into` (with a stride for every axis)."""
         if into is None:
             into = StridedRef(Buffer(math.prod(x.shape), x.dtype), 0, row_major(x.shape))
-        found = self.located(into.buffer, x.shape, into.strides, into.offset)
-        found.root.ready = self.write(found, x)  # type: ignore[union-attr]
-        return found
+        target = self.located(into.buffer, x.shape, into.strides, into.offset)
+        assert target.root is not None
+        target.root.ready = self.write(target, x)
+        return target
 
-    def write(self, target: Val, x: Val) -> int:
-        """Write x over a view of memory; the item that does it."""
+    def write(self, target: ArrayValue, x: ArrayValue) -> int:
+        """Write x over a view of memory; the number of the nest that does it."""
         ref = self.ref(target)
-        ready = self._ready_of(target, ref)
         shape = target.shape
-        place = self._place(shape, [x], after=ready)
-        stage = self._stage(place, shape, [x])
-        value = self._operand(place, stage, x, shape)
-        _, kept = domain_of(shape)
-        self._emit(
-            place, stage, Store(StridedRef(ref.buffer, ref.offset, tuple([ref.strides[i] for i in kept])), value)
-        )
-        self.written(ref.buffer, place)
-        return place
+        nest = self.schedule.find_nest(shape, [x], after=self.last_change(target, ref))
+        stage = self.schedule.stage_for(nest, shape, [x])
+        value = self.operand(nest, stage, x, shape)
+        _, axes = domain_of(shape)
+        by_domain = StridedRef(ref.buffer, ref.offset, tuple([ref.strides[axis] for axis in axes]))
+        self.schedule.emit(nest, stage, Store(by_domain, value))
+        self.schedule.note_write(ref.buffer, nest)
+        return nest
 
-    def written(self, buffer: Buffer, item: int) -> None:
-        """Note that an item writes to a buffer."""
-        key = id(buffer.storage)
-        self._last_touch[key] = max(self._last_touch.get(key, -1), item)
+    def last_change(self, x: ArrayValue, ref: StridedRef) -> int:
+        """The last item that changes the memory of an array, which lies at `ref`."""
+        last_write = self.schedule.last_writes.get(id(ref.buffer.storage), -1)
+        return last_write if x.root is None else max(x.root.ready, last_write)
 
-    def add_item(self, item: Item) -> int:
-        """Append an item that is no nest of this fuser's."""
-        self.items.append(item)
-        return len(self.items) - 1
-
-    def result(self, buffer: Buffer, shape: Shape, item: int) -> Val:
-        """An array that an item has written."""
-        found = self.located(buffer, shape)
-        found.root.ready = item  # type: ignore[union-attr]
-        self.written(buffer, item)
-        return found
-
-    def _ready_of(self, x: Val, ref: StridedRef) -> int:
-        return max(x.root.ready if x.root is not None else -1, self._last_touch.get(id(ref.buffer.storage), -1))
-
-    # --- operands --------------------------------------------------------------------------------------------------
-
-    def _mapped(self, place: int, shape: Shape, args: Sequence[Val], dtype: DType, make: Any) -> Val:
-        domain, _ = domain_of(shape)
-        is_row = domain != self._nest(place).domain
-        stage = self._stage(place, shape, args)
-        regs = tuple([self._operand(place, stage, x, shape) for x in args])
-        out = self._reg(dtype)
-        self._emit(place, stage, make(out, regs), out)
-        root = self._roots[id(out)] = Root(domain, dtype, out, place, stage, is_row)
-        return Val(shape, dtype, root, whole(shape))
-
-    def _operand(self, place: int, stage: int, x: Val, shape: Shape) -> Operand:
-        """A value of `x` at the present index of `shape` in a stage."""
-        if x.root is None:
-            return Literal(x.literal, x.dtype)
+    def operand(self, nest: int, stage: int, x: ArrayValue, shape: Shape) -> Operand:
+        """The element of `x` at an index of `shape`, as an operand in a stage."""
         root = x.root
-        if root.reg is not None and root.nest == place and self._fits(x, shape):
+        if root is None:
+            return Literal(x.number, x.dtype)
+        if root.register is not None and root.nest == nest and self.schedule.is_at_hand(x, shape):
             if root.is_row or root.stage == stage:
-                return root.reg
-            return self._brought(place, stage, root)
+                return root.register
+            return self._from_earlier_stage(nest, stage, root)
         if root.ref is None and not root.is_row:
-            again = self._computed_again(place, stage, x, shape)
+            again = self._rematerialize(nest, stage, x, shape)
             if again is not None:
                 return again
-        return self._loaded(place, stage, self._here(x, place, stage, shape))
+        return self._load(nest, stage, self._by_loops(x, nest, stage, shape))
 
-    def _here(self, x: Val, place: int, stage: int, shape: Shape) -> StridedRef:
+    def _by_loops(self, x: ArrayValue, nest: int, stage: int, shape: Shape) -> StridedRef:
         """Where x lies by the loops of a stage, at an index of `shape`."""
-        ref, nest = self.ref(x), self._nest(place)
+        ref, loops = self.ref(x), self.schedule.nest(nest)
         lead = len(shape) - len(x.shape)
         strides = [0] * len(shape)
         for axis, stride in enumerate(ref.strides):
             if x.shape[axis] != 1:
                 strides[axis + lead] = stride
-        by_domain = tuple([strides[i] for i in domain_of(shape)[1]])
-        assert len(by_domain) == len(nest.domain if nest.stages[stage].inner else nest.domain[: nest.outer])
+        by_domain = tuple([strides[axis] for axis in domain_of(shape)[1]])
+        assert len(by_domain) == len(loops.domain if loops.stages[stage].inner else loops.domain[: loops.outer])
         return StridedRef(ref.buffer, ref.offset, by_domain)
 
-    def _computed_again(self, place: int, stage: int, x: Val, shape: Shape) -> Operand | None:
-        """A value of another nest that is in no memory, computed again where that reads no more than keeping it."""
+    def _load(self, nest: int, stage: int, ref: StridedRef) -> Register:
+        """The element at a reference, loaded once in a stage."""
+        key = (nest, stage, id(ref.buffer), ref.offset, ref.strides)
+        register = self._loads.get(key)
+        if register is None:
+            register = self._loads[key] = self.schedule.new_register(ref.buffer.dtype)
+            self.schedule.emit(nest, stage, Load(register, ref), register)
+        return register
+
+    def _rematerialize(self, nest: int, stage: int, x: ArrayValue, shape: Shape) -> Operand | None:
+        """A value of another nest that is in no memory, computed again; None where that reads more than keeping it."""
         root = x.root
         assert root is not None
-        key = (id(root.reg), place, stage, shape, x.shape, x.index)
-        if key in self._again:
-            return self._again[key]
-        recipe = recipe_of(root, self._made, self._roots, self._last_touch)
+        key = (id(root.register), nest, stage, shape, x.shape, x.index)
+        if key in self._rematerialized:
+            return self._rematerialized[key]
+        recipe = recipe_of(root, self.schedule)
         if recipe is None:
             return None
         refs = []
-        for leaf in recipe.leaves:
-            ref = leaf.found if isinstance(leaf.found, StridedRef) else self._stored(leaf.found)
+        for source in recipe.sources:
+            ref = source.place if isinstance(source.place, StridedRef) else self._stored(source.place)
             strides = (*ref.strides, *[0] * (len(root.domain) - len(ref.strides)))
             there = Root(root.domain, ref.buffer.dtype, ref=StridedRef(ref.buffer, ref.offset, strides))
-            refs.append(self._here(Val(x.shape, there.dtype, there, x.index), place, stage, shape))
-        domain = self._nest(place).domain
-        new = [ref for ref in refs if (place, stage, id(ref.buffer), ref.offset, ref.strides) not in self._loads]
-        kept = math.prod(root.domain) * root.dtype.itemsize
-        if sum([read_by(ref, domain) for ref in new]) > WORTH * kept:
+            refs.append(self._by_loops(ArrayValue(x.shape, there.dtype, there, x.index), nest, stage, shape))
+        domain = self.schedule.nest(nest).domain
+        new = [ref for ref in refs if (nest, stage, id(ref.buffer), ref.offset, ref.strides) not in self._loads]
+        stored_bytes = math.prod(root.domain) * root.dtype.itemsize
+        if sum([bytes_read(ref, domain) for ref in new]) > WORTH * stored_bytes:
             return None
-        known: dict[int, Operand] = {}
-        for leaf, ref in zip(recipe.leaves, refs, strict=True):
-            known[id(leaf.reg)] = self._loaded(place, stage, ref)
+        operands: dict[int, Operand] = {}
+        for source, ref in zip(recipe.sources, refs, strict=True):
+            operands[id(source.register)] = self._load(nest, stage, ref)
         for step in recipe.steps:
-            made = known[id(step.out)] = self._reg(step.out.dtype)
-            args = tuple([known.get(id(arg), arg) for arg in step.args])
-            self._emit(place, stage, Apply(made, step.op, args), made)
-        found = self._again[key] = known[id(root.reg)]
-        return found
+            args = tuple([operands.get(id(arg), arg) for arg in step.args])
+            operands[id(step.out)] = self._apply(nest, stage, step, args)
+        again = self._rematerialized[key] = operands[id(root.register)]
+        return again
 
-    def _loaded(self, place: int, stage: int, ref: StridedRef) -> Reg:
-        key = (place, stage, id(ref.buffer), ref.offset, ref.strides)
-        reg = self._loads.get(key)
-        if reg is None:
-            reg = self._loads[key] = self._reg(ref.buffer.dtype)
-            self._emit(place, stage, Load(reg, ref), reg)
-        return reg
+    def _apply(self, nest: int, stage: int, step: Apply, args: tuple[Operand, ...]) -> Register:
+        """The operation of a step on other operands, in a stage."""
+        out = self.schedule.new_register(step.out.dtype)
+        self.schedule.emit(nest, stage, Apply(out, step.op, args), out)
+        return out
 
-    def _brought(self, place: int, stage: int, root: Root) -> Operand:
+    def _from_earlier_stage(self, nest: int, stage: int, root: Root) -> Operand:
         """A register of an earlier inner stage, for this one: computed again if that is cheap, else kept in memory."""
-        assert root.reg is not None
-        copies = self._copies.setdefault(place, Copies())
-        known = copies.regs.get((id(root.reg), stage))
-        if known is not None:
-            return known
-        if self._weight(root.reg, place, root.stage, MOST_REPEATED) <= MOST_REPEATED:
-            return self._repeated(place, stage, root.reg, copies)
-        ref = root.ref or copies.refs.get(id(root.reg))
+        register = root.register
+        assert register is not None
+        copies = self._copies.setdefault(nest, Copies())
+        copy = copies.registers.get((id(register), stage))
+        if copy is not None:
+            return copy
+        if cost_of(register, root.stage, self.schedule, MOST_REPEATED) <= MOST_REPEATED:
+            return self._repeat(nest, stage, register, copies)
+        ref = root.ref or copies.refs.get(id(register))
         if ref is None:
-            nest = self._nest(place)
-            outer = nest.outer or 0
-            row = nest.domain[outer:]
+            loops = self.schedule.nest(nest)
+            outer = loops.outer or 0
+            row = loops.domain[outer:]
             ref = StridedRef(Buffer(math.prod(row), root.dtype), 0, (*[0] * outer, *row_major(row)))
-            nest.stages[root.stage].code.append(Store(ref, root.reg))
-            copies.refs[id(root.reg)] = ref
-            self._last_touch[id(ref.buffer.storage)] = EVERY_ROW
-        reg = self._loaded(place, stage, ref)
-        self._roots.setdefault(id(reg), root)
-        copies.regs[id(root.reg), stage] = reg
-        return reg
+            self.schedule.emit(nest, root.stage, Store(ref, register))
+            copies.refs[id(register)] = ref
+            self.schedule.last_writes[id(ref.buffer.storage)] = EVERY_ROW
+        loaded = self._load(nest, stage, ref)
+        self.schedule.roots.setdefault(id(loaded), root)
+        copies.registers[id(register), stage] = loaded
+        return loaded
 
-    def _weight(self, reg: Operand, place: int, stage: int, budget: int) -> int:
-        """How many instructions computing a register of a stage again takes; more than the budget if it is dear."""
-        if isinstance(reg, Literal):
-            return 0
-        _, at, instruction = self._made[id(reg)]
-        if at != stage:
-            return 0
-        if budget < 1:
-            return 1
-        if isinstance(instruction, (Load, Position)):
-            return 1
-        if not isinstance(instruction, Apply) or instruction.op not in CHEAP:
-            return budget + 1
-        total = 1
-        for arg in instruction.args:
-            total += self._weight(arg, place, stage, budget - total)
-            if total > budget:
-                break
-        return total
-
-    def _repeated(self, place: int, stage: int, reg: Operand, copies: Copies) -> Operand:
-        if isinstance(reg, Literal):
-            return reg
-        known = copies.regs.get((id(reg), stage))
-        if known is not None:
-            return known
-        _, at, instruction = self._made[id(reg)]
-        if isinstance(instruction, Reduce) or not self._nest(place).stages[at].inner:
-            return reg
-        made: Operand
+    def _repeat(self, nest: int, stage: int, register: Operand, copies: Copies) -> Operand:
+        """A register of an earlier inner stage, computed again in this one."""
+        if isinstance(register, Literal):
+            return register
+        copy = copies.registers.get((id(register), stage))
+        if copy is not None:
+            return copy
+        emitted = self.schedule.emitted[id(register)]
+        instruction = emitted.instruction
+        if isinstance(instruction, Reduce) or not self.schedule.nest(nest).stages[emitted.stage].inner:
+            return register
+        again: Register
         if isinstance(instruction, Load):
-            made = self._loaded(place, stage, instruction.ref)
+            again = self._load(nest, stage, instruction.ref)
         elif isinstance(instruction, Position):
-            made = self._reg(reg.dtype)
-            self._emit(place, stage, Position(made, instruction.axis), made)
+            again = self.schedule.new_register(register.dtype)
+            self.schedule.emit(nest, stage, Position(again, instruction.axis), again)
         else:
             assert isinstance(instruction, Apply)
-            args = tuple([self._repeated(place, stage, arg, copies) for arg in instruction.args])
-            made = self._reg(reg.dtype)
-            self._emit(place, stage, Apply(made, instruction.op, args), made)
-        copies.regs[id(reg), stage] = made
-        return made
+            args = tuple([self._repeat(nest, stage, arg, copies) for arg in instruction.args])
+            again = self._apply(nest, stage, instruction, args)
+        copies.registers[id(register), stage] = again
+        return again

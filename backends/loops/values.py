@@ -1,26 +1,26 @@
-"""Values of fused code: where they are made, where they lie, and the views of them."""
+"""Arrays of fused code: views of roots, which are registers of a nest, elements in memory, or both."""
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from func.backends.loops.kernels import DType, Reg, Shape, StridedRef
+from func.backends.loops.kernels import DType, Register, Shape, StridedRef
+from func.backends.records import Record
 
 
-@dataclass(eq=False, slots=True)
-class Root:
-    """A value over a domain (a shape without axes of length one): where it is made, and where it lies."""
+class Root(Record):
+    """What an operation has computed over a domain (a shape without axes of length one), and where it is: in a register
+    of a stage of a nest, in memory at `ref`, or both."""
 
     domain: Shape
     dtype: DType
-    reg: Reg | None = None
+    register: Register | None = None
     nest: int = -1
     stage: int = -1
     is_row: bool = False
-    """A scalar of the rows: made by a reduction of `stage`, or in a stage that is not inner."""
+    """Whether the register belongs to the rows: a reduction of `stage` sets it, or a stage that is not inner."""
     ref: StridedRef | None = None
     ready: int = -1
     """The item after which `ref` may be read."""
@@ -29,57 +29,61 @@ class Root:
 Axis: TypeAlias = tuple[int, int, int | None]
 
 
-@dataclass(eq=False, slots=True)
-class Val:
+class ArrayValue(Record):
     """An array: element i is that of the root at index start + step * i[dim] for each (start, step, dim) of `index`.
-    A number has no root."""
+    A uniform array has a number and no root."""
 
     shape: Shape
     dtype: DType
     root: Root | None = None
     index: tuple[Axis, ...] = ()
-    literal: Any = None
+    number: Any = None
+
+
+def uniform(number: Any, dtype: DType, shape: Shape = ()) -> ArrayValue:
+    """An array whose elements are all one number."""
+    return ArrayValue(shape, dtype, None, (), number)
 
 
 @functools.lru_cache(4096)
 def domain_of(shape: Shape) -> tuple[Shape, tuple[int, ...]]:
-    """A shape without axes of length one, and which axes are left."""
-    kept = [i for i, length in enumerate(shape) if length != 1]
-    return tuple([shape[i] for i in kept]), tuple(kept)
+    """A shape without its axes of length one, and the axes that remain."""
+    axes = [axis for axis, length in enumerate(shape) if length != 1]
+    return tuple([shape[axis] for axis in axes]), tuple(axes)
 
 
 @functools.lru_cache(4096)
 def whole(shape: Shape) -> tuple[Axis, ...]:
     """The index of a value over all of its domain."""
-    return tuple([(0, 1, i) for i in domain_of(shape)[1]])
+    return tuple([(0, 1, axis) for axis in domain_of(shape)[1]])
 
 
-def reshaped_strides(shape: Shape, strides: tuple[int, ...], wanted: Shape) -> tuple[int, ...] | None:
-    """Strides of a view of another shape, None if there is none."""
-    have = [(length, stride) for length, stride in zip(shape, strides, strict=True) if length != 1]
+def reshaped_strides(shape: Shape, strides: tuple[int, ...], new_shape: Shape) -> tuple[int, ...] | None:
+    """The strides of a view with another shape, None if there is none."""
+    sources = [(length, stride) for length, stride in zip(shape, strides, strict=True) if length != 1]
+    targets = [axis for axis, length in enumerate(new_shape) if length != 1]
+    new_strides: list[int] = [0] * len(new_shape)
     i = 0
     j = 0
-    made: list[int] = [0] * len(wanted)
-    targets = [k for k, length in enumerate(wanted) if length != 1]
-    while i < len(have) and j < len(targets):
-        block = [have[i]]
+    while i < len(sources) and j < len(targets):
+        block = [sources[i]]
         group = [targets[j]]
-        left, right = have[i][0], wanted[targets[j]]
+        left, right = sources[i][0], new_shape[targets[j]]
         i, j = i + 1, j + 1
         while left != right:
             if left < right:
-                left *= have[i][0]
-                block.append(have[i])
+                left *= sources[i][0]
+                block.append(sources[i])
                 i += 1
             else:
-                right *= wanted[targets[j]]
+                right *= new_shape[targets[j]]
                 group.append(targets[j])
                 j += 1
-        for (_, first), (length, second) in pairwise(block):
-            if first != second * length:
+        for (_, outer), (length, inner) in pairwise(block):
+            if outer != inner * length:
                 return None
         stride = block[-1][1]
-        for k in reversed(group):
-            made[k] = stride
-            stride *= wanted[k]
-    return tuple(made)
+        for axis in reversed(group):
+            new_strides[axis] = stride
+            stride *= new_shape[axis]
+    return tuple(new_strides)

@@ -6,6 +6,7 @@ can be pasted into an exported module. `xp` is the array namespace; `numpy` is t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -19,6 +20,20 @@ def scipy_of(xp: Any, module: str) -> Any:
         return getattr(scipy, module)
     found = getattr(xp, f"scipy_{module}", None)
     return __import__(f"cupyx.scipy.{module}", fromlist=[module]) if found is None else found
+
+
+def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape to which shapes broadcast. Most are equal or empty, for which NumPy's own function is slow.
+
+    Raises: ValueError where they do not fit together.
+
+    >>> broadcast_shape([(2, 3), (), (2, 3)]), broadcast_shape([(3, 1), (4,)])
+    ((2, 3), (3, 4))
+    """
+    distinct = {shape for shape in shapes if shape}
+    if len(distinct) > 1:
+        return numpy.broadcast_shapes(*shapes)
+    return distinct.pop() if distinct else ()
 
 
 def nan_safe_multiply(xp: Any, x: Any, y: Any) -> Any:

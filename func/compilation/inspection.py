@@ -118,8 +118,8 @@ def parts_of(executable: Executable) -> list[tuple[Program | None, Any]]:
     the second of them."""
     if executable.parts is None:
         return [(None, executable.native)]
-    segments = importlib.import_module("func.interpreters.compile.native.native_parts")
-    return [(piece.program, piece.native) for piece in segments.pieces(executable.parts)]
+    native_parts = importlib.import_module("func.interpreters.compile.native.native_parts")
+    return [(piece.program, piece.native) for piece in native_parts.pieces(executable.parts)]
 
 
 def rows_of(program: Program | None) -> str:

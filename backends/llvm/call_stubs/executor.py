@@ -15,7 +15,7 @@ from func.backends.llvm.call_stubs.signature import Leaf, Mismatch, Signature, T
 from func.backends.llvm.codegen.printer import FOUND_NAN, print_program
 from func.backends.llvm.machine import Code, compile_ir, lock
 from func.backends.llvm.math.elementary import host_features
-from func.backends.loops.kernels import NativeProgram, Result
+from func.backends.loops.kernels import ArraySpec, NativeProgram
 
 LONG_CALL = 1 << 15
 """Fewest bytes read and written for a call that lets other Python threads run."""
@@ -41,7 +41,7 @@ class Executor:
     @property
     def overwrites(self) -> frozenset[int]:
         """The inputs whose memory a call overwrites with outputs."""
-        return frozenset([donation.input for donation in self.program.written.values()])
+        return frozenset([alias.input for alias in self.program.aliased.values()])
 
     @property
     def can_bind_natively(self) -> bool:
@@ -144,10 +144,10 @@ def _is_plain(tree: Any) -> bool:
     return all([_is_plain(child) for child in (tree.values() if type(tree) is dict else tree)])
 
 
-def leaf_of(result: Result) -> Leaf:
+def leaf_of(result: ArraySpec) -> Leaf:
     """The leaf that a stub takes for an input or makes for an output."""
     return Leaf("python" if result.weak else "array", result.shape, result.dtype)
 
 
-def _bytes(result: Result) -> int:
+def _bytes(result: ArraySpec) -> int:
     return int(np.prod(result.shape, dtype=np.int64)) * result.dtype.itemsize

@@ -173,26 +173,26 @@ class Body:
     def load_at(self, one: LoadAt) -> Value:
         """Elements at dynamic positions, lane by lane."""
         b, dtype = self.context.builder, one.ref.buffer.dtype
-        return gathered(b, [read(b, pointer, dtype) for pointer in self.lane_addresses(one.ref, one.picks)])
+        return gathered(b, [read(b, pointer, dtype) for pointer in self.lane_addresses(one.ref, one.indices)])
 
     def store_at(self, one: StoreAt) -> None:
         """Write at dynamic positions, or add to what is there, one lane after the other."""
         b, dtype, value = self.context.builder, one.ref.buffer.dtype, self.value(one.value)
-        for place, pointer in enumerate(self.lane_addresses(one.ref, one.picks)):
+        for place, pointer in enumerate(self.lane_addresses(one.ref, one.indices)):
             mine = lane(b, value, place)
             if one.adds:
                 mine = self.context.scalars.apply("add", dtype, [read(b, pointer, dtype), mine], dtype)
             write(b, pointer, dtype, mine)
 
-    def lane_addresses(self, ref: StridedRef, picks: tuple[DynamicIndex, ...]) -> list[ir.Value]:
+    def lane_addresses(self, ref: StridedRef, indices: tuple[DynamicIndex, ...]) -> list[ir.Value]:
         """For every lane the address at its dynamic positions; positions out of range are noted and become 0."""
         b, width = self.context.builder, self.width
         stride = self.last_stride(ref)
         start = self.address(ref, stride)
         total: Any = None
-        for pick in picks:
-            position = self.position(pick)
-            term = b.mul(position, self.constant_index(pick.stride))
+        for index in indices:
+            position = self.position(index)
+            term = b.mul(position, self.constant_index(index.stride))
             total = term if total is None else b.add(total, term)
         kind = stored(ref.buffer.dtype)
         if width == 1:
@@ -209,12 +209,12 @@ class Body:
             return number(value)
         return ir.Constant(ir.VectorType(INDEX, self.width), [value] * self.width)
 
-    def position(self, pick: DynamicIndex) -> ir.Value:
+    def position(self, index: DynamicIndex) -> ir.Value:
         """A position in range, counted from the start."""
         b = self.context.builder
-        wide = self.context.scalars.convert(self.value(pick.index), pick.index.dtype, np.dtype(np.int64))
-        length, zero = self.constant_index(pick.length), self.constant_index(0)
-        if pick.index.dtype.kind == "i":
+        wide = self.context.scalars.convert(self.value(index.value), index.value.dtype, np.dtype(np.int64))
+        length, zero = self.constant_index(index.length), self.constant_index(0)
+        if index.value.dtype.kind == "i":
             wide = b.select(b.icmp_signed("<", wide, zero), b.add(wide, length), wide)
         outside = b.icmp_unsigned(">=", wide, length)
         found: Any = outside

@@ -10,8 +10,8 @@ from func.backends.llvm.codegen.loops import Memory, Part, loop, span
 from func.backends.llvm.codegen.parallel import Errors, Task, emit_stage, filling, set_apart
 from func.backends.llvm.codegen.stages import StageLoops
 from func.backends.llvm.scalars.operations import Scalars
-from func.backends.loops.chunking import divisions, length_of, row_groups
-from func.backends.loops.kernels import Buffer, Division, Nest
+from func.backends.loops.chunking import chunkings_of, length_of, row_groups
+from func.backends.loops.kernels import Buffer, Chunking, LoopNest
 
 
 class NestPrinter:
@@ -20,15 +20,15 @@ class NestPrinter:
     def __init__(self, builder: ir.IRBuilder, scalars: Scalars, memory: Memory, bits: int) -> None:
         self.context = Context(builder, scalars, memory, bits)
 
-    def emit(self, nest: Nest) -> None:
+    def emit(self, nest: LoopNest) -> None:
         """All loops of a nest."""
-        for buffer, value in nest.starts:
+        for buffer, value in nest.fills:
             self.fill(buffer, value)
         if 0 in nest.domain:
             return
-        for division in nest.divisions:
-            if division.stage is None:
-                self._in_chunks(nest, division)
+        for chunking in nest.chunkings:
+            if chunking.stage is None:
+                self._in_chunks(nest, chunking)
                 return
         self._rows(nest, [])
 
@@ -36,21 +36,21 @@ class NestPrinter:
         """Set all elements of a buffer."""
         if buffer.size:
             nest = filling(buffer, value)
-            nest.divisions = list(divisions(nest, set()))
+            nest.chunkings = list(chunkings_of(nest, set()))
             self.emit(nest)
 
-    def _in_chunks(self, nest: Nest, division: Division) -> None:
+    def _in_chunks(self, nest: LoopNest, chunking: Chunking) -> None:
         """The rows by chunks."""
-        task = Task(self.context, division)
+        task = Task(self.context, chunking)
         errors = Errors(task, nest.stages)
-        left = set_apart(task, division)
+        left = set_apart(task, chunking)
         NestPrinter(*task.context)._rows(nest, [], task.part)
         task.run()
         errors.report()
         for one in left:
             self.emit(one)
 
-    def _rows(self, nest: Nest, at: list[ir.Value], part: Part | None = None) -> None:
+    def _rows(self, nest: LoopNest, at: list[ir.Value], part: Part | None = None) -> None:
         """The loops over rows, those of the part only."""
         groups = row_groups(nest)
         if len(at) == len(groups):
@@ -62,10 +62,10 @@ class NestPrinter:
         else:
             loop(b, length, 1, lambda i: self._rows(nest, [*at, i], part))
 
-    def _stages(self, nest: Nest, dims: list[int], at: list[ir.Value]) -> None:
+    def _stages(self, nest: LoopNest, dims: list[int], at: list[ir.Value]) -> None:
         """Everything at one row."""
         rows: dict[int, Any] = {}
-        by_stage = {id(division.stage): division for division in nest.divisions if division.stage is not None}
+        by_stage = {id(chunking.stage): chunking for chunking in nest.chunkings if chunking.stage is not None}
         for stage in nest.stages:
             if not stage.inner:
                 for one in stage.code:

@@ -18,24 +18,24 @@ from func.backends.llvm.codegen.pairwise_sums import folded
 from func.backends.llvm.codegen.stages import StageLoops
 from func.backends.llvm.scalars.operations import Scalars
 from func.backends.llvm.scalars.values import Value, each, read, stored, write
-from func.backends.loops.chunking import apart
-from func.backends.loops.dead_code import operands_of
+from func.backends.loops.chunking import chunk_stride
 from func.backends.loops.kernels import (
     Accumulate,
     Buffer,
-    Division,
+    Chunking,
     DType,
     Literal,
     Load,
     LoadAt,
-    Nest,
+    LoopNest,
+    NestStage,
     Reduce,
-    Reg,
-    Stage,
+    Register,
     Store,
     StridedRef,
     row_major,
 )
+from func.backends.loops.traversal import operands_of
 
 PARALLEL = "func_parallel"
 """The function of the thread pool: (task, data, number of chunks)."""
@@ -64,7 +64,7 @@ class Inherited(Memory):
 class Task:
     """The function of the chunks of a division."""
 
-    def __init__(self, outer: Context, division: Division) -> None:
+    def __init__(self, outer: Context, chunking: Chunking) -> None:
         self.outer = outer
         self.values: list[ir.Value] = []
         module = outer.builder.module
@@ -72,8 +72,8 @@ class Task:
         self.function = ir.Function(module, kind, f"task_{len(module.globals)}")
         self.function.linkage = "internal"
         self.data, self.chunk = self.function.args
-        self.chunks = division.chunks
-        self.part = Part(division.axis, self.chunk, division.chunks)
+        self.chunks = chunking.chunks
+        self.part = Part(chunking.axis, self.chunk, chunking.chunks)
         builder = ir.IRBuilder(self.function.append_basic_block("entry"))
         start = builder.append_basic_block("start")
         builder.branch(start)
@@ -114,7 +114,7 @@ class Task:
 
     def piece(self, pieces: Buffer, buffer: Buffer) -> ir.Value:
         """The address, inside, of the chunk's own piece, in place of a buffer."""
-        return self.of_chunk(self.outer.memory.pointer(pieces), buffer.dtype, apart(buffer))
+        return self.of_chunk(self.outer.memory.pointer(pieces), buffer.dtype, chunk_stride(buffer))
 
     def run(self) -> None:
         """End the task and, outside, run all chunks."""
@@ -132,7 +132,7 @@ class Task:
 class Errors:
     """The numbers of errors that chunks have met."""
 
-    def __init__(self, task: Task, stages: Iterable[Stage]) -> None:
+    def __init__(self, task: Task, stages: Iterable[NestStage]) -> None:
         self.task = task
         b = task.context.builder
         self.memory: Any = None
@@ -149,57 +149,62 @@ class Errors:
             b.store(b.or_(b.load(bad, typ=ir.IntType(32)), found), bad)
 
 
-def filling(buffer: Buffer, value: Any) -> Nest:
+def filling(buffer: Buffer, value: Any) -> LoopNest:
     """A nest that sets all elements of a buffer."""
     domain = (buffer.size,) if buffer.size > 1 else ()
     store = Store(StridedRef(buffer, 0, row_major(domain)), Literal(value, buffer.dtype))
-    return Nest(domain, None, [Stage(True, [store])])
+    return LoopNest(domain, None, [NestStage(True, [store])])
 
 
-def copying(target: Buffer, source: Buffer) -> Nest:
+def copying(target: Buffer, source: Buffer) -> LoopNest:
     """A nest that makes a buffer a copy of another."""
     domain = (target.size,) if target.size > 1 else ()
-    value = Reg(target.dtype)
+    value = Register(target.dtype)
     load, store = (
         Load(value, StridedRef(source, 0, row_major(domain))),
         Store(StridedRef(target, 0, row_major(domain)), value),
     )
-    return Nest(domain, None, [Stage(True, [load, store])])
+    return LoopNest(domain, None, [NestStage(True, [load, store])])
 
 
-def set_apart(task: Task, division: Division) -> list[Nest]:
+def set_apart(task: Task, chunking: Chunking) -> list[LoopNest]:
     """Give the chunk its own scratch and its own accumulators; the nests that add up what all chunks accumulate."""
     memory, left = task.context.memory, []
-    for buffer, pieces in division.owned:
+    for buffer, pieces in chunking.private:
         start = task.frame(buffer.bytes) if pieces is None else task.piece(pieces, buffer)
         memory.pointers[id(buffer)] = start
-    for one, pieces in division.partial:
+    for one, pieces in chunking.accumulators:
         buffer, op = one.ref.buffer, one.op
         memory.pointers[id(buffer)] = task.piece(pieces, buffer)
         nest = filling(buffer, neutral(op, buffer.dtype))
         StageLoops(task.context, nest, nest.stages[0], [], [], {}).emit()
-        left.append(_gathering(pieces, buffer, op, division.chunks))
+        left.append(_gathering(pieces, buffer, op, chunking.chunks))
     return left
 
 
-def _gathering(pieces: Buffer, buffer: Buffer, op: str, chunks: int) -> Nest:
+def _gathering(pieces: Buffer, buffer: Buffer, op: str, chunks: int) -> LoopNest:
     """A nest that accumulates the pieces of the chunks in a buffer, one after the other."""
     domain = (chunks, buffer.size) if buffer.size > 1 else (chunks,)
     inner = row_major(domain[1:])
-    value = Reg(buffer.dtype)
-    load = Load(value, StridedRef(pieces, 0, (apart(buffer), *inner)))
-    return Nest(domain, None, [Stage(True, [load, Accumulate(StridedRef(buffer, 0, (0, *inner)), op, value)])])
+    value = Register(buffer.dtype)
+    load = Load(value, StridedRef(pieces, 0, (chunk_stride(buffer), *inner)))
+    return LoopNest(domain, None, [NestStage(True, [load, Accumulate(StridedRef(buffer, 0, (0, *inner)), op, value)])])
 
 
 def emit_stage(
-    context: Context, nest: Nest, division: Division, dims: list[int], at: Sequence[ir.Value], rows: dict[int, Value]
-) -> list[Nest]:
+    context: Context,
+    nest: LoopNest,
+    chunking: Chunking,
+    dims: list[int],
+    at: Sequence[ir.Value],
+    rows: dict[int, Value],
+) -> list[LoopNest]:
     """The stage of a division, by chunks, at one row; the nests that are to follow."""
-    stage = division.stage
+    stage = chunking.stage
     assert stage is not None
-    task = Task(context, division)
+    task = Task(context, chunking)
     errors = Errors(task, [stage])
-    left = set_apart(task, division)
+    left = set_apart(task, chunking)
     inside = {id(x): task.taken(rows[id(x)]) for x in registers_of(stage) if id(x) in rows}
     StageLoops(task.context, nest, stage, dims, [task.taken(i) for i in at], inside, task.part).emit()
     reduced = [(one, task.every(one.out.dtype)) for one in stage.code if isinstance(one, Reduce)]
@@ -209,14 +214,14 @@ def emit_stage(
     task.run()
     errors.report()
     for one, memory in reduced:
-        parts = read(context.builder, memory, one.out.dtype, division.chunks)
+        parts = read(context.builder, memory, one.out.dtype, chunking.chunks)
         rows[id(one.out)] = folded(context, one.op, one.out.dtype, parts)
     return left
 
 
-def registers_of(stage: Stage) -> list[Reg]:
+def registers_of(stage: NestStage) -> list[Register]:
     """The registers that the code of a stage reads, each once."""
-    found: dict[int, Reg] = {}
+    found: dict[int, Register] = {}
     for one in stage.code:
-        found.update({id(x): x for x in operands_of(one) if isinstance(x, Reg)})
+        found.update({id(x): x for x in operands_of(one) if isinstance(x, Register)})
     return list(found.values())

@@ -17,24 +17,24 @@ from func.backends.llvm.linalg.dots import DotPrinter
 from func.backends.llvm.math.elementary import Elementary, Features
 from func.backends.llvm.scalars.operations import Scalars
 from func.backends.llvm.scalars.values import stored
-from func.backends.loops.buffers import buffers_of
-from func.backends.loops.chunking import divisions
+from func.backends.loops.chunking import chunkings_of
 from func.backends.loops.kernels import (
     Branch,
     Buffer,
-    Check,
+    Copy,
+    CountedLoop,
     Dot,
     EarlyExit,
     Fill,
+    FlagCheck,
     Item,
-    Library,
-    Loop,
-    Move,
+    LibraryCall,
+    LoopNest,
     NativeProgram,
-    Nest,
     StridedRef,
-    While,
+    WhileLoop,
 )
+from func.backends.loops.traversal import buffers_of
 
 STATUS = ir.IntType(32)
 BYTE = ir.IntType(8)
@@ -144,28 +144,28 @@ class Printer:
 
     def _items(self, items: Sequence[Item]) -> None:
         for item in items:
-            if isinstance(item, Nest):
+            if isinstance(item, LoopNest):
                 self.nests.emit(item)
             elif isinstance(item, Dot):
                 self.dots.emit(item)
             elif isinstance(item, Fill):
                 self.nests.fill(item.buffer, item.value)
-            elif isinstance(item, Move):
+            elif isinstance(item, Copy):
                 self._move(item)
-            elif isinstance(item, Check):
+            elif isinstance(item, FlagCheck):
                 self._check(item)
             elif isinstance(item, EarlyExit):
                 self._halt(item)
-            elif isinstance(item, Library):
+            elif isinstance(item, LibraryCall):
                 self._library(item)
-            elif isinstance(item, Loop):
+            elif isinstance(item, CountedLoop):
                 self._loop(item)
-            elif isinstance(item, While):
+            elif isinstance(item, WhileLoop):
                 self._while(item)
             else:
                 self._branch(item)
 
-    def _library(self, item: Library) -> None:
+    def _library(self, item: LibraryCall) -> None:
         from func.backends.llvm.linalg.library_calls import emit_library
 
         self.threads.hold()
@@ -176,10 +176,10 @@ class Printer:
         if is_long:
             self.threads.resume()
 
-    def _move(self, item: Move) -> None:
+    def _move(self, item: Copy) -> None:
         nest = copying(item.target, item.source)
-        nest.divisions = list(divisions(nest, set()))
-        if nest.divisions:
+        nest.chunkings = list(chunkings_of(nest, set()))
+        if nest.chunkings:
             self.nests.emit(nest)
             return
         b = self.builder
@@ -191,12 +191,12 @@ class Printer:
         )
         b.call(copy, [target, source, number(item.target.bytes), ir.Constant(ir.IntType(1), 0)])
 
-    def _check(self, item: Check) -> None:
+    def _check(self, item: FlagCheck) -> None:
         b, bad = self.builder, self.memory.bad
         flag = b.load(self.memory.pointer(item.flag.buffer), typ=BYTE)
         b.store(b.or_(b.load(bad, typ=STATUS), b.shl(b.zext(flag, STATUS), ir.Constant(STATUS, 1))), bad)
 
-    def _loop(self, item: Loop) -> None:
+    def _loop(self, item: CountedLoop) -> None:
         b = self.builder
 
         def body(i: ir.Value) -> None:
@@ -215,7 +215,7 @@ class Printer:
                 self.memory.pointer(one.base), [place], source_etype=stored(one.dtype)
             )
 
-    def _while(self, item: While) -> None:
+    def _while(self, item: WhileLoop) -> None:
         b = self.builder
         head, inside, done = [b.append_basic_block() for _ in range(3)]
         b.branch(head)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from func.backends.llvm.codegen.loops import Part
 from func.backends.llvm.codegen.pairwise_sums import BLOCK, LONG
 from func.backends.llvm.scalars.values import part_of
-from func.backends.loops.chunking import length_of, refs_of, stage_groups
+from func.backends.loops.chunking import length_of, stage_groups
 from func.backends.loops.kernels import (
     Accumulate,
     Apply,
@@ -17,17 +17,18 @@ from func.backends.loops.kernels import (
     Literal,
     Load,
     LoadAt,
-    Nest,
+    LoopNest,
+    NestStage,
     Operand,
     Position,
     Reduce,
     Running,
-    Stage,
     Store,
     StoreAt,
     StridedRef,
 )
-from func.backends.loops.memory_dependence import same_place
+from func.backends.loops.memory_dependence import may_alias
+from func.backends.loops.traversal import refs_of
 
 LIGHT, MIDDLE = 32, 200
 """Bodies of up to so many instructions take four, and two, registers at a time in long loops."""
@@ -77,7 +78,7 @@ class Plan:
     """The loops of a stage, outermost first: the last dimension of each (`dims`), how often each runs (`lengths`), and
     the instructions by the number of loops that they are inside of (`levels`)."""
 
-    def __init__(self, nest: Nest, stage: Stage, part: Part | None, bits: int) -> None:
+    def __init__(self, nest: LoopNest, stage: NestStage, part: Part | None, bits: int) -> None:
         groups = stage_groups(nest, stage)
         self.part = part
         self.bits = bits
@@ -88,7 +89,7 @@ class Plan:
         self.width = self._width()
         self.block = self._block()
 
-    def _tile(self, nest: Nest, stage: Stage) -> Tile | None:
+    def _tile(self, nest: LoopNest, stage: NestStage) -> Tile | None:
         """Which loop is to run inside the innermost one; None where that is of no use or not allowed."""
         if len(self.dims) < 2 or self.lengths[-1] < FAR:
             return None
@@ -110,7 +111,7 @@ class Plan:
                 return Tile(depth, together // step)
         return None
 
-    def _in_any_order(self, nest: Nest, stage: Stage, one: Instruction, tile: Tile) -> bool:
+    def _in_any_order(self, nest: LoopNest, stage: NestStage, one: Instruction, tile: Tile) -> bool:
         """Whether it does not matter when a tile does what."""
         if isinstance(one, (StoreAt, Running)) or (is_sum(one) and not self.moves(one)):
             return False
@@ -119,10 +120,10 @@ class Plan:
         if isinstance(one, Store):
             uses = [other for other in refs_of(stage.code) if other.buffer.storage is one.ref.buffer.storage]
             inner = range(nest.outer or 0, len(nest.domain))
-            return len(uses) == 1 and not same_place(nest.domain, one.ref, one.ref, inner)
+            return len(uses) == 1 and not may_alias(nest.domain, one.ref, one.ref, inner)
         return True
 
-    def _levels(self, stage: Stage) -> list[list[Instruction]]:
+    def _levels(self, stage: NestStage) -> list[list[Instruction]]:
         """The instructions by the number of loops that they depend on."""
         depth: dict[int, int] = {}
         levels: list[list[Instruction]] = [[] for _ in range(len(self.dims) + 1)]
@@ -143,7 +144,7 @@ class Plan:
             elif isinstance(one, Apply):
                 level = max([of(x) for x in one.args], default=0)
             elif isinstance(one, LoadAt):
-                level = max(of_ref(one.ref), *[of(pick.index) for pick in one.picks])
+                level = max(of_ref(one.ref), *[of(index.value) for index in one.indices])
             else:
                 level = len(self.dims)
             if self.tile is not None and level > self.tile.depth:

@@ -26,22 +26,21 @@ from func.backends.llvm.scalars.values import (
     width_of,
     write,
 )
-from func.backends.loops.chunking import refs_of
-from func.backends.loops.dead_code import operands_of
 from func.backends.loops.kernels import (
     Accumulate,
     DType,
     Instruction,
     Load,
     LoadAt,
-    Nest,
+    LoopNest,
+    NestStage,
     Reduce,
-    Reg,
+    Register,
     Running,
-    Stage,
     Store,
     StoreAt,
 )
+from func.backends.loops.traversal import operands_of, refs_of
 
 
 class StageLoops:
@@ -50,8 +49,8 @@ class StageLoops:
     def __init__(
         self,
         context: Context,
-        nest: Nest,
-        stage: Stage,
+        nest: LoopNest,
+        stage: NestStage,
         dims: list[int],
         at: list[ir.Value],
         rows: dict[int, ir.Value],
@@ -250,7 +249,7 @@ class StageLoops:
         helper = Body(self.context, [], [], width, regs, regs)
         for one in code:
             for x in operands_of(one):
-                if isinstance(x, Reg) and id(x) in regs and id(x) not in used:
+                if isinstance(x, Register) and id(x) in regs and id(x) not in used:
                     used[id(x)] = helper.splat(regs[id(x)])
         return used
 

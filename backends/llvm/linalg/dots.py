@@ -18,7 +18,7 @@ from func.backends.llvm.linalg import blas, routines
 from func.backends.llvm.linalg.blas_threads import BlasThreads, has_control
 from func.backends.llvm.math.elementary import Features
 from func.backends.llvm.scalars.values import constant, element, stored, widened
-from func.backends.loops.kernels import Division, Dot, DType, StridedRef
+from func.backends.loops.kernels import Chunking, Dot, DType, StridedRef
 from func.backends.loops.product_blocks import step_of
 
 PRIMITIVES, VECTORS = 4, 2
@@ -50,7 +50,7 @@ class DotPrinter:
         if grid == (1, 1, 1):
             self._batched(dot, grid, 0, [])
             return
-        task = Task(self.context, Division(0, math.prod(grid)))
+        task = Task(self.context, Chunking(0, math.prod(grid)))
         DotPrinter(task.context, self.features, self.threads, task.chunk)._batched(dot, grid, 0, [])
         task.run()
 

@@ -28,7 +28,7 @@ from func.backends.llvm.linalg.matrices import (
     loop,
     number,
 )
-from func.backends.loops.kernels import DType, Library, StridedRef
+from func.backends.loops.kernels import DType, LibraryCall, StridedRef
 
 
 class Place(NamedTuple):
@@ -84,7 +84,7 @@ def scratch_of(name: str, dtype: DType, **params: Any) -> int | None:
     return None if size is None else size(dtype, **params)
 
 
-def emit_library(printer: Any, item: Library) -> None:
+def emit_library(printer: Any, item: LibraryCall) -> None:
     """The calls of a routine; where one fails, the program's error bit is set."""
     params = dict(item.params)
     batch = params.pop("batch")

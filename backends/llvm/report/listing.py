@@ -7,41 +7,41 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.loops.buffers import buffers_of
 from func.backends.loops.kernels import (
     Accumulate,
     Apply,
+    ArraySpec,
     Branch,
     Buffer,
-    Check,
+    Copy,
+    CountedLoop,
     Dot,
     DynamicIndex,
     EarlyExit,
     Fill,
+    FlagCheck,
     Instruction,
     Item,
-    Library,
+    LibraryCall,
     Literal,
     Load,
     LoadAt,
-    Loop,
-    Move,
+    LoopNest,
     NativeProgram,
-    Nest,
     Operand,
     Position,
     Reduce,
-    Reg,
-    Result,
+    Register,
     Running,
     Shape,
     Store,
     StoreAt,
     StridedRef,
-    While,
+    WhileLoop,
 )
 from func.backends.loops.product_blocks import is_cut
 from func.backends.loops.rematerialization import CHEAP
+from func.backends.loops.traversal import buffers_of
 
 INDENT = "  "
 AXES = "ijklmn"
@@ -103,7 +103,7 @@ def _memory(program: NativeProgram, names: Names) -> Iterator[str]:
     yield f"arena: {program.arena} bytes"
 
 
-def _typed(result: Result) -> str:
+def _typed(result: ArraySpec) -> str:
     return f"{result.dtype}{list(result.shape)}{' as a Python number' if result.weak else ''}"
 
 
@@ -114,9 +114,9 @@ def _array(value: Any) -> str:
 def parts_of(item: Item) -> list[tuple[str, str, list[Item]]]:
     """The lists of items inside an item of control flow: what their numbers begin with, what each list is, and the
     list."""
-    if isinstance(item, Loop):
+    if isinstance(item, CountedLoop):
         return [("", "", item.body)]
-    if isinstance(item, While):
+    if isinstance(item, WhileLoop):
         return [("t", "test", item.test), ("b", "body", item.body)]
     if isinstance(item, Branch):
         return [(f"{place}.", f"case {place}", branch) for place, branch in enumerate(item.branches)]
@@ -127,12 +127,12 @@ def _items(items: Sequence[Item], names: Names, prefix: str, indent: str, inside
     for place, item in enumerate(items):
         number = f"{prefix}{place}"
         yield f"{indent}{number}: {title(item, names)}"
-        if isinstance(item, Nest):
+        if isinstance(item, LoopNest):
             for line in [*_divisions(item), *inside.lines(item)]:
                 yield f"{indent}{INDENT}{line}"
         elif isinstance(item, Dot) and is_cut(item):
             yield f"{indent}{INDENT}{times(item.grid)} chunks of places, rows and columns that threads share"
-        elif isinstance(item, Loop):
+        elif isinstance(item, CountedLoop):
             for one in item.slices:
                 start = _sum(one.start, [(one.step, "t")])
                 yield f"{indent}{INDENT}{names[one]} starts at {start} of {names[one.base or one]}"
@@ -143,16 +143,16 @@ def _items(items: Sequence[Item], names: Names, prefix: str, indent: str, inside
             yield from _items(body, names, f"{number}.{mark}", deeper, inside)
 
 
-def _divisions(nest: Nest) -> Iterator[str]:
+def _divisions(nest: LoopNest) -> Iterator[str]:
     """How the loops of a nest are shared by threads."""
-    for one in nest.divisions:
+    for one in nest.chunkings:
         where = ", row by row" if one.stage is not None and nest.outer else ""
         yield f"{one.chunks} chunks of {_axis(one.axis)} that threads share{where}"
 
 
 def title(item: Item, names: Names) -> str:
     """What an item computes, in a few words."""
-    if isinstance(item, Nest):
+    if isinstance(item, LoopNest):
         where = _few(_targets(item, names))
         return f"{_work(item) if where else 'look at indices'}{_over(item.domain)}{where and f' → {where}'}"
     if isinstance(item, Dot):
@@ -165,18 +165,18 @@ def title(item: Item, names: Names) -> str:
         )
     if isinstance(item, Fill):
         return f"fill with {_number(item.value)} → {names[item.buffer]}"
-    if isinstance(item, Move):
+    if isinstance(item, Copy):
         return f"copy {names[item.source]} → {names[item.target]}"
-    if isinstance(item, Check):
+    if isinstance(item, FlagCheck):
         return f"check {names[item.flag.buffer]}"
     if isinstance(item, EarlyExit):
         return "stop if something is wrong; donated memory is written from here on"
-    if isinstance(item, Library):
+    if isinstance(item, LibraryCall):
         given = [*[names[ref.buffer] for ref in item.args], *[f"{key}={one}" for key, one in item.params.items()]]
         return f"{item.routine}({', '.join(given)}) → {_few([names[ref.buffer] for ref in item.outs])}"
-    if isinstance(item, Loop):
+    if isinstance(item, CountedLoop):
         return f"loop, {item.length} steps{', backwards' if item.reverse else ''}"
-    if isinstance(item, While):
+    if isinstance(item, WhileLoop):
         return f"loop while {names[item.flag.buffer]} holds"
     return f"branch on {names[item.index.buffer]}, {len(item.branches)} cases"
 
@@ -195,7 +195,7 @@ def _few(words: Iterable[str]) -> str:
     return ", ".join([*found[:MOST_NAMED], *(["…"] if len(found) > MOST_NAMED else [])])
 
 
-def _work(nest: Nest) -> str:
+def _work(nest: LoopNest) -> str:
     """The operations of a nest that tell it from others."""
     telling: list[str] = []
     plain: list[str] = []
@@ -211,7 +211,7 @@ def _work(nest: Nest) -> str:
     return _few(telling or plain) or ("copy" if any([isinstance(one, Load) for one in _code(nest)]) else "fill")
 
 
-def _targets(nest: Nest, names: Names) -> list[str]:
+def _targets(nest: LoopNest, names: Names) -> list[str]:
     """What a nest writes, outputs first; what only its own rows use is left out."""
     found = [one.ref for one in _code(nest) if isinstance(one, (Store, StoreAt, Accumulate))]
     outer = nest.outer or 0
@@ -220,7 +220,7 @@ def _targets(nest: Nest, names: Names) -> list[str]:
     return [names[ref.buffer] for ref in lasting or found]
 
 
-def _code(nest: Nest) -> list[Instruction]:
+def _code(nest: LoopNest) -> list[Instruction]:
     return [one for stage in nest.stages for one in stage.code]
 
 
@@ -230,10 +230,10 @@ class _Nests:
     def __init__(self, names: Names) -> None:
         self.names = names
 
-    def lines(self, nest: Nest) -> Iterator[str]:
+    def lines(self, nest: LoopNest) -> Iterator[str]:
         """A nest without its title."""
         self.registers: dict[int, str] = {}
-        for buffer, value in nest.starts:
+        for buffer, value in nest.fills:
             yield f"{self.names[buffer]} = {_number(value)} everywhere"
         outer = nest.outer or 0
         depth = INDENT if outer else ""
@@ -251,14 +251,14 @@ class _Nests:
         if isinstance(one, Load):
             return f"{self._new(one.out)} = {self._ref(one.ref)}"
         if isinstance(one, LoadAt):
-            return f"{self._new(one.out)} = {self._ref(one.ref, one.picks)}"
+            return f"{self._new(one.out)} = {self._ref(one.ref, one.indices)}"
         if isinstance(one, Apply):
             args = ", ".join(map(self._operand, one.args))
             return f"{self._new(one.out)} = {one.out.dtype if one.op == 'convert' else one.op}({args})"
         if isinstance(one, Store):
             return f"{self._ref(one.ref)} = {self._operand(one.value)}"
         if isinstance(one, StoreAt):
-            return f"{self._ref(one.ref, one.picks)} {'+=' if one.adds else '='} {self._operand(one.value)}"
+            return f"{self._ref(one.ref, one.indices)} {'+=' if one.adds else '='} {self._operand(one.value)}"
         if isinstance(one, Reduce):
             axes = ", ".join(map(_axis, inner))
             return f"{self._new(one.out)} = {REDUCTIONS.get(one.op, one.op)} of {self._operand(one.value)} over {axes}"
@@ -281,26 +281,26 @@ class _Nests:
         return f"{'' if out is None else f'{self._new(out)} = '}{type(one).__name__.lower()}({given})"
 
     def _field(self, value: Any) -> str:
-        if isinstance(value, (Reg, Literal)):
+        if isinstance(value, (Register, Literal)):
             return self._operand(value)
         return self._ref(value) if isinstance(value, StridedRef) else str(value)
 
-    def _new(self, register: Reg) -> str:
+    def _new(self, register: Register) -> str:
         return self.registers.setdefault(id(register), f"r{len(self.registers)}")
 
     def _operand(self, x: Operand) -> str:
         return _number(x.value) if isinstance(x, Literal) else self._new(x)
 
-    def _ref(self, ref: StridedRef, picks: Sequence[DynamicIndex] = ()) -> str:
+    def _ref(self, ref: StridedRef, indices: Sequence[DynamicIndex] = ()) -> str:
         terms = [(stride, _axis(axis)) for axis, stride in enumerate(ref.strides) if stride]
-        terms += [(pick.stride, self._operand(pick.index)) for pick in picks]
+        terms += [(index.stride, self._operand(index.value)) for index in indices]
         return f"{self.names[ref.buffer]}[{_sum(ref.offset, terms)}]"
 
 
 class _Outlines(_Nests):
     """Prints what a nest reads and writes, and how much it computes."""
 
-    def lines(self, nest: Nest) -> Iterator[str]:
+    def lines(self, nest: LoopNest) -> Iterator[str]:
         """A few words on a nest."""
         code = _code(nest)
         outer = nest.outer or 0

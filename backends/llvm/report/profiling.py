@@ -21,10 +21,10 @@ from func.backends.llvm.math.elementary import host_features
 from func.backends.llvm.report.listing import Names, parts_of, title
 from func.backends.llvm.report.traffic import NOTHING, Traffic, traffic
 from func.backends.llvm.threads import background
-from func.backends.loops.buffers import place_buffers
-from func.backends.loops.chunking import divide
+from func.backends.loops.buffer_assignment import assign_buffers
+from func.backends.loops.chunking import chunk_loops
 from func.backends.loops.fusion import Fuser
-from func.backends.loops.kernels import Buffer, Item, NativeProgram, Result, StridedRef
+from func.backends.loops.kernels import ArraySpec, Buffer, Item, NativeProgram, StridedRef
 
 WORD, POINTER = ir.IntType(64), ir.PointerType()
 NAME = "func_times"
@@ -243,11 +243,12 @@ def copy_program(size: int) -> NativeProgram:
     """A copy of so many float64."""
     dtype = np.dtype(np.float64)
     fuser = Fuser()
-    given = fuser.located(Buffer(size, dtype, "input", 0), (size,))
-    fuser.copied(given, StridedRef(Buffer(size, dtype, "output", 0), 0, (1,)))
-    divide(fuser.items)
-    result = Result((size,), dtype, False)
-    return NativeProgram([result], [], [result], fuser.items, place_buffers(fuser.items))
+    source = fuser.storage.located(Buffer(size, dtype, "input", 0), (size,))
+    fuser.storage.copied(source, StridedRef(Buffer(size, dtype, "output", 0), 0, (1,)))
+    items = fuser.schedule.items
+    chunk_loops(items)
+    array = ArraySpec((size,), dtype, False)
+    return NativeProgram([array], [], [array], items, assign_buffers(items))
 
 
 def _copy_size() -> int:

@@ -9,16 +9,16 @@ from typing import NamedTuple
 from func.backends.loops.kernels import (
     Accumulate,
     Buffer,
-    Check,
+    Copy,
     Dot,
     Fill,
+    FlagCheck,
     Instruction,
     Item,
-    Library,
+    LibraryCall,
     Load,
     LoadAt,
-    Move,
-    Nest,
+    LoopNest,
     Shape,
     Store,
     StoreAt,
@@ -48,7 +48,7 @@ NOTHING = Traffic(0, 0)
 def traffic(item: Item) -> Traffic:
     """What one run of an item moves. What an item of control flow moves depends on how often its items run: nothing is
     said of it."""
-    if isinstance(item, Nest):
+    if isinstance(item, LoopNest):
         return _of_nest(item)
     if isinstance(item, Dot):
         rows, summed, columns = item.sizes
@@ -59,11 +59,11 @@ def traffic(item: Item) -> Traffic:
         return Traffic(read.bytes, written.bytes, 2 * math.prod((*item.batch, *item.sizes)))
     if isinstance(item, Fill):
         return Traffic(0, item.buffer.bytes)
-    if isinstance(item, Move):
+    if isinstance(item, Copy):
         return Traffic(item.target.bytes, item.target.bytes)
-    if isinstance(item, Check):
+    if isinstance(item, FlagCheck):
         return Traffic(item.flag.buffer.dtype.itemsize, 0)
-    if isinstance(item, Library):
+    if isinstance(item, LibraryCall):
         return Traffic(_whole([ref.buffer for ref in item.args]), _whole([ref.buffer for ref in item.outs]))
     return NOTHING
 
@@ -106,9 +106,9 @@ class Touched:
         return min(total, buffer.size) if buffer.size else total
 
 
-def _of_nest(nest: Nest) -> Traffic:
+def _of_nest(nest: LoopNest) -> Traffic:
     read, written = Touched(), Touched()
-    for buffer, _ in nest.starts:
+    for buffer, _ in nest.fills:
         written.add(StridedRef(buffer, 0, (1,)), (buffer.size,))
     for one, lengths in _accesses(nest):
         picked = math.prod(lengths) if isinstance(one, (LoadAt, StoreAt)) else None
@@ -123,7 +123,7 @@ def _of_nest(nest: Nest) -> Traffic:
     return Traffic(read.bytes, written.bytes)
 
 
-def _accesses(nest: Nest) -> Iterator[tuple[Instruction, Shape]]:
+def _accesses(nest: LoopNest) -> Iterator[tuple[Instruction, Shape]]:
     """The instructions of a nest, each with the index space that it runs over."""
     for stage in nest.stages:
         lengths = nest.domain if stage.inner else nest.domain[: nest.outer or 0]

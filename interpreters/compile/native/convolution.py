@@ -6,45 +6,38 @@ import math
 
 import numpy as np
 
-from func.backends.loops.values import Val
+from func.backends.loops.values import ArrayValue
 from func.backends.support.windows import lags_of, window_region
 from func.interpreters.compile.native.contraction import sums_of_products
 from func.interpreters.compile.native.rules import NotNative, TranslationContext, native
 from func.interpreters.primitives.structural.contraction import spec
 
 MOST_PLACES = 64
-"""Elements of a window that are added one nest each."""
-
-
-def viewed(
-    context: TranslationContext, x: Val, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0
-) -> Val:
-    """The memory of an array seen otherwise: strides in elements, from its first one."""
-    ref = context.fuser.ref(x)
-    return context.fuser.seen(x, shape, strides, ref.offset + offset)
+"""Elements of a window up to which each is added by a nest."""
 
 
 @native("windows")
-def _windows(context: TranslationContext) -> Val:
+def _windows(context: TranslationContext) -> ArrayValue:
     x, axes = context.args[0], context.params["axes"]
     ones = (1,) * len(axes)
-    strides = list(context.fuser.ref(x).strides)
+    ref = context.storage.ref(x)
+    strides = list(ref.strides)
     inner = [strides[axis] * gap for axis, gap in zip(axes, context.params.get("gaps") or ones, strict=True)]
     for axis, step in zip(axes, context.params.get("steps") or ones, strict=True):
         strides[axis] *= step
-    return viewed(context, x, context.out.shape, (*strides, *inner))
+    return context.fuser.strided(x, context.out.shape, (*strides, *inner), ref.offset)
 
 
 @native("overlap_add")
-def _overlap_add(context: TranslationContext) -> Val:
+def _overlap_add(context: TranslationContext) -> ArrayValue:
     x, sizes, axes = context.args[0], context.params["sizes"], context.params["axes"]
     if math.prod(sizes) > MOST_PLACES:
         raise NotNative(f"the sum of windows of {sizes}")
     counts = x.shape[: len(context.out.shape)]
-    total = context.fuser.copied(context.fuser.broadcast(context.number(0, x.dtype), context.out.shape))
+    total = context.storage.copied(context.fuser.broadcast(context.number(0, x.dtype), context.out.shape))
     for place in np.ndindex(*sizes):
         region = window_region(place, counts, axes, context.params.get("steps", ()), context.params.get("gaps", ()))
-        entries = [(one.start, one.step, count) for one, count in zip(region, counts, strict=True)]
+        entries = [(axis_slice.start, axis_slice.step, count) for axis_slice, count in zip(region, counts, strict=True)]
         part = context.fuser.slices(x, [*[(0, 1, count) for count in counts], *place])
         added = context.map("add", context.fuser.slices(total, entries), part)
         total = context.fuser.overwritten(total, entries, added)
@@ -52,22 +45,23 @@ def _overlap_add(context: TranslationContext) -> Val:
 
 
 @native("correlate")
-def _correlate(context: TranslationContext) -> Val:
+def _correlate(context: TranslationContext) -> ArrayValue:
     """A product of the windows of x, with zeros around it, and y."""
     dtype = context.out.dtype
-    x, y = [context.convert(one, dtype) for one in context.args]
+    x, y = [context.convert(operand, dtype) for operand in context.args]
     n, k = x.shape[-1], y.shape[-1]
     start, stop = lags_of(n, k, context.params["mode"])
     rows = [(0, 1, length) for length in x.shape[:-1]]
-    wide = (*x.shape[:-1], n + 2 * (k - 1))
-    padded = context.fuser.embedded(x, wide, [*rows, (k - 1, 1, n)], 0) if k > 1 else x
+    padded_shape = (*x.shape[:-1], n + 2 * (k - 1))
+    padded = context.fuser.embedded(x, padded_shape, [*rows, (k - 1, 1, n)], 0) if k > 1 else x
     shape = (*x.shape[:-1], stop - start, k)
 
-    def windows(one: Val) -> Val:
-        strides = context.fuser.ref(one).strides
-        return viewed(context, one, shape, (*strides, strides[-1]), start * strides[-1])
+    def windows(padded: ArrayValue) -> ArrayValue:
+        ref = context.storage.ref(padded)
+        offset = ref.offset + start * ref.strides[-1]
+        return context.fuser.strided(padded, shape, (*ref.strides, ref.strides[-1]), offset)
 
-    lanes = tuple(range(len(rows)))
+    batch = tuple(range(len(rows)))
     lag, place = len(rows), len(rows) + 1
-    labels = spec((*lanes, lag, place), (*lanes, place), (*lanes, lag))
+    labels = spec((*batch, lag, place), (*batch, place), (*batch, lag))
     return context.convert(sums_of_products(context, padded, y, labels, windows), dtype)

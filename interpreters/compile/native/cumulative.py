@@ -1,4 +1,4 @@
-"""Running sums, products and extrema: every row of elements from the one before it."""
+"""Cumulative sums, products and extrema: every row of elements from the one before it."""
 
 from __future__ import annotations
 
@@ -10,75 +10,75 @@ from func.backends.loops.kernels import (
     Buffer,
     Instruction,
     Load,
-    Nest,
-    Reg,
+    LoopNest,
+    NestStage,
+    Register,
     Running,
-    Stage,
+    Shape,
     Store,
     StridedRef,
     row_major,
 )
-from func.backends.loops.values import Val
+from func.backends.loops.values import ArrayValue
 from func.interpreters.compile.native.rules import TranslationContext, native
 
 OPS = {"cumsum": "add", "cumprod": "multiply", "cummax": "maximum", "cummin": "minimum"}
 
 
 @native(*OPS)
-def _running(context: TranslationContext) -> Val:
+def _cumulative(context: TranslationContext) -> ArrayValue:
     x, axis = context.convert(context.args[0], context.out.dtype), context.params["axis"]
+    op = OPS[context.equation.primitive.name]
     if context.params.get("reverse", False):
-        return _backwards(
-            context, running(context, OPS[context.equation.primitive.name], _backwards(context, x, axis), axis), axis
-        )
-    return running(context, OPS[context.equation.primitive.name], x, axis)
+        return _reversed(context, running(context, op, _reversed(context, x, axis), axis), axis)
+    return running(context, op, x, axis)
 
 
-def _backwards(context: TranslationContext, x: Val, axis: int) -> Val:
+def _reversed(context: TranslationContext, x: ArrayValue, axis: int) -> ArrayValue:
     entries = [(length - 1, -1, length) if i == axis else (0, 1, length) for i, length in enumerate(x.shape)]
     return context.fuser.slices(x, entries)
 
 
-def running(context: TranslationContext, op: str, x: Val, axis: int) -> Val:
-    """op of all elements up to each along an axis, one after the other as NumPy has it."""
-    fuser, shape = context.fuser, x.shape
+def running(context: TranslationContext, op: str, x: ArrayValue, axis: int) -> ArrayValue:
+    """op of all elements up to each along an axis, in NumPy's order."""
+    fuser, storage, schedule, shape = context.fuser, context.storage, context.schedule, x.shape
     if shape[axis] == 1:
         return x
     buffer = Buffer(math.prod(shape), x.dtype)
-    others = [i for i, length in enumerate(shape) if i != axis and length != 1]
+    other_axes = [i for i, length in enumerate(shape) if i != axis and length != 1]
     out = StridedRef(buffer, 0, row_major(shape))
-    if not others or axis > others[-1]:
-        done = fuser.add_item(_along_rows(op, fuser.ref(x), out, shape, [*others, axis]))
+    if not other_axes or axis > other_axes[-1]:
+        nest = _along_rows(op, storage.ref(x), out, shape, [*other_axes, axis])
     else:
         first = [(0, 1, 1 if i == axis else length) for i, length in enumerate(shape)]
-        fuser.write(fuser.slices(fuser.located(buffer, shape), first), fuser.slices(x, first))
-        done = fuser.add_item(_across_rows(op, fuser.ref(x), out, shape, [axis, *others]))
-    return fuser.result(buffer, shape, done)
+        storage.write(fuser.slices(storage.located(buffer, shape), first), fuser.slices(x, first))
+        nest = _across_rows(op, storage.ref(x), out, shape, [axis, *other_axes])
+    return storage.result(buffer, shape, schedule.add(nest))
 
 
-def _ordered(of: StridedRef, order: Sequence[int], offset: int = 0) -> StridedRef:
-    return StridedRef(of.buffer, of.offset + offset, tuple([of.strides[axis] for axis in order]))
+def _ordered(ref: StridedRef, order: Sequence[int], offset: int = 0) -> StridedRef:
+    return StridedRef(ref.buffer, ref.offset + offset, tuple([ref.strides[axis] for axis in order]))
 
 
-def _along_rows(op: str, x: StridedRef, out: StridedRef, shape: tuple[int, ...], order: Sequence[int]) -> Nest:
+def _along_rows(op: str, x: StridedRef, out: StridedRef, shape: Shape, order: Sequence[int]) -> LoopNest:
     """Along the last axis, by one register."""
-    present, made = Reg(out.buffer.dtype), Reg(out.buffer.dtype)
+    element, total = Register(out.buffer.dtype), Register(out.buffer.dtype)
     code: list[Instruction] = [
-        Load(present, _ordered(x, order)),
-        Running(made, op, present),
-        Store(_ordered(out, order), made),
+        Load(element, _ordered(x, order)),
+        Running(total, op, element),
+        Store(_ordered(out, order), total),
     ]
-    return Nest(tuple([shape[axis] for axis in order]), len(order) - 1, [Stage(True, code)])
+    return LoopNest(tuple([shape[axis] for axis in order]), len(order) - 1, [NestStage(True, code)])
 
 
-def _across_rows(op: str, x: StridedRef, out: StridedRef, shape: tuple[int, ...], order: Sequence[int]) -> Nest:
-    """Along another axis: all rows but the first, by vectors, from the one before."""
+def _across_rows(op: str, x: StridedRef, out: StridedRef, shape: Shape, order: Sequence[int]) -> LoopNest:
+    """Along another axis: all rows but the first, by vectors, from the row before."""
     axis = order[0]
-    before, present, made = [Reg(out.buffer.dtype) for _ in range(3)]
+    before, element, total = [Register(out.buffer.dtype) for _ in range(3)]
     code: list[Instruction] = [
         Load(before, _ordered(out, order)),
-        Load(present, _ordered(x, order, x.strides[axis])),
-        Apply(made, op, (before, present)),
-        Store(_ordered(out, order, out.strides[axis]), made),
+        Load(element, _ordered(x, order, x.strides[axis])),
+        Apply(total, op, (before, element)),
+        Store(_ordered(out, order, out.strides[axis]), total),
     ]
-    return Nest((shape[axis] - 1, *[shape[other] for other in order[1:]]), 1, [Stage(True, code)])
+    return LoopNest((shape[axis] - 1, *[shape[other] for other in order[1:]]), 1, [NestStage(True, code)])

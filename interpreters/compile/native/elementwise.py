@@ -1,4 +1,4 @@
-"""Elementwise rows: the loop that NumPy would choose for these dtypes, as one operation of the body."""
+"""Elementwise primitives: the loop that NumPy chooses for the dtypes, as one operation of the body."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from func.backends.llvm.math.elementary import names
 from func.backends.llvm.scalars.operations import HALF, KNOWN
 from func.backends.llvm.scalars.table import operation
 from func.backends.loops.kernels import DType
-from func.backends.loops.values import Val
+from func.backends.loops.values import ArrayValue, uniform
 from func.interpreters.compile.native.rules import NotNative, TranslationContext, native
 from func.interpreters.core import Aval
 from func.interpreters.primitives.elementwise.builder import is_numpy_ufunc
 
 BOOL = np.dtype(bool)
 SIGNED, UNSIGNED = np.dtype(np.int64), np.dtype(np.uint64)
+SINGLE, INDEX = np.dtype(np.float32), np.dtype(np.int64)
+LARGEST_SHIFT = 5000
+"""A power of two with this exponent takes any number to infinity, and its inverse any number to zero."""
 _WEAK: dict[str, Any] = {"i": int, "f": float, "c": complex}
 
 
@@ -29,7 +32,7 @@ def has_operation(op: str, dtype: DType) -> bool:
     return operation(op, dtype) is not None or (dtype.kind == "f" and op in names())
 
 
-def elementwise(context: TranslationContext) -> Val:
+def elementwise(context: TranslationContext) -> ArrayValue:
     """The rule of elementwise primitives without another: NumPy's loop, or the scalar operation of that name."""
     primitive = context.equation.primitive
     if context.params:
@@ -43,19 +46,19 @@ def elementwise(context: TranslationContext) -> Val:
 
 
 @native("nan_safe_multiply")
-def _nan_safe_multiply(context: TranslationContext) -> Val:
+def _nan_safe_multiply(context: TranslationContext) -> ArrayValue:
     return by_loop(context, np.multiply, "nan_safe_multiply")
 
 
-def by_loop(context: TranslationContext, ufunc: Any, op: str | None = None) -> Val:
+def by_loop(context: TranslationContext, ufunc: Any, op: str | None = None) -> ArrayValue:
     """A ufunc on operands converted to the dtypes of its loop."""
     loop = loop_of(context, ufunc)
     name: str = op or ufunc.__name__
     if not has_operation(name, loop[0]):
         raise NotNative(f"{name} of {loop[0]}")
     for x, dtype in zip(context.args, loop, strict=False):
-        if x.root is None and dtype.kind in "iu" and type(x.literal) is int and not _fits(x, dtype):
-            raise NotNative(f"{x.literal} as {dtype}, which NumPy refuses")
+        if x.root is None and dtype.kind in "iu" and type(x.number) is int and not _fits(x, dtype):
+            raise NotNative(f"{x.number} as {dtype}, which NumPy refuses")
     args = [context.convert(x, dtype) for x, dtype in zip(context.args, loop, strict=False)]
     return context.convert(context.map(name, *args, dtype=loop[-1]), context.out.dtype)
 
@@ -67,24 +70,24 @@ def loop_of(context: TranslationContext, ufunc: Any) -> tuple[DType, ...]:
 
 @functools.lru_cache(4096)
 def _loop(ufunc: Any, operands: tuple[tuple[DType, bool], ...]) -> tuple[DType, ...]:
-    given: list[Any] = [
+    types: list[Any] = [
         _WEAK.get(dtype.kind, dtype) if weak and dtype.kind != "b" else dtype for dtype, weak in operands
     ]
-    if not [one for one in given if isinstance(one, np.dtype)]:
-        given = [dtype for dtype, _ in operands]
+    if not any([isinstance(kind, np.dtype) for kind in types]):
+        types = [dtype for dtype, _ in operands]
     try:
-        found = ufunc.resolve_dtypes((*given, *[None] * ufunc.nout))
+        loop = ufunc.resolve_dtypes((*types, *[None] * ufunc.nout))
     except TypeError as error:
         raise NotNative(str(error)) from None
-    if any([dtype not in KNOWN for dtype in found]):
-        raise NotNative(f"{ufunc.__name__} of {', '.join([str(dtype) for dtype in found])}")
-    return tuple(found)
+    if any([dtype not in KNOWN for dtype in loop]):
+        raise NotNative(f"{ufunc.__name__} of {', '.join([str(dtype) for dtype in loop])}")
+    return tuple(loop)
 
 
 @native("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
-def _comparison(context: TranslationContext) -> Val:
-    """Whole numbers are compared as such, whatever their dtypes: a Python number may not fit the array's dtype, and
-    none holds all of int64 and uint64."""
+def _comparison(context: TranslationContext) -> ArrayValue:
+    """Integers are compared exactly, whatever their dtypes: a Python number may not fit the array's dtype, and no dtype
+    holds all of int64 and uint64."""
     ufunc: Any = context.equation.primitive.numpy
     if any([x.dtype.kind not in "iu" for x in context.args]):
         return by_loop(context, ufunc)
@@ -97,22 +100,22 @@ def _comparison(context: TranslationContext) -> Val:
     if not any(unsigned):
         return context.map(ufunc.__name__, *[context.convert(x, SIGNED) for x in context.args], dtype=BOOL)
     signed = context.convert(context.args[unsigned.index(False)], SIGNED)
-    below = context.map("less", signed, context.number(0, SIGNED), dtype=BOOL)
-    of_negative = context.number(bool(ufunc(0, 1) if unsigned[1] else ufunc(1, 0)), BOOL)
+    is_negative = context.map("less", signed, context.number(0, SIGNED), dtype=BOOL)
+    if_negative = context.number(bool(ufunc(0, 1) if unsigned[1] else ufunc(1, 0)), BOOL)
     compared = context.map(ufunc.__name__, *[context.convert(x, UNSIGNED) for x in context.args], dtype=BOOL)
-    return context.map("select", below, of_negative, compared, dtype=BOOL)
+    return context.map("select", is_negative, if_negative, compared, dtype=BOOL)
 
 
-def _fits(x: Val, dtype: DType) -> bool:
-    """Whether a dtype of whole numbers holds x, as far as is known."""
+def _fits(x: ArrayValue, dtype: DType) -> bool:
+    """Whether an integer dtype holds x, as far as is known."""
     if x.root is None:
         bounds = np.iinfo(dtype)
-        return bool(bounds.min <= int(x.literal) <= bounds.max)
+        return bool(bounds.min <= int(x.number) <= bounds.max)
     return np.can_cast(x.dtype, dtype)
 
 
 @native("where")
-def _where(context: TranslationContext) -> Val:
+def _where(context: TranslationContext) -> ArrayValue:
     condition, x, y = context.args
     dtype = context.out.dtype
     if condition.dtype != BOOL:
@@ -121,31 +124,89 @@ def _where(context: TranslationContext) -> Val:
 
 
 @native("convert")
-def _convert(context: TranslationContext) -> Val:
+def _convert(context: TranslationContext) -> ArrayValue:
     return context.convert(context.args[0], context.out.dtype)
 
 
 @native("named", "stop_gradient", "barrier")
-def _identity(context: TranslationContext) -> Val:
+def _identity(context: TranslationContext) -> ArrayValue:
     return context.args[0]
 
 
 @native("conjugate", "real", "imag")
-def _part(context: TranslationContext) -> Val:
+def _part(context: TranslationContext) -> ArrayValue:
     name, dtype = context.equation.primitive.name, context.avals[0].dtype
     if dtype.kind == "c":
         return context.map(name, context.args[0], dtype=context.out.dtype)
     if name == "imag":
-        return Val(context.out.shape, context.out.dtype, None, (), 0)
+        return uniform(0, context.out.dtype, context.out.shape)
     return context.convert(context.args[0], context.out.dtype)
 
 
 @native("complex")
-def _complex(context: TranslationContext) -> Val:
+def _complex(context: TranslationContext) -> ArrayValue:
     part = np.dtype(f"f{context.out.dtype.itemsize // 2}")
     return context.map("complex", *[context.convert(x, part) for x in context.args], dtype=context.out.dtype)
 
 
+@native("ldexp")
+def _ldexp(context: TranslationContext) -> ArrayValue:
+    x, n = context.args
+    dtype = loop_of(context, np.ldexp)[0]
+    wide = SINGLE if dtype == HALF else dtype
+    n = context.convert(n, INDEX)
+    n = context.map("maximum", n, context.number(-LARGEST_SHIFT, INDEX))
+    n = context.map("minimum", n, context.number(LARGEST_SHIFT, INDEX))
+    scaled = context.map("ldexp", n, context.convert(context.convert(x, dtype), wide))
+    return context.convert(context.convert(scaled, dtype), context.out.dtype)
+
+
+@native("exponent")
+def _exponent(context: TranslationContext) -> ArrayValue:
+    dtype = loop_of(context, np.frexp)[0]
+    exponent = context.map("exponent", context.convert(context.args[0], dtype), dtype=np.dtype(np.int32))
+    return context.convert(exponent, context.out.dtype)
+
+
+@native("float_power")
+def _float_power(context: TranslationContext) -> ArrayValue:
+    return by_loop(context, np.float_power, "power")
+
+
+@native("power")
+def _power(context: TranslationContext) -> ArrayValue:
+    """Small integer powers are products: as exact as the function, and far faster."""
+    x, y = context.args
+    n = y.number if y.root is None else None
+    dtype = context.out.dtype
+    if dtype.kind in "iub" and isinstance(n, (int, np.integer)) and n >= 0:
+        return _power_by_squares(context, _as_output(context, x), int(n))
+    if dtype.kind == "i":
+        raise NotNative("powers of integers, which may be negative")
+    if dtype.kind not in "fc" or n not in (0, 1, 2, 3, 4, -1) or not has_operation("multiply", dtype):
+        return elementwise(context)
+    if n == -1:
+        return context.map("reciprocal", _as_output(context, x))
+    return _power_by_squares(context, _as_output(context, x), int(n.real))
+
+
+def _as_output(context: TranslationContext, x: ArrayValue) -> ArrayValue:
+    """An operand with the shape and dtype of the output."""
+    return context.fuser.broadcast(context.convert(x, context.out.dtype), context.out.shape)
+
+
+def _power_by_squares(context: TranslationContext, x: ArrayValue, n: int) -> ArrayValue:
+    """xⁿ by repeated squaring."""
+    power: ArrayValue | None = None
+    while n:
+        if n & 1:
+            power = x if power is None else context.map("multiply", x, power)
+        n >>= 1
+        if n:
+            x = context.map("multiply", x, x)
+    return _as_output(context, context.number(1, x.dtype)) if power is None else power
+
+
 def is_known(aval: Aval) -> bool:
-    """Whether arrays like this can be computed on natively."""
+    """Whether native code can compute on arrays like this."""
     return aval.dtype in KNOWN and aval.dtype.isnative

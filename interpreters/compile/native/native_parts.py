@@ -1,14 +1,11 @@
-"""Programs in native parts and others: as few parts as the order of the data allows."""
+"""Partition of a program into native parts and others: as few parts as the order of the data allows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from func.interpreters.compile.native.rules import NotNative as NotNative
 from func.interpreters.compile.native.translate import Translator
-from func.interpreters.compile.native.translate import rule_of as rule_of
-from func.interpreters.compile.native.translate import translate as translate
 from func.interpreters.core import NonDifferentiable
 from func.interpreters.program.cost import is_view
 from func.interpreters.program.program import Equation, Program, Var
@@ -26,7 +23,7 @@ class NativeCallPrimitive(NonDifferentiable):
 native_call = NativeCallPrimitive(
     "native_call",
     lambda xp, *args, run, body, native: run(*args),
-    aval=lambda *given, run, body, native: tuple([var.aval for var in body.outputs]),
+    aval=lambda *avals, run, body, native: tuple([var.aval for var in body.outputs]),
     batch=lambda size, batched, args, params: None,
     multiple=True,
     differentiable=False,
@@ -40,36 +37,31 @@ def foreign_equations(program: Program) -> set[int]:
     return Translator(program).foreign()
 
 
-def segmented(program: Program, foreign: set[int], compiled: Compile) -> Program:
+def with_native_parts(program: Program, foreign: set[int], compile_part: Compile) -> Program:
     """The program with its native parts as calls of compiled code."""
     parts = _parts(program, foreign)
     if not any([is_native for is_native, _ in parts]):
         return program
     equations: list[Equation] = []
-    used_later = _last_uses(program, parts)
+    last_uses = _last_uses(program, parts)
     for number, (is_native, part) in enumerate(parts):
         if not is_native:
             equations.extend(part)
             continue
-        equations.append(_call(program, part, used_later, number, compiled))
+        body = _body(program, part, last_uses, number)
+        run, native = compile_part(body)
+        params = {"run": run, "body": body, "native": native}
+        equations.append(Equation(native_call, body.inputs, params, body.outputs))
     return Program(program.inputs, equations, program.outputs, program.constants)
 
 
-def _call(
-    program: Program, part: list[Equation], used_later: dict[Var, int], number: int, compiled: Compile
-) -> Equation:
-    body = _body(program, part, used_later, number)
-    run, native = compiled(body)
-    return Equation(native_call, body.inputs, {"run": run, "body": body, "native": native}, body.outputs)
-
-
-def _body(program: Program, part: Sequence[Equation], used_later: dict[Var, int], number: int) -> Program:
-    """A part as a program of its own."""
-    made = {var for equation in part for var in equation.outputs}
-    read = dict.fromkeys([x for equation in part for x in equation.inputs if type(x) is Var and x not in made])
+def _body(program: Program, part: Sequence[Equation], last_uses: dict[Var, int], number: int) -> Program:
+    """The program of a part."""
+    defined = {var for equation in part for var in equation.outputs}
+    read = dict.fromkeys([x for equation in part for x in equation.inputs if type(x) is Var and x not in defined])
     constants = {var: program.constants[var] for var in read if var in program.constants}
     inputs = [var for var in read if var not in constants]
-    outputs = [var for equation in part for var in equation.outputs if used_later.get(var, -1) > number]
+    outputs = [var for equation in part for var in equation.outputs if last_uses.get(var, -1) > number]
     return Program(inputs, part, outputs, constants)
 
 
@@ -81,7 +73,7 @@ class Piece(NamedTuple):
 
 
 def pieces(program: Program) -> list[Piece]:
-    """The parts that `segmented` has cut a program into, in order."""
+    """The parts of a program that `with_native_parts` has cut, in order."""
     parts: list[tuple[bool, list[Equation]]] = []
     for equation in program.equations:
         is_native = equation.primitive is native_call
@@ -89,16 +81,17 @@ def pieces(program: Program) -> list[Piece]:
             parts.append((is_native, [equation]))
         else:
             parts[-1][1].append(equation)
-    used_later = _last_uses(program, parts)
+    last_uses = _last_uses(program, parts)
     return [
         Piece(part[0].params["body"], part[0].params["native"])
         if is_native
-        else Piece(_body(program, part, used_later, number))
+        else Piece(_body(program, part, last_uses, number))
         for number, (is_native, part) in enumerate(parts)
     ]
 
 
 def _last_uses(program: Program, parts: Sequence[tuple[bool, list[Equation]]]) -> dict[Var, int]:
+    """The last part that reads each variable."""
     last: dict[Var, int] = {}
     for number, (_, part) in enumerate(parts):
         for equation in part:
@@ -112,22 +105,22 @@ def _last_uses(program: Program, parts: Sequence[tuple[bool, list[Equation]]]) -
 
 
 def _parts(program: Program, foreign: set[int]) -> list[tuple[bool, list[Equation]]]:
-    """Equations by turns: all foreign ones that are ready, then all native ones that are, and so on."""
+    """(is native, equations) in turn: all foreign equations that are ready, then all native ones, and so on."""
     depth: dict[Var, int] = {}
     turns: dict[int, list[int]] = {}
     for place, equation in enumerate(program.equations):
         is_foreign = place in foreign
         turn = 0 if is_foreign else 1
         for x in equation.inputs:
-            have = depth.get(x, 0) if type(x) is Var else 0
-            turn = max(turn, have if (have % 2 == 0) == is_foreign else have + 1)
+            ready = depth.get(x, 0) if type(x) is Var else 0
+            turn = max(turn, ready if (ready % 2 == 0) == is_foreign else ready + 1)
         depth.update(dict.fromkeys(equation.outputs, turn))
         turns.setdefault(turn, []).append(place)
-    found = []
+    parts = []
     for turn in sorted(turns):
         part = [program.equations[place] for place in turns[turn]]
-        found.append((turn % 2 == 1 and _is_worth_it(part), part))
-    return found
+        parts.append((turn % 2 == 1 and _is_worth_it(part), part))
+    return parts
 
 
 def _is_worth_it(part: list[Equation]) -> bool:

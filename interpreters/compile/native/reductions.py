@@ -1,4 +1,4 @@
-"""Reductions, and the patterns of rows that are made of them."""
+"""Reductions, and primitives that are patterns of them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from func.backends.loops.kernels import DType
-from func.backends.loops.values import Val
+from func.backends.loops.values import ArrayValue, uniform
 from func.interpreters.compile.native.rules import NotNative, TranslationContext, native
 from func.interpreters.primitives.structural.segment_sums import segment_bounds
 
 BOOL, HALF, SINGLE = np.dtype(bool), np.dtype(np.float16), np.dtype(np.float32)
 EMPTY = {"multiply": 1, "logical_and": True}
-"""What operations give on nothing, where that is not zero."""
+"""The results of operations on no elements, where they are not zero."""
 OPS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "any": "logical_or", "all": "logical_and"}
 
 
 def start_of(op: str, dtype: DType) -> object:
-    """What a reduction starts with."""
+    """The neutral element with which a reduction starts."""
     if op == "add":
         return 0
     if op == "multiply":
@@ -36,18 +36,18 @@ def start_of(op: str, dtype: DType) -> object:
     return info.min if op == "maximum" else info.max
 
 
-def reduced(context: TranslationContext, op: str, x: Val, axes: Sequence[int]) -> Val:
+def reduced(context: TranslationContext, op: str, x: ArrayValue, axes: Sequence[int]) -> ArrayValue:
     """op over axes; sums and products of half precision are rounded once."""
     if 0 in [x.shape[axis] for axis in axes]:
         left = tuple([length for axis, length in enumerate(x.shape) if axis not in axes])
-        return Val(left, x.dtype, None, (), EMPTY.get(op, 0))
+        return uniform(EMPTY.get(op, 0), x.dtype, left)
     if x.dtype == HALF and op in ("add", "multiply"):
         return context.convert(reduced(context, op, context.convert(x, SINGLE), axes), HALF)
     return context.fuser.reduce(op, x, axes, start_of(op, x.dtype))
 
 
 @native("sum", "prod", "max", "min", "any", "all")
-def _reduction(context: TranslationContext) -> Val:
+def _reduction(context: TranslationContext) -> ArrayValue:
     x = context.args[0]
     op = OPS[context.equation.primitive.name]
     if op.startswith("logical"):
@@ -58,15 +58,15 @@ def _reduction(context: TranslationContext) -> Val:
 
 
 @native("mean")
-def _mean(context: TranslationContext) -> Val:
+def _mean(context: TranslationContext) -> ArrayValue:
     x, axes = context.args[0], context.params["axes"]
     if context.out.dtype.kind not in "fc":
         raise NotNative(f"mean of {context.out.dtype}")
     return mean_of(context, context.convert(x, context.out.dtype), axes)
 
 
-def mean_of(context: TranslationContext, x: Val, axes: Sequence[int], less: float = 0) -> Val:
-    """The sum over the number of elements less something."""
+def mean_of(context: TranslationContext, x: ArrayValue, axes: Sequence[int], less: float = 0) -> ArrayValue:
+    """The sum, divided by the number of elements minus `less`."""
     if x.dtype == HALF:
         return context.convert(mean_of(context, context.convert(x, SINGLE), axes, less), HALF)
     total = reduced(context, "add", x, axes)
@@ -75,7 +75,7 @@ def mean_of(context: TranslationContext, x: Val, axes: Sequence[int], less: floa
 
 
 @native("variance")
-def _variance(context: TranslationContext) -> Val:
+def _variance(context: TranslationContext) -> ArrayValue:
     x, axes = context.args[0], context.params["axes"]
     if context.out.dtype.kind != "f":
         raise NotNative(f"variance of {context.out.dtype}")
@@ -84,11 +84,11 @@ def _variance(context: TranslationContext) -> Val:
     if number <= 0:
         raise NotNative("a variance without degrees of freedom")
     center = context.keep(mean_of(context, x, axes), x.shape, axes)
-    apart = context.map("subtract", x, center)
-    return mean_of(context, squares(context, apart), axes, context.params["ddof"])
+    deviation = context.map("subtract", x, center)
+    return mean_of(context, squares(context, deviation), axes, context.params["ddof"])
 
 
-def squares(context: TranslationContext, x: Val) -> Val:
+def squares(context: TranslationContext, x: ArrayValue) -> ArrayValue:
     """|x|²."""
     if x.dtype.kind != "c":
         return context.map("multiply", x, x)
@@ -97,16 +97,13 @@ def squares(context: TranslationContext, x: Val) -> Val:
     return context.map("add", context.map("multiply", re, re), context.map("multiply", im, im))
 
 
-# --- sums of exponentials -----------------------------------------------------------------------------------------
-
-
-def _real(context: TranslationContext) -> Val:
+def _real(context: TranslationContext) -> ArrayValue:
     if context.out.dtype.kind != "f" or context.out.dtype.itemsize < 4:
         raise NotNative(f"{context.equation.primitive.name} of {context.out.dtype}")
     return context.convert(context.args[0], context.out.dtype)
 
 
-def _shift(context: TranslationContext, x: Val, axes: Sequence[int]) -> Val:
+def _shift(context: TranslationContext, x: ArrayValue, axes: Sequence[int]) -> ArrayValue:
     """The largest element, or 0 where that is infinite; its axes are kept."""
     top = reduced(context, "maximum", x, axes)
     finite = context.map("isfinite", top, dtype=BOOL)
@@ -114,7 +111,7 @@ def _shift(context: TranslationContext, x: Val, axes: Sequence[int]) -> Val:
 
 
 @native("softmax")
-def _softmax(context: TranslationContext) -> Val:
+def _softmax(context: TranslationContext) -> ArrayValue:
     x, axes = _real(context), context.params["axes"]
     top = context.keep(reduced(context, "maximum", x, axes), x.shape, axes)
     powers = context.map("exp", context.map("subtract", x, top))
@@ -123,15 +120,15 @@ def _softmax(context: TranslationContext) -> Val:
 
 
 @native("log_softmax")
-def _log_softmax(context: TranslationContext) -> Val:
+def _log_softmax(context: TranslationContext) -> ArrayValue:
     x, axes = _real(context), context.params["axes"]
-    apart = context.map("subtract", x, _shift(context, x, axes))
-    total = reduced(context, "add", context.map("exp", apart), axes)
-    return context.map("subtract", apart, context.keep(context.map("log", total), x.shape, axes))
+    shifted = context.map("subtract", x, _shift(context, x, axes))
+    total = reduced(context, "add", context.map("exp", shifted), axes)
+    return context.map("subtract", shifted, context.keep(context.map("log", total), x.shape, axes))
 
 
 @native("logsumexp", "logaddexp_reduce")
-def _logsumexp(context: TranslationContext) -> Val:
+def _logsumexp(context: TranslationContext) -> ArrayValue:
     x, axes = _real(context), context.params["axes"]
     shift = _shift(context, x, axes)
     total = reduced(context, "add", context.map("exp", context.map("subtract", x, shift)), axes)
@@ -139,38 +136,36 @@ def _logsumexp(context: TranslationContext) -> Val:
     return context.map("add", context.map("log", total), flat)
 
 
-# --- sums and products of chosen elements -------------------------------------------------------------------------
-
-
 @native("sum_with", "prod_with")
-def _masked(context: TranslationContext) -> Val:
+def _masked(context: TranslationContext) -> ArrayValue:
     x, mask = context.args
     op = OPS[context.equation.primitive.name.removesuffix("_with")]
     dtype, initial = context.out.dtype, context.params["initial"]
     x = context.convert(x, dtype)
-    kept = context.map("select", context.convert(mask, BOOL), x, context.number(start_of(op, dtype), dtype))
-    total = reduced(context, op, kept, context.params["axes"])
+    masked = context.map("select", context.convert(mask, BOOL), x, context.number(start_of(op, dtype), dtype))
+    total = reduced(context, op, masked, context.params["axes"])
     first = EMPTY.get(op, 0) if initial is None else initial
     return context.map(op, context.number(first, dtype), total)
 
 
 @native("segment_sum")
-def _segment_sum(context: TranslationContext) -> Val:
-    """The elements of all segments, added at the places of their segments."""
-    x, axis, fuser = context.convert(context.args[0], context.out.dtype), context.params["axis"], context.fuser
+def _segment_sum(context: TranslationContext) -> ArrayValue:
+    """The elements of all segments, each added to the sum of its segment."""
+    x, axis = context.convert(context.args[0], context.out.dtype), context.params["axis"]
+    fuser, storage = context.fuser, context.storage
     bounds = segment_bounds(context.params["starts"], x.shape[axis])
     places = np.concatenate([np.arange(start, stop) for start, stop in bounds])
     segments = np.repeat(np.arange(len(bounds)), [stop - start for start, stop in bounds])
-    total = fuser.copied(fuser.broadcast(context.number(0, x.dtype), context.out.shape))
+    total = storage.copied(fuser.broadcast(context.number(0, x.dtype), context.out.shape))
     shape = (*x.shape[:axis], len(places), *x.shape[axis + 1 :])
 
-    def index(values: Any) -> Val:
+    def index(values: Any) -> ArrayValue:
         column = context.constant(values.reshape(-1, *[1] * (len(shape) - axis - 1)))
         return fuser.broadcast(column, shape)
 
-    def rest(of: Val) -> tuple[int, ...]:
-        return tuple([0 if i == axis else stride for i, stride in enumerate(fuser.ref(of).strides)])
+    def rest(of: ArrayValue) -> tuple[int, ...]:
+        return tuple([0 if i == axis else stride for i, stride in enumerate(storage.ref(of).strides)])
 
-    spread = fuser.take(x, [(index(places), x.shape[axis], fuser.ref(x).strides[axis])], shape, rest(x))
-    step = fuser.ref(total).strides[axis]
+    spread = fuser.take(x, [(index(places), x.shape[axis], storage.ref(x).strides[axis])], shape, rest(x))
+    step = storage.ref(total).strides[axis]
     return fuser.put(total, [(index(segments), len(bounds), step)], rest(total), spread, True)

@@ -1,4 +1,4 @@
-"""The table of rules: what each row is in terms of a fuser's array operations."""
+"""The table of rules: what each primitive is in terms of a fuser's array operations."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import numpy as np
 
 from func.backends.loops.fusion import Fuser
 from func.backends.loops.kernels import Buffer, DType
-from func.backends.loops.values import Val
+from func.backends.loops.schedule import Schedule
+from func.backends.loops.value_storage import ValueStorage
+from func.backends.loops.values import ArrayValue, uniform
 from func.interpreters.core import Aval, aval_of
 from func.interpreters.program.program import Equation, Var
 
 
 class NotNative(Exception):
-    """An equation has no native form; it says why."""
+    """An equation has no native form; the message says why."""
 
 
 class RuleError(Exception):
@@ -27,11 +29,14 @@ class RuleError(Exception):
 
 
 class TranslationContext:
-    """What a rule sees of an equation: operands as values, avals, parameters, and the fuser to build with."""
+    """What a rule sees of an equation (operands as values, avals, parameters), and what it builds with: the fuser and
+    the fuser's storage and schedule."""
 
-    def __init__(self, translator: Any, equation: Equation, args: Sequence[Val]) -> None:
+    def __init__(self, translator: Any, equation: Equation, args: Sequence[ArrayValue]) -> None:
         self.translator = translator
         self.fuser: Fuser = translator.fuser
+        self.storage: ValueStorage = self.fuser.storage
+        self.schedule: Schedule = self.fuser.schedule
         self.equation = equation
         self.args = list(args)
         self.params = equation.params
@@ -44,30 +49,30 @@ class TranslationContext:
         (out,) = self.outs
         return out
 
-    def map(self, op: str, *args: Val, dtype: DType | None = None) -> Val:
+    def map(self, op: str, *args: ArrayValue, dtype: DType | None = None) -> ArrayValue:
         """An operation element by element; the dtype is the last operand's unless given."""
         return self.fuser.map(op, args, args[-1].dtype if dtype is None else dtype)
 
-    def number(self, value: Any, dtype: DType) -> Val:
+    def number(self, value: Any, dtype: DType) -> ArrayValue:
         """A number."""
-        return self.fuser.number(value, dtype)
+        return uniform(value, dtype)
 
-    def constant(self, value: Any) -> Val:
+    def constant(self, value: Any) -> ArrayValue:
         """An array that is part of the program."""
         array = np.ascontiguousarray(value)
         self.translator.constants.append(array)
         buffer = Buffer(array.size, array.dtype, "constant", len(self.translator.constants) - 1)
-        return self.fuser.located(buffer, array.shape)
+        return self.storage.located(buffer, array.shape)
 
-    def convert(self, x: Val, dtype: DType) -> Val:
+    def convert(self, x: ArrayValue, dtype: DType) -> ArrayValue:
         """x as another dtype."""
         if x.dtype == dtype:
             return x
         if x.root is None:
-            return Val(x.shape, dtype, None, (), np.asarray(x.literal).astype(dtype)[()])
+            return uniform(np.asarray(x.number).astype(dtype)[()], dtype, x.shape)
         return self.fuser.map("convert", [x], dtype)
 
-    def keep(self, x: Val, shape: Sequence[int], axes: Sequence[int]) -> Val:
+    def keep(self, x: ArrayValue, shape: Sequence[int], axes: Sequence[int]) -> ArrayValue:
         """A reduced array with its axes back, at length one."""
         return self.fuser.reshape(x, tuple([1 if i in axes else n for i, n in enumerate(shape)]))
 
@@ -77,7 +82,7 @@ RULES: dict[str, Rule] = {}
 
 
 def native(*names: str) -> Callable[[Rule], Rule]:
-    """Register a rule for rows."""
+    """Register a rule for primitives, by their names."""
 
     def register(rule: Rule) -> Rule:
         for name in names:

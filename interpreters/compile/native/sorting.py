@@ -1,10 +1,10 @@
-"""Where extrema are, orders given by indices, and places in sorted arrays."""
+"""Positions of extrema, reordering by indices, and binary search."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from func.backends.loops.values import Val
+from func.backends.loops.values import ArrayValue, uniform
 from func.interpreters.compile.native.reductions import reduced
 from func.interpreters.compile.native.rules import NotNative, TranslationContext, native
 
@@ -12,45 +12,44 @@ BOOL, INDEX = np.dtype(bool), np.dtype(np.intp)
 
 
 @native("argmax", "argmin")
-def _place_of_extremum(context: TranslationContext) -> Val:
-    """The first place of an element that equals the extremum, or of a NaN."""
+def _position_of_extremum(context: TranslationContext) -> ArrayValue:
+    """The first position of an element that equals the extremum, or of a NaN."""
     x, axis = context.args[0], context.params["axis"]
     top = reduced(context, "maximum" if context.equation.primitive.name == "argmax" else "minimum", x, (axis,))
-    hit = context.map("equal", x, context.keep(top, x.shape, (axis,)), dtype=BOOL)
+    is_hit = context.map("equal", x, context.keep(top, x.shape, (axis,)), dtype=BOOL)
     if x.dtype.kind in "fc":
-        hit = context.map("logical_or", hit, context.map("isnan", x, dtype=BOOL), dtype=BOOL)
-    places = context.fuser.position(x.shape, axis)
-    return reduced(
-        context, "minimum", context.map("select", hit, places, context.number(x.shape[axis], INDEX)), (axis,)
-    )
+        is_hit = context.map("logical_or", is_hit, context.map("isnan", x, dtype=BOOL), dtype=BOOL)
+    positions = context.fuser.position(x.shape, axis)
+    candidates = context.map("select", is_hit, positions, context.number(x.shape[axis], INDEX))
+    return reduced(context, "minimum", candidates, (axis,))
 
 
 @native("reorder")
-def _reorder(context: TranslationContext) -> Val:
+def _reorder(context: TranslationContext) -> ArrayValue:
     x, order = context.args
     axis = context.params["axis"]
     if order.dtype.kind not in "iu":
         raise NotNative(f"an order of {order.dtype}")
-    ref = context.fuser.ref(x)
+    ref = context.storage.ref(x)
     rest = tuple([0 if i == axis else stride for i, stride in enumerate(ref.strides)])
-    pick = (context.fuser.broadcast(order, context.out.shape), x.shape[axis], ref.strides[axis])
-    return context.fuser.take(x, [pick], context.out.shape, rest)
+    index = (context.fuser.broadcast(order, context.out.shape), x.shape[axis], ref.strides[axis])
+    return context.fuser.take(x, [index], context.out.shape, rest)
 
 
 @native("search")
-def _search(context: TranslationContext) -> Val:
+def _search(context: TranslationContext) -> ArrayValue:
     """Binary search, one step for every bit of the table's length."""
-    lanes, side = context.params["lanes"], context.params["side"]
+    batch, side = context.params["lanes"], context.params["side"]
     dtype = np.result_type(context.avals[0].dtype, context.avals[1].dtype)
     if dtype.kind not in "biuf":
         raise NotNative(f"search among {dtype}")
-    table, needs_cotangent = [context.convert(x, dtype) for x in context.args]
+    table, values = [context.convert(x, dtype) for x in context.args]
     length = table.shape[-1]
     shape = context.out.shape
     if length == 0:
-        return Val(shape, INDEX, None, (), 0)
-    ref = context.fuser.ref(table)
-    rest = (*ref.strides[:lanes], *[0] * (len(shape) - lanes))
+        return uniform(0, INDEX, shape)
+    ref = context.storage.ref(table)
+    rest = (*ref.strides[:batch], *[0] * (len(shape) - batch))
     place = context.fuser.broadcast(context.number(0, INDEX), shape)
     for bit in reversed(range(length.bit_length())):
         further = context.map("add", place, context.number(1 << bit, INDEX))
@@ -58,19 +57,19 @@ def _search(context: TranslationContext) -> Val:
         index = context.map("subtract", probe, context.number(1, INDEX))
         element = context.fuser.take(table, [(index, length, ref.strides[-1])], shape, rest)
         if side == "left":
-            below = _is_less(context, element, needs_cotangent)
+            below = _is_less(context, element, values)
         else:
-            below = context.map("logical_not", _is_less(context, needs_cotangent, element), dtype=BOOL)
+            below = context.map("logical_not", _is_less(context, values, element), dtype=BOOL)
         inside = context.map("less_equal", further, context.number(length, INDEX), dtype=BOOL)
         place = context.map("select", context.map("logical_and", below, inside, dtype=BOOL), further, place)
     return place
 
 
-def _is_less(context: TranslationContext, x: Val, y: Val) -> Val:
+def _is_less(context: TranslationContext, x: ArrayValue, y: ArrayValue) -> ArrayValue:
     """Whether x comes before y in a sorted array; NaN comes last."""
     less = context.map("less", x, y, dtype=BOOL)
     if x.dtype.kind != "f":
         return less
-    number = context.map("logical_not", context.map("isnan", x, dtype=BOOL), dtype=BOOL)
-    last = context.map("logical_and", context.map("isnan", y, dtype=BOOL), number, dtype=BOOL)
+    is_number = context.map("logical_not", context.map("isnan", x, dtype=BOOL), dtype=BOOL)
+    last = context.map("logical_and", context.map("isnan", y, dtype=BOOL), is_number, dtype=BOOL)
     return context.map("logical_or", less, last, dtype=BOOL)

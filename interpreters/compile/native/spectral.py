@@ -1,4 +1,4 @@
-"""Eigenvalues, singular values, QR, least squares, and rows that are made of others."""
+"""Eigenvalues, singular values, QR, least squares, and primitives that are functions of these."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from func.backends.loops.kernels import DType
-from func.backends.loops.values import Val
+from func.backends.loops.values import ArrayValue
 from func.interpreters.calls.compiled_call import trace_function
 from func.interpreters.compile.execution import prepared
-from func.interpreters.compile.native.linalg import doubled, fresh, in_rows, made, operands, run
+from func.interpreters.compile.native.linalg import doubled, fresh, in_rows, operands, result, run
 from func.interpreters.compile.native.rules import NotNative, TranslationContext, native
 from func.interpreters.control.branches import cond_call
 from func.interpreters.core import Array, Aval, shape_of
@@ -28,7 +28,7 @@ from func.interpreters.primitives.structural.shapes import broadcast, convert, e
 from func.interpreters.stage import DerivedStage
 
 
-def _whole(a: Val) -> None:
+def _check_nonempty(a: ArrayValue) -> None:
     if 0 in a.shape:
         raise NotNative("matrices without elements")
 
@@ -37,84 +37,78 @@ def _modulus(dtype: DType) -> DType:
     return np.finfo(dtype).dtype
 
 
-def _call(context: TranslationContext, name: str, dtypes: Sequence[DType], **params: Any) -> list[Val]:
-    """A routine of one matrix that makes all outputs of the row, in the precision that NumPy computes in."""
+def _call(context: TranslationContext, name: str, dtypes: Sequence[DType], **params: Any) -> list[ArrayValue]:
+    """A routine of one matrix with the outputs of the primitive, in the precision that NumPy computes in."""
     a = doubled(context, context.args[0])
-    _whole(a)
+    _check_nonempty(a)
     outs = [fresh(aval.shape, dtype) for aval, dtype in zip(context.outs, dtypes, strict=True)]
-    place = run(context, name, a.dtype, a.shape[:-2], outs, [in_rows(context, a)], **params)
-    return [made(context, out, aval.shape, place, aval.dtype) for out, aval in zip(outs, context.outs, strict=True)]
+    number = run(context, name, a.dtype, a.shape[:-2], outs, [in_rows(context, a)], **params)
+    return [result(context, out, aval.shape, number, aval.dtype) for out, aval in zip(outs, context.outs, strict=True)]
 
 
 def _wide(context: TranslationContext) -> DType:
     return doubled(context, context.args[0]).dtype
 
 
-# --- decompositions ---------------------------------------------------------------------------------------------
-
-
 @native("eigh")
-def _eigh(context: TranslationContext) -> list[Val]:
+def _eigh(context: TranslationContext) -> list[ArrayValue]:
     dtype = _wide(context)
     n, lower = context.avals[0].shape[-1], context.params["lower"]
     return _call(context, "eigh", [_modulus(dtype), dtype], n=n, lower=lower, vectors=True)
 
 
 @native("eigvalsh")
-def _eigvalsh(context: TranslationContext) -> Val:
+def _eigvalsh(context: TranslationContext) -> ArrayValue:
     n, lower = context.avals[0].shape[-1], context.params["lower"]
     return _call(context, "eigh", [_modulus(_wide(context))], n=n, lower=lower, vectors=False)[0]
 
 
 @native("svd")
-def _svd(context: TranslationContext) -> list[Val]:
+def _svd(context: TranslationContext) -> list[ArrayValue]:
     a = doubled(context, context.args[0])
-    _whole(a)
+    _check_nonempty(a)
     u, s, vh = context.outs
     outs = [fresh(aval.shape, dtype) for aval, dtype in ((s, _modulus(a.dtype)), (u, a.dtype), (vh, a.dtype))]
     m, n = a.shape[-2:]
     full = context.params["full_matrices"]
-    place = run(context, "svd", a.dtype, a.shape[:-2], outs, [in_rows(context, a)], m=m, n=n, vectors=True, full=full)
-    s_made, u_made, vh_made = [
-        made(context, out, aval.shape, place, aval.dtype) for out, aval in zip(outs, (s, u, vh), strict=True)
+    number = run(context, "svd", a.dtype, a.shape[:-2], outs, [in_rows(context, a)], m=m, n=n, vectors=True, full=full)
+    s_value, u_value, vh_value = [
+        result(context, out, aval.shape, number, aval.dtype) for out, aval in zip(outs, (s, u, vh), strict=True)
     ]
-    return [u_made, s_made, vh_made]
+    return [u_value, s_value, vh_value]
 
 
 @native("svdvals")
-def _svdvals(context: TranslationContext) -> Val:
+def _svdvals(context: TranslationContext) -> ArrayValue:
     m, n = context.avals[0].shape[-2:]
     return _call(context, "svd", [_modulus(_wide(context))], m=m, n=n, vectors=False, full=False)[0]
 
 
 @native("qr")
-def _qr(context: TranslationContext) -> list[Val]:
+def _qr(context: TranslationContext) -> list[ArrayValue]:
     m, n = context.avals[0].shape[-2:]
     return _call(context, "qr", [_wide(context)] * 2, m=m, n=n, complete=context.params["mode"] == "complete")
 
 
 @native("qr_raw")
-def _qr_raw(context: TranslationContext) -> list[Val]:
+def _qr_raw(context: TranslationContext) -> list[ArrayValue]:
     m, n = context.avals[0].shape[-2:]
     return _call(context, "qr_raw", [_wide(context)] * 2, m=m, n=n)
 
 
-# --- solves -----------------------------------------------------------------------------------------------------
-
-
 @native("lstsq")
-def _lstsq(context: TranslationContext) -> list[Val]:
+def _lstsq(context: TranslationContext) -> list[ArrayValue]:
     x, residuals, s = context.outs
     a, b = operands(context, context.args[0], context.args[1], wide=True)
-    _whole(a)
-    _whole(b)
+    _check_nonempty(a)
+    _check_nonempty(b)
     (m, n), k = a.shape[-2:], b.shape[-1]
     real = _modulus(a.dtype)
     outs = [fresh(x.shape, a.dtype), fresh(residuals.shape, real), fresh(s.shape, real)]
     args = [in_rows(context, a), in_rows(context, b)]
     limit = float(context.params["limit"])
-    place = run(context, "lstsq", a.dtype, b.shape[:-2], outs, args, m=m, n=n, k=k, limit=limit)
-    return [made(context, out, aval.shape, place, aval.dtype) for out, aval in zip(outs, context.outs, strict=True)]
+    number = run(context, "lstsq", a.dtype, b.shape[:-2], outs, args, m=m, n=n, k=k, limit=limit)
+    return [result(context, out, aval.shape, number, aval.dtype) for out, aval in zip(outs, context.outs, strict=True)]
 
 
 KINDS = {
@@ -133,7 +127,7 @@ KINDS = {
 
 
 @native("solve_assumed")
-def _solve_assumed(context: TranslationContext) -> Val:
+def _solve_assumed(context: TranslationContext) -> ArrayValue:
     assume, lower = context.params["assume"], context.params["lower"]
     kind = KINDS.get(assume)
     if kind is None:
@@ -141,42 +135,42 @@ def _solve_assumed(context: TranslationContext) -> Val:
     if kind == "triangular":
         lower = assume == "lower triangular"
     a, b = operands(context, context.args[0], context.args[1])
-    _whole(b)
+    _check_nonempty(b)
     out = fresh(b.shape, a.dtype)
     n, k = b.shape[-2:]
     args = [in_rows(context, a), in_rows(context, b)]
-    place = run(context, "solve_known", a.dtype, b.shape[:-2], [out], args, n=n, k=k, kind=kind, lower=lower)
-    return made(context, out, b.shape, place)
-
-
-# --- rows in terms of others ------------------------------------------------------------------------------------
+    number = run(context, "solve_known", a.dtype, b.shape[:-2], [out], args, n=n, k=k, kind=kind, lower=lower)
+    return result(context, out, b.shape, number)
 
 
 def _inlined(
-    context: TranslationContext, function: Callable[..., Sequence[Array]], avals: Sequence[Aval], args: Sequence[Val]
-) -> list[Val]:
-    """The outputs of a function of rows."""
+    context: TranslationContext,
+    function: Callable[..., Sequence[Array]],
+    avals: Sequence[Aval],
+    args: Sequence[ArrayValue],
+) -> list[ArrayValue]:
+    """The outputs of a function of primitives."""
     program = prepared(stage_flat(function, avals, DerivedStage("jit")))
     inner = context.translator.inlined(program, args)
     return [inner.value(x) for x in program.outputs]
 
 
 @native("pinv")
-def _pinv(context: TranslationContext) -> Val:
-    _whole(context.args[0])
+def _pinv(context: TranslationContext) -> ArrayValue:
+    _check_nonempty(context.args[0])
     factors = _by_eigenvalues if context.params["hermitian"] else _by_singular_values
 
     def inverse(a: Array, limit: Array) -> list[Array]:
         left, values, right = factors(a)
         moduli = absolute(values)
         bound = multiply(expand(limit, (len(shape_of(limit)),)), _last(reduce_max, moduli))
-        kept = greater(moduli, bound)
-        weights = where(kept, reciprocal(values), full_like(values, 0, ()))
+        is_large = greater(moduli, bound)
+        weights = where(is_large, reciprocal(values), full_like(values, 0, ()))
         return [mm(multiply(left, along_columns(weights)), right)]
 
     a = context.convert(context.args[0], context.out.dtype)
     limit = context.convert(context.args[1], _modulus(a.dtype))
-    return _inlined(context, inverse, [Aval(one.shape, one.dtype) for one in (a, limit)], [a, limit])[0]
+    return _inlined(context, inverse, [Aval(operand.shape, operand.dtype) for operand in (a, limit)], [a, limit])[0]
 
 
 def _last(reduction: Callable[..., Array], x: Array) -> Array:
@@ -196,16 +190,17 @@ def _by_eigenvalues(a: Array) -> tuple[Array, Array, Array]:
 
 
 @native("adjugate")
-def _adjugate(context: TranslationContext) -> Val:
+def _adjugate(context: TranslationContext) -> ArrayValue:
     """det(A) A⁻¹, or by singular values where a matrix of the stack is not far enough from a singular one."""
 
     def either(a: Array) -> list[Array]:
         inverse = inv(a, strict=False)
-        far = less(multiply(_norm(a), _norm(inverse)), 1e7)
-        axes = tuple(range(len(shape_of(far))))
-        index = convert(logical_not(reduce_all(far, axes=axes) if axes else far), dtype=np.int32)
+        is_regular = less(multiply(_norm(a), _norm(inverse)), 1e7)
+        axes = tuple(range(len(shape_of(is_regular))))
+        all_regular = reduce_all(is_regular, axes=axes) if axes else is_regular
+        index = convert(logical_not(all_regular), dtype=np.int32)
         pair = [Aval(a.shape, a.dtype)] * 2
-        branches = [trace_function(one, pair, "jit")[0] for one in (_scaled_inverse, _adjugate_by_svd)]
+        branches = [trace_function(branch, pair, "jit")[0] for branch in (_scaled_inverse, _adjugate_by_svd)]
         return list(cond_call(index, a, inverse, branches=tuple(branches)))
 
     a = context.convert(context.args[0], context.out.dtype)

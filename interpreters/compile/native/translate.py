@@ -1,4 +1,4 @@
-"""A Program as a native program: every equation by its rule, then results and scratch memory."""
+"""Translation of a Program to a native program: equations by their rules, then outputs and scratch memory."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.loops.buffers import place_buffers
-from func.backends.loops.chunking import divide
-from func.backends.loops.dead_code import drop_unused
+from func.backends.loops.buffer_assignment import assign_buffers
+from func.backends.loops.chunking import chunk_loops
+from func.backends.loops.dead_code import eliminate_dead_code
 from func.backends.loops.fusion import Fuser
 from func.backends.loops.inplace import write_in_place
-from func.backends.loops.kernels import Buffer, NativeProgram, Result, StridedRef, row_major
-from func.backends.loops.values import Val
+from func.backends.loops.kernels import ArraySpec, Buffer, NativeProgram, StridedRef, row_major
+from func.backends.loops.values import ArrayValue, uniform
 from func.interpreters.compile.native import (
     contraction,
     control,
@@ -49,64 +49,64 @@ MODULES = (
     structural,
 )
 """The modules whose rules are in the table."""
-SOME = 64
-"""Elements that are looked at before all of them."""
+SAMPLE = 64
+"""Elements of a constant that are compared before all of them."""
 WHOLE = frozenset([linalg.__name__, spectral.__name__])
 """The modules whose rules take no arrays without elements."""
 
 
 def translate(program: Program, checked: bool = False, donated: frozenset[int] = frozenset()) -> NativeProgram:
-    """The program's items, with places for all memory; `checked` ones report a NaN in an output. Outputs may be written
-    into the memory of `donated` inputs. Raises NotNative where an equation has no native form."""
+    """The program's items, with places for all memory. If `checked`, they report a NaN in an output. Outputs may be
+    written into the memory of `donated` inputs. Raises NotNative where an equation has no native form."""
     return Translator(program).native(checked, donated)
 
 
 class Translator:
-    """One body: the values of its variables so far. Bodies of one program share its constants."""
+    """Translates one body, and knows the values of its variables so far. Bodies of one program share its constants."""
 
     def __init__(self, program: Program, constants: list[Any] | None = None, fuser: Fuser | None = None) -> None:
         self.program = program
         self.constants: list[Any] = [] if constants is None else constants
         self.fuser = Fuser() if fuser is None else fuser
-        self.values: dict[Var, Val] = {}
+        self.values: dict[Var, ArrayValue] = {}
 
     def native(self, checked: bool, donated: frozenset[int] = frozenset()) -> NativeProgram:
         """The whole program."""
-        program, fuser = self.program, self.fuser
-        made = NativeProgram([], self.constants, [], fuser.items)
+        program, items = self.program, self.fuser.schedule.items
+        native = NativeProgram([], self.constants, [], items)
         inputs: list[Buffer] = []
         outputs: list[Buffer] = []
         for place, var in enumerate(program.inputs):
-            made.inputs.append(Result(var.shape, var.dtype, var.weak))
+            native.inputs.append(ArraySpec(var.shape, var.dtype, var.weak))
             buffer = Buffer(math.prod(var.shape), var.dtype, "input", place)
             inputs.append(buffer)
-            self.values[var] = fuser.located(buffer, var.shape)
+            self.values[var] = self.fuser.storage.located(buffer, var.shape)
         self._body()
         if checked:
-            made.flag = self.nan_flag()
+            native.flag = self.nan_flag()
         taken: set[int] = set()
         for place, x in enumerate(program.outputs):
             aval = x.aval if type(x) is Var else aval_of(x)
-            made.outputs.append(Result(aval.shape, aval.dtype, aval.weak))
+            native.outputs.append(ArraySpec(aval.shape, aval.dtype, aval.weak))
             outputs.append(self._output(place, self.value(x), aval, taken))
-        drop_unused(fuser.items)
-        if donated:
-            from func.backends.loops.buffer_aliasing import donate
+        eliminate_dead_code(items)
+        if donated:  # imported for programs with donated inputs only, since a first call waits for it
+            from func.backends.loops.buffer_aliasing import alias_outputs
 
-            donate(made, inputs, outputs, donated)
-        write_in_place(fuser.items)
-        divide(fuser.items)
-        made.arena = place_buffers(fuser.items)
-        return made
+            alias_outputs(native, inputs, outputs, donated)
+        write_in_place(items)
+        chunk_loops(items)
+        native.arena = assign_buffers(items)
+        return native
 
-    def inside(self, program: Program, inputs: Sequence[Val]) -> Translator:
+    def inside(self, program: Program, inputs: Sequence[ArrayValue]) -> Translator:
         """The body of a loop or branch, on values in memory."""
         inner = Translator(program, self.constants)
         inner.values.update(zip(program.inputs, inputs, strict=True))
         inner._body()
         return inner
 
-    def inlined(self, program: Program, args: Sequence[Val]) -> Translator:
+    def inlined(self, program: Program, args: Sequence[ArrayValue]) -> Translator:
         """A called program among the items of this one."""
         inner = Translator(program, self.constants, self.fuser)
         inner.values.update(zip(program.inputs, args, strict=True))
@@ -121,12 +121,12 @@ class Translator:
     def nan_flag(self) -> StridedRef | None:
         """A boolean that is true where some output has a NaN."""
         fuser, bit = self.fuser, np.dtype(bool)
-        total: Val | None = None
+        total: ArrayValue | None = None
         for x in dict.fromkeys([x for x in self.program.outputs if type(x) is Var and x.dtype.kind in "fc"]):
-            odd = fuser.map("isnan", [self.value(x)], bit)
-            found = fuser.reduce("logical_or", odd, range(len(odd.shape)), False)
-            total = found if total is None else fuser.map("logical_or", [total, found], bit)
-        return None if total is None else fuser.ref(fuser.copied(total))
+            is_nan = fuser.map("isnan", [self.value(x)], bit)
+            any_nan = fuser.reduce("logical_or", is_nan, range(len(is_nan.shape)), False)
+            total = any_nan if total is None else fuser.map("logical_or", [total, any_nan], bit)
+        return None if total is None else fuser.storage.ref(fuser.storage.copied(total))
 
     def run(self, equations: Sequence[Equation]) -> None:
         """Apply the rules of equations in order."""
@@ -145,10 +145,10 @@ class Translator:
     def _apply(self, equation: Equation) -> None:
         for var in equation.outputs:
             if not elementwise.is_known(var.aval):
-                raise NotNative(f"{equation.primitive.name} makes {var.aval}")
+                raise NotNative(f"{equation.primitive.name} with an output of {var.aval}")
         rule = rule_of(equation)
         if equation.outputs and all([0 in var.shape for var in equation.outputs]) and structural.is_safe(equation):
-            self.values.update({var: Val(var.shape, var.dtype, None, (), 0) for var in equation.outputs})
+            self.values.update({var: uniform(0, var.dtype, var.shape) for var in equation.outputs})
             return
         outs = rule(TranslationContext(self, equation, [self.value(x) for x in equation.inputs]))
         for var, out in zip(equation.outputs, outs if equation.primitive.multiple else [outs], strict=True):
@@ -157,50 +157,48 @@ class Translator:
 
     def foreign(self) -> set[int]:
         """The places of the equations that have no native form."""
-        found = set()
+        foreign = set()
         for var in (*self.program.inputs, *self.program.constants):
             self.values[var] = self._unknown(var)
         for place, equation in enumerate(self.program.equations):
             try:
                 self.apply(equation)
             except NotNative:
-                found.add(place)
+                foreign.add(place)
                 for var in equation.outputs:
                     self.values[var] = self._unknown(var)
-        return found
+        return foreign
 
-    def _unknown(self, var: Var) -> Val:
-        return self.fuser.located(Buffer(math.prod(var.shape), var.dtype), var.shape)
+    def _unknown(self, var: Var) -> ArrayValue:
+        return self.fuser.storage.located(Buffer(math.prod(var.shape), var.dtype), var.shape)
 
-    def value(self, x: Any) -> Val:
+    def value(self, x: Any) -> ArrayValue:
         """The value of a variable or number."""
         if type(x) is Var:
             return self.values[x]
         aval = aval_of(x)
-        return self.fuser.number(x, aval.dtype)
+        return uniform(x, aval.dtype)
 
-    def _constant(self, var: Var, value: Any) -> Val:
+    def _constant(self, var: Var, value: Any) -> ArrayValue:
         array = np.ascontiguousarray(value)
         if _is_uniform(array):
-            return Val(var.shape, var.dtype, None, (), array.flat[0])
+            return uniform(array.flat[0], var.dtype, var.shape)
         self.constants.append(array.reshape(var.shape))
         buffer = Buffer(array.size, var.dtype, "constant", len(self.constants) - 1)
-        return self.fuser.located(buffer, var.shape)
+        return self.fuser.storage.located(buffer, var.shape)
 
-    def _output(self, place: int, x: Val, aval: Aval, taken: set[int]) -> Buffer:
-        """The memory of an output, in which a value is made or to which it is copied."""
-        size = math.prod(aval.shape)
-        if x.root is not None:
-            ref = self.fuser.ref(x) if x.root.ref is not None else None
-            if ref is None and x.root.reg is not None and size == math.prod(x.root.domain):
-                ref = self.fuser.ref(x)
+    def _output(self, place: int, x: ArrayValue, aval: Aval, taken: set[int]) -> Buffer:
+        """The memory of an output: that of its value, or memory to which the value is copied."""
+        size, storage = math.prod(aval.shape), self.fuser.storage
+        root = x.root
+        if root is not None and (root.ref is not None or size == math.prod(root.domain)):
+            ref = storage.ref(x)
             if (
-                ref is not None
-                and ref.buffer.kind == "arena"
+                ref.buffer.kind == "arena"
                 and id(ref.buffer) not in taken
                 and ref.buffer.size == size
                 and ref.offset == 0
-                and _same_layout(ref.strides, aval.shape)
+                and _is_row_major(ref.strides, aval.shape)
             ):
                 ref.buffer.kind, ref.buffer.place = "output", place
                 taken.add(id(ref.buffer))
@@ -208,7 +206,7 @@ class Translator:
         buffer = Buffer(size, aval.dtype, "output", place)
         if x.shape != aval.shape:
             x = self.fuser.broadcast(x, aval.shape)
-        self.fuser.copied(x, StridedRef(buffer, 0, row_major(aval.shape)))
+        storage.copied(x, StridedRef(buffer, 0, row_major(aval.shape)))
         return buffer
 
 
@@ -217,12 +215,10 @@ def _is_uniform(array: Any) -> bool:
     if array.size == 0:
         return False
     words = array.reshape(-1, 1).view(np.uint8 if array.dtype.itemsize % 4 else np.uint32)
-    return all([bool((part == words[0]).all()) for part in (words[:SOME], words[-SOME:])]) and bool(
-        (words == words[0]).all()
-    )
+    return all(bool((part == words[0]).all()) for part in (words[:SAMPLE], words[-SAMPLE:], words))
 
 
-def _same_layout(strides: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+def _is_row_major(strides: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     return all([a == b or n == 1 for a, b, n in zip(strides, row_major(shape), shape, strict=True)])
 
 

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias, TypeGuard, Unpack
 import numpy as np
 
 from func.backends import HOST_TYPES
-from func.backends.shapes import broadcast_shape
 from func.backends.support import arrays
+from func.backends.support.arrays import broadcast_shape
 from func.interpreters.core import (
     PYTHON_SCALARS,
     ZERO,

@@ -13,7 +13,7 @@ pytest.importorskip("llvmlite")
 
 import func
 from func.backends.llvm.codegen.stage_plans import Plan, Tile
-from func.backends.loops.kernels import Buffer, Load, Nest, Reduce, Reg, Stage, Store, StridedRef
+from func.backends.loops.kernels import Buffer, Load, LoopNest, NestStage, Reduce, Register, Store, StridedRef
 from tests.interpreters.compile.native.test_native import check, numbers
 
 SHAPES = [(16, 16), (33, 70), (70, 33), (129, 17), (250, 300)]
@@ -62,8 +62,8 @@ BY_ROWS, BY_COLUMNS = (100, 1), (1, 100)
 def test_only_what_may_be_done_in_any_order(
     target: StridedRef, source: StridedRef, reduced: str | None, tile: Tile | None
 ) -> None:
-    value = Reg(np.dtype(float))
-    stage = Stage(True, [Load(value, source), Store(target, value)])
+    value = Register(np.dtype(float))
+    stage = NestStage(True, [Load(value, source), Store(target, value)])
     if reduced is not None:
-        stage.code.append(Reduce(Reg(np.dtype(float)), reduced, value))
-    assert Plan(Nest((100, 100), 0, [stage]), stage, None, 256).tile == tile
+        stage.code.append(Reduce(Register(np.dtype(float)), reduced, value))
+    assert Plan(LoopNest((100, 100), 0, [stage]), stage, None, 256).tile == tile

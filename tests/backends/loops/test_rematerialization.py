@@ -11,8 +11,8 @@ import func
 
 pytest.importorskip("llvmlite")
 
-from func.backends.loops.dead_code import drop_unused
-from func.backends.loops.kernels import Apply, Load, Nest, Reg, Stage, Store, StridedRef
+from func.backends.loops.dead_code import eliminate_dead_code
+from func.backends.loops.kernels import Apply, Load, LoopNest, NestStage, Register, Store, StridedRef
 from func.backends.loops.kernels import Buffer as Memory
 
 RNG = np.random.default_rng(0)
@@ -147,14 +147,17 @@ def test_results_written_over_operands(size: int) -> None:
 def test_unused_instructions_go() -> None:
     kind = np.dtype(np.float64)
     source, target = Memory(3, kind, "input", 0), Memory(3, kind, "output", 0)
-    x, y, z = Reg(kind), Reg(kind), Reg(kind)
+    x, y, z = Register(kind), Register(kind), Register(kind)
     code = [
         Load(x, StridedRef(source, 0, (1,))),
         Apply(y, "sin", (x,)),
         Apply(z, "cos", (y,)),
         Store(StridedRef(target, 0, (1,)), y),
     ]
-    items: list[Any] = [Nest((3,), None, [Stage(True, code)]), Nest((3,), None, [Stage(True, code[:3])])]
-    drop_unused(items)
+    items: list[Any] = [
+        LoopNest((3,), None, [NestStage(True, code)]),
+        LoopNest((3,), None, [NestStage(True, code[:3])]),
+    ]
+    eliminate_dead_code(items)
     assert len(items) == 1
     assert [type(one) for one in items[0].stages[0].code] == [Load, Apply, Store]

@@ -126,9 +126,9 @@ def test_listing_of_running_sums_positions_and_threads() -> None:
     text = native(lambda x: np.cumsum(x, axis=1)).lower(X).kernels
     assert "running sum" in text
     out = kernels.StridedRef(kernels.Buffer(4, F8, "output", 0), 0, (1,))
-    code = [kernels.Position(kernels.Reg(F8), 0)]
-    nest = kernels.Nest((4,), 1, [kernels.Stage(False, [*code, kernels.Store(out, code[0].out)])])
-    nest.divisions.append(kernels.Division(0, 2))
+    code = [kernels.Position(kernels.Register(F8), 0)]
+    nest = kernels.LoopNest((4,), 1, [kernels.NestStage(False, [*code, kernels.Store(out, code[0].out)])])
+    nest.chunkings.append(kernels.Chunking(0, 2))
     text = listing.listing(kernels.NativeProgram([], [], [], [nest]))
     assert "r0 = i" in text and "2 chunks of i that threads share" in text
 
@@ -136,16 +136,16 @@ def test_listing_of_running_sums_positions_and_threads() -> None:
 def test_listing_of_what_it_has_never_seen() -> None:
     class Odd:
         fields = kernels.Load.fields
-        out, ref = kernels.Reg(F8), kernels.StridedRef(kernels.Buffer(3, F8, "input", 0), 0, (1,))
+        out, ref = kernels.Register(F8), kernels.StridedRef(kernels.Buffer(3, F8, "input", 0), 0, (1,))
 
     out = kernels.StridedRef(kernels.Buffer(3, F8, "output", 0), 0, (1,))
-    nest = kernels.Nest((3,), None, [kernels.Stage(True, [Odd(), kernels.Store(out, Odd.out)])])
+    nest = kernels.LoopNest((3,), None, [kernels.NestStage(True, [Odd(), kernels.Store(out, Odd.out)])])
     items = [
         nest,
         kernels.Fill(out.buffer, np.float64(2.0)),
-        kernels.Library("cholesky", (out,), (Odd.ref,), {"lower": True}),
+        kernels.LibraryCall("cholesky", (out,), (Odd.ref,), {"lower": True}),
     ]
-    result = kernels.Result((3,), F8, True)
+    result = kernels.ArraySpec((3,), F8, True)
     text = listing.listing(kernels.NativeProgram([result], [np.ones(2)], [result], items))
     assert "r0 = odd(ref=in0[i])" in text
     assert "fill with 2.0 → out0" in text and "cholesky(in0, lower=True) → out0" in text
@@ -174,9 +174,9 @@ def test_rows_in_scratch_memory_are_not_read_from_memory() -> None:
 
 def test_zero_sizes_move_nothing() -> None:
     given, made = [kernels.StridedRef(kernels.Buffer(0, F8, kind, 0), 0, (3, 1)) for kind in ("input", "output")]
-    register = kernels.Reg(F8)
-    stage = kernels.Stage(True, [kernels.Load(register, given), kernels.Store(made, register)])
-    assert traffic.traffic(kernels.Nest((0, 3), None, [stage])) == traffic.NOTHING
+    register = kernels.Register(F8)
+    stage = kernels.NestStage(True, [kernels.Load(register, given), kernels.Store(made, register)])
+    assert traffic.traffic(kernels.LoopNest((0, 3), None, [stage])) == traffic.NOTHING
 
 
 def test_profile_of_kernels() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
-from func.interpreters.compile.native.executable import ROLLED
+from func.interpreters.compile.native.executable import REROLLED
 from func.interpreters.compile.passes.reroll import reroll
 
 ROOT = Path(__file__).parents[4]
@@ -283,4 +283,4 @@ while not background.is_done():
 
 
 def test_short_programs_are_not_searched_for_loops() -> None:
-    assert reroll.MANY == ROLLED
+    assert reroll.MANY == REROLLED

@@ -24,8 +24,8 @@ from tests.interpreters.compile.native.test_native import A, V, compiled, is_nat
 @pytest.fixture
 def poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
     """All memory is NaN when it is first used in a call: nothing may be read before it is written."""
-    from func.backends.loops.buffers import buffers_of
     from func.backends.loops.kernels import Fill, Item
+    from func.backends.loops.traversal import buffers_of
 
     executor = importlib.import_module("func.backends.llvm.call_stubs.executor")
     printed = executor.print_program

@@ -16,22 +16,22 @@ pytest.importorskip("llvmlite")
 
 import func
 from func.backends.loops import chunking
-from func.backends.loops.chunking import MOST_CHUNKS, divide
+from func.backends.loops.chunking import MOST_CHUNKS, chunk_loops
 from func.backends.loops.kernels import (
     Branch,
     Buffer,
-    Division,
+    Chunking,
+    CountedLoop,
     Item,
     Load,
-    Loop,
-    Nest,
-    Reg,
-    Stage,
+    LoopNest,
+    NestStage,
+    Register,
     Store,
     StridedRef,
-    While,
+    WhileLoop,
 )
-from func.backends.loops.memory_dependence import same_place
+from func.backends.loops.memory_dependence import may_alias
 from tests.interpreters.compile.native.test_native import PRIMITIVES, SHAPES, check, compiled, same
 
 rng = np.random.default_rng(11)
@@ -44,23 +44,23 @@ def number_restored() -> Iterator[None]:
         yield
 
 
-def nests(items: list[Item]) -> Iterator[Nest]:
+def nests(items: list[Item]) -> Iterator[LoopNest]:
     """All nests of a program."""
     for item in items:
-        if isinstance(item, Nest):
+        if isinstance(item, LoopNest):
             yield item
-        elif isinstance(item, Loop):
+        elif isinstance(item, CountedLoop):
             yield from nests(item.body)
-        elif isinstance(item, While):
+        elif isinstance(item, WhileLoop):
             yield from nests([*item.test, *item.body])
         elif isinstance(item, Branch):
             yield from nests([one for branch in item.branches for one in branch])
 
 
-def divisions(jitted: Any, *args: Any) -> list[Division]:
+def chunkings(jitted: Any, *args: Any) -> list[Chunking]:
     """How the kernels of a compiled function are cut."""
     program = jitted.found(args, {})[3].compiled.executable(np).native.program
-    return [one for nest in nests(program.items) for one in nest.divisions]
+    return [one for nest in nests(program.items) for one in nest.chunkings]
 
 
 def bits(tree: Any) -> list[bytes]:
@@ -162,7 +162,7 @@ def test_the_same_bits_on_any_number_of_threads(name: str) -> None:
     func.config.num_threads = 1
     alone = jitted(*args)
     same(alone, function(*args), 2e-3 if name == "halves" else None)
-    assert divisions(jitted, *args)
+    assert chunkings(jitted, *args)
     for threads in (2, 3, 7):
         func.config.num_threads = threads
         for _ in range(2):
@@ -199,7 +199,7 @@ def test_small_kernels_are_not_divided() -> None:
     x = numbers(20, 30)
     jitted = compiled(small)
     jitted(x)
-    assert not divisions(jitted, x)
+    assert not chunkings(jitted, x)
 
 
 def test_the_number_of_chunks_follows_from_the_size_alone() -> None:
@@ -210,7 +210,7 @@ def test_the_number_of_chunks_follows_from_the_size_alone() -> None:
         for size in (40_000, 400_000, 4_000_000):
             x = np.zeros(size)
             jitted(x)
-            found.append([one.chunks for one in divisions(jitted, x)])
+            found.append([one.chunks for one in chunkings(jitted, x)])
     assert found[:3] == found[3:]
     assert found[0] < found[1] <= found[2] == [MOST_CHUNKS]
 
@@ -219,7 +219,7 @@ def test_a_position_out_of_range_in_one_chunk_is_an_error() -> None:
     x, places = numbers(1000), rng.integers(0, 1000, 200_000)
     jitted = compiled(lambda x, i: np.exp(x[i]))
     jitted(x, places)
-    assert divisions(jitted, x, places)
+    assert chunkings(jitted, x, places)
     for at in (0, 77_777, 199_999):
         broken = places.copy()
         broken[at] = 1000
@@ -241,27 +241,27 @@ def test_chunks_have_scratch_and_accumulators_of_their_own() -> None:
     function, args = CASES["layer norm of long rows"]
     jitted = compiled(function)
     jitted(*args)
-    (found,) = divisions(jitted, *args)
-    assert found.stage is None and found.partial and all([pieces is not None for _, pieces in found.owned])
+    (found,) = chunkings(jitted, *args)
+    assert found.stage is None and found.accumulators and all([pieces is not None for _, pieces in found.private])
     function, args = CASES["layer norm"]
     jitted = compiled(function)
     jitted(*args)
-    (found,) = divisions(jitted, *args)
-    assert found.owned and all([pieces is None for _, pieces in found.owned])
+    (found,) = chunkings(jitted, *args)
+    assert found.private and all([pieces is None for _, pieces in found.private])
 
 
 def test_every_stage_over_everything_is_a_job() -> None:
     function, args = CASES["softmax of all"]
     jitted = compiled(function)
     jitted(*args)
-    found = divisions(jitted, *args)
+    found = chunkings(jitted, *args)
     assert len(found) >= 2 and all([one.stage is not None for one in found])
 
 
-def copied(target: StridedRef, source: StridedRef, domain: tuple[int, ...]) -> Nest:
+def copied(target: StridedRef, source: StridedRef, domain: tuple[int, ...]) -> LoopNest:
     """A large nest that copies from spot to spot."""
-    value = Reg(source.buffer.dtype)
-    return Nest(domain, None, [Stage(True, [Load(value, source), Store(target, value)])])
+    value = Register(source.buffer.dtype)
+    return LoopNest(domain, None, [NestStage(True, [Load(value, source), Store(target, value)])])
 
 
 @pytest.mark.parametrize(
@@ -279,8 +279,8 @@ def copied(target: StridedRef, source: StridedRef, domain: tuple[int, ...]) -> N
 def test_nests_whose_chunks_would_meet_are_not_divided(target: Any, source: Any, divided: bool) -> None:
     buffer = Buffer(1_000_000, np.dtype(float), "output", 0)
     nest = copied(StridedRef(buffer, *target), StridedRef(buffer, *source), (400_000,))
-    divide([nest])
-    assert bool(nest.divisions) is divided
+    chunk_loops([nest])
+    assert bool(nest.chunkings) is divided
 
 
 @settings(max_examples=300, deadline=None)
@@ -303,7 +303,7 @@ def test_spots_that_meet_are_found(data: st.DataObject) -> None:
                 for ref, at in zip(refs, (i, j), strict=True)
             ]
             meets = meets or places[0] == places[1]
-    found = same_place(domain, *refs, sorted(group))
+    found = may_alias(domain, *refs, sorted(group))
     assert found or not meets
     if one == other:
         assert found == meets
