@@ -58,7 +58,9 @@ def test_chunks_run_at_the_same_time(threads: int) -> None:
 def test_sleeping_workers_wake() -> None:
     thread_count.set_num_threads(3)
     for _ in range(20):
-        parallel("meet", words(1, 3), 3)
+        data = words(1, 3)
+        parallel("meet", data, 3)  # returns only when three threads have met
+        assert data[0] == 0
         time.sleep(0.002)
 
 

@@ -829,19 +829,6 @@ def test_every_feature_inside_every_transform(transform: str, feature: Callable[
     np.testing.assert_allclose(TRANSFORMS[transform](feature), TRANSFORMS[transform](cubes), rtol=1e-10)
 
 
-def test_the_matrix_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    columns = [feature.__name__.removeprefix("by_") for feature in FEATURES]
-    lines = [" " * 12 + "  ".join(columns)]
-    for name, transform in TRANSFORMS.items():
-        wanted = transform(cubes)
-        errors = [np.max(np.abs(np.asarray(transform(feature)) - wanted)) for feature in FEATURES]
-        assert max(errors) < 1e-10
-        cells = [f"{error:.0e}".rjust(len(column)) for error, column in zip(errors, columns, strict=True)]
-        lines.append(name.ljust(12) + "  ".join(cells))
-    with capsys.disabled():
-        print("\n\nerror of every feature inside every transform\n" + "\n".join(lines))
-
-
 OUTSIDE: dict[str, Callable[[Any], Any]] = {
     "grad": lambda x: func.grad(cubes)(x),
     "vjp": lambda x: func.vjp(cubes, x)[1](1.0)[0],

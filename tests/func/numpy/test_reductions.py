@@ -260,23 +260,25 @@ DTYPED: dict[str, Function] = {
 
 
 @pytest.mark.filterwarnings("ignore:overflow")
-@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "c16"])
-@pytest.mark.parametrize("name", DTYPED)
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        (name, dtype)
+        for name in DTYPED
+        for dtype in ("f2", "f4", "f8", "c8", "c16")
+        if dtype.startswith("f") or name not in ("median", "mean half", "sum wide")  # not defined for complex numbers
+    ],
+)
 def test_dtypes_are_numpys(name: str, dtype: str) -> None:
     x = RNG.normal(size=(137, 131)).astype(dtype)
-    if dtype.startswith("c") and name in ("median", "mean half", "sum wide"):
-        return  # not defined for complex numbers
     check.assert_same(check.func.vjp(DTYPED[name], x)[0], DTYPED[name](x))
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i8"])
-@pytest.mark.parametrize("name", DTYPED)
+@pytest.mark.parametrize("name", [name for name in DTYPED if hasattr(np, name)])
 def test_dtypes_of_integers_are_numpys(name: str, dtype: str) -> None:
     x = np.arange(1, 13).reshape(3, 4).astype(dtype)
-    function = getattr(check.func.numpy, name.replace("axis", "").strip(), None)
-    if name in ("mean half", "sum wide", "add.accumulate") or function is None:
-        return  # a form, not a function
-    check.assert_same(function(x), getattr(np, name.replace("axis", "").strip())(x))
+    check.assert_same(getattr(check.func.numpy, name)(x), getattr(np, name)(x))
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (0,), (3, 0), (0, 3), (1, 1, 1)])
