@@ -46,7 +46,7 @@ def save(program: Program, path: str | os.PathLike[str]) -> None:
         >>> loaded == program
         True
     """
-    from func.interpreters.program.serialization import write_program
+    from func.interpreters.serialization import write_program
 
     if not isinstance(program, Program):
         raise ArgumentError(
@@ -61,7 +61,7 @@ def load(path: str | os.PathLike[str]) -> Program:
     Raises:
         ProgramFileError: The file is of another kind, damaged, of a newer version, or applies unknown rows.
     """
-    from func.interpreters.program.serialization import read_program
+    from func.interpreters.serialization import read_program
 
     return read_program(_path(path, "load"))
 

@@ -18,12 +18,19 @@ SET_BY = {
     "broadcast": "func.interpreters.primitives.structural.shapes",
     "cast_operand": "func.numpy.creation",
     "check_order": "func.numpy.creation",
+    "check_program": "func.interpreters.program.checking",
     "compile_program": "func.interpreters.compile.execution",
     "convert_traced": "func.numpy.creation",
+    "draw_program": "func.interpreters.program.drawing",
     "enter_transform": "func.numpy.patching",
     "leave_transform": "func.numpy.patching",
     "linearize_primitive": "func.interpreters.transpose",
+    "program_cost": "func.interpreters.program.cost",
+    "program_hash": "func.interpreters.program.equality",
+    "program_html": "func.interpreters.program.printing",
+    "program_text": "func.interpreters.program.printing",
     "reroll_loops": "func.interpreters.compile.execution",
+    "same_program": "func.interpreters.program.equality",
     "saved_output": "func.interpreters.calls.call_primitives",
     "tensor_repr": "func.autograd",
     "write_into": "func.numpy.install",
@@ -49,6 +56,20 @@ class Wiring:
     """(program, xp, compiler, donated, nan_safe): the program as an Executable."""
     reroll_loops: Callable[[Any, str | None], Any]
     """(program, compiler): a long program with its unrolled loops as scans, where native code runs it."""
+    program_text: Callable[[Any, bool], str]
+    """(program, lines): the program as text; with `lines` each equation says where it comes from."""
+    program_html: Callable[[Any], str]
+    """(program): the program for a notebook."""
+    program_cost: Callable[[Any], Any]
+    """(program): its Cost."""
+    draw_program: Callable[[Any, Any], str]
+    """(program, path): a picture of the program is in the file; the path."""
+    check_program: Callable[[Any], None]
+    """(program): raises ProgramError where the program is not valid."""
+    same_program: Callable[[Any, Any], bool]
+    """(program, other): whether they differ in nothing but the names of variables and the source lines."""
+    program_hash: Callable[[Any], int]
+    """(program): the same for equal programs."""
     saved_output: Callable[..., Any]
     """(saved, *operands, primitive=..., options=...): an equation whose output a checkpoint policy has saved."""
     enter_transform: Callable[[], None]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from func.interpreters.core import COMPLEX, Aval, Shaped, aval_of
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.printing import names_of
 from func.interpreters.program.program import Equation, Program, Var
 
@@ -208,3 +209,6 @@ def _bytes_moved(equation: Equation, held: dict[Var, int]) -> int:
 def _nested(equation: Equation) -> tuple[Nested, ...]:
     times = getattr(equation.params.get("loop"), "length", 1)
     return tuple([Nested(key, times, program.cost()) for key, program in equation.nested()])
+
+
+WIRING.program_cost = program_cost

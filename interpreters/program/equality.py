@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from func.backends import is_device_array
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.program import Program, Var
 
 
@@ -95,3 +96,7 @@ def canonical(value: Any) -> Hashable:
     except TypeError:
         return kind, id(value)
     return kind, value
+
+
+WIRING.program_hash = program_hash
+WIRING.same_program = same_program

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from func.interpreters.core import short_dtype
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.program import Equation, Program, Var
 
 Paint: TypeAlias = Callable[[str, str], str]
@@ -142,3 +143,7 @@ def program_html(program: Program) -> str:
     table = html.escape(str(cost))
     parts.append(f"<details><summary>{html.escape(cost.summary)}</summary><pre {style}>{table}</pre></details></div>")
     return "".join(parts)
+
+
+WIRING.program_html = program_html
+WIRING.program_text = program_text

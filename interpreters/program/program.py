@@ -11,6 +11,7 @@ import numpy as np
 
 from func.interpreters.core import Array, Aval, Params, Primitive, Shaped, bind, snapshot
 from func.interpreters.core.source import Line
+from func.interpreters.core.wiring import WIRING
 
 if TYPE_CHECKING:
     from func.interpreters.program.cost import Cost
@@ -156,38 +157,29 @@ class Program:
 
     def check(self) -> None:
         """Raise ProgramError unless every variable is defined once, before its use, with what its row says of it."""
-        from func.interpreters.program.checking import check_program
-
-        check_program(self)
+        WIRING.check_program(self)
 
     def cost(self) -> Cost:
         """What running the program costs: operations, bytes moved, peak of live bytes, per equation and in total."""
-        from func.interpreters.program.cost import program_cost
-
-        return program_cost(self)
+        cost: Cost = WIRING.program_cost(self)
+        return cost
 
     def draw(self, path: str | os.PathLike[str]) -> str:
         """Write a picture of the dataflow, an SVG file, and return its path.
 
         Raises ArgumentError where the path does not end in .svg.
         """
-        from func.interpreters.program.drawing import draw_program
-
-        return draw_program(self, path)
+        return WIRING.draw_program(self, path)
 
     def text(self, lines: bool = False) -> str:
         """The program as text; with `lines` each equation says which source line it came from."""
-        from func.interpreters.program.printing import program_text
-
-        return program_text(self, lines)
+        return WIRING.program_text(self, lines)
 
     def __repr__(self) -> str:
         return self.text()
 
     def _repr_html_(self) -> str:
-        from func.interpreters.program.printing import program_html
-
-        return program_html(self)
+        return WIRING.program_html(self)
 
     def __eq__(self, other: object) -> bool:
         """Equal: the same rows, parameters, wiring, avals and, bit by bit, constants."""
@@ -195,15 +187,11 @@ class Program:
             return True
         if not isinstance(other, Program):
             return NotImplemented
-        from func.interpreters.program.equality import same_program
-
-        return same_program(self, other)
+        return WIRING.same_program(self, other)
 
     def __hash__(self) -> int:
         if self._hash is None:
-            from func.interpreters.program.equality import program_hash
-
-            self._hash = program_hash(self)
+            self._hash = WIRING.program_hash(self)
         return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
