@@ -136,12 +136,12 @@ def to_source(func: Callable[..., Any], static_argnums: int | tuple[int, ...] = 
 
 def _plans(compiled: CompiledCall, xp: Any, device: bool) -> tuple[Plan, Plan | None]:
     """The plan of a program, and that of its careful form where the two differ."""
-    from func.interpreters.compile.execution import prepared
+    from func.interpreters.compile.inlining import prepare_program
     from func.interpreters.compile.planning import plan_program
 
-    program = prepared(compiled.program)
+    program = prepare_program(compiled.program)
     other = compiled.nan_safe_variant()
-    careful = None if other is None else prepared(other.program)
+    careful = None if other is None else prepare_program(other.program)
     plan = plan_program(program, xp, device, scratch=False)
     if careful is None or careful.text() == program.text():
         return plan, None

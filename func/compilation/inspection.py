@@ -44,9 +44,9 @@ class Lowered:
     @functools.cached_property
     def program(self) -> Program:
         """The Program as it is executed: calls inlined, optimised."""
-        from func.interpreters.compile.execution import prepared
+        from func.interpreters.compile.inlining import prepare_program
 
-        return prepared(self._compiled.program)
+        return prepare_program(self._compiled.program)
 
     @functools.cached_property
     def source(self) -> str | None:

@@ -330,9 +330,9 @@ class Jitted:
 
     def trace(self, *args: Any, **kwargs: Any) -> Program:
         """The Program for arguments like these, as it is executed: calls inlined, optimised."""
-        from func.interpreters.compile.execution import prepared
+        from func.interpreters.compile.inlining import prepare_program
 
-        return prepared(self._looked_up(args, kwargs)[0].compiled.program)
+        return prepare_program(self._looked_up(args, kwargs)[0].compiled.program)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """What runs for arguments like these: Program, kernels, LLVM IR, assembly, generated source."""

@@ -9,17 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from func.interpreters.compile.inlining import inline
-from func.interpreters.compile.passes import optimize
+from func.interpreters.compile.inlining import prepare_program
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.nan_safe import checked
 from func.interpreters.program.program import Program
-
-
-def prepared(program: Program) -> Program:
-    """The program as it is executed: calls inlined, optimised."""
-    return optimize(inline(program))
-
 
 NATIVE = ("llvm", "best")
 """Names of compilers that make native code where they can; None and "numpy" generate NumPy source."""
@@ -37,7 +30,7 @@ def reroll_loops(program: Program, compiler: str | None) -> Program:
         return program
     from func.interpreters.compile.passes.reroll.reroll import reroll  # start-up time: few programs are long
 
-    return reroll(prepared(program))
+    return reroll(prepare_program(program))
 
 
 class Executable(NamedTuple):
@@ -66,7 +59,7 @@ def compile_program(
 
     Where an output has a NaN, `nan_safe` computes the outputs from the inputs. Only native code then overwrites inputs.
     """
-    ready = prepared(program)
+    ready = prepare_program(program)
     name, _, option = (compiler or "").partition("+")
     if xp is np and name in NATIVE:
         executable = _compile_native(ready, option == "fast", donated, nan_safe)

@@ -1,16 +1,25 @@
-"""Inlining: calls are replaced by the equations that they call, once no transform will see the calls any more."""
+"""A Program made ready to run: calls are replaced by the equations that they call, and passes simplify it.
+
+Calls are inlined once no transform will see them any more.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from func.interpreters import drivers
+from func.interpreters.compile.passes import optimize
 from func.interpreters.core import Array
 from func.interpreters.program.program import Equation, Program
 from func.interpreters.stage import DerivedStage
 
 LARGE = 1000
 """Equations above which a compiled call is not inlined: it stays a call of separately compiled code."""
+
+
+def prepare_program(program: Program) -> Program:
+    """The program as it is executed: calls inlined, optimised."""
+    return optimize(inline(program))
 
 
 def inline(program: Program) -> Program:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from func.backends.source.plans import Buffer, Item, Loop, Plan, Step
-from func.interpreters.compile.execution import prepared
+from func.interpreters.compile.inlining import prepare_program
 from func.interpreters.compile.lowering.code import Code
 from func.interpreters.compile.lowering.control_flow import NESTED
 from func.interpreters.compile.lowering.literals import literal
@@ -94,7 +94,7 @@ class _Planner:
     def function(self, program: Program) -> str:
         """The name of a function with the plan of a nested program."""
         name = f"{self.prefix}body{len(self.plan_.functions)}"
-        nested = _Planner(prepared(program), self.xp, self.device, False, f"{name}_")
+        nested = _Planner(prepare_program(program), self.xp, self.device, False, f"{name}_")
         self.plan_.functions[name] = nested.plan()
         return name
 

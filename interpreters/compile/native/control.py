@@ -20,7 +20,7 @@ from func.backends.loops.kernels import (
 )
 from func.backends.loops.values import ArrayValue, uniform
 from func.interpreters.calls.compiled_call import CompiledCall
-from func.interpreters.compile.execution import prepared
+from func.interpreters.compile.inlining import prepare_program
 from func.interpreters.compile.native.rules import TranslationContext, native
 
 
@@ -55,7 +55,7 @@ def _body(
 ) -> list[Item]:
     """The items of a body that writes its outputs to the targets. Where pullbacks inside give NaN, the caller is told
     and computes all of it again by NaN-safe rules."""
-    inner = context.translator.inside(prepared(compiled.program), inputs)
+    inner = context.translator.inside(prepare_program(compiled.program), inputs)
     flag = inner.nan_flag() if compiled.has_pullbacks else None
     for x, target in zip(inner.program.outputs, targets, strict=True):
         value = inner.value(x)
@@ -140,7 +140,7 @@ def _cond(context: TranslationContext) -> list[ArrayValue]:
 @native("program_call")
 def _call(context: TranslationContext) -> list[ArrayValue]:
     compiled = context.params["compiled"]
-    inner = context.translator.inlined(prepared(compiled.program), context.args)
+    inner = context.translator.inlined(prepare_program(compiled.program), context.args)
     flag = inner.nan_flag() if compiled.has_pullbacks else None
     if flag is not None:
         context.schedule.add(FlagCheck(flag))

@@ -10,7 +10,7 @@ import numpy as np
 from func.backends.loops.kernels import DType
 from func.backends.loops.values import ArrayValue
 from func.interpreters.calls.compiled_call import trace_function
-from func.interpreters.compile.execution import prepared
+from func.interpreters.compile.inlining import prepare_program
 from func.interpreters.compile.native.linalg import doubled, fresh, in_rows, operands, result, run
 from func.interpreters.compile.native.rules import NotNative, TranslationContext, native
 from func.interpreters.control.branches import cond_call
@@ -150,7 +150,7 @@ def _inlined(
     args: Sequence[ArrayValue],
 ) -> list[ArrayValue]:
     """The outputs of a function of primitives."""
-    program = prepared(stage_flat(function, avals, DerivedStage("jit")))
+    program = prepare_program(stage_flat(function, avals, DerivedStage("jit")))
     inner = context.translator.inlined(program, args)
     return [inner.value(x) for x in program.outputs]
 

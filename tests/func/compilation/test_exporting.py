@@ -107,10 +107,10 @@ def test_signature_and_header() -> None:
 
 def test_modules_for_cupy_import_cupy() -> None:
     from func.backends.source.numpy_module import Signature, module_text
-    from func.interpreters.compile.execution import prepared
+    from func.interpreters.compile.inlining import prepare_program
     from func.interpreters.compile.planning import plan_program
 
-    program = prepared(func.make_program(func.grad(likelihood))(2.0, X))
+    program = prepare_program(func.make_program(func.grad(likelihood))(2.0, X))
     plan = plan_program(program, np, True, scratch=False)
     inputs = [(var.shape, var.dtype, var.weak) for var in program.inputs]
     text = module_text(plan, Signature("f", ["s", "x"], ["s", "x"], inputs, "".join, ["f"]), True)
@@ -120,11 +120,11 @@ def test_modules_for_cupy_import_cupy() -> None:
 
 def test_modules_for_cupy_import_its_scipy() -> None:
     from func.backends.source.numpy_module import Signature, module_text
-    from func.interpreters.compile.execution import prepared
+    from func.interpreters.compile.inlining import prepare_program
     from func.interpreters.compile.planning import plan_program
 
     weights = np.linspace(0, 1, 100)
-    program = prepared(func.make_program(lambda x: func.special.erf(x * weights) + np.cumsum(x))(weights))
+    program = prepare_program(func.make_program(lambda x: func.special.erf(x * weights) + np.cumsum(x))(weights))
     plan = plan_program(program, np, True, scratch=False)
     text = module_text(plan, Signature("f", ["x"], ["x"], [((100,), X.dtype, False)], "".join, ["f"]), True)
     assert "errstate" not in text and "import cupyx.scipy.special\n" in text and "cp.frombuffer(" in text

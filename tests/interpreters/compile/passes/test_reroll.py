@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import func
 import func.numpy as np
 from func.interpreters.calls.compiled_call import CompiledCall
-from func.interpreters.compile.execution import compile_program, prepared
+from func.interpreters.compile.execution import compile_program
+from func.interpreters.compile.inlining import prepare_program
 from func.interpreters.compile.passes.reroll.canonical_order import in_order
 from func.interpreters.compile.passes.reroll.period_search import stretches
 from func.interpreters.compile.passes.reroll.reroll import reroll
@@ -34,12 +35,12 @@ def scans(program: Program) -> list[int]:
 
 def rolled(program: Program) -> Program:
     """The optimised program with its loops rolled up, short and elementwise ones too."""
-    return reroll(prepared(program), least=8, many=32, fused=32)
+    return reroll(prepare_program(program), least=8, many=32, fused=32)
 
 
 def assert_rolled(function: Callable[..., Any], args: tuple[Any, ...], least: int, left: int | None = None) -> Program:
     """The loop has at least so many steps rolled up, at most `left` equations, and computes the same."""
-    before = prepared(func.make_program(function)(*args))
+    before = prepare_program(func.make_program(function)(*args))
     after = rolled(before)
     after.check()
     assert max(scans(after), default=0) >= least, after.text()
@@ -370,7 +371,7 @@ def test_python_scalars_as_arguments() -> None:
 
     assert_rolled(lambda x: mixed(x, VECTOR), (0.7,), 39)
 
-    before = prepared(func.make_program(mixed)(0.7, VECTOR.astype(onp.float32)))
+    before = prepare_program(func.make_program(mixed)(0.7, VECTOR.astype(onp.float32)))
     assert rolled(before) is before
 
 
@@ -380,7 +381,7 @@ def test_programs_in_which_nothing_repeats_are_returned() -> None:
         (lambda x: np.stack([x[i] for i in (3, 1, 4, 1, 5, 9, 2, 6, 5, 3)]), (PRIMITIVES,)),
         (lambda x: sum([f(x) for f in (np.sin, np.cos, np.tanh, np.exp, np.square, np.abs)] * 3), (VECTOR,)),
     ):
-        program = prepared(func.make_program(function)(*args))
+        program = prepare_program(func.make_program(function)(*args))
         assert reroll(program) is program
 
 
@@ -390,13 +391,13 @@ def test_short_loops_are_returned() -> None:
             x = np.tanh(np.cos(np.sin(x @ matrix) + 1) * x - 2)
         return x
 
-    program = prepared(func.make_program(short)(VECTOR, MATRIX))
+    program = prepare_program(func.make_program(short)(VECTOR, MATRIX))
     assert reroll(program, least=8, many=8, fused=8) is program
     assert scans(reroll(program, least=7, many=8, fused=8)) == [7]
 
 
 def test_elementwise_loops_are_left_to_fusion_unless_they_are_long() -> None:
-    program = prepared(func.make_program(chain)(VECTOR))
+    program = prepare_program(func.make_program(chain)(VECTOR))
     assert reroll(program) is program
     assert scans(reroll(program, fused=100)) == [50]
 
@@ -410,7 +411,7 @@ def test_large_unrelated_inputs_are_not_put_together() -> None:
     small = [MATRIX * (1 + 0.1 * k) for k in range(32)]
     assert_rolled(layered, (small, VECTOR), 32)
     large = [onp.eye(64) * (1 + 0.1 * k) for k in range(32)]
-    program = prepared(func.make_program(layered)(large, onp.ones(64)))
+    program = prepare_program(func.make_program(layered)(large, onp.ones(64)))
     assert rolled(program) is program
 
 
@@ -423,7 +424,7 @@ def test_calls_for_their_effect_stay_in_order() -> None:
             func.debug.callback(lambda value: seen.append(float(value)), x[0])
         return x
 
-    program = prepared(func.make_program(shown)(VECTOR))
+    program = prepare_program(func.make_program(shown)(VECTOR))
     program.run((VECTOR,))
     wanted, seen[:] = list(seen), []
     rolled(program).run((VECTOR,))
@@ -493,7 +494,7 @@ def test_random_loops(
         program = func.make_program(lambda *args: func.jvp(function, args, args))(*args)
     else:
         program = func.make_program(function)(*args)
-    before = prepared(program)
+    before = prepare_program(program)
     after = reroll(before, least=5, many=10, fused=10)
     after.check()
     assert_equal(before.run(args), after.run(args))
@@ -542,7 +543,7 @@ def test_generated_source_takes_rolled_programs(name: str) -> None:
     program = func.make_program(func.grad(function, tuple(range(len(args)))))(*args)
     leaves = func.tree.flatten(args)[0]
     wanted = compile_program(program, onp, None)(*leaves)
-    got = compile_program(rolled(prepared(program)), onp, None)(*leaves)
+    got = compile_program(rolled(prepare_program(program)), onp, None)(*leaves)
     for x, y in zip(wanted, got, strict=True):
         onp.testing.assert_allclose(y, x, rtol=1e-12, atol=1e-14)
 
