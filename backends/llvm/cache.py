@@ -1,8 +1,8 @@
-"""Object code on disk: found again by what it was made from.
+"""A cache of object code on disk, with a hash of everything that the code depends on as its key.
 
-One file an entry, in a folder of the user's. A file is written whole or not at all, carries its own key and checksum,
-and is only read if it belongs to the user who runs the process: it is going to be executed. Whatever is wrong with the
-folder or a file, the code is compiled again, and the logger "func" says why at level DEBUG.
+Each entry is a file in a folder of the user. A file is written completely or not at all, has its key and a checksum,
+and is read only if it belongs to the user who runs the process, since its code will be executed. If the folder or a
+file is unusable for any reason, the code is compiled again, and the logger "func" says why at level DEBUG.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 LIMIT = 512 * 2**20
-"""Bytes that the folder may hold; of more, the entries that were not used for the longest time are removed."""
+"""Most bytes in the folder; beyond it the least recently used entries are removed."""
 
 FORMAT = 1
 _MAGIC = b"func object code"
@@ -32,14 +32,14 @@ _log = logging.getLogger("func")
 
 
 class ObjectCode(NamedTuple):
-    """An object file's bytes, and the names which it expects the process to define."""
+    """The bytes of an object file, and the names that the process must define."""
 
     image: bytes
     needed: tuple[str, ...]
 
 
 def digest(*parts: str) -> str:
-    """The key of an entry: a hash of all that the code depends on.
+    """The key of an entry: a hash of everything that the code depends on.
 
     >>> digest("define ...", "x86_64", "22") == digest("define ...", "x86_64", "23")
     False
@@ -50,22 +50,22 @@ def digest(*parts: str) -> str:
 
 @functools.cache
 def source_fingerprint() -> str:
-    """Which func this is, with every edit: names, sizes and times of the files that write code for a key."""
-    code = Path(__file__).parent
-    return digest(*sorted([_mark(code.parents[1] / "__init__.py"), *_marks(code)]))
+    """The version of func with every edit: names, sizes and times of the files that generate code."""
+    sources = Path(__file__).parent
+    return digest(*sorted([_file_stamp(sources.parents[1] / "__init__.py"), *_folder_stamps(sources)]))
 
 
-def _marks(folder: str | Path) -> Iterator[str]:
-    """Those of all source files below a folder; none where the sources are no files."""
+def _folder_stamps(folder: str | Path) -> Iterator[str]:
+    """The stamps of all source files below a folder; none if the sources are not in files."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(".py"):
-                yield _mark(entry)
+                yield _file_stamp(entry)
             elif entry.name != "__pycache__" and entry.is_dir():
-                yield from _marks(entry.path)
+                yield from _folder_stamps(entry.path)
 
 
-def _mark(file: os.DirEntry[str] | Path) -> str:
+def _file_stamp(file: os.DirEntry[str] | Path) -> str:
     try:
         status = file.stat()
     except OSError:
@@ -74,15 +74,15 @@ def _mark(file: os.DirEntry[str] | Path) -> str:
 
 
 def folder() -> Path | None:
-    """Where entries are kept: `FUNC_CACHE_DIR`, else the platform's folder for caches; None with `FUNC_CACHE_DIR=""`.
+    """The folder: `FUNC_CACHE_DIR`, else the platform's folder for caches; None with `FUNC_CACHE_DIR=""`.
 
     >>> path = folder()
     >>> path is None or path.is_absolute() or "FUNC_CACHE_DIR" in os.environ
     True
     """
-    chosen = os.environ.get("FUNC_CACHE_DIR")
-    if chosen is not None:
-        return Path(chosen).expanduser() if chosen else None
+    setting = os.environ.get("FUNC_CACHE_DIR")
+    if setting is not None:
+        return Path(setting).expanduser() if setting else None
     try:
         return _platform_folder() / "func"
     except RuntimeError:  # a user without a home
@@ -95,20 +95,20 @@ def _platform_folder() -> Path:
         return Path(local) if local else Path.home() / "AppData" / "Local"
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches"
-    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return given if given.is_absolute() else Path.home() / ".cache"
+    setting = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return setting if setting.is_absolute() else Path.home() / ".cache"
 
 
-def _place(root: Path, key: str) -> Path:
+def _path(root: Path, key: str) -> Path:
     return root / f"v{FORMAT}" / key[0] / f"{key}.o"
 
 
 def load(key: str) -> ObjectCode | None:
-    """The entry of the key, or None where there is none to be trusted."""
+    """The entry of the key, or None if there is none that can be trusted."""
     root = folder()
     if root is None:
         return None
-    path = _place(root, key)
+    path = _path(root, key)
     try:
         return _unpacked(_read(path), key)
     except FileNotFoundError:
@@ -119,7 +119,7 @@ def load(key: str) -> ObjectCode | None:
 
 
 def _read(path: Path) -> bytes:
-    """The file's bytes. Raises: PermissionError for a file that somebody else could have written."""
+    """The bytes of a file. Raises: PermissionError for a file that another user could have written."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
     with open(descriptor, "rb") as file:
         status = os.fstat(descriptor)
@@ -146,24 +146,24 @@ def _unpacked(content: bytes, key: str) -> ObjectCode:
     magic, version, owner, checksum, length = _HEADER.unpack_from(content)
     body = content[_HEADER.size :]
     if (magic, version) != (_MAGIC, FORMAT):
-        raise ValueError("the file is of another kind")
+        raise ValueError("the file has another format")
     if owner != bytes.fromhex(key):
-        raise ValueError("the file is another entry's")
+        raise ValueError("the file belongs to another entry")
     if checksum != hashlib.sha256(body).digest():
         raise ValueError("the file is damaged")
     return ObjectCode(body[length:], tuple(body[:length].decode().splitlines()))
 
 
 def store(key: str, code: ObjectCode) -> None:
-    """Keep an entry, if there is a folder to keep it in."""
+    """Write an entry, if there is a folder for it."""
     root = folder()
     if root is None:
         return
-    path = _place(root, key)
+    path = _path(root, key)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _write(path, _packed(key, code))
-        # Every 16th entry, told by its key, pays for looking through one shard.
+        # One of 16 keys causes a search through its shard.
         if key[1] == "0":
             _trim(path.parent, LIMIT // _SHARDS)
     except OSError as error:
@@ -171,7 +171,7 @@ def store(key: str, code: ObjectCode) -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Readers and other writers see the old file or the whole new one."""
+    """Write a file so that readers and other writers see the old one or the complete new one."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
     try:
         with open(descriptor, "wb") as file:
@@ -183,25 +183,25 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _trim(shard: Path, limit: int) -> None:
-    """Remove what was not used for the longest time, down to three quarters of the limit, and writers' remains."""
-    found: list[tuple[float, int, str]] = []
-    for entry in os.scandir(shard):
+    """Remove the least recently used entries, down to three quarters of the limit, and old files of failed writers."""
+    entries: list[tuple[float, int, str]] = []
+    for file in os.scandir(shard):
         try:
-            status = entry.stat(follow_symlinks=False)
-        except FileNotFoundError:  # another process was faster
+            status = file.stat(follow_symlinks=False)
+        except FileNotFoundError:  # another process has removed it
             continue
-        if entry.name.endswith(".part"):
+        if file.name.endswith(".part"):
             if time.time() - status.st_mtime > _HOUR:
-                _remove(entry.path)
+                _remove(file.path)
         else:
-            found.append((status.st_mtime, status.st_size, entry.path))
-    held = sum(size for _, size, _ in found)
-    if held <= limit:
+            entries.append((status.st_mtime, status.st_size, file.path))
+    total = sum([size for _, size, _ in entries])
+    if total <= limit:
         return
-    for _, size, path in sorted(found):
+    for _, size, path in sorted(entries):
         _remove(path)
-        held -= size
-        if held <= limit * 3 // 4:
+        total -= size
+        if total <= limit * 3 // 4:
             return
 
 

@@ -1,8 +1,8 @@
-"""The way from LLVM IR to callable addresses: the host's target machine, the passes, object code, the engine.
+"""Compilation of LLVM IR to callable addresses: the host's target machine, the passes, object code, the engine.
 
-A module is printed, parsed, optimised and emitted to object code by one target machine, then linked into the process by
-an engine of its own, so that the memory of a piece of code goes when its `Code` is collected. Object code found in the
-cache (`func.backends.llvm.cache`) skips all but the linking.
+A module is printed, parsed, optimised and emitted to object code by one target machine. A separate engine links each
+module into the process, so the memory of its code is freed when its `Code` is collected. Object code from the cache
+(`func.backends.llvm.cache`) only needs the linking.
 """
 
 import contextlib
@@ -23,12 +23,12 @@ with contextlib.suppress(ImportError):
     llvm = importlib.import_module("llvmlite.binding")
 
 
-# What a module is given as: `llvmlite.ir.Module`, its text, or a function which makes one of them when it is needed.
+# A module (`ir.Module`), its text, or a function that makes one of them when it is needed.
 Source: TypeAlias = Any | str | Callable[[], Any | str]
 
-# Modules which register addresses on request: `provide(name)` is True when `name` was theirs and is registered now.
-# Cached object code may need an address that this process has not asked for yet. The last one looks into SciPy's BLAS
-# and LAPACK, which takes longest to load.
+# Modules that provide addresses on request: `provide(name)` registers the address of a name that it knows, and returns
+# whether it does. Cached object code may need an address that this process has not asked for yet. The last module looks
+# into SciPy's BLAS and LAPACK, which take longest to load.
 PROVIDERS = tuple(
     [
         f"func.backends.llvm.{name}"
@@ -37,26 +37,20 @@ PROVIDERS = tuple(
 )
 
 
-class Effort(NamedTuple):
-    """How long a compilation may take: the level of the code generator, and the passes in the order they run, or none
-    for LLVM's full pipeline with its vectorisers."""
+class Pipeline(NamedTuple):
+    """The level of the code generator, and the passes before it in their order."""
 
     level: int
     passes: tuple[str, ...]
 
-    @property
-    def vectorize(self) -> bool:
-        """Whether LLVM vectorises."""
-        return not self.passes
 
-
-# Straight-line vector code: the printer unrolls, vectorises and shares values by itself, and what is left to simplify
-# the code generator finds. The passes below would take a tenth of a compilation more, and the next level, which
-# schedules once more, another tenth; neither makes the benchmarks faster.
-QUICK = Effort(1, ("always_inliner", "sroa", "simplify_cfg", "global_dead_code_eliminate"))
+# Straight-line vector code: the printer unrolls, vectorises and shares values itself, and the code generator simplifies
+# the rest. The passes of THOROUGH would take a tenth of a compilation more, and the next level, which schedules once
+# more, another tenth; neither makes the benchmarks faster.
+QUICK = Pipeline(1, ("always_inliner", "sroa", "simplify_cfg", "global_dead_code_eliminate"))
 
 # Code with branches that serves every program, and is made once for all processes.
-THOROUGH = Effort(
+THOROUGH = Pipeline(
     2,
     (
         "always_inliner",
@@ -69,7 +63,6 @@ THOROUGH = Effort(
         "global_dead_code_eliminate",
     ),
 )
-VECTORIZED = Effort(2, ())
 
 _log = logging.getLogger("func")
 lock = threading.RLock()
@@ -78,22 +71,25 @@ _loaded: weakref.WeakValueDictionary[str, "Code"] = weakref.WeakValueDictionary(
 
 
 def _before_fork() -> None:
-    """A child never starts with LLVM in the middle of another thread's work: neither ours, nor that of llvmlite, which
-    has a lock of its own and takes it also where the last reference to one of its objects goes."""
+    """Take the locks around LLVM, so that a child never starts while another thread is inside LLVM.
+
+    llvmlite has its own lock, which it also takes when the last reference to one of its objects goes.
+    """
     lock.acquire()
-    for one in _llvmlite_lock():
-        one.__enter__()
+    for llvmlite_lock in _llvmlite_locks():
+        llvmlite_lock.__enter__()
 
 
 def _after_fork() -> None:
-    for one in _llvmlite_lock():
-        one.__exit__(None, None, None)
+    for llvmlite_lock in _llvmlite_locks():
+        llvmlite_lock.__exit__(None, None, None)
     lock.release()
 
 
-def _llvmlite_lock() -> list[Any]:
-    found = getattr(getattr(getattr(llvm, "ffi", None), "lib", None), "_lock", None)
-    return [found] if hasattr(found, "__enter__") else []
+def _llvmlite_locks() -> list[Any]:
+    """The lock of llvmlite, or nothing if this version has none."""
+    llvmlite_lock = getattr(getattr(getattr(llvm, "ffi", None), "lib", None), "_lock", None)
+    return [llvmlite_lock] if hasattr(llvmlite_lock, "__enter__") else []
 
 
 if hasattr(os, "register_at_fork"):
@@ -105,7 +101,7 @@ class CompileError(RuntimeError):
 
 
 class Host(NamedTuple):
-    """The machine that code is made for.
+    """The machine that runs the code.
 
     >>> host().triple.count("-") >= 2
     True
@@ -118,7 +114,7 @@ class Host(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """All that object code depends on apart from its source."""
+        """Everything apart from the source that object code depends on."""
         return "\n".join((self.triple, self.cpu, self.features, self.llvm_version))
 
 
@@ -138,7 +134,7 @@ def host() -> Host:
 def _features() -> str:
     try:
         return str(llvm.get_host_cpu_features().flatten())
-    except RuntimeError:  # LLVM does not know how to ask this processor
+    except RuntimeError:  # LLVM cannot query this processor
         return ""
 
 
@@ -163,9 +159,9 @@ def _target_machine(level: int = 0, cpu: str = "", features: str = "") -> Any:
 
 
 def _empty_engine() -> Any:
-    """An engine that links object code: its own machine generates nothing.
+    """An engine that links object code and generates none.
 
-    It must be made with a module, and would run the whole code generator over even an empty one.
+    LLVM makes an engine from a module, and would run the whole code generator over even an empty one.
     """
     module = llvm.parse_assembly("")
     engine = llvm.create_mcjit_compiler(module, _target_machine())
@@ -175,16 +171,16 @@ def _empty_engine() -> Any:
 
 @functools.cache
 def _machine(level: int) -> Any:
-    """The target machine which emits code."""
+    """The target machine that emits code."""
     _prepare()
     return _target_machine(level, host().cpu, host().features)
 
 
 @functools.cache
 def _prepare() -> None:
-    """Let code be linked to the names of the process. Raises: CompileError without LLVM."""
+    """Make the symbols of the process known to LLVM. Raises: CompileError without LLVM."""
     host()
-    _empty_engine()  # opens the process's symbols to LLVM
+    _empty_engine()  # makes the symbols known
     if llvm.address_of_symbol("exp") is None:
         for library in ("libm.so.6", "libm.so", "libm.dylib", "ucrtbase.dll"):
             try:
@@ -194,18 +190,16 @@ def _prepare() -> None:
                 continue
 
 
-def compile_ir(module: Source, key: str | None = None, *, vectorize: bool = False) -> "Code":
-    """The module, compiled for this host; the same `Code` for the same module as long as somebody holds it.
+def compile_ir(module: Source, key: str | None = None) -> "Code":
+    """The compiled module; the same `Code` for the same module as long as it is in use.
 
     `key` identifies the module in place of its text. With it, `module` may be a function that makes the module, called
-    only if neither the process nor the cache on disk has the code. What has a key is worth all passes. `vectorize` runs
-    LLVM's full pipeline with its loop and straight-line vectorisers, some eight times as long as the passes of explicit
-    vector code.
+    only if neither the process nor the cache on disk has the code; and the module gets the THOROUGH pipeline.
 
-    Names outside the module are libc's, libm's, and those given to LLVM by `llvmlite.binding.add_symbol`. The text must
-    hold no address of this process, or the cache would keep an entry that nobody finds again.
+    Names outside the module are those of libc and libm, and those registered by `llvmlite.binding.add_symbol`. The text
+    must not contain an address of this process, or nobody would find its entry in the cache again.
 
-    Raises: CompileError for a module which LLVM refuses or which calls a function that does not exist.
+    Raises: CompileError for a module that LLVM refuses or that calls a function that does not exist.
 
     >>> code = compile_ir("define i32 @seven() { ret i32 7 }")
     >>> import ctypes
@@ -217,19 +211,19 @@ def compile_ir(module: Source, key: str | None = None, *, vectorize: bool = Fals
         source = origin = _text(module)
     else:
         origin = _origin(key)
-    effort = VECTORIZED if vectorize else QUICK if key is None else THOROUGH
-    digest = _digest(origin, effort)
+    pipeline = QUICK if key is None else THOROUGH
+    digest = _digest(origin, pipeline)
     with lock:
-        code = _existing(digest, source, effort)
+        code = _existing(digest, source, pipeline)
         if code is None:
-            stored = emit_object(_text(source), effort)
+            stored = emit_object(_text(source), pipeline)
             cache.store(digest, stored)
-            code = _loaded[digest] = Code(stored, source, effort)
+            code = _loaded[digest] = Code(stored, source, pipeline)
         return code
 
 
 def existing_code(module: Source, key: str) -> "Code | None":
-    """What `compile_ir` returns for this key, if the process or the cache on disk has it."""
+    """The result of `compile_ir` for this key, if the process or the cache on disk has it."""
     with lock:
         return _existing(_digest(_origin(key), THOROUGH), module, THOROUGH)
 
@@ -238,31 +232,31 @@ def _origin(key: str) -> str:
     return f"{key} of {cache.source_fingerprint()}"
 
 
-def _digest(origin: str, effort: Effort) -> str:
-    return cache.digest(origin, host().fingerprint, repr(effort))
+def _digest(origin: str, pipeline: Pipeline) -> str:
+    return cache.digest(origin, host().fingerprint, repr(pipeline))
 
 
-def _existing(digest: str, source: Source, effort: Effort) -> "Code | None":
+def _existing(digest: str, source: Source, pipeline: Pipeline) -> "Code | None":
     code = _loaded.get(digest)
     stored = cache.load(digest) if code is None else None
     if stored is not None:
-        code = _loaded[digest] = Code(stored, source, effort)
+        code = _loaded[digest] = Code(stored, source, pipeline)
     return code
 
 
 class Code:
-    """Native code in the process; its memory is released when the object is collected."""
+    """Native code in the process; its memory is freed when the object is collected."""
 
-    def __init__(self, stored: cache.ObjectCode, source: Source, effort: Effort) -> None:
+    def __init__(self, stored: cache.ObjectCode, source: Source, pipeline: Pipeline) -> None:
         self._source = source
-        self._effort = effort
+        self._pipeline = pipeline
         self._engine = _linked(stored)
         self._addresses: dict[str, int] = {}
 
     def address(self, name: str) -> int:
         """The address of the function or variable `name`.
 
-        Raises: CompileError where the module defines no such thing.
+        Raises: CompileError if the module does not define it.
         """
         address = self._addresses.get(name)
         if address is None:
@@ -275,24 +269,24 @@ class Code:
         return address
 
     def ir(self) -> str:
-        """The optimised IR, made again from the source for the reader."""
+        """The optimised IR, made from the source again."""
         with lock:
-            return str(optimise(_text(self._source), self._effort))
+            return str(optimise(_text(self._source), self._pipeline))
 
     def assembly(self) -> str:
-        """The host's assembly, made again from the source for the reader."""
+        """The host's assembly, made from the source again."""
         with lock:
-            module = optimise(_text(self._source), self._effort)
-            return str(_machine(self._effort.level).emit_assembly(module))
+            module = optimise(_text(self._source), self._pipeline)
+            return str(_machine(self._pipeline.level).emit_assembly(module))
 
 
 def _text(source: Source) -> str:
     return str(source() if callable(source) else source)
 
 
-def optimise(text: str, effort: Effort = QUICK) -> Any:
-    """The module of the text after the passes, as LLVM's own object in a context of its own."""
-    machine = _machine(effort.level)
+def optimise(text: str, pipeline: Pipeline = QUICK) -> Any:
+    """The module of the text after the passes, as LLVM's object in a new context."""
+    machine = _machine(pipeline.level)
     try:
         module = llvm.parse_assembly(text, llvm.create_context())
         module.verify()
@@ -300,31 +294,18 @@ def optimise(text: str, effort: Effort = QUICK) -> Any:
         raise CompileError(f"LLVM refuses the module: {error}") from None
     module.triple = host().triple
     module.data_layout = str(machine.target_data)
-    builder = llvm.create_pass_builder(machine, _tuning(effort.vectorize))
-    passes = builder.getModulePassManager() if effort.vectorize else _chosen_passes(effort)
-    passes.run(module, builder)
+    passes = llvm.create_new_module_pass_manager()
+    for name in pipeline.passes:
+        getattr(passes, f"add_{name}_pass")()
+    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(2)))
     return module
 
 
-def _tuning(vectorize: bool) -> Any:
-    tuning = llvm.create_pipeline_tuning_options(3 if vectorize else 2)
-    tuning.loop_vectorization = vectorize
-    tuning.slp_vectorization = vectorize
-    return tuning
-
-
-def _chosen_passes(effort: Effort) -> Any:
-    manager = llvm.create_new_module_pass_manager()
-    for name in effort.passes:
-        getattr(manager, f"add_{name}_pass")()
-    return manager
-
-
-def emit_object(text: str, effort: Effort = QUICK) -> cache.ObjectCode:
-    """Object code of the module's text with the names it expects the process to define."""
+def emit_object(text: str, pipeline: Pipeline = QUICK) -> cache.ObjectCode:
+    """Object code of the module's text, with the names that the process must define."""
     with lock:
-        module = optimise(text, effort)
-        image = _machine(effort.level).emit_object(module)
+        module = optimise(text, pipeline)
+        image = _machine(pipeline.level).emit_object(module)
         needed = elf_undefined(image)
         if needed is None:
             needed = [value.name for value in _declarations(module) if not value.name.startswith("llvm.")]
@@ -337,7 +318,7 @@ def _declarations(module: Any) -> Iterator[Any]:
 
 
 def _linked(stored: cache.ObjectCode) -> Any:
-    """An engine which holds the object code, with every address resolved."""
+    """An engine with the object code and every address resolved."""
     _prepare()
     missing = [name for name in stored.needed if not _resolvable(name)]
     if missing:
@@ -355,9 +336,9 @@ def _resolvable(name: str) -> bool:
 
 
 def elf_undefined(image: bytes) -> list[str] | None:
-    """Names that an ELF64 object leaves to the linker; None for another format.
+    """The undefined names of an ELF64 object; None for another format.
 
-    LLVM aborts the process over a name it cannot find, so all are looked up beforehand.
+    LLVM aborts the process if it cannot find a name, so all are looked up beforehand.
 
     Source: System V ABI, chapter 4 (sections, symbol table).
     """

@@ -1,4 +1,7 @@
-"""CPython's and NumPy's C interface as native code needs it: where fields lie, and the addresses of functions."""
+"""The C interface of CPython and NumPy for native code: offsets of fields, and addresses of functions.
+
+docs/native.md lists what native code reads and for which versions the offsets were checked.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 TYPE: Final = 8
-"""Offset of the type in an object; the count of references comes before."""
+"""Offset of the type in an object, after the reference count."""
 COUNT: Final = 16
 """Offset of the number of items of a tuple, list or dict."""
 VALUE: Final = 16
@@ -28,7 +31,7 @@ ARRAY_DTYPE: Final = 56
 ARRAY_FLAGS: Final = 64
 ARRAY_WEAKREFS: Final = 72
 DTYPE_KIND: Final = 24
-"""Offset of eight bytes of a dtype that tell a builtin one: kind, character, byte order, number."""
+"""Offset of the eight bytes that identify a builtin dtype: kind, character, byte order, flags, number."""
 
 C_CONTIGUOUS: Final = 0x1
 F_CONTIGUOUS: Final = 0x2
@@ -58,14 +61,14 @@ PYTHON_FUNCTIONS: Final = (
     "PyTuple_New",
 )
 NUMPY_FUNCTIONS: Final = {"PyArray_Scalar": 60, "PyArray_NewFromDescr": 94}
-"""Indices in NumPy's table, which never change. Source: numpy/_core/include/numpy/__multiarray_api.h."""
+"""Indices in NumPy's table, which are part of its ABI. Source: numpy/_core/include/numpy/__multiarray_api.h."""
 FUNCTIONS: Final = (*PYTHON_FUNCTIONS, *NUMPY_FUNCTIONS)
 
 METH_FASTCALL_KEYWORDS: Final = 0x80 | 0x2
 
 
 class MethodDefinition(ctypes.Structure):
-    """PyMethodDef: name, address, calling convention and docstring of a function."""
+    """A PyMethodDef: name, address, calling convention and docstring of a function."""
 
     _fields_ = (
         ("name", ctypes.c_char_p),
@@ -100,7 +103,7 @@ def _numpy_table() -> Any:
 
 @functools.cache
 def abi() -> str:
-    """What code that reads these fields depends on: the versions of Python and of NumPy's interface, as part of a key.
+    """The versions of Python and NumPy that code depends on if it reads these fields, as part of a cache key.
 
     >>> abi().startswith("cp3")
     True
@@ -116,17 +119,17 @@ def available() -> bool:
 
 @functools.cache
 def why_unavailable() -> str | None:
-    """The reason for which native code cannot read this interpreter's objects, or None where it can."""
+    """The reason why native code cannot read this interpreter's objects, or None if it can."""
     if platform.python_implementation() != "CPython":
-        return f"{platform.python_implementation()} keeps its objects in another form than CPython"
+        return f"{platform.python_implementation()} has another object layout than CPython"
     if not (3, 11) <= sys.version_info[:2] <= (3, 14):
-        return f"the form of objects in Python {sys.version_info.major}.{sys.version_info.minor} is not known"
+        return f"the object layout of Python {sys.version_info.major}.{sys.version_info.minor} is not known"
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return "this Python runs without the global interpreter lock"
     if sys.byteorder != "little" or sys.maxsize < 2**62:
         return "objects are read on 64-bit little-endian machines only"
     if int(np.__version__.split(".")[0]) != 2:
-        return f"the form of arrays in NumPy {np.__version__} is not known"
+        return f"the array layout of NumPy {np.__version__} is not known"
     sizes = [kind.__basicsize__ for kind in (object, float, complex, list)]
     if sizes != [16, 24, 32, 40]:
         return f"objects, floats, complex numbers and lists have {sizes} bytes"
@@ -138,13 +141,13 @@ def why_unavailable() -> str | None:
 
 
 def _wrong_fields() -> list[str]:
-    """The fields that are not found at their offsets in real objects."""
+    """The fields that are not at their offsets in objects made for this test."""
     if not function_table().all():
         return ["function table"]
     base = np.zeros((4, 6), np.float32)
     array = base[1:3, ::2]
     strings = (array.dtype.kind + array.dtype.char + array.dtype.byteorder).encode()
-    found = {
+    checks = {
         "type": _word(array, TYPE) == id(np.ndarray),
         "tuple size": _word((1, 2, 3), COUNT) == 3,
         "tuple items": _word((array, base), TUPLE_ITEMS + 8) == id(base),
@@ -164,7 +167,7 @@ def _wrong_fields() -> list[str]:
         "dtype number": ctypes.c_int.from_address(id(array.dtype) + DTYPE_KIND + 4).value == array.dtype.num,
         "weak references": np.ndarray.__weakrefoffset__ == ARRAY_WEAKREFS,
     }
-    return [name for name, right in found.items() if not right]
+    return [name for name, is_right in checks.items() if not is_right]
 
 
 def _word(value: object, offset: int) -> int:
@@ -173,7 +176,7 @@ def _word(value: object, offset: int) -> int:
 
 @functools.cache
 def scalar_offset(dtype: np.dtype[Any]) -> int | None:
-    """Where the number lies in a NumPy scalar of this dtype, or None where that cannot be told."""
+    """The offset of the number in a NumPy scalar of this dtype, or None if it cannot be found."""
     if dtype == np.bool_:
         patterns = [b"\x01", b"\x00"]
     else:

@@ -174,15 +174,15 @@ def test_oldest_entries_are_removed(own_folder, monkeypatch):
     for age, key in enumerate(keys[:12]):
         cache.store(key, CODE)
         past = time.time() - (100 - age) * 3600
-        os.utime(cache._place(own_folder, key), (past, past))
+        os.utime(cache._path(own_folder, key), (past, past))
     assert cache.load(keys[0]) == CODE
     cache.store(keys[12], CODE)
-    kept = [key for key in keys if cache._place(own_folder, key).exists()]
+    kept = [key for key in keys if cache._path(own_folder, key).exists()]
     assert kept == [keys[0], *keys[5:13]]
 
 
 def test_remains_of_writers_are_removed(own_folder):
-    shard = cache._place(own_folder, "0" * 64).parent
+    shard = cache._path(own_folder, "0" * 64).parent
     shard.mkdir(parents=True)
     old, new = shard / "old.part", shard / "new.part"
     old.touch()
