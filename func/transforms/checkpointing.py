@@ -1,33 +1,34 @@
-"""checkpoint: keep the arguments instead of the intermediate values, and compute those again when pulling back."""
+"""checkpoint: the arguments are saved in place of the intermediate values, which the backward pass computes again."""
 
 from __future__ import annotations
 
 import functools
-import types
 from collections.abc import Callable
 from typing import Any
 
 from func import tree
 from func.backends import HOST_TYPES, namespace_of_type
 from func.interpreters.calls import call_primitives
-from func.interpreters.core import EVALUATE, Array, Primitive, Tracer
+from func.interpreters.core import Array, Primitive, Tracer
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.primitives.structural.identity import named
 from func.numpy import patching
 from func.transforms.boundary import array_leaf, check_callable
+from func.transforms.closures import Closure, is_traced
 from func.transforms.custom import FlatFunction
 
 
 def checkpoint(func: Callable[..., Any], *, policy: Callable[..., bool] | None = None) -> Callable[..., Any]:
-    """The same function, trading time for memory under reverse mode: of its intermediate values none is kept (or
-    those that the policy names), and they are computed again from the arguments when cotangents are pulled back.
+    """The same function, trading time for memory under reverse mode: its intermediate values are not saved (but for
+    those that the policy names), and are computed again from the arguments in the backward pass.
 
     Nests under every transform to any order. The function is called again, so it must not depend on anything that
-    changes meanwhile. Traced values that it closes over are found in its closure; others must be arguments.
+    changes meanwhile. Derivatives flow to the arguments and to the traced values that the function finds elsewhere: in
+    its closure, in the globals of its module, and in the attributes of the object that it is (a method of).
 
     Args:
         func: The function; plain NumPy code.
-        policy: Which values to keep, one of `checkpoint_policies`; None keeps nothing.
+        policy: Which values to save, one of `checkpoint_policies`; None saves nothing.
 
     Example:
         >>> import numpy as np, func
@@ -40,21 +41,23 @@ def checkpoint(func: Callable[..., Any], *, policy: Callable[..., bool] | None =
 
     @functools.wraps(func)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        function, captured = closed_over(func)
+        closure = Closure(func, lambda value: type(value) is Tracer)
+        captured = closure.values
         leaves, spec = tree.flatten((args, kwargs))
-        if not patching.is_tracing() and not any([_is_traced(value) for value in (*leaves, *captured)]):
+        if not patching.is_tracing() and not any([is_traced(value) for value in (*leaves, *captured)]):
             return func(*args, **kwargs)
         is_array = [_is_array(leaf) for leaf in leaves]
         arrays = [array_leaf(leaf, "argument", "checkpoint") for leaf, yes in zip(leaves, is_array, strict=True) if yes]
 
-        def flat_call(inner: list[Array], *outer: Array) -> Any:
-            rest = iter(inner)
-            full = [next(rest) if yes else leaf for leaf, yes in zip(leaves, is_array, strict=True)]
+        def flat_call(array_leaves: list[Array], *captured_values: Array) -> Any:
+            remaining = iter(array_leaves)
+            full = [next(remaining) if yes else leaf for leaf, yes in zip(leaves, is_array, strict=True)]
             inner_args, inner_kwargs = tree.unflatten(spec, full)
-            return function(outer)(*inner_args, **inner_kwargs)
+            return closure.rebuilt(captured_values)(*inner_args, **inner_kwargs)
 
         flat = FlatFunction(flat_call, tree.structure((list(arrays), *captured)))
         outs = call_primitives.checkpoint_call(*arrays, *captured, fun=flat, policy=policy)
+        closure.write_back()
         return tree.unflatten(flat.out_spec, outs)
 
     return checkpointed
@@ -63,72 +66,11 @@ def checkpoint(func: Callable[..., Any], *, policy: Callable[..., bool] | None =
 remat = checkpoint
 
 
-def _is_traced(value: Any) -> bool:
-    """Whether a value belongs to a transform or is a tensor with a history."""
-    return type(value) is Tracer and value.interpreter is not EVALUATE
-
-
 def _is_array(leaf: Any) -> bool:
     kind = type(leaf)
     if kind is Tracer:
         return True
     return kind not in (bool, int, str) and (kind in HOST_TYPES or namespace_of_type(kind) is not None)
-
-
-def closed_over(function: Callable[..., Any]) -> tuple[Callable[[Any], Callable[..., Any]], list[Tracer]]:
-    """Traced values in a function's closure (through trees, partials and inner functions), and how to rebuild the
-    function with others in their place."""
-    found: list[Tracer] = []
-    rebuild = _rebuilder(function, found, set())
-    return (lambda values: rebuild(values)), found
-
-
-def _rebuilder(value: Any, found: list[Tracer], seen: set[int]) -> Callable[[Any], Any]:
-    """A function from replacement values to `value` with its traced parts replaced."""
-    if type(value) is Tracer:
-        place = len(found)
-        found.append(value)
-        return lambda values: values[place]
-    if id(value) in seen:
-        return lambda values: value
-    if isinstance(value, functools.partial):
-        parts = [_rebuilder(part, found, seen) for part in (value.func, value.args, value.keywords)]
-        return lambda values: functools.partial(parts[0](values), *parts[1](values), **parts[2](values))
-    if isinstance(value, types.FunctionType) and value.__closure__:
-        seen.add(id(value))
-        before = len(found)
-        cells: list[Any] = []
-        for cell in value.__closure__:
-            try:
-                cells.append(_rebuilder(cell.cell_contents, found, seen))
-            except ValueError:  # an empty cell: a name that is not yet bound
-                cells.append(None)
-        if len(found) == before:
-            return lambda values: value
-        original: Any = value
-
-        def with_cells(values: Any) -> Any:
-            closure = tuple(
-                [
-                    cell if make is None else types.CellType(make(values))
-                    for make, cell in zip(cells, original.__closure__ or (), strict=True)
-                ]
-            )
-            again = types.FunctionType(
-                original.__code__, original.__globals__, original.__name__, original.__defaults__, closure
-            )
-            again.__kwdefaults__ = original.__kwdefaults__
-            return again
-
-        return with_cells
-    if isinstance(value, (list, tuple, dict)) and value:
-        leaves, spec = tree.flatten(value)
-        before = len(found)
-        makers = [_rebuilder(leaf, found, seen) for leaf in leaves]
-        if len(found) == before:
-            return lambda values: value
-        return lambda values: tree.unflatten(spec, [make(values) for make in makers])
-    return lambda values: value
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
@@ -147,7 +89,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
 
 
 class checkpoint_policies:
-    """Which intermediate values `checkpoint` keeps. Each policy is a function (row, params) -> bool."""
+    """Which intermediate values `checkpoint` saves. Each policy is a function (primitive, params) -> bool."""
 
     @staticmethod
     def everything_saveable(primitive: Primitive, params: dict[str, Any]) -> bool:

@@ -109,6 +109,18 @@ def test_gradients_are_those_of_the_plain_function(name: str) -> None:
         np.testing.assert_allclose(made.detach().numpy(), plain.detach().numpy(), rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "tensor methods"])
+def test_func_checkpoint_finds_the_same_tensors(name: str) -> None:
+    """func.checkpoint takes closures, globals and attributes alike; the function gets arrays in place of tensors."""
+    gradients = []
+    for call in (checkpoint, lambda function, x: func.checkpoint(function)(x)):
+        x, w = func.tensor(X, requires_grad=True), func.tensor([1.5, 0.4], requires_grad=True)
+        y = call(FUNCTIONS[name](w), x).sum()
+        gradients.append(func.autograd.grad(y, (x, w, GLOBAL), materialize_grads=True))
+    for expected, gradient in zip(*gradients, strict=True):
+        np.testing.assert_allclose(gradient.numpy(), expected.numpy(), rtol=1e-12, atol=1e-14)
+
+
 TRANSFORMS: dict[str, Callable[[Any], Any]] = {
     "grad": lambda f: func.grad(f)(X),
     "hessian": lambda f: func.hessian(f)(X),
