@@ -29,6 +29,8 @@ def strip_annotations(program: Program) -> Program:
 
     An optimised program is for execution; derivatives are taken of the program before optimisation.
     """
+    if not any([equation.primitive in _ANNOTATIONS for equation in program.equations]):
+        return program
     replacements: dict[Var, Any] = {}
     equations = []
     for equation in program.equations:

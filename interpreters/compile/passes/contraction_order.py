@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from func.interpreters.compile.passes.equation_builder import count_uses
 from func.interpreters.compile.passes.index_arithmetic import partial_axes, whole_index
 from func.interpreters.compile.passes.rewriting.contraction_rules import contract_or_scale, sum_alone
 from func.interpreters.compile.passes.rewriting.rewriter import Rewriter, Rule, rewrite
@@ -36,7 +37,9 @@ def order_contractions(program: Program) -> Program:
     """Reorder chains of contractions, turn sums of products into contractions, and join contractions."""
     if not any([equation.primitive in (contract, reduce_sum) for equation in program.equations]):
         return program
-    chains, sums, slices = tree_roots(program, contract), tree_roots(program, add), contractions_of_slices(program)
+    uses = count_uses(program)
+    chains, sums = tree_roots(program, contract, uses), tree_roots(program, add, uses)
+    slices = contractions_of_slices(program)
 
     def reorder(rw: Rewriter, out: Var, x: Any, y: Any, *, spec: Spec) -> Any:
         if out in slices:

@@ -1,8 +1,8 @@
-"""The equations of a program in an order in which the steps of an unrolled loop look alike, with a sign for each.
+"""A canonical order of equations, in which the steps of an unrolled loop look alike, and signatures of equations.
 
-Slices of arrays that have many are taken at once, others right before they are needed. What adds up values that are
-not needed any more is done as soon as they are there: a total that the optimiser computes at the end, or the sum of a
-list, joins the steps.
+Slices of an array with many slices come right after it, other slices right before their first use. An operation on two
+values that nothing else uses comes as soon as both are there, so that a total that is computed at the end, or the sum
+of a list, becomes part of the steps.
 """
 
 from __future__ import annotations
@@ -18,92 +18,93 @@ from func.interpreters.program.equality import canonical
 from func.interpreters.program.program import Equation, Program, Var
 
 FIRST = -1
-"""The place of equations that need only inputs and constants."""
-SHARED = 8
-"""What is needed so often is taken for a constant of a loop if it can be computed at the start, and an array of which
-there are so many slices for a sequence that is there before the loop."""
+"""The place of equations that depend on inputs and constants only."""
+MANY_USES = 8
+"""A value with this many uses counts as a constant of a loop if it can be computed at the start, and an array with this
+many slices as a sequence that exists before the loop."""
 INDEXED = frozenset({getitem, update, embed})
-"""Rows whose index may differ from step to step."""
+"""Primitives whose index may differ from step to step."""
 
 
-class Ordered:
-    """Equations in order. Each output has a number: the outputs are numbered through."""
+class OrderedEquations:
+    """The equations of a program in canonical order, with consecutive numbers for their outputs."""
 
-    __slots__ = ("bases", "equations", "last", "number", "places", "program", "signs")
+    __slots__ = ("equations", "first_output", "last_use", "number", "place_of", "program", "signatures")
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.equations = in_order(program)
+        self.equations = canonical_order(program)
         self.number: dict[Any, int] = {}
-        """The number of each output; inputs, constants and literals have none."""
-        self.bases: list[int] = []
-        """For each equation the number of its first output."""
-        self.places: list[int] = []
-        """For each number the place of its equation."""
-        self.last: dict[Any, int] = {}
-        """The place of the last equation that needs a variable; the length for outputs of the program."""
+        """The number of each output; inputs, constants and scalars have none."""
+        self.first_output: list[int] = []
+        """For each equation, the number of its first output."""
+        self.place_of: list[int] = []
+        """For each output number, the place of the equation."""
+        self.last_use: dict[Any, int] = {}
+        """The place of the last equation that uses a variable; the number of equations for outputs of the program."""
         for place, equation in enumerate(self.equations):
-            self.bases.append(len(self.places))
+            self.first_output.append(len(self.place_of))
             for out in equation.outputs:
-                self.number[out] = len(self.places)
-                self.places.append(place)
+                self.number[out] = len(self.place_of)
+                self.place_of.append(place)
             for x in equation.inputs:
                 if type(x) is Var:
-                    self.last[x] = place
-        self.last.update(dict.fromkeys([x for x in program.outputs if type(x) is Var], len(self.equations)))
-        self.signs = signs(program, self.equations)
+                    self.last_use[x] = place
+        self.last_use.update(dict.fromkeys([x for x in program.outputs if type(x) is Var], len(self.equations)))
+        self.signatures = signatures(program, self.equations)
 
 
-def in_order(program: Program) -> list[Equation]:
-    """The equations, moved to where those of other steps have their counterparts: slices right behind what they are
-    slices of or right before the first equation that needs them, what all steps need to the front, sums right behind
-    the last of their terms."""
+def canonical_order(program: Program) -> list[Equation]:
+    """The equations, sorted so that those of one step of a loop stand together.
+
+    A slice moves behind its source or before its first use, what all steps use to the front, a sum behind its terms.
+    """
     uses = count_uses(program)
-    parts = Counter([equation.inputs[0] for equation in program.equations if equation.primitive is getitem])
-    root: dict[Any, int] = {}
+    slice_counts = Counter([equation.inputs[0] for equation in program.equations if equation.primitive is getitem])
+    ready: dict[Any, int] = {}
     slices: list[int] = []
-    roots, owners = [], list(range(len(program.equations)))
+    targets, owners = [], list(range(len(program.equations)))
     for place, equation in enumerate(program.equations):
         inputs, outputs = equation.inputs, equation.outputs
-        at = place
+        target = place
         if equation.primitive is getitem:
-            at = root.get(inputs[0], FIRST)
-            if parts[inputs[0]] < SHARED and (at != FIRST or uses[outputs[0]] < SHARED):
+            target = ready.get(inputs[0], FIRST)
+            if slice_counts[inputs[0]] < MANY_USES and (target != FIRST or uses[outputs[0]] < MANY_USES):
                 slices.append(place)
         elif len(outputs) == 1:
-            if uses[outputs[0]] >= SHARED and all([root.get(x, FIRST) == FIRST for x in inputs]):
-                at = FIRST
+            if uses[outputs[0]] >= MANY_USES and all([ready.get(x, FIRST) == FIRST for x in inputs]):
+                target = FIRST
             elif len(inputs) == 2:
-                at = _earliest(inputs, outputs[0], root, uses, place)
-        roots.append(at)
+                target = _earliest(inputs, outputs[0], ready, uses, place)
+        targets.append(target)
         for out in outputs:
-            root[out] = at
-    _before_their_first_use(program, slices, roots, owners)
-    return [program.equations[i] for i in np.lexsort([range(len(roots)), owners, roots])]
+            ready[out] = target
+    _move_before_first_use(program, slices, targets, owners)
+    return [program.equations[i] for i in np.lexsort([range(len(targets)), owners, targets])]
 
 
-def _before_their_first_use(program: Program, slices: list[int], roots: list[int], owners: list[int]) -> None:
-    """Set the order of slices to that of the first equation that needs them, ahead of it."""
+def _move_before_first_use(program: Program, slices: list[int], targets: list[int], owners: list[int]) -> None:
+    """Set the target and owner of each slice to those of the first equation that uses it."""
     first: dict[Any, tuple[int, int]] = {}
-    needs_cotangent = {program.equations[place].outputs[0] for place in slices}
-    late = set(slices)
+    sliced = {program.equations[place].outputs[0] for place in slices}
+    moving = set(slices)
     for place, equation in enumerate(program.equations):
-        if place not in late and not needs_cotangent.isdisjoint(equation.inputs):
-            for x in needs_cotangent.intersection(equation.inputs):
-                first[x] = min(first.get(x, (place, place)), (roots[place], place))
+        if place not in moving and not sliced.isdisjoint(equation.inputs):
+            for x in sliced.intersection(equation.inputs):
+                first[x] = min(first.get(x, (place, place)), (targets[place], place))
     for place in reversed(slices):
         equation = program.equations[place]
         out, source = equation.outputs[0], equation.inputs[0]
-        where = first.get(out, (place, place))
-        roots[place], owners[place] = where
-        if source in needs_cotangent:
-            first[source] = min(first.get(source, where), where)
+        use = first.get(out, (place, place))
+        targets[place], owners[place] = use
+        if source in sliced:
+            first[source] = min(first.get(source, use), use)
 
 
-def _earliest(inputs: tuple[Any, ...], out: Var, root: dict[Any, int], uses: dict[Any, int], place: int) -> int:
-    """Where two operands are there, if one of them, no smaller than the output, is not needed any more."""
+def _earliest(inputs: tuple[Any, ...], out: Var, ready: dict[Any, int], uses: dict[Any, int], place: int) -> int:
+    """The place where both operands are ready, if one of them, of the shape of the output, has no other use."""
     x, y = inputs
-    first, second = root.get(x), root.get(y)
+    first, second = ready.get(x), ready.get(y)
     if first is None or second is None or x is y or max(first, second) == FIRST:
         return place
     if (uses[x] == 1 and x.shape == out.shape) or (uses[y] == 1 and y.shape == out.shape):
@@ -111,14 +112,13 @@ def _earliest(inputs: tuple[Any, ...], out: Var, root: dict[Any, int], uses: dic
     return place
 
 
-# --- signs ------------------------------------------------------------------------------------------------------
+def signatures(program: Program, equations: list[Equation]) -> np.ndarray[Any, Any]:
+    """A number for each equation, equal for two that could be the same equation of different steps.
 
-
-def signs(program: Program, equations: list[Equation]) -> np.ndarray[Any, Any]:
-    """A number for each equation, equal for those that could be the same equation of two steps: the row, the
-    parameters and the operands' kinds are equal. An index counts only with what it selects."""
+    These have equal primitives, parameters and avals; of an index only the shape of what it selects counts.
+    """
     kinds: dict[Any, int] = {}
-    known: dict[Any, int] = {}
+    numbers: dict[Any, int] = {}
     kind_of: dict[Any, int] = {}
     for x in (*program.inputs, *program.constants):
         kind_of[x] = kinds.setdefault((x.shape, x.dtype, x.weak), len(kinds))
@@ -128,19 +128,19 @@ def signs(program: Program, equations: list[Equation]) -> np.ndarray[Any, Any]:
             kind_of[x] = kinds.setdefault((x.shape, x.dtype, x.weak), len(kinds))
         operands = [kind_of[x] if x in kind_of else type(x) for x in equation.inputs]
         outputs = [kind_of[x] for x in equation.outputs]
-        sign = (equation.primitive, _parameters(equation) if equation.params else (), *operands, "to", *outputs)
-        result.append(known.setdefault(sign, len(known)))
+        signature = (equation.primitive, _parameters(equation) if equation.params else (), *operands, "to", *outputs)
+        result.append(numbers.setdefault(signature, len(numbers)))
     return np.array(result, np.int32)
 
 
 def _parameters(equation: Equation) -> Any:
     params = equation.params
     if equation.primitive in INDEXED:
-        return tuple([_selected(entry) for entry in params["index"]])
+        return tuple([_selection(entry) for entry in params["index"]])
     return tuple([key for name, value in params.items() for key in (name, _parameter(value))])
 
 
-def _selected(entry: Any) -> Any:
+def _selection(entry: Any) -> Any:
     return (len(range(*entry)), entry[2]) if type(entry) is tuple else type(entry)
 
 

@@ -1,57 +1,44 @@
-"""Indices that differ from step to step: where they move, and slices and updates as gathers and scatters there."""
+"""Indices that vary from step to step, and slices and updates at them as gathers and scatters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
+from func.interpreters.compile.passes.index_arithmetic import Index, partial_axes, shift, whole_index
 from func.interpreters.core import Aval
 from func.interpreters.primitives.structural.indexing import gather, scatter
 from func.interpreters.primitives.structural.slicing import embed, getitem, sliced_shape
 from func.interpreters.program.program import Equation, Var
 
-Index: TypeAlias = tuple[Any, ...]
 
-
-def whole(length: int) -> tuple[int, int, int]:
-    """The slice of everything along an axis."""
-    return 0, length, 1
-
-
-def shifted(index: Index, axis: int, by: int) -> Index:
-    """An index moved along one axis."""
-    entry = index[axis]
-    moved = entry + by if type(entry) is int else (entry[0] + by, entry[1] + by, entry[2])
-    return (*index[:axis], moved, *index[axis + 1 :])
-
-
-def shift(one: Index, other: Index) -> tuple[int, int] | None:
-    """(axis, step) where an index is another one moved along one axis."""
-    differ = [axis for axis, (x, y) in enumerate(zip(one, other, strict=True)) if x != y]
-    if len(differ) != 1:
+def shift_between(first: Index, second: Index) -> tuple[int, int] | None:
+    """(axis, step) where the second index is the first, moved by the step along one axis."""
+    differing = [axis for axis, (x, y) in enumerate(zip(first, second, strict=True)) if x != y]
+    if len(differing) != 1:
         return None
-    (axis,) = differ
-    x, y = one[axis], other[axis]
+    (axis,) = differing
+    x, y = first[axis], second[axis]
     if type(x) is not type(y):
         return None
     step = y - x if type(x) is int else y[0] - x[0]
-    return (axis, step) if shifted(one, axis, step) == other else None
+    return (axis, step) if shift(first, axis, step) == second else None
 
 
-class Places(NamedTuple):
-    """Neighbouring axes along which indices differ, and the positions there: numbers, or along one axis lists."""
+class VaryingAxes(NamedTuple):
+    """Adjacent axes along which indices differ, and for each axis the positions: integers, or lists for one axis."""
 
     axes: list[int]
     positions: list[list[Any]]
 
     def rest(self, index: Index, shape: Sequence[int]) -> tuple[Index, int]:
-        """(index without what moves, the axis that comes to stand where that was)."""
-        left = tuple([whole(shape[i]) if i in self.axes else entry for i, entry in enumerate(index)])
-        return left, len([entry for entry in index[: self.axes[0]] if type(entry) is tuple])
+        """(the index with the varying axes whole, the axis of its result where these begin)."""
+        rest = tuple([(0, shape[i], 1) if i in self.axes else entry for i, entry in enumerate(index)])
+        return rest, len([entry for entry in index[: self.axes[0]] if type(entry) is tuple])
 
 
-def places(indices: Sequence[Index]) -> Places | None:
-    """Where indices differ, if that is along neighbouring axes, and they have integers there or one slice."""
+def varying_axes(indices: Sequence[Index]) -> VaryingAxes | None:
+    """Where indices differ; None unless that is at integers along adjacent axes or at slices of one length."""
     first = indices[0]
     if any([None in index for index in indices]):
         return None
@@ -64,18 +51,20 @@ def places(indices: Sequence[Index]) -> Places | None:
     shapes = {tuple([_extent(index[axis]) for axis in axes]) for index in indices}
     if len(shapes) > 1:
         return None
-    return Places(axes, [[list(range(*index[axis])) if slices else index[axis] for index in indices] for axis in axes])
+    return VaryingAxes(
+        axes, [[list(range(*index[axis])) if slices else index[axis] for index in indices] for axis in axes]
+    )
 
 
 def _extent(entry: Any) -> int | None:
     return len(range(*entry)) if type(entry) is tuple else None
 
 
-class Moving(NamedTuple):
-    """An equation with an index that moves."""
+class VaryingIndex(NamedTuple):
+    """A slice or update whose index varies from step to step."""
 
     equation: Equation
-    places: Places
+    varying: VaryingAxes
 
     def equations(
         self,
@@ -85,31 +74,31 @@ class Moving(NamedTuple):
         zeros: Callable[[Var], Var],
         line: Any,
     ) -> list[Equation]:
-        """The equations of a step that stand for it; `positions` are those of the step."""
+        """The equations of the loop body; `positions` are the positions of a step along the varying axes."""
         if self.equation.primitive is getitem:
             (source,) = inputs
-            rest, axis = self.places.rest(self.equation.params["index"], source.shape)
-            before = []
-            if rest != tuple([whole(length) for length in source.shape]):
+            rest, axis = self.varying.rest(self.equation.params["index"], source.shape)
+            slices = []
+            if rest != whole_index(source.shape):
                 part = Var(Aval(sliced_shape(rest), source.dtype))
-                before = [Equation(getitem, (source,), {"index": rest}, (part,), line)]
+                slices = [Equation(getitem, (source,), {"index": rest}, (part,), line)]
                 source = part
-            return [*before, Equation(gather, (source, *positions), {"axis": axis}, outputs, line)]
+            return [*slices, Equation(gather, (source, *positions), {"axis": axis}, outputs, line)]
         if self.equation.primitive is embed:
             inputs = (zeros(outputs[0]), *inputs)
-        return [Equation(scatter, (*inputs, *positions), {"axis": self.places.axes[0]}, outputs, line)]
+        return [Equation(scatter, (*inputs, *positions), {"axis": self.varying.axes[0]}, outputs, line)]
 
 
-def indexed(equation: Equation, indices: Sequence[Index]) -> Moving | None:
-    """The equation with an index for each step, where such positions can be scanned."""
-    found = places(indices)
-    if found is None:
+def vary_index(equation: Equation, indices: Sequence[Index]) -> VaryingIndex | None:
+    """An equation with the index of each step; None where a gather or scatter cannot do the same."""
+    varying = varying_axes(indices)
+    if varying is None:
         return None
     if equation.primitive is not getitem:
         first, shape = indices[0], equation.outputs[0].shape
-        if any([first[axis] != whole(shape[axis]) for axis in range(len(first)) if axis not in found.axes]):
+        if not set(partial_axes(first, shape)) <= set(varying.axes):
             return None
         value = equation.inputs[-1]
         if type(value) is not Var or value.shape != sliced_shape(first) or value.dtype != equation.outputs[0].dtype:
             return None
-    return Moving(equation, found)
+    return VaryingIndex(equation, varying)

@@ -7,7 +7,7 @@ slices are neighbours. Only the sign of a zero can change. Terms of other kinds 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,8 @@ from func.interpreters.primitives.structural.slicing import concatenate, embed
 from func.interpreters.program.program import Equation, Program, Var
 
 
-def tree_roots(program: Program, primitive: Primitive) -> set[Var]:
+def tree_roots(program: Program, primitive: Primitive, uses: Mapping[Any, int]) -> set[Var]:
     """The outputs of a primitive's equations that are not used once, by an equation of the same primitive."""
-    uses = count_uses(program)
     roots: set[Var] = set()
     for equation in program.equations:
         if equation.primitive is primitive:
@@ -63,7 +62,7 @@ def join_padded_sums(program: Program) -> Program:
     """Replace sums of padded slices along one axis by concatenations."""
     if sum([equation.primitive is embed for equation in program.equations]) < 2:
         return program
-    roots = tree_roots(program, add)
+    roots = tree_roots(program, add, count_uses(program))
 
     def join_at_root(rw: Rewriter, out: Var, x: Any, y: Any) -> Any:
         return _join_sum(rw, out, x, y) if out in roots else None

@@ -283,4 +283,4 @@ while not background.is_done():
 
 
 def test_short_programs_are_not_searched_for_loops() -> None:
-    assert reroll.MANY == REROLLED
+    assert reroll.MIN_EQUATIONS == REROLLED

@@ -15,8 +15,8 @@ import func.numpy as np
 from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.compile.execution import compile_program
 from func.interpreters.compile.inlining import prepare_program
-from func.interpreters.compile.passes.reroll.canonical_order import in_order
-from func.interpreters.compile.passes.reroll.period_search import stretches
+from func.interpreters.compile.passes.reroll.canonical_order import canonical_order
+from func.interpreters.compile.passes.reroll.loop_steps import find_stretches
 from func.interpreters.compile.passes.reroll.reroll import reroll
 from func.interpreters.program.program import Program
 from tests.support.random_programs import Drawn, programs
@@ -516,13 +516,13 @@ def test_a_slice_that_is_returned_follows_the_slice_it_is_of() -> None:
         return backwards[0], np.sum(row)
 
     program = func.make_program(slices)(MATRIX)
-    Program(program.inputs, in_order(program), program.outputs, program.constants).check()
+    Program(program.inputs, canonical_order(program), program.outputs, program.constants).check()
 
 
 @settings(max_examples=60)
 @given(drawn=programs())
 def test_the_order_is_a_permutation_that_respects_dependencies(drawn: Drawn) -> None:
-    ordered = in_order(drawn.program)
+    ordered = canonical_order(drawn.program)
     assert len(ordered) == len(drawn.program.equations)
     Program(drawn.program.inputs, ordered, drawn.program.outputs, drawn.program.constants).check()
 
@@ -530,7 +530,7 @@ def test_the_order_is_a_permutation_that_respects_dependencies(drawn: Drawn) -> 
 @given(st.lists(st.integers(0, 3), max_size=12), st.lists(st.integers(0, 3), min_size=1, max_size=5), st.integers(3, 6))
 def test_repetitions_are_found(before: list[int], repeated: list[int], times: int) -> None:
     signs = onp.array([*before, *repeated * times, 9], onp.int32)
-    found = stretches(signs, 0, len(signs), 3, 1)
+    found = find_stretches(signs, 0, len(signs), 3, 1)
     assert any([s.start <= len(before) and s.stop >= len(signs) - 1 for s in found if s.period == len(repeated)])
     for s in found:
         assert (signs[s.start : s.stop - s.period] == signs[s.start + s.period : s.stop]).all()
