@@ -137,13 +137,13 @@ def partition_order(xp: Any, x: Any, *, kth: tuple[int, ...], axis: int, kind: A
     return order
 
 
-def search(xp: Any, sorted_values: Any, values: Any, *, side: Any, lanes: int) -> Any:
-    """searchsorted, where the first `lanes` axes of both arrays are a batch."""
-    if lanes == 0:
+def search(xp: Any, sorted_values: Any, values: Any, *, side: Any, batch_rank: int) -> Any:
+    """searchsorted, where the first `batch_rank` axes of both arrays are a batch."""
+    if batch_rank == 0:
         return xp.searchsorted(sorted_values, values, side)
     shape = values.shape
-    count = numpy.prod(shape[:lanes], dtype=int).item()
+    count = numpy.prod(shape[:batch_rank], dtype=int).item()
     tables = xp.reshape(sorted_values, (count, sorted_values.shape[-1]))
-    wanted = xp.reshape(values, (count, *shape[lanes:]))
-    out = [xp.searchsorted(table, lane, side) for table, lane in zip(tables, wanted, strict=True)]
-    return xp.reshape(xp.stack([xp.asarray(found) for found in out]), shape) if out else xp.zeros(shape, numpy.intp)
+    sought = xp.reshape(values, (count, *shape[batch_rank:]))
+    places = [xp.asarray(xp.searchsorted(table, row, side)) for table, row in zip(tables, sought, strict=True)]
+    return xp.reshape(xp.stack(places), shape) if places else xp.zeros(shape, numpy.intp)

@@ -131,7 +131,7 @@ def _even_counts(a: Array, edges: Array, number: int, weights: Array | None, dty
     parts = []
     for block, block_weights in _blocks(a, weights):
         block = to_dtype(block, dtype_of(edges))
-        place = ops.subtract(search(edges, block, side="right", lanes=0), 1)
+        place = ops.subtract(search(edges, block, side="right", batch_rank=0), 1)
         first, last = getitem(edges, index=(0,)), getitem(edges, index=(number,))
         place = where_primitive(ops.equal(block, last), number - 1, place)
         inside = ops.logical_and(ops.greater_equal(block, first), ops.less_equal(block, last))
@@ -153,8 +153,8 @@ def _uneven_counts(a: Array, edges: Array, weights: Array | None, dtype: Any) ->
             below = concatenate(full_like(running, 0, (1,)), running, axis=0)
         n = shape_of(edges)[0]
         places = concatenate(
-            search(ordered, cut(edges, 0, 0, n - 1), side="left", lanes=0),
-            search(ordered, cut(edges, 0, n - 1), side="right", lanes=0),
+            search(ordered, cut(edges, 0, 0, n - 1), side="left", batch_rank=0),
+            search(ordered, cut(edges, 0, n - 1), side="right", batch_rank=0),
             axis=0,
         )
         parts.append(places if below is None else gather(below, places, axis=0))
@@ -229,7 +229,7 @@ def histogramdd(
     place: Any = 0
     outside: Any = np.False_
     for column, edge, size in zip(columns, edges, sizes, strict=True):
-        found = ops.subtract(search(edge, column, side="right", lanes=0), 1)
+        found = ops.subtract(search(edge, column, side="right", batch_rank=0), 1)
         found = where_primitive(ops.equal(column, getitem(edge, index=(size,))), size - 1, found)
         outside = ops.logical_or(outside, ops.logical_or(ops.less(found, 0), ops.greater_equal(found, size)))
         place = ops.add(ops.multiply(place, size), found)

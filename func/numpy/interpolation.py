@@ -220,7 +220,7 @@ def _segments(x: Array, xp: Array, fp: Array, place: Array, inverse: bool) -> Ar
 
 def _interpolated(x: Array, xp: Array, fp: Array, left: Any, right: Any) -> Array:
     n = shape_of(xp)[0]
-    place = ops.subtract(search(xp, x, side="right", lanes=0), 1)
+    place = ops.subtract(search(xp, x, side="right", batch_rank=0), 1)
     if n == 1:
         inside = ops.add(ops.multiply(x, 0), fp[0])
         inside = where_primitive(ops.isnan(x), fp[0], inside)

@@ -175,6 +175,6 @@ def isin(
     if n == 0:
         return full_like(element, int(invert), None, np.bool_)
     ordered = sort(others)
-    place = ops.minimum(search(ordered, element, side="left", lanes=0), n - 1)
+    place = ops.minimum(search(ordered, element, side="left", batch_rank=0), n - 1)
     found = gather(ordered, arrayed(place), axis=0)
     return (ops.not_equal if invert else ops.equal)(found, element)

@@ -131,7 +131,7 @@ def searchsorted(a: Array, v: Any, side: str = "left", sorter: Any = None) -> Ar
         if shape_of(sorter) != shape_of(a):
             raise ValueError("sorter.size must equal a.size")
         a = gather(a, sorter, axis=0)
-    return sorting_primitives.search(a, arrayed(v), side=side, lanes=0)
+    return sorting_primitives.search(a, arrayed(v), side=side, batch_rank=0)
 
 
 @implements(np.digitize)

@@ -264,7 +264,7 @@ def _weighted(key: Array, p: Array, wanted: tuple[int, ...], replace: bool) -> A
         sums = cumsum(p, axis=0, reverse=False)
         last = shape_of(p)[0] - 1
         unit = ops.random_unit(key, shape=wanted, dtype=_DOUBLE, inside=False)
-        found = search(sums, e.multiply(unit, getitem(sums, index=(last,))), side="right", lanes=0)
+        found = search(sums, e.multiply(unit, getitem(sums, index=(last,))), side="right", batch_rank=0)
         return e.minimum(found, last)
     unit = ops.random_unit(key, shape=shape_of(p), dtype=_DOUBLE, inside=True)
     never = e.less_equal(p, 0.0)

@@ -1,1 +1,4 @@
-"""The rows: one file per subject, each row's rules standing together."""
+"""The primitives: one folder per subject, the rules of each primitive standing above it.
+
+Arrays and parameters come in, arrays or tuples of them come out. A primitive is the record of all that is true of it.
+"""

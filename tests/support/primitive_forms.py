@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import func
-from func.interpreters.compile.lowering.code import lower
+from func.interpreters.compile.lowering.rules import lower
 from func.interpreters.core import PRIMITIVES, Bilinear, Linear, NonDifferentiable, Primitive
 from func.interpreters.core.errors import NoSourceError
 from func.interpreters.primitives.elementwise.builder import Elementwise

@@ -181,7 +181,7 @@ SAMPLES |= {
     "partition_order": [Sample((real(7),), {"kth": (2,), "axis": 0, "kind": "introselect"}, ())],
     "argpartition": [Sample((real(7),), {"kth": (2,), "axis": 0, "kind": "introselect"}, ())],
     "lexsort": [Sample((integers(5), real(5)), {"axis": 0}, ())],
-    "search": [Sample((np.sort(real(6)), real(3, 2)), {"side": "left", "lanes": 0}, ())],
+    "search": [Sample((np.sort(real(6)), real(3, 2)), {"side": "left", "batch_rank": 0}, ())],
     # linear algebra
     "cholesky": [Sample((spd(3),)), Sample((spd(3, 2),)), Sample((hermitian(3),))],
     "solve": [

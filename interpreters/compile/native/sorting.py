@@ -39,7 +39,7 @@ def _reorder(context: TranslationContext) -> ArrayValue:
 @native("search")
 def _search(context: TranslationContext) -> ArrayValue:
     """Binary search, one step for every bit of the table's length."""
-    batch, side = context.params["lanes"], context.params["side"]
+    batch, side = context.params["batch_rank"], context.params["side"]
     dtype = np.result_type(context.avals[0].dtype, context.avals[1].dtype)
     if dtype.kind not in "biuf":
         raise NotNative(f"search among {dtype}")

@@ -1,4 +1,4 @@
-"""The table of elementwise rows. Each names only its partial derivatives."""
+"""The table of elementwise primitives. Each names only its partial derivatives."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from func.interpreters.primitives.elementwise.builder import multiply as multipl
 from func.interpreters.primitives.elementwise.builder import nan_safe_multiply as nan_safe_multiply
 from func.interpreters.primitives.elementwise.builder import negative as negative
 from func.interpreters.primitives.structural.shapes import align_ranks, convert, fit_cotangent, full_like, where
-
-# --- comparisons, logic, rounding, bits: no derivative ----------------------------------------------------------
 
 equal = elementwise_constant("equal", 2, commutative=True)
 not_equal = elementwise_constant("not_equal", 2, commutative=True)
@@ -56,8 +54,6 @@ heaviside = elementwise_constant("heaviside", 2)
 nextafter = elementwise("nextafter", 1, None)
 spacing = elementwise_constant("spacing", 1)
 exponent = elementwise_constant("exponent", 1, impl=lambda xp, x: xp.frexp(x)[1])
-
-# --- arithmetic -------------------------------------------------------------------------------------------------
 
 subtract: Elementwise = elementwise("subtract", 1, -1, weak=True)
 divide: Elementwise = elementwise(
@@ -106,8 +102,6 @@ def remainder_partial_y(x: Array, y: Array) -> Array:
 remainder: Elementwise = elementwise("remainder", 1, remainder_partial_y, nan_safe=True, weak=True, cost=4)
 fmod: Elementwise = elementwise("fmod", 1, lambda x, y: negative(trunc(divide(x, y))), nan_safe=True, cost=4)
 
-# --- choices ----------------------------------------------------------------------------------------------------
-
 
 def share(wins: Array, ties: Array, like: Array) -> Array:
     """1 where an argument wins, 1/2 at ties, 0 elsewhere."""
@@ -136,8 +130,6 @@ fmin: Elementwise = elementwise(
     lambda x, y, out: share(logical_or(less(y, x), isnan(x)), equal(x, y), out),
 )
 copysign: Elementwise = elementwise("copysign", lambda x, out: where(equal(signbit(x), signbit(out)), 1.0, -1.0), None)
-
-# --- roots, exponentials, logarithms ----------------------------------------------------------------------------
 
 sqrt: Elementwise = elementwise("sqrt", lambda out: divide(0.5, out), nan_safe=True, cost=4)
 cbrt: Elementwise = elementwise("cbrt", lambda out: divide(1, multiply(3, square(out))), nan_safe=True, cost=10)
@@ -169,8 +161,6 @@ logaddexp: Elementwise = elementwise(
 logaddexp2: Elementwise = elementwise(
     "logaddexp2", lambda x, out: log2_share(x, out), lambda y, out: log2_share(y, out), cost=15
 )
-
-# --- trigonometric and hyperbolic -------------------------------------------------------------------------------
 
 sin: Elementwise = elementwise("sin", lambda x: cos(x), cost=15)
 cos: Elementwise = elementwise("cos", lambda x: negative(sin(x)), cost=15)
@@ -211,8 +201,6 @@ arctan2: Elementwise = elementwise(
     cost=20,
 )
 ldexp: Elementwise = elementwise("ldexp", lambda y, out: exp2(convert(y, dtype=dtype_of(out))), None)
-
-# --- complex parts: linear over the reals -----------------------------------------------------------------------
 
 
 def _real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

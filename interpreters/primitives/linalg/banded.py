@@ -22,13 +22,11 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative
 from func.interpreters.primitives.elementwise.table import make_complex, real
+from func.interpreters.primitives.scipy_functions import reporting_missing
 from func.interpreters.primitives.structural.shapes import expand, fit_cotangent, full_like, zeros_like
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
-
-# --- diagonals --------------------------------------------------------------------------------------------------
 
 
 def _span(x: Array, axis: int, start: int, stop: int) -> Array:
@@ -90,16 +88,13 @@ def whole_band(ab: Array, lower: bool) -> Array:
     main = diagonal_row(ab, 0 if lower else u)
     if complex_:
         main = make_complex(real(main), zeros_like(real(main)))
-    given = [diagonal_row(ab, k if lower else u - k) for k in range(1, u + 1)]
-    other = [
+    stored = [diagonal_row(ab, k if lower else u - k) for k in range(1, u + 1)]
+    mirrored = [
         shifted(conjugate(row) if complex_ else row, axis, (k + 1) * (1 if lower else -1))
-        for k, row in enumerate(given)
+        for k, row in enumerate(stored)
     ]
-    below, above = (given, other) if lower else (other, given)
+    below, above = (stored, mirrored) if lower else (mirrored, stored)
     return _stack_rows([*reversed(above), main, *below])
-
-
-# --- general bands ----------------------------------------------------------------------------------------------
 
 
 def _banded_aval(ab: Aval, b: Aval, **params: Any) -> Aval:
@@ -123,7 +118,7 @@ def _solve_banded_transpose(ct: Array, ab: Array, b: Shaped, *, lower: int, uppe
 
 solve_banded: Primitive = general(
     "solve_banded",
-    worded(linalg.solve_banded),
+    reporting_missing(linalg.solve_banded),
     aval=_banded_aval,
     batch=leading_axes("solve_banded"),
     jvp=_solve_banded_jvp,
@@ -131,9 +126,6 @@ solve_banded: Primitive = general(
     cost=costs.banded,
 )
 """A⁻¹ B of the matrix with diagonals ab (…, lower + upper + 1, n); B is (…, n, k)."""
-
-
-# --- Hermitian positive-definite bands --------------------------------------------------------------------------
 
 
 def _solveh_banded_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, lower: bool) -> tuple[Array, Any]:
@@ -153,7 +145,7 @@ def _solveh_banded_transpose(ct: Array, ab: Array, b: Shaped, *, lower: bool) ->
 
 solveh_banded: Primitive = general(
     "solveh_banded",
-    worded(linalg.solveh_banded),
+    reporting_missing(linalg.solveh_banded),
     aval=_banded_aval,
     batch=leading_axes("solveh_banded"),
     jvp=_solveh_banded_jvp,

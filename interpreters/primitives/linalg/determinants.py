@@ -33,8 +33,6 @@ from func.interpreters.primitives.structural.reductions import reduce_prod
 from func.interpreters.primitives.structural.shapes import convert, expand, full_like, reduce_sum, reshape, where
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 
-# --- sign and logarithm -----------------------------------------------------------------------------------------
-
 
 def _slogdet_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """d log|det A| = Re tr(A⁻¹ dA); the phase turns by i Im tr(A⁻¹ dA). Infinite for singular A, where zero wins.
@@ -61,9 +59,6 @@ slogdet: Primitive = general(
     multiple=True,
     cost=costs.cubic(2 / 3),
 )
-
-
-# --- determinant ------------------------------------------------------------------------------------------------
 
 
 def _det_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Array]:
@@ -107,9 +102,6 @@ def _small_adjugate(a: Array) -> Array:
     return reshape(flat, shape=shape_of(a))
 
 
-# --- adjugate ---------------------------------------------------------------------------------------------------
-
-
 def _adjugate_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Array]:
     """d adj A = tr(A⁻¹ dA) adj A - A⁻¹ dA adj A, or for (nearly) singular A its limit in the basis of its singular
     vectors. (A third derivative there is that of distinct singular values.)"""
@@ -144,9 +136,9 @@ def _singular_adjugate_tangent(a: Array, da: Array) -> Array:
 def _products_but_two(s: Array) -> Array:
     """C_ij = Π s_k over k other than i and j, zero on the diagonal; by division, with zeros counted apart."""
     last = len(shape_of(s)) - 1
-    zero, one = full_like(s, 0, ()), full_like(s, 1, ())
+    zero, unit = full_like(s, 0, ()), full_like(s, 1, ())
     empty = equal(s, 0)
-    filled = where(empty, one, s)
+    filled = where(empty, unit, s)
     zeros = where(empty, full_like(s, 1), zero)
     left = subtract(over_matrices(reduce_sum(zeros, axes=(last,))), add(along_rows(zeros), along_columns(zeros)))
     total = over_matrices(reduce_prod(filled, axes=(last,)))

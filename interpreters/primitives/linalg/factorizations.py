@@ -23,7 +23,6 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative
 from func.interpreters.primitives.elementwise.table import subtract
 from func.interpreters.primitives.linalg.matrices import (
@@ -38,11 +37,10 @@ from func.interpreters.primitives.linalg.matrices import (
     solve_batch,
 )
 from func.interpreters.primitives.linalg.solving import triangular_solve
+from func.interpreters.primitives.scipy_functions import reporting_missing
 from func.interpreters.primitives.structural.shapes import broadcast, expand, fit_cotangent
 from func.interpreters.primitives.structural.slicing import concatenate
 from func.interpreters.primitives.structural.sorting import reorder
-
-# --- LU ---------------------------------------------------------------------------------------------------------
 
 
 def _lu_aval(a: Aval) -> tuple[Aval, Aval, Aval]:
@@ -90,18 +88,18 @@ def _lu_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, Any
     packed, pivots, order = lu(a)
     m, n = shape_of(a)[-2:]
     k = min(m, n)
-    moved = rows_in_order(da, order)
+    da_ordered = rows_in_order(da, order)
     square = block(packed, (0, k), (0, k))
-    inner = _between(square, block(moved, (0, k), (0, k)))
+    inner = _between(square, block(da_ordered, (0, k), (0, k)))
     d_lower = mm(lower_of(square), keep_where(inner, lambda i, j: j < i))
     d_upper = mm(keep_where(inner, lambda i, j: j >= i), upper_of(square))
     tangent = add(d_lower, d_upper)
     rank = len(shape_of(a))
     if m > n:
-        rest = subtract(block(moved, (k, m), (0, n)), mm(block(packed, (k, m), (0, n)), d_upper))
+        rest = subtract(block(da_ordered, (k, m), (0, n)), mm(block(packed, (k, m), (0, n)), d_upper))
         tangent = concatenate(tangent, _right_divided(rest, square), axis=rank - 2)
     elif n > m:
-        rest = subtract(block(moved, (0, m), (k, n)), mm(d_lower, block(packed, (0, m), (k, n))))
+        rest = subtract(block(da_ordered, (0, m), (k, n)), mm(d_lower, block(packed, (0, m), (k, n))))
         wide = triangular_solve(square, rest, lower=True, adjoint=False, unit=True)
         tangent = concatenate(tangent, wide, axis=rank - 1)
     return (packed, pivots, order), (tangent, ZERO, ZERO)
@@ -119,7 +117,7 @@ def _right_divided(x: Array, square: Array) -> Array:
 
 lu: Primitive = general(
     "lu",
-    worded(linalg.lu),
+    reporting_missing(linalg.lu),
     aval=_lu_aval,
     batch=leading_axes("lu"),
     jvp=_lu_jvp,
@@ -139,24 +137,19 @@ pivot_order = nondifferentiable(
 """The order of the rows of square matrices that LAPACK's exchanges (…, n) make."""
 
 
-# --- the order of columns of a pivoted QR -----------------------------------------------------------------------
-
-
 def _qr_order_aval(a: Aval) -> Aval:
     return Aval((*a.shape[:-2], a.shape[-1]), np.int64)
 
 
 qr_order = nondifferentiable(
     "qr_order",
-    worded(linalg.qr_order),
+    reporting_missing(linalg.qr_order),
     aval=_qr_order_aval,
     batch=leading_axes("qr_order"),
     cost=costs.per_matrix(costs.qr),
 )
 """Which column of each matrix stands where when a pivoted QR has sorted them."""
 
-
-# --- solves that know the structure of the matrix ---------------------------------------------------------------
 
 TRIANGLES = {"upper triangular": False, "lower triangular": True}
 SYMMETRIC, HERMITIAN = ("sym", "symmetric"), ("her", "hermitian", "pos", "positive definite")
@@ -165,7 +158,7 @@ SYMMETRIC, HERMITIAN = ("sym", "symmetric"), ("her", "hermitian", "pos", "positi
 def structured(a: Array, assume: str | None, lower: bool) -> Array:
     """The part of a direction of A that the solver sees, as the whole matrix it stands for.
 
-    Where one triangle is read this is the symmetric (Hermitian) part, as in the row cholesky.
+    Where one triangle is read this is the symmetric (Hermitian) part, as in `cholesky`.
     """
     if assume in TRIANGLES:
         return keep_where(a, (lambda i, j: j <= i) if TRIANGLES[assume] else (lambda i, j: j >= i))
@@ -221,7 +214,7 @@ def _solve_assumed_transpose(ct: Array, a: Array, b: Shaped, *, assume: str | No
 
 solve_assumed: Primitive = general(
     "solve_assumed",
-    worded(linalg.solve_assumed),
+    reporting_missing(linalg.solve_assumed),
     aval=lambda a, b, **params: Aval(b.shape, np.result_type(float_dtype(a.dtype), b.dtype)),
     batch=solve_batch(lambda a, b, **params: solve_assumed(a, b, **params)),
     jvp=_solve_assumed_jvp,

@@ -1,7 +1,7 @@
-"""Rows that passes put in place of others where factors of a matrix are at hand.
+"""Primitives that passes put in the place of others where the factors of a matrix are known.
 
-The rows `factored_…` take the matrix and its LU factors. The factors spare work and nothing else: they are constants to
-every derivative, which is that by the matrix.
+The primitives `factored_…` take the matrix and its LU factors. The factors only save work: they are constants to every
+derivative, which is by the matrix.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def _cholesky_inverse_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> 
     """
     (factor,), (tangent,) = primals, tangents
     lower = keep_where(factor, lambda i, j: j <= i)
-    moved = keep_where(tangent, lambda i, j: j <= i)
+    d_lower = keep_where(tangent, lambda i, j: j <= i)
     inverse = cholesky_inverse(factor)
-    inner = multiply(hermitian_part(mm(moved, mH(lower))), 2.0)
+    inner = multiply(hermitian_part(mm(d_lower, mH(lower))), 2.0)
     return inverse, negative(mm(mm(inverse, inner), inverse))
 
 
@@ -46,9 +46,6 @@ cholesky_inverse: Primitive = general(
 """(L Lᴴ)⁻¹ from lower Cholesky factors L, whose upper triangles are not read."""
 
 
-# --- one factorisation for several uses -------------------------------------------------------------------------
-
-
 def _factors_aval(a: Aval) -> tuple[Aval, Aval]:
     return Aval(a.shape, float_dtype(a.dtype)), Aval(a.shape[:-1], np.int32)
 
@@ -61,7 +58,7 @@ lu_factors = nondifferentiable(
     multiple=True,
     cost=costs.cubic(2 / 3),
 )
-"""LAPACK's L and U in one matrix and its row exchanges, also of singular matrices, for the rows below."""
+"""LAPACK's L and U in one matrix and its row exchanges, also of singular matrices, for the primitives below."""
 
 
 def _turned(a: Any, adjoint: bool) -> Any:
@@ -96,7 +93,7 @@ factored_solve: Primitive = general(
 
 
 def _factored_slogdet_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """That of the row without factors."""
+    """The tangent rule of `slogdet`, which has no factors."""
     assert slogdet.jvp is not None
     return slogdet.jvp(primals[:1], tangents[:1])  # type: ignore[no-any-return]
 

@@ -1,4 +1,4 @@
-"""What the linear algebra rows share: transposes, products, masks, diagonals of stacks of matrices.
+"""What the primitives of linear algebra share: transposes, products, masks, diagonals of stacks of matrices.
 
 Convention: leading axes are a batch, H is the conjugate transpose.
 """
@@ -126,15 +126,9 @@ def over_matrices(test: Array) -> Array:
     return reshape(test, shape=(*shape_of(test), 1, 1))
 
 
-# --- dtypes and avals -------------------------------------------------------------------------------------------
-
-
 def same_aval(x: Aval, **params: Any) -> Aval:
     """Shape as the matrix, in floating point."""
     return Aval(x.shape, float_dtype(x.dtype))
-
-
-# --- complex and tiny numbers -----------------------------------------------------------------------------------
 
 
 def real_part(x: Array) -> Array:
@@ -161,25 +155,22 @@ def safe_reciprocal(gap: Array, scale: Array) -> Array:
     """1 / gap, and zero where the gap is lost in the rounding of an n by n problem: what is undetermined is dropped."""
     tiny = multiply(scale, float(np.finfo(dtype_of(scale)).eps) * 4 * max(shape_of(gap)[-1], 1))
     degenerate = less_equal(absolute(stop_gradient(gap)), tiny)
-    one = full_like(gap, 1, ())
-    return where(degenerate, full_like(gap, 0, ()), divide(one, where(degenerate, one, gap)))
+    unit = full_like(gap, 1, ())
+    return where(degenerate, full_like(gap, 0, ()), divide(unit, where(degenerate, unit, gap)))
 
 
-# --- batching ---------------------------------------------------------------------------------------------------
-
-
-def solve_batch(row: Callable[..., Array]) -> Callable[..., Any]:
+def solve_batch(primitive: Callable[..., Array]) -> Callable[..., Any]:
     """Batch rule of A⁻¹ B: right-hand sides of one matrix go into its columns, so that it is factored once."""
 
     def batch_solve(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
         a, b = args
         if batched[0]:
-            return row(*materialize(size, batched, args), **params)
+            return primitive(*materialize(size, batched, args), **params)
         rank = len(shape_of(b))
         order = (*range(1, rank - 1), 0, rank - 1)
-        moved = permute(b, order=order)
-        shape = shape_of(moved)
-        wide = row(a, reshape(moved, shape=(*shape[:-2], math.prod(shape[-2:]))), **params)
+        columns_last = permute(b, order=order)
+        shape = shape_of(columns_last)
+        wide = primitive(a, reshape(columns_last, shape=(*shape[:-2], math.prod(shape[-2:]))), **params)
         return permute(reshape(wide, shape=shape), order=inverse_permutation(order))
 
     return batch_solve

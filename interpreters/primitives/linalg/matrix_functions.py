@@ -1,12 +1,12 @@
 """Functions of square matrices and Sylvester equations.
 
-A function f of matrices has the Fréchet derivative L(A, E) at A in the direction E, which f itself shows of a matrix of
-twice the size: f([[A, E], [0, A]]) = [[f(A), L(A, E)], [0, f(A)]]. Source: R. Mathias (1996), "A chain rule for matrix
+The Fréchet derivative L(A, E) of a matrix function f at A in the direction E is a block of f at a matrix of twice the
+size: f([[A, E], [0, A]]) = [[f(A), L(A, E)], [0, f(A)]]. Source: R. Mathias (1996), "A chain rule for matrix
 functions and applications", SIAM J. Matrix Anal. Appl. 17, theorem 2.1.
 
-Here L is a row of its own, linear in E. Differentiating the identity by A gives the next order as L at the matrix of
-twice the size in the direction diag(dA, dA), so that every order is available; as f(Aᴴ) = f(A)ᴴ, the adjoint of
-L(A, ·) is L(Aᴴ, ·).
+L is a separate primitive, linear in E. Differentiating the identity by A gives the next order as L at the matrix of
+twice the size in the direction diag(dA, dA), so every order is available. Since f(Aᴴ) = f(A)ᴴ, the adjoint of L(A, ·)
+is L(Aᴴ, ·).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from func.interpreters.core import (
     zeros_like,
 )
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import negative
 from func.interpreters.primitives.linalg.matrices import block, mH, mm
+from func.interpreters.primitives.scipy_functions import reporting_missing
 from func.interpreters.primitives.structural.shapes import convert, fit_cotangent
 from func.interpreters.primitives.structural.slicing import concatenate
 
@@ -89,10 +89,12 @@ def matrix_function(
     def transpose(ct: Array, a: Array, e: Shaped, **params: Any) -> tuple[Any, Array]:
         return ZERO, fit_cotangent(frechet(mH(a), ct, **params), e)
 
-    function = general(name, worded(impl), aval=aval, batch=leading_axes(name), jvp=jvp, cost=costs.cubic(factor))
+    function = general(
+        name, reporting_missing(impl), aval=aval, batch=leading_axes(name), jvp=jvp, cost=costs.cubic(factor)
+    )
     frechet = general(
         f"{name}_frechet",
-        worded(frechet_impl),
+        reporting_missing(frechet_impl),
         aval=aval,
         batch=leading_axes(f"{name}_frechet"),
         jvp=frechet_jvp,
@@ -114,9 +116,6 @@ matrix_power, matrix_power_frechet = matrix_function(
     complex_dtype,
 )
 """The principal power A^exponent, always complex, and its derivative."""
-
-
-# --- Sylvester equations ----------------------------------------------------------------------------------------
 
 
 def _sylvester_aval(a: Aval, b: Aval, q: Aval, **params: Any) -> Aval:
@@ -147,7 +146,7 @@ def _sylvester_cost(ins: Sequence[Aval], outs: Sequence[Aval], params: Params) -
 
 sylvester: Primitive = general(
     "sylvester",
-    worded(spectra.sylvester),
+    reporting_missing(spectra.sylvester),
     aval=_sylvester_aval,
     batch=leading_axes("sylvester"),
     jvp=_sylvester_jvp,
@@ -155,9 +154,6 @@ sylvester: Primitive = general(
     cost=_sylvester_cost,
 )
 """X with A X + X B = Q; with `drop` what a singular equation leaves undetermined is zero."""
-
-
-# --- square root ------------------------------------------------------------------------------------------------
 
 
 def _sqrtm_aval(a: Aval) -> Aval:
@@ -175,6 +171,11 @@ def _sqrtm_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array
 
 
 sqrtm: Primitive = general(
-    "sqrtm", worded(spectra.sqrtm), aval=_sqrtm_aval, batch=leading_axes("sqrtm"), jvp=_sqrtm_jvp, cost=costs.cubic(28)
+    "sqrtm",
+    reporting_missing(spectra.sqrtm),
+    aval=_sqrtm_aval,
+    batch=leading_axes("sqrtm"),
+    jvp=_sqrtm_jvp,
+    cost=costs.cubic(28),
 )
 """The principal square root, always complex."""

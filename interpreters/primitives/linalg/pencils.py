@@ -14,7 +14,6 @@ from func.backends.support import spectra
 from func.backends.support.linalg import float_dtype, real_dtype
 from func.interpreters.core import ZERO, Array, Aval, Primitive, add_tangents, general, leading_axes, shape_of
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import add, multiply
 from func.interpreters.primitives.elementwise.table import subtract
 from func.interpreters.primitives.linalg.factorizations import from_triangle
@@ -32,10 +31,9 @@ from func.interpreters.primitives.linalg.matrices import (
 )
 from func.interpreters.primitives.linalg.solving import solve
 from func.interpreters.primitives.linalg.spectral import reduce_columns
+from func.interpreters.primitives.scipy_functions import reporting_missing
 from func.interpreters.primitives.structural.shapes import full_like
 from func.interpreters.primitives.structural.slicing import concatenate
-
-# --- one matrix -------------------------------------------------------------------------------------------------
 
 
 def _driver_aval(a: Aval, **params: Any) -> tuple[Aval, Aval]:
@@ -63,7 +61,7 @@ def _driver_jvp(
 
 eigh_by_driver: Primitive = general(
     "eigh_by_driver",
-    worded(spectra.eigh_by_driver),
+    reporting_missing(spectra.eigh_by_driver),
     aval=_driver_aval,
     batch=leading_axes("eigh_by_driver"),
     jvp=_driver_jvp,
@@ -71,9 +69,6 @@ eigh_by_driver: Primitive = general(
     cost=costs.cubic(9),
 )
 """Eigenvalues and eigenvectors of Hermitian matrices by one of LAPACK's drivers (None: SciPy's choice)."""
-
-
-# --- two matrices -----------------------------------------------------------------------------------------------
 
 
 def _pencil_aval(a: Aval, b: Aval, **params: Any) -> tuple[Aval, Aval]:
@@ -92,24 +87,24 @@ def _pencil_jvp(
     """
     (a, b), (da, db) = primals, tangents
     w, v = eigh_pencil(a, b, kind=kind, lower=lower, driver=driver)
-    whole = from_triangle(b, lower)
+    hermitian_b = from_triangle(b, lower)
     inner: Any = ZERO
     if da is not ZERO:
-        basis = mm(whole, v) if kind == 2 else v
+        basis = mm(hermitian_b, v) if kind == 2 else v
         inner = mm(mm(mH(basis), hermitian_part(da)), basis)
     if db is ZERO:
         dw, rotation = _turn(w, inner)
         return (w, v), (dw, mm(v, rotation))
-    dual = solve(whole, v) if kind == 3 else v
-    moved = mm(mm(mH(dual), hermitian_part(db)), dual)
+    dual = solve(hermitian_b, v) if kind == 3 else v
+    db_rotated = mm(mm(mH(dual), hermitian_part(db)), dual)
     middle = multiply(add(along_rows(w), along_columns(w)), -0.5 if kind == 1 else 0.5)
-    dw, rotation = _turn(w, add_tangents(inner, multiply(middle, moved)))
-    return (w, v), (dw, mm(v, add(rotation, multiply(moved, 0.5 if kind == 3 else -0.5))))
+    dw, rotation = _turn(w, add_tangents(inner, multiply(middle, db_rotated)))
+    return (w, v), (dw, mm(v, add(rotation, multiply(db_rotated, 0.5 if kind == 3 else -0.5))))
 
 
 eigh_pencil: Primitive = general(
     "eigh_pencil",
-    worded(spectra.eigh_pencil),
+    reporting_missing(spectra.eigh_pencil),
     aval=_pencil_aval,
     batch=leading_axes("eigh_pencil"),
     jvp=_pencil_jvp,
@@ -117,9 +112,6 @@ eigh_pencil: Primitive = general(
     cost=costs.cubic(14),
 )
 """Eigenvalues and vectors of A V = B V W (kind 1), A B V = V W (2), B A V = V W (3) for positive-definite B."""
-
-
-# --- a tridiagonal matrix ---------------------------------------------------------------------------------------
 
 
 def _tridiagonal_aval(d: Aval, e: Aval, *, driver: str) -> tuple[Aval, Aval]:
@@ -153,7 +145,7 @@ def _tridiagonal_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, drive
 
 eigh_tridiagonal: Primitive = general(
     "eigh_tridiagonal",
-    worded(spectra.eigh_tridiagonal),
+    reporting_missing(spectra.eigh_tridiagonal),
     aval=_tridiagonal_aval,
     batch=leading_axes("eigh_tridiagonal"),
     jvp=_tridiagonal_jvp,
@@ -173,7 +165,7 @@ def _tridiagonal_values_jvp(primals: Sequence[Array], tangents: Sequence[Any], *
 
 eigvalsh_tridiagonal: Primitive = general(
     "eigvalsh_tridiagonal",
-    worded(spectra.eigvalsh_tridiagonal),
+    reporting_missing(spectra.eigvalsh_tridiagonal),
     aval=lambda d, e, *, driver: _tridiagonal_aval(d, e, driver=driver)[0],
     batch=leading_axes("eigvalsh_tridiagonal"),
     jvp=_tridiagonal_values_jvp,

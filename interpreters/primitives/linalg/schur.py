@@ -13,7 +13,6 @@ from func.interpreters.core import Array, Aval, Primitive, dtype_of, general, in
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import add, multiply
 from func.interpreters.primitives.elementwise.table import real, subtract
 from func.interpreters.primitives.linalg.matrices import (
@@ -27,6 +26,7 @@ from func.interpreters.primitives.linalg.matrices import (
 )
 from func.interpreters.primitives.linalg.solving import solve
 from func.interpreters.primitives.linalg.spectral import eig
+from func.interpreters.primitives.scipy_functions import reporting_missing
 
 
 def _schur_aval(a: Aval, *, output: str) -> tuple[Aval, Aval]:
@@ -51,8 +51,8 @@ def _schur_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, output: str
         w, r = real(w), real(r)
     inner = mm(mm(mH(z), da), z)
     factor = safe_reciprocal(subtract(along_columns(w), along_rows(w)), largest(w))
-    moved = mm(r, multiply(factor, solve(r, mm(inner, r))))
-    below = keep_where(mH(solve(mH(r), mH(moved))), lambda i, j: j < i)
+    similar = mm(r, multiply(factor, solve(r, mm(inner, r))))
+    below = keep_where(mH(solve(mH(r), mH(similar))), lambda i, j: j < i)
     turn = subtract(below, mH(below))
     dt = add(inner, subtract(mm(t, turn), mm(turn, t)))
     return (t, z), (keep_where(dt, lambda i, j: j >= i), mm(z, turn))
@@ -77,7 +77,7 @@ def diagonal_below(t: Any) -> Any:
 
 schur: Primitive = general(
     "schur",
-    worded(spectra.schur),
+    reporting_missing(spectra.schur),
     aval=_schur_aval,
     batch=leading_axes("schur"),
     jvp=_schur_jvp,

@@ -41,8 +41,6 @@ from func.interpreters.primitives.linalg.matrices import (
 from func.interpreters.primitives.structural.shapes import expand, full_like, reduce_sum, reshape, where
 from func.interpreters.primitives.structural.slicing import concatenate
 
-# --- singular value decomposition -------------------------------------------------------------------------------
-
 
 def _svd_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, full_matrices: bool) -> tuple[Any, Any]:
     """With P = Uᴴ dA V: ds = Re diag P, and dU = U ω, dV = V η for antihermitian ω, η with ω S + dS - S η = P.
@@ -76,9 +74,9 @@ def _rotations(inner: Array, s: Array) -> tuple[Array, Array]:
     scale = largest(s)
     minus = keep_where(safe_reciprocal(subtract(along_columns(s), along_rows(s)), scale), lambda i, j: i != j)
     plus = safe_reciprocal(add(along_columns(s), along_rows(s)), scale)
-    both = multiply(minus, hermitian_part(inner))
+    symmetric = multiply(minus, hermitian_part(inner))
     apart = multiply(plus, multiply(subtract(inner, mH(inner)), 0.5))
-    return add(both, apart), subtract(both, apart)
+    return add(symmetric, apart), subtract(symmetric, apart)
 
 
 def _turned(full: Array, thin: Array, rotation: Array, contribution: Array) -> Array:
@@ -136,9 +134,6 @@ svdvals: Primitive = general(
 )
 
 
-# --- pseudo-inverse ---------------------------------------------------------------------------------------------
-
-
 def _pinv_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, hermitian: bool, cut: bool) -> tuple[Array, Array]:
     """dP = -P dA P + P Pᴴ dAᴴ (1 - A P) + (1 - P A) dAᴴ Pᴴ P, while the rank stays.
 
@@ -170,13 +165,13 @@ def _cut_pinv_tangent(a: Array, da: Array, limit: Array) -> Array:
     u, s, vh = svd(a, full_matrices=False)
     v = mH(vh)
     scale = reshape(largest(s), shape=(*shape_of(s)[:-1], 1))
-    kept = greater(s, multiply(scale, expand(limit, (len(shape_of(limit)),))))
+    is_kept = greater(s, multiply(scale, expand(limit, (len(shape_of(limit)),))))
     zero = full_like(s, 0, ())
-    g = where(kept, safe_reciprocal(s, multiply(scale, 0)), zero)
+    g = where(is_kept, safe_reciprocal(s, multiply(scale, 0)), zero)
     gi, gj, si, sj = along_rows(g), along_columns(g), along_rows(s), along_columns(s)
-    both = logical_and(along_rows(kept), along_columns(kept))
+    both_kept = logical_and(along_rows(is_kept), along_columns(is_kept))
     apart = safe_reciprocal(subtract(si, sj), largest(s))
-    minus = where(both, negative(multiply(gi, gj)), multiply(subtract(gi, gj), apart))
+    minus = where(both_kept, negative(multiply(gi, gj)), multiply(subtract(gi, gj), apart))
     plus = multiply(add(gi, gj), safe_reciprocal(add(si, sj), multiply(largest(s), 0)))
     inner = mm(mm(mH(u), da), v)
     hermitian = hermitian_part(inner)
@@ -209,15 +204,12 @@ pinv: Primitive = general(
 """The pseudo-inverse of (…, m, n); singular values up to `limit` (…) times the largest count as zero."""
 
 
-# --- least squares ----------------------------------------------------------------------------------------------
-
-
 def _lstsq_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, limit: float, cut: bool) -> tuple[Any, Any]:
     """x = P b with the pseudo-inverse P of A; d‖b - A x‖² = 2 Re (b - A x)ᴴ (db - dA x), as Aᴴ (b - A x) = 0."""
     (a, b), (da, db) = primals, tangents
     x, residuals, s = lstsq(a, b, limit=limit, cut=cut)
     share = full_like(s, limit, shape_of(a)[:-2])
-    moved: Any = db
+    d_right: Any = db
     dx: Any = ZERO
     ds: Any = ZERO
     if da is ZERO:
@@ -225,12 +217,12 @@ def _lstsq_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, limit: floa
     else:
         p, dp = _pinv_jvp((a, share), (da, ZERO), hermitian=False, cut=cut)
         dx = mm(dp, b)
-        moved = add_tangents(db, negative(mm(da, x)))
+        d_right = add_tangents(db, negative(mm(da, x)))
         ds = _svdvals_jvp((a,), (da,))[1]
     if db is not ZERO:
         dx = add_tangents(mm(p, db), dx)
     rest = subtract(b, mm(a, x))
-    d_residuals = real_part(reduce_sum(multiply(conjugate(rest), multiply(moved, 2)), axes=(len(shape_of(b)) - 2,)))
+    d_residuals = real_part(reduce_sum(multiply(conjugate(rest), multiply(d_right, 2)), axes=(len(shape_of(b)) - 2,)))
     return (x, residuals, s), (dx, d_residuals, ds)
 
 

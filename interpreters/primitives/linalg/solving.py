@@ -1,4 +1,4 @@
-"""Cholesky factors, solves and inverses of stacks of matrices. Each row's rules stand together, its source cited."""
+"""Cholesky factors, solves and inverses of stacks of matrices. Each rule cites its source."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from func.interpreters.core import (
     snapshot,
 )
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import negative
 from func.interpreters.primitives.linalg.matrices import (
     hermitian_part,
@@ -33,20 +32,23 @@ from func.interpreters.primitives.linalg.matrices import (
     same_aval,
     solve_batch,
 )
+from func.interpreters.primitives.scipy_functions import reporting_missing
 from func.interpreters.primitives.structural.shapes import fit_cotangent
 
 
 class Direct(Primitive):
-    """A general row whose pullback is written out: `adjoint(ct, parents, saved, **params)` gives one cotangent per
-    argument from the arguments and the output, which costs less than transposing the staged tangent."""
+    """A general primitive whose pullback is written out, which costs less than transposing the traced tangent.
+
+    `adjoint(ct, parents, saved, **params)` gives one cotangent per argument, from the arguments and the output.
+    """
 
     __slots__ = ("adjoint",)
     adjoint: Callable[..., tuple[Any, ...]]
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
         out = bind(self, values, params)
-        kept = [snapshot(v) if parent is None else v for v, parent in zip(values, parents, strict=True)]
-        return out, self, (*kept, out)
+        saved = [snapshot(v) if parent is None else v for v, parent in zip(values, parents, strict=True)]
+        return out, self, (*saved, out)
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         cotangents = self.adjoint(ct, parents, saved, **params)
@@ -66,13 +68,10 @@ def direct(name: str, impl: Callable[..., Any], adjoint: Callable[..., tuple[Any
     return primitive
 
 
-# --- Cholesky ---------------------------------------------------------------------------------------------------
-
-
 def _cholesky_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, upper: bool = False) -> tuple[Array, Array]:
     """dL = L Φ(L⁻¹ dA L⁻ᴴ), where Φ keeps the lower triangle and halves the diagonal.
 
-    As only one triangle of A is read, dA is that of the Hermitian matrix it stands for: dA and dAᴴ averaged.
+    As only one triangle of A is read, dA is that of the Hermitian matrix it represents: dA and dAᴴ averaged.
     Source: I. Murray (2016), arXiv:1602.07527, equation 8.
     """
     (a,), (da,) = primals, tangents
@@ -103,9 +102,6 @@ cholesky: Primitive = direct(
     cost=costs.cubic(1 / 3),
 )
 """L with L Lᴴ = A, or with `upper` U = Lᴴ from the upper triangle."""
-
-
-# --- triangular solves ------------------------------------------------------------------------------------------
 
 
 def _triangular_solve_jvp(
@@ -151,7 +147,7 @@ def _triangular_solve_adjoint(
 
 triangular_solve: Primitive = direct(
     "triangular_solve",
-    worded(linalg.triangular_solve),
+    reporting_missing(linalg.triangular_solve),
     _triangular_solve_adjoint,
     aval=lambda a, b, **params: Aval(b.shape, np.result_type(float_dtype(a.dtype), b.dtype)),
     batch=solve_batch(lambda a, b, **params: triangular_solve(a, b, **params)),
@@ -160,9 +156,6 @@ triangular_solve: Primitive = direct(
     cost=costs.with_sides(0, 1),
 )
 """A⁻¹ B or A⁻ᴴ B for triangular A; B is (…, n, k)."""
-
-
-# --- general solves and inverses --------------------------------------------------------------------------------
 
 
 def _solve_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Any]:

@@ -45,13 +45,11 @@ from func.interpreters.primitives.structural.contraction import contract, matmul
 from func.interpreters.primitives.structural.reductions import argmax
 from func.interpreters.primitives.structural.shapes import convert, iota, reduce_sum, reshape
 
-# --- Hermitian matrices -----------------------------------------------------------------------------------------
-
 
 def _eigh_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, lower: bool) -> tuple[Any, Any]:
     """dw = diag(Vᴴ dA V), dV = V (F ∘ Vᴴ dA V) with F_ij = 1 / (w_j - w_i), zero for equal eigenvalues.
 
-    As only one triangle of A is read, dA is that of the Hermitian matrix it stands for: dA and dAᴴ averaged.
+    As only one triangle of A is read, dA is that of the Hermitian matrix it represents: dA and dAᴴ averaged.
     Source: M. Giles (2008), "An extended collection of matrix derivative results", section 3.1.
     """
     (a,), (da,) = primals, tangents
@@ -94,9 +92,6 @@ eigvalsh: Primitive = general(
     jvp=_eigvalsh_jvp,
     cost=costs.cubic(4 / 3),
 )
-
-
-# --- general matrices -------------------------------------------------------------------------------------------
 
 
 def _eig_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -145,10 +140,10 @@ def _eigvals_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Arr
     (a,), (da,) = primals, tangents
     values = eigvals(a)
     w, v = eig(a)
-    moved = diagonal_of(solve(v, mm(da, v)))
+    d_values = diagonal_of(solve(v, mm(da, v)))
     rank = len(shape_of(w)) - 1
     choice = match_values(values, w)
-    return values, contract(convert(choice, dtype=dtype_of(moved)), moved, spec=matmul_spec(2, 1, rank, rank))
+    return values, contract(convert(choice, dtype=dtype_of(d_values)), d_values, spec=matmul_spec(2, 1, rank, rank))
 
 
 eigvals: Primitive = general(

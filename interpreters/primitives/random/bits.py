@@ -16,9 +16,6 @@ from func.backends.support import random
 from func.interpreters.core import Array, Aval, NonDifferentiable, Params, Shape, materialize, nondifferentiable
 from func.interpreters.primitives import costs
 
-# --- keys -------------------------------------------------------------------------------------------------------
-
-
 random_key: NonDifferentiable = nondifferentiable(
     "random_key",
     random.random_key,
@@ -48,11 +45,9 @@ random_fold_in: NonDifferentiable = nondifferentiable(
 )
 """Keys (…, 2) made of keys (…, 2) and integers (…), which count modulo 2^62."""
 
-# --- words and numbers ------------------------------------------------------------------------------------------
-
 
 def _drawn(name: str, impl: Callable[..., Any], cost: float) -> NonDifferentiable:
-    """A row (key, *, shape, dtype, …) that gives keys (…, 2) an output (…, *shape)."""
+    """A primitive (key, *, shape, dtype, …) that maps keys (…, 2) to an output (…, *shape)."""
 
     def aval(key: Aval, *, shape: Shape, dtype: Any, **params: Any) -> Aval:
         return Aval((*key.shape[:-1], *shape), dtype)

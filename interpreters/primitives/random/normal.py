@@ -12,8 +12,6 @@ from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, multiply, nan_safe_multiply
 from func.interpreters.primitives.elementwise.table import divide, exp, sqrt, subtract
 
-# --- the inverse Gaussian distribution --------------------------------------------------------------------------
-
 
 def _mills_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Any]:
     (z,), (dz,) = primals, tangents
@@ -58,8 +56,6 @@ wald: Primitive = general(
 For a given key a variate jumps, as its mean moves, between the two roots of the method; its derivative is that at a
 fixed quantile, which the distribution of the variates follows.
 """
-
-# --- the normal distribution function and its inverse -----------------------------------------------------------
 
 
 def normal_density(x: Array) -> Array:

@@ -1,9 +1,10 @@
-"""Gamma variates on a logarithmic scale, with their derivative by the shape parameter to any order.
+"""Variates of distributions with parameters: gamma, Poisson and binomial, each of keys (…, 2) and parameters.
 
-A sample moves with its parameter so that its distribution function stays put (implicit reparameterisation):
-dy/da = -(∂F/∂a) / (∂F/∂y). Source: M. Figurnov, S. Mohamed, A. Mnih (2018), Implicit reparameterization gradients.
-
-Poisson and binomial variates.
+Gamma variates are on a logarithmic scale and have a derivative by the shape parameter, to any order: a sample moves
+with its parameter so that its distribution function keeps its value (implicit reparameterisation), which gives
+dy/da = -(∂F/∂a) / (∂F/∂y).
+Source: M. Figurnov, S. Mohamed, A. Mnih (2018), Implicit reparameterization gradients.
+Poisson and binomial variates are integers and have no derivative.
 """
 
 from __future__ import annotations
@@ -30,8 +31,6 @@ from func.interpreters.primitives.elementwise.builder import multiply, nan_safe_
 from func.interpreters.primitives.elementwise.table import exp, subtract
 from func.interpreters.primitives.structural.shapes import align_ranks
 
-# --- polygamma --------------------------------------------------------------------------------------------------
-
 
 def _polygamma_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, order: int) -> tuple[Array, Any]:
     (a,), (da,) = primals, tangents
@@ -46,8 +45,6 @@ polygamma: Primitive = general(
     jvp=_polygamma_jvp,
     cost=costs.SPECIAL,
 )
-
-# --- the derivative of a sample ---------------------------------------------------------------------------------
 
 
 def _slope_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, order: int) -> tuple[Array, Any]:
@@ -78,8 +75,6 @@ slope: Primitive = general(
     cost=costs.SPECIAL,
 )
 """The derivative of order k + 1 by a at a fixed quantile of the logarithm y of a gamma variate; k-th by a alone."""
-
-# --- sampling ---------------------------------------------------------------------------------------------------
 
 
 def _loggamma_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Any]:

@@ -1,4 +1,4 @@
-"""Rows of the Bessel functions and their relatives. Derivatives are by the argument; none by the order is defined."""
+"""Bessel functions and related ones. Derivatives are by the argument; none by the order is defined."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from func.interpreters.core import Array, Primitive
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
 from func.interpreters.primitives.elementwise.table import divide, exp, log, maximum, sign, subtract
+from func.interpreters.primitives.scipy_functions import special
 from func.interpreters.primitives.special.builders import (
     missing,
     refuse_complex,
     several,
-    special,
     special_primitive,
     times,
 )
@@ -27,9 +27,6 @@ def _half(first: Array, second: Array) -> Array:
 def _half_gap(first: Array, second: Array) -> Array:
     """(first - second) / 2."""
     return multiply(subtract(first, second), 0.5)
-
-
-# --- Bessel functions, C'_v = (C_(v-1) - C_(v+1)) / 2. DLMF 10.6.1 -----------------------------------------------
 
 
 def _by_order(name: str) -> Elementwise:
@@ -81,8 +78,6 @@ hankel2e: Elementwise = special_primitive(
     lambda x, y, out: add(_half_gap(hankel2e(subtract(x, 1), y), hankel2e(add(x, 1), y)), multiply(out, 1j)),
 )
 
-# --- modified Bessel functions. DLMF 10.29.1 ---------------------------------------------------------------------
-
 iv: Elementwise = special_primitive(
     "iv", missing("iv", "its order v"), lambda x, y: _half(iv(subtract(x, 1), y), iv(add(x, 1), y))
 )
@@ -116,8 +111,6 @@ k1: Elementwise = special_primitive("k1", lambda x, out: negative(add(k0(x), div
 k0e: Elementwise = special_primitive("k0e", lambda x, out: subtract(out, k1e(x)))
 k1e: Elementwise = special_primitive("k1e", lambda x, out: subtract(out, add(k0e(x), divide(out, x))))
 
-# --- spherical Bessel functions, (2n + 1) f'_n = n f_(n-1) - (n + 1) f_(n+1). DLMF 10.51.1 and 10.51.4 -----------
-
 
 def _spherical(name: str, below: int, above: int) -> Elementwise:
     """(2n + 1) f'_n = below n f_(n-1) + above (n + 1) f_(n+1), regular also where the argument is zero."""
@@ -139,8 +132,6 @@ spherical_yn: Elementwise = _spherical("spherical_yn", 1, -1)
 spherical_in: Elementwise = _spherical("spherical_in", 1, 1)
 spherical_kn: Elementwise = _spherical("spherical_kn", -1, -1)
 
-# --- Airy functions ----------------------------------------------------------------------------------------------
-
 
 def _airy_slopes(z: Array, ai: Array, aip: Array, bi: Array, bip: Array) -> tuple[Array, ...]:
     """Ai'' = z Ai, and so for Bi. DLMF 9.2.1."""
@@ -148,8 +139,6 @@ def _airy_slopes(z: Array, ai: Array, aip: Array, bi: Array, bip: Array) -> tupl
 
 
 airy: Primitive = several("airy", 4, _airy_slopes, lambda xp, z: special(xp, "airy")(z))
-
-# --- Struve functions. DLMF 11.4.24 and 11.4.29 ------------------------------------------------------------------
 
 
 def _struve_rest(v: Array, x: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Builders of rows whose values scipy.special computes. It is looked up at the first call, as its import is slow."""
+"""Builders of primitives whose values scipy.special computes. It is imported at the first call, since that is slow."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support.arrays import scipy_of
 from func.backends.support.special import of_order, result_of
 from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, add_tangents, dtype_of, general
-from func.interpreters.core.errors import NotDifferentiableError, UnsupportedFunctionError
+from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import (
     Elementwise,
     ElementwiseConstant,
@@ -25,19 +23,8 @@ from func.interpreters.primitives.elementwise.builder import (
     nan_safe_multiply,
 )
 from func.interpreters.primitives.elementwise.table import equal
+from func.interpreters.primitives.scipy_functions import reporting_missing, special
 from func.interpreters.primitives.structural.shapes import align_ranks, broadcast, convert, full_like, where
-
-
-def special(xp: Any, name: str) -> Any:
-    """The function of scipy.special that goes with a namespace."""
-    module = scipy_of(xp, "special")
-    try:
-        return getattr(module, name)
-    except AttributeError:
-        raise UnsupportedFunctionError(
-            f"{getattr(module, '__name__', 'scipy.special')} has no function {name} for these arrays{at_line()}\n"
-            "Bring them to the host with .get(), or write it with functions that exist there."
-        ) from None
 
 
 def _ufunc_impl(name: str) -> Callable[..., Array]:
@@ -100,9 +87,9 @@ def refuse_complex(function: str, x: Array) -> None:
 
 
 def ordered(name: str, impl: Callable[..., Array]) -> Primitive:
-    """A row with a parameter `order`: the function's derivative of that order, each computed by `impl` alone."""
+    """A primitive with a parameter `order`: the function's derivative of that order, each computed by `impl` alone."""
 
-    checked = worded(impl, "special")
+    checked = reporting_missing(impl, "special")
 
     def typed_impl(xp: Any, x: Array, *, order: int) -> Array:
         return of_order(xp, checked, x, order)
@@ -123,7 +110,7 @@ def ordered(name: str, impl: Callable[..., Array]) -> Primitive:
 
 
 def several(name: str, count: int, slopes: Callable[..., Sequence[Array]], impl: Callable[..., Any]) -> Primitive:
-    """A row of one argument with several outputs; `slopes(x, *outs)` are their derivatives."""
+    """A primitive of one argument with several outputs; `slopes(x, *outs)` are their derivatives."""
     dtypes: dict[Any, list[np.dtype[Any]]] = {}
 
     def typed_impl(xp: Any, x: Array) -> tuple[Array, ...]:
@@ -151,7 +138,7 @@ def several(name: str, count: int, slopes: Callable[..., Sequence[Array]], impl:
 
 
 def of_many(name: str, *partials: Callable[..., Array], ufunc: str | None = None) -> Primitive:
-    """A row of four or more arguments, which broadcast; a partial takes all of them and the output."""
+    """A primitive of four or more arguments, which broadcast; a partial takes all of them and the output."""
     scipy = ufunc or name
     impl = _ufunc_impl(scipy)
     dtypes: dict[Any, np.dtype[Any]] = {}
@@ -159,7 +146,7 @@ def of_many(name: str, *partials: Callable[..., Array], ufunc: str | None = None
     def aval(*avals: Aval) -> Aval:
         key = tuple([(a.dtype, a.weak) for a in avals])
         if key not in dtypes:
-            probes = [one.item() if weak else one for one, weak in ((d.type(1), w) for d, w in key)]
+            probes = [dtype.type(1).item() if weak else dtype.type(1) for dtype, weak in key]
             with np.errstate(all="ignore"):
                 dtypes[key] = np.asarray(impl(np, *probes)).dtype
         return Aval(np.broadcast_shapes(*[a.shape for a in avals]), dtypes[key])

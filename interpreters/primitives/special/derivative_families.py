@@ -1,4 +1,4 @@
-"""Functions whose derivatives of every order are one row each: sinc, and the Bessel function behind np.i0."""
+"""Functions whose derivatives of every order are one primitive each: sinc, and the Bessel function behind np.i0."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from func.backends.support import special
 from func.interpreters.core import Array, Aval, Params, Primitive, dtype_of, general
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import add, multiply
+from func.interpreters.primitives.scipy_functions import reporting_missing
 from func.interpreters.primitives.structural.shapes import convert
 
 
 def _ordered(name: str, impl: Callable[..., Array], slope: Callable[[Array, int], Array], cost: float) -> Primitive:
-    """A row with a parameter `order`: the function's derivative of that order, whose own slope is given."""
+    """A primitive with a parameter `order`: the function's derivative of that order, whose own slope is given."""
 
     def aval(x: Aval, *, order: int) -> Aval:
         return Aval(x.shape, x.dtype if x.dtype.kind in "fc" else np.float64)
@@ -43,5 +43,5 @@ def _i0_slope(x: Array, order: int) -> Array:
     return multiply(add(i0(x, order=order - 1), i0(x, order=order + 1)), 0.5)
 
 
-i0: Primitive = _ordered("i0", worded(special.i0, "special"), _i0_slope, costs.SPECIAL)
+i0: Primitive = _ordered("i0", reporting_missing(special.i0, "special"), _i0_slope, costs.SPECIAL)
 """The modified Bessel function of the first kind; of order zero as NumPy computes it."""

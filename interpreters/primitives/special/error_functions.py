@@ -1,4 +1,4 @@
-"""Rows of the error function and its relatives: scaled, imaginary and inverse ones, Fresnel's, the normal ones."""
+"""The error function with its scaled, imaginary and inverse forms, Fresnel's integrals, and the normal distribution."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import math
 from func.interpreters.core import Array, Primitive, dtype_of
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
 from func.interpreters.primitives.elementwise.table import absolute, cos, divide, exp, greater, sin, square, subtract
-from func.interpreters.primitives.special.builders import several, special, special_primitive, times
+from func.interpreters.primitives.scipy_functions import special
+from func.interpreters.primitives.special.builders import several, special_primitive, times
 from func.interpreters.primitives.structural.shapes import full_like, where
 
 _SLOPE = 2 / math.sqrt(math.pi)
 _FAR = 40.0
-
-# --- the error function ------------------------------------------------------------------------------------------
 
 
 def _bell(x: Array) -> Array:
@@ -84,8 +83,6 @@ def _fresnel_slopes(x: Array, *outs: Array) -> tuple[Array, Array]:
 
 fresnel: Primitive = several("fresnel", 2, _fresnel_slopes, lambda xp, x: special(xp, "fresnel")(x))
 
-# --- the normal distribution -------------------------------------------------------------------------------------
-
 
 def _normal(x: Array) -> Array:
     """exp(-x² / 2) / √(2π)."""
@@ -112,8 +109,8 @@ def _owens_partial_h(x: Array, y: Array) -> Array:
 
 def _owens_partial_a(x: Array, y: Array) -> Array:
     """exp(-h² (1 + a²) / 2) / (2π (1 + a²))."""
-    whole = add(square(y), 1)
-    return divide(multiply(exp(times(square(x), whole, -0.5)), 0.5 / math.pi), whole)
+    scale = add(square(y), 1)
+    return divide(multiply(exp(times(square(x), scale, -0.5)), 0.5 / math.pi), scale)
 
 
 owens_t: Elementwise = special_primitive("owens_t", _owens_partial_h, _owens_partial_a)

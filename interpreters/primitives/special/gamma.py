@@ -1,4 +1,4 @@
-"""Rows of the gamma function and its relatives: logarithms, polygamma, zeta, beta, binomial coefficients."""
+"""The gamma function and related ones: logarithms, polygamma, zeta, beta, binomial coefficients."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import math
 
 from func.backends.support import special
 from func.interpreters.core import Array
-from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
 from func.interpreters.primitives.elementwise.table import cos, equal, less, real, sin, subtract
+from func.interpreters.primitives.scipy_functions import reporting_missing
 from func.interpreters.primitives.special.builders import missing, special_constant, special_primitive, times
 from func.interpreters.primitives.structural.shapes import full_like, where
-
-# --- gamma and its logarithms ------------------------------------------------------------------------------------
 
 gamma: Elementwise = special_primitive("gamma", lambda x, out: multiply(out, digamma(x)))
 gammaln: Elementwise = special_primitive("gammaln", lambda x: digamma(x))
@@ -35,13 +33,11 @@ def _rgamma_partial(x: Array, out: Array) -> Array:
 
 rgamma: Elementwise = special_primitive("rgamma", _rgamma_partial)
 
-# --- polygamma and zeta ------------------------------------------------------------------------------------------
-
 polygamma: Elementwise = special_primitive(
     "polygamma",
     missing("polygamma", "its order n"),
     lambda x, y: polygamma(add(x, 1), y),
-    impl=worded(special.polygamma, "special"),
+    impl=reporting_missing(special.polygamma, "special"),
 )
 """ψ⁽ⁿ⁾(x), the arguments in the order n, x. DLMF 5.15."""
 digamma: Elementwise = special_primitive("digamma", lambda x: polygamma(1, x))
@@ -55,8 +51,6 @@ zeta: Elementwise = special_primitive(
 """Hurwitz' ζ(s, q) = Σ (k + q)⁻ˢ. DLMF 25.11.17."""
 riemann_zeta: Elementwise = special_primitive("riemann_zeta", missing("zeta", "its first argument"), ufunc="zeta")
 zetac: Elementwise = special_primitive("zetac", missing("zetac", "its argument"))
-
-# --- beta, rising factorials, binomial coefficients --------------------------------------------------------------
 
 
 def _beta_slope(a: Array, b: Array) -> Array:

@@ -1,20 +1,18 @@
-"""Rows of the incomplete gamma and beta functions, with their derivatives by the parameters."""
+"""The incomplete gamma and beta functions, with their derivatives by the parameters."""
 
 from __future__ import annotations
 
 from func.backends.support import special
 from func.interpreters.core import Array
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, elementwise, multiply, negative
 from func.interpreters.primitives.elementwise.table import divide, exp, floor, log, square, subtract
 from func.interpreters.primitives.random.variates import slope as gamma_slope
+from func.interpreters.primitives.scipy_functions import reporting_missing
 from func.interpreters.primitives.special.builders import missing, special_primitive, unless_zero
 from func.interpreters.primitives.special.gamma import betaln, digamma, gammaln
 from func.interpreters.primitives.special.logistic import xlog1py, xlogy
 from func.interpreters.primitives.structural.shapes import full_like
-
-# --- incomplete gamma functions ----------------------------------------------------------------------------------
 
 
 def gamma_density(a: Array, x: Array) -> Array:
@@ -54,8 +52,6 @@ gammainccinv: Elementwise = special_primitive(
     lambda x, out: divide(-1, gamma_density(x, out)),
 )
 
-# --- incomplete beta functions -----------------------------------------------------------------------------------
-
 
 def beta_density(a: Array, b: Array, x: Array) -> Array:
     """x^(a - 1) (1 - x)^(b - 1) / B(a, b), the derivative of I_x(a, b) by x. DLMF 8.17.1."""
@@ -77,7 +73,7 @@ betainc_da: Elementwise = elementwise(
     missing("the derivative of betainc by a", "a"),
     missing("the derivative of betainc by a", "b"),
     lambda x, y, z: _beta_score(x, y, z),
-    impl=worded(special.betainc_da, "special"),
+    impl=reporting_missing(special.betainc_da, "special"),
     nan_safe=True,
     cost=costs.SPECIAL,
 )
@@ -86,7 +82,7 @@ betainc_db: Elementwise = elementwise(
     missing("the derivative of betainc by b", "a"),
     missing("the derivative of betainc by b", "b"),
     lambda x, y, z: _beta_score(y, x, subtract(1, z)),
-    impl=worded(special.betainc_db, "special"),
+    impl=reporting_missing(special.betainc_db, "special"),
     nan_safe=True,
     cost=costs.SPECIAL,
 )
@@ -116,8 +112,6 @@ betainccinv: Elementwise = special_primitive(
     lambda x, y, out: divide(-1, beta_density(x, y, out)),
 )
 
-# --- distribution functions made of them -------------------------------------------------------------------------
-
 
 def _student_density(df: Array, t: Array) -> Array:
     """The density of Student's distribution, (1 + t²/ν)^(-(ν + 1)/2) / (√ν B(1/2, ν/2))."""
@@ -128,9 +122,9 @@ def _student_density(df: Array, t: Array) -> Array:
 
 def _f_density(m: Array, n: Array, x: Array) -> Array:
     """The derivative by x of I_w(m/2, n/2) with w = m x / (n + m x)."""
-    whole = add(n, multiply(m, x))
-    w = divide(multiply(m, x), whole)
-    return multiply(beta_density(multiply(m, 0.5), multiply(n, 0.5), w), divide(multiply(m, n), square(whole)))
+    denominator = add(n, multiply(m, x))
+    w = divide(multiply(m, x), denominator)
+    return multiply(beta_density(multiply(m, 0.5), multiply(n, 0.5), w), divide(multiply(m, n), square(denominator)))
 
 
 def _binomial_density(k: Array, n: Array, p: Array) -> Array:

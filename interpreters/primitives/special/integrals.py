@@ -1,4 +1,4 @@
-"""Rows of trigonometric functions of degrees, exponential, elliptic and hypergeometric integrals, and the like."""
+"""Trigonometric functions of degrees, and exponential, elliptic and hypergeometric integrals."""
 
 from __future__ import annotations
 
@@ -7,23 +7,20 @@ from typing import Any
 
 from func.backends.support import special as support_special
 from func.interpreters.core import Array, Primitive, dtype_of
-from func.interpreters.primitives.backend_errors import worded
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, multiply, negative
 from func.interpreters.primitives.elementwise.table import cos, divide, equal, exp, less, sin, sqrt, square, subtract
+from func.interpreters.primitives.scipy_functions import reporting_missing, special
 from func.interpreters.primitives.special.builders import (
     missing,
     of_many,
     ordered,
     several,
-    special,
     special_primitive,
     times,
 )
 from func.interpreters.primitives.special.derivative_families import sinc
 from func.interpreters.primitives.special.logistic import exprel, log1prel
 from func.interpreters.primitives.structural.shapes import full_like, where
-
-# --- powers, exponentials and angles in degrees ------------------------------------------------------------------
 
 _DEGREE = math.pi / 180
 
@@ -37,8 +34,6 @@ sindg: Elementwise = special_primitive("sindg", lambda x: multiply(cosdg(x), _DE
 cosdg: Elementwise = special_primitive("cosdg", lambda x: multiply(sindg(x), -_DEGREE))
 tandg: Elementwise = special_primitive("tandg", lambda out: multiply(add(square(out), 1), _DEGREE))
 cotdg: Elementwise = special_primitive("cotdg", lambda out: multiply(add(square(out), 1), -_DEGREE))
-
-# --- exponential integrals ---------------------------------------------------------------------------------------
 
 exp1: Elementwise = special_primitive("exp1", lambda x: negative(divide(exp(negative(x)), x)))
 expi: Elementwise = special_primitive("expi", lambda x: divide(exp(x), x))
@@ -74,8 +69,6 @@ shichi: Primitive = several("shichi", 2, _shichi_slopes, lambda xp, x: special(x
 spence: Elementwise = special_primitive("spence", lambda x: negative(log1prel(subtract(x, 1), order=0)))
 """The dilogarithm -∫₁ˣ log t / (t - 1) dt. DLMF 25.12.2."""
 
-# --- inverses of x eˣ and of x + log x ---------------------------------------------------------------------------
-
 lambertw: Elementwise = special_primitive(
     "lambertw",
     lambda out: divide(exp(negative(out)), add(out, 1)),
@@ -84,9 +77,6 @@ lambertw: Elementwise = special_primitive(
 )
 """W of z, its branch k and a tolerance. DLMF 4.13.4."""
 wrightomega: Elementwise = special_primitive("wrightomega", lambda out: divide(out, add(out, 1)))
-
-# --- elliptic integrals ------------------------------------------------------------------------------------------
-
 
 ellipk: Primitive = ordered("ellipk", support_special.ellipk)
 ellipkm1: Primitive = ordered("ellipkm1", support_special.ellipkm1)
@@ -112,29 +102,27 @@ ellipkinc_dm: Elementwise = special_primitive(
     "ellipkinc_dm",
     _cubed_partial,
     missing("the derivative of ellipkinc by m", "m"),
-    impl=worded(support_special.ellipkinc_dm, "special"),
+    impl=reporting_missing(support_special.ellipkinc_dm, "special"),
 )
 ellipeinc_dm: Elementwise = special_primitive(
     "ellipeinc_dm",
     lambda x, y: divide(multiply(square(sin(x)), -0.5), _root(x, y)),
     missing("the derivative of ellipeinc by m", "m"),
-    impl=worded(support_special.ellipeinc_dm, "special"),
+    impl=reporting_missing(support_special.ellipeinc_dm, "special"),
 )
 
 
 def _agm_partial(a: Array, b: Array, out: Array) -> Array:
     """By a, from agm = π (a + b) / (4 K(m)) with m = ((a - b) / (a + b))². DLMF 19.8.5."""
-    whole, gap = add(a, b), subtract(a, b)
-    slope = ellipk(square(divide(gap, whole)), order=1)
-    bend = divide(times(square(out), slope, b, gap, 16 / math.pi), square(square(whole)))
-    return subtract(divide(out, whole), bend)
+    total_ab, gap = add(a, b), subtract(a, b)
+    slope = ellipk(square(divide(gap, total_ab)), order=1)
+    bend = divide(times(square(out), slope, b, gap, 16 / math.pi), square(square(total_ab)))
+    return subtract(divide(out, total_ab), bend)
 
 
 agm: Elementwise = special_primitive(
     "agm", lambda x, y, out: _agm_partial(x, y, out), lambda x, y, out: _agm_partial(y, x, out)
 )
-
-# --- hypergeometric functions ------------------------------------------------------------------------------------
 
 hyp0f1: Elementwise = special_primitive(
     "hyp0f1", missing("hyp0f1", "its parameter v"), lambda x, y: divide(hyp0f1(add(x, 1), y), x)
@@ -169,8 +157,6 @@ def _hyp2f1_partial(a: Array, b: Array, c: Array, z: Array, out: Array) -> Array
 hyp2f1: Primitive = of_many(
     "hyp2f1", *[_unavailable("hyp2f1", f"its parameter {name}") for name in "abc"], _hyp2f1_partial
 )
-
-# --- spherical harmonics -----------------------------------------------------------------------------------------
 
 
 def _ladder(n: Array, m: Array, theta: Array, phi: Array, step: int) -> Array:

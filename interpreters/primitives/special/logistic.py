@@ -1,4 +1,4 @@
-"""Rows of logistic functions, entropies, robust losses and power transforms."""
+"""Logistic functions, entropies, robust losses and power transforms."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ from func.interpreters.primitives.elementwise.table import (
 from func.interpreters.primitives.special.builders import ordered, special_primitive, times, unless_zero
 from func.interpreters.primitives.structural.shapes import full_like, where
 
-# --- products with a logarithm -----------------------------------------------------------------------------------
-
 
 def _over_first(x: Array, y: Array) -> Array:
     """x / y, which is zero where x is."""
@@ -43,8 +41,8 @@ entr: Elementwise = special_primitive("entr", lambda x: subtract(-1, log(x)))
 def _log_ratio(x: Array, y: Array, at_zero: float) -> Array:
     """log(x / y), and the given number where both vanish."""
     nothing = logical_and(equal(x, 0), equal(y, 0))
-    one = full_like(x, 1, ())
-    ratio = log(divide(where(nothing, one, x), where(nothing, one, y)))
+    unit = full_like(x, 1, ())
+    ratio = log(divide(where(nothing, unit, x), where(nothing, unit, y)))
     return where(nothing, full_like(ratio, at_zero, ()), ratio)
 
 
@@ -57,16 +55,11 @@ kl_div: Elementwise = special_primitive(
 )
 """x log(x / y) - x + y; its derivatives at (0, 0) are -1 and 1, so that it stays zero along x = y."""
 
-# --- logistic ----------------------------------------------------------------------------------------------------
-
 expit: Elementwise = special_primitive(
     "expit", lambda x, out: multiply(out, expit(negative(x))), nan_safe=False, cost=15
 )
 logit: Elementwise = special_primitive("logit", lambda x: divide(1, multiply(x, subtract(1, x))))
 log_expit: Elementwise = special_primitive("log_expit", lambda x: expit(negative(x)), nan_safe=False)
-
-# --- robust losses -----------------------------------------------------------------------------------------------
-
 
 huber: Elementwise = special_primitive(
     "huber",
@@ -90,16 +83,11 @@ pseudo_huber: Elementwise = special_primitive(
     "pseudo_huber", _pseudo_huber_partial_delta, lambda x, y: divide(y, _pseudo_root(x, y))
 )
 
-# --- relative exponential and logarithm, with derivatives of every order -----------------------------------------
-
-
 exprel: Primitive = ordered("exprel", special.exprel)
 
 
 log1prel: Primitive = ordered("log1prel", special.log1prel)
 """log(1 + x) / x, which is 1 at 0."""
-
-# --- power transforms --------------------------------------------------------------------------------------------
 
 
 def _boxcox_partial_lambda(base: Array, lmbda: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Rows of sums of exponentials: softmax, its logarithm, and logarithms of weighted sums with their sign."""
+"""Sums of exponentials: softmax, its logarithm, and logarithms of weighted sums with their sign."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ from func.interpreters.primitives.elementwise.table import (
     real,
     subtract,
 )
-from func.interpreters.primitives.special.builders import special, times
+from func.interpreters.primitives.scipy_functions import special
+from func.interpreters.primitives.special.builders import times
 from func.interpreters.primitives.structural.reductions import Axes, Reduction, keep_axes, reduction
 from func.interpreters.primitives.structural.shapes import align_ranks, convert, drop_axes, full_like, reduce_sum, where
 
@@ -41,9 +42,6 @@ from func.interpreters.primitives.structural.shapes import align_ranks, convert,
 def _shifted(params: Params) -> dict[str, Any]:
     """The parameters for arrays with a leading batch axis."""
     return {**params, "axes": tuple([axis + 1 for axis in params["axes"]])}
-
-
-# --- softmax -----------------------------------------------------------------------------------------------------
 
 
 def _mean_of(weights: Array, x: Array, axes: Axes) -> Array:
@@ -81,8 +79,6 @@ log_softmax: Primitive = general(
     cost=20,
 )
 
-# --- logarithms of sums ------------------------------------------------------------------------------------------
-
 
 def _share(x: Array, out: Array, *, axes: Axes) -> Array:
     """exp(x - out), shared evenly between terms that are infinite or all zero."""
@@ -102,8 +98,8 @@ logsumexp: Reduction = reduction("logsumexp", _logsumexp_impl, _share, cost=cost
 
 
 def _weighted_impl(xp: Any, x: Array, b: Array, *, axes: Axes, signed: bool) -> tuple[Array, ...]:
-    found = special(xp, "logsumexp")(x, axis=axes, b=b, return_sign=signed)
-    return tuple(found) if signed else (found,)
+    outs = special(xp, "logsumexp")(x, axis=axes, b=b, return_sign=signed)
+    return tuple(outs) if signed else (outs,)
 
 
 def _weighted_aval(x: Aval, b: Aval, *, axes: Axes, signed: bool) -> tuple[Aval, ...]:
@@ -125,14 +121,14 @@ def _weighted_jvp(
     if dx is not ZERO:
         change = multiply(b, dx)
     change = add_tangents(change, db)
-    moved = reduce_sum(nan_safe_multiply(share, change), axes=axes)
+    d_log = reduce_sum(nan_safe_multiply(share, change), axes=axes)
     if not signed:
-        return outs, (convert(moved, dtype=dtype_of(outs[0])),)
-    moved = multiply(moved, conjugate(outs[1]))
+        return outs, (convert(d_log, dtype=dtype_of(outs[0])),)
+    d_log = multiply(d_log, conjugate(outs[1]))
     phase = zeros_like(outs[1])
     if dtype_of(outs[1]).kind == "c":
-        phase = times(outs[1], imag(moved), 1j)
-    return outs, (convert(real(moved), dtype=dtype_of(outs[0])), phase)
+        phase = times(outs[1], imag(d_log), 1j)
+    return outs, (convert(real(d_log), dtype=dtype_of(outs[0])), phase)
 
 
 weighted_logsumexp: Primitive = general(

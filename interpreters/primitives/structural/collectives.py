@@ -1,8 +1,8 @@
-"""Rows that reach across the lanes of one vmap: sums, gathering, scattering, maxima.
+"""Primitives that reach across the elements of one vmap's batch: sums, gathering, scattering, maxima.
 
-Their second argument is the lane's own number. It differs from lane to lane of that vmap and of no other, which is how
-the batch rule knows the vmap; and as any other value it follows the lanes through staged and derived programs. Values
-that do not differ from lane to lane count as if every lane had a copy.
+Their second argument is the number of the element in the batch. It is batched by that vmap and by no other, which is
+how the batch rule recognises the vmap, also inside traced and derived programs. A value that is not batched counts as
+if every element had a copy of it.
 """
 
 from __future__ import annotations
@@ -47,25 +47,22 @@ class LinearCollective(Primitive):
 
 
 Across = Callable[[Array, bool, int], Array]
-"""(x, whether it has lanes, how many lanes there are) -> an array of lanes."""
+"""(x, is_batched, size of the batch) -> a batched array."""
 
 
 def _batch(across: Across, elsewhere: Callable[..., Array]) -> Callable[..., Any]:
-    """The batch rule of a collective at its own vmap, and at others, whose lanes are carried along."""
+    """The batch rule of a collective at the vmap that it reaches across, and at any other."""
 
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
-        x, lane = args
-        return across(x, batched[0], size) if batched[1] else elsewhere(x, lane, **params)
+        x, element = args
+        return across(x, batched[0], size) if batched[1] else elsewhere(x, element, **params)
 
     return batch
 
 
 def _everywhere(x: Array, size: int) -> Array:
-    """A value without lanes, for every lane."""
+    """One value for every element of the batch."""
     return broadcast(x, shape=(size, *shape_of(x)))
-
-
-# --- sums -------------------------------------------------------------------------------------------------------
 
 
 def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -73,7 +70,7 @@ def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _times(x: Array, size: int) -> Array:
-    """The sum of so many copies."""
+    """The sum of `size` copies."""
     dtype = _sum_dtype(dtype_of(x))
     return multiply(convert(x, dtype=dtype), dtype.type(size))
 
@@ -83,76 +80,70 @@ def _times_impl(xp: Any, x: Array, size: int) -> Array:
     return xp.multiply(xp.asarray(x).astype(dtype), dtype.type(size))
 
 
-def _psum_across(x: Array, has_lanes: bool, size: int) -> Array:
-    return _everywhere(reduce_sum(x, axes=(0,)) if has_lanes else _times(x, size), size)
+def _psum_across(x: Array, is_batched: bool, size: int) -> Array:
+    return _everywhere(reduce_sum(x, axes=(0,)) if is_batched else _times(x, size), size)
 
 
 psum: LinearCollective = LinearCollective(
     "psum",
-    lambda xp, x, lane, *, size: _times_impl(xp, x, size),
-    aval=lambda x, lane, *, size: Aval(x.shape, _sum_dtype(x.dtype)),
-    transpose=lambda ct, x, lane, *, size: (psum(ct, lane, size=size), ZERO),
-    batch=_batch(_psum_across, lambda x, lane, *, size: psum(x, lane, size=size)),
+    lambda xp, x, element, *, size: _times_impl(xp, x, size),
+    aval=lambda x, element, *, size: Aval(x.shape, _sum_dtype(x.dtype)),
+    transpose=lambda ct, x, element, *, size: (psum(ct, element, size=size), ZERO),
+    batch=_batch(_psum_across, lambda x, element, *, size: psum(x, element, size=size)),
     cost=costs.per_input(1),
 )
-"""The sum over all lanes, in every lane."""
+"""The sum over all elements of the batch, in every element."""
 
 
-# --- gathering and its transpose --------------------------------------------------------------------------------
-
-
-def _gather_across(x: Array, has_lanes: bool, size: int) -> Array:
-    return _everywhere(x if has_lanes else _everywhere(x, size), size)
+def _gather_across(x: Array, is_batched: bool, size: int) -> Array:
+    return _everywhere(x if is_batched else _everywhere(x, size), size)
 
 
 all_gather: LinearCollective = LinearCollective(
     "all_gather",
-    lambda xp, x, lane, *, size: xp.broadcast_to(x, (size, *shape_of(x))),
-    aval=lambda x, lane, *, size: Aval((size, *x.shape), x.dtype),
-    transpose=lambda ct, x, lane, *, size: (psum_scatter(ct, lane, size=size), ZERO),
-    batch=_batch(_gather_across, lambda x, lane, *, size: move_axis(all_gather(x, lane, size=size), 1, 0)),
+    lambda xp, x, element, *, size: xp.broadcast_to(x, (size, *shape_of(x))),
+    aval=lambda x, element, *, size: Aval((size, *x.shape), x.dtype),
+    transpose=lambda ct, x, element, *, size: (psum_scatter(ct, element, size=size), ZERO),
+    batch=_batch(_gather_across, lambda x, element, *, size: move_axis(all_gather(x, element, size=size), 1, 0)),
     cost=0,
     view=True,
 )
-"""The values of all lanes, stacked along a new leading axis, in every lane."""
+"""The values of all elements, stacked along a new leading axis, in every element."""
 
 
-def _scatter_across(x: Array, has_lanes: bool, size: int) -> Array:
-    return reduce_sum(x, axes=(0,)) if has_lanes else _times(x, size)
+def _scatter_across(x: Array, is_batched: bool, size: int) -> Array:
+    return reduce_sum(x, axes=(0,)) if is_batched else _times(x, size)
 
 
 psum_scatter: LinearCollective = LinearCollective(
     "psum_scatter",
-    lambda xp, x, lane, *, size: _times_impl(xp, x[lane], size),
-    aval=lambda x, lane, *, size: Aval(x.shape[1:], _sum_dtype(x.dtype)),
-    transpose=lambda ct, x, lane, *, size: (all_gather(ct, lane, size=size), ZERO),
-    batch=_batch(_scatter_across, lambda x, lane, *, size: psum_scatter(move_axis(x, 1, 0), lane, size=size)),
+    lambda xp, x, element, *, size: _times_impl(xp, x[element], size),
+    aval=lambda x, element, *, size: Aval(x.shape[1:], _sum_dtype(x.dtype)),
+    transpose=lambda ct, x, element, *, size: (all_gather(ct, element, size=size), ZERO),
+    batch=_batch(_scatter_across, lambda x, element, *, size: psum_scatter(move_axis(x, 1, 0), element, size=size)),
     cost=costs.per_input(1),
 )
-"""To every lane the sum over all lanes of the row with its number."""
-
-
-# --- maxima -----------------------------------------------------------------------------------------------------
+"""In element i of the batch the sum over all elements of their x[i]."""
 
 
 def _extremum(name: str, reduce: Any) -> Primitive:
-    """The largest or smallest value of all lanes; ties share the tangent evenly."""
+    """The largest or smallest value in the batch; ties share the tangent evenly."""
 
-    def across(x: Array, has_lanes: bool, size: int) -> Array:
-        return _everywhere(reduce(x, axes=(0,)) if has_lanes else x, size)
+    def across(x: Array, is_batched: bool, size: int) -> Array:
+        return _everywhere(reduce(x, axes=(0,)) if is_batched else x, size)
 
     def jvp(primals: Sequence[Array], tangents: Sequence[Any], *, size: int) -> tuple[Array, Any]:
-        (x, lane), (dx, _) = primals, tangents
-        out = primitive(x, lane, size=size)
+        (x, element), (dx, _) = primals, tangents
+        out = primitive(x, element, size=size)
         hits = convert(logical_or(equal(x, out), isnan(x)), dtype=dtype_of(x))
-        number = psum(hits, lane, size=size)
-        return out, psum(multiply(divide(hits, number), dx), lane, size=size)
+        number = psum(hits, element, size=size)
+        return out, psum(multiply(divide(hits, number), dx), element, size=size)
 
     primitive: Primitive = general(
         name,
-        lambda xp, x, lane, *, size: x,
-        aval=lambda x, lane, *, size: Aval(x.shape, x.dtype),
-        batch=_batch(across, lambda x, lane, *, size: primitive(x, lane, size=size)),
+        lambda xp, x, element, *, size: x,
+        aval=lambda x, element, *, size: Aval(x.shape, x.dtype),
+        batch=_batch(across, lambda x, element, *, size: primitive(x, element, size=size)),
         jvp=jvp,
         cost=0,
         view=True,

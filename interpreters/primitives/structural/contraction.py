@@ -1,6 +1,6 @@
-"""One row for every product of arrays: a two-operand contraction written as labels, like an einsum.
+"""One primitive for every product of arrays: a two-operand contraction written as labels, like an einsum.
 
-dot, matmul, tensordot, inner, outer, vecdot, einsum and convolution (over windows) all bind this row.
+dot, matmul, tensordot, inner, outer, vecdot, einsum and convolution (over windows) all bind this primitive.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Spec:
         self._batched: dict[tuple[bool, bool], Spec] = {}
 
     def __repr__(self) -> str:
-        def word(labels: Labels) -> str:
+        def text(labels: Labels) -> str:
             return "".join([chr(97 + label) if label < 26 else f"<{label}>" for label in labels])
 
-        return f"{word(self.x)},{word(self.y)}->{word(self.out)}"
+        return f"{text(self.x)},{text(self.y)}->{text(self.out)}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return spec, (self.x, self.y, self.out)
@@ -64,13 +64,13 @@ class Spec:
 
     def batched(self, which: tuple[bool, bool]) -> Spec:
         """The same contraction with a leading batch axis on the operands that have one, and on the output."""
-        found = self._batched.get(which)
-        if found is None:
+        batched = self._batched.get(which)
+        if batched is None:
             new = 1 + max((*self.x, *self.y, *self.out), default=-1)
             x = (new, *self.x) if which[0] else self.x
             y = (new, *self.y) if which[1] else self.y
-            found = self._batched[which] = spec(x, y, (new, *self.out))
-        return found
+            batched = self._batched[which] = spec(x, y, (new, *self.out))
+        return batched
 
 
 _specs: dict[tuple[Labels, Labels, Labels], Spec] = {}
@@ -79,17 +79,17 @@ _specs: dict[tuple[Labels, Labels, Labels], Spec] = {}
 def spec(x: Labels, y: Labels, out: Labels) -> Spec:
     """The interned Spec with these labels, renumbered by first appearance."""
     key = (x, y, out)
-    found = _specs.get(key)
-    if found is None:
+    known = _specs.get(key)
+    if known is None:
         numbers: dict[int, int] = {}
         for label in (*x, *y, *out):
             numbers.setdefault(label, len(numbers))
         canonical = tuple([tuple([numbers[label] for label in labels]) for labels in key])
-        found = _specs.get(canonical)  # type: ignore[arg-type]
-        if found is None:
-            found = _specs[canonical] = Spec(*canonical)  # type: ignore[index]
-        _specs[key] = found
-    return found
+        known = _specs.get(canonical)  # type: ignore[arg-type]
+        if known is None:
+            known = _specs[canonical] = Spec(*canonical)  # type: ignore[index]
+        _specs[key] = known
+    return known
 
 
 @functools.cache
@@ -104,8 +104,8 @@ def _compile(x: Labels, y: Labels, out: Labels) -> Callable[[Any, Array, Array],
     nb, nx, ny, ns = len(batch), len(only_x), len(only_y), len(summed)
     x_order = tuple([x.index(label) for label in (*batch, *only_x, *summed)])
     y_order = tuple([y.index(label) for label in (*batch, *summed, *only_y)])
-    made = [*batch, *only_x, *only_y]
-    out_order = tuple([made.index(label) for label in out])
+    labels = [*batch, *only_x, *only_y]
+    out_order = tuple([labels.index(label) for label in out])
     x_plain, y_plain = x_order == tuple(range(len(x))), y_order == tuple(range(len(y)))
     out_plain = out_order == tuple(range(len(out)))
     simple = ns == 1 and nx <= 1 and ny <= 1 and (nb == 0 or (nx == 1 and ny == 1))

@@ -26,8 +26,6 @@ from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.shapes import fit_cotangent, result_dtype
 from func.interpreters.primitives.structural.slicing import embed, getitem
 
-# --- windows ----------------------------------------------------------------------------------------------------
-
 
 def _counts(shape: Shape, sizes: Shape, axes: tuple[int, ...], steps: Shape, gaps: Shape) -> Shape:
     """How many windows there are along each axis of an array."""
@@ -69,30 +67,27 @@ overlap_add: Linear = linear(
 """The sum of windows at their places: the transpose of `windows`."""
 
 
-# --- correlation of vectors -------------------------------------------------------------------------------------
-
-
 def _correlate_aval(x: Aval, y: Aval, *, mode: str) -> Aval:
     start, stop = lags_of(x.shape[-1], y.shape[-1], mode)
     return Aval((*x.shape[:-1], stop - start), result_dtype(x, y))
 
 
 def _correlate_transpose(ct: Array, x: Any, y: Any, *, mode: str) -> tuple[Any, Any]:
-    """Correlations again: of the cotangent of all lags with the other operand, conjugated."""
+    """Correlations again: of the cotangent of all lags with the known operand, conjugated."""
     n, k = x.shape[-1], y.shape[-1]
-    other = y if isinstance(x, Shaped) else x
-    other = conjugate(other) if dtype_of(other).kind == "c" else other
+    known = y if isinstance(x, Shaped) else x
+    known = conjugate(known) if dtype_of(known).kind == "c" else known
     if mode == "valid" and n >= k:
         if isinstance(x, Shaped):
-            return fit_cotangent(correlate(ct, _reversed(other), mode="full"), x), ZERO
-        return ZERO, fit_cotangent(correlate(other, ct, mode="valid"), y)
+            return fit_cotangent(correlate(ct, _reversed(known), mode="full"), x), ZERO
+        return ZERO, fit_cotangent(correlate(known, ct, mode="valid"), y)
     start, stop = lags_of(n, k, mode)
     if mode != "full":
         shape = (*shape_of(ct)[:-1], n + k - 1)
         ct = embed(ct, index=(*[(0, length, 1) for length in shape[:-1]], (start, stop, 1)), shape=shape)
     if isinstance(x, Shaped):
-        return fit_cotangent(correlate(ct, _reversed(other), mode="valid"), x), ZERO
-    return ZERO, fit_cotangent(_reversed(correlate(ct, other, mode="valid")), y)
+        return fit_cotangent(correlate(ct, _reversed(known), mode="valid"), x), ZERO
+    return ZERO, fit_cotangent(_reversed(correlate(ct, known, mode="valid")), y)
 
 
 def _reversed(x: Array) -> Array:

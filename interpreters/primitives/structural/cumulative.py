@@ -50,9 +50,6 @@ def _scan(parts: Sequence[Array], axis: int, combine: Callable[..., Sequence[Arr
     return parts
 
 
-# --- products ---------------------------------------------------------------------------------------------------
-
-
 def _combine_products(early: Sequence[Array], late: Sequence[Array]) -> Sequence[Array]:
     (p1, t1), (p2, t2) = early, late
     return multiply(p1, p2), add(multiply(t1, p2), multiply(p1, t2))
@@ -62,8 +59,8 @@ def _cumprod_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, axis: int
     """The product rule as a scan over pairs (product, tangent)."""
     (x,), (dx,) = primals, tangents
     out = cumprod(x, axis=axis)
-    both = convert(x, dtype=dtype_of(out)), convert(dx, dtype=dtype_of(out))
-    return out, _scan(both, axis, _combine_products)[1]
+    pairs = convert(x, dtype=dtype_of(out)), convert(dx, dtype=dtype_of(out))
+    return out, _scan(pairs, axis, _combine_products)[1]
 
 
 cumprod: Primitive = general(
@@ -78,8 +75,8 @@ cumprod: Primitive = general(
 
 def _before(p: Array) -> Array:
     """Along the first axis the product of all elements before each."""
-    n, *kept = shape_of(p)
-    return concatenate(full_like(p, 1, (1, *kept)), cumprod(_along(p, 0, 0, n - 1), axis=0), axis=0)
+    n, *rest = shape_of(p)
+    return concatenate(full_like(p, 1, (1, *rest)), cumprod(_along(p, 0, 0, n - 1), axis=0), axis=0)
 
 
 def products_of_others(x: Array, axes: tuple[int, ...]) -> Array:
@@ -89,14 +86,11 @@ def products_of_others(x: Array, axes: tuple[int, ...]) -> Array:
     count = math.prod([shape[axis] for axis in axes])
     if count < 2:
         return full_like(x, 1)
-    moved = permute(x, order=order)
-    flat = reshape(moved, shape=(count, *shape_of(moved)[len(axes) :]))
+    axes_first = permute(x, order=order)
+    flat = reshape(axes_first, shape=(count, *shape_of(axes_first)[len(axes) :]))
     behind = _along(_before(_along(flat, 0, count - 1, -1, -1)), 0, count - 1, -1, -1)
     out = multiply(_before(flat), behind)
-    return permute(reshape(out, shape=shape_of(moved)), order=inverse_permutation(order))
-
-
-# --- extrema ----------------------------------------------------------------------------------------------------
+    return permute(reshape(out, shape=shape_of(axes_first)), order=inverse_permutation(order))
 
 
 def _running_extremum(name: str, ufunc: str, step: Callable[..., Array], wins: Callable[..., Array]) -> Primitive:

@@ -1,4 +1,4 @@
-"""Two rows for matrices with structure: `place` writes diagonals and blocks into zeros, `take` reads them.
+"""Two primitives for matrices with structure: `place` writes diagonals and blocks into zeros, `take` reads them.
 
 A placement (offset, sizes, strides) says where a value of shape `sizes` lies in an array in C order: element l at the
 flat position offset + Σ strides[k] · l[k]. The positions of one placement are distinct; several may overlap and add up.

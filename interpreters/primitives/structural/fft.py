@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms of one axis: linear rows whose transposes are again Fourier transforms.
+"""Discrete Fourier transforms of one axis: linear primitives, whose transposes are Fourier transforms too.
 
 `norm` is NumPy's: which direction divides by n ("backward", "forward", or both by its root, "ortho"). The adjoint runs
 in the other direction with the same factor, which is the other normalisation: "backward" and "forward" change places.
@@ -35,9 +35,6 @@ def _resized(x: Any, axis: int, length: int) -> tuple[int, ...]:
     return tuple(shape)
 
 
-# --- complex to complex -----------------------------------------------------------------------------------------
-
-
 def _fft_impl(xp: Any, x: Array, *, axis: int, norm: str, inverse: bool) -> Array:
     return xp.fft.ifft(x, None, axis, norm) if inverse else xp.fft.fft(x, None, axis, norm)
 
@@ -65,9 +62,6 @@ fft: Linear = linear(
     cost=_cost,
 )
 """The transform of a whole axis, or its inverse; real input counts as complex."""
-
-
-# --- real to half-complex and back ------------------------------------------------------------------------------
 
 
 def _half_weights(x: Array, axis: int, length: int, inside: float) -> Array:

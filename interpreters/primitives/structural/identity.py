@@ -1,6 +1,6 @@
-"""Identities: with a label that checkpoint policies look for, and without a derivative.
+"""Identities with a meaning for transforms: a label for checkpoint policies, no derivative, a barrier for passes.
 
-The identity that no simplification sees through: what is computed again behind it stays computed again.
+No simplification looks through a barrier, so what a checkpoint computes again behind it stays computed again.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ barrier: Linear = linear(
 
 
 def shielded(values: Sequence[Array]) -> list[Array]:
-    """Staged values behind a barrier of their own; all others as they are."""
+    """Traced values of a program behind one barrier; other values unchanged."""
     tag = next(_tags)
     return [barrier(value, tag=tag) if is_abstract_value(value) else value for value in values]
 
 
 def is_abstract_value(value: Any) -> bool:
-    """Whether a value is abstract: at its bottom is a variable of a Program that is being staged."""
+    """Whether a value is a variable of a Program that is being traced, under any number of interpreters."""
     while type(value) is Tracer:
         if value.value is None:
             return True

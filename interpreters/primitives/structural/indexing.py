@@ -57,11 +57,11 @@ def _no_index_cotangents(indices: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _batch_indices(size: int, indices: Sequence[Array], batched: Sequence[bool]) -> tuple[Array, list[Array]]:
-    """All indices with the batch axis in front, and the index of the lane itself."""
+    """All indices with the batch axis in front, and the index of the batch element itself."""
     full = materialize(size, batched, indices)
-    lanes = iota(size, full[0])
+    elements = iota(size, full[0])
     shape = shape_of(full[0])
-    return broadcast(reshape(lanes, shape=(size, *[1] * (len(shape) - 1))), shape=shape), full
+    return broadcast(reshape(elements, shape=(size, *[1] * (len(shape) - 1))), shape=shape), full
 
 
 def _gather_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
@@ -71,15 +71,17 @@ def _gather_batch(size: int, batched: Sequence[bool], args: Sequence[Array], par
         return gather(x, *indices, axis=axis + 1)
     if not batched[0]:
         return move_axis(gather(x, *materialize(size, batched[1:], indices), axis=axis), axis, 0)
-    lanes, full = _batch_indices(size, indices, batched[1:])
+    elements, full = _batch_indices(size, indices, batched[1:])
     return (
-        gather(move_axis(x, 0, axis), lanes, *full, axis=axis) if axis == 0 else _with_lane_axis(x, lanes, full, axis)
+        gather(move_axis(x, 0, axis), elements, *full, axis=axis)
+        if axis == 0
+        else _with_batch_axis(x, elements, full, axis)
     )
 
 
-def _with_lane_axis(x: Array, lanes: Array, full: Sequence[Array], axis: int) -> Array:
-    """Gather with a lane index where full slices stand in front: the batch axis is moved next to the indexed ones."""
-    return move_axis(gather(move_axis(x, 0, axis), lanes, *full, axis=axis), axis, 0)
+def _with_batch_axis(x: Array, elements: Array, full: Sequence[Array], axis: int) -> Array:
+    """Gather by element of the batch behind full slices: the batch axis moves next to the indexed axes."""
+    return move_axis(gather(move_axis(x, 0, axis), elements, *full, axis=axis), axis, 0)
 
 
 gather: Linear = linear(
@@ -117,8 +119,8 @@ def _scatter_batch(size: int, batched: Sequence[bool], args: Sequence[Array], pa
     x, value = materialize(size, batched[:2], (x, value))
     if not any(batched[2:]):
         return primitive(x, value, *indices, axis=axis + 1)
-    lanes, full = _batch_indices(size, indices, batched[2:])
-    out = primitive(move_axis(x, 0, axis), move_axis(value, 0, axis), lanes, *full, axis=axis)
+    elements, full = _batch_indices(size, indices, batched[2:])
+    out = primitive(move_axis(x, 0, axis), move_axis(value, 0, axis), elements, *full, axis=axis)
     return move_axis(out, axis, 0)
 
 

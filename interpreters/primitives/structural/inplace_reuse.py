@@ -2,7 +2,7 @@
 
 A functional update copies its array, so a loop that writes n elements one by one would copy n times n. Before a write,
 `spare_buffers` finds the arrays at the bottom of a box to which nothing else refers; between `reuse` and `keep` the
-update rows write into them instead of copying.
+update primitives write into them instead of copying.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ _IN_BOX, _IN_PULL = _unshared_counts()
 
 def spare_buffers(box: Tracer) -> list[int]:
     """The ids of the arrays at the bottom of a box, its tangents included, that nothing else refers to."""
-    found: list[int] = []
-    _collect(box, found)
-    return found
+    places: list[int] = []
+    _collect(box, places)
+    return places
 
 
-def _collect(box: Tracer, found: list[int]) -> None:
+def _collect(box: Tracer, places: list[int]) -> None:
     for slot in ("value", "attached"):
         kind = type(getattr(box, slot))
         if kind is Tracer and _references(box, slot) == _IN_BOX:
-            _collect(getattr(box, slot), found)
+            _collect(getattr(box, slot), places)
         elif kind is np.ndarray and _references(box, slot) == _IN_BOX and _is_owner(getattr(box, slot)):
-            found.append(id(getattr(box, slot)))
+            places.append(id(getattr(box, slot)))
 
 
 def _is_owner(array: Any) -> bool:
@@ -68,7 +68,7 @@ def is_spare_cotangent(ct: Any) -> bool:
 
 
 def reuse(buffers: list[int]) -> None:
-    """Let the update rows write into these arrays, until `keep`."""
+    """Let the update primitives write into these arrays, until `keep`."""
     _reusable.update(buffers)
 
 

@@ -71,9 +71,6 @@ def _shift(axes: Axes) -> Axes:
     return tuple([axis + 1 for axis in axes])
 
 
-# --- reductions that state their partial derivatives ------------------------------------------------------------
-
-
 class Reduction(Primitive):
     """A reduction over axes. `partial(x, out, axes=..., ...)` is the derivative of the result (its axes kept) by each
     element, from which both modes follow; of a real result by complex elements it is the steepest ascent."""
@@ -239,8 +236,6 @@ def _logaddexp_partial(x: Array, out: Array, *, axes: Axes) -> Array:
 reduce_logaddexp = reduction("logaddexp_reduce", logaddexp_reduce, _logaddexp_partial, cost=costs.log_sum_exp)
 
 
-# --- means ------------------------------------------------------------------------------------------------------
-
 _EXACT_COUNTS = {np.dtype(np.float64): 2**53, np.dtype(np.float32): 2**24, np.dtype(np.float16): 2**11}
 
 
@@ -276,10 +271,7 @@ reduce_mean: Linear = linear(
 """The mean of at least one floating point element (or in a floating point dtype)."""
 
 
-# --- sums and products with where= and initial= -----------------------------------------------------------------
-
-
-def _optioned(name: str, ufunc: str, neutral: int, grow: Callable[..., Array]) -> Primitive:
+def _optioned(name: str, ufunc: str, neutral: int, tangent: Callable[..., Array]) -> Primitive:
     """A reduction with a mask of the elements that count (or True) and a first value: NumPy adds such elements up
     in another order, so that the value comes from its ufunc. The derivative is that of the plain reduction."""
 
@@ -299,7 +291,7 @@ def _optioned(name: str, ufunc: str, neutral: int, grow: Callable[..., Array]) -
         (x, mask), (dx, _) = primals, tangents
         out = primitive(x, mask, axes=axes, dtype=dtype, initial=initial)
         dx = where(mask, dx, full_like(dx, 0, ()))
-        return out, grow(where(mask, x, full_like(x, neutral, ())), dx, axes, dtype_of(out), initial)
+        return out, tangent(where(mask, x, full_like(x, neutral, ())), dx, axes, dtype_of(out), initial)
 
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
         x, mask = materialize(size, batched, args) if shape_of(args[1]) else args
@@ -309,21 +301,18 @@ def _optioned(name: str, ufunc: str, neutral: int, grow: Callable[..., Array]) -
     return primitive
 
 
-def _grow_sum(x: Array, dx: Array, axes: Axes, dtype: Any, initial: Any) -> Array:
+def _sum_tangent(x: Array, dx: Array, axes: Axes, dtype: Any, initial: Any) -> Array:
     return reduce_sum(dx, axes=axes, dtype=dtype)
 
 
-def _grow_prod(x: Array, dx: Array, axes: Axes, dtype: Any, initial: Any) -> Array:
+def _prod_tangent(x: Array, dx: Array, axes: Axes, dtype: Any, initial: Any) -> Array:
     contribution = multiply(products_of_others(convert(x, dtype=dtype), axes), convert(dx, dtype=dtype))
     contribution = reduce_sum(contribution, axes=axes)
     return contribution if initial is None else multiply(contribution, convert(initial, dtype=dtype))
 
 
-sum_with = _optioned("sum", "add", 0, _grow_sum)
-prod_with = _optioned("prod", "multiply", 1, _grow_prod)
-
-
-# --- without a derivative ---------------------------------------------------------------------------------------
+sum_with = _optioned("sum", "add", 0, _sum_tangent)
+prod_with = _optioned("prod", "multiply", 1, _prod_tangent)
 
 
 def _constant_reduction(name: str, dtype: Any) -> NonDifferentiable:

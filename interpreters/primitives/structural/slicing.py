@@ -1,4 +1,4 @@
-"""Linear rows at basic indices: getitem, embed, update, concatenate."""
+"""Linear primitives at basic indices: getitem, embed, update, concatenate."""
 
 from __future__ import annotations
 
@@ -110,9 +110,6 @@ update = Update(
 )
 update.positions = None
 """x with the part at a basic index replaced by a value of that part's shape and x's dtype."""
-
-
-# --- concatenate ------------------------------------------------------------------------------------------------
 
 
 def _concatenate_aval(*xs: Aval, axis: int) -> Aval:

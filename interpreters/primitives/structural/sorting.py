@@ -81,10 +81,10 @@ lexsort: NonDifferentiable = nondifferentiable(
 
 
 def _search_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
-    if not batched[0] and params["lanes"] == 0:
+    if not batched[0] and params["batch_rank"] == 0:
         return search(*args, **params)
     tables, values = materialize(size, batched, args)
-    return search(tables, values, side=params["side"], lanes=params["lanes"] + 1)
+    return search(tables, values, side=params["side"], batch_rank=params["batch_rank"] + 1)
 
 
 def _search_cost(ins: Sequence[Aval], outs: Sequence[Aval], params: Params) -> float:
@@ -95,8 +95,8 @@ def _search_cost(ins: Sequence[Aval], outs: Sequence[Aval], params: Params) -> f
 search: NonDifferentiable = nondifferentiable(
     "search",
     arrays.search,
-    aval=lambda sorted_values, values, *, side, lanes: Aval(values.shape, np.intp),
+    aval=lambda sorted_values, values, *, side, batch_rank: Aval(values.shape, np.intp),
     batch=_search_batch,
     cost=_search_cost,
 )
-"""np.searchsorted; the first `lanes` axes of both arrays are a batch."""
+"""np.searchsorted; the first `batch_rank` axes of both arrays are a batch."""

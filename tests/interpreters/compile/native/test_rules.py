@@ -240,7 +240,7 @@ NOTHING: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("contract", (np.zeros((0, 2)), np.ones((2, 3))), {"spec": spec((0, 1), (1, 2), (0, 2))}),
     ("contract", (np.zeros((0, 2), complex), np.ones((2, 3))), {"spec": spec((0, 1), (1, 2), (0, 2))}),
     ("where", (np.zeros((0, 2), bool), np.ones(2), 0.0), {}),
-    ("search", (np.ones(0), np.ones(3)), {"side": "left", "lanes": 0}),
+    ("search", (np.ones(0), np.ones(3)), {"side": "left", "batch_rank": 0}),
 ]
 
 
@@ -292,10 +292,12 @@ def test_searches(side: str) -> None:
     for size in (1, 2, 3, 8, 100):
         table = np.sort(rng.integers(0, 20, size)).astype(float)
         values = np.array([-1.0, 0.0, 5.0, 5.5, 19.0, 25.0, np.nan, np.inf])
-        assert check("search", (table, values), {"side": side, "lanes": 0})
+        assert check("search", (table, values), {"side": side, "batch_rank": 0})
         table[-1] = np.nan
-        assert check("search", (table, values), {"side": side, "lanes": 0})
-        assert check("search", (np.stack([table, table / 2]), np.stack([values, values])), {"side": side, "lanes": 1})
+        assert check("search", (table, values), {"side": side, "batch_rank": 0})
+        assert check(
+            "search", (np.stack([table, table / 2]), np.stack([values, values])), {"side": side, "batch_rank": 1}
+        )
 
 
 ENDS = [0.0, -0.0, 1.0, -1.5, 2.0, np.inf, -np.inf, np.nan, 1e-40, 6e-8, 7e4, 1e300, -3e-320, 0.3]

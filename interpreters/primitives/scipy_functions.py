@@ -1,4 +1,4 @@
-"""How rows call the functions of `func.backends.support.arrays`: with worded errors where a backend lacks a routine."""
+"""SciPy's functions on every backend, with an error that says what to do where a backend has no such function."""
 
 from __future__ import annotations
 
@@ -11,8 +11,20 @@ from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 
 
-def worded(function: Callable[..., Any], module: str = "linalg") -> Callable[..., Any]:
-    """The function, raising UnsupportedFunctionError where a backend's part of SciPy lacks what it calls."""
+def special(xp: Any, name: str) -> Any:
+    """The function of scipy.special for arrays of a namespace."""
+    module = scipy_of(xp, "special")
+    try:
+        return getattr(module, name)
+    except AttributeError:
+        raise UnsupportedFunctionError(
+            f"{getattr(module, '__name__', 'scipy.special')} has no function {name} for these arrays{at_line()}\n"
+            "Bring them to the host with .get(), or write it with functions that exist there."
+        ) from None
+
+
+def reporting_missing(function: Callable[..., Any], module: str = "linalg") -> Callable[..., Any]:
+    """The function, raising UnsupportedFunctionError where the backend's part of SciPy lacks what it calls."""
 
     @functools.wraps(function)
     def checked(xp: Any, *args: Any, **params: Any) -> Any:
