@@ -1,11 +1,9 @@
-"""Programs as JSON values and arrays, and back. What a parameter may be is a closed set: reading one runs no code.
+"""Program files: a zip archive of one JSON document and of the arrays, each as an .npy member.
 
-A JSON null, bool, int, float (finite) or string stands for itself. Everything else is an object of one key, its tag:
-{"tuple": [...]}, {"dtype": "<f8"}, {"array": 3}. Programs stand in a list, each after those that it holds.
-
-Program files: a zip archive of one JSON document and of the arrays, each as an .npy member.
-
-Nothing is pickled, and loading runs no code of the file: rows are found by name, parameters are of a closed set.
+Nothing is pickled, and loading runs no code of the file: primitives are found by name, and parameters are of a closed
+set of types. In the document a JSON null, bool, int, finite float or string is the value itself; any other value is an
+object of one key, its tag: {"tuple": [...]}, {"dtype": "<f8"}, {"array": 3}. Programs form a list, in which a program
+follows those that are nested in it.
 """
 
 from __future__ import annotations
@@ -34,18 +32,18 @@ from func.interpreters.program.program import Equation, Program, Var
 
 RECORDS: dict[str, tuple[type, Callable[[Any], Sequence[Any]], Callable[..., Any]]] = {
     "aval": (Aval, lambda aval: (aval.shape, aval.dtype, aval.weak), Aval),
-    "spec": (Spec, lambda one: (one.x, one.y, one.out), spec),
+    "spec": (Spec, lambda labels: (labels.x, labels.y, labels.out), spec),
     "scan": (ScanLoop, tuple, ScanLoop),
     "while": (WhileLoop, tuple, WhileLoop),
 }
-"""Classes of parameters: tag, class, the fields of an object, and what makes an object of them."""
+"""Classes of parameters by their tag: the class, the fields of an object, and the object of given fields."""
 
 EXTENSION_DTYPES = ("bfloat16",)
 """Dtypes that NumPy does not know by itself; the package ml_dtypes has them."""
 
 
 class MissingError(Exception):
-    """A file is sound, and needs something that is not there."""
+    """A file is sound, but it needs something that is not installed or not known."""
 
 
 class Writer:
@@ -70,7 +68,7 @@ class Writer:
     def _add_program(self, program: Program) -> int:
         numbers: dict[Var, int] = {}
 
-        def defined(variables: Sequence[Var]) -> list[Any]:
+        def define(variables: Sequence[Var]) -> list[Any]:
             for var in variables:
                 numbers[var] = len(numbers)
             return [[list(var.shape), self.value(var.dtype), var.weak] for var in variables]
@@ -79,27 +77,27 @@ class Writer:
             return numbers[x] if type(x) is Var else {"value": self.value(x)}
 
         self._at = "the program"
-        written: dict[str, Any] = {"inputs": defined(program.inputs)}
+        document: dict[str, Any] = {"inputs": define(program.inputs)}
         self._at = "a constant of the program"
-        written["constants"] = defined(list(program.constants))
-        written["values"] = [self.value(value) for value in program.constants.values()]
-        written["equations"] = []
+        document["constants"] = define(list(program.constants))
+        document["values"] = [self.value(value) for value in program.constants.values()]
+        document["equations"] = []
         for equation in program.equations:
             at = f" at {equation.line}" if equation.line is not None else ""
             params = {}
             for key, value in equation.params.items():
-                self._at = f"the parameter {key!r} of the row {equation.primitive.name}{at}"
+                self._at = f"the parameter {key!r} of the primitive {equation.primitive.name}{at}"
                 params[key] = self.value(value)
             entry = {
-                "row": equation.primitive.name,
+                "primitive": equation.primitive.name,
                 "inputs": [atom(x) for x in equation.inputs],
                 "params": params,
-                "outputs": defined(equation.outputs),
+                "outputs": define(equation.outputs),
                 "line": _line(equation.line),
             }
-            written["equations"].append(entry)
-        written["outputs"] = [atom(x) for x in program.outputs]
-        self.programs.append(written)
+            document["equations"].append(entry)
+        document["outputs"] = [atom(x) for x in program.outputs]
+        self.programs.append(document)
         return len(self.programs) - 1
 
     def value(self, value: Any) -> Any:
@@ -127,7 +125,7 @@ class Writer:
             if kind is record:
                 return {tag: [self.value(entry) for entry in fields(value)]}
         if isinstance(value, Primitive) and PRIMITIVES.get(value.name) is value:
-            return {"row": value.name}
+            return {"primitive": value.name}
         if isinstance(value, Program):
             return {"program": self.program(value)}
         if kind is CompiledCall:
@@ -137,16 +135,13 @@ class Writer:
     def _add_compiled_call(self, compiled: CompiledCall) -> Any:
         at = self._at
         try:
-            other = compiled.nan_safe_variant()
+            nan_safe = compiled.nan_safe_variant()
         except LeakedTracerError:  # it would close over values of a trace that is over
-            other = None
-        found = [
-            self.program(compiled.program),
-            None if other is None else self.program(other.program),
-            compiled.compiler,
-        ]
+            nan_safe = None
+        number = self.program(compiled.program)
+        nan_safe_number = None if nan_safe is None else self.program(nan_safe.program)
         self._at = at
-        return found
+        return [number, nan_safe_number, compiled.compiler]
 
     def _dtype(self, dtype: np.dtype[Any]) -> str:
         if dtype.name in EXTENSION_DTYPES:
@@ -178,7 +173,7 @@ class Writer:
 
 
 def _line(line: Line | None) -> Any:
-    """A source line without the folders of this machine."""
+    """A source line without the folders of its file."""
     if line is None:
         return None
     return [os.path.basename(line.file.replace("\\", "/")).strip("<>"), line.number, line.function]
@@ -196,21 +191,21 @@ class Reader:
         """Read one more program, which may hold those read before."""
         variables: list[Var] = []
 
-        def defined(avals: Any) -> list[Var]:
-            made = [Var(Aval(_shape(shape), self.value(dtype), _of(bool, weak))) for shape, dtype, weak in avals]
-            variables.extend(made)
-            return made
+        def define(avals: Any) -> list[Var]:
+            new = [Var(Aval(_shape(shape), self.value(dtype), _of(bool, weak))) for shape, dtype, weak in avals]
+            variables.extend(new)
+            return new
 
         def atom(x: Any) -> Any:
             if type(x) is int:
                 return variables[_index(x)]
             scalar = self.value(x["value"])
             if type(scalar) not in PYTHON_SCALARS:
-                raise TypeError(f"{scalar!r} stands where a number belongs")
+                raise TypeError(f"{scalar!r} is not a number")
             return scalar
 
-        inputs = defined(written["inputs"])
-        constants = dict(zip(defined(written["constants"]), map(self.value, written["values"]), strict=True))
+        inputs = define(written["inputs"])
+        constants = dict(zip(define(written["constants"]), map(self.value, written["values"]), strict=True))
         equations = []
         for entry in written["equations"]:
             operands = tuple([atom(x) for x in entry["inputs"]])
@@ -219,14 +214,14 @@ class Reader:
             if line is not None:
                 line = Line(f"<{_of(str, line[0])}>", _of(int, line[1]), _of(str, line[2]))
             equations.append(
-                Equation(find_primitive(entry["row"]), operands, params, tuple(defined(entry["outputs"])), line)
+                Equation(find_primitive(entry["primitive"]), operands, params, tuple(define(entry["outputs"])), line)
             )
         program = Program(inputs, equations, [atom(x) for x in written["outputs"]], constants)
         self.programs.append(program)
         return program
 
     def value(self, written: Any) -> Any:
-        """The parameter, constant or scalar that a JSON value stands for."""
+        """The parameter, constant or scalar that a JSON value represents."""
         if written is None or type(written) in (bool, int, float, str):
             return written
         ((tag, inner),) = _of(dict, written).items()
@@ -240,10 +235,11 @@ class Reader:
         number, name = inner
         array = self.arrays[_index(number)]
         dtype = self._dtype(name)
-        found = array.view(dtype) if name in EXTENSION_DTYPES else array
-        if found.dtype != dtype:
-            raise ValueError(f"array {number} has the dtype {found.dtype}, not {dtype}")
-        return found
+        if name in EXTENSION_DTYPES:
+            array = array.view(dtype)
+        if array.dtype != dtype:
+            raise ValueError(f"array {number} has the dtype {array.dtype}, not {dtype}")
+        return array
 
     def _dtype(self, inner: Any) -> np.dtype[Any]:
         if inner in EXTENSION_DTYPES:
@@ -258,11 +254,11 @@ class Reader:
         return dtype
 
     def _compiled_call_of(self, inner: Any) -> CompiledCall:
-        number, other = _index(inner[0]), None if inner[1] is None else _index(inner[1])
+        number, nan_safe_number = _index(inner[0]), None if inner[1] is None else _index(inner[1])
         compiler = None if inner[2] is None else _of(str, inner[2])
-        key = number, other, compiler
+        key = number, nan_safe_number, compiler
         if key not in self._compiled:
-            nan_safe = None if other is None else CompiledCall(self.programs[other], None, compiler)
+            nan_safe = None if nan_safe_number is None else CompiledCall(self.programs[nan_safe_number], None, compiler)
             self._compiled[key] = CompiledCall(
                 self.programs[number], None if nan_safe is None else lambda: nan_safe, compiler
             )
@@ -280,30 +276,30 @@ _TAGS: dict[str, Callable[[Reader, Any], Any]] = {
     "dtype": lambda reader, inner: reader._dtype(inner),
     "array": lambda reader, inner: reader._array(inner),
     "scalar": lambda reader, inner: reader._array(inner)[()],
-    "row": lambda reader, inner: find_primitive(inner),
+    "primitive": lambda reader, inner: find_primitive(inner),
     "program": lambda reader, inner: reader.programs[_index(inner)],
     "compiled": lambda reader, inner: reader._compiled_call_of(inner),
 }
 
 
 def find_primitive(name: Any) -> Primitive:
-    """The row of that name; the modules of func that define rows are imported when one is missing."""
+    """The primitive of that name; the modules of func that define primitives are imported where it is missing."""
     try:
         return primitive_named(_of(str, name))
     except KeyError:
-        raise MissingError(f"this version of func has no row {name!r}, which the program applies") from None
+        raise MissingError(f"this version of func has no primitive {name!r}, which the program applies") from None
 
 
 def _of(kind: type, value: Any) -> Any:
     if type(value) is not kind:
-        raise TypeError(f"{value!r} stands where a {kind.__name__} belongs")
+        raise TypeError(f"{value!r} is not of the type {kind.__name__}")
     return value
 
 
 def _index(value: Any) -> int:
-    """A place in a list; Python would take negative ones as well."""
+    """An index of a list; Python would take negative ones as well."""
     if type(value) is not int or value < 0:
-        raise TypeError(f"{value!r} stands where a place belongs")
+        raise TypeError(f"{value!r} is not an index")
     return value
 
 
@@ -317,27 +313,27 @@ DOCUMENT = "program.json"
 
 
 def write_program(program: Program, path: str) -> None:
-    """Write a program file in one step: the file is there as a whole or not at all."""
+    """Write a program file atomically."""
     writer = Writer()
     writer.program(program)
     document = {"format": FORMAT, "version": VERSION, "arrays": len(writer.arrays), "programs": writer.programs}
     target = os.path.realpath(path)
-    spare = f"{target}.{os.getpid()}.part"
+    partial = f"{target}.{os.getpid()}.part"
     try:
-        with zipfile.ZipFile(spare, "w") as archive:
+        with zipfile.ZipFile(partial, "w") as archive:
             _write(archive, DOCUMENT, json.dumps(document, allow_nan=False, separators=(",", ":")).encode())
             for number, array in enumerate(writer.arrays):
                 member = io.BytesIO()
                 np.lib.format.write_array(member, array, allow_pickle=False)
                 _write(archive, f"arrays/{number}.npy", member.getvalue())
-        os.replace(spare, target)
+        os.replace(partial, target)
     finally:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(spare)
+            os.unlink(partial)
 
 
 def _write(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
-    """One member, with a fixed date: equal programs give equal files."""
+    """Write one member with a fixed date: equal programs give equal files."""
     archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data)
 
 
@@ -389,7 +385,7 @@ def _from_archive(archive: zipfile.ZipFile, path: str) -> Program:
 
 
 def _read(archive: zipfile.ZipFile, name: str) -> bytes:
-    """A member. Members are never compressed, so that none is larger than the file."""
+    """The bytes of a member. Members are not compressed, so that none is larger than the file."""
     info = archive.getinfo(name)
     if info.compress_type != zipfile.ZIP_STORED:
         raise ValueError(f"the member {name} is compressed")
@@ -397,7 +393,7 @@ def _read(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def _array(data: bytes) -> np.ndarray[Any, Any]:
-    """An array, read only, whose header agrees with the number of its bytes."""
+    """A read-only array, whose header agrees with the number of its bytes."""
     member = io.BytesIO(data)
     version = np.lib.format.read_magic(member)
     if version != (1, 0):

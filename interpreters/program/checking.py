@@ -13,7 +13,7 @@ from func.interpreters.program.program import Equation, Program, Var
 
 
 def check_program(program: Program) -> None:
-    """Raise ProgramError unless every variable is defined once, before its use, with what its row says of it."""
+    """Raise ProgramError unless every variable is defined once, before its use, with the aval of its primitive."""
     names = names_of(program)
     defined: set[Var] = set()
     for var in (*program.inputs, *program.constants):
@@ -58,13 +58,13 @@ def _check_equation(
 
 
 def _expected(equation: Equation, refuse: Callable[..., NoReturn]) -> tuple[Aval, ...]:
-    """What the row says of the outputs."""
+    """The avals that the primitive gives its outputs."""
     avals = [x.aval if type(x) is Var else aval_of(x) for x in equation.inputs]
     try:
         out = equation.primitive.aval(*avals, **equation.params)
     except Exception as error:
-        shown = ", ".join([repr(aval) for aval in avals])
-        refuse(f"{equation.primitive} does not take ({shown}) with these parameters: {error}", error)
+        operands = ", ".join([repr(aval) for aval in avals])
+        refuse(f"{equation.primitive} does not take ({operands}) with these parameters: {error}", error)
     outs = tuple(out) if equation.primitive.multiple else (out,)
     if len(outs) != len(equation.outputs):
         refuse(f"it has {len(equation.outputs)} outputs, but {equation.primitive} gives {len(outs)}")

@@ -1,8 +1,9 @@
-"""A layered drawing of a directed graph: layers by longest path, order by barycentres, places by least squares.
+"""A picture of a Program's dataflow as an SVG file: boxes for equations, edges for variables.
+
+The graph is drawn in layers: a box's layer is its longest path from an input, the order inside a layer follows the
+barycentres of the neighbours, and horizontal positions are least squares.
 
 Source: K. Sugiyama, S. Tagawa, M. Toda (1981), IEEE Trans. SMC 11(2).
-
-A picture of a Program's dataflow: boxes for equations, edges for variables, written as one SVG file.
 """
 
 from __future__ import annotations
@@ -21,17 +22,30 @@ from func.interpreters.program.program import Equation, Program, Var
 LETTER = 7.3
 """The width of a letter."""
 GAP = 26.0
-"""Between boxes of a layer."""
+"""The distance between boxes of a layer."""
 FALL = 46.0
-"""Between layers."""
+"""The distance between layers."""
 BENDS = 20_000
-"""With more bends than this, edges across several layers go straight."""
+"""With more bends than this, edges across several layers are straight."""
 SWEEPS = 6
+"""How often the layers are ordered, and placed, from neighbours above and below in turn."""
+LONGEST = 36
+"""Letters of a box's second line; the whole text is in its tooltip."""
+MARGIN = 24
+HEADING = 30
+STYLE = (
+    "text{font:12px ui-monospace,Menlo,Consolas,monospace;fill:#1f2328;text-anchor:middle}"
+    ".small{font-size:10px;fill:#57606a}.label{font-size:10px;fill:#0550ae;text-anchor:start}"
+    ".heading{text-anchor:start;font-weight:bold}"
+    "rect{stroke:#6e7781;fill:#f6f8fa}.input{fill:#ddf4ff;stroke:#0550ae}.output{fill:#dafbe1;stroke:#116329}"
+    ".constant{fill:#fff8c5;stroke:#9a6700}.page{fill:#ffffff;stroke:none}"
+    "path{fill:none;stroke:#8c959f}"
+)
 
 
 @dataclass(eq=False)
 class Node:
-    """A box, or (without text) the bend of an edge in a layer between its ends."""
+    """A box, or (without text) a bend of an edge in a layer between its ends."""
 
     kind: str
     text: str = ""
@@ -54,13 +68,13 @@ class Node:
         return (36.0 if self.detail else 22.0) if self.text else 0.0
 
     def port(self, number: int, count: int) -> float:
-        """Where on the width the port of this number is."""
+        """The horizontal position of a port, one of `count` on a side."""
         return self.x + self.width * ((number + 1) / (count + 1) - 0.5)
 
 
 @dataclass(eq=False)
 class Edge:
-    """From a port at the bottom of one box, by way of bends, to one at the top of another."""
+    """An edge from a port at the bottom of a box, by way of bends, to a port at the top of another box."""
 
     source: Node
     out: int
@@ -70,14 +84,14 @@ class Edge:
     bends: list[Node] = field(default_factory=list)
 
     def points(self) -> list[tuple[float, float]]:
-        """Where the edge passes."""
+        """The points that the edge passes."""
         start = self.source.port(self.out, self.source.outs), self.source.y + self.source.height
         end = self.target.port(self.port, self.target.ins), self.target.y
         return [start, *[(bend.x, bend.y) for bend in self.bends], end]
 
 
 class Graph:
-    """Boxes and edges. Boxes are added in an order in which edges lead forwards."""
+    """Boxes and edges. Boxes are added in topological order."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
@@ -86,12 +100,12 @@ class Graph:
         self.height = 0.0
 
     def add(self, node: Node) -> Node:
-        """The node, which is now in the graph."""
+        """Add a node and return it."""
         self.nodes.append(node)
         return node
 
     def arrange(self) -> None:
-        """Give every box its place."""
+        """Give every box its position."""
         self._choose_layers()
         layers = self._layers()
         for sweep in range(SWEEPS):
@@ -105,7 +119,7 @@ class Graph:
         self._set_heights(layers)
 
     def _choose_layers(self) -> None:
-        """Equations as high as they can be; inputs and constants just above where they are first used."""
+        """Put equations as high as they can be, and constants just above their first use."""
         incoming: dict[int, list[Edge]] = {}
         outgoing: dict[int, list[Edge]] = {}
         for edge in self.edges:
@@ -125,16 +139,16 @@ class Graph:
         layers: list[list[Node]] = [[] for _ in range(max([node.layer for node in self.nodes], default=-1) + 1)]
         for node in self.nodes:
             layers[node.layer].append(node)
-        bent = sum([edge.target.layer - edge.source.layer - 1 for edge in self.edges]) <= BENDS
+        has_bends = sum([edge.target.layer - edge.source.layer - 1 for edge in self.edges]) <= BENDS
         shared: dict[tuple[int, int], list[Node]] = {}
         for edge in self.edges:
-            chain = shared.setdefault((id(edge.source), edge.out), []) if bent else []
-            while bent and edge.source.layer + len(chain) + 1 < edge.target.layer:
+            chain = shared.setdefault((id(edge.source), edge.out), []) if has_bends else []
+            while has_bends and edge.source.layer + len(chain) + 1 < edge.target.layer:
                 bend = Node("bend", layer=edge.source.layer + len(chain) + 1)
                 layers[bend.layer].append(bend)
                 _join(chain[-1] if chain else edge.source, bend)
                 chain.append(bend)
-            edge.bends = chain[: edge.target.layer - edge.source.layer - 1] if bent else []
+            edge.bends = chain[: edge.target.layer - edge.source.layer - 1] if has_bends else []
             _join(edge.bends[-1] if edge.bends else edge.source, edge.target)
         return layers
 
@@ -157,20 +171,20 @@ def _join(upper: Node, lower: Node) -> None:
 
 
 def _order(layer: list[Node], downwards: bool) -> None:
-    """Sort a layer by the mean place of its neighbours; `x` counts places until boxes are placed."""
-    needs_cotangent = {id(node): _mean(node, downwards) for node in layer}
-    layer.sort(key=lambda node: needs_cotangent[id(node)])
+    """Sort a layer by the barycentres of its neighbours; `x` is a rank until boxes are placed."""
+    barycentres = {id(node): _barycentre(node, downwards) for node in layer}
+    layer.sort(key=lambda node: barycentres[id(node)])
     for i, node in enumerate(layer):
         node.x = i - (len(layer) - 1) / 2
 
 
-def _mean(node: Node, downwards: bool) -> float:
+def _barycentre(node: Node, downwards: bool) -> float:
     neighbours = node.above if downwards else node.below
-    return sum([one.x for one in neighbours]) / len(neighbours) if neighbours else node.x
+    return sum([neighbour.x for neighbour in neighbours]) / len(neighbours) if neighbours else node.x
 
 
 def _place(layer: list[Node], downwards: bool) -> None:
-    """Move boxes to the mean of their neighbours, as nearly as their order and the gaps allow (isotonic regression)."""
+    """Move boxes to the barycentres of their neighbours, as near as order and gaps allow (isotonic regression)."""
     offset = 0.0
     offsets: list[float] = []
     for i, node in enumerate(layer):
@@ -178,29 +192,15 @@ def _place(layer: list[Node], downwards: bool) -> None:
             offset += (layer[i - 1].width + node.width) / 2 + GAP
         offsets.append(offset)
     pools: list[tuple[float, int]] = []
-    for node, moved in zip(layer, offsets, strict=True):
-        total, count = _mean(node, downwards) - moved, 1
+    for node, offset in zip(layer, offsets, strict=True):
+        total, count = _barycentre(node, downwards) - offset, 1
         while pools and pools[-1][0] / pools[-1][1] > total / count:
             total, count = total + pools[-1][0], count + pools[-1][1]
             pools.pop()
         pools.append((total, count))
     means = [total / count for total, count in pools for _ in range(count)]
-    for node, mean, moved in zip(layer, means, offsets, strict=True):
-        node.x = mean + moved
-
-
-LONGEST = 36
-"""Letters of a box's second line; the whole text is in its tooltip."""
-MARGIN = 24
-HEADING = 30
-STYLE = (
-    "text{font:12px ui-monospace,Menlo,Consolas,monospace;fill:#1f2328;text-anchor:middle}"
-    ".small{font-size:10px;fill:#57606a}.label{font-size:10px;fill:#0550ae;text-anchor:start}"
-    ".heading{text-anchor:start;font-weight:bold}"
-    "rect{stroke:#6e7781;fill:#f6f8fa}.input{fill:#ddf4ff;stroke:#0550ae}.output{fill:#dafbe1;stroke:#116329}"
-    ".constant{fill:#fff8c5;stroke:#9a6700}.page{fill:#ffffff;stroke:none}"
-    "path{fill:none;stroke:#8c959f}"
-)
+    for node, mean, offset in zip(layer, means, offsets, strict=True):
+        node.x = mean + offset
 
 
 def draw_program(program: Program, path: str | os.PathLike[str]) -> str:
@@ -216,17 +216,17 @@ def draw_program(program: Program, path: str | os.PathLike[str]) -> str:
 
 
 def program_svg(program: Program) -> str:
-    """The picture as SVG text; nested programs stand below, each under a heading."""
+    """The picture as SVG text, with nested programs below, each under a heading."""
     parts: list[str] = []
     width, top = 0.0, float(MARGIN)
-    for heading, one in _panels(program, ""):
+    for heading, panel in _panels(program, ""):
         if heading:
             parts.append(f'<text class="heading" x="{MARGIN}" y="{top + 12:.0f}">{html.escape(heading)}</text>')
             top += HEADING
             width = max(width, len(heading) * LETTER)
-        graph = program_graph(one)
+        graph = program_graph(panel)
         graph.arrange()
-        parts.append(f'<g transform="translate({MARGIN},{top:.0f})">{"".join(_drawn(graph))}</g>')
+        parts.append(f'<g transform="translate({MARGIN},{top:.0f})">{"".join(_svg_elements(graph))}</g>')
         width = max(width, graph.width)
         top += graph.height + MARGIN
     width += 2 * MARGIN
@@ -249,36 +249,36 @@ def _panels(program: Program, heading: str) -> Iterator[tuple[str, Program]]:
 
 
 def program_graph(program: Program) -> Graph:
-    """Boxes and edges of a program, without those of nested ones."""
+    """The boxes and edges of a program, without those of nested programs."""
     names = names_of(program)
     graph = Graph()
-    made: dict[Var, tuple[Node, int]] = {}
+    ports: dict[Var, tuple[Node, int]] = {}
     for var in program.inputs:
-        made[var] = graph.add(Node("input", f"{names[var]}:{var.aval}", outs=1)), 0
+        ports[var] = graph.add(Node("input", f"{names[var]}:{var.aval}", outs=1)), 0
     for var, value in program.constants.items():
         number = _short(brief(value)) if var.size <= 4 else ""
-        made[var] = graph.add(Node("constant", f"{names[var]}:{var.aval}", number, outs=1)), 0
+        ports[var] = graph.add(Node("constant", f"{names[var]}:{var.aval}", number, outs=1)), 0
     for equation in program.equations:
         box = graph.add(_box(equation))
-        _connect(graph, made, names, equation.inputs, box)
+        _connect(graph, ports, names, equation.inputs, box)
         for port, out in enumerate(equation.outputs):
-            made[out] = box, port
+            ports[out] = box, port
     for x in program.outputs:
         text = f"return {names.get(x, '?')}" if type(x) is Var else f"return {x!r}"
-        _connect(graph, made, names, [x], graph.add(Node("output", text, ins=1)))
+        _connect(graph, ports, names, [x], graph.add(Node("output", text, ins=1)))
     return graph
 
 
-def _connect(graph: Graph, made: dict[Var, tuple[Node, int]], names: dict[Var, str], inputs: Any, box: Node) -> None:
+def _connect(graph: Graph, ports: dict[Var, tuple[Node, int]], names: dict[Var, str], inputs: Any, box: Node) -> None:
     variables = [x for x in inputs if type(x) is Var]
     for port, x in enumerate(variables):
-        source, out = made[x]
+        source, out = ports[x]
         label = f"{names[x]}:{x.aval}" if source.kind == "equation" else ""
         graph.edges.append(Edge(source, out, box, port, label))
 
 
 def _box(equation: Equation) -> Node:
-    """A box: the row's name, below it parameters and Python scalars among the operands."""
+    """A box with the primitive's name and, below it, parameters and the Python scalars among the operands."""
     scalars = any([type(x) is not Var for x in equation.inputs])
     operands = " ".join(["·" if type(x) is Var else repr(x) for x in equation.inputs]) if scalars else ""
     params = params_text(equation)
@@ -292,8 +292,8 @@ def _short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
-def _drawn(graph: Graph) -> Iterator[str]:
-    """The elements of a graph: edges first, so that boxes lie on them, and the edges' labels last."""
+def _svg_elements(graph: Graph) -> Iterator[str]:
+    """The SVG elements of a graph: edges below boxes, the labels of edges on top."""
     labels: dict[tuple[int, int], tuple[float, float, str]] = {}
     for edge in graph.edges:
         points = edge.points()

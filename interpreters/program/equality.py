@@ -1,4 +1,4 @@
-"""When two Programs are the same: equal rows, parameters, wiring, avals and constants, whatever the variables are."""
+"""Equality of Programs: the same primitives, parameters, wiring, avals and constants, whatever the variables are."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.program import Program, Var
 
 
-def same_program(one: Program, other: Program) -> bool:
+def same_program(left: Program, right: Program) -> bool:
     """Whether two programs differ in nothing but the names of variables and the source lines."""
-    values, others = one.constants.values(), other.constants.values()
     return (
-        len(one.equations) == len(other.equations)
-        and len(values) == len(others)
-        and hash(one) == hash(other)
-        and structure(one) == structure(other)
-        and all([same_array(x, y) for x, y in zip(values, others, strict=True)])
+        len(left.equations) == len(right.equations)
+        and len(left.constants) == len(right.constants)
+        and hash(left) == hash(right)
+        and structure(left) == structure(right)
+        and all([same_array(x, y) for x, y in zip(left.constants.values(), right.constants.values(), strict=True)])
     )
 
 
@@ -31,10 +30,10 @@ def program_hash(program: Program) -> int:
 
 
 def structure(program: Program) -> Hashable:
-    """All of a program but the values of its constants, with variables numbered in order of definition."""
+    """A program without the values of its constants, with variables numbered in order of definition."""
     numbers: dict[Var, int] = {}
 
-    def defined(variables: Any) -> Hashable:
+    def define(variables: Any) -> Hashable:
         for var in variables:
             numbers[var] = len(numbers)
         return tuple([(var.shape, var.dtype, var.weak) for var in variables])
@@ -42,9 +41,9 @@ def structure(program: Program) -> Hashable:
     def atoms(values: Any) -> Hashable:
         return tuple([("variable", numbers.get(x)) if type(x) is Var else canonical(x) for x in values])
 
-    head = defined(program.inputs), defined(program.constants)
+    head = define(program.inputs), define(program.constants)
     equations = [
-        (equation.primitive, atoms(equation.inputs), canonical(equation.params), defined(equation.outputs))
+        (equation.primitive, atoms(equation.inputs), canonical(equation.params), define(equation.outputs))
         for equation in program.equations
     ]
     return head, tuple(equations), atoms(program.outputs)
@@ -66,7 +65,7 @@ def _bytes(x: np.ndarray[Any, Any]) -> Any:
 
 
 def canonical(value: Any) -> Hashable:
-    """Something hashable that is equal for equal parameters: by value where there is one, otherwise by identity."""
+    """A hashable key that is equal for equal parameters: by value where they have one, otherwise by identity."""
     kind = type(value)
     if kind in (float, complex):
         return kind, repr(value)

@@ -13,13 +13,13 @@ from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.program import Equation, Program, Var
 
 Paint: TypeAlias = Callable[[str, str], str]
-"""What becomes of a piece of text: paint(kind, text), the kinds being those of COLOURS and "plain"."""
+"""How a piece of text is shown: paint(kind, text), where the kind is one of COLOURS or "plain"."""
 
 COLOURS = {
     "word": "#8250df",
     "variable": "#0550ae",
     "type": "#57606a",
-    "row": "#953800",
+    "primitive": "#953800",
     "params": "#116329",
     "line": "#6e7781",
 }
@@ -39,8 +39,8 @@ def coloured(kind: str, text: str) -> str:
 
 
 def program_text(program: Program, lines: bool = False, paint: Paint = plain) -> str:
-    """The program as text; with `lines` each equation says which source line it came from."""
-    return "\n".join(_rows(program, lines, paint, ""))
+    """The program as text; with `lines` each equation names its source line."""
+    return "\n".join(_lines(program, lines, paint, ""))
 
 
 def equation_text(program: Program, equation: Equation) -> str:
@@ -48,39 +48,39 @@ def equation_text(program: Program, equation: Equation) -> str:
     return _equation(equation, names_of(program), plain)[0]
 
 
-def _rows(program: Program, lines: bool, paint: Paint, indent: str, label: str = "") -> Iterator[str]:
+def _lines(program: Program, lines: bool, paint: Paint, indent: str, label: str = "") -> Iterator[str]:
     names = names_of(program)
     head = ", ".join([_typed(var, names, paint) for var in program.inputs])
     yield f"{indent}{label}{paint('word', 'program')}({head}) {{"
     for var, value in program.constants.items():
-        constant = f"{paint('row', 'constant')} {paint('params', brief(value))}"
+        constant = f"{paint('primitive', 'constant')} {paint('params', brief(value))}"
         yield f"{indent}  {_typed(var, names, paint)} = {constant}"
     for equation in program.equations:
         text, width = _equation(equation, names, paint)
-        row = f"{indent}  {text}"
+        line = f"{indent}  {text}"
         if lines and equation.line is not None:
             space = " " * max(1, 70 - len(indent) - width)
-            row = f"{row}{space}{paint('line', f'# {equation.line}')}"
-        yield row
+            line = f"{line}{space}{paint('line', f'# {equation.line}')}"
+        yield line
         for key, nested in equation.nested():
-            yield from _rows(nested, lines, paint, f"{indent}    ", f"{paint('params', key)} = ")
+            yield from _lines(nested, lines, paint, f"{indent}    ", f"{paint('params', key)} = ")
     outs = ", ".join([_atom(x, names, paint) for x in program.outputs])
     yield f"{indent}  {paint('word', 'return')} {outs}"
     yield f"{indent}}}"
 
 
 def _equation(equation: Equation, names: dict[Var, str], paint: Paint) -> tuple[str, int]:
-    """The line of an equation, and how wide it is when it is read."""
+    """The line of an equation, and its width without markup."""
 
-    def written(paint: Paint) -> str:
+    def line(paint: Paint) -> str:
         left = ", ".join([_typed(var, names, paint) for var in equation.outputs])
         params = params_text(equation)
         right = "".join([f" {_atom(x, names, paint)}" for x in equation.inputs])
         middle = paint("plain", "[") + paint("params", params) + paint("plain", "]") if params else ""
-        return f"{left}{' = ' if left else ''}{paint('row', equation.primitive.name)}{middle}{right}"
+        return f"{left}{' = ' if left else ''}{paint('primitive', equation.primitive.name)}{middle}{right}"
 
-    text = written(paint)
-    return text, len(text) if paint is plain else len(written(plain))
+    text = line(paint)
+    return text, len(text) if paint is plain else len(line(plain))
 
 
 def _typed(var: Var, names: dict[Var, str], paint: Paint) -> str:
@@ -111,7 +111,7 @@ def names_of(program: Program) -> dict[Var, str]:
 
 
 def brief(value: Any) -> str:
-    """A constant or parameter in few letters."""
+    """A constant or parameter in a few letters."""
     if isinstance(value, np.ndarray) and value.size > 4:
         return f"{short_dtype(value.dtype)}[{','.join(map(str, value.shape))}]"
     if isinstance(value, np.dtype):
@@ -131,14 +131,14 @@ def program_html(program: Program) -> str:
     names = names_of(program)
     lines = [
         f"{', '.join([coloured('variable', names[out]) for out in equation.outputs]):<4}"
-        f" {coloured('row', equation.primitive.name)} {coloured('line', f'# {equation.line}')}"
+        f" {coloured('primitive', equation.primitive.name)} {coloured('line', f'# {equation.line}')}"
         for equation in program.equations
         if equation.line is not None
     ]
     parts = [f"<div><pre {style}>{program_text(program, paint=coloured)}</pre>"]
     if lines:
-        rows = "\n".join(lines)
-        parts.append(f"<details><summary>source lines</summary><pre {style}>{rows}</pre></details>")
+        listing = "\n".join(lines)
+        parts.append(f"<details><summary>source lines</summary><pre {style}>{listing}</pre></details>")
     cost = program.cost()
     table = html.escape(str(cost))
     parts.append(f"<details><summary>{html.escape(cost.summary)}</summary><pre {style}>{table}</pre></details></div>")

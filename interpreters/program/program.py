@@ -42,7 +42,7 @@ class Var(Shaped):
 
 
 class Equation:
-    """One applied primitive: outputs = row(inputs, **params). An input is a Var or a Python scalar."""
+    """One applied primitive: outputs = primitive(inputs, **params). An input is a Var or a Python scalar."""
 
     __slots__ = ("inputs", "line", "outputs", "params", "primitive")
 
@@ -68,21 +68,21 @@ class Equation:
 
     def nested(self) -> list[tuple[str, Program]]:
         """The programs among the parameters, with their names: `body`, `branches[0]`."""
-        found = []
+        programs = []
         for key, value in self.params.items():
-            several = isinstance(value, (tuple, list))
-            for i, entry in enumerate(value if several else (value,)):
+            is_sequence = isinstance(value, (tuple, list))
+            for i, entry in enumerate(value if is_sequence else (value,)):
                 program = entry if isinstance(entry, Program) else getattr(entry, "program", None)
                 if isinstance(program, Program):
-                    found.append((f"{key}[{i}]" if several else key, program))
-        return found
+                    programs.append((f"{key}[{i}]" if is_sequence else key, program))
+        return programs
 
 
 class Program:
     """A traced function: straight-line equations from inputs and constants to outputs.
 
     Outputs are Vars, Python scalars, or (for outputs that do not depend on the inputs) constants' Vars.
-    Call it with arrays, one per input, to get the tuple of outputs, which are the caller's own.
+    Calling it with one array per input gives the tuple of outputs, which the caller owns.
     """
 
     __slots__ = ("_hash", "constants", "equations", "inputs", "outputs")
@@ -106,32 +106,31 @@ class Program:
     def run(
         self, args: Sequence[Array], override: Callable[[int, tuple[Array, ...]], Any] | None = None
     ) -> tuple[Any, ...]:
-        """Evaluate on arrays or tracers. `override(i, operands)` may supply the outputs of equation i instead."""
+        """Evaluate on arrays or tracers. Where `override(i, operands)` is not None, it gives equation i's outputs."""
         values: dict[Var, Any] = dict(self.constants)
         values.update(zip(self.inputs, args, strict=True))
         last_use = self._last_uses()
         for i, equation in enumerate(self.equations):
             operands = tuple([values[x] if type(x) is Var else x for x in equation.inputs])
-            given = override(i, operands) if override is not None else None
-            if given is None:
+            outs = override(i, operands) if override is not None else None
+            if outs is None:
                 out = bind(equation.primitive, operands, equation.params)
-                given = out if equation.primitive.multiple else (out,)
-            values.update(zip(equation.outputs, given, strict=True))
+                outs = out if equation.primitive.multiple else (out,)
+            values.update(zip(equation.outputs, outs, strict=True))
             for var in last_use[i]:
                 values.pop(var, None)
         return tuple([values[x] if type(x) is Var else x for x in self.outputs])
 
     def _last_uses(self) -> list[list[Var]]:
-        """For each equation the variables that nothing after it needs."""
-        kept = {x for x in self.outputs if type(x) is Var}
-        seen: set[Var] = set(kept)
-        result: list[list[Var]] = []
+        """For each equation the variables that nothing after it reads."""
+        live = {x for x in self.outputs if type(x) is Var}
+        last_uses: list[list[Var]] = []
         for equation in reversed(self.equations):
-            dead = [x for x in (*equation.inputs, *equation.outputs) if type(x) is Var and x not in seen]
-            seen.update(dead)
-            result.append(dead)
-        result.reverse()
-        return result
+            dead = [x for x in (*equation.inputs, *equation.outputs) if type(x) is Var and x not in live]
+            live.update(dead)
+            last_uses.append(dead)
+        last_uses.reverse()
+        return last_uses
 
     def pruned(self) -> Program:
         """The program without equations and constants that no output needs; itself where all are needed.
@@ -156,7 +155,7 @@ class Program:
         return sum(getattr(value, "nbytes", 0) for value in self.constants.values())
 
     def check(self) -> None:
-        """Raise ProgramError unless every variable is defined once, before its use, with what its row says of it."""
+        """Raise ProgramError unless every variable is defined once, before its use, with the aval of its primitive."""
         WIRING.check_program(self)
 
     def cost(self) -> Cost:
@@ -172,7 +171,7 @@ class Program:
         return WIRING.draw_program(self, path)
 
     def text(self, lines: bool = False) -> str:
-        """The program as text; with `lines` each equation says which source line it came from."""
+        """The program as text; with `lines` each equation names its source line."""
         return WIRING.program_text(self, lines)
 
     def __repr__(self) -> str:
@@ -182,7 +181,7 @@ class Program:
         return WIRING.program_html(self)
 
     def __eq__(self, other: object) -> bool:
-        """Equal: the same rows, parameters, wiring, avals and, bit by bit, constants."""
+        """Equal: the same primitives, parameters, wiring, avals and, bit by bit, constants."""
         if self is other:
             return True
         if not isinstance(other, Program):

@@ -1,4 +1,4 @@
-"""Programs in files: every row's round trip, what is refused, and files that are not what they seem."""
+"""Programs in files: every primitive's round trip, what is refused, and files that are not what they seem."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def identical(got: Any, expected: Any) -> None:
 
 
 @pytest.mark.parametrize(("name", "sample"), HELD)
-def test_every_row_comes_back(name: str, sample: Sample, tmp_path: Path) -> None:
+def test_every_primitive_comes_back(name: str, sample: Sample, tmp_path: Path) -> None:
     program = func.make_program(lambda *args: outputs(name, args, sample.params))(*sample.args)
     loaded = again(program, tmp_path)
     assert loaded == program
@@ -61,10 +61,12 @@ def test_every_row_comes_back(name: str, sample: Sample, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_rows_that_hold_functions_are_refused(name: str, tmp_path: Path) -> None:
+def test_primitives_that_hold_functions_are_refused(name: str, tmp_path: Path) -> None:
     sample = SAMPLES[name][0]
     program = func.make_program(lambda *args: outputs(name, args, sample.params))(*sample.args)
-    with pytest.raises(func.errors.ProgramFileError, match=rf"the row {name}.* is a Python function, .*cannot hold"):
+    with pytest.raises(
+        func.errors.ProgramFileError, match=rf"the primitive {name}.* is a Python function, .*cannot hold"
+    ):
         again(program, tmp_path)
     assert os.listdir(tmp_path) == []
 
@@ -75,7 +77,9 @@ def test_callbacks_are_refused_with_their_line(tmp_path: Path) -> None:
         return x * 2
 
     program = func.make_program(printing)(W)
-    with pytest.raises(func.errors.ProgramFileError, match=r"the row callback at .*`func.debug.callback\(print, x\)`"):
+    with pytest.raises(
+        func.errors.ProgramFileError, match=r"the primitive callback at .*`func.debug.callback\(print, x\)`"
+    ):
         again(program, tmp_path)
 
 
@@ -83,10 +87,11 @@ def test_a_gradient_comes_back_with_its_lines(tmp_path: Path) -> None:
     program = gradient()
     loaded = again(program, tmp_path)
     assert loaded == program
-    for got, made in zip(loaded.equations, program.equations, strict=True):
+    for got, expected in zip(loaded.equations, program.equations, strict=True):
         assert got.line is not None
-        assert made.line is not None
-        assert got.line == (f"<{os.path.basename(made.line.file).strip('<>')}>", made.line.number, made.line.function)
+        assert expected.line is not None
+        file, number, function = expected.line
+        assert got.line == (f"<{os.path.basename(file).strip('<>')}>", number, function)
     assert "in loss" in loaded.text(lines=True)
     identical(loaded(W)[0], func.grad(loss)(W))
 
@@ -202,7 +207,7 @@ def test_saving_twice_gives_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_a_fresh_interpreter_loads_without_the_modules_of_the_rows(tmp_path: Path) -> None:
+def test_a_fresh_interpreter_loads_without_the_modules_of_the_primitives(tmp_path: Path) -> None:
     import func.special
 
     program = func.make_program(lambda x: func.special.gammaln(x) + func.special.j0(x))(W)
@@ -230,7 +235,8 @@ def test_unknown_parameters_are_refused(tmp_path: Path) -> None:
     x, y = Var(Aval((2,), float)), Var(Aval((2,), float))
     program = Program([x], [Equation(sin, (x,), {"odd": frozenset([1])}, (y,))], [y], {})
     with pytest.raises(
-        func.errors.ProgramFileError, match="the parameter 'odd' of the row sin is an object of the class frozenset"
+        func.errors.ProgramFileError,
+        match="the parameter 'odd' of the primitive sin is an object of the class frozenset",
     ):
         again(program, tmp_path)
 
@@ -315,8 +321,8 @@ def changed(folder: Path, change: Callable[[Any], Any]) -> Path:
 
 
 def tanh(document: Any) -> Any:
-    """The equation of that row."""
-    return next(equation for equation in document["programs"][0]["equations"] if equation["row"] == "tanh")
+    """The equation of that primitive."""
+    return next(equation for equation in document["programs"][0]["equations"] if equation["primitive"] == "tanh")
 
 
 BAD: dict[str, tuple[Callable[[Any], Any], str]] = {
@@ -324,8 +330,11 @@ BAD: dict[str, tuple[Callable[[Any], Any], str]] = {
     "no version": (lambda d: d.pop("version"), "version None of the format, which does not exist"),
     "odd version": (lambda d: d.update(version="one"), "version 'one' of the format"),
     "format": (lambda d: d.update(format="other"), "is not a func program"),
-    "row": (lambda d: tanh(d).update(row="tanhh"), "cannot be loaded here: this version of func has no row 'tanhh'"),
-    "row of another type": (lambda d: tanh(d).update(row=["tanh"]), "damaged"),
+    "primitive": (
+        lambda d: tanh(d).update(primitive="tanhh"),
+        "cannot be loaded here: this version of func has no primitive 'tanhh'",
+    ),
+    "primitive of another type": (lambda d: tanh(d).update(primitive=["tanh"]), "damaged"),
     "tag": (lambda d: tanh(d).update(params={"a": {"code": "1"}}), "damaged.*tag 'code'"),
     "parameters": (lambda d: tanh(d).update(params={"a": 1}), "damaged.*tanh does not take"),
     "shape": (lambda d: d["programs"][0]["inputs"][0].__setitem__(0, [4, 4]), "damaged.*is not valid"),
@@ -333,7 +342,7 @@ BAD: dict[str, tuple[Callable[[Any], Any], str]] = {
     "length of another type": (lambda d: d["programs"][0]["inputs"][0].__setitem__(0, [3.0, 4]), "damaged"),
     "dtype": (lambda d: d["programs"][0]["inputs"][0].__setitem__(1, {"dtype": "O"}), "damaged.*no dtype of numbers"),
     "undefined": (lambda d: d["programs"][0]["inputs"].clear(), "damaged"),
-    "place": (lambda d: tanh(d)["inputs"].__setitem__(0, -1), "damaged.*belongs"),
+    "index": (lambda d: tanh(d)["inputs"].__setitem__(0, -1), "damaged.*is not an index"),
     "operands": (lambda d: tanh(d)["inputs"].clear(), "damaged"),
     "outputs": (lambda d: tanh(d)["outputs"].clear(), "damaged"),
     "no programs": (lambda d: d.pop("programs"), "damaged"),

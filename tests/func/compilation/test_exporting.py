@@ -76,9 +76,9 @@ def test_the_module_gives_the_same_answers(name: str) -> None:
     function, args = CASES[name]
     text = func.to_source(function)(*args)
     exported = [value for value in module(text).values() if callable(value)][-1]
-    got, wanted = exported(*args), function(*args)
-    assert func.tree.structure(got) == func.tree.structure(wanted)
-    for a, b in zip(func.tree.leaves(got), func.tree.leaves(wanted), strict=True):
+    got, expected = exported(*args), function(*args)
+    assert func.tree.structure(got) == func.tree.structure(expected)
+    for a, b in zip(func.tree.leaves(got), func.tree.leaves(expected), strict=True):
         assert np.asarray(a).dtype == np.asarray(b).dtype and np.shape(a) == np.shape(b)
         np.testing.assert_allclose(a, b, rtol=2e-6 if np.asarray(a).dtype == np.float32 else 1e-10, atol=1e-12)
     assert not [line for line in text.splitlines() if len(line) > 160]
@@ -139,11 +139,11 @@ def test_static_arguments_are_built_in() -> None:
 
 def test_inputs_are_checked_and_left_alone() -> None:
     exported = module(func.to_source(lambda x: (x * 2 + 1) * x)(X))["f"]
-    kept = X.copy()
+    before = X.copy()
     with pytest.raises(ValueError, match=r"x has shape \(4,\), not \(5,\)"):
         exported(X[:4])
     exported(X)
-    np.testing.assert_array_equal(X, kept)
+    np.testing.assert_array_equal(X, before)
     np.testing.assert_array_equal(exported(X.tolist()), (X * 2 + 1) * X)
 
 

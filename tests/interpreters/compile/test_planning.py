@@ -18,7 +18,7 @@ BINARY = [np.add, np.multiply, np.subtract, np.maximum, lambda x, y: x @ y, lamb
 
 
 def program(steps: list[tuple[int, int, int]], outputs: list[int]) -> Any:
-    """A function of two square matrices, made of steps on what was computed before."""
+    """A function of two square matrices: steps, each on values computed before."""
 
     def function(x: Any, y: Any) -> Any:
         values = [x, y]
@@ -27,8 +27,8 @@ def program(steps: list[tuple[int, int, int]], outputs: list[int]) -> Any:
             if which < len(UNARY):
                 values.append(UNARY[which](a))
             else:
-                made = BINARY[which - len(UNARY)](a, b)
-                values.append(made / (1 + np.sum(np.abs(made))))
+                out = BINARY[which - len(UNARY)](a, b)
+                values.append(out / (1 + np.sum(np.abs(out))))
         return [values[-1 - i % len(values)] for i in outputs]
 
     return function
@@ -58,12 +58,12 @@ def test_random_programs(
         earlier = []
         for _ in range(3):
             x, y = rng.normal(size=(2, 4, 4))
-            kept = x.copy(), y.copy()
-            got, wanted = jitted(x, y), f(x, y)
-            np.testing.assert_array_equal((x, y), kept)
-            earlier.append((got, wanted))
-        for got, wanted in earlier:
-            for a, b in zip(got, wanted, strict=True):
+            before = x.copy(), y.copy()
+            got, expected = jitted(x, y), f(x, y)
+            np.testing.assert_array_equal((x, y), before)
+            earlier.append((got, expected))
+        for got, expected in earlier:
+            for a, b in zip(got, expected, strict=True):
                 np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
         results = [a for got, _ in earlier for a in got]
         for i, a in enumerate(results):

@@ -28,7 +28,7 @@ WEIGHTS = np.linspace(0.0, 1.0, 6).reshape(2, 3)
 
 
 def sampled(name: str, sample: Sample) -> Program:
-    """The program of one call of a row."""
+    """The program of one call of a primitive."""
 
     def call(*args: Any) -> Any:
         out = PRIMITIVES[name](*args, **sample.params)
@@ -127,10 +127,10 @@ def test_notebook_form() -> None:
 
 @pytest.mark.parametrize(("name", "sample"), ALL)
 def test_traced_twice_is_equal(name: str, sample: Sample) -> None:
-    one, two = sampled(name, sample), sampled(name, sample)
-    assert one is not two
-    assert one == two and hash(one) == hash(two)
-    assert {one: 1}[two] == 1
+    first, second = sampled(name, sample), sampled(name, sample)
+    assert first is not second
+    assert first == second and hash(first) == hash(second)
+    assert {first: 1}[second] == 1
 
 
 @dataclass
@@ -218,9 +218,9 @@ def test_programs_that_differ() -> None:
         ]
     ]
     assert len(set(programs)) == len(programs)
-    for i, one in enumerate(programs):
-        for j, two in enumerate(programs):
-            assert (one == two) is (i == j)
+    for i, left in enumerate(programs):
+        for j, right in enumerate(programs):
+            assert (left == right) is (i == j)
     assert programs[0] != "program" and programs[0] != None  # noqa: E711
 
 
@@ -237,10 +237,10 @@ def test_constants_are_compared_bit_by_bit() -> None:
 
 
 def test_source_lines_do_not_matter() -> None:
-    one = func.make_program(lambda x: np.sin(x))(1.0)
-    two = func.make_program(lambda x: np.sin(x))(1.0)
-    assert one.equations[0].line != two.equations[0].line
-    assert one == two
+    first = func.make_program(lambda x: np.sin(x))(1.0)
+    second = func.make_program(lambda x: np.sin(x))(1.0)
+    assert first.equations[0].line != second.equations[0].line
+    assert first == second
 
 
 @pytest.mark.parametrize(("name", "sample"), [case for case in ALL if "_call" not in str(case.values[0])])
@@ -265,15 +265,21 @@ def invalid(**changes: Any) -> Program:
     """sin of a vector, with something changed."""
     x, y, other = Var(Aval((3,), np.float64)), Var(Aval((3,), np.float64)), Var(Aval((2,), np.float64))
     line = func.make_program(np.sin)(1.0).equations[0].line
-    given = {"inputs": (x,), "outputs": (y,), "row": PRIMITIVES["sin"], "returned": [y], "constants": {}} | changes
-    known = {"x": x, "y": y, "other": other}
+    parts = {
+        "inputs": (x,),
+        "outputs": (y,),
+        "primitive": PRIMITIVES["sin"],
+        "returned": [y],
+        "constants": {},
+    } | changes
+    variables = {"x": x, "y": y, "other": other}
 
     def filled(values: Any) -> Any:
-        return tuple([known.get(v, v) if isinstance(v, str) else v for v in values])
+        return tuple([variables.get(v, v) if isinstance(v, str) else v for v in values])
 
-    equation = Equation(given["row"], filled(given["inputs"]), {}, filled(given["outputs"]), line)
-    constants = {known[key]: value for key, value in given["constants"].items()}
-    return Program([x], [equation], filled(given["returned"]), constants)
+    equation = Equation(parts["primitive"], filled(parts["inputs"]), {}, filled(parts["outputs"]), line)
+    constants = {variables[key]: value for key, value in parts["constants"].items()}
+    return Program([x], [equation], filled(parts["returned"]), constants)
 
 
 def test_the_valid_program_of_these_tests() -> None:
@@ -291,7 +297,7 @@ def test_the_valid_program_of_these_tests() -> None:
         ({"returned": ["other"]}, ["output", "f64[2]", "never defined"]),
         ({"constants": {"x": np.ones(3)}}, ["a is defined twice"]),
         ({"constants": {"other": np.ones(3, np.float32)}}, ["constant b", "f64[2]", "f32[3]"]),
-        ({"row": PRIMITIVES["permute"]}, ["equation 0", "permute does not take (f64[3])", "order"]),
+        ({"primitive": PRIMITIVES["permute"]}, ["equation 0", "permute does not take (f64[3])", "order"]),
     ],
 )
 def test_an_invalid_program_says_what_is_wrong(changes: Any, words: list[str]) -> None:
@@ -375,10 +381,10 @@ def test_boxes_do_not_overlap_and_edges_lead_down() -> None:
     for edge in graph.edges:
         heights = [y for _, y in edge.points()]
         assert heights == sorted(heights)
-    for i, one in enumerate(graph.nodes):
-        for two in graph.nodes[:i]:
-            if one.layer == two.layer:
-                assert abs(one.x - two.x) >= (one.width + two.width) / 2 + GAP - 1e-6
+    for i, right in enumerate(graph.nodes):
+        for left in graph.nodes[:i]:
+            if left.layer == right.layer:
+                assert abs(left.x - right.x) >= (left.width + right.width) / 2 + GAP - 1e-6
 
 
 def test_an_edge_bends_in_every_layer_between() -> None:
@@ -390,6 +396,6 @@ def test_an_edge_bends_in_every_layer_between() -> None:
     assert graph.height > 0 and graph.width > 0
 
 
-def test_addition_rows_are_compared_by_row() -> None:
+def test_parameters_that_are_primitives_are_compared() -> None:
     assert with_param(ew.sin) != with_param(ew.cos)
     assert with_param(ew.sin) == with_param(ew.sin)
