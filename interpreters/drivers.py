@@ -1,8 +1,6 @@
 """Transforming flat functions: callables that take and return lists of arrays.
 
-The public transforms and the rows that call functions are both made of these few drivers. Functions that end up
-as parameters of rows (`mapped_functions`, `custom_rules`, `recomputation`) are small classes with fields, so that they
-can be compared, printed and pickled.
+The public transforms and the primitives that call functions are both made of these few drivers.
 """
 
 from __future__ import annotations

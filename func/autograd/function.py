@@ -12,7 +12,7 @@ import numpy as np
 from func.autograd.modes import enable_grad, no_grad
 from func.autograd.tensor import requires_grad
 from func.backends import is_device_array, namespace_of
-from func.interpreters.calls import call_primitives
+from func.interpreters.calls import custom_rules
 from func.interpreters.core import EVALUATE, Array, Tracer, concrete, operand, shape_of, snapshot, unboxed
 from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError
 from func.interpreters.grad import Grad
@@ -138,7 +138,7 @@ class Function:
         if not any([type(array) is Tracer for array in arrays]):
             return call.plain_output()
         mapping = {"fun": call.bound, "rule": call.mapped}
-        outs = call_primitives.custom_vmap_call(*arrays, **mapping) if call.maps else call.bound(*arrays)
+        outs = custom_rules.custom_vmap_call(*arrays, **mapping) if call.maps else call.bound(*arrays)
         return call.finished(list(outs))
 
 
@@ -270,7 +270,7 @@ class _Call:
     def bound(self, *leaves: Array) -> Any:
         """The call with its derivative."""
         options = {"push": self.push} if self.cls.jvp is not Function.jvp else {}
-        return call_primitives.custom_vjp_call(*leaves, fun=self, fwd=self.forward, bwd=_Backward(self), **options)
+        return custom_rules.custom_vjp_call(*leaves, fun=self, fwd=self.forward, bwd=_Backward(self), **options)
 
     def mapped(self, size: int, which: Sequence[bool], args: Sequence[Array]) -> tuple[list[Array], list[bool]]:
         """The vmap rule of the class, with batch axes leading."""
@@ -347,7 +347,7 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
         results = [None if one is None else unboxed(operand(one)) for one in grads]
         known = [one for one in results if one is not None]
         outs = iter(
-            call_primitives.custom_vjp_call(
+            custom_rules.custom_vjp_call(
                 *arrays, fun=lambda *args: known, fwd=lambda *args: (known, []), bwd=_twice, push=_twice
             )
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 from func import tree
 from func.backends import HOST_TYPES, namespace_of_type
-from func.interpreters.calls import call_primitives
+from func.interpreters.calls.checkpoint import checkpoint_call
 from func.interpreters.core import Array, Primitive, Tracer
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.primitives.structural.identity import named
@@ -56,7 +56,7 @@ def checkpoint(func: Callable[..., Any], *, policy: Callable[..., bool] | None =
             return closure.rebuilt(captured_values)(*inner_args, **inner_kwargs)
 
         flat = FlatFunction(flat_call, tree.structure((list(arrays), *captured)))
-        outs = call_primitives.checkpoint_call(*arrays, *captured, fun=flat, policy=policy)
+        outs = checkpoint_call(*arrays, *captured, fun=flat, policy=policy)
         closure.write_back()
         return tree.unflatten(flat.out_spec, outs)
 

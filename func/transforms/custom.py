@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from func import tree
-from func.interpreters.calls import call_primitives
+from func.interpreters.calls import custom_rules
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of, snapshot, zeros_like
 from func.interpreters.core.errors import ArgumentError, CustomRuleError
 from func.interpreters.primitives.structural.identity import stop_gradient as stop_gradient_primitive
@@ -168,7 +168,7 @@ class custom_jvp(CustomRule):
             return self.function(*args)
         held, _, leaves, spec, of_moving = self._split(args)
         flat = FlatFunction(of_moving, spec)
-        outs = call_primitives.custom_jvp_call(*leaves, fun=flat, rule=_JvpRule(self.rule, held, spec, flat))
+        outs = custom_rules.custom_jvp_call(*leaves, fun=flat, rule=_JvpRule(self.rule, held, spec, flat))
         return tree.unflatten(flat.out_spec, outs)
 
 
@@ -253,7 +253,7 @@ class custom_vjp(CustomRule):
         fixed = fixed_places(self.nondiff, args, name_of(self.function))
         forward = _VjpForward(self.fwd, args, fixed, spec, flat)
         backward = _VjpBackward(self.bwd, held, spec, forward, flat)
-        outs = call_primitives.custom_vjp_call(*leaves, fun=flat, fwd=forward, bwd=backward)
+        outs = custom_rules.custom_vjp_call(*leaves, fun=flat, fwd=forward, bwd=backward)
         return tree.unflatten(flat.out_spec, outs)
 
 
@@ -387,7 +387,7 @@ class custom_vmap(CustomRule):
             return self.function(*args)
         _, _, leaves, spec, of_moving = self._split(args)
         flat = FlatFunction(of_moving, spec)
-        outs = call_primitives.custom_vmap_call(*leaves, fun=flat, rule=_VmapRule(self.rule, spec, flat))
+        outs = custom_rules.custom_vmap_call(*leaves, fun=flat, rule=_VmapRule(self.rule, spec, flat))
         return tree.unflatten(flat.out_spec, outs)
 
 

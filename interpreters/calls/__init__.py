@@ -1,5 +1,5 @@
-"""Primitives whose parameters are functions: custom derivative rules, checkpoints, custom batching, callbacks.
+"""Primitives whose parameters are functions or programs: custom rules, checkpoints, callbacks, compiled calls.
 
-A user's function and its rules come in as parameters; every interpreter binds the primitive again with transformed
-functions. The outputs of the function come out, with the derivative or the batching that the rule gives.
+A user's function and its rules come in as parameters, flat: they take and return lists of arrays. Each interpreter
+binds the primitive again with a transformed function or program, whose outputs come out.
 """

@@ -1,31 +1,17 @@
-"""Rows whose parameters are functions: custom rules, checkpoint, and the linear calls that they are made of.
+"""Call primitives: primitives whose parameters are functions, and the linear call that their derivatives are made of.
 
-A function here takes and returns flat lists of arrays. Interpreters need nothing special: the rows' rules re-bind
-them with transformed functions, which come from `mapped_functions`, `custom_rules` and `recomputation`.
+A function here takes and returns flat lists of arrays. Interpreters bind a call again with transformed functions, which
+are small classes with fields: they can be compared, printed and pickled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from func.interpreters import drivers
-from func.interpreters.calls.batched_calls import (
-    Mapped,
-    MappedBackward,
-    MappedCustomBackward,
-    MappedForward,
-    MappedPush,
-    MappedRule,
-)
-from func.interpreters.calls.custom_rules import (
-    CustomBackward,
-    CustomForward,
-    TangentOf,
-    TangentOfRule,
-    TransposedBackward,
-)
-from func.interpreters.calls.recomputation import RecomputedBackward, RecomputedForward, run_with_policy
+from func.interpreters.calls.partition import expand
 from func.interpreters.core import (
     ZERO,
     Array,
@@ -33,106 +19,121 @@ from func.interpreters.core import (
     Params,
     Primitive,
     Shaped,
-    bind,
     dtype_of,
     is_inexact,
-    materialize,
     shape_of,
     unboxed,
     zeros_like,
 )
-from func.interpreters.core.wiring import WIRING
-
-
-def _call_impl(xp: Any, *args: Array, fun: Any, **params: Any) -> tuple[Array, ...]:
-    return tuple([unboxed(out) for out in fun(*args)])
-
-
-def _call_aval(*avals: Any, fun: Any, **params: Any) -> tuple[Any, ...]:
-    return drivers.output_avals(fun, avals)
+from func.interpreters.drivers import Flat
+from func.interpreters.primitives.structural.shapes import reduce_sum
 
 
 class CallPrimitive(Primitive):
-    """A row that calls its `fun`. Concrete arguments may meet tracers inside, so it runs the function itself."""
+    """A primitive that calls its `fun`, itself where all arguments are concrete: `fun` may close over tracers."""
 
     __slots__ = ()
 
 
-def _materialized(primals: Sequence[Array], tangents: Sequence[Any]) -> list[Any]:
+def call_impl(xp: Any, *args: Array, fun: Flat, **params: Any) -> tuple[Array, ...]:
+    """The outputs of fun."""
+    return tuple([unboxed(out) for out in fun(*args)])
+
+
+def call_aval(*avals: Aval, fun: Flat, **params: Any) -> tuple[Aval, ...]:
+    """The abstract values of fun's outputs."""
+    return drivers.output_avals(fun, avals)
+
+
+@dataclass(frozen=True)
+class BatchedFunction:
+    """fun on a leading batch axis of the arguments in `which`; all outputs have it."""
+
+    fun: Flat
+    size: int
+    which: tuple[bool, ...]
+
+    def __call__(self, *args: Array) -> list[Array]:
+        outs, are_mapped = drivers.map_flat(self.fun, self.size, self.which, args)
+        return drivers.all_mapped(outs, are_mapped, self.size)
+
+
+def sum_over_batch(cts: Sequence[Any], which: Sequence[bool]) -> list[Any]:
+    """Batched cotangents of arguments, summed over the batch for the arguments without a batch axis."""
     return [
-        (zeros_like(p) if is_inexact(dtype_of(p)) else ZERO) if t is ZERO else t
-        for p, t in zip(primals, tangents, strict=True)
+        ct if ct is None or is_batched else reduce_sum(ct, axes=(0,)) for ct, is_batched in zip(cts, which, strict=True)
     ]
 
 
-def _avals(values: Sequence[Array]) -> tuple[Aval, ...]:
+def inexact_tangents(primals: Sequence[Array], tangents: Sequence[Any]) -> list[Any]:
+    """The tangents of all inexact primals, zeros for ZERO; ZERO for the other primals."""
+    return [
+        tangent if tangent is not ZERO else zeros_like(primal) if is_inexact(dtype_of(primal)) else ZERO
+        for primal, tangent in zip(primals, tangents, strict=True)
+    ]
+
+
+def without_integer_tangents(outs: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, ...]:
+    """The tangents of outputs, ZERO for those that cannot have one."""
+    return tuple([tangent if is_inexact(dtype_of(out)) else ZERO for out, tangent in zip(outs, tangents, strict=True)])
+
+
+def jvp_with_zeros(fun: Flat, primals: Sequence[Array], tangents: Sequence[Any], active: Sequence[bool]) -> list[Array]:
+    """The tangents of all outputs of fun, for tangents of the active arguments."""
+    outs, douts = drivers.jvp_flat(fun, primals, expand(tangents, active))
+    return [zeros_like(out) if dout is ZERO else dout for out, dout in zip(outs, douts, strict=True)]
+
+
+def avals_of(values: Sequence[Array]) -> tuple[Aval, ...]:
+    """The abstract values of arrays."""
     return tuple([Aval(shape_of(value), dtype_of(value)) for value in values])
 
 
-# --- custom_jvp -------------------------------------------------------------------------------------------------
+# The linear call
 
 
-def _custom_jvp_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, fun: Any, rule: Any) -> Any:
-    return rule(primals, _materialized(primals, tangents))
+@dataclass(frozen=True)
+class BatchedLinearBackward:
+    """The backward of a linear call on a leading batch axis; cotangents of unbatched arguments are summed over it."""
 
+    backward: Any
+    size: int
+    which: tuple[bool, ...]
+    residuals: int
 
-def _custom_jvp_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
-    which = tuple(batched)
-    return custom_jvp_call(
-        *args,
-        fun=Mapped(params["fun"], size, which),
-        rule=MappedRule(params["rule"], size, which),
-    )
+    def __call__(self, residuals: Sequence[Array], ct: dict[int, Any]) -> list[Any]:
+        positions = list(ct)
+        count = len(residuals)
 
+        def flat(*args: Array) -> list[Array]:
+            return self.backward(args[:count], dict(zip(positions, args[count:], strict=True)))  # type: ignore[no-any-return]
 
-custom_jvp_call = CallPrimitive(
-    "custom_jvp_call",
-    _call_impl,
-    aval=_call_aval,
-    batch=_custom_jvp_batch,
-    jvp=_custom_jvp_jvp,
-    multiple=True,
-    cost=0,
-    calls_python=True,
-    body=lambda params: params["fun"],
-)
-"""fun(*args), differentiated by rule(primals, tangents) -> (outs, tangents of outs)."""
-
-
-# --- linear_call: a linear map known in both directions ---------------------------------------------------------
+        which = (*self.which[: self.residuals], *[True] * len(positions))
+        cts = BatchedFunction(flat, self.size, which)(*residuals, *ct.values())
+        return sum_over_batch(cts, self.which[self.residuals :])
 
 
 def _linear_call_impl(
-    xp: Any, *args: Array, forward: Any, backward: Any, residuals: int, outs: Any
+    xp: Any, *args: Array, forward: Flat, backward: Any, residuals: int, outs: Any
 ) -> tuple[Array, ...]:
     return tuple(forward(*args))
 
 
 def _linear_call_jvp(
-    primals: Sequence[Array],
-    tangents: Sequence[Any],
-    *,
-    forward: Any,
-    backward: Any,
-    residuals: int,
-    outs: Any,
+    primals: Sequence[Array], tangents: Sequence[Any], *, forward: Flat, backward: Any, residuals: int, outs: Any
 ) -> Any:
-    out, dout = drivers.jvp_flat(forward, primals, tangents)
-    return out, dout
+    return drivers.jvp_flat(forward, primals, tangents)
 
 
 def _linear_call_transpose(
-    ct: Any, *operands: Any, forward: Any, backward: Any, residuals: int, outs: Any
+    ct: dict[int, Any], *operands: Any, forward: Flat, backward: Any, residuals: int, outs: Any
 ) -> tuple[Any, ...]:
-    known = operands[:residuals]
-    linear = operands[residuals:]
+    known, linear = operands[:residuals], operands[residuals:]
     if any([isinstance(x, Shaped) for x in known]):
         raise AssertionError("a linear call was transposed with respect to its residuals")
     cts = backward(known, ct)
-    return (
-        *[ZERO] * residuals,
-        *[c if isinstance(x, Shaped) else ZERO for x, c in zip(linear, cts, strict=True)],
-    )
+    linear_cts = [x_ct if isinstance(x, Shaped) else ZERO for x, x_ct in zip(linear, cts, strict=True)]
+    return (*[ZERO] * residuals, *linear_cts)
 
 
 def _linear_call_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
@@ -140,8 +141,8 @@ def _linear_call_batch(size: int, batched: Sequence[bool], args: Sequence[Array]
     residuals = params["residuals"]
     return linear_call(
         *args,
-        forward=Mapped(params["forward"], size, which),
-        backward=MappedBackward(params["backward"], size, which, residuals),
+        forward=BatchedFunction(params["forward"], size, which),
+        backward=BatchedLinearBackward(params["backward"], size, which, residuals),
         residuals=residuals,
         outs=tuple([Aval((size, *out.shape), out.dtype) for out in params["outs"]]),
     )
@@ -160,168 +161,3 @@ linear_call = CallPrimitive(
     body=lambda params: params["forward"],
 )
 """forward(*residuals, *tangents), linear in the tangents; backward(residuals, cts) is its transpose."""
-
-
-# --- custom_vjp and checkpoint ----------------------------------------------------------------------------------
-
-
-def _custom_vjp_jvp(
-    primals: Sequence[Array], tangents: Sequence[Any], *, fun: Any, fwd: Any, bwd: Any, push: Any = None
-) -> Any:
-    outs, residuals = fwd(*primals)
-    given = _materialized(primals, tangents)
-    active = [i for i, t in enumerate(given) if t is not ZERO]
-    if not active:
-        return tuple(outs), ZERO
-    avals = tuple([(shape_of(p), dtype_of(p)) for p in primals])
-    outs_info = tuple([(shape_of(o), dtype_of(o)) for o in outs])
-    backward = CustomBackward(bwd, tuple(active), avals, outs_info)
-    forward: Any
-    if push is None:
-        forward = TransposedBackward(backward, len(residuals), tuple([avals[i] for i in active]))
-    else:
-        forward = CustomForward(push, len(residuals), tuple(active), len(primals), outs_info)
-    dout = linear_call(
-        *residuals,
-        *[given[i] for i in active],
-        forward=forward,
-        backward=backward,
-        residuals=len(residuals),
-        outs=_avals(outs),
-    )
-    return tuple(outs), tuple([t if is_inexact(dtype_of(o)) else ZERO for o, t in zip(outs, dout, strict=True)])
-
-
-def _custom_vjp_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
-    which = tuple(batched)
-    fwd = MappedForward(params["fwd"], size, which)
-    return custom_vjp_call(
-        *args,
-        fun=Mapped(params["fun"], size, which),
-        fwd=fwd,
-        bwd=MappedCustomBackward(params["bwd"], size, which),
-        **({} if params.get("push") is None else {"push": MappedPush(params["push"], size, which)}),
-    )
-
-
-custom_vjp_call = CallPrimitive(
-    "custom_vjp_call",
-    _call_impl,
-    aval=_call_aval,
-    batch=_custom_vjp_batch,
-    jvp=_custom_vjp_jvp,
-    multiple=True,
-    cost=0,
-    calls_python=True,
-    body=lambda params: params["fun"],
-)
-"""fun(*args); fwd(*args) -> (outs, residuals); bwd(residuals, cts) -> cotangents of the args; and, where a tangent rule
-is given too, push(residuals, tangents) -> tangents of the outs."""
-
-
-def _checkpoint_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, fun: Any, policy: Any) -> Any:
-    given = _materialized(primals, tangents)
-    active = tuple([i for i, t in enumerate(given) if t is not ZERO])
-    outs, saved = run_with_policy(fun, primals, policy)
-    if not active:
-        return tuple(outs), ZERO
-    again = saved.again
-    dout = linear_call(
-        *primals,
-        *saved.values,
-        *[given[i] for i in active],
-        forward=RecomputedForward(again, active, len(primals), len(saved.values)),
-        backward=RecomputedBackward(again, active, len(primals)),
-        residuals=len(primals) + len(saved.values),
-        outs=_avals(outs),
-    )
-    return tuple(outs), tuple([t if is_inexact(dtype_of(o)) else ZERO for o, t in zip(outs, dout, strict=True)])
-
-
-def _checkpoint_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
-    return checkpoint_call(*args, fun=Mapped(params["fun"], size, tuple(batched)), policy=params["policy"])
-
-
-checkpoint_call = CallPrimitive(
-    "checkpoint_call",
-    _call_impl,
-    aval=_call_aval,
-    batch=_checkpoint_batch,
-    jvp=_checkpoint_jvp,
-    multiple=True,
-    cost=0,
-    calls_python=True,
-    body=lambda params: params["fun"],
-)
-"""fun(*args), keeping for the pullback only the arguments and what the policy names; the rest is computed again."""
-
-
-# --- custom_vmap ------------------------------------------------------------------------------------------------
-
-
-def _custom_vmap_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, fun: Any, rule: Any) -> Any:
-    given = _materialized(primals, tangents)
-    active = tuple([i for i, t in enumerate(given) if t is not ZERO])
-    if not active:
-        return bind(custom_vmap_call, tuple(primals), {"fun": fun, "rule": rule}), ZERO
-    outs = bind(custom_vmap_call, tuple(primals), {"fun": fun, "rule": rule})
-    douts = custom_vmap_call(
-        *primals,
-        *[given[i] for i in active],
-        fun=TangentOf(fun, active, len(primals)),
-        rule=TangentOfRule(rule, active, len(primals)),
-    )
-    return outs, tuple([t if is_inexact(dtype_of(o)) else ZERO for o, t in zip(outs, douts, strict=True)])
-
-
-def _custom_vmap_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
-    outs, out_batched = params["rule"](size, tuple(batched), args)
-    return tuple(materialize(size, out_batched, outs))
-
-
-def _custom_vmap_transpose(ct: Any, *operands: Any, fun: Any, rule: Any) -> tuple[Any, ...]:
-    """A custom_vmap inside a linear program: transpose the function it calls."""
-    return drivers.transpose_flat(fun, operands, ct)
-
-
-custom_vmap_call = CallPrimitive(
-    "custom_vmap_call",
-    _call_impl,
-    aval=_call_aval,
-    batch=_custom_vmap_batch,
-    jvp=_custom_vmap_jvp,
-    transpose=_custom_vmap_transpose,
-    multiple=True,
-    cost=0,
-    calls_python=True,
-    body=lambda params: params["fun"],
-)
-"""fun(*args), batched by rule(size, batched, args) -> (outs, out_batched)."""
-
-
-# --- a value that is already known ------------------------------------------------------------------------------
-
-
-def _given_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, primitive: Any, options: Any) -> Any:
-    """The value comes from the first argument, its dependence on the others from the row."""
-    out, *operands = primals
-    return out, primitive.tangent_of(tuple(operands), out, tuple(tangents[1:]), dict(options))
-
-
-def _given_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
-    return materialize(size, batched[:1], args[:1])[0]
-
-
-given = Primitive(
-    "given",
-    lambda xp, out, *operands, primitive, options: out,
-    aval=lambda out, *operands, primitive, options: out,
-    batch=_given_batch,
-    jvp=_given_jvp,
-    cost=0,
-    calls_python=True,
-    body=lambda params: lambda out, *operands: (out,),
-)
-"""row(*operands), whose value was saved: what a checkpoint policy puts in the place of an equation."""
-
-WIRING.saved_output = given

@@ -1,4 +1,4 @@
-"""Calls of Python for their side effects, as equations: they have no outputs, and are kept all the same."""
+"""Calls of Python for their side effects, as equations: they have no outputs, and programs keep them all the same."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ from typing import Any
 from func.interpreters.core import Array, NonDifferentiable, Params, nondifferentiable
 
 
-def _impl(xp: Any, *args: Array, function: Any) -> tuple[Any, ...]:
+def _callback_impl(xp: Any, *args: Array, function: Any) -> tuple[Any, ...]:
     function(*args)
     return ()
 
 
-def _batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
+def _callback_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
     return callback(*args, **params)
 
 
 callback: NonDifferentiable = nondifferentiable(
-    "callback", _impl, aval=lambda *avals, function: (), batch=_batch, multiple=True, cost=0, calls_python=True
+    "callback",
+    _callback_impl,
+    aval=lambda *avals, function: (),
+    batch=_callback_batch,
+    multiple=True,
+    cost=0,
+    calls_python=True,
 )
-"""function(*arrays), each time that the program runs; of mapped values it gets all lanes."""
+"""function(*arrays), each time the program runs. Batched arguments arrive whole, with their batch axis."""

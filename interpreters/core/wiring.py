@@ -31,7 +31,6 @@ SET_BY = {
     "program_text": "func.interpreters.program.printing",
     "reroll_loops": "func.interpreters.compile.execution",
     "same_program": "func.interpreters.program.equality",
-    "saved_output": "func.interpreters.calls.call_primitives",
     "tensor_repr": "func.autograd",
     "write_into": "func.numpy.install",
     "zeros_like": "func.interpreters.primitives.structural.shapes",
@@ -70,8 +69,6 @@ class Wiring:
     """(program, other): whether they differ in nothing but the names of variables and the source lines."""
     program_hash: Callable[[Any], int]
     """(program): the same for equal programs."""
-    saved_output: Callable[..., Any]
-    """(saved, *operands, primitive=..., options=...): an equation whose output a checkpoint policy has saved."""
     enter_transform: Callable[[], None]
     """(): a transform starts; NumPy's converters are replaced."""
     leave_transform: Callable[[], None]

@@ -259,10 +259,10 @@ SAMPLES |= {
             (1,),
         )
     ],
-    "given": [],
+    "saved_output": [],
 }
 _point = real(3)
-SAMPLES["given"] = [Sample((np.sin(_point), _point), {"primitive": sin, "options": ()}, (), batched=False)]
+SAMPLES["saved_output"] = [Sample((np.sin(_point), _point), {"primitive": sin, "options": ()}, (), batched=False)]
 
 _DIAGONALS: tuple[Placement, ...] = ((0, (3,), (5,)), (1, (3,), (5,)))
 _BLOCKS: tuple[Placement, ...] = ((2, (2, 3), (-1, 6)), (0, (3, 5), (6, 1)))

@@ -1,0 +1,161 @@
+"""Checkpoints: a function that runs again for its derivative, and what a policy saves of the first run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from func.interpreters.calls.call_primitives import (
+    BatchedFunction,
+    CallPrimitive,
+    avals_of,
+    call_aval,
+    call_impl,
+    inexact_tangents,
+    jvp_with_zeros,
+    linear_call,
+    without_integer_tangents,
+)
+from func.interpreters.calls.partition import select
+from func.interpreters.core import ZERO, Array, Params, Primitive, Tracer, materialize, zeros_like
+from func.interpreters.drivers import Flat, pull_flat, running
+from func.interpreters.primitives.structural.identity import shielded
+from func.interpreters.program.program import Program
+from func.interpreters.stage import Recorder
+
+
+@dataclass(frozen=True)
+class RerunFunction:
+    """Runs a checkpointed function again, of which nothing was saved."""
+
+    fun: Flat
+
+    def __call__(self, primals: Sequence[Array], saved: Sequence[Array]) -> Sequence[Array]:
+        return self.fun(*primals)
+
+
+@dataclass(frozen=True, eq=False)
+class RerunProgram:
+    """Runs the recorded equations again, except those whose outputs were saved: their places are `saved_equations`."""
+
+    program: Program
+    saved_equations: tuple[int, ...]
+
+    def __call__(self, primals: Sequence[Array], saved: Sequence[Array]) -> Sequence[Array]:
+        outputs = dict(zip(self.saved_equations, saved, strict=True))
+
+        def override(i: int, operands: tuple[Array, ...]) -> Any:
+            if i not in outputs:
+                return None
+            equation = self.program.equations[i]
+            options = tuple(equation.params.items())
+            return (saved_output(outputs[i], *operands, primitive=equation.primitive, options=options),)
+
+        return self.program.run(primals, override)
+
+
+def _run_first(fun: Flat, primals: Sequence[Array], policy: Any) -> tuple[list[Array], Any, list[Array]]:
+    """(outputs, what runs again, saved values); policy(primitive, params) tells whether an output is saved."""
+    if policy is None:
+        return list(fun(*primals)), RerunFunction(fun), []
+    recorder = Recorder("checkpoint", policy)
+    with running(recorder):
+        inputs = [recorder.lift(p) for p in primals]
+        variables = [tracer.attached for tracer in inputs]
+        outs = fun(*inputs)
+        program = recorder.program(variables, outs)
+        places = {id(equation): i for i, equation in enumerate(program.equations)}
+        saved = [(places[id(equation)], value) for equation, value in recorder.saved if id(equation) in places]
+        values = [out.value if type(out) is Tracer and out.interpreter is recorder else out for out in outs]
+    return values, RerunProgram(program, tuple([place for place, _ in saved])), [value for _, value in saved]
+
+
+@dataclass(frozen=True)
+class RecomputedForward:
+    """(*primals, *saved, *active tangents) -> tangents of the outputs, by running the function again."""
+
+    rerun: Any
+    active: tuple[bool, ...]
+    saved: int
+
+    def __call__(self, *operands: Array) -> list[Array]:
+        count = len(self.active)
+        primals = shielded(operands[:count])
+        saved, tangents = operands[count : count + self.saved], operands[count + self.saved :]
+        return jvp_with_zeros(lambda *args: self.rerun(args, saved), primals, tangents, self.active)
+
+
+@dataclass(frozen=True)
+class RecomputedBackward:
+    """(residuals, cotangents) -> cotangents of the active arguments, by running the function again."""
+
+    rerun: Any
+    active: tuple[bool, ...]
+
+    def __call__(self, residuals: Sequence[Array], ct: dict[int, Any]) -> list[Array]:
+        count = len(self.active)
+        primals, saved = shielded(residuals[:count]), residuals[count:]
+        active = [i for i, is_active in enumerate(self.active) if is_active]
+        cts = pull_flat(lambda *args: self.rerun(args, saved), primals, active, ct)
+        return [zeros_like(primals[i]) if x_ct is ZERO else x_ct for i, x_ct in zip(active, cts, strict=True)]
+
+
+def _checkpoint_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, fun: Flat, policy: Any) -> Any:
+    dense = inexact_tangents(primals, tangents)
+    active = tuple([tangent is not ZERO for tangent in dense])
+    outs, rerun, saved = _run_first(fun, primals, policy)
+    if not any(active):
+        return tuple(outs), ZERO
+    douts = linear_call(
+        *primals,
+        *saved,
+        *select(dense, active),
+        forward=RecomputedForward(rerun, active, len(saved)),
+        backward=RecomputedBackward(rerun, active),
+        residuals=len(primals) + len(saved),
+        outs=avals_of(outs),
+    )
+    return tuple(outs), without_integer_tangents(outs, douts)
+
+
+def _checkpoint_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
+    fun = BatchedFunction(params["fun"], size, tuple(batched))
+    return checkpoint_call(*args, fun=fun, policy=params["policy"])
+
+
+checkpoint_call = CallPrimitive(
+    "checkpoint_call",
+    call_impl,
+    aval=call_aval,
+    batch=_checkpoint_batch,
+    jvp=_checkpoint_jvp,
+    multiple=True,
+    cost=0,
+    calls_python=True,
+    body=lambda params: params["fun"],
+)
+"""fun(*args). The pullback keeps the arguments and what the policy saves, and computes everything else again."""
+
+
+def _saved_output_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, primitive: Primitive, options: Any) -> Any:
+    """The value is the first argument, its derivative by the others that of the primitive."""
+    out, *operands = primals
+    return out, primitive.tangent_of(tuple(operands), out, tuple(tangents[1:]), dict(options))
+
+
+def _saved_output_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
+    return materialize(size, batched[:1], args[:1])[0]
+
+
+saved_output = Primitive(
+    "saved_output",
+    lambda xp, out, *operands, primitive, options: out,
+    aval=lambda out, *operands, primitive, options: out,
+    batch=_saved_output_batch,
+    jvp=_saved_output_jvp,
+    cost=0,
+    calls_python=True,
+    body=lambda params: lambda out, *operands: (out,),
+)
+"""primitive(*operands, **options), whose output was saved: it stands for an equation that does not run again."""
