@@ -190,14 +190,17 @@ def walk(
             if opened is not None:
                 saved = opened(node, ct)
             pull = rule.pull_nan_safe if by_nan_safe_rules else rule.pull
-            for parent, contribution in zip(parents, pull(ct, needs_cotangent, saved, params), strict=True):
+            for place, contribution in enumerate(pull(ct, needs_cotangent, saved, params)):
+                parent = parents[place]
                 if contribution is not ZERO and parent is not None:  # `contribute`, written out for speed
                     serial = parent[SERIAL]
-                    if serial in cotangents:
-                        cotangents[serial] = accumulate(cotangents[serial], contribution)
-                    else:
+                    if serial not in cotangents:
                         cotangents[serial] = contribution
                         heappush(queue, parent)
+                    else:
+                        total = cotangents[serial]
+                        is_plain = type(total) is np.ndarray and type(contribution) is np.ndarray
+                        cotangents[serial] = total + contribution if is_plain else accumulate(total, contribution)
             del node, parents, saved
     if watch is not None:
         watch.serial = None
@@ -216,8 +219,6 @@ def contribute(cotangents: dict[int, Any], queue: list[Any], node: Any, ct: Any)
 
 def accumulate(x: Any, y: Any) -> Any:
     """The sum of two cotangents of one node (for a node with several outputs: of its {position: cotangent})."""
-    if type(x) is np.ndarray and type(y) is np.ndarray:
-        return x + y
     if type(x) is dict:
         merged = dict(x)
         for position, ct in y.items():

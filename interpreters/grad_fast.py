@@ -65,7 +65,9 @@ class FastGrad(Grad):
             return self.unrecorded(primitive, (x,), {})
         if type(primitive) is not Unary:
             return self.apply(primitive, (x,), {})
-        rule = primitive.fast or fast_rule(primitive)
+        rule = primitive.fast
+        if rule is None:
+            rule = fast_rule(primitive)
         value = x.value
         out = primitive.numpy(value) if type(value) in HOST_ARRAYS else primitive(value)  # type: ignore[misc]
         saved = (value if rule.keeps_x else None, out if rule.keeps_out else None)
@@ -82,7 +84,9 @@ class FastGrad(Grad):
             return self.unrecorded(primitive, (x, y), {})
         if type(primitive) is not Binary:
             return self.apply(primitive, (x, y), {})
-        rule = primitive.fast or fast_rule(primitive)
+        rule = primitive.fast
+        if rule is None:
+            rule = fast_rule(primitive)
         mask = 0
         node_x: Any = None
         node_y: Any = None
@@ -196,7 +200,7 @@ class FastPartial:
 
 
 class FastRule:
-    """The pullback of a unary or binary primitive: real arrays are multiplied at once, all else by primitives."""
+    """The pullback of an elementwise primitive: real arrays are multiplied at once, all else by primitives."""
 
     __slots__ = ("keeps_out", "keeps_x", "name", "nan_safe", "partials", "primitive", "unchecked")
 
@@ -204,28 +208,18 @@ class FastRule:
         self.primitive = primitive
         self.name = primitive.name
         self.nan_safe = primitive.nan_safe
-        self.partials = [None if partial is None else FastPartial(partial) for partial in primitive.partials]
+        self.partials: list[Any] = [None if partial is None else FastPartial(partial) for partial in primitive.partials]
         self.keeps_x, *_, self.keeps_out = primitive.keeps[1]
         self.unchecked: Any = self
-        if not primitive.nan_safe and None not in self.partials:
-            self.unchecked = UncheckedUnary(self) if primitive.arity == 1 else UncheckedBinary(self)
 
-    def pull(self, ct: Any, needs_cotangent: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
-        to_x = self.partials[0]
-        x = needs_cotangent[0]
-        contribution = ZERO if x is None or to_x is None else self._cotangent(to_x, saved, ct, x)
-        if len(self.partials) == 1:
-            return (contribution,)
-        _, to_y = self.partials
-        _, y = needs_cotangent
-        return contribution, ZERO if y is None or to_y is None else self._cotangent(to_y, saved, ct, y)
-
-    def _cotangent(self, partial: FastPartial, saved: Sequence[Array], ct: Array, aval: Shaped) -> Array:
+    def cotangent(self, partial: FastPartial, saved: Sequence[Array], ct: Array, aval: Shaped) -> Array:
         if partial.constant is not None:
             contribution = ct if partial.constant == 1 else negative(ct)
         else:
-            factor = partial.evaluate(saved) if type(ct) is _ARRAY else partial.partial.evaluate(saved)
-            if type(factor) is _ARRAY and type(ct) is _ARRAY and factor.dtype in _REAL and not self.nan_safe:
+            is_array = type(ct) is _ARRAY
+            factor = partial.evaluate(saved) if is_array else partial.partial.evaluate(saved)
+            is_real = factor.dtype in _REAL if type(factor) is _ARRAY else type(factor) is float
+            if is_array and is_real and not self.nan_safe:
                 contribution = factor * ct
             else:
                 contribution = scale(factor, ct, True, self.nan_safe)
@@ -243,13 +237,44 @@ class FastRule:
         return fast_rule, (self.primitive,)
 
 
+class FastUnary(FastRule):
+    """The pullback of a unary primitive."""
+
+    __slots__ = ()
+
+    def __init__(self, primitive: Elementwise) -> None:
+        super().__init__(primitive)
+        if not primitive.nan_safe:
+            self.unchecked = UncheckedUnary(self)
+
+    def pull(self, ct: Any, needs_cotangent: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
+        return (self.cotangent(self.partials[0], saved, ct, needs_cotangent[0]),)
+
+
+class FastBinary(FastRule):
+    """The pullback of a binary primitive."""
+
+    __slots__ = ()
+
+    def __init__(self, primitive: Elementwise) -> None:
+        super().__init__(primitive)
+        if not primitive.nan_safe and None not in self.partials:
+            self.unchecked = UncheckedBinary(self)
+
+    def pull(self, ct: Any, needs_cotangent: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
+        x, y = needs_cotangent
+        to_x, to_y = self.partials
+        contribution = ZERO if x is None or to_x is None else self.cotangent(to_x, saved, ct, x)
+        return contribution, ZERO if y is None or to_y is None else self.cotangent(to_y, saved, ct, y)
+
+
 class UncheckedRule:
     """The pullback of an elementwise primitive whose operands and output are real arrays of one shape and dtype:
     factor times cotangent. `FastRule` does what is not that."""
 
     __slots__ = ("checked", "name", "retraced")
 
-    def __init__(self, checked: FastRule) -> None:
+    def __init__(self, checked: FastUnary | FastBinary) -> None:
         self.checked = checked
         self.name = checked.name
         self.retraced = checked.retraced
@@ -266,7 +291,7 @@ class UncheckedUnary(UncheckedRule):
 
     __slots__ = ("partial",)
 
-    def __init__(self, checked: FastRule) -> None:
+    def __init__(self, checked: FastUnary | FastBinary) -> None:
         super().__init__(checked)
         self.partial: Any = checked.partials[0]
 
@@ -281,7 +306,7 @@ class UncheckedBinary(UncheckedRule):
 
     __slots__ = ("to_x", "to_y")
 
-    def __init__(self, checked: FastRule) -> None:
+    def __init__(self, checked: FastUnary | FastBinary) -> None:
         super().__init__(checked)
         self.to_x, self.to_y = [_scaling(partial) for partial in checked.partials]
 
@@ -303,11 +328,11 @@ def _scaling(partial: Any) -> Callable[[Any, Array], Array]:
     return lambda saved, ct: partial.evaluate(saved) * ct
 
 
-def fast_rule(primitive: Elementwise) -> FastRule:
+def fast_rule(primitive: Elementwise) -> FastUnary | FastBinary:
     """The fast pullback of a primitive, made when it is first recorded."""
     if primitive.fast is None:
-        primitive.fast = FastRule(primitive)
-    rule: FastRule = primitive.fast
+        primitive.fast = FastUnary(primitive) if primitive.arity == 1 else FastBinary(primitive)
+    rule: FastUnary | FastBinary = primitive.fast
     return rule
 
 
