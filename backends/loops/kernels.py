@@ -283,7 +283,7 @@ class CountedLoop(Record):
     slices: list[Buffer]
 
 
-class WhileLoop(Record):
+class ConditionalLoop(Record):
     """`test` and, while `flag` is true after it, `body`."""
 
     test: list[Item]
@@ -298,7 +298,9 @@ class Branch(Record):
     branches: list[list[Item]]
 
 
-Item: TypeAlias = LoopNest | Dot | Fill | Copy | FlagCheck | EarlyExit | LibraryCall | CountedLoop | WhileLoop | Branch
+Item: TypeAlias = (
+    LoopNest | Dot | Fill | Copy | FlagCheck | EarlyExit | LibraryCall | CountedLoop | ConditionalLoop | Branch
+)
 
 
 class ArraySpec(Record):

@@ -13,6 +13,7 @@ from func.backends.loops.kernels import (
     Apply,
     Branch,
     Buffer,
+    ConditionalLoop,
     Copy,
     CountedLoop,
     Dot,
@@ -30,7 +31,6 @@ from func.backends.loops.kernels import (
     Store,
     StoreAt,
     StridedRef,
-    WhileLoop,
 )
 
 
@@ -56,7 +56,7 @@ def bodies_of(item: Item) -> Sequence[list[Item]]:
     """The lists of items inside an item of control flow."""
     if isinstance(item, CountedLoop):
         return (item.body,)
-    if isinstance(item, WhileLoop):
+    if isinstance(item, ConditionalLoop):
         return item.test, item.body
     return item.branches if isinstance(item, Branch) else ()
 
@@ -88,7 +88,7 @@ def _own_refs(item: Item) -> Sequence[StridedRef]:
         return *item.outs, *item.args
     if isinstance(item, Branch):
         return (item.index,)
-    flag = item.flag if isinstance(item, (FlagCheck, WhileLoop, EarlyExit)) else None
+    flag = item.flag if isinstance(item, (FlagCheck, ConditionalLoop, EarlyExit)) else None
     return () if flag is None else (flag,)
 
 

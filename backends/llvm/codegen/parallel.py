@@ -62,7 +62,7 @@ class Inherited(Memory):
 
 
 class Task:
-    """The function of the chunks of a division."""
+    """The function of the chunks of a loop."""
 
     def __init__(self, outer: Context, chunking: Chunking) -> None:
         self.outer = outer
@@ -199,7 +199,7 @@ def emit_stage(
     at: Sequence[ir.Value],
     rows: dict[int, Value],
 ) -> list[LoopNest]:
-    """The stage of a division, by chunks, at one row; the nests that are to follow."""
+    """The stage of a chunking, by chunks, at one row; the nests that are to follow."""
     stage = chunking.stage
     assert stage is not None
     task = Task(context, chunking)

@@ -21,6 +21,7 @@ from func.backends.loops.chunking import chunkings_of
 from func.backends.loops.kernels import (
     Branch,
     Buffer,
+    ConditionalLoop,
     Copy,
     CountedLoop,
     Dot,
@@ -32,7 +33,6 @@ from func.backends.loops.kernels import (
     LoopNest,
     NativeProgram,
     StridedRef,
-    WhileLoop,
 )
 from func.backends.loops.traversal import buffers_of
 
@@ -160,7 +160,7 @@ class Printer:
                 self._library(item)
             elif isinstance(item, CountedLoop):
                 self._loop(item)
-            elif isinstance(item, WhileLoop):
+            elif isinstance(item, ConditionalLoop):
                 self._while(item)
             else:
                 self._branch(item)
@@ -215,7 +215,7 @@ class Printer:
                 self.memory.pointer(one.base), [place], source_etype=stored(one.dtype)
             )
 
-    def _while(self, item: WhileLoop) -> None:
+    def _while(self, item: ConditionalLoop) -> None:
         b = self.builder
         head, inside, done = [b.append_basic_block() for _ in range(3)]
         b.branch(head)

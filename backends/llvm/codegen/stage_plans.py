@@ -99,7 +99,7 @@ class Plan:
         return found
 
     def _nearest(self, ref: StridedRef) -> Tile | None:
-        """The loop along which the elements of a spot lie together, if they are far apart along the innermost one."""
+        """The loop along which elements of a reference are adjacent, if they are far apart along the innermost one."""
         size = ref.buffer.dtype.itemsize
         far = abs(ref.strides[self.dims[-1]]) * size
         if far < LINE:

@@ -1,9 +1,8 @@
-"""Routines of libraries on whole buffers: which of LAPACK's emitters a `Library` item stands for, at every place of a
-batch.
+"""Routines of libraries on whole buffers: the LAPACK emitter of a `LibraryCall`, run for every matrix of a batch.
 
-An item's `params` has under "batch" the lengths of the leading axes of all its spots; what is left of a spot's strides
-is its own. Matrices have their rows in memory (a stride of one along the last axis), or where a parameter says `turned`
-their columns. The last of the outs is scratch memory of bytes for all routines but those in place.
+An item's `params` has under "batch" the lengths of the leading axes of all its references; the strides after them are
+those of one operand. Matrices have their rows in memory (a stride of one along the last axis), or where a parameter
+says `turned` their columns. The last of the outs is scratch memory of bytes for all routines but those in place.
 """
 
 from __future__ import annotations

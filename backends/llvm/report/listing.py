@@ -13,6 +13,7 @@ from func.backends.loops.kernels import (
     ArraySpec,
     Branch,
     Buffer,
+    ConditionalLoop,
     Copy,
     CountedLoop,
     Dot,
@@ -37,7 +38,6 @@ from func.backends.loops.kernels import (
     Store,
     StoreAt,
     StridedRef,
-    WhileLoop,
 )
 from func.backends.loops.product_blocks import is_cut
 from func.backends.loops.rematerialization import CHEAP
@@ -116,7 +116,7 @@ def parts_of(item: Item) -> list[tuple[str, str, list[Item]]]:
     list."""
     if isinstance(item, CountedLoop):
         return [("", "", item.body)]
-    if isinstance(item, WhileLoop):
+    if isinstance(item, ConditionalLoop):
         return [("t", "test", item.test), ("b", "body", item.body)]
     if isinstance(item, Branch):
         return [(f"{place}.", f"case {place}", branch) for place, branch in enumerate(item.branches)]
@@ -176,7 +176,7 @@ def title(item: Item, names: Names) -> str:
         return f"{item.routine}({', '.join(given)}) → {_few([names[ref.buffer] for ref in item.outs])}"
     if isinstance(item, CountedLoop):
         return f"loop, {item.length} steps{', backwards' if item.reverse else ''}"
-    if isinstance(item, WhileLoop):
+    if isinstance(item, ConditionalLoop):
         return f"loop while {names[item.flag.buffer]} holds"
     return f"branch on {names[item.index.buffer]}, {len(item.branches)} cases"
 

@@ -82,7 +82,7 @@ class Touched:
         return buffer in self._ranges
 
     def add(self, ref: StridedRef, lengths: Shape, most: int | None = None) -> None:
-        """The elements of a spot over an index space; `most`, where so many at random places are meant."""
+        """The elements of a reference over an index space; `most` is their number where they are at random places."""
         pairs = [(stride, n) for stride, n in zip(ref.strides, lengths, strict=True) if stride and n != 1]
         count = math.prod([n for _, n in pairs]) if 0 not in lengths else 0
         low = ref.offset + sum([stride * (n - 1) for stride, n in pairs if stride < 0])
@@ -95,7 +95,7 @@ class Touched:
 
     @property
     def bytes(self) -> int:
-        """The bytes of all elements; those of spots with the same strides that overlap count once."""
+        """The bytes of all elements; those of references with the same strides that overlap count once."""
         return sum([self._count(buffer) * buffer.dtype.itemsize for buffer in self._ranges])
 
     def _count(self, buffer: Buffer) -> int:

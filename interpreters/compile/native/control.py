@@ -10,12 +10,12 @@ import numpy as np
 from func.backends.loops.kernels import (
     Branch,
     Buffer,
+    ConditionalLoop,
     Copy,
     CountedLoop,
     FlagCheck,
     Item,
     StridedRef,
-    WhileLoop,
     row_major,
 )
 from func.backends.loops.values import ArrayValue, uniform
@@ -123,7 +123,7 @@ def _while(context: TranslationContext) -> list[ArrayValue]:
     flag = StridedRef(Buffer(1, np.dtype(bool)), 0, ())
     test = _body(context, context.params["cond"], [*of_test, *inside], [flag])
     body = _step(context, context.params["body"], [*of_body, *inside], states, [])
-    return _results(context, states, context.schedule.add(WhileLoop(test, flag, body)))
+    return _results(context, states, context.schedule.add(ConditionalLoop(test, flag, body)))
 
 
 @native("cond_call")

@@ -51,7 +51,7 @@ MODULES = (
 """The modules whose rules are in the table."""
 SAMPLE = 64
 """Elements of a constant that are compared before all of them."""
-WHOLE = frozenset([linalg.__name__, spectral.__name__])
+NONEMPTY = frozenset([linalg.__name__, spectral.__name__])
 """The modules whose rules take no arrays without elements."""
 
 
@@ -232,7 +232,7 @@ def rule_of(equation: Equation) -> Any:
             raise NotNative(f"{primitive.name} of {aval}")
     rule = RULES.get(primitive.name)
     if rule is not None:
-        if rule.__module__ in WHOLE and any([0 in var.shape for var in variables]):
+        if rule.__module__ in NONEMPTY and any([0 in var.shape for var in variables]):
             raise NotNative(f"{primitive.name} of nothing")
         return rule
     if primitive.numpy is not None or isinstance(primitive, Elementwise):

@@ -21,6 +21,7 @@ from func.backends.loops.kernels import (
     Branch,
     Buffer,
     Chunking,
+    ConditionalLoop,
     CountedLoop,
     Item,
     Load,
@@ -29,7 +30,6 @@ from func.backends.loops.kernels import (
     Register,
     Store,
     StridedRef,
-    WhileLoop,
 )
 from func.backends.loops.memory_dependence import may_alias
 from tests.interpreters.compile.native.test_native import PRIMITIVES, SHAPES, check, compiled, same
@@ -51,7 +51,7 @@ def nests(items: list[Item]) -> Iterator[LoopNest]:
             yield item
         elif isinstance(item, CountedLoop):
             yield from nests(item.body)
-        elif isinstance(item, WhileLoop):
+        elif isinstance(item, ConditionalLoop):
             yield from nests([*item.test, *item.body])
         elif isinstance(item, Branch):
             yield from nests([one for branch in item.branches for one in branch])
@@ -259,7 +259,7 @@ def test_every_stage_over_everything_is_a_job() -> None:
 
 
 def copied(target: StridedRef, source: StridedRef, domain: tuple[int, ...]) -> LoopNest:
-    """A large nest that copies from spot to spot."""
+    """A large nest that copies from buffer to buffer."""
     value = Register(source.buffer.dtype)
     return LoopNest(domain, None, [NestStage(True, [Load(value, source), Store(target, value)])])
 
