@@ -106,9 +106,9 @@ def operations(equation: Equation) -> float:
 def is_view(equation: Equation) -> bool:
     """Whether an equation makes a view of its first input, which moves nothing."""
     view = equation.primitive.view
-    if callable(view):
-        return bool(equation.inputs) and type(equation.inputs[0]) is Var and view(avals_of(equation))
-    return view
+    if isinstance(view, bool):
+        return view
+    return bool(equation.inputs) and type(equation.inputs[0]) is Var and view(avals_of(equation))
 
 
 def bytes_of(value: Shaped) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from func.backends.llvm.math.vector_arithmetic import Body, Emitter, Real
+from func.backends.llvm.math.vector_arithmetic import Emitter, Real
 
 
 def logaddexp(emit: Emitter, x: Real, y: Real) -> Real:
@@ -72,17 +72,3 @@ def in_double(emit: Emitter, name: str, x: Real) -> Real:
         return emit.scalar(name, x)
     wide = emit.widened(x)
     return emit.narrowed(wide.emit.scalar(name, wide))
-
-
-FUNCTIONS: dict[str, Body] = {
-    "expit": expit,
-    "log_expit": log_expit,
-    "logit": logit,
-    "sinc": sinc,
-    "gammaln": gammaln,
-    "gamma": gamma,
-    "logaddexp": logaddexp,
-    "logaddexp2": logaddexp2,
-    "xlogy": xlogy,
-    "xlog1py": xlog1py,
-}

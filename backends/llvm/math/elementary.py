@@ -16,7 +16,7 @@ import llvmlite.binding as llvm
 
 from func.backends.llvm import ir
 from func.backends.llvm.machine import Code, compile_ir, host, lock
-from func.backends.llvm.math.registry import ARITY, INTRINSICS, MENDED, OWN, PLACES, body_of, mended_body_of
+from func.backends.llvm.math.registry import FUNCTIONS, body_of, fixup_of
 
 if TYPE_CHECKING:
     from func.backends.llvm.math.vector_arithmetic import Emitter, Real
@@ -75,35 +75,6 @@ _compiled: dict[str, Code] = {}
 # The letter of an instruction set in the names of the vector ABI.
 LETTERS = {128: "b", 256: "d", 512: "e"}
 
-# NumPy's names of the functions of libmvec, and C's.
-C_NAMES = {
-    "exp": "exp",
-    "exp2": "exp2",
-    "expm1": "expm1",
-    "log": "log",
-    "log2": "log2",
-    "log10": "log10",
-    "log1p": "log1p",
-    "sin": "sin",
-    "cos": "cos",
-    "tan": "tan",
-    "arcsin": "asin",
-    "arccos": "acos",
-    "arctan": "atan",
-    "sinh": "sinh",
-    "cosh": "cosh",
-    "tanh": "tanh",
-    "arcsinh": "asinh",
-    "arccosh": "acosh",
-    "arctanh": "atanh",
-    "power": "pow",
-    "arctan2": "atan2",
-    "hypot": "hypot",
-    "cbrt": "cbrt",
-    "erf": "erf",
-    "erfc": "erfc",
-}
-
 
 def names() -> dict[str, int]:
     """The functions that `Elementary.call` knows, with the number of their arguments.
@@ -111,7 +82,7 @@ def names() -> dict[str, int]:
     >>> names()["arctan2"]
     2
     """
-    return dict(ARITY)
+    return {name: function.arity for name, function in FUNCTIONS.items()}
 
 
 class Elementary:
@@ -139,14 +110,15 @@ class Elementary:
         ValueError
             For an unknown name, a wrong number of arguments or a type that is not real.
         """
-        if len(args) != ARITY.get(name, -1):
+        function = FUNCTIONS.get(name)
+        if function is None or len(args) != function.arity:
             raise ValueError(f"no elementary function {name!r} of {len(args)} arguments; see elementary.names()")
         kind = args[0].type
         scalar = kind.element if isinstance(kind, ir.VectorType) else kind
         if not isinstance(scalar, (ir.DoubleType, ir.FloatType)):
             raise ValueError(f"{name} takes float64 and float32, not {kind}; convert the argument first")
-        if name in INTRINSICS:
-            return self.intrinsic(builder, INTRINSICS[name], args)
+        if function.intrinsic is not None:
+            return self.intrinsic(builder, function.intrinsic, args)
         lanes = self.features.bits // (64 if isinstance(scalar, ir.DoubleType) else 32)
         if kind is scalar:
             filled = [splat(builder, arg, lanes) for arg in args]
@@ -169,17 +141,17 @@ class Elementary:
         symbol = self.vector_symbol(name, kind)
         if symbol is None:
             return builder.call(self.own(name, function_type), args)
-        if name not in MENDED:
+        if FUNCTIONS[name].fixup is None:
             return builder.call(self.function(symbol, function_type), args)
-        return builder.call(self.mended(name, symbol, function_type), args)
+        return builder.call(self.fixed_up(name, symbol, function_type), args)
 
     def vector_symbol(self, name: str, kind: ir.VectorType) -> str | None:
         """libmvec's function, where it is there and the better choice."""
-        double = isinstance(kind.element, ir.DoubleType)
-        if not self.features.libmvec or name not in C_NAMES or (name, 64 if double else 32) in OWN:
+        double, record = isinstance(kind.element, ir.DoubleType), FUNCTIONS[name]
+        if not self.features.libmvec or record.libmvec is None or (64 if double else 32) in record.preferred:
             return None
         letter = LETTERS[self.features.bits]
-        symbol = f"_ZGV{letter}N{kind.count}{'v' * ARITY[name]}_{C_NAMES[name]}{'' if double else 'f'}"
+        symbol = f"_ZGV{letter}N{kind.count}{'v' * record.arity}_{record.libmvec}{'' if double else 'f'}"
         return symbol if has_symbol(symbol) else None
 
     def function(self, name: str, kind: ir.FunctionType) -> Any:
@@ -199,7 +171,7 @@ class Elementary:
         emit = self.emitter(function)
         emit.builder.ret(body_of(name)(emit, *emit.reals(function.args)).value)
 
-    def mended(self, name: str, symbol: str, kind: ir.FunctionType) -> Any:
+    def fixed_up(self, name: str, symbol: str, kind: ir.FunctionType) -> Any:
         """libmvec's function within the range in which it is fast and right, and what is known outside."""
         function, fresh = self.internal(f"func_{name}_{suffix(kind.return_type)}", kind)
         if fresh:
@@ -210,7 +182,7 @@ class Elementary:
             def found(*xs: Real) -> Real:
                 return emit.reals([emit.builder.call(library, emit.values(xs))])[0]
 
-            emit.builder.ret(mended_body_of(name)(emit, found, *emit.reals(function.args)).value)
+            emit.builder.ret(fixup_of(name)(emit, found, *emit.reals(function.args)).value)
         return function
 
     def internal(self, name: str, kind: ir.FunctionType) -> tuple[Any, bool]:
@@ -251,7 +223,7 @@ def provide(name: str) -> bool:
     (True, False)
     """
     match = OWN_NAME.fullmatch(name)
-    if match is None or match["name"] not in PLACES:
+    if match is None or match["name"] not in FUNCTIONS or FUNCTIONS[match["name"]].intrinsic:
         return False
     if name not in _compiled:
         code = compile_ir(lambda: _own_module(name, match), key=name)
@@ -264,7 +236,7 @@ def provide(name: str) -> bool:
 def _own_module(symbol: str, match: re.Match[str]) -> ir.Module:
     module, name = ir.Module(symbol), match["name"]
     kind = ir.VectorType(ir.DoubleType() if match["width"] == "64" else ir.FloatType(), int(match["count"]))
-    function = ir.Function(module, ir.FunctionType(kind, [kind] * ARITY[name]), symbol)
+    function = ir.Function(module, ir.FunctionType(kind, [kind] * FUNCTIONS[name].arity), symbol)
     function.attributes.add("nounwind")
     features = Features(libmvec=bool(match["libmvec"]), bits=int(match["bits"]), fma=bool(match["fma"]))
     Elementary(module, features).define(function, name)

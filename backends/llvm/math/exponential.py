@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from func.backends.llvm.math.vector_arithmetic import Body, Emitter, Real, Table
+from func.backends.llvm.math.vector_arithmetic import Emitter, Real, Table
 
 # (exp(r) - 1 - r) / r² on |r| ≤ ½ ln 2; the error is below 2**-56 (2**-26) of exp(r) - 1. These and the other
 # coefficients without a source are minimax ones, computed by Remez's exchange in 50 digits and rounded.
@@ -175,14 +175,3 @@ def log1p_special(emit: Emitter, x: Real, usual: Real) -> Real:
 def log1p(emit: Emitter, x: Real) -> Real:
     """log(1 + x)."""
     return log1p_special(emit, x, log1p_usual(emit, x).with_sign(x))
-
-
-FUNCTIONS: dict[str, Body] = {
-    "exp": exp,
-    "exp2": exp2,
-    "expm1": expm1,
-    "log": log,
-    "log2": log2,
-    "log10": log10,
-    "log1p": log1p,
-}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from func.backends.llvm.math.exponential import exp_reduced, expm1_quarter, log1p_usual, near_zero, reduced
-from func.backends.llvm.math.vector_arithmetic import Body, Emitter, Real
+from func.backends.llvm.math.vector_arithmetic import Emitter, Real
 
 
 def sinh(emit: Emitter, x: Real) -> Real:
@@ -54,13 +54,3 @@ def arctanh(emit: Emitter, x: Real) -> Real:
     usual = log1p_usual(emit, (size + size) / (1.0 - size)) * 0.5
     outside = size.equals(1.0).select(math.inf, (size > 1.0).select(math.nan, size))
     return (size < 1.0).select(usual, outside).with_sign(x)
-
-
-FUNCTIONS: dict[str, Body] = {
-    "sinh": sinh,
-    "cosh": cosh,
-    "tanh": tanh,
-    "arcsinh": arcsinh,
-    "arccosh": arccosh,
-    "arctanh": arctanh,
-}

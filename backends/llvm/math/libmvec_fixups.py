@@ -32,14 +32,3 @@ def erfc(emit: Emitter, library: Body, x: Real) -> Real:
     """erfc where it is 0."""
     vanishing = x > emit.pick(27.5, 10.5)
     return vanishing.select(0.0, library(vanishing.select(1.0, x)))
-
-
-FUNCTIONS: dict[str, Body] = {
-    "log": logarithm,
-    "log2": logarithm,
-    "log10": logarithm,
-    "log1p": log1p,
-    "sin": bounded,
-    "cos": bounded,
-    "erfc": erfc,
-}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from func.backends.llvm.math.exponential import exp_of_sum
-from func.backends.llvm.math.vector_arithmetic import Body, Emitter, Real, Table
+from func.backends.llvm.math.vector_arithmetic import Emitter, Real, Table
 
 # erf(v) / v - 1 in v², |v| ≤ 0.8. Minimax.
 ERF = Table(
@@ -144,6 +144,3 @@ def log_ndtr(emit: Emitter, x: Real) -> Real:
     upper = complement(emit, scaled, scaled, probability) * 0.5
     below = emit.call("log", factor * 0.5) - x * x * 0.5
     return (x < 0.0).select(below, emit.call("log1p", -upper))
-
-
-FUNCTIONS: dict[str, Body] = {"erf": erf, "erfc": erfc, "ndtr": ndtr, "log_ndtr": log_ndtr}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from func.backends.llvm.math.exponential import exp_of_sum
-from func.backends.llvm.math.vector_arithmetic import Body, Emitter, Mask, Real, Table
+from func.backends.llvm.math.vector_arithmetic import Emitter, Mask, Real, Table
 
 # ((log((1 + s) / (1 - s)) / s - 2) / s² - 2/3) / s² in s², |s| ≤ (√2 - 1) / (√2 + 1). Minimax, below 2**-72.
 LOG_TAIL = (
@@ -150,6 +150,3 @@ def hypot(emit: Emitter, x: Real, y: Real) -> Real:
     a, b = a * up, b * up
     usual = emit.sqrt(emit.fma(a, a, b * b)) * down
     return (abs(x).equals(math.inf) | abs(y).equals(math.inf)).select(math.inf, usual)
-
-
-FUNCTIONS: dict[str, Body] = {"power": power, "cbrt": cbrt, "hypot": hypot}

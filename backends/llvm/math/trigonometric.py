@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from func.backends.llvm.math.vector_arithmetic import Body, Emitter, Mask, Real, Table
+from func.backends.llvm.math.vector_arithmetic import Emitter, Mask, Real, Table
 
 # (sin(r) - r) / r³ in r², |r| ≤ π/2. Minimax.
 SIN = Table(
@@ -211,14 +211,3 @@ def arccos(emit: Emitter, x: Real) -> Real:
     near = math.pi / 2 - (part.with_sign(x) - rest)
     far = (x < 0.0).select(math.pi - (part * 2.0 - 2 * rest), part * 2.0)
     return outer.select(far, near)
-
-
-FUNCTIONS: dict[str, Body] = {
-    "sin": sin,
-    "cos": cos,
-    "tan": tan,
-    "arcsin": arcsin,
-    "arccos": arccos,
-    "arctan": arctan,
-    "arctan2": arctan2,
-}
