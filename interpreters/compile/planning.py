@@ -1,15 +1,16 @@
-"""From a Program to a plan: names, memory and statements.
+"""From a Program to a plan: names, buffer assignment and statements.
 
-Memory is planned by liveness. Every value lives in a storage; views share that of their operand. Statements that can
-write into given memory get a slot of scratch memory, which is used again as soon as nothing alive lies in it, or the
-memory of an operand that dies there. Long runs of elementwise statements over large arrays become loops over blocks.
+Buffers are assigned by liveness. Every value lies in a storage, which views share with their operand. A statement that
+can write into given memory takes over the memory of an operand that dies there, or gets a slot of scratch memory, which
+is free again once its last value is dead. Runs of elementwise statements over large arrays become loops over blocks.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,9 +27,14 @@ from func.interpreters.program.program import Equation, Program, Var
 LARGE = 1 << 18
 """Results of at least this many bytes are written into recycled memory: fresh pages cost more than arithmetic."""
 WORTH_DROPPING = 1 << 15
+"""Bytes from which on a dead array of fresh memory is dropped before the function returns."""
 BLOCKED = 1 << 17
 """Elements from which on elementwise statements run in blocks."""
 ALIGNED = 64
+FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+
+Storage: TypeAlias = Any
+"""Memory that values lie in, named by the variable that was written into it first."""
 
 
 def plan_program(
@@ -39,12 +45,14 @@ def plan_program(
     donated: frozenset[int] = frozenset(),
     prefix: str = "",
 ) -> Plan:
-    """The plan of an optimised program for the arrays of a backend; without `scratch` all memory is made on the way,
-    as in source that people read. Inputs in `donated` may be written to."""
+    """The plan of an optimised program for the arrays of a backend, which may write to the inputs in `donated`.
+
+    Without `scratch` every statement makes its own memory, as in source that people read.
+    """
     planner = _Planner(program, xp, device, scratch, prefix)
-    for place in donated:
-        var = program.inputs[place]
-        planner.holding[var] = (var.shape, var.dtype)
+    for position in donated:
+        var = program.inputs[position]
+        planner.writable[var] = (var.shape, var.dtype)
     return planner.plan()
 
 
@@ -52,11 +60,32 @@ def _bytes(var: Var) -> int:
     return math.prod(var.shape) * var.dtype.itemsize
 
 
-_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+def storages_of(program: Program, codes: Sequence[Code | None]) -> dict[Var, frozenset[Storage]]:
+    """The storages in which each value lies, or may lie."""
+    storages: dict[Var, frozenset[Storage]] = {var: frozenset([var]) for var in (*program.inputs, *program.constants)}
+    for equation, code in zip(program.equations, codes, strict=True):
+        operands = [x for x in equation.inputs if type(x) is Var]
+        for out in equation.outputs:
+            if code is None or equation.primitive.name in NESTED:  # unknown code may return an operand
+                storages[out] = frozenset([out]).union(*[storages[x] for x in operands])
+            elif code.view and operands and type(equation.inputs[0]) is Var:
+                storages[out] = storages[equation.inputs[0]]
+            else:
+                storages[out] = frozenset([out])
+    return storages
+
+
+def last_uses(program: Program, storages: dict[Var, frozenset[Storage]]) -> dict[Storage, int]:
+    """For each storage the last equation that touches a value in it; for those of outputs the number of equations."""
+    last: dict[Storage, int] = {}
+    touched = [(*equation.inputs, *equation.outputs) for equation in program.equations]
+    for index, values in enumerate([*touched, program.outputs]):
+        last.update([(storage, index) for x in values if type(x) is Var for storage in storages[x]])
+    return last
 
 
 class _Planner:
-    """One pass over the equations, with what is known of names and memory so far."""
+    """One pass over the equations, with the names and the memory assigned so far."""
 
     def __init__(self, program: Program, xp: Any, device: bool, scratch: bool, prefix: str = "") -> None:
         self.prefix = prefix
@@ -65,20 +94,21 @@ class _Planner:
         self.device = device
         self.scratch = scratch
         self.plan_ = Plan()
-        self.words: dict[Var, str] = {}
-        self.roots: dict[Var, frozenset[Any]] = {}
+        self.names: dict[Var, str] = {}
         self.codes = [self._code(equation) for equation in program.equations]
-        self.last = self._last_uses()
-        self.free: list[int] = []
-        self.slot_of: dict[Any, int] = {}
-        self.holding: dict[Any, tuple[Any, ...]] = {}
-        """For storages of scratch memory: the shape and dtype they were made with."""
-        self.known_buffers: dict[Any, str] = {}
-        self.numbers: dict[Any, str] = {}
-        self.taken: set[Any] = set()
-        """Storages whose memory has gone to another."""
-
-    # --- what is known before ---------------------------------------------------------------------------------
+        self.storages = storages_of(program, self.codes)
+        self.last = last_uses(program, self.storages)
+        self.dying: dict[int, list[Storage]] = {}
+        for storage, index in self.last.items():
+            self.dying.setdefault(index, []).append(storage)
+        self.free_slots: list[int] = []
+        self.slots: dict[Storage, int] = {}
+        self.writable: dict[Storage, tuple[Any, ...]] = {}
+        """The shape and dtype of storages whose memory may be written to once they are dead."""
+        self.transferred: set[Storage] = set()
+        """Storages whose memory has become that of another storage."""
+        self.buffer_names: dict[Any, str] = {}
+        self.number_names: dict[Any, str] = {}
 
     def _code(self, equation: Equation) -> Code | None:
         try:
@@ -98,235 +128,212 @@ class _Planner:
         self.plan_.functions[name] = nested.plan()
         return name
 
-    def _last_uses(self) -> dict[Any, int]:
-        """For each storage the last equation that touches a value in it; outputs live for ever."""
-        program = self.program
-        for var in (*program.inputs, *program.constants):
-            self.roots[var] = frozenset([var])
-        for equation, code in zip(program.equations, self.codes, strict=True):
-            operands = [x for x in equation.inputs if type(x) is Var]
-            for out in equation.outputs:
-                if code is None or equation.primitive.name in NESTED:  # unknown code may return what it was given
-                    roots = frozenset([out]).union(*[self.roots[x] for x in operands])
-                elif code.view and operands and type(equation.inputs[0]) is Var:
-                    roots = self.roots[equation.inputs[0]]
-                else:
-                    roots = frozenset([out])
-                self.roots[out] = roots
-        last: dict[Any, int] = {}
-        for i, equation in enumerate(program.equations):
-            for x in (*equation.inputs, *equation.outputs):
-                if type(x) is Var:
-                    for root in self.roots[x]:
-                        last[root] = i
-        for x in program.outputs:
-            if type(x) is Var:
-                for root in self.roots[x]:
-                    last[root] = len(program.equations)
-        return last
-
-    # --- the plan -----------------------------------------------------------------------------------------------
-
     def plan(self) -> Plan:
         program, plan = self.program, self.plan_
         for i, var in enumerate(program.inputs):
-            self.words[var] = f"x{i}"
+            self.names[var] = f"x{i}"
             plan.inputs.append(f"x{i}")
         for i, (var, value) in enumerate(program.constants.items()):
-            self.words[var] = f"{self.prefix}c{i}"
-            plan.constants[self.words[var]] = value
-        self.dying: dict[int, list[Any]] = {}
-        for root, place in self.last.items():
-            self.dying.setdefault(place, []).append(root)
-        place = 0
-        while place < len(program.equations):
-            run = self._blocked_run(place)
-            if run > 1:
-                plan.items.append(self._loop(place, place + run))
-                place += run
+            self.names[var] = f"{self.prefix}c{i}"
+            plan.constants[self.names[var]] = value
+        index = 0
+        while index < len(program.equations):
+            length = self._blocked_run(index)
+            if length > 1:
+                plan.items.append(self._loop(index, index + length))
+                index += length
             else:
-                plan.items.append(self._step(place))
-                place += 1
-        given = {*program.inputs, *program.constants}
-        taken: set[Any] = set()
-        for x in program.outputs:
-            word = self._word(x)
-            if type(x) is Var and x.shape != () and x not in program.inputs:
-                roots = self.roots[x]
-                if roots & given or roots & taken:
-                    word = f"{word}.copy()"
-                elif word in plan.inputs:  # donated memory: the result is an array of its own over it
-                    word = f"{word}.view()"
-                taken |= roots
-            elif type(x) is Var and x.shape == () and not x.weak and x not in program.inputs and not self.device:
-                word = f"{word}[()]"  # a view of one number and a number are both NumPy scalars
-            plan.outputs.append(word)
+                plan.items.append(self._step(index))
+                index += 1
+        self._name_outputs()
         return plan
 
-    def _word(self, x: Any) -> str:
+    def _name_outputs(self) -> None:
+        """The expressions that are returned: no two outputs share memory with each other or with an input."""
+        program, plan = self.program, self.plan_
+        returned: set[Storage] = {*program.inputs, *program.constants}
+        for x in program.outputs:
+            name = self._name(x)
+            if type(x) is Var and x.shape != () and x not in program.inputs:
+                if self.storages[x] & returned:
+                    name = f"{name}.copy()"
+                elif name in plan.inputs:  # donated memory: the result is a new array over it
+                    name = f"{name}.view()"
+                returned |= self.storages[x]
+            elif type(x) is Var and x.shape == () and not x.weak and x not in program.inputs and not self.device:
+                name = f"{name}[()]"  # a view of one number and a number are both NumPy scalars
+            plan.outputs.append(name)
+
+    def _name(self, x: Any) -> str:
+        """The name of a variable, or the literal of a Python scalar."""
         if type(x) is Var:
-            return self.words[x]
-        word = literal(x)
-        return f"({word})" if word.startswith("-") else word
+            return self.names[x]
+        text = literal(x)
+        return f"({text})" if text.startswith("-") else text
 
     def _operands(self, equation: Equation) -> list[str]:
-        """The operands' words. A number beside arrays of one floating dtype becomes a 0-d array of that dtype, which
-        NumPy's ufuncs take in half the time."""
-        words = [self._word(x) for x in equation.inputs]
+        """The operands of a statement.
+
+        A number beside arrays of one floating dtype becomes a 0-d array of that dtype, which NumPy's ufuncs take in
+        half the time.
+        """
+        names = [self._name(x) for x in equation.inputs]
         dtypes = {x.dtype for x in equation.inputs if type(x) is Var}
         if not self.scratch or not isinstance(equation.primitive, Elementwise) or len(dtypes) != 1:
-            return words
+            return names
         (dtype,) = dtypes
-        if dtype not in _FLOATS or any([type(x) is Var and x.weak for x in equation.inputs]):
-            return words
-        loop = dtype.char * len(words) + "->"
-        if not any([one.startswith(loop) for one in getattr(equation.primitive.ufunc, "types", ())]):
-            return words
+        if dtype not in FLOATS or any([type(x) is Var and x.weak for x in equation.inputs]):
+            return names
+        inner_loop = dtype.char * len(names) + "->"
+        if not any([types.startswith(inner_loop) for types in getattr(equation.primitive.ufunc, "types", ())]):
+            return names
         return [
-            self._number(x, dtype) if type(x) in (int, float) else word
-            for x, word in zip(equation.inputs, words, strict=True)
+            self._number(x, dtype) if type(x) in (int, float) else name
+            for x, name in zip(equation.inputs, names, strict=True)
         ]
 
     def _number(self, value: float, dtype: np.dtype[Any]) -> str:
         key = (repr(value), dtype)
-        name = self.numbers.get(key)
+        name = self.number_names.get(key)
         if name is None:
-            name = self.numbers[key] = f"k{len(self.numbers)}"
+            name = self.number_names[key] = f"k{len(self.number_names)}"
             self.plan_.constants[name] = np.array(value, dtype)
         return name
 
-    def _step(self, place: int) -> Step:
-        equation, code = self.program.equations[place], self.codes[place]
+    def _step(self, index: int) -> Step:
+        """The statement of one equation."""
+        equation, code = self.program.equations[index], self.codes[index]
         operands = self._operands(equation)
         if code is None:
-            step = Step(f"{self._call(place, equation)}({', '.join(operands)})", self._targets(equation, place))
+            step = Step(f"{self._call(index, equation)}({', '.join(operands)})", self._targets(equation, index))
         else:
-            for one in code.support:
-                self.plan_.support[one.__name__] = one
-            step = self._written(place, equation, code, operands)
-        drops = self._release(place)
+            self.plan_.support.update([(function.__name__, function) for function in code.support])
+            step = self._written(index, equation, code, operands)
+        drops = self._release(index)
         return Step(step.text, step.target, drops) if drops else step
 
-    def _written(self, place: int, equation: Equation, code: Code, operands: list[str]) -> Step:
+    def _written(self, index: int, equation: Equation, code: Code, operands: list[str]) -> Step:
+        """The statement of a code, which writes into given memory where that is worth it."""
         out = equation.outputs[0]
         if code.out and out.shape != () and 0 not in out.shape:
-            target = self._memory(place, equation, code)
+            target = self._memory(index, equation, code)
             if target is not None:
-                self.words[out] = target
+                self.names[out] = target
                 return Step(code.text.format(*operands, out=target))
-        return Step(code.fresh.format(*operands), self._targets(equation, place))
+        return Step(code.fresh.format(*operands), self._targets(equation, index))
 
-    def _targets(self, equation: Equation, place: int) -> str | None:
+    def _targets(self, equation: Equation, index: int) -> str | None:
+        """The left side of an assignment."""
         if not equation.outputs:
             return None
-        if equation.primitive.multiple:
-            for j, var in enumerate(equation.outputs):
-                self.words[var] = f"t{place}_{j}"
-            return "".join([f"t{place}_{j}, " for j in range(len(equation.outputs))]).rstrip(" ")
-        self.words[equation.outputs[0]] = f"t{place}"
-        return f"t{place}"
+        if not equation.primitive.multiple:
+            self.names[equation.outputs[0]] = f"t{index}"
+            return f"t{index}"
+        targets = [f"t{index}_{j}" for j in range(len(equation.outputs))]
+        self.names.update(zip(equation.outputs, targets, strict=True))
+        return f"{', '.join(targets)},"
 
-    def _call(self, place: int, equation: Equation) -> str:
-        self.plan_.calls[f"call{place}"] = functools.partial(equation.primitive.impl, self.xp, **equation.params)
-        return f"call{place}"
+    def _call(self, index: int, equation: Equation) -> str:
+        self.plan_.calls[f"call{index}"] = functools.partial(equation.primitive.impl, self.xp, **equation.params)
+        return f"call{index}"
 
-    # --- memory -------------------------------------------------------------------------------------------------
-
-    def _memory(self, place: int, equation: Equation, code: Code) -> str | None:
-        """The name of memory to write into: an operand's that dies here, a slot, or None for fresh memory."""
+    def _memory(self, index: int, equation: Equation, code: Code) -> str | None:
+        """The memory to write into: that of an operand that dies here, a slot, or None for fresh memory."""
         out = equation.outputs[0]
-        (root,) = self.roots[out]
+        (storage,) = self.storages[out]
         for position in code.inplace:
             x = equation.inputs[position]
-            if type(x) is Var and self._dies_into(x, place, out, equation):
-                return self._taken_over(x, out, root)
+            if type(x) is Var and self._is_free_for(out, x, index, equation):
+                return self._take_over(x, out, storage)
         if not self.scratch:
             return None
-        if self.last[root] == len(self.program.equations):
+        if self.last[storage] == len(self.program.equations):
             if _bytes(out) < LARGE or self.device:
                 return None
-            self.plan_.results[f"r{place}"] = (out.shape, out.dtype)
-            return f"r{place}"
-        slot = self._slot(_bytes(out))
-        self.slot_of[root] = slot
-        return self._buffer(slot, out)
+            self.plan_.results[f"r{index}"] = (out.shape, out.dtype)
+            return f"r{index}"
+        self.slots[storage] = self._slot(_bytes(out))
+        return self._buffer(self.slots[storage], out)
 
-    def _dies_into(self, x: Var, place: int, out: Var, equation: Equation) -> bool:
-        """Whether the memory of operand x is free for the output: nothing else lives in it or is read from it."""
-        root = x
-        if self.roots[x] != {x} or self.last[x] != place or self.holding.get(x) != (out.shape, out.dtype):
+    def _is_free_for(self, out: Var, x: Var, index: int, equation: Equation) -> bool:
+        """Whether the memory of operand x is free for the output: nothing else lies in it or is read from it."""
+        if self.storages[x] != {x} or self.last[x] != index or self.writable.get(x) != (out.shape, out.dtype):
             return False
-        (own,) = self.roots[out]
-        if self.scratch and self.last[own] == len(self.program.equations):
-            return root not in self.slot_of
-        others = [y for y in equation.inputs if type(y) is Var and y is not x and root in self.roots[y]]
-        return not others
+        (storage,) = self.storages[out]
+        if self.scratch and self.last[storage] == len(self.program.equations):
+            return x not in self.slots
+        return not any([type(y) is Var and y is not x and x in self.storages[y] for y in equation.inputs])
 
-    def _taken_over(self, x: Var, out: Var, root: Any) -> str:
-        self.holding[root] = (out.shape, out.dtype)
-        self.taken.add(x)
-        slot = self.slot_of.pop(x, None)
+    def _take_over(self, x: Var, out: Var, storage: Storage) -> str:
+        """Make the memory of operand x that of the output."""
+        self.writable[storage] = (out.shape, out.dtype)
+        self.transferred.add(x)
+        slot = self.slots.pop(x, None)
         if slot is not None:
-            self.slot_of[root] = slot
-        return self.words[x]
+            self.slots[storage] = slot
+        return self.names[x]
 
     def _slot(self, size: int) -> int:
         """A free slot of at least this size (not much larger), or a new one."""
-        slots = self.plan_.slots
+        sizes = self.plan_.slots
         size = -(-size // ALIGNED) * ALIGNED
-        fitting = [slot for slot in self.free if size <= slots[slot] <= max(4 * size, 1 << 14)]
+        fitting = [slot for slot in self.free_slots if size <= sizes[slot] <= max(4 * size, 1 << 14)]
         if fitting:
-            best = min(fitting, key=lambda slot: slots[slot])
-            self.free.remove(best)
+            best = min(fitting, key=lambda slot: sizes[slot])
+            self.free_slots.remove(best)
             return best
-        if self.free and size > 1 << 14:  # let the largest free slot grow
-            best = max(self.free, key=lambda slot: slots[slot])
-            if slots[best] < size:
-                self.free.remove(best)
-                slots[best] = size
+        if self.free_slots and size > 1 << 14:  # the largest free slot grows
+            best = max(self.free_slots, key=lambda slot: sizes[slot])
+            if sizes[best] < size:
+                self.free_slots.remove(best)
+                sizes[best] = size
                 return best
-        slots.append(size)
-        return len(slots) - 1
+        sizes.append(size)
+        return len(sizes) - 1
 
     def _buffer(self, slot: int, out: Var) -> str:
+        """The name of the array of an output's shape and dtype over a slot."""
         key = (slot, out.shape, out.dtype)
-        name = self.known_buffers.get(key)
+        name = self.buffer_names.get(key)
         if name is None:
-            name = self.known_buffers[key] = f"b{len(self.known_buffers)}"
+            name = self.buffer_names[key] = f"b{len(self.buffer_names)}"
             self.plan_.buffers[name] = Buffer(slot, out.shape, out.dtype)
         return name
 
-    def _release(self, place: int) -> tuple[str, ...]:
-        """Storages that die here: their slots are free again, large fresh arrays are to be dropped."""
-        if self.codes[place] is not None and self.program.equations[place].primitive.name not in NESTED:
-            for var in self.program.equations[place].outputs:
-                if self.roots[var] == {var}:
-                    self.holding.setdefault(var, (var.shape, var.dtype))
+    def _release(self, index: int) -> tuple[str, ...]:
+        """Free the slots of storages that die here; the names of large arrays of fresh memory that die."""
+        if self.codes[index] is not None and self.program.equations[index].primitive.name not in NESTED:
+            for var in self.program.equations[index].outputs:
+                if self.storages[var] == {var}:
+                    self.writable.setdefault(var, (var.shape, var.dtype))
         drops = []
-        for root in self.dying.get(place, ()):
-            slot = self.slot_of.pop(root, None)
+        for storage in self.dying.get(index, ()):
+            slot = self.slots.pop(storage, None)
             if slot is not None:
-                self.free.append(slot)
-            elif root not in self.taken and self.words[root].startswith("t") and _bytes(root) >= WORTH_DROPPING:
-                drops.append(self.words[root])
+                self.free_slots.append(slot)
+            elif self._is_fresh(storage) and _bytes(storage) >= WORTH_DROPPING:
+                drops.append(self.names[storage])
         return tuple(drops)
 
-    # --- blocks -------------------------------------------------------------------------------------------------
+    def _is_fresh(self, storage: Storage) -> bool:
+        """Whether a storage is memory that its statement made, and is still its own."""
+        return storage not in self.transferred and self.names[storage].startswith("t")
 
-    def _blocked_run(self, place: int) -> int:
+    def _blocked_run(self, start: int) -> int:
         """How many elementwise equations from here on work on arrays of one large shape."""
-        if self.device or not self.scratch or not self.program.equations[place].outputs:
+        equations = self.program.equations
+        if self.device or not self.scratch or not equations[start].outputs:
             return 0
-        shape = self.program.equations[place].outputs[0].shape
+        shape = equations[start].outputs[0].shape
         if math.prod(shape) < BLOCKED:
             return 0
-        count = 0
-        while place + count < len(self.program.equations) and self._is_blockable(place + count, shape):
-            count += 1
-        return count
+        stop = start
+        while stop < len(equations) and self._is_blockable(stop, shape):
+            stop += 1
+        return stop - start
 
-    def _is_blockable(self, place: int, shape: tuple[int, ...]) -> bool:
-        equation, code = self.program.equations[place], self.codes[place]
+    def _is_blockable(self, index: int, shape: tuple[int, ...]) -> bool:
+        equation, code = self.program.equations[index], self.codes[index]
         if code is None or not code.out or equation.primitive.numpy is None or equation.params or code.support:
             return False
         if equation.outputs[0].shape != shape:
@@ -336,62 +343,59 @@ class _Planner:
     def _loop(self, start: int, stop: int) -> Item:
         """One loop over blocks for the equations from start to stop."""
         equations = self.program.equations[start:stop]
-        inside = {equation.outputs[0]: i for i, equation in enumerate(equations)}
-        end = {var: self._last_inside(var, start, stop) for var in inside}
-        views: dict[str, str] = {}
+        last_reads = {equation.outputs[0]: self._last_read(equation.outputs[0], stop) for equation in equations}
+        wholes: dict[str, str] = {}
         scratch: dict[str, Any] = {}
         spare: dict[Any, list[str]] = {}
-        names: dict[Var, str] = {}
+        blocks: dict[Var, str] = {}
         steps = []
-        for i, (equation, code) in enumerate(zip(equations, self.codes[start:stop], strict=True)):
+
+        def block_of(whole: str) -> str:
+            name = f"v{start}_{len(wholes)}"
+            wholes[name] = whole
+            return name
+
+        for index, equation in enumerate(equations, start):
+            code, out = self.codes[index], equation.outputs[0]
             assert code is not None
-            out = equation.outputs[0]
-            for x in equation.inputs:
-                if type(x) is Var and x not in names and x.shape != ():
-                    views[f"v{start}_{len(views)}"] = self.words[x]
-                    names[x] = f"v{start}_{len(views) - 1}"
-            words = self._operands(equation)
-            for j, x in enumerate(equation.inputs):
-                if type(x) is Var and x.shape != ():
-                    words[j] = names[x]
-            for x in dict.fromkeys([x for x in equation.inputs if type(x) is Var]):
-                if x in inside and end[x] == i:
-                    spare.setdefault(x.dtype, []).append(names[x])
-            if end[out] is None:
-                self.words[out] = self._whole(start + i, out)
-                views[f"v{start}_{len(views)}"] = self.words[out]
-                names[out] = f"v{start}_{len(views) - 1}"
+            variables = dict.fromkeys([x for x in equation.inputs if type(x) is Var])
+            blocks.update([(x, block_of(self.names[x])) for x in variables if x not in blocks and x.shape != ()])
+            operands = [
+                blocks.get(x, name) if type(x) is Var else name
+                for x, name in zip(equation.inputs, self._operands(equation), strict=True)
+            ]
+            for x in variables:
+                if last_reads.get(x) == index:
+                    spare.setdefault(x.dtype, []).append(blocks[x])
+            if last_reads[out] is None:
+                self.names[out] = self._whole(index, out)
+                blocks[out] = block_of(self.names[out])
             else:
-                have = spare.get(out.dtype)
-                if have and not code.inplace:
-                    have = [name for name in have if name not in words]
-                if have:
-                    name = have[-1]
+                reusable = [name for name in spare.get(out.dtype, ()) if code.inplace or name not in operands]
+                if reusable:
+                    name = reusable[-1]
                     spare[out.dtype].remove(name)
                 else:
                     name = f"s{start}_{len(scratch)}"
                     scratch[name] = out.dtype
-                names[out] = name
-                self.words[out] = name
-                (root,) = self.roots[out]
-                self.holding[root] = ()
-            steps.append(Step(code.text.format(*words, out=names[out])))
-        drops: list[str] = []
-        for place in range(start, stop):
-            drops.extend([word for word in self._release(place) if not word.startswith("s")])
+                self.names[out] = blocks[out] = name
+                (storage,) = self.storages[out]
+                self.writable[storage] = ()
+            steps.append(Step(code.text.format(*operands, out=blocks[out])))
+        drops = [name for index in range(start, stop) for name in self._release(index)]
         length = math.prod(equations[0].outputs[0].shape)
-        return Loop(length, tuple(views.items()), tuple(scratch.items()), tuple(steps), tuple(drops))
+        return Loop(length, tuple(wholes.items()), tuple(scratch.items()), tuple(steps), tuple(drops))
 
-    def _last_inside(self, var: Var, start: int, stop: int) -> int | None:
-        """The last equation of the loop that reads a value; None if something after the loop does."""
-        (root,) = self.roots[var]
-        return self.last[root] - start if self.last[root] < stop else None
+    def _last_read(self, var: Var, stop: int) -> int | None:
+        """The last equation that reads a value of a loop; None if an equation from `stop` on, or an output, does."""
+        (storage,) = self.storages[var]
+        return self.last[storage] if self.last[storage] < stop else None
 
-    def _whole(self, place: int, out: Var) -> str:
+    def _whole(self, index: int, out: Var) -> str:
         """Memory for an array that outlives its loop."""
-        (root,) = self.roots[out]
-        if self.last[root] == len(self.program.equations):
-            self.plan_.results[f"r{place}"] = (out.shape, out.dtype)
-            return f"r{place}"
-        self.slot_of[root] = self._slot(_bytes(out))
-        return self._buffer(self.slot_of[root], out)
+        (storage,) = self.storages[out]
+        if self.last[storage] == len(self.program.equations):
+            self.plan_.results[f"r{index}"] = (out.shape, out.dtype)
+            return f"r{index}"
+        self.slots[storage] = self._slot(_bytes(out))
+        return self._buffer(self.slots[storage], out)
