@@ -49,21 +49,23 @@ class Signature:
         return [name for name in self.parameters if name != "*"]
 
 
-def module_text(plan: Plan, signature: Signature, device: bool, careful: Plan | None = None) -> str:
-    """The source of a module with one function. `careful` computes the same with zeros that win over infinities; the
-    function turns to it where its own result has a NaN."""
-    main = "\n".join(_function(plan, signature, device, careful is not None))
-    bodies = [text for one in (plan, careful) if one is not None for text in _bodies(one)]
-    if careful is not None:
-        second = Signature(f"_careful_{signature.name}", *[getattr(signature, name) for name in _SHARED])
-        bodies.append("\n".join(_function(careful, second, device)))
+def module_text(plan: Plan, signature: Signature, device: bool, nan_safe: Plan | None = None) -> str:
+    """The source of a module with one function.
+
+    `nan_safe` is the plan of the same function with NaN-safe pullbacks, which runs where the result has a NaN.
+    """
+    main = "\n".join(_function(plan, signature, device, nan_safe is not None))
+    bodies = [text for one in (plan, nan_safe) if one is not None for text in _bodies(one)]
+    if nan_safe is not None:
+        second = Signature(f"_nan_safe_{signature.name}", *[getattr(signature, name) for name in _SHARED])
+        bodies.append("\n".join(_function(nan_safe, second, device)))
     body = "\n\n\n".join([*bodies, main])
     if device:
         body = _for_cupy(body)
-    support = "\n\n\n".join([_source(one) for one in _supporting(plan, careful).values()])
+    support = "\n\n\n".join([_source(one) for one in _supporting(plan, nan_safe).values()])
     alias = "cp" if device else "np"
     constants = "\n".join(
-        [line for name, value in _constants(plan, careful).items() for line in _constant(name, value, alias)]
+        [line for name, value in _constants(plan, nan_safe).items() for line in _constant(name, value, alias)]
     )
     head = ['"""' + signature.header[0], *signature.header[1:], '"""', ""]
     parts = ["\n".join([*head, *_imports(body, support, constants, device)])]
@@ -181,5 +183,5 @@ def _function(plan: Plan, signature: Signature, device: bool, checks: bool = Fal
         arguments = [name if name in signature.positional else f"{name}={name}" for name in signature.names]
         outs = ", ".join(dict.fromkeys(plan.outputs))
         yield f"    if any(np.isnan(out).any() for out in ({outs},)):  # a zero may have met an infinity"
-        yield f"        return _careful_{signature.name}({', '.join(arguments)})"
+        yield f"        return _nan_safe_{signature.name}({', '.join(arguments)})"
     yield f"    return {signature.result(plan.outputs)}"

@@ -52,12 +52,12 @@ class Entry:
     def native(self, args: tuple[Any, ...], slow: Callable[..., Any], failed: Callable[..., Any]) -> Any:
         """Native code that takes arguments like these as they are and makes the whole result; None if there is none."""
         if self._native is None:
-            executor = self.compiled.executable(np).native
-            if executor is not None and not executor.can_bind_natively:
+            executable = self.compiled.executable(np).native
+            if executable is not None and not executable.can_bind_natively:
                 return None
-            self._native = (executor and executor.tree_stub(args, self.unflattened, slow, failed)) or False
-            if executor is not None and self._native:
-                executor.release_memory()
+            self._native = (executable and executable.tree_stub(args, self.unflattened, slow, failed)) or False
+            if executable is not None and self._native:
+                executable.release_memory()
         return self._native or None
 
     def unflattened(self, leaves: Sequence[Any]) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from func.backends.llvm import ir
-from func.backends.llvm.call_stubs.executor import Executor
+from func.backends.llvm.call_stubs.native_executable import NativeExecutable
 from func.backends.llvm.codegen.printer import STATUS, Printer
 from func.backends.llvm.machine import compile_ir, host
 from func.backends.llvm.math.elementary import host_features
@@ -56,20 +56,20 @@ class Measured(NamedTuple):
     """Whether native code made the outputs; else they were computed another way after it had noticed something."""
 
 
-def measure(executor: Executor, args: Sequence[Any], repeat: int) -> Measured:
+def measure(executable: NativeExecutable, args: Sequence[Any], repeat: int) -> Measured:
     """Times of a program's items: the least of `repeat` runs on the same arguments.
 
     Items inside loops and branches are timed by a second program, in which the clock is read around them, too; so their
     times do not add to that of the loop.
     """
-    program = executor.program
-    outer = _Timed(executor, program.items)
+    program = executable.program
+    outer = _Timed(executable, program.items)
     everything = list(_all(program.items))
     with _lock:
         ticks, counts, outputs = outer.run(args, repeat)
         if len(everything) > len(program.items):
             found = dict(zip(map(id, program.items), ticks, strict=True))
-            inner, counts, _ = _Timed(executor, everything).run(args, repeat)
+            inner, counts, _ = _Timed(executable, everything).run(args, repeat)
             ticks = [found.get(id(item), more) for item, more in zip(everything, inner, strict=True)]
     rate = _clock().rate
     names = Names(program)
@@ -101,11 +101,11 @@ def _moved(item: Item, runs: dict[int, int]) -> Traffic:
     return functools.reduce(Traffic.plus, inside, NOTHING) if inside else traffic(item).times(runs[id(item)])
 
 
-class _Timed(Executor):
+class _Timed(NativeExecutable):
     """A program that adds up for some of its items how long they take and how often they run."""
 
-    def __init__(self, executor: Executor, items: Sequence[Item]) -> None:
-        super().__init__(executor.program, executor.fallback, executor.nan_safe)
+    def __init__(self, executable: NativeExecutable, items: Sequence[Item]) -> None:
+        super().__init__(executable.program, executable.fallback, executable.nan_safe)
         self.items = items
         self.has_failed = False
 
@@ -230,8 +230,8 @@ def copy_bandwidth() -> float:
     size = _copy_size() // 8
     source = np.ones(size)
     target = np.zeros(size)
-    executor = Executor(copy_program(size), _none)
-    code = executor.code
+    executable = NativeExecutable(copy_program(size), _none)
+    code = executable.code
     background.finish()
     run = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)(code.address("run"))
     tables = [(ctypes.c_void_p * 1)(array.ctypes.data) for array in (source, target)]

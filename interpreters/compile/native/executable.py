@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from func.backends.llvm import machine
-from func.backends.llvm.call_stubs.executor import Executor
+from func.backends.llvm.call_stubs.native_executable import NativeExecutable
 from func.backends.loops.kernels import NativeProgram
 from func.interpreters.compile.execution import compile_source
 from func.interpreters.compile.native.native_parts import foreign_equations, pieces, with_native_parts
@@ -63,10 +63,10 @@ def is_available() -> bool:
 
 def compile_native(
     program: Program, fast: bool = False, donated: frozenset[int] = frozenset(), nan_safe: Run | None = None
-) -> tuple[Run | None, Executor | None, Program | None]:
+) -> tuple[Run | None, NativeExecutable | None, Program | None]:
     """An optimised program as a function of host arrays; what compiled it, if it is native as a whole; the program of
     its parts, if it was cut. All None where NumPy alone does as well. Outputs are written into the memory of inputs in
-    `donated` where that is possible: `Executor.overwrites`."""
+    `donated` where that is possible: `NativeExecutable.overwrites`."""
     compiler = _Compiler(fast)
     program = _rerolled(program)
     try:
@@ -107,7 +107,7 @@ class _Compiler:
 
     def whole(
         self, program: Program, donated: frozenset[int] = frozenset(), nan_safe: Run | None = None
-    ) -> tuple[Run, Executor | None]:
+    ) -> tuple[Run, NativeExecutable | None]:
         """(function, what compiled it). Raises NotNative."""
         fallback = _Fallback(program)
         run_fallback = checked(fallback, nan_safe)
@@ -115,18 +115,18 @@ class _Compiler:
             native = translate(program, nan_safe is not None, donated)
             native.fast = self._fast
             if native.aliased:
-                executor = Executor(native, returning_all(run_fallback), nan_safe and returning_all(nan_safe))
-                return with_aliased(executor.flat_stub(), native), executor
-            executor = Executor(native, run_fallback, nan_safe)
-            executor.code  # noqa: B018  (compiled now, so that an error is met here)
-            return executor.flat_stub(), executor
+                executable = NativeExecutable(native, returning_all(run_fallback), nan_safe and returning_all(nan_safe))
+                return with_aliased(executable.flat_stub(), native), executable
+            executable = NativeExecutable(native, run_fallback, nan_safe)
+            executable.code  # noqa: B018  (compiled now, so that an error is met here)
+            return executable.flat_stub(), executable
         except NotNative:
             raise
         except Exception as error:
             self.warn(program, error)
             return fallback, None
 
-    def part(self, program: Program) -> tuple[Run, Executor | None]:
+    def part(self, program: Program) -> tuple[Run, NativeExecutable | None]:
         """(function, what compiled it) for a part, which NumPy runs where it is not native after all."""
         try:
             return self.whole(program)

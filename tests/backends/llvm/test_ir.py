@@ -268,22 +268,22 @@ def test_loops_run_for_every_index_and_by_a_function_at_an_address():
 
 def programs():
     """The IR of some programs, in order."""
-    from func.backends.llvm.call_stubs import executor
+    from func.backends.llvm.call_stubs import native_executable
 
     found = []
-    emit = executor.print_program
+    emit = native_executable.print_program
 
     def noted(*args, **options):
         module = emit(*args, **options)
         found.append(str(module))
         return module
 
-    executor.print_program = noted
+    native_executable.print_program = noted
     try:
         for function, *args in CASES:
             func.jit(function, compiler="llvm")(*args)
     finally:
-        executor.print_program = emit
+        native_executable.print_program = emit
     return found
 
 

@@ -229,8 +229,8 @@ def test_profile_gives_the_results_of_the_program(monkeypatch: pytest.MonkeyPatc
     f.profile(np.zeros(3), repeat=1)  # NaN is equal to NaN
     measure = profiling.measure
 
-    def wrong(executor: Any, args: Any, repeat: int) -> Any:
-        found = measure(executor, args, repeat)
+    def wrong(executable: Any, args: Any, repeat: int) -> Any:
+        found = measure(executable, args, repeat)
         return found._replace(outputs=tuple([out + 1.0 for out in found.outputs]))
 
     monkeypatch.setattr(profiling, "measure", wrong)
@@ -267,9 +267,9 @@ def test_profile_of_traced_values() -> None:
 
 
 def test_copy_that_bandwidth_is_measured_by() -> None:
-    executor = execution.Executor(profiling.copy_program(1000), profiling._none)
+    executable = execution.NativeExecutable(profiling.copy_program(1000), profiling._none)
     values = np.arange(1000.0)
-    (copied,) = executor.flat_stub()(values)
+    (copied,) = executable.flat_stub()(values)
     np.testing.assert_array_equal(copied, values)
     assert profiling._copy_size() <= profiling.LARGEST_COPY
     assert profiling.copy_bandwidth() == profiling.copy_bandwidth() > 1e8
@@ -336,7 +336,7 @@ def test_failing_rule_in_a_loop_and_in_a_program_in_parts() -> None:
 
 @pytest.mark.parametrize("f", [lambda x: np.sin(x) * x, mixed])
 def test_code_that_llvm_refuses(f: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution.Executor, "module", lambda self: "define i32 @run() { ret i64 0 }")
+    monkeypatch.setattr(execution.NativeExecutable, "module", lambda self: "define i32 @run() { ret i64 0 }")
     values = np.linspace(0.0, 1.0, 8)
     jitted = native(f)
     out, (message,) = caught(lambda: jitted(values))
@@ -352,7 +352,7 @@ def test_failing_printer_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def module(self: Any) -> Any:
         raise NotImplementedError("hyperspace")
 
-    monkeypatch.setattr(execution.Executor, "module", module)
+    monkeypatch.setattr(execution.NativeExecutable, "module", module)
     out, (message,) = caught(lambda: native(lambda x: np.cos(x) * x)(X))
     np.testing.assert_allclose(out, np.cos(X) * X)
     assert "(NotImplementedError: hyperspace)" in message and "begins with cos, " in message

@@ -76,14 +76,14 @@ def test_the_cost_stands_on_the_primitive(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "sample"), [case for case in ALL if PRIMITIVES[case.values[0]].view is True])
-def test_views_are_those_of_the_executor(name: str, sample: Sample) -> None:
+def test_views_are_those_of_the_executable(name: str, sample: Sample) -> None:
     for equation in sampled(name, sample).equations:
         if equation.primitive.name == "broadcast" and equation.outputs[0].size < 1 << 10:
             continue  # small ones are written out, which is quicker
         assert lower(equation).view
 
 
-def test_what_the_executor_views_is_free() -> None:
+def test_what_the_executable_views_is_free() -> None:
     for name, own in SAMPLES.items():
         for sample in own:
             for equation in sampled(name, sample).equations:

@@ -27,8 +27,8 @@ def poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
     from func.backends.loops.kernels import Fill, Item
     from func.backends.loops.traversal import buffers_of
 
-    executor = importlib.import_module("func.backends.llvm.call_stubs.executor")
-    printed = executor.print_program
+    executable = importlib.import_module("func.backends.llvm.call_stubs.native_executable")
+    printed = executable.print_program
 
     def poison(program: Any, *rest: Any) -> Any:
         seen = set()
@@ -43,7 +43,7 @@ def poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
         filled.items = items
         return printed(filled, *rest)
 
-    monkeypatch.setattr(executor, "print_program", poison)
+    monkeypatch.setattr(executable, "print_program", poison)
 
 
 def mixed(a: Any, v: Any) -> Any:
@@ -299,12 +299,14 @@ def _is_stub_of(one: Any, state: type) -> bool:
 @pytest.mark.parametrize("ready", [True, False])
 def test_only_one_way_keeps_memory(ready: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once calls come with whole trees, what the first one kept is given back."""
-    executors = importlib.import_module("func.backends.llvm.call_stubs.executor")
+    native_executable = importlib.import_module("func.backends.llvm.call_stubs.native_executable")
     binding = importlib.import_module("func.backends.llvm.call_stubs.binding")
     released: list[Any] = []
-    monkeypatch.setattr(executors, "release_memory", lambda stub: (released.append(stub), binding.release_memory(stub)))
+    monkeypatch.setattr(
+        native_executable, "release_memory", lambda stub: (released.append(stub), binding.release_memory(stub))
+    )
     if not ready:
-        monkeypatch.setattr(executors, "bind_deferred", binding.python_stub)
+        monkeypatch.setattr(native_executable, "bind_deferred", binding.python_stub)
     jitted = compiled(lambda x: np.tanh(x @ x) @ x)
     x = numbers(90, 90)
     for _ in range(3):

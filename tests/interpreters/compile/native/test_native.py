@@ -41,7 +41,7 @@ def is_native(jitted: Any, *args: Any) -> bool:
 
 
 def check(function: Callable[..., Any], *args: Any, native: bool = True, rtol: float | None = None) -> None:
-    """Eager, NumPy's executor and native code agree: in the first call, in later ones, and on other numbers between."""
+    """Eager, NumPy source and native code agree: in the first call, in later ones, and on other numbers between."""
     wanted = function(*args)
     same(func.tree.map(np.asarray, compiled(function, "numpy")(*args)), func.tree.map(np.asarray, wanted), rtol)
     jitted = compiled(function)

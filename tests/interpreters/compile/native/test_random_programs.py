@@ -1,4 +1,4 @@
-"""Random functions: native code, NumPy's executor and eager execution agree, and so do their gradients."""
+"""Random functions: native code, NumPy source and eager execution agree, and so do their gradients."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ pytest.importorskip("llvmlite")
 
 import func
 from func.backends.llvm import machine
-from func.backends.llvm.call_stubs.executor import Executor
+from func.backends.llvm.call_stubs.native_executable import NativeExecutable
 from func.backends.llvm.math.elementary import names
 from func.interpreters.compile.native import (
     contraction,
@@ -75,7 +75,7 @@ def compiled(name: str, args: Sequence[Any], params: dict[str, Any]) -> Flat | N
     """A row on arguments like these as native code; None where it has none."""
     if not is_native(name, args, params):
         return None
-    return Executor(translate(program_of(name, args, params)), refused).flat_stub()
+    return NativeExecutable(translate(program_of(name, args, params)), refused).flat_stub()
 
 
 ALL = [

@@ -24,7 +24,7 @@ _constants: weakref.WeakKeyDictionary[Code, list[Any]] = weakref.WeakKeyDictiona
 """Arrays whose addresses are in the table of a module's code."""
 
 
-class Executor:
+class NativeExecutable:
     """A compiled program: its description, its code, and its call stubs."""
 
     def __init__(
