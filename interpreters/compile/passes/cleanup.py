@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.compile.passes.equation_builder import implements, substitute, substitute_atoms
+from func.interpreters.compile.passes.equation_builder import EquationBuilder, implements, substitute, substitute_atoms
 from func.interpreters.core import PYTHON_SCALARS, Array, Aval, aval_of
 from func.interpreters.primitives.structural.identity import barrier, named, stop_gradient
 from func.interpreters.program.program import Equation, Program, Var
@@ -31,17 +31,12 @@ def strip_annotations(program: Program) -> Program:
     """
     if not any([equation.primitive in _ANNOTATIONS for equation in program.equations]):
         return program
-    replacements: dict[Var, Any] = {}
-    equations = []
-    for equation in program.equations:
-        equation = substitute(equation, replacements)
-        if equation.primitive in _ANNOTATIONS and implements(equation.inputs[0], equation.outputs[0]):
-            replacements[equation.outputs[0]] = equation.inputs[0]
-        else:
-            equations.append(equation)
-    if not replacements:
-        return program
-    return Program(program.inputs, equations, substitute_atoms(program.outputs, replacements), program.constants)
+
+    def operand(equation: Equation) -> Any:
+        is_annotation = equation.primitive in _ANNOTATIONS and implements(equation.inputs[0], equation.outputs[0])
+        return equation.inputs[0] if is_annotation else None
+
+    return EquationBuilder(program).replace_equations(operand)
 
 
 def eliminate_common_subexpressions(program: Program) -> Program:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -88,9 +88,51 @@ class EquationBuilder(Definitions):
             return x
         return self.emit(getitem, x, index=index)
 
+    def append(self, equation: Equation) -> None:
+        """Append an equation and record it as the definition of its outputs."""
+        self.equations.append(equation)
+        for var in equation.outputs:
+            self.definitions[var] = equation
+
     def build(self, outputs: Sequence[Any]) -> Program:
         """The new program, without dead code."""
         return Program(self.source.inputs, self.equations, outputs, self.constants).pruned()
+
+    def replace_equations(self, replace: Callable[[Equation], Any]) -> Program:
+        """The source with outputs replaced by what `replace` returns; equations for which that is None are copied."""
+        replacements: dict[Any, Any] = {}
+        for equation in self.source.equations:
+            self.line = equation.line
+            equation = substitute(equation, replacements)
+            replacement = replace(equation)
+            if replacement is None:
+                self.append(equation)
+            else:
+                replacements[equation.outputs[0]] = replacement
+        return self.build(substitute_atoms(self.source.outputs, replacements)) if replacements else self.source
+
+    def interpret(
+        self, values: dict[Any, Any], apply_rule: Callable[[Equation, tuple[Any, ...]], Any], lower: Callable[..., Any]
+    ) -> Program:
+        """The source evaluated on structured values in place of variables; the source itself where there are none.
+
+        `values` holds the structured constants. apply_rule(equation, operands) returns the structured value of an
+        output, or None. lower(value, var) returns a variable with the value, to replace `var` where no rule applies.
+        """
+        changed = False
+        for equation in self.source.equations:
+            self.line = equation.line
+            mark = len(self.equations)
+            result = apply_rule(equation, substitute_atoms(equation.inputs, values))
+            if result is None:
+                del self.equations[mark:]
+                self.append(substitute(equation, {x: lower(values[x], x) for x in equation.inputs if x in values}))
+            else:
+                values[equation.outputs[0]] = result
+                changed = True
+        if not changed:
+            return self.source
+        return self.build([lower(values[x], x) if x in values else x for x in self.source.outputs])
 
 
 def output_aval(primitive: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> Aval:

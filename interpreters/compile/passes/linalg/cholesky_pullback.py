@@ -32,12 +32,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from func.backends.support.linalg import real_dtype
-from func.interpreters.compile.passes.equation_builder import (
-    Definitions,
-    EquationBuilder,
-    substitute,
-    substitute_atoms,
-)
+from func.interpreters.compile.passes.equation_builder import Definitions, EquationBuilder
 from func.interpreters.compile.passes.linalg.scalar_multiples import (
     Factor,
     Multiple,
@@ -69,17 +64,12 @@ def simplify_hermitian_cholesky_pullbacks(program: Program) -> Program:
         return program
     source = Definitions(program.constants, program.equations)
     builder = EquationBuilder(program)
-    replacements: dict[Var, Any] = {}
-    for equation in program.equations:
-        builder.line = equation.line
-        equation = substitute(equation, replacements)
+
+    def closed_form(equation: Equation) -> Any:
         pullback = _match_pullback(source, equation)
-        replacement = None if pullback is None else _hermitian_form(source, pullback, builder)
-        if replacement is None:
-            builder.equations.append(equation)
-        else:
-            replacements[equation.outputs[0]] = replacement
-    return builder.build(substitute_atoms(program.outputs, replacements)) if replacements else program
+        return None if pullback is None else _hermitian_form(source, pullback, builder)
+
+    return builder.replace_equations(closed_form)
 
 
 def simplify_cholesky_pullbacks(program: Program) -> Program:
@@ -88,17 +78,13 @@ def simplify_cholesky_pullbacks(program: Program) -> Program:
         return program
     matcher = _ProductMatcher(program)
     builder = EquationBuilder(program)
-    changed = False
-    for equation in program.equations:
+
+    def closed_form(equation: Equation) -> Any:
         product = matcher.match(equation)
         terms = None if product is None else matcher.terms(product[1], False)
-        if product is None or not terms:
-            builder.equations.append(equation)
-            continue
-        changed = True
-        builder.line = equation.line
-        _emit_product(builder, product[0], terms, equation)
-    return builder.build(program.outputs) if changed else program
+        return _product_form(builder, product[0], terms, equation.outputs[0]) if product is not None and terms else None
+
+    return builder.replace_equations(closed_form)
 
 
 def _has_factor(program: Program) -> bool:
@@ -524,9 +510,8 @@ def _is_narrow(equation: Equation) -> bool:
     return all([len(own) == 1 for own in free]) and NARROW * max(x.size, y.size) <= equation.outputs[0].size
 
 
-def _emit_product(builder: EquationBuilder, factor: Var, terms: Sequence[ProductTerm], equation: Equation) -> None:
-    """Append Σ ± (Lᵀ u) vᵀ + diag(Lᵢᵢ dᵢ), whose output is that of the equation."""
-    out = equation.outputs[0]
+def _product_form(builder: EquationBuilder, factor: Var, terms: Sequence[ProductTerm], out: Var) -> Any:
+    """Emit Σ ± (Lᵀ u) vᵀ + diag(Lᵢᵢ dᵢ) in place of the product Lᵀ L̄."""
     n = out.shape[0]
     total: Any = None
     diagonal: Any = None
@@ -550,8 +535,7 @@ def _emit_product(builder: EquationBuilder, factor: Var, terms: Sequence[Product
         along: Placement = (0, (n,), (n + 1,))
         values.append(builder.emit(multiply, builder.emit(take, factor, placement=along), diagonal))
         placements.append(along)
-    params = {"shape": out.shape, "dtype": out.dtype, "placements": tuple(placements)}
-    builder.equations.append(Equation(place, tuple(values), params, (out,), equation.line))
+    return builder.emit(place, *values, shape=out.shape, dtype=out.dtype, placements=tuple(placements))
 
 
 def _outer_product(builder: EquationBuilder, factor: Var, equation: Equation) -> Any:

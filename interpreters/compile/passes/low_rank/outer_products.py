@@ -85,14 +85,10 @@ class Stack(Shaped):
 
 
 class ProductBuilder(EquationBuilder):
-    """Builds the program of one attempt, in which the products `starts` are pairs of factors.
+    """Builds the program of one attempt; `needed` collects the outer products that some equation needs as arrays."""
 
-    Collects in `needed` the starts that some equation needs as arrays.
-    """
-
-    def __init__(self, source: Program, starts: set[Var]) -> None:
+    def __init__(self, source: Program) -> None:
         super().__init__(source)
-        self.starts = starts
         self.needed: set[Var] = set()
         self.changed = False
         self._pairs: dict[Any, tuple[Any, Any]] = {}

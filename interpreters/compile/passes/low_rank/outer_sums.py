@@ -8,11 +8,11 @@ contraction of the factors. Where some equation needs the product itself, the pr
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
 
-from func.interpreters.compile.passes.equation_builder import substitute_atoms
 from func.interpreters.compile.passes.low_rank.outer_products import (
     MIN_SIZE,
     Labels,
@@ -33,8 +33,8 @@ def exploit_outer_products(program: Program) -> Program:
     """Leave out outer products of which only sums are needed."""
     starts = {equation.outputs[0] for equation in program.equations if _is_outer_product(equation)}
     while starts:
-        builder = ProductBuilder(program, starts)
-        rewritten = _rewrite(builder, program)
+        builder = ProductBuilder(program)
+        rewritten = builder.interpret({}, functools.partial(_apply_rule, builder, starts), builder.require)
         if not builder.needed:
             return rewritten if builder.changed else program
         starts -= builder.needed
@@ -56,31 +56,17 @@ def _is_outer_product(equation: Equation) -> bool:
     return max(x.size, y.size) < out.size and len(x.shape) == len(y.shape)
 
 
-def _rewrite(builder: ProductBuilder, program: Program) -> Program:
-    """The program with sums over the starts of the builder as contractions."""
-    values: dict[Var, Any] = {}
-    for equation in program.equations:
-        operands = substitute_atoms(equation.inputs, values)
-        builder.line = equation.line
-        out = equation.outputs[0]
-        if out in builder.starts:
-            values[out] = builder.start(equation)
-            continue
-        result = None
-        if any([isinstance(x, (OuterProduct, Stack)) for x in operands]):
-            rule = RULES.get(equation.primitive.name)
-            mark = len(builder.equations)
-            result = rule(builder, equation, operands) if rule is not None else None
-            if result is None:
-                del builder.equations[mark:]
-        if result is not None:
-            is_typed = type(result) is not Var or result.dtype == out.dtype
-            values[out] = result if is_typed else builder.emit(convert, result, dtype=out.dtype)
-            continue
-        inputs = tuple([builder.require(x, y) for x, y in zip(operands, equation.inputs, strict=True)])
-        builder.equations.append(Equation(equation.primitive, inputs, equation.params, equation.outputs, equation.line))
-    outputs = substitute_atoms(program.outputs, values)
-    return builder.build([builder.require(x, y) for x, y in zip(outputs, program.outputs, strict=True)])
+def _apply_rule(builder: ProductBuilder, starts: set[Var], equation: Equation, operands: tuple[Any, ...]) -> Any:
+    """The result of an equation that is a start, or has a rule and a product as an operand; None for others."""
+    out = equation.outputs[0] if equation.outputs else None
+    if out in starts:
+        return builder.start(equation)
+    rule = RULES.get(equation.primitive.name)
+    if rule is None or not any([isinstance(x, (OuterProduct, Stack)) for x in operands]):
+        return None
+    result = rule(builder, equation, operands)
+    is_typed = type(result) is not Var or result.dtype == equation.outputs[0].dtype
+    return result if is_typed else builder.emit(convert, result, dtype=equation.outputs[0].dtype)
 
 
 def map_pieces(builder: ProductBuilder, equation: Equation, x: Stack, rule: Rule, others: Sequence[Any] = ()) -> Any:

@@ -12,8 +12,6 @@ from func.interpreters.compile.passes.equation_builder import (
     count_uses,
     implements,
     output_aval,
-    substitute,
-    substitute_atoms,
 )
 from func.interpreters.core import Array, Primitive, dtype_of
 from func.interpreters.primitives.structural.shapes import broadcast
@@ -35,7 +33,7 @@ _UNKNOWN: Any = object()
 class Rewriter(EquationBuilder):
     """The builder that rules work on. A replacement must have the shape, dtype and weakness of the output."""
 
-    __slots__ = ("_depth", "_scalars", "changed", "looks_for", "memo", "rules_of", "uses")
+    __slots__ = ("_depth", "_scalars", "looks_for", "memo", "rules_of", "uses")
 
     def __init__(self, program: Program, rules_of: RulesOf, looks_for: LooksFor) -> None:
         super().__init__(program)
@@ -44,7 +42,6 @@ class Rewriter(EquationBuilder):
         self.uses = count_uses(program)
         self.memo: dict[Any, Any] = {}
         """Results that rules store under keys of their choice."""
-        self.changed = False
         self._depth = 0
         self._scalars: dict[Var, Any] = {}
 
@@ -72,7 +69,10 @@ class Rewriter(EquationBuilder):
         """The output of a new equation, or its replacement by a rule."""
         equation = Equation(primitive, inputs, params, (Var(output_aval(primitive, inputs, params)),), self.line)
         replacement = self.apply_rules(equation)
-        return equation.outputs[0] if replacement is None else replacement
+        if replacement is not None:
+            return replacement
+        self.append(equation)
+        return equation.outputs[0]
 
     def broadcast_like(self, x: Any, out: Var) -> Any:
         """x broadcast to the shape of an output; None where that does not give the output's aval."""
@@ -81,25 +81,24 @@ class Rewriter(EquationBuilder):
         return x if x.shape == out.shape else self.emit(broadcast, x, shape=out.shape)
 
     def apply_rules(self, equation: Equation) -> Any:
-        """The replacement of an equation's output; where no rule applies, append the equation and return None."""
+        """The replacement of an equation's output; None where no rule applies."""
         rules = () if self._depth > MAX_DEPTH else self.rules_of(equation.primitive)
-        if rules and not self._is_plain(equation):
-            (out,) = equation.outputs
-            mark = len(self.equations)
-            self._depth += 1
-            try:
-                for rule in rules:
-                    replacement = rule(self, out, *equation.inputs, **equation.params)
-                    if replacement is not None and replacement is not out and implements(replacement, out):
-                        self._accept(replacement, out)
-                        return replacement
-                    if len(self.equations) > mark:
-                        del self.equations[mark:]
-            finally:
-                self._depth -= 1
-        self.equations.append(equation)
-        for var in equation.outputs:
-            self.definitions[var] = equation
+        if not rules or self._is_plain(equation):
+            return None
+        (out,) = equation.outputs
+        mark = len(self.equations)
+        self._depth += 1
+        try:
+            for rule in rules:
+                replacement = rule(self, out, *equation.inputs, **equation.params)
+                if replacement is not None and replacement is not out and implements(replacement, out):
+                    if type(replacement) is Var:
+                        self.uses[replacement] = self.uses.get(replacement, 0) + self.uses.get(out, 1)
+                    return replacement
+                if len(self.equations) > mark:
+                    del self.equations[mark:]
+        finally:
+            self._depth -= 1
         return None
 
     def _is_plain(self, equation: Equation) -> bool:
@@ -116,26 +115,11 @@ class Rewriter(EquationBuilder):
                 return False
         return True
 
-    def _accept(self, replacement: Any, out: Var) -> None:
-        self.changed = True
-        if type(replacement) is Var:
-            self.uses[replacement] = self.uses.get(replacement, 0) + self.uses.get(out, 1)
-
-    def run(self) -> Program:
-        """The rewritten program; the source itself where no rule applied."""
-        replacements: dict[Var, Any] = {}
-        for equation in self.source.equations:
-            self.line = equation.line
-            equation = substitute(equation, replacements)
-            replacement = self.apply_rules(equation)
-            if replacement is not None:
-                replacements[equation.outputs[0]] = replacement
-        return self.build(substitute_atoms(self.source.outputs, replacements)) if self.changed else self.source
-
 
 def rewrite(program: Program, rules_of: RulesOf, looks_for: LooksFor = lambda primitive: None) -> Program:
     """Apply rules to every equation once; returns the program itself where no rule applies."""
-    return Rewriter(program, rules_of, looks_for).run()
+    rewriter = Rewriter(program, rules_of, looks_for)
+    return rewriter.replace_equations(rewriter.apply_rules)
 
 
 def _common_element(value: Any) -> Any:

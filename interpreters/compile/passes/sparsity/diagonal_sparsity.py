@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from func.interpreters.compile.passes.equation_builder import substitute, substitute_atoms
 from func.interpreters.compile.passes.index_arithmetic import as_run, partial_axes
 from func.interpreters.compile.passes.sparsity.diagonal_terms import (
     ArrayTerms,
@@ -33,7 +32,7 @@ from func.interpreters.primitives.elementwise.builder import add, multiply, nega
 from func.interpreters.primitives.elementwise.table import divide
 from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.diagonals import place
-from func.interpreters.primitives.structural.shapes import broadcast, permute, reduce_sum, where
+from func.interpreters.primitives.structural.shapes import broadcast, reduce_sum, where
 from func.interpreters.program.program import Equation, Program, Var
 
 
@@ -47,36 +46,18 @@ def exploit_diagonal_sparsity(program: Program) -> Program:
     if not constants and not any([equation.primitive.name in STARTS for equation in program.equations]):
         return program
     builder = DiagonalBuilder(program)
-    values: dict[Var, Any] = {var: builder.constant_sum(var, terms) for var, terms in constants.items()}
-    changed = False
-    for equation in program.equations:
-        operands = substitute_atoms(equation.inputs, values)
-        result = _apply_rule(builder, equation, operands)
-        if result is not None:
-            values[equation.outputs[0]] = result
-            changed = True
-            continue
-        equation = substitute(equation, {x: builder.to_dense(values[x]) for x in equation.inputs if x in values})
-        builder.equations.append(equation)
-        if equation.primitive is permute:
-            builder.permutations[equation.outputs[0]] = (equation.inputs[0], equation.params["order"])
-    if not changed:
-        return program
-    return builder.build([builder.to_dense(values.get(x, x)) if type(x) is Var else x for x in program.outputs])
+    values = {var: builder.constant_sum(var, terms) for var, terms in constants.items()}
 
+    def apply_rule(equation: Equation, operands: tuple[Any, ...]) -> Any:
+        name = equation.primitive.name
+        if name not in RULES or not (name in STARTS or any([type(x) is DiagonalSum for x in operands])):
+            return None
+        try:
+            return builder.accept(equation.outputs[0], RULES[name](builder, equation, operands))
+        except GiveUp:
+            return None
 
-def _apply_rule(builder: DiagonalBuilder, equation: Equation, operands: tuple[Any, ...]) -> Any:
-    """The result of the rule for an equation; None where there is none or it gives up."""
-    name = equation.primitive.name
-    if name not in RULES or not (name in STARTS or any([type(x) is DiagonalSum for x in operands])):
-        return None
-    builder.line = equation.line
-    mark = len(builder.equations)
-    try:
-        return builder.accept(equation.outputs[0], RULES[name](builder, equation, operands))
-    except GiveUp:
-        del builder.equations[mark:]
-        return None
+    return builder.interpret(values, apply_rule, lambda value, var: builder.to_dense(value))
 
 
 Rule: TypeAlias = Callable[[DiagonalBuilder, Equation, tuple[Any, ...]], Any]

@@ -22,7 +22,7 @@ from func.interpreters.compile.passes.sparsity.diagonal_terms import (
 )
 from func.interpreters.core import Shape, Shaped
 from func.interpreters.primitives.structural.diagonals import place, take
-from func.interpreters.primitives.structural.shapes import broadcast, convert
+from func.interpreters.primitives.structural.shapes import broadcast, convert, permute
 from func.interpreters.program.program import Program, Var
 
 MOST_TERMS = 12
@@ -52,8 +52,6 @@ class DiagonalBuilder(EquationBuilder):
 
     def __init__(self, source: Program) -> None:
         super().__init__(source)
-        self.permutations: dict[Var, tuple[Var, Sequence[int]]] = {}
-        """The operand and the order of axes of each permuted variable."""
         self._zero: dict[Var, bool] = {}
 
     def constant_sum(self, var: Var, terms: Sequence[tuple[Any, Shape, tuple[Axis, ...]]]) -> DiagonalSum:
@@ -133,8 +131,8 @@ class DiagonalBuilder(EquationBuilder):
         """The elements of a dense value at the positions of a term, with one axis per label."""
         if type(x) is not Var or not x.shape:
             return x
-        while x in self.permutations:
-            x, order = self.permutations[x]
+        while (equation := self.definition(x, permute)) is not None:
+            (x,), order = equation.inputs, equation.params["order"]
             by_source = dict(zip(order, axes, strict=True))
             axes = [by_source[axis] for axis in range(len(order))]
         used = [axis.uses(sizes) if n > 1 else [] for n, axis in zip(x.shape, axes, strict=True)]
