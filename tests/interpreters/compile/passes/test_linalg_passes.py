@@ -1,4 +1,4 @@
-"""Passes that make use of factors: closed forms of Cholesky's pullback, solves by what is known of a matrix."""
+"""Linear algebra passes: closed forms of the Cholesky pullback, rules for solves, shared LU factorizations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HERMITIAN = HERMITIAN @ HERMITIAN.conj().T + np.eye(POINTS)
 
 
 def agree(function: Callable[..., Any], *args: Any, rtol: float = 1e-8) -> Program:
-    """The optimised program of a function, once its numbers were found to be those of the plain one."""
+    """Check that the optimised program and jit compute what the function computes, and return the program."""
     program = func.make_program(function)(*args)
     after = optimize(program)
     after.check()
@@ -30,14 +30,14 @@ def agree(function: Callable[..., Any], *args: Any, rtol: float = 1e-8) -> Progr
         np.testing.assert_allclose(now, before, rtol=rtol, atol=rtol * np.max(np.abs(before), initial=0))
         assert now.dtype == before.dtype
     expected = function(*args)
-    for one, found in zip(func.tree.leaves(expected), func.tree.leaves(func.jit(function)(*args)), strict=True):
-        np.testing.assert_allclose(found, one, rtol=rtol, atol=rtol * np.max(np.abs(one), initial=0))
+    for want, got in zip(func.tree.leaves(expected), func.tree.leaves(func.jit(function)(*args)), strict=True):
+        np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol * np.max(np.abs(want), initial=0))
     return after
 
 
-def count(program: Program, row: str, size: int = 0) -> int:
-    """How many equations of a row have outputs of at least this size."""
-    return len([e for e in program.equations if e.primitive.name == row and e.outputs[0].size >= size])
+def count(program: Program, primitive: str, size: int = 0) -> int:
+    """How many equations of a primitive have outputs of at least this size."""
+    return len([e for e in program.equations if e.primitive.name == primitive and e.outputs[0].size >= size])
 
 
 def kernel(t: Any, x: Any) -> Any:
@@ -95,7 +95,7 @@ LIKELIHOODS = [
 
 
 def check_closed(program: Program, stack: int = 1) -> None:
-    """One factor, one inverse from it, and no other work of cubic cost."""
+    """The program has one Cholesky factorization, one inverse from it, and no other equation of cubic cost."""
     assert count(program, "cholesky") == 1
     assert count(program, "cholesky_inverse") == 1
     assert count(program, "solve") == 0
@@ -181,7 +181,7 @@ def test_not_positive_definite() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_staged_factors(dtype: Any, order: Any) -> None:
+def test_compiled_factors(dtype: Any, order: Any) -> None:
     matrix = (HERMITIAN if np.dtype(dtype).kind == "c" else HERMITIAN.real).astype(dtype, order=order)
     np.testing.assert_allclose(
         func.jit(np.linalg.cholesky)(matrix), np.linalg.cholesky(matrix), rtol=1e-4, atol=1e-4 * POINTS
@@ -207,12 +207,12 @@ def test_a_matrix_is_factored_once(loss: Callable[..., Any], is_complex: bool) -
     if not is_complex:
         assert count(program, "lu_factors") == 1
         assert count(program, "factored_inverse") <= 1
-    for row in ("solve", "inv", "slogdet"):
-        assert count(program, row) == 0 or is_complex
+    for primitive in ("solve", "inv", "slogdet"):
+        assert count(program, primitive) == 0 or is_complex
     agree(func.vmap(lambda a: np.real(loss(a, Y))), np.stack([a, a + 0.1]))
 
 
-def test_singular_matrices_as_without_sharing() -> None:
+def test_singular_matrices_behave_as_without_shared_factors() -> None:
     singular = np.ones((POINTS, POINTS))
     gradient = func.grad(lambda a: np.linalg.slogdet(a)[1] * 2 + 0 * np.linalg.slogdet(a)[0])
     np.testing.assert_array_equal(func.jit(gradient)(singular), gradient(singular))

@@ -1,4 +1,4 @@
-"""The passes: each rule fires and is right, and random programs compute the same after every pass."""
+"""The passes: each rule applies and is right, and random programs compute the same after every pass."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ RNG = np.random.default_rng(0)
 
 
 def names(program: Program) -> list[str]:
-    """The rows of a program, in order."""
+    """The names of the primitives of a program, in order."""
     return [equation.primitive.name for equation in program.equations]
 
 
@@ -53,7 +53,7 @@ def avals(program: Program) -> list[Any]:
 
 
 def assert_same(before: Program, after: Program, args: Any, bounds: Any = None) -> None:
-    """Outputs of the same avals and, up to rounding, the same values."""
+    """The programs have outputs of the same avals and, up to rounding, of the same values."""
     after.check()
     assert avals(after) == avals(before)
     variables = [*before.inputs, *[out for equation in before.equations for out in equation.outputs]]
@@ -72,30 +72,30 @@ def assert_same(before: Program, after: Program, args: Any, bounds: Any = None) 
             np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.parametrize("one", PASSES, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("apply_pass", PASSES, ids=lambda apply_pass: apply_pass.__name__)
 @settings(max_examples=150)
 @given(drawn=programs())
-def test_random_programs_compute_the_same(one: Callable[[Program], Program], drawn: Drawn) -> None:
-    assert_same(drawn.program, one(drawn.program), drawn.args, drawn.bounds)
+def test_random_programs_compute_the_same(apply_pass: Callable[[Program], Program], drawn: Drawn) -> None:
+    assert_same(drawn.program, apply_pass(drawn.program), drawn.args, drawn.bounds)
 
 
 @pytest.mark.parametrize(
-    "one",
+    "apply_pass",
     [eliminate_dead_code, eliminate_common_subexpressions, fold_constants, join_padded_sums],
-    ids=lambda one: one.__name__,
+    ids=lambda apply_pass: apply_pass.__name__,
 )
 @settings(max_examples=60)
 @given(drawn=programs())
-def test_a_pass_finds_nothing_in_what_it_has_made(one: Callable[[Program], Program], drawn: Drawn) -> None:
-    made = one(drawn.program)
-    assert one(made) is made
+def test_cleanup_passes_are_idempotent(apply_pass: Callable[[Program], Program], drawn: Drawn) -> None:
+    after = apply_pass(drawn.program)
+    assert apply_pass(after) is after
 
 
 @settings(max_examples=60)
 @given(drawn=programs())
-def test_what_was_optimised_stays_as_it_is(drawn: Drawn) -> None:
-    made = optimize(drawn.program)
-    assert len(optimize(made).equations) <= len(made.equations)
+def test_an_optimised_program_does_not_grow(drawn: Drawn) -> None:
+    after = optimize(drawn.program)
+    assert len(optimize(after).equations) <= len(after.equations)
 
 
 X = RNG.normal(size=(3, 4))
@@ -335,12 +335,12 @@ RULES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_a_rule_fires_and_is_right(name: str) -> None:
-    function, args, rows = RULES[name]
+def test_a_rule_applies_and_is_right(name: str) -> None:
+    function, args, expected = RULES[name]
     program = func.make_program(function)(*args)
     simplified = simplify_algebra(program)
     assert_same(program, simplified, args)
-    assert names(simplified) == rows
+    assert names(simplified) == expected
 
 
 SPECIAL = np.array([0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan, 5e-324, 1e308])
@@ -408,7 +408,7 @@ def test_dead_equations_and_constants_are_dropped() -> None:
     assert names(rest) == [] and not rest.constants
 
 
-def test_effects_stay_all_of_them() -> None:
+def test_all_effects_stay() -> None:
     seen: list[Any] = []
 
     def noisy(x: Any) -> Any:
@@ -417,8 +417,8 @@ def test_effects_stay_all_of_them() -> None:
         return ew.sin(x)
 
     program = func.make_program(noisy)(V)
-    for one in (*PASSES, *PIPELINE):
-        assert [len(equation.outputs) for equation in one(program).equations].count(0) == 2
+    for apply_pass in (*PASSES, *PIPELINE):
+        assert [len(equation.outputs) for equation in apply_pass(program).equations].count(0) == 2
     optimize(program).run((V,))
     assert len(seen) == 2 and seen[0] is not None
 
@@ -439,7 +439,7 @@ def test_common_subexpressions_are_computed_once() -> None:
         lambda x: ew.add(ew.add(x, np.zeros(4)), ew.add(x, -np.zeros(4))),
     ],
 )
-def test_what_looks_alike_is_not_merged(function: Callable[..., Any]) -> None:
+def test_different_equations_are_not_merged(function: Callable[..., Any]) -> None:
     program = func.make_program(function)(V)
     assert names(eliminate_common_subexpressions(program)) == names(program)
 
@@ -454,8 +454,8 @@ def test_barriers_keep_recomputation() -> None:
 def closing_over(function: Callable[..., Any], x: Any, *constants: Any) -> Program:
     """The program of function(x, *constants) in which all arguments but the first are constants."""
     program = func.make_program(function)(x, *constants)
-    given = dict(zip(program.inputs[1:], constants, strict=True))
-    return Program(program.inputs[:1], program.equations, program.outputs, {**program.constants, **given})
+    values = dict(zip(program.inputs[1:], constants, strict=True))
+    return Program(program.inputs[:1], program.equations, program.outputs, {**program.constants, **values})
 
 
 def test_constants_are_folded_unless_they_grow() -> None:
@@ -489,7 +489,7 @@ def test_padded_rows_are_joined() -> None:
 
 
 @pytest.mark.parametrize(
-    ("places", "rows"),
+    ("places", "expected"),
     [
         ([0, 1, 2], ["concatenate"]),
         ([3, 1, 0], ["concatenate"]),
@@ -497,7 +497,7 @@ def test_padded_rows_are_joined() -> None:
         ([0, 1], ["embed", "embed", "add"]),
     ],
 )
-def test_pieces_are_joined_where_it_pays(places: list[int], rows: list[str]) -> None:
+def test_pieces_are_joined_where_it_pays(places: list[int], expected: list[str]) -> None:
     def summed(v: Any) -> Any:
         total = None
         for i in places:
@@ -508,7 +508,7 @@ def test_pieces_are_joined_where_it_pays(places: list[int], rows: list[str]) -> 
     program = func.make_program(summed)(V)
     assert_same(program, join_padded_sums(program), (V,))
     assert [name for name in names(join_padded_sums(program)) if name in ("concatenate", "embed")] == [
-        r for r in rows if r != "add"
+        name for name in expected if name != "add"
     ]
 
 
@@ -540,9 +540,9 @@ def test_sums_of_large_products_are_contractions() -> None:
         )
 
     program = func.make_program(distances)(X, S)
-    made = optimize(program)
-    assert_same(program, made, (X, S))
-    assert "contract" in names(made) and "multiply" not in names(made)
+    after = optimize(program)
+    assert_same(program, after, (X, S))
+    assert "contract" in names(after) and "multiply" not in names(after)
     plain = func.make_program(lambda a: shapes.reduce_sum(ew.multiply(a, ew.sin(a)), axes=(0, 1)))(X)
     assert order_contractions(plain) is plain
 
@@ -554,14 +554,14 @@ def rnn(wx: Any, wh: Any, xs: Any) -> Any:
     return func.numpy.sum(h * h)
 
 
-def test_contractions_that_are_added_up_are_one() -> None:
+def test_contractions_in_a_sum_become_one() -> None:
     args = RNG.normal(size=(3, 4)), S, RNG.normal(size=(6, 3))
     program = func.make_program(func.grad(rnn, argnums=(0, 1)))(*args)
-    made = optimize(program)
-    assert_same(program, made, args, [10, 10])
+    after = optimize(program)
+    assert_same(program, after, args, [10, 10])
     outer = [
         equation
-        for equation in made.equations
+        for equation in after.equations
         if equation.primitive is contract and len(equation.outputs[0].shape) == 2
     ]
     assert len(outer) == 2
@@ -572,9 +572,9 @@ def test_a_common_operand_is_multiplied_once() -> None:
         return x @ w + y @ w + x @ func.numpy.sin(w)
 
     program = func.make_program(branches)(X, X + 1, S)
-    made = order_contractions(program)
-    assert_same(program, made, (X, X + 1, S))
-    assert sorted(names(made)) == ["add", "add", "contract", "contract", "sin"]
+    after = order_contractions(program)
+    assert_same(program, after, (X, X + 1, S))
+    assert sorted(names(after)) == ["add", "add", "contract", "contract", "sin"]
 
 
 def test_rows_of_one_array_are_multiplied_together() -> None:
@@ -586,18 +586,18 @@ def test_rows_of_one_array_are_multiplied_together() -> None:
 
     args = RNG.normal(size=(3, 4)), RNG.normal(size=(9, 3))
     program = func.make_program(steps)(*args)
-    made = optimize(program)
-    assert_same(program, made, args)
-    assert names(made).count("contract") == 1
+    after = optimize(program)
+    assert_same(program, after, args)
+    assert names(after).count("contract") == 1
 
 
-def test_what_is_scattered_into_zeros_is_scattered_into_the_other_term() -> None:
+def test_a_scatter_into_zeros_that_is_added_scatters_into_the_other_term() -> None:
     def picked(x: Any) -> Any:
         return func.numpy.sum(ew.sin(x)[[0, 2, 2]] ** 2) + func.numpy.sum(x**2)
 
     program = func.make_program(func.grad(picked))(V)
-    made = optimize(program)
-    assert_same(program, made, (V,))
+    after = optimize(program)
+    assert_same(program, after, (V,))
     assert_same(program, simplify_algebra(program), (V,))
     table = func.make_program(lambda x, y: ew.add(x, scatter_add(np.zeros(4), y, np.array([1, 1, 3]), axis=0)))(
         V, np.arange(3.0)
@@ -606,7 +606,7 @@ def test_what_is_scattered_into_zeros_is_scattered_into_the_other_term() -> None
     assert_same(table, simplify_algebra(table), (V, np.arange(3.0)))
 
 
-def test_marks_for_transforms_are_left_out() -> None:
+def test_annotations_are_stripped() -> None:
     program = func.make_program(lambda x: identity.stop_gradient(ew.sin(identity.named(x, label="x"))))(X)
     assert names(strip_annotations(program)) == ["sin"]
     assert_same(program, strip_annotations(program), (X,))
@@ -677,16 +677,16 @@ def test_real_programs_compute_the_same(name: str) -> None:
     program = func.make_program(function)(*args)
     leaves = func.tree.leaves(args)
     step = program
-    for one in PIPELINE:
-        step = one(step)
+    for apply_pass in PIPELINE:
+        step = apply_pass(step)
         assert_same(program, step, leaves, [100] * len(program.outputs))
-    made = optimize(program)
-    assert_same(program, made, leaves, [100] * len(program.outputs))
-    assert len(made.equations) <= most
+    after = optimize(program)
+    assert_same(program, after, leaves, [100] * len(program.outputs))
+    assert len(after.equations) <= most
 
 
 def test_new_axes_of_single_samples_are_gone() -> None:
     function, args, _ = REAL["gradients for every sample"]
-    made = optimize(func.make_program(function)(*args))
-    products = [equation for equation in made.equations if equation.primitive is contract]
+    after = optimize(func.make_program(function)(*args))
+    products = [equation for equation in after.equations if equation.primitive is contract]
     assert all([1 not in x.shape for equation in products for x in equation.inputs])

@@ -1,4 +1,4 @@
-"""Loops in Python that are unrolled while tracing come back as scans, which compute the same to the last bit."""
+"""Loop re-rolling: unrolled Python loops become scans that compute the same to the last bit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from func.interpreters.program.program import Program
 from tests.support.random_programs import Drawn, programs
 
 RNG = onp.random.default_rng(0)
-PRIMITIVES = RNG.normal(size=(40, 6))
+INPUTS = RNG.normal(size=(40, 6))
 MATRIX = 0.3 * RNG.normal(size=(6, 6))
 VECTOR = RNG.normal(size=6)
 POSITIVE = MATRIX @ MATRIX.T + onp.eye(6)
@@ -33,15 +33,17 @@ def scans(program: Program) -> list[int]:
     return [e.params["loop"].length for e in program.equations if e.primitive.name == "scan_call"]
 
 
-def rolled(program: Program) -> Program:
-    """The optimised program with its loops rolled up, short and elementwise ones too."""
+def rerolled(program: Program) -> Program:
+    """The optimised program with its loops as scans, short and elementwise ones too."""
     return reroll(prepare_program(program), least=8, many=32, fused=32)
 
 
-def assert_rolled(function: Callable[..., Any], args: tuple[Any, ...], least: int, left: int | None = None) -> Program:
-    """The loop has at least so many steps rolled up, at most `left` equations, and computes the same."""
+def assert_rerolled(
+    function: Callable[..., Any], args: tuple[Any, ...], least: int, left: int | None = None
+) -> Program:
+    """The rerolled program has a scan of `least` steps, at most `left` equations, and computes the same."""
     before = prepare_program(func.make_program(function)(*args))
-    after = rolled(before)
+    after = rerolled(before)
     after.check()
     assert max(scans(after), default=0) >= least, after.text()
     assert left is None or len(after.equations) <= left, after.text()
@@ -50,8 +52,8 @@ def assert_rolled(function: Callable[..., Any], args: tuple[Any, ...], least: in
     return after
 
 
-def assert_equal(wanted: Any, got: Any) -> None:
-    for x, y in zip(wanted, got, strict=True):
+def assert_equal(want: Any, got: Any) -> None:
+    for x, y in zip(want, got, strict=True):
         assert onp.asarray(x).dtype == onp.asarray(y).dtype
         onp.testing.assert_array_equal(x, y, strict=True)
 
@@ -127,11 +129,11 @@ def total(rows: Any) -> Any:
 
 
 def collected(x: Any) -> Any:
-    found = []
+    states = []
     for _ in range(30):
         x = np.sin(x) * 1.1
-        found.append(x)
-    return np.sum(np.stack(found, axis=1) * PRIMITIVES[:30].T)
+        states.append(x)
+    return np.sum(np.stack(states, axis=1) * INPUTS[:30].T)
 
 
 def windows(x: Any) -> Any:
@@ -161,15 +163,15 @@ def fibonacci(a: Any, b: Any) -> Any:
     return np.sum(a * b)
 
 
-def layers(rows: Any, one: Any, other: Any) -> Any:
+def layers(rows: Any, first: Any, second: Any) -> Any:
     state = onp.zeros(6)
     states = []
     for row in rows:
-        state = np.tanh(row @ one + state @ other)
+        state = np.tanh(row @ first + state @ second)
         states.append(state)
     top = onp.zeros(6)
     for state in states:
-        top = np.tanh(state @ other + top @ one)
+        top = np.tanh(state @ second + top @ first)
     return np.sum(top)
 
 
@@ -181,10 +183,10 @@ def nested(x: Any, matrix: Any) -> Any:
     return np.sum(x)
 
 
-def alternating(x: Any, one: Any, other: Any) -> Any:
+def alternating(x: Any, first: Any, second: Any) -> Any:
     for _ in range(20):
-        x = np.tanh(x @ one)
-        x = np.tanh(x @ other)
+        x = np.tanh(x @ first)
+        x = np.tanh(x @ second)
     return np.sum(x)
 
 
@@ -235,72 +237,72 @@ def scanned(x: Any) -> Any:
 RNN = {"input": MATRIX, "state": MATRIX.T, "bias": VECTOR, "output": MATRIX[:, :3]}
 LSTM = {"input": RNG.normal(size=(6, 20)), "state": 0.3 * RNG.normal(size=(5, 20)), "bias": RNG.normal(size=20)}
 LOOPS: dict[str, tuple[Any, tuple[Any, ...], int]] = {
-    "rnn": (rnn, (RNN, PRIMITIVES, onp.zeros(6)), 38),
-    "lstm": (lstm, (LSTM, PRIMITIVES, onp.zeros(5), onp.zeros(5)), 37),
+    "rnn": (rnn, (RNN, INPUTS, onp.zeros(6)), 38),
+    "lstm": (lstm, (LSTM, INPUTS, onp.zeros(5), onp.zeros(5)), 37),
     "chain": (chain, (VECTOR,), 48),
     "lotka_volterra": (lotka_volterra, (onp.array([1.5, 1.0, 3.0, 1.0]), onp.ones(2)), 10),
     "leapfrog": (leapfrog, (VECTOR, VECTOR + 1), 28),
     "power_iteration": (power_iteration, (POSITIVE, VECTOR), 18),
-    "horner": (horner, (PRIMITIVES[:, 0], 0.5 * VECTOR), 36),
+    "horner": (horner, (INPUTS[:, 0], 0.5 * VECTOR), 36),
     "numbers": (numbers, (VECTOR,), 37),
-    "total": (total, (PRIMITIVES,), 38),
-    "windows": (windows, (PRIMITIVES[:, 0],), 31),
-    "chunks": (chunks, (PRIMITIVES[:, 0],), 17),
-    "columns": (columns, (PRIMITIVES,), 38),
+    "total": (total, (INPUTS,), 38),
+    "windows": (windows, (INPUTS[:, 0],), 31),
+    "chunks": (chunks, (INPUTS[:, 0],), 17),
+    "columns": (columns, (INPUTS,), 38),
     "fibonacci": (fibonacci, (VECTOR, VECTOR + 1), 28),
-    "layers": (layers, (PRIMITIVES, MATRIX, MATRIX.T), 37),
+    "layers": (layers, (INPUTS, MATRIX, MATRIX.T), 37),
     "nested": (nested, (VECTOR, MATRIX), 9),
     "alternating": (alternating, (VECTOR, MATRIX, MATRIX.T), 18),
-    "permuted": (permuted, (PRIMITIVES,), 38),
+    "permuted": (permuted, (INPUTS,), 38),
     "diagonal": (diagonal, (RNG.normal(size=(40, 40)),), 39),
-    "written": (written, (PRIMITIVES[:, 0],), 30),
+    "written": (written, (INPUTS[:, 0],), 30),
     "solved": (solved, (POSITIVE, VECTOR), 18),
-    "adam": (adam, (VECTOR, PRIMITIVES, PRIMITIVES[:, 0]), 18),
+    "adam": (adam, (VECTOR, INPUTS, INPUTS[:, 0]), 18),
     "scanned": (scanned, (VECTOR,), 10),
     "collected": (collected, (VECTOR,), 28),
 }
 
 
 @pytest.mark.parametrize("name", LOOPS)
-def test_loops_are_rolled_up(name: str) -> None:
+def test_loops_are_rerolled(name: str) -> None:
     function, args, least = LOOPS[name]
-    assert_rolled(function, args, least)
+    assert_rerolled(function, args, least)
 
 
 @pytest.mark.parametrize("name", LOOPS)
-def test_gradients_of_loops_are_rolled_up(name: str) -> None:
+def test_gradients_of_loops_are_rerolled(name: str) -> None:
     function, args, least = LOOPS[name]
-    assert_rolled(func.value_and_grad(function, tuple(range(len(args)))), args, least - 2)
+    assert_rerolled(func.value_and_grad(function, tuple(range(len(args)))), args, least - 2)
 
 
 @pytest.mark.parametrize("name", LOOPS)
-def test_tangents_of_loops_are_rolled_up(name: str) -> None:
+def test_tangents_of_loops_are_rerolled(name: str) -> None:
     function, args, least = LOOPS[name]
-    assert_rolled(lambda *args: func.jvp(function, args, args), args, least - 2)
+    assert_rerolled(lambda *args: func.jvp(function, args, args), args, least - 2)
 
 
 def test_the_gradient_of_a_recurrent_network_is_two_loops() -> None:
     function, args, _ = LOOPS["rnn"]
-    after = assert_rolled(func.grad(function), args, 39, left=40)
+    after = assert_rerolled(func.grad(function), args, 39, left=40)
     assert len(scans(after)) == 2
     assert [e.params["loop"].reverse for e in after.equations if e.primitive.name == "scan_call"] == [False, True]
 
 
-def test_sums_that_the_optimiser_moved_to_the_end_are_carries_of_the_loop() -> None:
+def test_sums_at_the_end_become_carries_of_the_loop() -> None:
     function, args, _ = LOOPS["lotka_volterra"]
-    after = assert_rolled(func.grad(function, (0, 1)), args, 11, left=250)
+    after = assert_rerolled(func.grad(function, (0, 1)), args, 11, left=250)
     loop = [e.params["loop"] for e in after.equations if e.primitive.name == "scan_call"][-1]
     assert loop.reverse
     assert loop.carries == 5
 
 
 def test_rows_of_an_array_are_scanned_without_a_copy() -> None:
-    after = assert_rolled(columns, (PRIMITIVES,), 39, left=8)
+    after = assert_rerolled(columns, (INPUTS,), 39, left=8)
     assert not [e for e in after.equations if e.primitive.name == "concatenate"]
 
 
 def test_residuals_are_read_from_the_stacks_of_the_first_loop() -> None:
-    after = assert_rolled(func.grad(chain), (VECTOR,), 48)
+    after = assert_rerolled(func.grad(chain), (VECTOR,), 48)
     first, second = [e for e in after.equations if e.primitive.name == "scan_call"]
     slices = {e.outputs[0]: e.inputs[0] for e in after.equations if e.primitive.name == "getitem"}
     stacks = [slices.get(x, x) for x in second.inputs[1:]]
@@ -309,12 +311,12 @@ def test_residuals_are_read_from_the_stacks_of_the_first_loop() -> None:
 
 
 def test_loops_in_loops_become_scans_of_scans() -> None:
-    after = assert_rolled(nested, (VECTOR, MATRIX), 10, left=3)
+    after = assert_rerolled(nested, (VECTOR, MATRIX), 10, left=3)
     (outer,) = [e for e in after.equations if e.primitive.name == "scan_call"]
     assert outer.params["loop"].length == 10
 
 
-def test_long_inner_loops_are_rolled_up_in_the_body() -> None:
+def test_long_inner_loops_are_rerolled_in_the_body() -> None:
     def both(x: Any, matrix: Any) -> Any:
         for _ in range(9):
             for _ in range(20):
@@ -322,27 +324,27 @@ def test_long_inner_loops_are_rolled_up_in_the_body() -> None:
             x = x / np.sum(x * x)
         return np.sum(x)
 
-    after = assert_rolled(both, (VECTOR, MATRIX), 9, left=3)
+    after = assert_rerolled(both, (VECTOR, MATRIX), 9, left=3)
     (outer,) = [e for e in after.equations if e.primitive.name == "scan_call"]
     assert scans(outer.params["body"].program) == [20]
 
 
 def test_weights_that_alternate_are_constants_of_a_loop_with_the_longer_period() -> None:
-    after = assert_rolled(alternating, (VECTOR, MATRIX, MATRIX.T), 19)
+    after = assert_rerolled(alternating, (VECTOR, MATRIX, MATRIX.T), 19)
     (loop,) = [e.params["loop"] for e in after.equations if e.primitive.name == "scan_call"]
     assert loop.consts == 2
 
 
 def test_two_loops_over_equal_shapes_are_two_scans() -> None:
-    def twice(rows: Any, one: Any, other: Any) -> Any:
+    def twice(rows: Any, first: Any, second: Any) -> Any:
         state = onp.zeros(6)
         for row in rows:
-            state = np.tanh(row + state @ one)
+            state = np.tanh(row + state @ first)
         for row in rows:
-            state = np.tanh(row + state @ other)
+            state = np.tanh(row + state @ second)
         return np.sum(state)
 
-    after = assert_rolled(twice, (PRIMITIVES, MATRIX, MATRIX.T), 39)
+    after = assert_rerolled(twice, (INPUTS, MATRIX, MATRIX.T), 39)
     assert len(scans(after)) == 2
 
 
@@ -352,8 +354,8 @@ def test_numbers_keep_their_dtype() -> None:
             x = np.sin(x) * (0.1 * i + 2.05)
         return x
 
-    assert_rolled(single, (VECTOR.astype(onp.float32),), 39)
-    assert_rolled(lambda x: numbers(x), (onp.arange(5),), 38)
+    assert_rerolled(single, (VECTOR.astype(onp.float32),), 39)
+    assert_rerolled(lambda x: numbers(x), (onp.arange(5),), 38)
 
 
 def test_python_scalars_as_arguments() -> None:
@@ -362,23 +364,23 @@ def test_python_scalars_as_arguments() -> None:
             x = np.sin(x) * x
         return x
 
-    assert_rolled(weak, (0.7,), 39)
+    assert_rerolled(weak, (0.7,), 39)
 
     def mixed(x: Any, y: Any) -> Any:
         for _ in range(40):
             x = x * 0.5 + 1
         return x * y
 
-    assert_rolled(lambda x: mixed(x, VECTOR), (0.7,), 39)
+    assert_rerolled(lambda x: mixed(x, VECTOR), (0.7,), 39)
 
     before = prepare_program(func.make_program(mixed)(0.7, VECTOR.astype(onp.float32)))
-    assert rolled(before) is before
+    assert rerolled(before) is before
 
 
 def test_programs_in_which_nothing_repeats_are_returned() -> None:
     for function, args in (
         (lambda x: np.sum(np.sin(x) * x), (VECTOR,)),
-        (lambda x: np.stack([x[i] for i in (3, 1, 4, 1, 5, 9, 2, 6, 5, 3)]), (PRIMITIVES,)),
+        (lambda x: np.stack([x[i] for i in (3, 1, 4, 1, 5, 9, 2, 6, 5, 3)]), (INPUTS,)),
         (lambda x: sum([f(x) for f in (np.sin, np.cos, np.tanh, np.exp, np.square, np.abs)] * 3), (VECTOR,)),
     ):
         program = prepare_program(func.make_program(function)(*args))
@@ -402,17 +404,17 @@ def test_elementwise_loops_are_left_to_fusion_unless_they_are_long() -> None:
     assert scans(reroll(program, fused=100)) == [50]
 
 
-def test_large_unrelated_inputs_are_not_put_together() -> None:
+def test_large_unrelated_inputs_are_not_stacked() -> None:
     def layered(weights: Any, x: Any) -> Any:
         for weight in weights:
             x = np.tanh(x @ weight)
         return x
 
     small = [MATRIX * (1 + 0.1 * k) for k in range(32)]
-    assert_rolled(layered, (small, VECTOR), 32)
+    assert_rerolled(layered, (small, VECTOR), 32)
     large = [onp.eye(64) * (1 + 0.1 * k) for k in range(32)]
     program = prepare_program(func.make_program(layered)(large, onp.ones(64)))
-    assert rolled(program) is program
+    assert rerolled(program) is program
 
 
 def test_calls_for_their_effect_stay_in_order() -> None:
@@ -426,9 +428,9 @@ def test_calls_for_their_effect_stay_in_order() -> None:
 
     program = prepare_program(func.make_program(shown)(VECTOR))
     program.run((VECTOR,))
-    wanted, seen[:] = list(seen), []
-    rolled(program).run((VECTOR,))
-    assert seen == wanted
+    expected, seen[:] = list(seen), []
+    rerolled(program).run((VECTOR,))
+    assert seen == expected
 
 
 WORDS = ["sin", "tanh", "+", "*", "-", "@", "window", "pick", "turn", "put"]
@@ -437,17 +439,18 @@ STEPS = st.lists(
     min_size=2,
     max_size=7,
 )
-"""The equations of a step: what is done, and on which of the values there are."""
+"""The equations of a step: the operation and the positions of its operands among the values so far."""
 
 
-def made(step: list[tuple[str, int, int]], hands_on: list[int], length: int, keeps: bool) -> Callable[..., Any]:
-    """A loop of such steps. It hands on some of its values, reads a row and a number in each step, and may keep
-    one value of each."""
+def unrolled_loop(
+    step: list[tuple[str, int, int]], carried: list[int], length: int, stacks: bool
+) -> Callable[..., Any]:
+    """A loop of such steps, which carries some values, reads a row and a number in each step, and may stack a value."""
 
     def function(rows: Any, matrix: Any, vector: Any) -> Any:
         table, flat = rows * 0.5, np.reshape(rows, -1)
-        state = [vector, vector * 0.5, rows[0]][: len(hands_on)]
-        kept = []
+        state = [vector, vector * 0.5, rows[0]][: len(carried)]
+        states = []
         for i in range(length):
             values = [*state, rows[i], vector, rows[length - 1 - i] * (0.1 * i + 0.3)]
             for word, a, b in step:
@@ -468,9 +471,9 @@ def made(step: list[tuple[str, int, int]], hands_on: list[int], length: int, kee
                         values.append(table[i])
                     case _:
                         values.append(x + y if word == "+" else x * y if word == "*" else x - 0.5 * y)
-            state = [np.tanh(values[-1 - i % len(values)]) for i in hands_on]
-            kept.append(state[0])
-        return np.sum(sum(state)) + (np.sum(np.stack(kept)[::-2] * rows[0]) if keeps else 0.0)
+            state = [np.tanh(values[-1 - i % len(values)]) for i in carried]
+            states.append(state[0])
+        return np.sum(sum(state)) + (np.sum(np.stack(states)[::-2] * rows[0]) if stacks else 0.0)
 
     return function
 
@@ -478,16 +481,16 @@ def made(step: list[tuple[str, int, int]], hands_on: list[int], length: int, kee
 @settings(max_examples=60)
 @given(
     step=STEPS,
-    hands_on=st.lists(st.integers(0, 8), min_size=1, max_size=3),
+    carried=st.lists(st.integers(0, 8), min_size=1, max_size=3),
     length=st.integers(6, 12),
-    keeps=st.booleans(),
+    stacks=st.booleans(),
     mode=st.sampled_from(["value", "gradient", "tangent"]),
 )
 def test_random_loops(
-    step: list[tuple[str, int, int]], hands_on: list[int], length: int, keeps: bool, mode: str
+    step: list[tuple[str, int, int]], carried: list[int], length: int, stacks: bool, mode: str
 ) -> None:
-    function = made(step, hands_on, length, keeps)
-    args = (PRIMITIVES, MATRIX, VECTOR)
+    function = unrolled_loop(step, carried, length, stacks)
+    args = (INPUTS, MATRIX, VECTOR)
     if mode == "gradient":
         program = func.make_program(func.grad(function, (0, 1, 2)))(*args)
     elif mode == "tangent":
@@ -529,26 +532,28 @@ def test_the_order_is_a_permutation_that_respects_dependencies(drawn: Drawn) -> 
 
 @given(st.lists(st.integers(0, 3), max_size=12), st.lists(st.integers(0, 3), min_size=1, max_size=5), st.integers(3, 6))
 def test_repetitions_are_found(before: list[int], repeated: list[int], times: int) -> None:
-    signs = onp.array([*before, *repeated * times, 9], onp.int32)
-    found = find_stretches(signs, 0, len(signs), 3, 1)
-    assert any([s.start <= len(before) and s.stop >= len(signs) - 1 for s in found if s.period == len(repeated)])
-    for s in found:
-        assert (signs[s.start : s.stop - s.period] == signs[s.start + s.period : s.stop]).all()
+    signatures = onp.array([*before, *repeated * times, 9], onp.int32)
+    stretches = find_stretches(signatures, 0, len(signatures), 3, 1)
+    assert any(
+        [s.start <= len(before) and s.stop >= len(signatures) - 1 for s in stretches if s.period == len(repeated)]
+    )
+    for s in stretches:
+        assert (signatures[s.start : s.stop - s.period] == signatures[s.start + s.period : s.stop]).all()
         assert s.steps >= 3
 
 
 @pytest.mark.parametrize("name", ["rnn", "lotka_volterra", "written", "layers"])
-def test_generated_source_takes_rolled_programs(name: str) -> None:
+def test_numpy_source_of_rerolled_programs(name: str) -> None:
     function, args, _ = LOOPS[name]
     program = func.make_program(func.grad(function, tuple(range(len(args)))))(*args)
     leaves = func.tree.flatten(args)[0]
-    wanted = compile_program(program, onp, None)(*leaves)
-    got = compile_program(rolled(prepare_program(program)), onp, None)(*leaves)
-    for x, y in zip(wanted, got, strict=True):
+    want = compile_program(program, onp, None)(*leaves)
+    got = compile_program(rerolled(prepare_program(program)), onp, None)(*leaves)
+    for x, y in zip(want, got, strict=True):
         onp.testing.assert_allclose(y, x, rtol=1e-12, atol=1e-14)
 
 
-def test_the_halves_of_a_long_derivative_hand_on_stacks() -> None:
+def test_the_parts_of_a_long_derivative_pass_stacks() -> None:
     def f(x: Any) -> Any:
         for i in range(300):
             x = np.sin(x) * 1.01 + 0.1 * (i % 2)

@@ -1,4 +1,4 @@
-"""Structure of derivatives: diagonals instead of matrices, products of norms instead of outer products."""
+"""Diagonal sparsity, outer products and Cholesky pullbacks in derivatives."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Pass = Callable[[Program], Program]
 
 
 def rewritten(rewrite: Pass, function: Callable[..., Any], *args: Any) -> tuple[Program, Program]:
-    """The program of a function before and after a pass, once both were found to be valid and to agree."""
+    """Check that a pass keeps what a program computes; return the program of a function before and after it."""
     program = func.make_program(function)(*args)
     after = rewrite(program)
     after.check()
@@ -57,8 +57,8 @@ def many_terms(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diagonals, "FEW_TERMS", 12)
 
 
-def rows(program: Program) -> list[str]:
-    """The names of the rows in order."""
+def names(program: Program) -> list[str]:
+    """The names of the primitives in order."""
     return [equation.primitive.name for equation in program.equations]
 
 
@@ -210,18 +210,18 @@ def test_jacobian_of_a_matrix_product_is_the_matrix(mode: str) -> None:
     w, x = RNG.normal(size=(40, 30)), RNG.normal(size=30)
     transform = func.jacrev if mode == "jacrev" else func.jacfwd
     _, linear = rewritten(exploit_diagonal_sparsity, transform(lambda w, x: w @ x, argnums=1), w, x)
-    assert set(rows(linear)) <= {"reshape"}
+    assert set(names(linear)) <= {"reshape"}
     before, after = rewritten(exploit_diagonal_sparsity, transform(lambda w, x: np.tanh(w @ x), argnums=1), w, x)
     assert summed_labels(after) == [40 * 30] < summed_labels(before)
     assert not after.constants
-    assert "permute" not in rows(after)
+    assert "permute" not in names(after)
 
 
 def test_jacobian_of_an_elementwise_map_is_diagonal() -> None:
     x = RNG.normal(size=200)
     _, after = rewritten(exploit_diagonal_sparsity, func.jacfwd(lambda x: np.sin(x) * np.exp(-x)), x)
     assert [out.size for equation in after.equations for out in equation.outputs].count(200 * 200) <= 2
-    assert rows(after).count("place") == 1
+    assert names(after).count("place") == 1
     assert not after.constants
 
 
@@ -247,13 +247,13 @@ def test_hessian_of_rosenbrock_is_three_diagonals(n: int) -> None:
 def test_noise_on_the_diagonal_is_added_there() -> None:
     x = RNG.normal(size=(30, 30))
     _, after = rewritten(exploit_diagonal_sparsity, lambda x, s: x @ x.T + s * np.eye(30), x, np.float64(0.1))
-    assert rows(after)[-1] == "place"
+    assert names(after)[-1] == "place"
     assert not after.constants
     _, after = rewritten(exploit_diagonal_sparsity, lambda x, s: s * np.eye(30) - x, x, np.float64(0.1))
     rewritten(exploit_diagonal_sparsity, lambda x, s: x - s * np.eye(30), x, np.float64(0.1))
 
 
-def test_zero_seeds_win_over_infinite_factors() -> None:
+def test_zeros_of_seeds_stay_zero_under_infinite_factors() -> None:
     x = np.array([0.0, 1.0, 2.0, 3.0])
     with np.errstate(all="ignore"):
         program = func.make_program(func.jacfwd(np.log))(x)
@@ -286,7 +286,7 @@ def test_programs_without_structure_are_returned_as_they_are() -> None:
 
 
 def calls_made(run: Callable[[], Any]) -> int:
-    """How many Python functions are called."""
+    """How many calls of Python functions a call makes."""
     count = 0
 
     def profile(frame: Any, event: str, argument: Any) -> None:
@@ -615,10 +615,10 @@ def test_structure_of_constants() -> None:
         np.diag(np.arange(5.0)) + np.diag(np.ones(4), 1) * (1 + 2j),
         np.eye(4, 9, 3),
     ):
-        found = terms_of(array)
-        assert found is not None
+        terms = terms_of(array)
+        assert terms is not None
         built = np.zeros_like(array)
-        for values, sizes, axes in found:
+        for values, sizes, axes in terms:
             for label in np.ndindex(*sizes):
                 place = [axis.offset + int(np.dot(axis.steps, label)) for axis in axes]
                 built[tuple(place)] += np.broadcast_to(values, sizes)[label]
@@ -639,20 +639,20 @@ def test_structure_of_constants() -> None:
     count=st.integers(1, 8),
 )
 def test_slices_of_a_term(offset: int, c: int, size: int, start: int, step: int, count: int) -> None:
-    wanted = {}
+    expected = {}
     for label in range(size):
         for m in range(count):
             if offset + c * label == start + step * m:
-                wanted[label] = m
+                expected[label] = m
     cut = cut_axis(Axis(offset, (c,)), (size,), start, step, count)
     if cut is None:
-        assert not wanted
+        assert not expected
         return
     labels = [cut.start + cut.step * k for k in range(cut.length)]
-    assert wanted == {label: cut.axis.offset + cut.axis.steps[0] * k for k, label in enumerate(labels)}
+    assert expected == {label: cut.axis.offset + cut.axis.steps[0] * k for k, label in enumerate(labels)}
 
 
-def test_positions_that_may_coincide_are_found() -> None:
+def test_positions_that_may_coincide_are_not_injective() -> None:
     assert is_injective((3, 4), (Axis(0, (4, 1)),))
     assert is_injective((3, 4), (Axis(0, (1, 1)), Axis(0, (0, 1))))
     assert not is_injective((3, 4), (Axis(0, (3, 1)),))
