@@ -90,9 +90,9 @@ def test_damaged_file_is_not_used(own_folder, damage, caplog):
 def test_entry_under_another_name_is_not_used(own_folder):
     cache.store(KEY, CODE)
     path = only_file(own_folder)
-    other = KEY[0] + "0" * 63
-    path.rename(path.with_name(f"{other}.o"))
-    assert cache.load(other) is None
+    wrong_key = KEY[0] + "0" * 63
+    path.rename(path.with_name(f"{wrong_key}.o"))
+    assert cache.load(wrong_key) is None
 
 
 @posix
@@ -114,9 +114,9 @@ def test_file_of_another_user_is_not_used(monkeypatch):
 def test_links_and_folders_are_not_used(own_folder, tmp_path):
     cache.store(KEY, CODE)
     path = only_file(own_folder)
-    moved = tmp_path / "elsewhere.o"
-    path.rename(moved)
-    path.symlink_to(moved)
+    target = tmp_path / "elsewhere.o"
+    path.rename(target)
+    path.symlink_to(target)
     assert cache.load(KEY) is None
     path.unlink()
     path.mkdir()
@@ -168,8 +168,8 @@ def test_folder_of_the_platform(monkeypatch, platform, environment, expected):
 
 
 def test_oldest_entries_are_removed(own_folder, monkeypatch):
-    """Used recently is kept, whatever was written first."""
-    keys = [f"{index:064x}" for index in range(20)]  # one shard, and every one of them looks through it
+    """Entries that were used recently stay, in whatever order they were written."""
+    keys = [f"{index:064x}" for index in range(20)]  # in one shard; each of these keys causes a search
     monkeypatch.setattr(cache, "LIMIT", 16 * 12 * len(cache._packed(KEY, CODE)))
     for age, key in enumerate(keys[:12]):
         cache.store(key, CODE)
@@ -177,8 +177,8 @@ def test_oldest_entries_are_removed(own_folder, monkeypatch):
         os.utime(cache._path(own_folder, key), (past, past))
     assert cache.load(keys[0]) == CODE
     cache.store(keys[12], CODE)
-    kept = [key for key in keys if cache._path(own_folder, key).exists()]
-    assert kept == [keys[0], *keys[5:13]]
+    present = [key for key in keys if cache._path(own_folder, key).exists()]
+    assert present == [keys[0], *keys[5:13]]
 
 
 def test_remains_of_writers_are_removed(own_folder):
@@ -203,7 +203,7 @@ def test_failed_write_leaves_nothing(own_folder, monkeypatch):
 
 
 def test_writers_and_readers_at_once():
-    """A reader gets nothing or an entry that is whole."""
+    """A reader gets nothing or a complete entry."""
     wrong = []
 
     def write(index):

@@ -199,7 +199,7 @@ def test_mismatches_go_to_the_slow_function(make: Any, name: str) -> None:
     before = [sys.getrefcount(part) for part in (X, *args) if type(part) is np.ndarray]
     word, passed, keywords = copier(make, *example)(*args)
     assert word == "slow" and not keywords
-    assert all([one is other for one, other in zip(passed, args, strict=True)])
+    assert all([actual is expected for actual, expected in zip(passed, args, strict=True)])
     del passed
     assert [sys.getrefcount(part) for part in (X, *args) if type(part) is np.ndarray] == before
 
@@ -365,9 +365,9 @@ def test_large_results_that_nobody_holds_are_used_again() -> None:
     call = bound(native_stub, Signature((), tree_of(np.ones((2, 1, BIG)))), lambda *_: 0)
     first = call().ctypes.data
     assert all([call().ctypes.data == first for _ in range(5)])
-    kept = [call(), call()]
+    held = [call(), call()]
     later = [call().ctypes.data for _ in range(3)]
-    assert len(set(later)) == 1 and later[0] not in [array.ctypes.data for array in kept]
+    assert len(set(later)) == 1 and later[0] not in [array.ctypes.data for array in held]
     small = bound(native_stub, Signature((), tree_of(X)), lambda *_: 0)
     assert small() is not small()
 
@@ -618,8 +618,8 @@ def test_interpreters_without_native_stubs(monkeypatch: pytest.MonkeyPatch) -> N
 def test_normalised_leaves() -> None:
     signature = Signature(({"b": tree_of(X), "a": tree_of(1)}, tree_of(np.float64(1))), None)
     big_endian = X.astype(">f8")[::-1]
-    one, array, scalar = normalised(signature, [3, big_endian, np.float64(2)])
-    assert one.dtype == np.int64 and one == 3 and scalar.shape == () and scalar == 2
+    integer, array, scalar = normalised(signature, [3, big_endian, np.float64(2)])
+    assert integer.dtype == np.int64 and integer == 3 and scalar.shape == () and scalar == 2
     assert array.dtype is np.dtype(float) and array.flags.c_contiguous and (array == X[::-1]).all()
     assert normalised(signature, [3, X, np.float64(2)])[1] is X
     for values, error in (

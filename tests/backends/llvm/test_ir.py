@@ -1,4 +1,4 @@
-"""IR written as text against llvmlite's own builder: LLVM reads the same module from both."""
+"""The builder of IR text against llvmlite's builder: LLVM reads the same module from both."""
 
 import ctypes
 import functools
@@ -41,7 +41,7 @@ def _numbered(names, match):
 
 
 def new_function(ir, result, arguments, name="f"):
-    module = ir.Module("made")
+    module = ir.Module("example")
     module.triple = ""
     function = ir.Function(module, ir.FunctionType(result, arguments), name)
     return module, function, ir.IRBuilder(function.append_basic_block("entry"))
@@ -92,14 +92,14 @@ def comparisons(ir):
     bit, word, double = ir.IntType(1), ir.IntType(64), ir.DoubleType()
     module, function, b = new_function(ir, bit, [word, word, double, double])
     i, j, x, y = function.args
-    found = ir.Constant(bit, True)
+    parity = ir.Constant(bit, True)
     for how in ("==", "!=", "<", "<=", ">", ">="):
-        found = b.xor(found, b.icmp_signed(how, i, j))
-        found = b.xor(found, b.icmp_unsigned(how, i, j))
-        found = b.xor(found, b.fcmp_ordered(how, x, y))
-        found = b.xor(found, b.fcmp_unordered(how, x, y))
-    found = b.or_(found, b.fcmp_ordered("ord", x, y))
-    b.ret(b.and_(found, b.fcmp_unordered("uno", x, y)))
+        parity = b.xor(parity, b.icmp_signed(how, i, j))
+        parity = b.xor(parity, b.icmp_unsigned(how, i, j))
+        parity = b.xor(parity, b.fcmp_ordered(how, x, y))
+        parity = b.xor(parity, b.fcmp_unordered(how, x, y))
+    parity = b.or_(parity, b.fcmp_ordered("ord", x, y))
+    b.ret(b.and_(parity, b.fcmp_unordered("uno", x, y)))
     return module
 
 
@@ -109,13 +109,13 @@ def parts(ir):
     pair = ir.LiteralStructType([single, place])
     module, function, b = new_function(ir, single, [four, pair, ir.ArrayType(single, 2)])
     x, both, array = function.args
-    one = b.extract_element(x, place(3))
-    x = b.insert_element(x, one, place(0))
+    lane = b.extract_element(x, place(3))
+    x = b.insert_element(x, lane, place(0))
     mask = ir.Constant(ir.VectorType(place, 6), [0, 1, 2, 3, 0, 5])
     wide = b.shuffle_vector(x, ir.Constant(four, ir.Undefined), mask)
-    both = b.insert_value(both, one, 0)
-    one = b.fadd(b.extract_value(both, 0), b.extract_value(array, 1))
-    b.ret(b.fadd(one, b.extract_element(wide, place(4))))
+    both = b.insert_value(both, lane, 0)
+    total = b.fadd(b.extract_value(both, 0), b.extract_value(array, 1))
+    b.ret(b.fadd(total, b.extract_element(wide, place(4))))
     return module
 
 
@@ -136,12 +136,12 @@ def memory(ir):
     b.branch(following)
     b.position_at_end(following)
     with b.goto_entry_block():
-        kept = [b.alloca(double), b.alloca(word, size=2)]
+        slots = [b.alloca(double), b.alloca(word, size=2)]
     known = b.load(b.gep(table, [word(0), i]), typ=word)
     value = b.load(b.gep(start, [known], inbounds=True, source_etype=double), align=8, typ=double)
-    b.store(value, kept[0])
-    b.store(b.ptrtoint(b.inttoptr(i, pointer), word), kept[1], align=4)
-    b.store(b.load(kept[0], typ=double), start, align=8)
+    b.store(value, slots[0])
+    b.store(b.ptrtoint(b.inttoptr(i, pointer), word), slots[1], align=4)
+    b.store(b.load(slots[0], typ=double), start, align=8)
     b.ret_void()
     return module
 
@@ -216,7 +216,7 @@ def calls(ir):
 BUILT = [arithmetic, numbers, conversions, comparisons, parts, memory, shared_memory, jumps, calls]
 
 
-@pytest.mark.parametrize("build", BUILT, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("build", BUILT, ids=lambda build: build.__name__)
 def test_llvm_reads_what_llvmlite_would_have_written(build):
     assert normal_form(str(build(ir))) == normal_form(str(build(llvmlite.ir)))
 
@@ -270,21 +270,21 @@ def programs():
     """The IR of some programs, in order."""
     from func.backends.llvm.call_stubs import native_executable
 
-    found = []
+    texts = []
     emit = native_executable.print_program
 
-    def noted(*args, **options):
+    def recorded(*args, **options):
         module = emit(*args, **options)
-        found.append(str(module))
+        texts.append(str(module))
         return module
 
-    native_executable.print_program = noted
+    native_executable.print_program = recorded
     try:
         for function, *args in CASES:
             func.jit(function, compiler="llvm")(*args)
     finally:
         native_executable.print_program = emit
-    return found
+    return texts
 
 
 X = np.linspace(0.1, 2, 37)
@@ -310,9 +310,9 @@ sys.stdout.write(json.dumps(programs()))
 
 
 def test_programs_are_those_that_llvmlite_would_have_written():
-    made = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
-    theirs = json.loads(made.stdout)
+    output = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+    theirs = json.loads(output.stdout)
     ours = programs()
     assert len(ours) == len(theirs) >= len(CASES)
-    for one, other in zip(ours, theirs, strict=True):
-        assert normal_form(one) == normal_form(other)
+    for text, expected in zip(ours, theirs, strict=True):
+        assert normal_form(text) == normal_form(expected)

@@ -105,7 +105,7 @@ def test_the_number_of_threads_changes_at_the_next_call() -> None:
 
 def test_the_number_of_threads_changes_during_calls() -> None:
     data = [words(16) for _ in range(3)]
-    callers = [threading.Thread(target=parallel, args=("mark", one, 16, 20_000)) for one in data]
+    callers = [threading.Thread(target=parallel, args=("mark", counts, 16, 20_000)) for counts in data]
     for caller in callers:
         caller.start()
     for index in range(200):
@@ -113,7 +113,7 @@ def test_the_number_of_threads_changes_during_calls() -> None:
         parallel("mark", words(2), 2)
     for caller in callers:
         caller.join()
-    assert all(list(one) == [20_000] * 16 for one in data)
+    assert all(list(counts) == [20_000] * 16 for counts in data)
 
 
 @on_linux

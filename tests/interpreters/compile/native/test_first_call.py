@@ -195,7 +195,7 @@ while not is_native(jitted):  # the thread works
     jitted(y)
     time.sleep(0.02)
 children.append(child(before))
-print({os.waitstatus_to_exitcode(os.waitpid(one, 0)[1]) for one in children})
+print({os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) for process in children})
 """
     assert run(script) == "{0}"
 
