@@ -11,6 +11,7 @@ import numpy as np
 
 from func.interpreters.core import operand, shape_of
 from func.interpreters.core.errors import ArgumentError
+from func.interpreters.core.wiring import WIRING
 from func.numpy.shaping import broadcast_to
 
 _CORE = r"\((?:\s*\w+\s*(?:,\s*\w+\s*)*)?\)"
@@ -39,8 +40,6 @@ def vectorize(
 
     @functools.wraps(pyfunc)
     def vectorized(*args: Any) -> Any:
-        from func.transforms.vmapping import vmap
-
         moving = [i for i in range(len(args)) if i not in excluded]
         cores = [0] * len(moving) if ranks is None else ranks
         if len(cores) != len(moving):
@@ -64,7 +63,7 @@ def vectorize(
 
         mapped: Callable[..., Any] = core_function
         for _ in batch:
-            mapped = vmap(mapped)
+            mapped = WIRING.vmap(mapped)
         return mapped(*arrays)
 
     return vectorized

@@ -32,6 +32,7 @@ SET_BY = {
     "reroll_loops": "func.interpreters.compile.execution",
     "same_program": "func.interpreters.program.equality",
     "tensor_repr": "func.autograd",
+    "vmap": "func.transforms.vmapping",
     "write_into": "func.numpy.install",
     "zeros_like": "func.interpreters.primitives.structural.shapes",
 }
@@ -83,6 +84,8 @@ class Wiring:
     """(order, function): raises for memory orders that traced arrays do not have."""
     cast_operand: Callable[[Any, Any, str], Any]
     """(x, dtype, casting): an operand of a ufunc in the dtype that its caller asks for."""
+    vmap: Callable[..., Any]
+    """(function, in_dims): the function mapped over a batch axis, `func.vmap`."""
     write_into: Callable[[Any, Any], Any]
     """(target, value): the write to a traced array behind out=."""
     tensor_repr: Callable[[Any, Callable[[Any], str]], str]

@@ -12,7 +12,8 @@ import func
 
 pytest.importorskip("llvmlite")
 
-from func.backends.llvm.linalg import blas_threads, dots
+from func.backends.llvm.codegen import matrix_products
+from func.backends.llvm.linalg import blas_threads
 from func.backends.loops.kernels import Buffer, Dot, StridedRef
 from func.backends.loops.product_blocks import SHORTEST, STEP, grid_of, step_of
 
@@ -99,7 +100,7 @@ def test_the_number_of_threads_changes_no_bit() -> None:
 
 
 def test_products_where_the_threads_of_blas_cannot_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (blas_threads, dots):
+    for module in (blas_threads, matrix_products):
         monkeypatch.setattr(module, "has_control", lambda: False)
     x, y = np.random.default_rng(2).normal(size=(2, 257, 257))
     multiply = func.jit(lambda x, y: x @ y)
