@@ -108,7 +108,7 @@ def to_source(func: Callable[..., Any], static_argnums: int | tuple[int, ...] = 
     def write(*args: Any, **kwargs: Any) -> str:
         from func.backends.source.numpy_module import Signature, module_text
 
-        moving, kept, statics, entry = jitted.found(args, kwargs)
+        moving, kept, statics, entry = jitted.cached_call(args, kwargs)
         if entry.captured:
             raise NoSourceError(f"func.to_source: {name_of(func)} uses traced values of an enclosing transform")
         leaves = tree.leaves((tuple(moving), kept))

@@ -1,7 +1,4 @@
-"""What `func.jit` keeps of one traced call.
-
-jit: a function traced once per kind of arguments into a Program, which is optimised and executed from then on.
-"""
+"""jit: a function is traced once per kind of arguments into a Program, which is optimised and runs from then on."""
 
 from __future__ import annotations
 
@@ -18,9 +15,9 @@ import numpy as np
 
 from func import tree
 from func.backends import HOST_TYPES
-from func.compilation.donated_arrays import DONATED, donated_leaves, note_donated, overwritable, refuse_donated
+from func.compilation.donation import DONATED, donated_leaves, note_donated, overwritable, refuse_donated
 from func.compilation.inspection import Lowered, executable_of
-from func.compilation.profiled import Profile, profile_of
+from func.compilation.profile import Profile, profile_of
 from func.compilation.static_arguments import StaticArguments, argument_numbers
 from func.configuration import COMPILERS, config
 from func.interpreters.calls.compiled_call import BEST, CompiledCall, trace_call
@@ -33,32 +30,41 @@ from func.interpreters.stage import Stage
 from func.transforms.boundary import array_leaf, check_callable, name_of, output_leaves
 
 
-class Entry:
-    """One traced call: the Staged, the traced values that it closes over, and the tree of the output."""
+class CachedCall:
+    """What jit keeps of one traced call: the compiled call, the traced values that it captures, the output's tree."""
 
-    __slots__ = ("_donating", "_native", "captured", "compiled", "donated", "out_spec", "passes_on", "single")
+    __slots__ = (
+        "_donating",
+        "_stub",
+        "captured",
+        "compiled",
+        "donated",
+        "is_single",
+        "may_return_argument",
+        "out_spec",
+    )
 
     def __init__(self, compiled: CompiledCall, out_spec: Any, captured: list[Any], donated: frozenset[int]) -> None:
         self.donated = donated
         self._donating: Any = None
-        self._native: Any = None
+        self._stub: Any = None
         self.compiled = compiled
         self.out_spec = out_spec
         self.captured = captured
-        self.passes_on = _may_pass_on(compiled)
+        self.may_return_argument = _may_return_argument(compiled)
         """Whether an output may be an argument itself, which callers get a copy of."""
-        self.single = len(compiled.program.outputs) == 1 and out_spec.num_nodes == 1
+        self.is_single = len(compiled.program.outputs) == 1 and out_spec.num_nodes == 1
 
-    def native(self, args: tuple[Any, ...], slow: Callable[..., Any], failed: Callable[..., Any]) -> Any:
-        """Native code that takes arguments like these as they are and makes the whole result; None if there is none."""
-        if self._native is None:
+    def call_stub(self, args: tuple[Any, ...], fallback: Callable[..., Any], failed: Callable[..., Any]) -> Any:
+        """Native code that takes arguments like these and returns the whole result; None if there is none (yet)."""
+        if self._stub is None:
             executable = self.compiled.executable(np).native
             if executable is not None and not executable.can_bind_natively:
                 return None
-            self._native = (executable and executable.tree_stub(args, self.unflattened, slow, failed)) or False
-            if executable is not None and self._native:
+            self._stub = (executable and executable.tree_stub(args, self.unflattened, fallback, failed)) or False
+            if executable is not None and self._stub:
                 executable.release_memory()
-        return self._native or None
+        return self._stub or None
 
     def unflattened(self, leaves: Sequence[Any]) -> Any:
         """The output tree with these leaves."""
@@ -72,10 +78,10 @@ class Entry:
         return outs
 
 
-def _may_pass_on(compiled: CompiledCall) -> bool:
+def _may_return_argument(compiled: CompiledCall) -> bool:
     """Whether an output has the shape and dtype of an argument, as it must to be the same array."""
-    given = {(var.aval.shape, var.aval.dtype) for var in compiled.program.inputs}
-    return any([(aval.shape, aval.dtype) in given for aval in compiled.out_avals])
+    avals = {(var.aval.shape, var.aval.dtype) for var in compiled.program.inputs}
+    return any([(aval.shape, aval.dtype) in avals for aval in compiled.out_avals])
 
 
 CACHE_SIZE = 256
@@ -95,7 +101,7 @@ class CacheInfo(NamedTuple):
 
 @contextmanager
 def disable_jit(disable: bool = True) -> Iterator[None]:
-    """Inside, jitted functions run as the plain Python functions that they were made of: for debugging.
+    """Inside, jitted functions run as the plain Python functions that they wrap: for debugging.
 
     Example:
         >>> import func
@@ -124,7 +130,7 @@ def jit(
     compiler: str | None = None,
     fast_math: bool = False,
 ) -> Any:
-    """A function that is traced once for every kind of arguments, optimised, and from then on runs as straight code.
+    """Compile a function: it is traced once for every kind of arguments, optimised, and runs as straight code after.
 
     Arguments and results are trees of arrays and numbers, as for the other transforms. A new tree, shape, dtype,
     backend or value of a static argument is traced anew; other values of arrays and numbers are not. Python that
@@ -140,8 +146,8 @@ def jit(
         static_argnames: Names of such arguments. Each of the two implies the other, by the signature.
         donate_argnums: Positions of arguments whose arrays the caller gives up: results may take their memory. Giving
             one again raises DonatedBufferError.
-        compiler: "llvm" for native code; "numpy" for generated NumPy source; None is what `func.config.compiler` says,
-            or else the best that is available. What has no native form is run by NumPy in either case.
+        compiler: "llvm" for native code; "numpy" for generated NumPy source; None for what `func.config.compiler`
+            says, or else the best that is available. NumPy runs what has no native form in either case.
         fast_math: Let native code fuse products with sums, reorder sums, multiply by reciprocals and forget the sign of
             zero: a little faster, and no longer equal to NumPy to the last bit. NaN and infinities stay what they are.
 
@@ -178,7 +184,7 @@ def jit(
 
 
 class Jitted:
-    """What `func.jit` returns: the function, compiled for every kind of arguments that it is called with."""
+    """What `func.jit` returns: a function that is compiled for every kind of arguments that it is called with."""
 
     def __init__(
         self,
@@ -201,13 +207,12 @@ class Jitted:
         self._fast_math = fast_math
         self._static = StaticArguments(function, static_argnums, static_argnames)
         self._donated = argument_numbers(donate_argnums, "donate_argnums")
-        both = self._donated & self._static.numbers
-        if both:
+        if both := self._donated & self._static.numbers:
             raise ArgumentError(f"func.jit: argument {min(both)} cannot be both static and donated")
         self._plain = not self._static
-        self._cache: OrderedDict[Any, Entry] = OrderedDict()
+        self._cache: OrderedDict[Any, CachedCall] = OrderedDict()
         self._calls = self._misses = 0
-        self._native: Callable[..., Any] = self._slow
+        self._fast_call: Callable[..., Any] = self._call_again
         """Takes positional arguments: native code for the kind of arguments that came last, which passes on others."""
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -217,7 +222,7 @@ class Jitted:
         return f"<func.jit of {name_of(self._function)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (
+        return _rebuild, (
             self._function,
             tuple(self._static.numbers),
             tuple(self._static.names),
@@ -228,50 +233,49 @@ class Jitted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs or not _ENABLED.get():
-            return self._general(args, kwargs)
+            return self._call(args, kwargs)
         self._calls += 1
-        return self._native(*args)
+        return self._fast_call(*args)
 
-    def _slow(self, *args: Any) -> Any:
+    def _call_again(self, *args: Any) -> Any:
+        """A call that the fast call does not take; it has been counted before."""
         self._calls -= 1
-        return self._general(args, {})
+        return self._call(args, {})
 
-    def _failed(self, status: int, *args: Any) -> Any:
-        return self._slow(*args)
+    def _call_after_failure(self, status: int, *args: Any) -> Any:
+        """A call during which native code has failed with a status."""
+        return self._call_again(*args)
 
-    def _general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call with any arguments."""
         if not _ENABLED.get():
             return self._function(*args, **kwargs)
-        moving, kept, statics = self._static.part(args, kwargs) if not self._plain else (args, kwargs, ())
-        entry, leaves = self._entry(moving, kept, statics)
-        compiled = entry.compiled
-        if entry.captured:
-            leaves = [*entry.captured, *leaves]
+        traced_args, traced_kwargs, statics = (args, kwargs, ()) if self._plain else self._static.split(args, kwargs)
+        cached, leaves = self._cached_call(traced_args, traced_kwargs, statics)
+        compiled = cached.compiled
+        if cached.captured:
+            leaves = [*cached.captured, *leaves]
         outs: Sequence[Any]
         if any([type(leaf) not in HOST_TYPES for leaf in leaves]):
-            outs = self._bound(compiled, leaves)
-        elif entry.donated:
-            outs = entry.run_donating(leaves)
+            outs = form_for(compiled, leaves)(*leaves)
+        elif cached.donated:
+            outs = cached.run_donating(leaves)
         else:
             outs = compiled.execute(np, leaves)
-            if self._plain and not kwargs and not entry.captured and not self._donated:
-                self._native = entry.native(args, self._slow, self._failed) or self._native
+            if self._plain and not kwargs and not cached.captured and not self._donated:
+                stub = cached.call_stub(args, self._call_again, self._call_after_failure)
+                self._fast_call = stub or self._fast_call
         if self._donated:
             note_donated(args, self._donated)
-        if entry.passes_on:
-            given = set(map(id, leaves))
-            outs = [_copy(out) if id(out) in given else out for out in outs]
-        return outs[0] if entry.single else tree.unflatten(entry.out_spec, outs)
+        if cached.may_return_argument:
+            argument_ids = set(map(id, leaves))
+            outs = [_copy(out) if id(out) in argument_ids else out for out in outs]
+        return outs[0] if cached.is_single else tree.unflatten(cached.out_spec, outs)
 
-    def _bound(self, compiled: CompiledCall, leaves: Sequence[Any]) -> Sequence[Any]:
-        """The call as a row, which traced arguments give their meaning."""
-        outs: Sequence[Any] = form_for(compiled, leaves)(*leaves)
-        return outs
-
-    # --- the entries --------------------------------------------------------------------------------------------
-
-    def _entry(self, args: Sequence[Any], kwargs: dict[str, Any], statics: tuple[Any, ...]) -> tuple[Entry, list[Any]]:
+    def _cached_call(
+        self, args: Sequence[Any], kwargs: dict[str, Any], statics: tuple[Any, ...]
+    ) -> tuple[CachedCall, list[Any]]:
+        """The cached call for arguments like these, traced now if there is none, and the leaves of the arguments."""
         if not kwargs and all([type(arg) in _LEAVES for arg in args]):
             leaves: list[Any] = list(args)
             spec: Any = len(leaves)
@@ -281,63 +285,60 @@ class Jitted:
                 leaves = self._checked(leaves, args, kwargs)
         if DONATED:
             refuse_donated(leaves)
-        key = (spec, statics, *[_kind(leaf) for leaf in leaves])
-        entry = self._cache.get(key)
-        if entry is not None:
-            self._calls += 1
+        key = (spec, statics, *[_key_of(leaf) for leaf in leaves])
+        cached = self._cache.get(key)
+        self._calls += 1
+        if cached is not None:
             if len(self._cache) > 1:
                 self._cache.move_to_end(key)
-            return entry, leaves
-        self._calls += 1
+            return cached, leaves
         self._misses += 1
         leaves, spec = tree.flatten((tuple(args), kwargs))
         leaves = self._checked(leaves, args, kwargs)
-        entry = self._traced(leaves, spec, statics)
-        if not entry.captured:
-            self._cache[key] = entry
+        cached = self._trace(leaves, spec, statics)
+        if not cached.captured:
+            self._cache[key] = cached
             if len(self._cache) > CACHE_SIZE:
                 self._cache.popitem(last=False)
-        return entry, leaves
+        return cached, leaves
 
     def _checked(self, leaves: list[Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
         names = [name[1:] for name in tree.path_names((tuple(args), kwargs), "_")]
         return [array_leaf(leaf, f"arguments{path}", "jit") for leaf, path in zip(leaves, names, strict=True)]
 
-    def _traced(self, leaves: Sequence[Any], spec: Any, statics: tuple[Any, ...]) -> Entry:
+    def _trace(self, leaves: Sequence[Any], spec: Any, statics: tuple[Any, ...]) -> CachedCall:
         """Trace the function on abstract arrays like these."""
         avals = [aval_of(leaf) for leaf in leaves]
-        example = next((one for one in map(example_of, leaves) if one is not None), None)
-        found: list[Any] = []
+        example = next((example for example in map(example_of, leaves) if example is not None), None)
+        out_spec: Any = None
 
         def trace(stage: Stage) -> Program:
+            nonlocal out_spec
             with running(stage, staging=True):
                 inputs = [stage.variable(aval) for aval in avals]
                 variables = [tracer.attached for tracer in inputs]
                 args, kwargs = tree.unflatten(spec, inputs)
                 outs, out_spec = output_leaves(self._static.call(args, kwargs, statics), "jit")
-                found[:] = [out_spec]
                 return stage.program(variables, outs)
 
-        compiled, captured = trace_call(trace, "jit", example, self._chosen())
+        compiled, captured = trace_call(trace, "jit", example, self._compiler_name())
         donated = frozenset() if captured else donated_leaves(spec, self._donated, {name for name, _, _ in statics})
-        return Entry(compiled, found[0], captured, donated)
+        return CachedCall(compiled, out_spec, captured, donated)
 
-    def _chosen(self) -> str:
+    def _compiler_name(self) -> str:
         compiler = self._compiler or config.compiler or BEST
         return f"{compiler}{FAST}" if self._fast_math and compiler != "numpy" else compiler
-
-    # --- for those who look inside ------------------------------------------------------------------------------
 
     def trace(self, *args: Any, **kwargs: Any) -> Program:
         """The Program for arguments like these, as it is executed: calls inlined, optimised."""
         from func.interpreters.compile.inlining import prepare_program
 
-        return prepare_program(self._looked_up(args, kwargs)[0].compiled.program)
+        return prepare_program(self._lookup(args, kwargs)[0].compiled.program)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """What runs for arguments like these: Program, kernels, LLVM IR, assembly, generated source."""
-        entry, leaves = self._looked_up(args, kwargs)
-        return Lowered(entry.compiled, executable_of(entry.compiled, leaves, entry.donated))
+        cached, leaves = self._lookup(args, kwargs)
+        return Lowered(cached.compiled, executable_of(cached.compiled, leaves, cached.donated))
 
     def profile(self, *args: Any, repeat: int = 20, **kwargs: Any) -> Profile:
         """The time of every kernel for these arguments, what it reads and writes, and how fast that is.
@@ -353,18 +354,19 @@ class Jitted:
             >>> [(row.title, row.runs, row.bytes_read) for row in profile.rows]
             [('sin, sum over 1000 → out0', 1, 8000)]
         """
-        entry, leaves = self._looked_up(args, kwargs)
-        executable = executable_of(entry.compiled, leaves)
-        return profile_of(executable, [*entry.captured, *leaves], repeat, name_of(self._function))
+        cached, leaves = self._lookup(args, kwargs)
+        executable = executable_of(cached.compiled, leaves)
+        return profile_of(executable, [*cached.captured, *leaves], repeat, name_of(self._function))
 
-    def _looked_up(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Entry, list[Any]]:
-        moving, kept, statics = self._static.part(args, kwargs)
-        return self._entry(moving, kept, statics)
+    def _lookup(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[CachedCall, list[Any]]:
+        return self._cached_call(*self._static.split(args, kwargs))
 
-    def found(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any], Any, Entry]:
-        """(traced positional, traced keyword, static) arguments and the entry for them."""
-        moving, kept, statics = self._static.part(args, kwargs)
-        return moving, kept, statics, self._entry(moving, kept, statics)[0]
+    def cached_call(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[list[Any], dict[str, Any], tuple[Any, ...], CachedCall]:
+        """(traced positional, traced keyword, static) arguments and the cached call for them."""
+        split = self._static.split(args, kwargs)
+        return *split, self._cached_call(*split)[0]
 
     def cache_info(self) -> CacheInfo:
         """How often a call found its program, how often it was traced, and how many programs are kept."""
@@ -374,14 +376,14 @@ class Jitted:
         """Forget all programs."""
         self._cache.clear()
         self._calls = self._misses = 0
-        self._native = self._slow
+        self._fast_call = self._call_again
 
 
 _LEAVES = HOST_TYPES | {Tracer}
 
 
-def _kind(leaf: Any) -> Any:
-    """What a leaf contributes to the key: everything about it but its numbers."""
+def _key_of(leaf: Any) -> Any:
+    """What a leaf contributes to the key of the cache: everything about it but its numbers."""
     kind = type(leaf)
     if kind is np.ndarray:
         return leaf.shape, leaf.dtype
@@ -404,5 +406,5 @@ def _copy(value: Any) -> Any:
     return value.copy() if hasattr(value, "copy") and type(value) is not Tracer else value
 
 
-def _rebuilt(function: Any, numbers: Any, names: Any, donated: Any, compiler: Any, fast_math: bool) -> Jitted:
+def _rebuild(function: Any, numbers: Any, names: Any, donated: Any, compiler: Any, fast_math: bool) -> Jitted:
     return Jitted(function, numbers, names, donated, compiler, fast_math)

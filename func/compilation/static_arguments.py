@@ -1,4 +1,4 @@
-"""Static arguments: those that a jitted function gets as they are, every value a program of its own."""
+"""Static arguments of jitted functions: they are passed as they are, and each of their values has a program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class StaticArguments:
     def __bool__(self) -> bool:
         return bool(self.numbers or self.names)
 
-    def part(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any], tuple[Any, ...]]:
+    def split(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any], tuple[Any, ...]]:
         """(traced positional, traced keyword, static) arguments."""
         out_of_range = [number for number in self.numbers if number >= len(args) and not self.names]
         if out_of_range:
@@ -35,13 +35,12 @@ class StaticArguments:
             )
         fixed = [(i, args[i]) for i in sorted(self.numbers) if i < len(args)]
         named = [(name, kwargs[name]) for name in sorted(self.names) if name in kwargs]
-        given: list[tuple[int | str, Any]] = [*fixed, *named]
-        for name, value in given:
+        static_values: list[tuple[int | str, Any]] = [*fixed, *named]
+        for name, value in static_values:
             self._check_hashable(name, value)
-        moving = [arg for i, arg in enumerate(args) if i not in self.numbers]
-        kept = {name: value for name, value in kwargs.items() if name not in self.names}
-        statics = tuple([(name, type(value), value) for name, value in given])
-        return moving, kept, statics
+        traced_args = [arg for i, arg in enumerate(args) if i not in self.numbers]
+        traced_kwargs = {name: value for name, value in kwargs.items() if name not in self.names}
+        return traced_args, traced_kwargs, tuple([(name, type(value), value) for name, value in static_values])
 
     def _check_hashable(self, name: int | str, value: Any) -> None:
         try:
@@ -55,7 +54,7 @@ class StaticArguments:
             ) from None
 
     def call(self, args: Sequence[Any], kwargs: dict[str, Any], statics: tuple[Any, ...]) -> Any:
-        """The function of arguments that `part` has parted."""
+        """The output of the function for arguments as `split` gives them."""
         fixed = {name: value for name, _, value in statics}
         named = {name: value for name, value in fixed.items() if isinstance(name, str)}
         count = len(args) + len(fixed) - len(named)
@@ -64,16 +63,16 @@ class StaticArguments:
         return self.function(*full, **kwargs, **named)
 
 
-def argument_numbers(given: Any, name: str) -> frozenset[int]:
+def argument_numbers(option: Any, name: str) -> frozenset[int]:
     """The positions in an option of jit called `name`: none, one or several."""
-    if given is None:
+    if option is None:
         return frozenset()
-    numbers = (given,) if isinstance(given, (int, np.integer)) else tuple(given)
+    numbers = (option,) if isinstance(option, (int, np.integer)) else tuple(option)
     for number in numbers:
         if not isinstance(number, (int, np.integer)) or isinstance(number, bool):
-            raise TypeError(f"func.jit: {name} must be an int or a sequence of ints, got {given!r}")
+            raise TypeError(f"func.jit: {name} must be an int or a sequence of ints, got {option!r}")
         if number < 0:
-            raise ArgumentError(f"func.jit: {name}={given!r}: count positions from 0, negative ones are ambiguous")
+            raise ArgumentError(f"func.jit: {name}={option!r}: count positions from 0, negative ones are ambiguous")
     return frozenset([int(number) for number in numbers])
 
 

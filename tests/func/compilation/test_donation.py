@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import func
-from func.compilation.donated_arrays import overwritable
+from func.compilation.donation import overwritable
 
 
 def _cases() -> dict[str, tuple[list[np.ndarray], set[int]]]:

@@ -276,10 +276,10 @@ def test_copy_that_bandwidth_is_measured_by() -> None:
 
 
 def test_numbers_of_tables() -> None:
-    profiled = importlib.import_module("func.compilation.profiled")
-    times = [profiled._time(seconds) for seconds in (2e-9, 9.9964e-7, 1.5e-6, 0.25, 1.0, 123.0)]
+    profile = importlib.import_module("func.compilation.profile")
+    times = [profile._time(seconds) for seconds in (2e-9, 9.9964e-7, 1.5e-6, 0.25, 1.0, 123.0)]
     assert times == ["2 ns", "1000 ns", "1.5 µs", "250 ms", "1 s", "123 s"]
-    assert [profiled._bytes(count) for count in (0, 7, 1500, 2 * 10**6, 3 * 10**9)] == [
+    assert [profile._bytes(count) for count in (0, 7, 1500, 2 * 10**6, 3 * 10**9)] == [
         "",
         "7 B",
         "1.5 kB",

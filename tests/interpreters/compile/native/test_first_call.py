@@ -26,7 +26,7 @@ gradient = func.jit(func.grad(lambda x: np.sum(np.sin(x) * x)))
 x = np.linspace(0.0, 3.0, 50)
 
 def is_native(jitted):
-    return type(jitted._native).__name__ == "builtin_function_or_method"
+    return type(jitted._fast_call).__name__ == "builtin_function_or_method"
 
 def becomes_native(jitted, *args):
     until = time.monotonic() + 60

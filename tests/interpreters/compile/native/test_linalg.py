@@ -47,7 +47,7 @@ def general(*shape: int, dtype: Any = float) -> Any:
 
 def is_whole(jitted: Any) -> bool:
     """Whether the last call of a jitted function has found native code that does all of it."""
-    return type(jitted._native) is type(len)
+    return type(jitted._fast_call) is type(len)
 
 
 def same(function: Callable[..., Any], *args: Any, rtol: float = 1e-10, atol: float = 1e-12) -> Any:

@@ -37,7 +37,7 @@ def same(got: Any, wanted: Any, rtol: float | None = None) -> None:
 
 def is_native(jitted: Any, *args: Any) -> bool:
     """Whether a jitted function is one piece of native code for such arguments."""
-    return jitted.found(args, {})[3].compiled.executable(np).native is not None
+    return jitted.cached_call(args, {})[3].compiled.executable(np).native is not None
 
 
 def check(function: Callable[..., Any], *args: Any, native: bool = True, rtol: float | None = None) -> None:

@@ -59,7 +59,7 @@ def nests(items: list[Item]) -> Iterator[LoopNest]:
 
 def chunkings(jitted: Any, *args: Any) -> list[Chunking]:
     """How the kernels of a compiled function are cut."""
-    program = jitted.found(args, {})[3].compiled.executable(np).native.program
+    program = jitted.cached_call(args, {})[3].compiled.executable(np).native.program
     return [one for nest in nests(program.items) for one in nest.chunkings]
 
 
