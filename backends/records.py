@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
+from typing import Any, ClassVar, Self, TypeVar, cast, dataclass_transform
 
 T = TypeVar("T")
 
@@ -52,6 +52,10 @@ class Record:
             for name, make in self._factories.items():
                 if name not in self.__dict__:
                     setattr(self, name, make())
+
+    def with_fields(self, **changes: Any) -> Self:
+        """A copy with other values of some fields."""
+        return type(self)(**{**self.__dict__, **changes})
 
     def __repr__(self) -> str:
         values = ", ".join([f"{name}={getattr(self, name)!r}" for name in self.fields])

@@ -7,11 +7,11 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from func.backends.records import Record, field
 from func.backends.source.plans import Plan, Step
 
 _MODULE = re.compile(r"\bscipy\.([a-z]+)\.")
@@ -24,8 +24,7 @@ SHOWN = 64
 WIDTH = 116
 
 
-@dataclass
-class Signature:
+class Signature(Record):
     """How the exported function is called: its name, parameters, where each input stands in them, what it returns."""
 
     name: str

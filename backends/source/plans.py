@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from func.backends.records import Record, field
 
-@dataclass(frozen=True)
-class Step:
+
+class Step(Record):
     """One statement: `target = text`, or `text` alone where it writes into memory that already has a name."""
 
     text: str
@@ -19,8 +19,7 @@ class Step:
     """Names that nothing after this statement needs, whose memory is worth giving back."""
 
 
-@dataclass(frozen=True)
-class Loop:
+class Loop(Record):
     """Elementwise steps over arrays of one length, run in blocks that stay in the cache.
 
     `views` names the flat arrays that are cut into blocks, each with what it is a flat view of; inside the steps a
@@ -37,8 +36,7 @@ class Loop:
 Item: TypeAlias = Step | Loop
 
 
-@dataclass(frozen=True)
-class Buffer:
+class Buffer(Record):
     """An array over scratch memory: the slot that it lies in, its shape and dtype."""
 
     slot: int
@@ -46,8 +44,7 @@ class Buffer:
     dtype: np.dtype[Any]
 
 
-@dataclass
-class Plan:
+class Plan(Record):
     """A whole program. `calls` are Python callables for what has no text; `support` functions that texts call."""
 
     inputs: list[str] = field(default_factory=list)

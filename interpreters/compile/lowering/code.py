@@ -7,7 +7,6 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -15,8 +14,7 @@ from func.interpreters.compile.lowering.literals import parameter_text
 from func.interpreters.core import Aval, Params, Primitive
 
 
-@dataclass(frozen=True)
-class Code:
+class Code(NamedTuple):
     """A Python expression over `np` and `scipy` with {0}, {1}, ... for the operands.
 
     out: the text writes the whole of {out}, a C-contiguous array of the output's shape and dtype, and returns it;

@@ -10,7 +10,6 @@ import functools
 import inspect
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 from func.backends.support.arrays import (
@@ -63,7 +62,7 @@ def lower(equation: Equation, device: bool = False) -> Code:
         )
     else:
         code = record(context)
-    return replace(code, support=with_callees(code.support)) if code.support else code
+    return code._replace(support=with_callees(code.support)) if code.support else code
 
 
 @functools.lru_cache(4096)

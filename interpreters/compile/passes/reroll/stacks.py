@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from func.backends.records import Record
 from func.interpreters.compile.passes.equation_builder import EquationBuilder
 from func.interpreters.compile.passes.index_arithmetic import Index, run, shift, whole_index
 from func.interpreters.compile.passes.reroll.moving_indices import shift_between, varying_axes
@@ -28,8 +28,7 @@ LONG = 4
 """Shorter pieces are neither interleaved nor irregular."""
 
 
-@dataclass(frozen=True, slots=True)
-class RegularSlices:
+class RegularSlices(Record):
     """Slices of one array whose index moves along one axis by a constant step."""
 
     source: Var
@@ -43,8 +42,7 @@ class RegularSlices:
         return [shift(self.index, self.axis, i * self.step) for i in range(self.count)]
 
 
-@dataclass(frozen=True, slots=True)
-class IrregularSlices:
+class IrregularSlices(Record):
     """Slices of one array at other positions."""
 
     source: Var
@@ -55,16 +53,14 @@ class IrregularSlices:
         return len(self.indices)
 
 
-@dataclass(frozen=True, slots=True)
-class Repeated:
+class Repeated(Record):
     """One value, `count` times."""
 
     value: Any
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Interleaved:
+class Interleaved(Record):
     """Regular slices of several arrays in turn."""
 
     parts: tuple[RegularSlices, ...]
@@ -137,7 +133,7 @@ class SequenceAnalysis:
             regular = [part for part in parts if isinstance(part, RegularSlices)]
             count = min([part.count for part in parts])
             if count >= LONG and len(regular) == len(parts) and len({part.source for part in regular}) > 1:
-                return Interleaved(tuple([replace(part, count=count) for part in regular]))
+                return Interleaved(tuple([part.with_fields(count=count) for part in regular]))
         return None
 
     def _irregular(self, bases: Sequence[Any]) -> IrregularSlices | None:
