@@ -35,7 +35,7 @@ from func.interpreters.primitives.structural.slicing import concatenate
 from func.interpreters.program.program import Program
 from func.interpreters.stage import DerivedStage, Stage
 from func.interpreters.transpose import transpose_program
-from func.interpreters.vmap import RUNNING, MappedCall, SplitLanes, Vmap
+from func.interpreters.vmap import RUNNING, MappedCall, SplitBatch, Vmap
 
 Flat: TypeAlias = Callable[..., Sequence[Array]]
 
@@ -70,9 +70,6 @@ class running:
                 # NumPy words every failing conversion as "setting an array element with a sequence"
                 raise hide_engine_frames(cause.with_traceback(trace)) from None
             hide_engine_frames(error)
-
-
-# --- drivers ----------------------------------------------------------------------------------------------------
 
 
 def jvp_flat(fun: Flat, primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[list[Array], list[Any]]:
@@ -110,9 +107,9 @@ def map_flat(
     args: Sequence[Array],
     interpreter: Vmap | None = None,
 ) -> tuple[list[Array], list[bool]]:
-    """Run on lanes: arguments in `which` lead with the batch axis. Gives outputs and which of them are mapped.
+    """Outputs for a batch, and which of them are mapped. Arguments in `which` lead with the batch axis.
 
-    Where Python asks lanes that differ for one value, the lanes are parted and the function runs on each part.
+    Where Python asks for one value of batch elements that differ, the batch is split and the function runs on parts.
     """
     if interpreter is None:
         interpreter = Vmap("vmap", np.arange(size), MappedCall(size))
@@ -123,9 +120,9 @@ def map_flat(
             outs = fun(*[level.lift(arg) if mapped else arg for arg, mapped in zip(args, which, strict=True)])
             mapped_outs = [level.is_mapped(out) for out in outs]
             return [out.value if mapped else out for out, mapped in zip(outs, mapped_outs, strict=True)], mapped_outs
-        except (SplitLanes, ValueError) as error:
-            split = error if isinstance(error, SplitLanes) else error.__cause__  # NumPy wraps what float() raises
-            if not isinstance(split, SplitLanes):
+        except (SplitBatch, ValueError) as error:
+            split = error if isinstance(error, SplitBatch) else error.__cause__  # NumPy wraps what float() raises
+            if not isinstance(split, SplitBatch):
                 raise
             if split.interpreter is not level:
                 raise split from None
@@ -138,14 +135,14 @@ def map_flat(
     for group, part in zip(groups, levels, strict=True):
         chosen = [gather(arg, group, axis=0) if mapped else arg for arg, mapped in zip(args, which, strict=True)]
         parts.append((len(group), *map_flat(fun, len(group), which, chosen, part)))
-    return _merge_lanes(groups, parts)
+    return _merge_parts(groups, parts)
 
 
-def _merge_lanes(groups: Sequence[Any], parts: Sequence[Any]) -> tuple[list[Array], list[bool]]:
-    """Outputs of the parts, concatenated and put back in lane order."""
+def _merge_parts(groups: Sequence[Any], parts: Sequence[Any]) -> tuple[list[Array], list[bool]]:
+    """Outputs of the parts of a batch, concatenated and put back in the order of its elements."""
     counts = {len(outs) for _, outs, _ in parts}
     if len(counts) != 1:
-        raise RaggedLanesError(f"lanes of a vmap returned different numbers of outputs: {sorted(counts)}")
+        raise RaggedLanesError(f"batch elements of a vmap returned different numbers of outputs: {sorted(counts)}")
     order = np.argsort(np.concatenate(groups), kind="stable")
     merged = []
     for position in range(counts.pop()):
@@ -156,7 +153,7 @@ def _merge_lanes(groups: Sequence[Any], parts: Sequence[Any]) -> tuple[list[Arra
         shapes = [shape_of(piece)[1:] for piece in pieces]
         if len(set(shapes)) > 1:
             raise RaggedLanesError(
-                f"lanes of a vmap took different paths and output {position} has different shapes: "
+                f"batch elements of a vmap took different paths and output {position} has different shapes: "
                 f"{', '.join(map(str, dict.fromkeys(shapes)))}. Pad to one shape, or mask with np.where."
             )
         merged.append(gather(concatenate(*pieces, axis=0), order, axis=0))
@@ -165,7 +162,10 @@ def _merge_lanes(groups: Sequence[Any], parts: Sequence[Any]) -> tuple[list[Arra
 
 def all_mapped(outs: Sequence[Array], mapped: Sequence[bool], size: int) -> list[Array]:
     """Every output with the leading batch axis."""
-    return [o if m else broadcast(o, shape=(size, *shape_of(o))) for o, m in zip(outs, mapped, strict=True)]
+    return [
+        out if is_mapped else broadcast(out, shape=(size, *shape_of(out)))
+        for out, is_mapped in zip(outs, mapped, strict=True)
+    ]
 
 
 def stage_flat(fun: Flat, avals: Sequence[Aval], stage: Stage, example: Array = None) -> Program:
@@ -197,8 +197,8 @@ def transpose_flat(fun: Flat, operands: Sequence[Any], cts: dict[int, Any]) -> t
 
     avals = [Aval(operands[i].shape, operands[i].dtype) for i in unknown]
     program = stage_flat(of_unknowns, avals, DerivedStage("linear_transpose"), next(iter(cts.values()), None))
-    contribution = transpose_program(program, [cts.get(i, ZERO) for i in range(len(program.outputs))])
-    result: list[Any] = [ZERO] * len(operands)
-    for i, ct in zip(unknown, contribution, strict=True):
-        result[i] = ct
-    return tuple(result)
+    cts_of_unknowns = transpose_program(program, [cts.get(i, ZERO) for i in range(len(program.outputs))])
+    cotangents: list[Any] = [ZERO] * len(operands)
+    for i, ct in zip(unknown, cts_of_unknowns, strict=True):
+        cotangents[i] = ct
+    return tuple(cotangents)

@@ -1,4 +1,4 @@
-"""Forward mode: values with their tangents. A value whose tangent is zero is not traced at all."""
+"""Forward mode: values with their tangents. A value whose tangent is ZERO is not traced."""
 
 from __future__ import annotations
 
@@ -19,10 +19,8 @@ from func.interpreters.core import (
 
 
 class Jvp(Interpreter):
-    """Carries (primal, tangent); a rule runs only if some tangent is not zero.
-
-    Where tangents are staged for later, `copies_operands` says that outer arrays are copied as they enter.
-    """
+    """Carries (primal, tangent). With `copies_operands`, outer arrays are copied as they enter: linearize stages the
+    tangents for later calls."""
 
     def __init__(self, transform: str, copies_operands: bool = False) -> None:
         super().__init__(transform)

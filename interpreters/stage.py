@@ -1,4 +1,4 @@
-"""Staging: apply rows to variables and record them as the equations of a Program."""
+"""Staging: primitives are applied to variables and recorded as the equations of a Program."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ class Stage(Interpreter):
             return value.attached
         if type(value) in PYTHON_SCALARS:
             return value
-        known = self._constant_vars.get(id(value))
-        if known is not None and known[0] is value and not (self.copies_constants and _mutable(value)):
-            return known[1]
+        constant, var = self._constant_vars.get(id(value), (None, None))
+        if var is not None and constant is value and not (self.copies_constants and _is_mutable(value)):
+            return var
         var = Var(aval_of(value))
         self.constants[var] = snapshot(value) if self.copies_constants else value
         self._constant_vars[id(value)] = (value, var)
@@ -83,20 +83,19 @@ class Stage(Interpreter):
         avals = [x.aval if type(x) is Var else aval_of(x) for x in inputs]
         out = primitive.aval(*avals, **params)
         variables = tuple([Var(aval) for aval in (out if primitive.multiple else (out,))])
-        self.equations.append(
-            Equation(primitive, inputs, params, variables, user_line(2) if self.keeps_lines else None)
-        )
+        line = user_line(2) if self.keeps_lines else None
+        self.equations.append(Equation(primitive, inputs, params, variables, line))
         outs = [self.wrap(var) for var in variables]
         if MODE.get() is not None and is_suspended(self.level) and primitive is not stop_gradient:
             outs = [stop_gradient(out) for out in outs]
         return tuple(outs) if primitive.multiple else outs[0]
 
     def wrap(self, var: Var) -> Tracer:
-        """The tracer that stands for a variable."""
+        """The tracer of a variable."""
         return Tracer(self, None, var)
 
     def program(self, inputs: Sequence[Var], outputs: Sequence[Array]) -> Program:
-        """Everything recorded that the outputs need. Inputs are variables: functions may write to their boxes."""
+        """The recorded equations that the outputs need. Inputs are variables, as functions may write to their boxes."""
         atoms = [self.atom(output) for output in outputs]
         return Program(inputs, self.equations, atoms, self.constants).pruned()
 
@@ -105,19 +104,19 @@ class Stage(Interpreter):
         super().close()
 
 
-def _mutable(value: Array) -> bool:
+def _is_mutable(value: Array) -> bool:
     return type(value) is Tracer or (isinstance(value, np.ndarray) and value.flags.writeable)
 
 
 class DerivedStage(Stage):
-    """Staging of the engine's own code: its arrays are never written to, and users ask for no lines of it."""
+    """Stages the engine's own code: its arrays are never written to, and its equations need no source lines."""
 
     keeps_lines = False
     copies_constants = False
 
 
 class Recorder(Stage):
-    """Stages and computes at once: tracers also carry their values, so value-dependent Python just runs."""
+    """Stages and computes at once: tracers also carry their values, so value-dependent Python runs."""
 
     keeps_lines = False
 

@@ -1,4 +1,4 @@
-"""Transposition: walk a linear Program backwards, turning cotangents of its outputs into those of its inputs."""
+"""Transposition: a linear Program is walked backwards, from cotangents of its outputs to those of its inputs."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ def transpose_program(program: Program, cts: Sequence[Any]) -> list[Any]:
             values.update(zip(equation.outputs, out if equation.primitive.multiple else (out,), strict=True))
     cotangents: dict[Var, Any] = {}
 
-    def give(var: Any, ct: Any) -> None:
+    def contribute(var: Any, ct: Any) -> None:
         if ct is not ZERO and type(var) is Var and var in linear:
             cotangents[var] = add_tangents(cotangents.get(var, ZERO), ct)
 
     for output, ct in zip(program.outputs, cts, strict=True):
-        give(output, ct)
+        contribute(output, ct)
     with np.errstate(all="ignore"):
         for equation in reversed(program.equations):
-            got = {i: cotangents.pop(out) for i, out in enumerate(equation.outputs) if out in cotangents}
-            if not got:
+            out_cts = {i: cotangents.pop(out) for i, out in enumerate(equation.outputs) if out in cotangents}
+            if not out_cts:
                 continue
             primitive = equation.primitive
             parents = [x if type(x) is Var and x in linear else None for x in equation.inputs]
@@ -62,24 +62,24 @@ def transpose_program(program: Program, cts: Sequence[Any]) -> list[Any]:
                 values[x] if type(x) is Var and x not in linear else None if type(x) is Var else x
                 for x in equation.inputs
             ]
-            ct = got if primitive.multiple else got[0]
+            ct = out_cts if primitive.multiple else out_cts[0]
             for x, contribution in zip(
                 equation.inputs, primitive.pull_linear(ct, parents, known, equation.params), strict=True
             ):
-                give(x, contribution)
+                contribute(x, contribution)
     return [cotangents.get(var, ZERO) for var in program.inputs]
 
 
 class LinearizedRule:
-    """The pullback of a general row: transposes the tangent program that was staged when the row ran."""
+    """The pullback of a general primitive: transposes the tangent program that was staged when it ran."""
 
     name = "linearized"
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         program, active, multiple = saved
         cts = [ct.get(i, ZERO) for i in range(len(program.outputs))] if multiple else [ct]
-        contribution = iter(transpose_program(program, cts))
-        return [next(contribution) if is_active else ZERO for is_active in active]
+        contributions = iter(transpose_program(program, cts))
+        return [next(contributions) if is_active else ZERO for is_active in active]
 
     pull_nan_safe = pull
 
@@ -93,7 +93,7 @@ LINEARIZED = LinearizedRule()
 def linearize_primitive(
     primitive: Primitive, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params
 ) -> Any:
-    """Run a general row's jvp with staged tangents: (out, LINEARIZED, the tangent program)."""
+    """Run a general primitive's jvp with staged tangents: (out, LINEARIZED, the tangent program)."""
     values = tuple([value if p is not None else snapshot(value) for value, p in zip(values, parents, strict=True)])
     stage = DerivedStage(primitive.name)
     stage.example = next((innermost(v) for v, p in zip(values, parents, strict=True) if p is not None), None)

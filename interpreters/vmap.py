@@ -1,4 +1,4 @@
-"""Vectorisation: values with a leading batch axis, and the signal that splits lanes which disagree."""
+"""Vectorisation: values with a leading batch axis, and the signal that splits a batch whose elements disagree."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from func.interpreters.core import (
     shape_of,
     unboxed,
 )
-from func.interpreters.primitives.structural.shapes import broadcast
 
 RUNNING: ContextVar[tuple[Vmap, ...]] = ContextVar("RUNNING", default=())
 """The vmaps whose functions are running, outermost first."""
@@ -34,14 +33,14 @@ class MappedCall:
         self.size = size
 
 
-class SplitLanes(BaseException):
-    """Python asked for one value where the lanes of a vmap differ; its driver re-runs them in groups.
+class SplitBatch(BaseException):
+    """Python asked for one value where batch elements differ; the driver runs the elements again in groups that agree.
 
     Not an Exception, so that `except Exception` in user code lets it pass.
     """
 
     def __init__(self, interpreter: Vmap, groups: list[np.ndarray[Any, Any]]) -> None:
-        super().__init__("lanes of a vmap differ; this signal is handled by func.vmap")
+        super().__init__("batch elements of a vmap differ; this signal is handled by func.vmap")
         self.interpreter = interpreter
         self.groups = groups
 
@@ -49,9 +48,9 @@ class SplitLanes(BaseException):
 class Vmap(Interpreter):
     """Carries arrays whose batch axis leads.
 
-    `size` is the length of the batch axis, `elements` the numbers of its elements within the whole `call`. The vmaps
-    that func.vmap makes have the user's `axis_name` and `randomness`; those that the engine makes, for functions with
-    custom rules and the like, have neither.
+    `size` is the length of the batch axis; `elements` are the numbers of its elements within the whole `call`.
+    `axis_name` and `randomness` are those of func.vmap; where the engine maps a function itself (a custom rule, a
+    checkpoint), both are None.
     """
 
     def __init__(
@@ -100,45 +99,34 @@ class Vmap(Interpreter):
             return tuple([Tracer(self, value, None) for value in out])
         return Tracer(self, out, None)
 
-    def unwrap(self, value: Array) -> Array:
-        """The array of all lanes of an output, which need not depend on the mapped input."""
-        if type(value) is Tracer and value.interpreter is self:
-            return value.value
-        return broadcast(value, shape=(self.size, *shape_of(value)))
-
     def is_mapped(self, value: Array) -> bool:
-        """True for values that differ from lane to lane."""
+        """True for values that have a batch axis of this vmap."""
         return type(value) is Tracer and value.interpreter is self
 
     def concrete(self, tracer: Tracer) -> Any:
-        """The one value of all lanes; where they differ, the lanes of this or an outer vmap are split."""
-        levels, stacked = _stacked_lanes(tracer)
+        """The value that all batch elements share; where they differ, the batch of this or an outer vmap is split."""
+        levels, stacked = _whole_batch(tracer)
         flat = np.reshape(stacked, (int(np.prod([level.size for level in levels])), -1))
         if len(flat) and (_bits(flat) == _bits(flat[:1])).all():
             return stacked[(0,) * len(levels)]
-        for depth, level in enumerate(levels):  # outermost first: its lanes are parted by all that lies inside
-            lanes = np.reshape(stacked, (*[one.size for one in levels[: depth + 1]], -1))
-            lanes = np.moveaxis(lanes, depth, 0).reshape(level.size, -1)
-            groups = _equal_rows(lanes)
+        for depth, level in enumerate(levels):  # outermost first: an element of it holds all that lies inside
+            elements = np.reshape(stacked, (*[outer.size for outer in levels[: depth + 1]], -1))
+            groups = _equal_rows(np.moveaxis(elements, depth, 0).reshape(level.size, -1))
             if len(groups) > 1:
-                raise SplitLanes(level, groups)
-        raise AssertionError("lanes differ but no level can be split")
+                raise SplitBatch(level, groups)
+        raise AssertionError("batch elements differ but no batch can be split")
 
 
-def _stacked_lanes(tracer: Tracer) -> tuple[list[Vmap], Any]:
+def _whole_batch(tracer: Tracer) -> tuple[list[Vmap], Any]:
     """The vmaps around a value, outermost first, and its plain array with their axes leading in that order."""
     levels: list[Vmap] = []
     value: Any = tracer
     while type(value) is Tracer:
+        if isinstance(value.interpreter, ClosedInterpreter) or value.value is None:
+            return levels, concrete(value)  # raises
         if isinstance(value.interpreter, Vmap):
             levels.append(value.interpreter)
-            value = value.value
-        elif getattr(value, "value", None) is None:
-            return levels, concrete(value)
-        else:
-            if isinstance(value.interpreter, ClosedInterpreter):
-                concrete(value)
-            value = value.value
+        value = value.value
     host = value.get() if hasattr(value, "get") else value
     levels.reverse()
     return levels, np.asarray(host)
@@ -149,10 +137,9 @@ def _bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.ascontiguousarray(array).view(np.uint8)
 
 
-def _equal_rows(lanes: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+def _equal_rows(matrix: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
     """Groups of row numbers with equal rows, in order of their first row."""
     groups: dict[bytes, list[int]] = {}
-    lanes = np.ascontiguousarray(lanes)
-    for number, lane in enumerate(lanes):
-        groups.setdefault(lane.tobytes(), []).append(number)
+    for number, row in enumerate(np.ascontiguousarray(matrix)):
+        groups.setdefault(row.tobytes(), []).append(number)
     return [np.asarray(members) for members in groups.values()]

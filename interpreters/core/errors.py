@@ -16,11 +16,11 @@ class TracerConversionError(FuncError, TypeError):
 
 
 class StagingError(FuncError, TypeError):
-    """Python code asked a staged (abstract) array for its value."""
+    """Python code asked a traced (abstract) array for its value."""
 
 
 class ScalarOutputError(FuncError, TypeError):
-    """A gradient was asked of a function whose output is not one real number."""
+    """The output of a function whose gradient was asked for is not one real number."""
 
 
 class DifferentiatedInputError(FuncError, TypeError):
@@ -40,7 +40,7 @@ class MappedAxisError(FuncError, ValueError):
 
 
 class RaggedLanesError(FuncError, ValueError):
-    """Lanes of a vmap took different paths and returned arrays of different shapes."""
+    """Batch elements of a vmap took different paths and returned arrays of different shapes."""
 
 
 class UnsupportedArrayError(FuncError, TypeError):
@@ -116,7 +116,7 @@ class LengthError(FuncError, ValueError):
 
 
 class AxisNameError(FuncError, NameError):
-    """A collective names an axis that no running vmap has, or whose lanes are not together."""
+    """A collective names an axis that no running vmap has, or whose batch elements are not together."""
 
 
 class ProgramError(FuncError, ValueError):

@@ -35,11 +35,11 @@ STAGING: ContextVar[str | None] = ContextVar("func_staging", default=None)
 """The name of the transform that stages a program to be run later, while it does."""
 
 WATCHED = [False]
-"""Whether SAVING or ANOMALY has ever been set: what spares every operation two look-ups."""
+"""Whether SAVING or ANOMALY has ever been set; until then no operation looks them up."""
 
 
 def is_suspended(level: float) -> bool:
-    """Whether an interpreter of that level is told not to record."""
+    """Whether an interpreter of that level does not record."""
     mode = MODE.get()
     while mode is not None:
         if mode.floor <= level < mode.level:

@@ -1,15 +1,24 @@
-"""The core types: Aval, Primitive, Tracer, Interpreter, and how a primitive finds its interpreter.
+"""Primitives, their kinds, and how a primitive finds the interpreter that applies it.
 
-The life of one call: `multiply(x, y)` looks at its arguments, takes the interpreter with the highest level
-among them and asks it to apply the row; without a tracer the backend's own function runs at once.
+The life of one call: `multiply(x, y)` looks at its arguments, takes the interpreter with the highest level among them
+and asks it to apply the primitive; without a tracer the backend's own function runs at once.
 
-The kinds of rows. A row states its kind and what is new about it; forward mode, pullback and batching follow.
+A primitive is of a kind: general (`Primitive`), `Linear`, `Bilinear`, `NonDifferentiable`, or elementwise. It states
+what is new about it; its kind answers, for forward mode, pullbacks and transposition, what the interpreters ask:
 
-Every kind answers three questions, from which the interpreters are built:
-    forward(primals, tangents, params)      -> (out, tangent of out)                    the jvp interpreter
-    record(values, parents, params)         -> (out, row that pulls back, what it saves)    the grad interpreter
-    pull(ct, parents, saved, params)        -> one cotangent per argument               grad and transposition
-`parents[i]` is Shaped where a cotangent is wanted and None elsewhere; a cotangent may be ZERO.
+    forward(primals, tangents, params)             (out, tangent of out)               Jvp
+    tangent_of(primals, out, tangents, params)     tangent of an output that is known  Jvp, in the rules of other kinds
+    record(values, parents, params)                (out, rule, saved)                  Grad
+    pull(ct, parents, saved, params)               one cotangent per argument          the rule, in a backward pass
+    pull_nan_safe(ct, parents, saved, params)      the same, where zero · inf = 0      the rule, in a NaN-safe pass
+    pull_linear(ct, parents, known, params)        the same, for a linear equation     transposition
+    retraced(saved, lift)                          what was saved, as traced values    backward(create_graph=True)
+
+`parents[i]` is Shaped where a cotangent is needed and None elsewhere; a tangent or cotangent may be ZERO. `rule` is
+what has `pull`: mostly the primitive itself, None where no derivative exists. A rule without `retraced` is recorded
+again when its pullback is to be differentiated.
+
+The other interpreters ask for less: Vmap for `batch`, Stage for `aval`, evaluation for `impl`.
 """
 
 from __future__ import annotations
@@ -73,13 +82,13 @@ class Facts(TypedDict, total=False):
 
 
 class Primitive:
-    """A row of rules. Arrays are positional, parameters keyword-only and hashable.
+    """An operation and its rules. Arrays are positional, parameters keyword-only and hashable.
 
     impl(xp, *arrays, **params)                  the value, by the backend's namespace xp
     aval(*avals, **params)                       what the output will be (a tuple of them if `multiple`)
     jvp(primals, tangents, **params)             (out, tangent of out); tangents may be ZERO; calls only primitives
     transpose(ct, *operands, **params)           cotangents of the operands that are Shaped (the linear unknowns)
-    batch(size, batched, args, params)           (out, out_batched); batch axes lead; None means: by the driver's rule
+    batch(size, batched, args, params)           the outputs of all batch elements; batch axes lead, in and out
 
     The other keywords are `Facts`.
     """
@@ -124,7 +133,7 @@ class Primitive:
         self.scipy = facts.get("scipy")
         if register:
             if name in PRIMITIVES:
-                raise ValueError(f"two primitive rows are named {name!r}")
+                raise ValueError(f"two primitives are named {name!r}")
             PRIMITIVES[name] = self
 
     def __call__(self, *args: Array, **params: Any) -> Any:
@@ -156,11 +165,11 @@ class Primitive:
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         if self.transpose is None:
             raise NotDifferentiableError(f"{self.name} is not linear and cannot be transposed")
-        operands = [kept if parent is None else parent for parent, kept in zip(parents, saved, strict=True)]
+        operands = [value if parent is None else parent for parent, value in zip(parents, saved, strict=True)]
         return self.transpose(ct, *operands, **params)
 
     def pull_nan_safe(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        """`pull` where zero cotangents win over infinite and NaN factors."""
+        """`pull` where a zero cotangent times an infinite or NaN factor is zero."""
         return self.pull(ct, parents, saved, params)
 
     def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
@@ -175,11 +184,11 @@ class Primitive:
 
 
 PRIMITIVES: dict[str, Primitive] = {}
-"""Every primitive row by name."""
+"""Every primitive by name."""
 
 
 def primitive_named(name: str) -> Primitive:
-    """The row of that name (what pickles and saved programs store). Modules that define rows are imported for it."""
+    """The primitive of a name from a pickle or saved program; imports the modules that define primitives if need be."""
     if name not in PRIMITIVES:
         primitives = importlib.import_module("func.interpreters.primitives")
         for module in pkgutil.walk_packages(primitives.__path__, f"{primitives.__name__}."):
@@ -188,7 +197,7 @@ def primitive_named(name: str) -> Primitive:
 
 
 def evaluate(primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-    """Run a row on concrete arrays, on the backend they live on; host arrays beside device arrays go there."""
+    """Run a primitive on concrete arrays, on their backend; host arrays beside device arrays move to the device."""
     xp = namespace_of(args)
     if xp is not np:
         args = tuple([xp.asarray(arg) if type(arg) is np.ndarray else arg for arg in args])
@@ -196,7 +205,7 @@ def evaluate(primitive: Primitive, args: tuple[Array, ...], params: Params) -> A
 
 
 def bind(primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-    """Apply a row with the interpreter of the highest level among its arguments."""
+    """Apply a primitive by the interpreter of the highest level among its arguments."""
     top: Interpreter | None = None
     level: float = -1
     for arg in args:
@@ -214,16 +223,16 @@ class Evaluate(Interpreter):
 
     def apply2(self, primitive: Primitive, x: Array, y: Array) -> Any:
         out = primitive(x.value if type(x) is Tracer else x, y.value if type(y) is Tracer else y)
-        return (
-            tuple([Tracer(self, value, None) for value in out]) if primitive.multiple else new_tracer(self, out, None)
-        )
+        return new_tracer(self, out, None) if not primitive.multiple else _boxed(out)
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         values = tuple([arg.value if type(arg) is Tracer else arg for arg in args])
         out = evaluate(primitive, values, params)
-        if primitive.multiple:
-            return tuple([Tracer(self, value, None) for value in out])
-        return Tracer(self, out, None)
+        return new_tracer(self, out, None) if not primitive.multiple else _boxed(out)
+
+
+def _boxed(values: Sequence[Array]) -> tuple[Tracer, ...]:
+    return tuple([new_tracer(EVALUATE, value, None) for value in values])
 
 
 EVALUATE = Evaluate("evaluate")
@@ -236,7 +245,7 @@ def unboxed(value: Array) -> Array:
 
 
 class Linear(Primitive):
-    """A row that is linear in its arguments at `positions` (all of them: None), given the others."""
+    """A primitive that is linear in its arguments at `positions` (None: in all), given the others."""
 
     __slots__ = ("positions",)
     positions: frozenset[int] | None
@@ -261,11 +270,11 @@ class Linear(Primitive):
         inexact = is_inexact(dtype_of(out[0] if self.multiple else out))
         if not inexact or all(tangent is ZERO for tangent in tangents):
             return ZERO
-        moved = [
+        operands = [
             primal if not self.is_linear_in(i) else zeros_like(primal) if tangent is ZERO else tangent
             for i, (primal, tangent) in enumerate(zip(primals, tangents, strict=True))
         ]
-        return bind(self, tuple(moved), params)
+        return bind(self, tuple(operands), params)
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
         out = bind(self, values, params)
@@ -282,7 +291,7 @@ class Linear(Primitive):
         return out, self, saved
 
     def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
-        """What was saved, by traced values: operands in which the row is not linear have no derivative."""
+        """What was saved, as traced values: operands in which the primitive is not linear have no derivative."""
         return saved
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
@@ -290,15 +299,15 @@ class Linear(Primitive):
         if saved is None:
             return self.transpose(ct, parents[0], **params)
         operands = [
-            (aval_or_value(kept) if self.is_linear_in(i) else kept) if parent is None else parent
-            for i, (parent, kept) in enumerate(zip(parents, saved, strict=True))
+            parent if parent is not None else _as_aval(value) if self.is_linear_in(i) else value
+            for i, (parent, value) in enumerate(zip(parents, saved, strict=True))
         ]
         return self.transpose(ct, *operands, **params)
 
 
-def aval_or_value(kept: Any) -> Any:
-    """What a transpose rule sees for a linear operand whose cotangent nobody wants: its aval."""
-    return kept if isinstance(kept, Shaped) else aval_of(kept)
+def _as_aval(value: Any) -> Any:
+    """What a transpose rule gets for a linear operand that needs no cotangent."""
+    return value if isinstance(value, Shaped) else aval_of(value)
 
 
 def linear(
@@ -311,8 +320,8 @@ def linear(
     positions: Sequence[int] | None = None,
     **facts: Unpack[Facts],
 ) -> Linear:
-    """A linear row of one array whose `batch(x, **params)` works on the leading batch axis, or, with
-    `positions` given, of several arrays with the full batch signature."""
+    """A linear primitive of one array, whose `batch(x, **params)` works on the leading batch axis; with `positions`,
+    one of several arrays, with the full batch signature."""
     full = batch if positions is not None else _batch_of_one(batch)
     primitive = Linear(name, impl, aval=aval, transpose=transpose, batch=full, **facts)
     primitive.positions = None if positions is None or tuple(positions) == () else frozenset(positions)
@@ -327,7 +336,7 @@ def _batch_of_one(batch: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Bilinear(Primitive):
-    """A row of two arrays that is linear in each; `transpose` takes the operand that is not Shaped as a value."""
+    """A primitive of two arrays that is linear in each; `transpose` takes the operand that is not Shaped as a value."""
 
     __slots__ = ()
 
@@ -339,20 +348,18 @@ class Bilinear(Primitive):
         (x, y), (dx, dy) = primals, tangents
         if not is_inexact(dtype_of(out)):
             return ZERO
-        parts = []
-        if dx is not ZERO:
-            parts.append(bind(self, (dx, y), params))
-        if dy is not ZERO:
-            parts.append(bind(self, (x, dy), params))
-        return parts[0] if len(parts) == 1 else add_tangents(parts[0], parts[1])
+        return add_tangents(
+            dx if dx is ZERO else bind(self, (dx, y), params),
+            dy if dy is ZERO else bind(self, (x, dy), params),
+        )
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
         x, y = values
         out = bind(self, values, params)
-        return out, self, (_kept(x, parents[0], parents[1]), _kept(y, parents[1], parents[0]))
+        return out, self, (_saved(x, parents[0], parents[1]), _saved(y, parents[1], parents[0]))
 
     def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
-        """What was saved, by traced values."""
+        """What was saved, as traced values."""
         return tuple([lift(place, value) for place, value in enumerate(saved)])
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
@@ -365,15 +372,15 @@ class Bilinear(Primitive):
         )
 
 
-def _kept(value: Array, own: Shaped | None, other: Shaped | None) -> Any:
-    """An operand of a product is kept where the other one's cotangent will need it."""
+def _saved(value: Array, own: Shaped | None, other: Shaped | None) -> Any:
+    """An operand of a product, saved where the other operand's cotangent needs it."""
     if other is None:
         return None
     return value if own is not None else snapshot(value)
 
 
 class NonDifferentiable(Primitive):
-    """A row whose output carries no derivative: comparisons, indices, rounding (zero almost everywhere)."""
+    """A primitive whose output carries no derivative: comparisons, indices, rounding (zero almost everywhere)."""
 
     __slots__ = ()
 
@@ -395,7 +402,7 @@ def general(
     multiple: bool = False,
     **facts: Unpack[Facts],
 ) -> Primitive:
-    """A row that gives its jvp in terms of other primitives."""
+    """A primitive whose jvp is written with other primitives."""
     return Primitive(name, impl, aval=aval, batch=batch, jvp=jvp, transpose=transpose, multiple=multiple, **facts)
 
 
@@ -408,7 +415,7 @@ def nondifferentiable(
     multiple: bool = False,
     **facts: Unpack[Facts],
 ) -> NonDifferentiable:
-    """A row without a derivative."""
+    """A primitive without a derivative."""
     return NonDifferentiable(name, impl, aval=aval, batch=batch, multiple=multiple, differentiable=False, **facts)
 
 
@@ -435,8 +442,7 @@ def materialize(size: int, batched: Sequence[bool], args: Sequence[Array]) -> li
 
 
 def leading_axes(primitive_name: str) -> Callable[..., Any]:
-    """Batch rule of rows that treat leading axes as a batch already (the linear algebra rows)."""
-    pass
+    """The batch rule of primitives that treat leading axes as a batch already, such as those of linear algebra."""
 
     def batch_leading(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
         return PRIMITIVES[primitive_name](*materialize(size, batched, args), **params)
@@ -445,7 +451,7 @@ def leading_axes(primitive_name: str) -> Callable[..., Any]:
 
 
 def refuse_captured(interpreter: Interpreter, outs: Sequence[Array]) -> None:
-    """A called function whose output is traced by the level that called it has captured a traced value."""
+    """Raise where an output of a called function is traced by the level that called it: a captured traced value."""
     for out in outs:
         if type(out) is Tracer and out.interpreter.level >= interpreter.level:
             raise CustomRuleError(

@@ -74,7 +74,7 @@ def hide_engine_frames(error: BaseException) -> BaseException:
         if not is_engine_file(trace.tb_frame.f_code.co_filename):
             frames.append(trace)
         trace = trace.tb_next
-    kept: TracebackType | None = None
+    user_trace: TracebackType | None = None
     for frame in reversed(frames):
-        kept = TracebackType(kept, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
-    return error.with_traceback(kept)
+        user_trace = TracebackType(user_trace, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return error.with_traceback(user_trace)

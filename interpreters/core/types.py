@@ -1,8 +1,7 @@
-"""What is known of an array without its data: shape, dtype and weakness; and the zero that is never stored.
+"""The types that everything else is written in: abstract values, tracers, and the interpreters that own tracers.
 
-Tracers, the stand-ins for arrays, and interpreters, which own them and give rows their meaning.
-
-What primitives take: arrays as they are, lists as arrays, and the refusal of what cannot be traced.
+`Aval` is what is known of an array without its data; `ZERO` is the zero that is never stored. A `Tracer` stands in for
+an array; its `Interpreter` says what applying a primitive means. `operand` turns an argument into what primitives take.
 """
 
 from __future__ import annotations
@@ -128,12 +127,12 @@ def is_inexact(dtype: np.dtype[Any]) -> bool:
 
 
 class Tracer:
-    """A stand-in for an array: a box around an immutable value, owned by one interpreter.
+    """Stands in for an array: a box around an immutable value, owned by one interpreter.
 
     `value` is the array one level down; `attached` is what the owner keeps beside it (a graph node, a tangent,
     a variable). An in-place write rebinds all three. The last slots are unset until they are needed: `view_of` says
-    what this box is a view of, `views` lists the views of this box, `written` the line of a write, `state` is what the
-    imperative interface keeps for a tensor.
+    what this box is a view of, `views` lists the views of this box, `written` is the line of a write, `state` belongs
+    to the imperative interface.
     The array interface (operators, methods, NumPy's protocols) is installed by `func.numpy`.
     """
 
@@ -161,7 +160,7 @@ class Tracer:
 
 
 def new_tracer(interpreter: Interpreter, value: Any, attached: Any) -> Tracer:
-    """A tracer, made as fast as Python can: without `__init__`."""
+    """A tracer, made without `__init__`, which is twice as fast."""
     tracer: Tracer = _make_tracer(Tracer)
     tracer.interpreter = interpreter
     tracer.value = value
@@ -174,12 +173,12 @@ _next_level: Iterator[int] = itertools.count(1)
 
 
 def next_level() -> int:
-    """A level above all that are in use: of a transform, or of a mode that is entered."""
+    """The level of a transform or mode that starts: above all levels in use."""
     return next(_next_level)
 
 
 class Interpreter:
-    """One meaning of applying a primitive. Inner transforms are created later and so have the higher level."""
+    """Says what applying a primitive means. Inner transforms start later and so have the higher level."""
 
     level: float
     transform: str
@@ -216,11 +215,11 @@ class Interpreter:
         return aval_of(tracer.value)
 
     def concrete(self, tracer: Tracer) -> Any:
-        """The plain array behind a tracer, where one value stands for all of it (see vmap and stage)."""
+        """The plain array behind a tracer; Vmap and Stage have one only under conditions."""
         return concrete(tracer.value)
 
     def close(self) -> None:
-        """The transform has returned: from now on its tracers raise LeakedTracerError."""
+        """End the transform: its tracers raise LeakedTracerError from here on."""
         self.__class__ = ClosedInterpreter  # pyright: ignore[reportAttributeAccessIssue]
         if self.ambient is not None:
             self.ambient.close()
@@ -234,13 +233,12 @@ class ClosedInterpreter(Interpreter):
 
     def _refuse(self, tracer: Tracer | None = None) -> NoReturn:
         written = getattr(tracer, "written", None)
-        made = f"\n  {self.transform} was called at {self.line}" if self.line is not None else ""
+        places = f"\n  {self.transform} was called at {self.line}" if self.line is not None else ""
         if written is not None:
-            made += f"\n  the value was written into an outer array at {written}"
-        used = user_line(3)
+            places += f"\n  the value was written into an outer array at {written}"
         raise LeakedTracerError(
             f"a value traced by func.{self.transform} was used after the transform had returned."
-            f"{made}\n  used at {used}\n"
+            f"{places}\n  used at {user_line(3)}\n"
             "Return the value from the transformed function (has_aux=True hands extra values out) instead of "
             "storing it elsewhere."
         )
@@ -279,7 +277,7 @@ def aval_of(value: Array) -> Aval:
 
 
 def concrete(value: Array) -> Any:
-    """The plain array behind a value at any depth; raises where there is none or where lanes differ."""
+    """The plain array behind a value at any depth; raises where there is none, or where batch elements differ."""
     if type(value) is Tracer:
         return value.interpreter.concrete(value)
     return value
@@ -294,16 +292,16 @@ def innermost(value: Array) -> Any:
 
 
 def example_of(value: Array) -> Any:
-    """What a stage may know of the arrays that its values stand for: an empty one of their device, None on the host.
+    """What a stage may know of the arrays that its values represent: an empty array of their device, None on the host.
 
-    Never the numbers: code that looks at them where they are known would take them for those of later calls.
+    It never knows the numbers: code that read them would take them for those of later calls.
     """
     bottom = innermost(value)
     return namespace_of((bottom,)).empty(0) if is_device_array(bottom) else None
 
 
 def snapshot(value: Array) -> Array:
-    """A value that later in-place writes of the user cannot change: what a graph or a program may keep."""
+    """A value that later in-place writes of the user cannot change: what a graph or a program may save."""
     kind = type(value)
     if kind is np.ndarray:
         return value.copy() if value.flags.writeable else value
@@ -338,7 +336,7 @@ def operand(value: Any) -> Array:
 
 
 CARRIERS: dict[type, Callable[[Any], Array]] = {}
-"""Classes from above whose objects stand for an array, with what gives that array."""
+"""Further classes whose objects represent an array, with the function that gives the array."""
 
 
 def refuse_array(value: Any) -> NoReturn:

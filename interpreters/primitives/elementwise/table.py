@@ -70,11 +70,6 @@ def reciprocal_of(y: Array) -> Array:
     return divide(1, y)
 
 
-def is_static_zero(y: Array) -> bool:
-    """True for the Python scalar zero."""
-    return type(y) in PYTHON_SCALARS and y == 0
-
-
 def power_partial_x(x: Array, y: Array) -> Array:
     """y x^(y-1), which is zero for y = 0 also at x = 0."""
     if type(y) in PYTHON_SCALARS:

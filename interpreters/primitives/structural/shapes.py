@@ -1,7 +1,4 @@
-"""The row `where`, and how operands of different rank are lined up over lanes.
-
-Linear rows that make, convert, shape and sum arrays, and what undoes broadcasting in a pullback.
-"""
+"""Linear primitives that convert, shape, choose and sum elements, and what undoes broadcasting in a pullback."""
 
 from __future__ import annotations
 
@@ -100,9 +97,6 @@ def result_dtype(*avals: Any) -> np.dtype[Any]:
     )
 
 
-# --- creation, on the backend of a given value ------------------------------------------------------------------
-
-
 def full_like(like: Array, fill: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
     """A constant array of the shape and dtype of `like` (or as given), on its backend."""
     shape = shape_of(like) if shape is None else shape
@@ -120,9 +114,6 @@ def zeros_like(like: Array) -> Array:
 def iota(length: int, like: Array) -> Array:
     """0, 1, ..., length - 1 on the backend of `like`."""
     return namespace_of((innermost(like),)).arange(length)
-
-
-# --- convert ----------------------------------------------------------------------------------------------------
 
 
 def _convert_impl(xp: Any, x: Array, *, dtype: Any) -> Array:
@@ -151,9 +142,6 @@ def same_dtype(x: Array, like: Shaped | Tracer | Array) -> Array:
     """x converted to the dtype of another value where it differs."""
     dtype = dtype_of(like)
     return x if dtype_of(x) == dtype else convert(x, dtype=dtype)
-
-
-# --- shape ------------------------------------------------------------------------------------------------------
 
 
 SMALL = 1024
@@ -237,9 +225,6 @@ def expand(x: Array, axes: Sequence[int]) -> Array:
     for axis in sorted(axes):
         shape.insert(axis, 1)
     return reshape(x, shape=tuple(shape))
-
-
-# --- sums -------------------------------------------------------------------------------------------------------
 
 
 def drop_axes(shape: Shape, axes: Sequence[int]) -> Shape:
