@@ -65,6 +65,10 @@ class Facts(TypedDict, total=False):
     them; on complex numbers they count `COMPLEX` times."""
     view: bool | Callable[[Sequence[Aval]], bool]
     """The output lies in the memory of the first input, always or for inputs of these avals."""
+    reduces: str
+    """The ufunc by which it reduces or accumulates."""
+    checks_indices: bool
+    """It raises an error for indices outside an axis, also where the output has no elements."""
     reads_selected: bool
     """Of the first input only as much is read as the output holds."""
     recompute: bool
@@ -95,8 +99,8 @@ class Primitive:
 
     __slots__ = (
         *("_aval", "batch", "differentiable", "impl", "jvp", "multiple", "name", "numpy", "transpose"),
-        *("body", "calls_python", "commutative", "cost", "numpy_suffices", "reads_selected", "recompute", "scipy"),
-        "view",
+        *("body", "calls_python", "checks_indices", "commutative", "cost", "numpy_suffices", "reads_selected"),
+        *("recompute", "reduces", "scipy", "view"),
     )
 
     def __init__(
@@ -124,6 +128,8 @@ class Primitive:
         self.numpy: Callable[..., Any] | None = None
         self.cost = facts.get("cost")
         self.view = facts.get("view", False)
+        self.reduces = facts.get("reduces")
+        self.checks_indices = facts.get("checks_indices", False)
         self.reads_selected = facts.get("reads_selected", False)
         self.recompute = facts.get("recompute", False)
         self.commutative = facts.get("commutative", False)

@@ -1,4 +1,4 @@
-"""The table of samples: for every primitive row arguments and parameters at which the generic tests look at it."""
+"""The table of samples: for every primitive the arguments and parameters at which the generic tests check it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples of the rows of branches, loops and collectives."""
+"""Samples of branches, loops and collectives."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ restart(4)
 
 
 def compiled(fun: Callable[..., Any], *avals: Aval) -> CompiledCall:
-    """A function of arrays as a staged program."""
+    """A function of arrays as a compiled call."""
     return trace_function(fun, avals, "compiled", None)[0]
 
 

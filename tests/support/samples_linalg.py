@@ -1,4 +1,4 @@
-"""Samples of the rows behind func.linalg."""
+"""Samples of the primitives behind func.linalg."""
 
 from __future__ import annotations
 
@@ -124,5 +124,5 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
 }
 
-for _name in SAMPLES:  # rows that only passes use are not defined before they are asked for
+for _name in SAMPLES:  # primitives that only passes use are defined when they are first asked for
     primitive_named(_name)

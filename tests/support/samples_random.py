@@ -1,4 +1,4 @@
-"""Samples of the rows behind func.random."""
+"""Samples of the primitives behind func.random."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DOUBLE, INT = np.dtype(np.float64), np.dtype(np.int64)
 
 
 def constant(*args: object, **params: object) -> Sample:
-    """A sample of a row without a derivative."""
+    """A sample of a primitive without a derivative."""
     return Sample(args, params, differentiable=())
 
 

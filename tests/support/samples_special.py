@@ -1,4 +1,4 @@
-"""Samples of the rows behind func.special."""
+"""Samples of the primitives behind func.special."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-import func.special  # noqa: F401  (its rows are registered when it is imported)
+import func.special  # noqa: F401  (its import registers its primitives)
 from tests.support.sampling import Sample, complex_, integers, real, restart
 
 restart(3)

@@ -1,4 +1,4 @@
-"""Samples of staged programs as rows, and of calls for side effects."""
+"""Samples of calls of programs, and of calls for side effects."""
 
 from __future__ import annotations
 

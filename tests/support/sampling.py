@@ -17,7 +17,7 @@ def restart(seed: int) -> None:
 
 @dataclass(frozen=True)
 class Sample:
-    """One call of a row. `differentiable`: positions with a derivative. `smooth`: differences can check it."""
+    """One call of a primitive. `differentiable`: the positions that have a derivative."""
 
     args: tuple[Any, ...]
     params: dict[str, Any] = field(default_factory=dict)

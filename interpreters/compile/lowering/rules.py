@@ -244,7 +244,7 @@ def _masked(context: LoweringContext) -> Code:
     if context.device:
         return record(context)
     axes, dtype, initial = [literal(context.params[name]) for name in ("axes", "dtype", "initial")]
-    ufunc = "add" if context.primitive.name == "sum_with" else "multiply"
+    ufunc = context.primitive.reduces
     call = f"np.{ufunc}.reduce({{0}}, {axes}, {dtype}"
     options = "where={1}" if initial == "None" else f"where={{1}}, initial={initial}"
     return Code(f"{call}, {{out}}, {options})", out=True, plain=f"{call}, {options})")

@@ -22,13 +22,11 @@ from func.backends.loops.kernels import (
 from func.backends.loops.values import ArrayValue
 from func.interpreters.compile.native.rules import TranslationContext, native
 
-OPS = {"cumsum": "add", "cumprod": "multiply", "cummax": "maximum", "cummin": "minimum"}
 
-
-@native(*OPS)
+@native("cumsum", "cumprod", "cummax", "cummin")
 def _cumulative(context: TranslationContext) -> ArrayValue:
     x, axis = context.convert(context.args[0], context.out.dtype), context.params["axis"]
-    op = OPS[context.equation.primitive.name]
+    op = context.reduction
     if context.params.get("reverse", False):
         return _reversed(context, running(context, op, _reversed(context, x, axis), axis), axis)
     return running(context, op, x, axis)

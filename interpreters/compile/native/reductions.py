@@ -16,7 +16,6 @@ from func.interpreters.primitives.structural.segment_sums import segment_bounds
 BOOL, HALF, SINGLE = np.dtype(bool), np.dtype(np.float16), np.dtype(np.float32)
 EMPTY = {"multiply": 1, "logical_and": True}
 """The results of operations on no elements, where they are not zero."""
-OPS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "any": "logical_or", "all": "logical_and"}
 
 
 def start_of(op: str, dtype: DType) -> object:
@@ -49,7 +48,7 @@ def reduced(context: TranslationContext, op: str, x: ArrayValue, axes: Sequence[
 @native("sum", "prod", "max", "min", "any", "all")
 def _reduction(context: TranslationContext) -> ArrayValue:
     x = context.args[0]
-    op = OPS[context.equation.primitive.name]
+    op = context.reduction
     if op.startswith("logical"):
         if x.dtype != BOOL:
             x = context.map("not_equal", x, context.number(0, x.dtype), dtype=BOOL)
@@ -139,7 +138,7 @@ def _logsumexp(context: TranslationContext) -> ArrayValue:
 @native("sum_with", "prod_with")
 def _masked(context: TranslationContext) -> ArrayValue:
     x, mask = context.args
-    op = OPS[context.equation.primitive.name.removesuffix("_with")]
+    op = context.reduction
     dtype, initial = context.out.dtype, context.params["initial"]
     x = context.convert(x, dtype)
     masked = context.map("select", context.convert(mask, BOOL), x, context.number(start_of(op, dtype), dtype))

@@ -49,6 +49,13 @@ class TranslationContext:
         (out,) = self.outs
         return out
 
+    @property
+    def reduction(self) -> str:
+        """The operation by which the primitive reduces."""
+        op = self.equation.primitive.reduces
+        assert op is not None
+        return op
+
     def map(self, op: str, *args: ArrayValue, dtype: DType | None = None) -> ArrayValue:
         """An operation element by element; the dtype is the last operand's unless given."""
         return self.fuser.map(op, args, args[-1].dtype if dtype is None else dtype)

@@ -15,7 +15,7 @@ BOOL, INDEX = np.dtype(bool), np.dtype(np.intp)
 def _position_of_extremum(context: TranslationContext) -> ArrayValue:
     """The first position of an element that equals the extremum, or of a NaN."""
     x, axis = context.args[0], context.params["axis"]
-    top = reduced(context, "maximum" if context.equation.primitive.name == "argmax" else "minimum", x, (axis,))
+    top = reduced(context, context.reduction, x, (axis,))
     is_hit = context.map("equal", x, context.keep(top, x.shape, (axis,)), dtype=BOOL)
     if x.dtype.kind in "fc":
         is_hit = context.map("logical_or", is_hit, context.map("isnan", x, dtype=BOOL), dtype=BOOL)

@@ -58,7 +58,7 @@ def _concatenate(context: TranslationContext) -> ArrayValue:
 
 def is_safe(equation: Equation) -> bool:
     """Whether an equation whose outputs have no elements cannot raise an error."""
-    return equation.primitive.name not in ("gather", "scatter", "scatter_add", "reorder")
+    return not equation.primitive.checks_indices
 
 
 class _Indexing:

@@ -70,6 +70,7 @@ cumprod: Primitive = general(
     batch=lambda size, batched, args, params: cumprod(args[0], axis=params["axis"] + 1),
     jvp=_cumprod_jvp,
     cost=costs.per_input(1),
+    reduces="multiply",
 )
 
 
@@ -118,6 +119,7 @@ def _running_extremum(name: str, ufunc: str, step: Callable[..., Array], wins: C
         batch=lambda size, batched, args, params: primitive(args[0], axis=params["axis"] + 1),
         jvp=jvp,
         cost=costs.per_input(1),
+        reduces=ufunc,
     )
     return primitive
 

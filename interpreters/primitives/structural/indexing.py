@@ -98,6 +98,7 @@ gather: Linear = linear(
     numpy_suffices=True,
     reads_selected=True,
     view=lambda ins: all([aval.shape == () for aval in ins[1:]]),
+    checks_indices=True,
 )
 
 
@@ -132,6 +133,7 @@ scatter_add: Linear = linear(
     batch=lambda size, batched, args, params: _scatter_batch(size, batched, args, params, scatter_add),
     positions=(0, 1),
     cost=costs.per_input(1),
+    checks_indices=True,
 )
 """x with values added at an index; repeated indices add up."""
 
@@ -170,5 +172,6 @@ scatter: Linear = linear(
     batch=lambda size, batched, args, params: _scatter_batch(size, batched, args, params, scatter),
     positions=(0, 1),
     cost=0,
+    checks_indices=True,
 )
 """x with values written at an index; of repeated indices the last one stays, as in NumPy."""

@@ -178,7 +178,7 @@ def _extremum(name: str, ufunc: str) -> Extremum:
     def impl(xp: Any, x: Array, *, axes: Axes) -> Array:
         return getattr(np, ufunc).reduce(x, axes) if xp is np else getattr(xp, name)(x, axes)
 
-    primitive = reduction(name, impl, _extremum_partial, kind=Extremum, cost=costs.per_input(1))
+    primitive = reduction(name, impl, _extremum_partial, kind=Extremum, cost=costs.per_input(1), reduces=ufunc)
     assert isinstance(primitive, Extremum)
     return primitive
 
@@ -198,6 +198,7 @@ reduce_prod = reduction(
     lambda x, out, *, axes: products_of_others(x, axes),
     _product_dtype,
     cost=costs.per_input(1),
+    reduces="multiply",
 )
 
 
@@ -297,7 +298,7 @@ def _optioned(name: str, ufunc: str, neutral: int, tangent: Callable[..., Array]
         x, mask = materialize(size, batched, args) if shape_of(args[1]) else args
         return primitive(x, mask, **{**params, "axes": _shift(params["axes"])})
 
-    primitive = general(f"{name}_with", impl, aval=aval, batch=batch, jvp=jvp, cost=costs.per_element)
+    primitive = general(f"{name}_with", impl, aval=aval, batch=batch, jvp=jvp, cost=costs.per_element, reduces=ufunc)
     return primitive
 
 
@@ -315,25 +316,26 @@ sum_with = _optioned("sum", "add", 0, _sum_tangent)
 prod_with = _optioned("prod", "multiply", 1, _prod_tangent)
 
 
-def _constant_reduction(name: str, dtype: Any) -> NonDifferentiable:
+def _constant_reduction(name: str, ufunc: str) -> NonDifferentiable:
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
         return primitive(args[0], axes=_shift(params["axes"]))
 
     primitive = nondifferentiable(
         name,
         lambda xp, x, *, axes: getattr(xp, name)(x, axes),
-        aval=lambda x, *, axes: Aval(drop_axes(x.shape, axes), dtype),
+        aval=lambda x, *, axes: Aval(drop_axes(x.shape, axes), np.bool_),
         batch=batch,
         cost=costs.per_input(1),
+        reduces=ufunc,
     )
     return primitive
 
 
-reduce_any = _constant_reduction("any", np.bool_)
-reduce_all = _constant_reduction("all", np.bool_)
+reduce_any = _constant_reduction("any", "logical_or")
+reduce_all = _constant_reduction("all", "logical_and")
 
 
-def _index_reduction(name: str) -> NonDifferentiable:
+def _index_reduction(name: str, ufunc: str) -> NonDifferentiable:
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
         return primitive(args[0], axis=params["axis"] + 1)
 
@@ -343,12 +345,13 @@ def _index_reduction(name: str) -> NonDifferentiable:
         aval=lambda x, *, axis: Aval(drop_axes(x.shape, (axis,)), np.intp),
         batch=batch,
         cost=costs.per_input(1),
+        reduces=ufunc,
     )
     return primitive
 
 
-argmax = _index_reduction("argmax")
-argmin = _index_reduction("argmin")
+argmax = _index_reduction("argmax", "maximum")
+argmin = _index_reduction("argmin", "minimum")
 
 
 def _argsort_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:

@@ -256,7 +256,7 @@ def _sum_impl(xp: Any, x: Array, *, axes: tuple[int, ...], dtype: Any = None) ->
 
 
 reduce_sum: Linear = linear(
-    "sum", _sum_impl, aval=_sum_aval, transpose=_sum_transpose, batch=_sum_batch, cost=costs.per_input(1)
+    "sum", _sum_impl, aval=_sum_aval, transpose=_sum_transpose, batch=_sum_batch, cost=costs.per_input(1), reduces="add"
 )
 """The sum over axes (non-negative, sorted), which disappear; `dtype` is that of the accumulation."""
 
@@ -314,6 +314,7 @@ cumsum: Linear = linear(
     transpose=lambda ct, x, *, axis, reverse: (cumsum(ct, axis=axis, reverse=not reverse),),
     batch=lambda x, *, axis, reverse: cumsum(x, axis=axis + 1, reverse=reverse),
     cost=costs.per_input(1),
+    reduces="add",
 )
 
 

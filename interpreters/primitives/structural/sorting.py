@@ -41,6 +41,7 @@ reorder: Linear = linear(
     batch=_reorder_batch,
     positions=(0,),
     cost=costs.per_element,
+    checks_indices=True,
 )
 """x along an axis in the order of an array of permutations, whose inverse is the transpose."""
 

@@ -41,7 +41,7 @@ def host(value: Any) -> Any:
 
 
 def check_on_device(name: str, sample: Sample, move: Callable[[Any], Any], kind: type, exact: bool) -> None:
-    """Value, pullback, tangent and batch of a row agree with NumPy's, and stay on the device."""
+    """Value, pullback, tangent and batch of a primitive agree with NumPy's, and stay on the device."""
     there = moved(sample, move)
     same = np.testing.assert_array_equal if exact else np.testing.assert_allclose
     close = {} if exact else {"rtol": 1e-6, "atol": 1e-8}

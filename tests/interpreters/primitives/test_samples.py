@@ -1,4 +1,4 @@
-"""Properties that every primitive row has, tested at the samples of the table."""
+"""Properties that every primitive has, tested at the samples of the table."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ SMOOTH = [case for case in ALL if case.values[1].differentiable]  # type: ignore
 
 
 def outputs(name: str, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
-    """The outputs of a row as a tuple."""
+    """The outputs of a primitive as a tuple."""
     out = PRIMITIVES[name](*args, **params)
     return tuple(out) if PRIMITIVES[name].multiple else (out,)
 
 
 def of_active(name: str, sample: Sample) -> Any:
-    """The row as a function of its differentiable arguments, with floating point outputs only."""
+    """The primitive as a function of its differentiable arguments, with floating point outputs only."""
 
     def f(*active: Any) -> list[Any]:
         args = list(sample.args)
@@ -60,8 +60,8 @@ def reverse_mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     return str(request.param)
 
 
-def test_every_row_has_samples() -> None:
-    assert set(SAMPLES) >= set(PRIMITIVES), f"rows without samples: {sorted(set(PRIMITIVES) - set(SAMPLES))}"
+def test_every_primitive_has_samples() -> None:
+    assert set(SAMPLES) >= set(PRIMITIVES), f"primitives without samples: {sorted(set(PRIMITIVES) - set(SAMPLES))}"
     assert all(SAMPLES[name] for name in PRIMITIVES)
 
 
@@ -162,10 +162,10 @@ def test_batch_is_the_stack_of_singles(name: str, sample: Sample) -> None:
         ]
         in_dims = tuple([0 if m else None for m in mask])
         mapped = func.vmap(lambda *inner: outputs(name, inner, sample.params), in_dims=in_dims)(*args)
-        for lane in range(2):
-            single = outputs(name, [a[lane] if m else a for a, m in zip(args, mask, strict=True)], sample.params)
-            for whole, one in zip(mapped, single, strict=True):
-                np.testing.assert_allclose(whole[lane], one, rtol=1e-9, atol=1e-11)
+        for element in range(2):
+            single = outputs(name, [a[element] if m else a for a, m in zip(args, mask, strict=True)], sample.params)
+            for batch, expected in zip(mapped, single, strict=True):
+                np.testing.assert_allclose(batch[element], expected, rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize(("name", "sample"), ALL)

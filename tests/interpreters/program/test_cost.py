@@ -122,7 +122,7 @@ def test_a_call_does_not_count_its_outputs_twice() -> None:
     x = np.ones(100)
     plain = cost(lambda x: np.sin(np.cos(x)), x)
     called = cost(lambda x: func.jit(lambda x: np.sin(np.cos(x)))(x), x)
-    assert [one.row for one in called.equations] == ["program_call"]
+    assert [line.row for line in called.equations] == ["program_call"]
     assert (called.operations, called.bytes_moved, called.peak_bytes) == (
         plain.operations,
         plain.bytes_moved,
@@ -171,19 +171,19 @@ def test_a_scan_counts_its_steps() -> None:
 
     for length in (3, 30):
         report = cost(scanned, np.ones((length, 5)))
-        (row,) = [one for one in report.equations if one.row == "scan_call"]
-        ((body,),) = [row.nested]
+        (scan,) = [line for line in report.equations if line.row == "scan_call"]
+        ((body,),) = [scan.nested]
         assert (body.label, body.times) == ("body", length)
-        assert row.operations == length * body.cost.operations == length * 11
-        assert row.bytes_moved == length * body.cost.bytes_moved
-        assert report.operations >= row.operations
+        assert scan.operations == length * body.cost.operations == length * 11
+        assert scan.bytes_moved == length * body.cost.bytes_moved
+        assert report.operations >= scan.operations
 
 
 def test_a_branch_counts_as_its_dearest() -> None:
     x = np.ones(10)
     report = cost(lambda p, x: func.cond(p, lambda x: x + 1, lambda x: np.sin(x) * 2, x), True, x)
-    (row,) = [one for one in report.equations if one.row == "cond_call"]
-    assert row.operations == 160
+    (branch,) = [line for line in report.equations if line.row == "cond_call"]
+    assert branch.operations == 160
 
 
 def test_memory_inside_a_loop_is_in_the_peak() -> None:
@@ -217,4 +217,4 @@ def test_the_table_is_aligned() -> None:
     ]
     assert any(["body × 1,000" in line for line in lines])
     assert report.operations == sum([one.operations for one in report.equations])
-    assert set(PRIMITIVES) >= {one.row for one in report.equations}
+    assert set(PRIMITIVES) >= {line.row for line in report.equations}
