@@ -22,7 +22,7 @@ from func.interpreters.compile.passes.linalg.cholesky_pullback import (
 )
 from func.interpreters.compile.passes.linalg.shared_lu import share_lu
 from func.interpreters.compile.passes.linalg.solve_rules import simplify_solves
-from func.interpreters.compile.passes.low_rank.outer_sums import exploit_outer_products
+from func.interpreters.compile.passes.low_rank import exploit_outer_products
 from func.interpreters.compile.passes.rewriting.algebra import simplify_algebra
 from func.interpreters.compile.passes.rewriting.sum_trees import join_padded_sums
 from func.interpreters.compile.passes.sparsity.diagonal_sparsity import exploit_diagonal_sparsity

@@ -6,6 +6,7 @@ the first steps take values from before the loop), or per step (computed before 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -153,9 +154,8 @@ def recognize_loop(sequence: OrderedEquations, stretch: Stretch, least: int) -> 
     """A part of a stretch that is a loop of at least `least` ≥ 2 steps, or None."""
     start = _cheapest_start(sequence, stretch)
     steps = Steps(sequence, start, stretch.period, (stretch.stop - start) // stretch.period)
-    if steps.count < least or not all(
-        [equation.outputs for equation in sequence.equations[start : start + stretch.period]]
-    ):
+    has_outputs = [bool(equation.outputs) for equation in sequence.equations[start : start + stretch.period]]
+    if steps.count < least or not all(has_outputs):
         return None
     for quarter in (2, 1, 3):
         loop = _extend_from(steps, min(quarter * steps.count // 4, steps.count - 2), least)
@@ -188,18 +188,14 @@ def _cheapest_start(sequence: OrderedEquations, stretch: Stretch) -> int:
             size = max(out.size, 1) * out.dtype.itemsize
             change[low] += size
             change[high + 1] -= size
-    crossing, best, least = 0, 0, None
-    for offset in range(period):
-        crossing += change[offset]
-        if least is None or crossing < least:
-            best, least = offset, crossing
-    return start + best
+    live = list(itertools.accumulate(change[:period]))
+    return start + live.index(min(live))
 
 
 def _extend_from(steps: Steps, pivot: int, least: int) -> Steps | None:
     """The steps around a pivot step in which every operand relates to other steps as it does there."""
     first, last = 0, steps.count
-    carried: list[tuple[list[Any], int, int]] = []
+    carried: list[tuple[list[int], int, int]] = []
     for j in range(steps.period):
         equations = steps.equations(j)
         for k in range(len(equations[0].inputs)):
@@ -213,9 +209,12 @@ def _extend_from(steps: Steps, pivot: int, least: int) -> Steps | None:
 
 
 def _limits(
-    column: list[Any], steps: Steps, pivot: int, least: int, carried: list[tuple[list[Any], int, int]]
+    column: list[Any], steps: Steps, pivot: int, least: int, carried: list[tuple[list[int], int, int]]
 ) -> tuple[int, int] | None:
-    """The first step, and the one after the last, in which an operand relates to other steps as at the pivot."""
+    """The first step, and the one after the last, in which an operand relates to other steps as at the pivot.
+
+    Appends (output numbers by step, back, first step) to `carried` for an operand from an earlier step.
+    """
     here, there = column[pivot], column[pivot + 1]
     number, width, origin = steps.sequence.number, steps.width, steps.origin()
     numbers = [number.get(x, -1) - origin for x in column]
@@ -263,7 +262,7 @@ def _run_around(pivot: int, is_alike: Sequence[bool]) -> tuple[int, int]:
     return first, last
 
 
-def _skip_late_initial_values(steps: Steps, first: int, last: int, carried: list[tuple[list[Any], int, int]]) -> int:
+def _skip_late_initial_values(steps: Steps, first: int, last: int, carried: list[tuple[list[int], int, int]]) -> int:
     """The first step for which the initial values of all carries are computed before the loop."""
     again = True
     while again and first < last:

@@ -187,26 +187,27 @@ class Scan:
         steps, stacks = self.steps, self.stacks
         finals, stacked_outputs = self._live_outputs()
         outputs = [*self._next_carries(), *[self.outputs[i] for i in stacked_outputs]]
-        inputs = [*self.consts.values(), *[var for _, var in self.carries.values()], *[row for _, row in self._rows()]]
+        inputs = [
+            *self.consts.values(),
+            *[var for _, var in self.carries.values()],
+            *[row for _, row in self.rows.values()],
+        ]
         body = body_of(Program(inputs, self.equations, outputs, {}))
         loop = ScanLoop(len(self.consts), len(self.carries), steps.count, self.backwards)
-        starts = [start if start is not None else self._start(var) for start, var in self.carries.values()]
+        starts = [
+            stacks.constant(np.zeros(var.shape, var.dtype)) if start is None else start
+            for start, var in self.carries.values()
+        ]
         operands = [
             *[stacks.materialize(x) for x in self.consts],
             *[stacks.materialize(x) for x in starts],
-            *[make() for make, _ in self._rows()],
+            *[build() for build, _ in self.rows.values()],
         ]
         ends = [finals.get(key) or Var(Aval(var.shape, var.dtype)) for key, (_, var) in self.carries.items()]
         ys = [Var(stacked(self.outputs[i], steps.count)) for i in stacked_outputs]
         params = {"body": body, "loop": loop}
         stacks.equations.append(Equation(scan_call, tuple(operands), params, (*ends, *ys), steps.equation(0).line))
         self._record_rows(stacked_outputs, ys, set(finals.values()))
-
-    def _rows(self) -> list[tuple[Callable[[], Var], Var]]:
-        return list(self.rows.values())
-
-    def _start(self, var: Var) -> Var:
-        return self.stacks.constant(np.zeros(var.shape, var.dtype))  # type: ignore[no-any-return]
 
     def _live_outputs(self) -> tuple[dict[Any, Var], dict[int, list[Var]]]:
         """(final carries, stacked outputs by their numbers) that are used after the loop."""

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import func
 from func.interpreters.compile.passes import optimize
 from func.interpreters.compile.passes.linalg.cholesky_pullback import simplify_cholesky_pullbacks
-from func.interpreters.compile.passes.low_rank.outer_sums import exploit_outer_products
-from func.interpreters.compile.passes.sparsity import diagonals
+from func.interpreters.compile.passes.low_rank import exploit_outer_products
+from func.interpreters.compile.passes.sparsity import diagonal_sparsity
 from func.interpreters.compile.passes.sparsity.diagonal_sparsity import exploit_diagonal_sparsity
 from func.interpreters.compile.passes.sparsity.diagonal_terms import Axis, GiveUp, cut_axis, is_injective, terms_of
 from func.interpreters.program.program import Program
@@ -54,7 +54,7 @@ def largest(program: Program) -> int:
 @pytest.fixture(autouse=True)
 def many_terms(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small values stay sums of many terms, so that small examples meet all rules."""
-    monkeypatch.setattr(diagonals, "FEW_TERMS", 12)
+    monkeypatch.setattr(diagonal_sparsity, "FEW_TERMS", 12)
 
 
 def names(program: Program) -> list[str]:

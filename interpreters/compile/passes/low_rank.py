@@ -1,72 +1,163 @@
-"""Sums over outer products as products of sums: Σᵢⱼ (uᵢ vⱼ)² = Σᵢ uᵢ² · Σⱼ vⱼ².
+"""Low-rank structure: sums over outer products as products of sums, Σᵢⱼ (uᵢ vⱼ)² = Σᵢ uᵢ² · Σⱼ vⱼ².
 
-A contraction that sums nothing, like the gradient of a weight matrix for each sample of a batch, stays two factors
-in each primitive with a rule here: f(u v) = f(u) f(v) for squares, powers and absolute values, scalings of one
-factor, products of two outer products (u v)(u' v') = (u u')(v v'), and changes of shape. A sum over it becomes a
-contraction of the factors. Where some equation needs the product itself, the product is computed as before.
+A contraction that sums nothing, like the gradient of a weight matrix for each sample of a batch, stays a pair of
+factors through the primitives with a rule here:
+
+    f(u v) = f(u) f(v) for squares, powers and absolute values,    (u v) y = (u y) v,    (u v)(u' v') = (u u')(v v').
+
+A sum over it becomes a contraction of the factors. Where some equation needs the product as an array, it is computed as
+in the source program.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
-from func.interpreters.compile.passes.low_rank.outer_products import (
-    MIN_SIZE,
-    Labels,
-    OuterProduct,
-    ProductBuilder,
-    Rule,
-    Stack,
-)
-from func.interpreters.core import PYTHON_SCALARS, Shape
+import numpy as np
+
+from func.interpreters.compile.passes.equation_builder import EquationBuilder
+from func.interpreters.core import PYTHON_SCALARS, Shape, Shaped
 from func.interpreters.primitives.elementwise.builder import add, multiply
 from func.interpreters.primitives.elementwise.table import divide, square
-from func.interpreters.primitives.structural.contraction import contract
+from func.interpreters.primitives.structural.contraction import Labels, contract, spec
 from func.interpreters.primitives.structural.shapes import convert, reduce_sum
 from func.interpreters.program.program import Equation, Program, Var
 
-
-def exploit_outer_products(program: Program) -> Program:
-    """Leave out outer products of which only sums are needed."""
-    starts = {equation.outputs[0] for equation in program.equations if _is_outer_product(equation)}
-    while starts:
-        builder = ProductBuilder(program)
-        rewritten = builder.interpret({}, functools.partial(_apply_rule, builder, starts), builder.require)
-        if not builder.needed:
-            return rewritten if builder.changed else program
-        starts -= builder.needed
-    return program
+MIN_SIZE = 1024
+"""Smaller products are faster multiplied out."""
 
 
-def _is_outer_product(equation: Equation) -> bool:
-    """True for a large product without sums in which each operand has axes that the other has not."""
-    if equation.primitive is not contract and equation.primitive is not multiply:
-        return False
-    out = equation.outputs[0]
-    x, y = equation.inputs
-    if type(x) is not Var or type(y) is not Var or out.size < MIN_SIZE or out.dtype.kind not in "fc":
-        return False
-    if equation.primitive is contract:
-        labels = equation.params["spec"]
-        own = [set(labels.x) - set(labels.y), set(labels.y) - set(labels.x)]
-        return all(own) and {*labels.x, *labels.y} == set(labels.out) and max(x.size, y.size) < out.size
-    return max(x.size, y.size) < out.size and len(x.shape) == len(y.shape)
+class Factor(NamedTuple):
+    """A factor of an outer product: a variable with one axis per label."""
+
+    value: Any
+    labels: Labels
 
 
-def _apply_rule(builder: ProductBuilder, starts: set[Var], equation: Equation, operands: tuple[Any, ...]) -> Any:
-    """The result of an equation that is a start, or has a rule and a product as an operand; None for others."""
-    out = equation.outputs[0] if equation.outputs else None
-    if out in starts:
-        return builder.start(equation)
-    rule = RULES.get(equation.primitive.name)
-    if rule is None or not any([isinstance(x, (OuterProduct, Stack)) for x in operands]):
-        return None
-    result = rule(builder, equation, operands)
-    is_typed = type(result) is not Var or result.dtype == equation.outputs[0].dtype
-    return result if is_typed else builder.emit(convert, result, dtype=equation.outputs[0].dtype)
+class OuterProduct(Shaped):
+    """x · y, broadcast over the labels of both; an axis of the product runs over the labels of its group in C order.
+
+    `sources` are the variables of the program whose definitions the product replaces.
+    """
+
+    __slots__ = ("groups", "sizes", "sources", "x", "y")
+
+    def __init__(
+        self,
+        x: Factor,
+        y: Factor,
+        groups: Sequence[Labels],
+        sizes: dict[int, int],
+        dtype: np.dtype[Any],
+        sources: frozenset[Var],
+    ) -> None:
+        self.x = x
+        self.y = y
+        self.groups = tuple(groups)
+        self.sizes = sizes
+        self.shape = tuple([math.prod([sizes[label] for label in group]) for group in groups])
+        self.dtype = dtype
+        self.sources = sources
+
+    def with_factors(self, x: Any, y: Any, dtype: np.dtype[Any]) -> OuterProduct:
+        """The product with other values of the factors."""
+        return OuterProduct(
+            Factor(x, self.x.labels), Factor(y, self.y.labels), self.groups, self.sizes, dtype, self.sources
+        )
+
+    def with_groups(self, groups: Sequence[Labels]) -> OuterProduct:
+        """The product in another shape."""
+        return OuterProduct(self.x, self.y, groups, self.sizes, self.dtype, self.sources)
+
+
+class Stack(Shaped):
+    """A concatenation of outer products and variables along an axis."""
+
+    __slots__ = ("axis", "pieces")
+
+    def __init__(self, pieces: Sequence[Any], axis: int, shape: Shape, dtype: np.dtype[Any]) -> None:
+        self.pieces = tuple(pieces)
+        self.axis = axis
+        self.shape = shape
+        self.dtype = dtype
+
+    @property
+    def sources(self) -> frozenset[Var]:
+        """The sources of the pieces."""
+        return frozenset().union(*[piece.sources for piece in self.pieces if type(piece) is OuterProduct])
+
+
+class ProductBuilder(EquationBuilder):
+    """Builds the program of one attempt; `needed` collects the outer products that some equation needs as arrays."""
+
+    def __init__(self, source: Program) -> None:
+        super().__init__(source)
+        self.needed: set[Var] = set()
+        self.changed = False
+        self._pairs: dict[Any, tuple[Any, Any]] = {}
+
+    def start(self, equation: Equation) -> OuterProduct:
+        """The product of an equation as two factors."""
+        x, y = equation.inputs
+        out = equation.outputs[0]
+        if equation.primitive is contract:
+            labels = equation.params["spec"]
+            sides = [(x, labels.x), (y, labels.y)]
+            order = labels.out
+        else:
+            order = tuple(range(len(out.shape)))
+            sides = [(x, order), (y, order)]
+        sizes = dict(zip(order, out.shape, strict=True))
+        factors = []
+        for value, own in sides:
+            long = tuple([label for label, n in zip(own, value.shape, strict=True) if n > 1])
+            value = value if value.dtype == out.dtype else self.emit(convert, value, dtype=out.dtype)
+            factors.append(Factor(self.reshape(value, tuple([sizes[label] for label in long])), long))
+        groups = [(label,) if sizes[label] > 1 else () for label in order]
+        return OuterProduct(factors[0], factors[1], groups, sizes, out.dtype, frozenset([out]))
+
+    def require(self, x: Any, var: Any) -> Any:
+        """The variable for an operand; where this is a product, its sources are needed and the attempt is void."""
+        if isinstance(x, (OuterProduct, Stack)):
+            self.needed |= x.sources
+            return var
+        return x
+
+    def times(self, x: Any, y: Any) -> Any:
+        """x · y; its sum will be the contraction of x and y."""
+        out = self.emit(multiply, x, y)
+        self._pairs[out] = (x, y)
+        return out
+
+    def _sum_factor(self, value: Any, labels: Labels, axes: Sequence[int]) -> Any:
+        """The sum of a factor over some of its axes."""
+        if not axes:
+            return value
+        if value in self._pairs:
+            rest = tuple([label for axis, label in enumerate(labels) if axis not in axes])
+            return self.emit(contract, *self._pairs[value], spec=spec(labels, labels, rest))
+        return self.emit(reduce_sum, value, axes=tuple(axes))
+
+    def sum_product(self, x: OuterProduct, axes: Sequence[int], shape: Shape) -> Any:
+        """Σ x y: sum each factor over the labels that it alone has, then contract the factors over the rest."""
+        summed = {label for axis in axes for label in x.groups[axis]}
+        values, labels = [], []
+        for own, other in ((x.x, x.y), (x.y, x.x)):
+            alone = [k for k, label in enumerate(own.labels) if label in summed and label not in other.labels]
+            values.append(self._sum_factor(own.value, own.labels, alone))
+            labels.append(tuple([label for k, label in enumerate(own.labels) if k not in alone]))
+        out = tuple([label for axis, group in enumerate(x.groups) if axis not in axes for label in group])
+        self.changed = True
+        if labels[0] == labels[1] == out:
+            return self.reshape(self.emit(multiply, *values), shape)
+        return self.reshape(self.emit(contract, *values, spec=spec(labels[0], labels[1], out)), shape)
+
+
+Rule: TypeAlias = Callable[[ProductBuilder, Equation, tuple[Any, ...]], Any]
+"""rule(builder, equation, operands) returns a product, a stack or a variable, or None where it needs the array."""
 
 
 def map_pieces(builder: ProductBuilder, equation: Equation, x: Stack, rule: Rule, others: Sequence[Any] = ()) -> Any:
@@ -327,3 +418,43 @@ RULES: dict[str, Rule] = {
     "contract": inner_product,
 }
 """The rules by the names of primitives."""
+
+
+def exploit_outer_products(program: Program) -> Program:
+    """Leave out outer products of which only sums are needed."""
+    starts = {equation.outputs[0] for equation in program.equations if _is_outer_product(equation)}
+    while starts:
+        builder = ProductBuilder(program)
+        rewritten = builder.interpret({}, functools.partial(_apply_rule, builder, starts), builder.require)
+        if not builder.needed:
+            return rewritten if builder.changed else program
+        starts -= builder.needed
+    return program
+
+
+def _is_outer_product(equation: Equation) -> bool:
+    """True for a large product without sums in which each operand has axes that the other has not."""
+    if equation.primitive is not contract and equation.primitive is not multiply:
+        return False
+    out = equation.outputs[0]
+    x, y = equation.inputs
+    if type(x) is not Var or type(y) is not Var or out.size < MIN_SIZE or out.dtype.kind not in "fc":
+        return False
+    if equation.primitive is contract:
+        labels = equation.params["spec"]
+        own = [set(labels.x) - set(labels.y), set(labels.y) - set(labels.x)]
+        return all(own) and {*labels.x, *labels.y} == set(labels.out) and max(x.size, y.size) < out.size
+    return max(x.size, y.size) < out.size and len(x.shape) == len(y.shape)
+
+
+def _apply_rule(builder: ProductBuilder, starts: set[Var], equation: Equation, operands: tuple[Any, ...]) -> Any:
+    """The result of an equation that is a start, or has a rule and a product as an operand; None for others."""
+    out = equation.outputs[0] if equation.outputs else None
+    if out in starts:
+        return builder.start(equation)
+    rule = RULES.get(equation.primitive.name)
+    if rule is None or not any([isinstance(x, (OuterProduct, Stack)) for x in operands]):
+        return None
+    result = rule(builder, equation, operands)
+    is_typed = type(result) is not Var or result.dtype == equation.outputs[0].dtype
+    return result if is_typed else builder.emit(convert, result, dtype=equation.outputs[0].dtype)
