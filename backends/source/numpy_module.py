@@ -1,4 +1,4 @@
-"""Plans as modules that people keep: NumPy (or CuPy) source that runs where func is not installed."""
+"""Modules of NumPy (or CuPy) source, written from plans: they run where func is not installed."""
 
 from __future__ import annotations
 
@@ -16,25 +16,24 @@ from func.backends.source.plans import Plan, Step
 
 _MODULE = re.compile(r"\bscipy\.([a-z]+)\.")
 _STANDARD = ("base64", "functools", "importlib", "math")
-_SHARED = ("parameters", "places", "kinds", "result", "header")
 _CUPY = ((re.compile(r"\bnp\b"), "cp"), (re.compile(r"(?<![\w.])scipy\."), "cupyx.scipy."))
-"""What is written for NumPy, and how CuPy calls it."""
+"""Names of NumPy and SciPy in text, and CuPy's names for them."""
 SHOWN = 64
-"""Constants of up to so many elements are written as lists, larger ones as encoded bytes."""
+"""The most elements of a constant that is written as a list; larger ones are encoded bytes."""
 WIDTH = 116
 
 
 class Signature(Record):
-    """How the exported function is called: its name, parameters, where each input stands in them, what it returns."""
+    """The name, parameters, inputs and result of an exported function."""
 
     name: str
     parameters: list[str]
-    places: list[str]
-    """For every input an expression in the parameters: params['w']."""
+    paths: list[str]
+    """For every input an expression of the parameters: params['w']."""
     kinds: list[tuple[tuple[int, ...], np.dtype[Any], bool]]
-    """Shape, dtype, and whether it was a Python scalar."""
+    """For every input its shape and dtype, and whether it is a Python scalar."""
     result: Callable[[Sequence[str]], str]
-    """The returned expression, given those of the outputs."""
+    """The returned expression of the outputs' expressions."""
     header: list[str] = field(default_factory=list)
 
     @property
@@ -49,19 +48,16 @@ class Signature(Record):
 
 
 def module_text(plan: Plan, signature: Signature, device: bool, nan_safe: Plan | None = None) -> str:
-    """The source of a module with one function.
-
-    `nan_safe` is the plan of the same function with NaN-safe pullbacks, which runs where the result has a NaN.
-    """
+    """The source of a module with one function, which calls that of the NaN-safe plan where its result has a NaN."""
     main = "\n".join(_function(plan, signature, device, nan_safe is not None))
-    bodies = [text for one in (plan, nan_safe) if one is not None for text in _bodies(one)]
+    bodies = _bodies(plan)
     if nan_safe is not None:
-        second = Signature(f"_nan_safe_{signature.name}", *[getattr(signature, name) for name in _SHARED])
-        bodies.append("\n".join(_function(nan_safe, second, device)))
+        bodies += _bodies(nan_safe)
+        bodies.append("\n".join(_function(nan_safe, signature.with_fields(name=f"_nan_safe_{signature.name}"), device)))
     body = "\n\n\n".join([*bodies, main])
     if device:
         body = _for_cupy(body)
-    support = "\n\n\n".join([_source(one) for one in _supporting(plan, nan_safe).values()])
+    support = "\n\n\n".join([_source(function) for function in _supporting(plan, nan_safe).values()])
     alias = "cp" if device else "np"
     constants = "\n".join(
         [line for name, value in _constants(plan, nan_safe).items() for line in _constant(name, value, alias)]
@@ -93,21 +89,20 @@ def _imports(body: str, support: str, constants: str, device: bool) -> list[str]
 
 
 def _for_cupy(text: str) -> str:
-    """Generated code that computes with CuPy. Support functions take the namespace as an argument and stay."""
+    """Generated code for CuPy. Support functions take the namespace as an argument and are not changed."""
     for pattern, name in _CUPY:
         text = pattern.sub(name, text)
     return text
 
 
 def _bodies(plan: Plan) -> list[str]:
-    """The functions that a plan calls, those that they call first."""
+    """The functions that a plan calls, callees first."""
     texts = []
     for name, nested in plan.functions.items():
         texts += _bodies(nested)
         lines = [f"def {name}({', '.join(nested.inputs)}):", *[f"    {line}" for line in _statements(nested)]]
-        texts.append(
-            "\n".join([*lines, f"    return {''.join([f'{word}, ' for word in nested.outputs]).strip() or '()'}"])
-        )
+        outputs = "".join([f"{output}, " for output in nested.outputs]).strip()
+        texts.append("\n".join([*lines, f"    return {outputs or '()'}"]))
     return texts
 
 
@@ -119,7 +114,7 @@ def _all_plans(*plans: Plan | None) -> Iterator[Plan]:
 
 
 def _supporting(*plans: Plan | None) -> dict[str, Callable[..., Any]]:
-    return {name: one for plan in _all_plans(*plans) for name, one in plan.support.items()}
+    return {name: function for plan in _all_plans(*plans) for name, function in plan.support.items()}
 
 
 def _constants(*plans: Plan | None) -> dict[str, Any]:
@@ -160,17 +155,17 @@ def _constant(name: str, value: Any, np_name: str) -> Iterator[str]:
     yield f").reshape({array.shape!r})"
 
 
-def _function(plan: Plan, signature: Signature, device: bool, checks: bool = False) -> Iterator[str]:
+def _function(plan: Plan, signature: Signature, device: bool, checks_nan: bool = False) -> Iterator[str]:
     yield f"def {signature.name}({', '.join(signature.parameters)}):"
-    for name, place, (shape, dtype, weak) in zip(plan.inputs, signature.places, signature.kinds, strict=True):
+    for name, path, (shape, dtype, weak) in zip(plan.inputs, signature.paths, signature.kinds, strict=True):
         if weak:
-            yield f"    {name} = {place}"
+            yield f"    {name} = {path}"
             continue
         kind = f"np.{dtype.name}" if dtype.kind != "b" else "np.bool_"
-        yield f"    {name} = np.asarray({place}, {kind})"
+        yield f"    {name} = np.asarray({path}, {kind})"
         yield f"    if {name}.shape != {shape!r}:"
-        words = place.replace('"', "'")
-        yield f'        raise ValueError(f"{words} has shape {{{name}.shape}}, not {shape!r}")'
+        quoted = path.replace('"', "'")
+        yield f'        raise ValueError(f"{quoted} has shape {{{name}.shape}}, not {shape!r}")'
         if shape == ():
             yield f"    {name} = {name}[()]"
     depth = "    "
@@ -178,7 +173,7 @@ def _function(plan: Plan, signature: Signature, device: bool, checks: bool = Fal
         yield '    with np.errstate(all="ignore"):'
         depth = "        "
     yield from [depth + line for line in _statements(plan)] or [f"{depth}pass"]
-    if checks:
+    if checks_nan:
         arguments = [name if name in signature.positional else f"{name}={name}" for name in signature.names]
         outs = ", ".join(dict.fromkeys(plan.outputs))
         yield f"    if any(np.isnan(out).any() for out in ({outs},)):  # a zero may have met an infinity"

@@ -1,4 +1,4 @@
-"""Plans as NumPy source: straight-line Python without any dispatch, and the function that it compiles to."""
+"""NumPy source of plans: straight-line Python without dispatch, and the function that it compiles to."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from func.backends.support.arrays import scipy_of
 
 _DOTTED = re.compile(r"\b(np|scipy|ml_dtypes)((?:\.[A-Za-z_]\w*)+)")
 MOST_KEPT = 1 << 28
-"""Scratch memory beyond this many bytes is given back after every call."""
+"""Scratch memory beyond this many bytes is freed after every call."""
 KEPT_RESULTS = 2
-"""For every output so many arrays are watched for reuse."""
+"""How many arrays of an output are watched for reuse."""
 UNSHARED = 2
-"""What getrefcount says of an array that only one local variable holds."""
+"""The reference count, as getrefcount gives it, of an array that only one local variable holds."""
 BLOCK = 1 << 14
+"""Elements of a block."""
 INDENT = "    "
 
 
@@ -30,7 +31,7 @@ def compile_plan(plan: Plan, xp: Any = np) -> Callable[..., tuple[Any, ...]]:
     names: dict[str, Any] = {}
     text = "\n".join(_statements(plan, names, xp))
     names |= plan.calls
-    names |= {name: _placed(value, xp) for name, value in plan.constants.items()}
+    names |= {name: _on_backend(value, xp) for name, value in plan.constants.items()}
     names |= plan.support
     names["np"] = xp
     if plan.buffers or plan.results:
@@ -43,8 +44,8 @@ def compile_plan(plan: Plan, xp: Any = np) -> Callable[..., tuple[Any, ...]]:
     return run  # type: ignore[no-any-return]
 
 
-def _placed(value: Any, xp: Any) -> Any:
-    """A constant where the other arrays are."""
+def _on_backend(value: Any, xp: Any) -> Any:
+    """A constant on the backend of the other arrays."""
     return xp.asarray(value) if xp is not np and type(value) is np.ndarray else value
 
 
@@ -62,13 +63,13 @@ def _bound(text: str, names: dict[str, Any], roots: dict[str, Any]) -> str:
     """The text with np.add as np_add, which is looked up once."""
 
     def replace(match: re.Match[str]) -> str:
-        word = match[0].replace(".", "_")
-        if word not in names:
+        name = match[0].replace(".", "_")
+        if name not in names:
             value = roots[match[1]]
             for part in match[2][1:].split("."):
                 value = getattr(value, part)
-            names[word] = value
-        return word
+            names[name] = value
+        return name
 
     return _DOTTED.sub(replace, text)
 
@@ -94,7 +95,7 @@ def _statements(plan: Plan, names: dict[str, Any], xp: Any) -> Iterator[str]:
             yield depth + _bound(line, names, roots)
     if plan.buffers:
         yield f"{INDENT}memory.give(frame)"
-    yield f"{INDENT}return ({''.join([f'{word}, ' for word in plan.outputs])})"
+    yield f"{INDENT}return ({''.join([f'{output}, ' for output in plan.outputs])})"
 
 
 def _item_lines(item: Step | Loop) -> Iterator[str]:
@@ -112,9 +113,9 @@ def _item_lines(item: Step | Loop) -> Iterator[str]:
     for name, _ in item.views:
         yield f"{INDENT}{name} = {name}_all[start:stop]"
     if item.scratch:
-        exact = item.length % BLOCK == 0
+        is_exact = item.length % BLOCK == 0
         for name, _ in item.scratch:
-            yield f"{INDENT}{name} = {name}_all" if exact else f"{INDENT}{name} = {name}_all[:{item.length} - start]"
+            yield f"{INDENT}{name} = {name}_all" if is_exact else f"{INDENT}{name} = {name}_all[:{item.length} - start]"
     for step in item.steps:
         yield INDENT + step.text
     ends = [*[name for name, _ in item.views], *[name for name, _ in item.scratch]]
@@ -122,7 +123,7 @@ def _item_lines(item: Step | Loop) -> Iterator[str]:
 
 
 class Memory:
-    """The scratch memory of a plan: frames of buffers for the calls under way, and results that nobody holds."""
+    """The scratch memory of a plan: a frame of buffers for each running call, and results that no caller holds."""
 
     def __init__(self, plan: Plan, xp: Any) -> None:
         self._plan = plan
@@ -140,31 +141,31 @@ class Memory:
             pass
         xp = self._xp
         slots = [xp.empty(size, np.uint8) for size in self._plan.slots]
-        made = []
+        frame = []
         for buffer in self._plan.buffers.values():
             size = math.prod(buffer.shape) * buffer.dtype.itemsize
-            made.append(slots[buffer.slot][:size].view(buffer.dtype).reshape(buffer.shape))
-        return tuple(made)
+            frame.append(slots[buffer.slot][:size].view(buffer.dtype).reshape(buffer.shape))
+        return tuple(frame)
 
     def give(self, frame: Any) -> None:
-        """The call is over."""
+        """Return a frame at the end of its call."""
         if self._keeps:
             self._frames.append(frame)
 
     def result(self, number: int) -> Any:
-        """Memory for an output: an earlier output's that the caller has dropped, or fresh."""
-        kept = self._results[number]
-        for place in range(len(kept)):
+        """Memory for an output: that of an earlier output that the caller has dropped, or fresh memory."""
+        watched = self._results[number]
+        for position in range(len(watched)):
             try:
-                array = kept.pop(0)
+                array = watched.pop(0)
             except IndexError:
                 break
             if getrefcount(array) == UNSHARED:
-                kept.append(array)
+                watched.append(array)
                 return array
-            if place + 1 < KEPT_RESULTS:
-                kept.append(array)
+            if position + 1 < KEPT_RESULTS:
+                watched.append(array)
         shape, dtype = self._shapes[number]
         array = self._xp.empty(shape, dtype)
-        kept.append(array)
+        watched.append(array)
         return array

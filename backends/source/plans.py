@@ -1,4 +1,4 @@
-"""Plans: what is to be computed in which order into which memory, as plain data for the code generators."""
+"""Plans: statements in order, with names and memory, as plain data for the code generators."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Step(Record):
     text: str
     target: str | None = None
     drops: tuple[str, ...] = ()
-    """Names that nothing after this statement needs, whose memory is worth giving back."""
+    """Names of large arrays that nothing after this statement reads."""
 
 
 class Loop(Record):
     """Elementwise steps over arrays of one length, run in blocks that stay in the cache.
 
-    `views` names the flat arrays that are cut into blocks, each with what it is a flat view of; inside the steps a
-    name stands for the present block. `scratch` are blocks that live only inside: name and dtype.
+    `views` names the blocks of flat arrays, each with the array that it is cut from. `scratch` names the blocks that
+    are dead after their iteration, each with its dtype.
     """
 
     length: int
@@ -37,7 +37,7 @@ Item: TypeAlias = Step | Loop
 
 
 class Buffer(Record):
-    """An array over scratch memory: the slot that it lies in, its shape and dtype."""
+    """An array over scratch memory: its slot, shape and dtype."""
 
     slot: int
     shape: tuple[int, ...]
@@ -45,7 +45,7 @@ class Buffer(Record):
 
 
 class Plan(Record):
-    """A whole program. `calls` are Python callables for what has no text; `support` functions that texts call."""
+    """A whole program. `calls` are the callables of equations without text, `support` functions that texts call."""
 
     inputs: list[str] = field(default_factory=list)
     constants: dict[str, Any] = field(default_factory=dict)
@@ -56,11 +56,11 @@ class Plan(Record):
     slots: list[int] = field(default_factory=list)
     buffers: dict[str, Buffer] = field(default_factory=dict)
     results: dict[str, tuple[tuple[int, ...], Any]] = field(default_factory=dict)
-    """Outputs that are written into memory that is recycled once the caller has dropped them."""
+    """Outputs in memory that is recycled once the caller has dropped them: their shapes and dtypes."""
     items: list[Item] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
 
     @property
     def scratch_bytes(self) -> int:
-        """The memory that the plan's buffers take."""
+        """The size of the slots."""
         return sum(self.slots)

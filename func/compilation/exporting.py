@@ -1,7 +1,4 @@
-"""save and load: Programs in files.
-
-to_source: a traced function, optimised, as NumPy source that needs nothing but NumPy and SciPy.
-"""
+"""Export: Programs in files (`save`, `load`), and functions as source that runs without func (`to_source`)."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ def save(program: Program, path: str | os.PathLike[str]) -> None:
     """Write a Program into a file, from which `func.load` makes an equal one.
 
     The file is a zip archive of a JSON document and of the constants as .npy members; it is replaced in one step.
-    Source lines are kept without their folders, device arrays as host arrays. Rows whose parameters are Python
+    Source lines are kept without their folders, device arrays as host arrays. Primitives whose parameters are Python
     functions (custom rules, checkpoints, callbacks) cannot be saved; the program of `func.jit(f).trace(*args)` has
     custom rules and checkpoints replaced by what they compute.
 
@@ -46,7 +43,7 @@ def save(program: Program, path: str | os.PathLike[str]) -> None:
         >>> loaded == program
         True
     """
-    from func.interpreters.serialization import write_program
+    from func.interpreters.serialization import write_program  # start-up time
 
     if not isinstance(program, Program):
         raise ArgumentError(
@@ -59,18 +56,18 @@ def load(path: str | os.PathLike[str]) -> Program:
     """The Program in a file that `func.save` wrote. Loading runs no code from the file, and the program is checked.
 
     Raises:
-        ProgramFileError: The file is of another kind, damaged, of a newer version, or applies unknown rows.
+        ProgramFileError: The file is of another kind, damaged, of a newer version, or applies unknown primitives.
     """
-    from func.interpreters.serialization import read_program
+    from func.interpreters.serialization import read_program  # start-up time
 
     return read_program(_path(path, "load"))
 
 
 def _path(path: str | os.PathLike[str], function: str) -> str:
     if isinstance(path, (str, os.PathLike)):
-        found = os.fspath(path)
-        if isinstance(found, str):
-            return found
+        text = os.fspath(path)
+        if isinstance(text, str):
+            return text
     raise ArgumentError(f"func.{function}: expected a path, got {type(path).__name__}")
 
 
@@ -79,10 +76,11 @@ def to_source(func: Callable[..., Any], static_argnums: int | tuple[int, ...] = 
 
     `to_source(f)(*args)` traces f (any transform of a function: `func.grad(f)`, `func.hessian(f)`), optimises the
     Program and prints it as a module with one function of f's name and parameters, which needs NumPy (and SciPy where
-    the header imports it). It takes arguments of the shapes and dtypes that it was made for, and says so otherwise. For
-    CuPy arguments the module imports CuPy. Static arguments are built in and are no parameters of the result. Loops and
-    branches (`func.scan`, `func.while_loop`, `func.cond`) become functions for their bodies. Where a zero may meet an
-    infinity in a pullback, the module has a second function with NaN-safe pullbacks, which runs if the first finds NaN.
+    the header imports it). The function takes arguments of the shapes and dtypes that it was made for, and raises
+    ValueError for others. For CuPy arguments the module imports CuPy. Static arguments are built in and are no
+    parameters of the result. Bodies of loops and branches (`func.scan`, `func.while_loop`, `func.cond`) become
+    functions. Where a zero may meet an infinity in a pullback, the module has a second, NaN-safe function, which the
+    first one calls where its result has a NaN.
 
     Raises:
         StagingError: The function's Python depends on traced values.
@@ -106,28 +104,27 @@ def to_source(func: Callable[..., Any], static_argnums: int | tuple[int, ...] = 
 
     @functools.wraps(func)
     def write(*args: Any, **kwargs: Any) -> str:
-        from func.backends.source.numpy_module import Signature, module_text
+        from func.backends.source.numpy_module import Signature, module_text  # start-up time
 
-        moving, kept, statics, entry = jitted.cached_call(args, kwargs)
+        positional, keywords, statics, entry = jitted.cached_call(args, kwargs)
         if entry.captured:
             raise NoSourceError(f"func.to_source: {name_of(func)} uses traced values of an enclosing transform")
-        leaves = tree.leaves((tuple(moving), kept))
+        leaves = tree.leaves((tuple(positional), keywords))
         device = any([is_device_array(leaf) for leaf in leaves])
         plan, nan_safe = _plans(entry.compiled, namespace_of(tuple(leaves)), device)
-        fixed = {name for name, _, _ in statics}
-        names = _parameters(func, len(args), fixed)
-        given = dict(zip(names, moving, strict=True)) | kept
-        places = [path for name, value in given.items() for path in tree.path_names(value, name)]
+        names = _parameters(func, len(args), {name for name, _, _ in statics})
+        arguments = dict(zip(names, positional, strict=True)) | keywords
+        paths = [path for name, value in arguments.items() for path in tree.path_names(value, name)]
         avals = [aval_of(leaf) for leaf in leaves]
-        shown = ", ".join([f"{place}: {aval!r}" for place, aval in zip(places, avals, strict=True)])
+        inputs = ", ".join([f"{path}: {aval!r}" for path, aval in zip(paths, avals, strict=True)])
         name = _identifier(name_of(func))
         signature = Signature(
             name,
-            [*names, *(["*"] if kept else []), *kept],
-            places,
+            [*names, *(["*"] if keywords else []), *keywords],
+            paths,
             [(aval.shape, aval.dtype, aval.weak) for aval in avals],
-            lambda words: _expression(tree.unflatten(entry.out_spec, list(words))),
-            [f"{name}({shown})", "", f"Generated by func {sys.modules['func'].__version__}."],
+            lambda outputs: _expression(tree.unflatten(entry.out_spec, list(outputs))),
+            [f"{name}({inputs})", "", f"Generated by func {sys.modules['func'].__version__}."],
         )
         return module_text(plan, signature, device, nan_safe)
 
@@ -136,7 +133,7 @@ def to_source(func: Callable[..., Any], static_argnums: int | tuple[int, ...] = 
 
 def _plans(compiled: CompiledCall, xp: Any, device: bool) -> tuple[Plan, Plan | None]:
     """The plan of a program, and that of its NaN-safe variant where the two differ."""
-    from func.interpreters.compile.inlining import prepare_program
+    from func.interpreters.compile.inlining import prepare_program  # start-up time
     from func.interpreters.compile.planning import plan_program
 
     program = prepare_program(compiled.program)
@@ -152,16 +149,16 @@ def _identifier(name: str) -> str:
     return name if name.isidentifier() and not keyword.iskeyword(name) else "f"
 
 
-def _parameters(func: Callable[..., Any], count: int, fixed: set[Any]) -> list[str]:
-    """Names for the positional arguments: the function's own where its signature tells."""
+def _parameters(func: Callable[..., Any], count: int, static: set[Any]) -> list[str]:
+    """Names for the positional arguments that are not static: those of the function's signature where it has one."""
     try:
         parameters = list(inspect.signature(func).parameters.values())
     except (TypeError, ValueError):
         parameters = []
     named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    taken = {"np", "cp", "scipy"}
-    names = [named[i] if i < len(named) and named[i] not in taken else f"argument{i}" for i in range(count)]
-    return [name for i, name in enumerate(names) if i not in fixed]
+    reserved = {"np", "cp", "scipy"}
+    names = [named[i] if i < len(named) and named[i] not in reserved else f"argument{i}" for i in range(count)]
+    return [name for i, name in enumerate(names) if i not in static]
 
 
 def _expression(value: Any) -> str:
@@ -171,12 +168,12 @@ def _expression(value: Any) -> str:
     if value is None:
         return "None"
     if type(value) is tuple:
-        inner: Sequence[str] = [_expression(one) for one in value]
+        inner: Sequence[str] = [_expression(entry) for entry in value]
         return f"({inner[0]},)" if len(inner) == 1 else f"({', '.join(inner)})"
     if type(value) is list:
-        return f"[{', '.join([_expression(one) for one in value])}]"
+        return f"[{', '.join([_expression(entry) for entry in value])}]"
     if type(value) is dict:
-        return "{" + ", ".join([f"{key!r}: {_expression(one)}" for key, one in value.items()]) + "}"
+        return "{" + ", ".join([f"{key!r}: {_expression(entry)}" for key, entry in value.items()]) + "}"
     raise TypeError(
         f"func.to_source: the function returns a {type(value).__name__}, which plain NumPy source cannot name; return "
         "tuples, lists, dicts and arrays"
