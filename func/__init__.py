@@ -8,19 +8,13 @@
 (3,)
 """
 
+# fmt: off
 import importlib
 from typing import TYPE_CHECKING, Any
 
 from func import autograd, collectives, debug, errors, linalg, numpy, testing, tree
 from func.autograd import (
-    Tensor,
-    backward,
-    enable_grad,
-    inference_mode,
-    is_grad_enabled,
-    no_grad,
-    set_grad_enabled,
-    tensor,
+    Tensor, backward, enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled, tensor,
 )
 from func.compilation.exporting import load, save, to_source
 from func.compilation.jit import disable_jit, jit
@@ -36,72 +30,24 @@ from func.transforms.forward import ggnvp, hvp, jvp, linear_transpose, linearize
 from func.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
 from func.transforms.reverse import grad, grad_and_value, value_and_grad, vjp
 from func.transforms.vmapping import vmap
+# fmt: on
 
 if TYPE_CHECKING:
     from func import random, special
 
 __version__ = "0.1.0"
 
+# fmt: off
 __all__ = [
-    "Tensor",
-    "associative_scan",
-    "autograd",
-    "backward",
-    "checkpoint",
-    "checkpoint_name",
-    "checkpoint_policies",
-    "collectives",
-    "cond",
-    "config",
-    "custom_gradient",
-    "custom_jvp",
-    "custom_vjp",
-    "custom_vmap",
-    "debug",
-    "disable_jit",
-    "enable_grad",
-    "errors",
-    "eval_shape",
-    "fori_loop",
-    "ggnvp",
-    "grad",
-    "grad_and_value",
-    "hessian",
-    "hvp",
-    "inference_mode",
-    "intercept",
-    "is_grad_enabled",
-    "jacfwd",
-    "jacobian",
-    "jacrev",
-    "jit",
-    "jvp",
-    "linalg",
-    "linear_transpose",
-    "linearize",
-    "load",
-    "make_program",
-    "map",
-    "no_grad",
-    "numpy",
-    "random",
-    "remat",
-    "save",
-    "scan",
-    "set_grad_enabled",
-    "special",
-    "stop_gradient",
-    "switch",
-    "tensor",
-    "testing",
-    "to_source",
-    "tree",
-    "value_and_grad",
-    "vhp",
-    "vjp",
-    "vmap",
-    "while_loop",
+    "Tensor", "associative_scan", "autograd", "backward", "checkpoint", "checkpoint_name", "checkpoint_policies",
+    "collectives", "cond", "config", "custom_gradient", "custom_jvp", "custom_vjp", "custom_vmap", "debug",
+    "disable_jit", "enable_grad", "errors", "eval_shape", "fori_loop", "ggnvp", "grad", "grad_and_value", "hessian",
+    "hvp", "inference_mode", "intercept", "is_grad_enabled", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linalg",
+    "linear_transpose", "linearize", "load", "make_program", "map", "no_grad", "numpy", "random", "remat", "save",
+    "scan", "set_grad_enabled", "special", "stop_gradient", "switch", "tensor", "testing", "to_source", "tree",
+    "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
 ]
+# fmt: on
 
 
 def __getattr__(name: str) -> Any:

@@ -16,17 +16,11 @@ from func.interpreters.core.errors import ArgumentError
 from func.interpreters.primitives.structural.shapes import convert, reshape
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 
+# fmt: off
 __all__ = [
-    "flatten",
-    "leaves",
-    "map",
-    "map_with_path",
-    "path_names",
-    "ravel",
-    "register_node",
-    "structure",
-    "unflatten",
+    "flatten", "leaves", "map", "map_with_path", "path_names", "ravel", "register_node", "structure", "unflatten",
 ]
+# fmt: on
 
 Tree: TypeAlias = Any
 Structure: TypeAlias = optree.PyTreeSpec

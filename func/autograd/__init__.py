@@ -1,49 +1,26 @@
 """The imperative interface: tensors with `backward`, gradient modes, hooks, `Function`, checks."""
 
+# fmt: off
 from func.autograd import forward_ad, functional, graph
 from func.autograd.backwards import backward, grad
 from func.autograd.checkpointing import checkpoint, checkpoint_sequential
 from func.autograd.checks import gradcheck, gradgradcheck
 from func.autograd.function import Function, once_differentiable
 from func.autograd.modes import (
-    detect_anomaly,
-    enable_grad,
-    inference_mode,
-    is_anomaly_enabled,
-    is_grad_enabled,
-    is_inference_mode_enabled,
-    no_grad,
-    set_detect_anomaly,
-    set_grad_enabled,
+    detect_anomaly, enable_grad, inference_mode, is_anomaly_enabled, is_grad_enabled, is_inference_mode_enabled,
+    no_grad, set_detect_anomaly, set_grad_enabled,
 )
 from func.autograd.tensor import Tensor, attributes, show, tensor
 from func.interpreters.core.wiring import WIRING as _WIRING
 from func.numpy.install import extend as _extend
 
 __all__ = [
-    "Function",
-    "Tensor",
-    "backward",
-    "checkpoint",
-    "checkpoint_sequential",
-    "detect_anomaly",
-    "enable_grad",
-    "forward_ad",
-    "functional",
-    "grad",
-    "gradcheck",
-    "gradgradcheck",
-    "graph",
-    "inference_mode",
-    "is_anomaly_enabled",
-    "is_grad_enabled",
-    "is_inference_mode_enabled",
-    "no_grad",
-    "once_differentiable",
-    "set_detect_anomaly",
-    "set_grad_enabled",
-    "tensor",
+    "Function", "Tensor", "backward", "checkpoint", "checkpoint_sequential", "detect_anomaly", "enable_grad",
+    "forward_ad", "functional", "grad", "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_anomaly_enabled",
+    "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "once_differentiable", "set_detect_anomaly",
+    "set_grad_enabled", "tensor",
 ]
+# fmt: on
 
 _extend(attributes())
 _WIRING.tensor_repr = show

@@ -22,15 +22,12 @@ from func.numpy import patching
 from func.transforms.boundary import array_leaf
 from func.transforms.forward import fit_tangent
 
+# fmt: off
 __all__ = [
-    "DualLevelError",
-    "UnpackedDualTensor",
-    "dual_level",
-    "enter_dual_level",
-    "exit_dual_level",
-    "make_dual",
+    "DualLevelError", "UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual",
     "unpack_dual",
 ]
+# fmt: on
 
 
 class DualLevelError(FuncError, RuntimeError):

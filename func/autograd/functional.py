@@ -26,14 +26,11 @@ from func.autograd.modes import enable_grad
 from func.transforms import forward
 from func.transforms.boundary import check_callable
 
+# fmt: off
 __all__ = [
-    "hessian",
-    "hvp",
-    "jacobian",
-    "jvp",
-    "vhp",
-    "vjp",
+    "hessian", "hvp", "jacobian", "jvp", "vhp", "vjp",
 ]
+# fmt: on
 
 
 @enable_grad()

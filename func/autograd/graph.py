@@ -30,17 +30,12 @@ from func.interpreters.imperative.node_state import (
 )
 from func.interpreters.program.program import Program
 
+# fmt: off
 __all__ = [
-    "GradientEdge",
-    "Node",
-    "RemovableHandle",
-    "disable_saved_tensors_hooks",
-    "get_gradient_edge",
-    "register_multi_grad_hook",
-    "save_on_cpu",
-    "saved_bytes",
-    "saved_tensors_hooks",
+    "GradientEdge", "Node", "RemovableHandle", "disable_saved_tensors_hooks", "get_gradient_edge",
+    "register_multi_grad_hook", "save_on_cpu", "saved_bytes", "saved_tensors_hooks",
 ]
+# fmt: on
 
 _numbers = itertools.count()
 

@@ -19,26 +19,12 @@ from func.numpy.inplace import write_into
 from func.numpy.protocol import implements
 from func.numpy.shaping import roll
 
+# fmt: off
 __all__ = [
-    "fft",
-    "fft2",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "hfft",
-    "ifft",
-    "ifft2",
-    "ifftn",
-    "ifftshift",
-    "ihfft",
-    "irfft",
-    "irfft2",
-    "irfftn",
-    "rfft",
-    "rfft2",
-    "rfftfreq",
-    "rfftn",
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
+    "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]
+# fmt: on
 
 fftfreq = np.fft.fftfreq
 rfftfreq = np.fft.rfftfreq

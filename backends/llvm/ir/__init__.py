@@ -4,21 +4,11 @@ Types, constants and instructions come in by the names of `llvmlite.ir`; the tex
 wait for it, and it is several times faster than a builder that makes objects and prints them.
 """
 
+# fmt: off
 from func.backends.llvm.ir.builder import IRBuilder
 from func.backends.llvm.ir.modules import Argument, Block, Function, GlobalVariable, Metadata, Module, Phi, Switch
 from func.backends.llvm.ir.types import (
-    ArrayType,
-    Constant,
-    DoubleType,
-    FloatType,
-    FunctionType,
-    HalfType,
-    IntType,
-    LiteralStructType,
-    PointerType,
-    Type,
-    Undefined,
-    Value,
-    VectorType,
-    VoidType,
+    ArrayType, Constant, DoubleType, FloatType, FunctionType, HalfType, IntType, LiteralStructType, PointerType, Type,
+    Undefined, Value, VectorType, VoidType,
 )
+# fmt: on
