@@ -6,7 +6,7 @@ are small classes with fields: they can be compared, printed and pickled.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from func.interpreters.core import (
     unboxed,
     zeros_like,
 )
+from func.interpreters.core.primitive import Transpose
 from func.interpreters.drivers import Flat
 from func.interpreters.primitives.structural.shapes import reduce_sum
 
@@ -35,14 +36,44 @@ class CallPrimitive(Primitive):
     __slots__ = ()
 
 
-def call_impl(xp: Any, *args: Array, fun: Flat, **params: Any) -> tuple[Array, ...]:
-    """The outputs of fun."""
+@dataclass(frozen=True)
+class CallPullback:
+    """The pullback of a call primitive: `pull_saved(saved, ct, nan_safe)` gives the cotangents of the arguments."""
+
+    name: str
+    pull_saved: Callable[[Any, dict[int, Any], bool], Sequence[Any]]
+
+    def pull(self, ct: dict[int, Any], parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        return self.pull_saved(saved, ct, False)
+
+    def pull_nan_safe(self, ct: dict[int, Any], parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        return self.pull_saved(saved, ct, True)
+
+
+def _function_call_impl(xp: Any, *args: Array, fun: Flat, **params: Any) -> tuple[Array, ...]:
     return tuple([unboxed(out) for out in fun(*args)])
 
 
-def call_aval(*avals: Aval, fun: Flat, **params: Any) -> tuple[Aval, ...]:
-    """The abstract values of fun's outputs."""
+def _function_call_aval(*avals: Aval, fun: Flat, **params: Any) -> tuple[Aval, ...]:
     return drivers.output_avals(fun, avals)
+
+
+def function_call(
+    name: str, *, batch: Callable[..., Any], jvp: Callable[..., Any], transpose: Transpose | None = None
+) -> CallPrimitive:
+    """A primitive that calls its parameter `fun`, a function of Python."""
+    return CallPrimitive(
+        name,
+        _function_call_impl,
+        aval=_function_call_aval,
+        batch=batch,
+        jvp=jvp,
+        transpose=transpose,
+        multiple=True,
+        cost=0,
+        calls_python=True,
+        body=lambda params: params["fun"],
+    )
 
 
 @dataclass(frozen=True)
@@ -87,9 +118,6 @@ def jvp_with_zeros(fun: Flat, primals: Sequence[Array], tangents: Sequence[Any],
 def avals_of(values: Sequence[Array]) -> tuple[Aval, ...]:
     """The abstract values of arrays."""
     return tuple([Aval(shape_of(value), dtype_of(value)) for value in values])
-
-
-# The linear call
 
 
 @dataclass(frozen=True)

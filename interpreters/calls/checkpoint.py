@@ -8,10 +8,8 @@ from typing import Any
 
 from func.interpreters.calls.call_primitives import (
     BatchedFunction,
-    CallPrimitive,
     avals_of,
-    call_aval,
-    call_impl,
+    function_call,
     inexact_tangents,
     jvp_with_zeros,
     linear_call,
@@ -124,17 +122,7 @@ def _checkpoint_batch(size: int, batched: Sequence[bool], args: Sequence[Array],
     return checkpoint_call(*args, fun=fun, policy=params["policy"])
 
 
-checkpoint_call = CallPrimitive(
-    "checkpoint_call",
-    call_impl,
-    aval=call_aval,
-    batch=_checkpoint_batch,
-    jvp=_checkpoint_jvp,
-    multiple=True,
-    cost=0,
-    calls_python=True,
-    body=lambda params: params["fun"],
-)
+checkpoint_call = function_call("checkpoint_call", batch=_checkpoint_batch, jvp=_checkpoint_jvp)
 """fun(*args). The pullback keeps the arguments and what the policy saves, and computes everything else again."""
 
 

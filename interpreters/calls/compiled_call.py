@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from func.interpreters import drivers
-from func.interpreters.calls.call_primitives import CallPrimitive
+from func.interpreters.calls.call_primitives import CallPrimitive, CallPullback
 from func.interpreters.calls.partition import (
     Partition,
     active_arguments,
@@ -74,8 +74,6 @@ class CompiledCall:
         """The program's equations applied one by one, to arrays or traced values."""
         return self.program.run(args)
 
-    # Execution
-
     def execute(self, xp: Any, args: Sequence[Array]) -> tuple[Any, ...]:
         """The outputs for concrete arrays of a backend."""
         executable = self._executables.get(xp)
@@ -95,8 +93,6 @@ class CompiledCall:
         variant = self.nan_safe_variant()
         assert variant is not None
         return variant.execute(xp, args)
-
-    # Derived programs
 
     def memoized(self, key: Any, derive: Callable[[], T]) -> T:
         """What `derive` gives, computed once for each key."""
@@ -138,8 +134,6 @@ class CompiledCall:
             ("vjp", active, nan_safe),
             lambda: PartitionedCall(self, partition_vjp(self.program, active, self.compiler, nan_safe)),
         )
-
-    # NaN-safe variant
 
     @property
     def has_pullbacks(self) -> bool:
@@ -206,9 +200,6 @@ class PartitionedCall:
         return expand(self.linear.run_on(*residuals, *seeds), self.has_result)
 
 
-# Tracing
-
-
 def trace_function(
     fun: Callable[..., Sequence[Array]], avals: Sequence[Aval], transform: str, example: Array = None
 ) -> tuple[CompiledCall, list[Array]]:
@@ -272,9 +263,6 @@ def _with_inputs(program: Program, captured: dict[Any, Array]) -> Program:
     return Program([*leading.values(), *program.inputs], equations, list(map(renamed, program.outputs)), constants)
 
 
-# The primitive
-
-
 class ProgramCallPrimitive(CallPrimitive):
     """A call of a CompiledCall. Its derivatives and batched forms are calls of derived programs."""
 
@@ -312,35 +300,14 @@ def snapshots(values: Sequence[Array], active: Sequence[bool]) -> tuple[Array, .
     return tuple([x if is_active else snapshot(unboxed(x)) for x, is_active in zip(values, active, strict=True)])
 
 
-class ProgramCallPullback:
-    """The pullback of a program_call."""
-
-    name = "program_call"
-
-    def pull(self, ct: dict[int, Any], parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        compiled, active, _, residuals = saved
-        return self._pull(compiled, active, False, residuals, ct)
-
-    def pull_nan_safe(self, ct: dict[int, Any], parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        compiled, active, values, _ = saved
-        return self._pull(compiled, active, True, values, ct)
-
-    def _pull(
-        self,
-        compiled: CompiledCall,
-        active: tuple[bool, ...],
-        nan_safe: bool,
-        residuals: Sequence[Array],
-        ct: dict[int, Any],
-    ) -> list[Any]:
-        derivative = compiled.vjp_partition(active, nan_safe)
-        return expand(derivative.run_linear(residuals, dense_cotangents(compiled.out_avals, ct)), active)
-
-    def __reduce__(self) -> str:
-        return "PROGRAM_CALL_PULLBACK"
+def _program_call_pull(saved: Any, ct: dict[int, Any], nan_safe: bool) -> list[Any]:
+    compiled, active, values, residuals = saved
+    derivative = compiled.vjp_partition(active, nan_safe)
+    cts = dense_cotangents(compiled.out_avals, ct)
+    return expand(derivative.run_linear(values if nan_safe else residuals, cts), active)
 
 
-PROGRAM_CALL_PULLBACK = ProgramCallPullback()
+PROGRAM_CALL_PULLBACK = CallPullback("program_call", _program_call_pull)
 
 
 def _program_call_impl(xp: Any, *args: Array, compiled: CompiledCall) -> tuple[Any, ...]:

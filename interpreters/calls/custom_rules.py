@@ -9,10 +9,8 @@ from typing import Any, TypeAlias
 from func.interpreters import drivers
 from func.interpreters.calls.call_primitives import (
     BatchedFunction,
-    CallPrimitive,
     avals_of,
-    call_aval,
-    call_impl,
+    function_call,
     inexact_tangents,
     jvp_with_zeros,
     linear_call,
@@ -62,9 +60,6 @@ def _batched_optional(
     return [None if missing else next(outs) for missing in is_missing]
 
 
-# custom_jvp
-
-
 @dataclass(frozen=True)
 class BatchedJvpRule:
     """A custom_jvp rule on a leading batch axis. A tangent has the axis where its primal has it."""
@@ -98,21 +93,8 @@ def _custom_jvp_batch(size: int, batched: Sequence[bool], args: Sequence[Array],
     )
 
 
-custom_jvp_call = CallPrimitive(
-    "custom_jvp_call",
-    call_impl,
-    aval=call_aval,
-    batch=_custom_jvp_batch,
-    jvp=_custom_jvp_jvp,
-    multiple=True,
-    cost=0,
-    calls_python=True,
-    body=lambda params: params["fun"],
-)
+custom_jvp_call = function_call("custom_jvp_call", batch=_custom_jvp_batch, jvp=_custom_jvp_jvp)
 """fun(*args), differentiated by rule(primals, tangents) -> (outs, tangents of outs)."""
-
-
-# custom_vjp
 
 
 @dataclass(frozen=True)
@@ -287,22 +269,9 @@ def _custom_vjp_batch(size: int, batched: Sequence[bool], args: Sequence[Array],
     )
 
 
-custom_vjp_call = CallPrimitive(
-    "custom_vjp_call",
-    call_impl,
-    aval=call_aval,
-    batch=_custom_vjp_batch,
-    jvp=_custom_vjp_jvp,
-    multiple=True,
-    cost=0,
-    calls_python=True,
-    body=lambda params: params["fun"],
-)
+custom_vjp_call = function_call("custom_vjp_call", batch=_custom_vjp_batch, jvp=_custom_vjp_jvp)
 """fun(*args); fwd(*args) -> (outs, residuals); bwd(residuals, cts) -> cotangents of the args. With a tangent rule also
 push(residuals, tangents) -> tangents of the outs."""
-
-
-# custom_vmap
 
 
 @dataclass(frozen=True)
@@ -364,16 +333,7 @@ def _custom_vmap_transpose(ct: dict[int, Any], *operands: Any, fun: Flat, rule: 
     return drivers.transpose_flat(fun, operands, ct)
 
 
-custom_vmap_call = CallPrimitive(
-    "custom_vmap_call",
-    call_impl,
-    aval=call_aval,
-    batch=_custom_vmap_batch,
-    jvp=_custom_vmap_jvp,
-    transpose=_custom_vmap_transpose,
-    multiple=True,
-    cost=0,
-    calls_python=True,
-    body=lambda params: params["fun"],
+custom_vmap_call = function_call(
+    "custom_vmap_call", batch=_custom_vmap_batch, jvp=_custom_vmap_jvp, transpose=_custom_vmap_transpose
 )
 """fun(*args), batched by rule(size, batched, args) -> (outs, out_batched)."""

@@ -95,9 +95,6 @@ def active_inputs(
         flags = extended
 
 
-# Batching
-
-
 def batched_body(body: CompiledCall, size: int, which: tuple[bool, ...], carried: Sequence[bool]) -> CompiledCall:
     """The body of a loop with a leading batch axis of the inputs in `which`, of the carries in `carried`, and of all
     other outputs."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters import drivers
-from func.interpreters.calls.call_primitives import CallPrimitive
+from func.interpreters.calls.call_primitives import CallPrimitive, CallPullback
 from func.interpreters.calls.compiled_call import CompiledCall, PartitionedCall, snapshots
 from func.interpreters.calls.partition import active_arguments, dense_cotangents, expand, select
 from func.interpreters.control.bodies import (
@@ -167,32 +167,17 @@ class CondPrimitive(CallPrimitive):
         return outs, COND_PULLBACK, (branches, active, values, residuals)
 
 
-class CondPullback:
-    """The pullback of a choice: the same choice among pullbacks."""
-
-    name = "cond_call"
-
-    def pull(self, ct: dict[int, Any], parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        branches, active, values, residuals = saved
-        return self._pull(_vjp_partition(branches, active, False), values[0], residuals, saved, ct)
-
-    def pull_nan_safe(self, ct: dict[int, Any], parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        branches, active, values, _ = saved
-        derivative = _vjp_partition(branches, active, True)
-        return self._pull(derivative, values[0], [values[1 + i] for i in derivative.direct], saved, ct)
-
-    def _pull(
-        self, derivative: PartitionedBranches, index: Array, residuals: Sequence[Array], saved: Any, ct: dict[int, Any]
-    ) -> list[Any]:
-        branches, active = saved[:2]
-        cts = dense_cotangents(branches[0].out_avals, ct)
-        return [ZERO, *expand(cond_call(index, *residuals, *cts, branches=derivative.linear), active)]
-
-    def __reduce__(self) -> str:
-        return "COND_PULLBACK"
+def _cond_pull(saved: Any, ct: dict[int, Any], nan_safe: bool) -> list[Any]:
+    """The same choice among pullbacks."""
+    branches, active, values, residuals = saved
+    derivative = _vjp_partition(branches, active, nan_safe)
+    if nan_safe:
+        residuals = [values[1 + i] for i in derivative.direct]
+    cts = dense_cotangents(branches[0].out_avals, ct)
+    return [ZERO, *expand(cond_call(values[0], *residuals, *cts, branches=derivative.linear), active)]
 
 
-COND_PULLBACK = CondPullback()
+COND_PULLBACK = CallPullback("cond_call", _cond_pull)
 
 
 def _cond_impl(xp: Any, index: Array, *operands: Array, branches: tuple[CompiledCall, ...]) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.calls.call_primitives import CallPrimitive
+from func.interpreters.calls.call_primitives import CallPrimitive, CallPullback
 from func.interpreters.calls.compiled_call import CompiledCall, snapshots
 from func.interpreters.calls.partition import active_arguments, expand, select
 from func.interpreters.control.bodies import (
@@ -71,7 +71,7 @@ class ScanPrimitive(CallPrimitive):
 
         def run_forward(body: CompiledCall) -> Any:
             active = _active(body, loop, directions)
-            if loop.again:
+            if loop.recompute:
                 return self(*values, body=body, loop=loop), (body, loop, active, values, [], [])
             outs, fixed, rows = _known(body, loop, active, False).run(values)
             return outs, (body, loop, active, values, fixed, rows)
@@ -102,26 +102,15 @@ def _cotangents(
     )
 
 
-class ScanPullback:
-    """The pullback of a scan: a scan in the other direction."""
-
-    name = "scan_call"
-
-    def pull(self, ct: dict[int, Any], parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        body, loop, active, values, fixed, rows = saved
-        if loop.again:
-            return _pull_from_arguments(body, loop, active, values, ct, False)
-        return _cotangents(body, loop, active, ct, False).pull(fixed, rows, ct)
-
-    def pull_nan_safe(self, ct: dict[int, Any], parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        body, loop, active, values = saved[:4]
-        return _pull_from_arguments(body, loop, active, values, ct, True)
-
-    def __reduce__(self) -> str:
-        return "SCAN_PULLBACK"
+def _scan_pull(saved: Any, ct: dict[int, Any], nan_safe: bool) -> list[Any]:
+    """A scan in the other direction."""
+    body, loop, active, values, fixed, rows = saved
+    if nan_safe or loop.recompute:
+        return _pull_from_arguments(body, loop, active, values, ct, nan_safe)
+    return _cotangents(body, loop, active, ct, False).pull(fixed, rows, ct)
 
 
-SCAN_PULLBACK = ScanPullback()
+SCAN_PULLBACK = CallPullback("scan_call", _scan_pull)
 
 
 def _pull_from_arguments(

@@ -23,14 +23,14 @@ from func.interpreters.program.program import Equation, Program, Var
 class ScanLoop(NamedTuple):
     """A scan without its body: how many consts and carries there are, the length and the direction.
 
-    With `again` the backward pass keeps only the arguments and computes everything else again.
+    With `recompute` the backward pass keeps only the arguments and computes everything else again.
     """
 
     consts: int
     carries: int
     length: int
     reverse: bool
-    again: bool = False
+    recompute: bool = False
 
 
 def stacked(aval: Shaped, length: int) -> Aval:

@@ -78,8 +78,8 @@ class WhilePrimitive(CallPrimitive):
 
 def _refuse() -> NoReturn:
     raise NotDifferentiableError(
-        "a staged func.while_loop has no reverse-mode derivative: how many steps it takes, and so how much must be "
-        f"kept for the way back, is not known{at_line()}\n"
+        "a traced func.while_loop has no reverse-mode derivative: how many steps it takes is not known, and so how "
+        f"many residuals the backward pass needs{at_line()}\n"
         "Give a bound, func.while_loop(..., max_steps=n); or use func.fori_loop with bounds that are numbers, or "
         "func.scan; or forward mode (func.jvp, func.jacfwd); or leave func.jit out: outside it the loop is Python."
     )

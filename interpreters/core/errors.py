@@ -64,7 +64,7 @@ class CustomRuleError(FuncError, TypeError):
 
 
 class FreedGraphError(FuncError, RuntimeError):
-    """A graph whose saved values were released by an earlier backward was to be walked again."""
+    """A graph is used again whose saved values an earlier backward has released."""
 
 
 class BackwardError(FuncError, RuntimeError):

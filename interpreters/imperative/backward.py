@@ -175,7 +175,7 @@ class BackwardPass:
         if state[SAVED] is FREED:
             raise FreedGraphError(
                 f"the graph was freed by an earlier backward (at {node_name(node)}). Pass retain_graph=True to the "
-                "first backward or grad call if it is to be walked again."
+                "first backward or grad call to use it again."
             )
         if self.targets is not None:
             needs_cotangent = [
