@@ -287,7 +287,7 @@ class saved_tensors_hooks:
         stack = SAVING.get()
         if stack and isinstance(stack[-1], str):
             raise RuntimeError(stack[-1])
-        WATCHED[0] = True
+        WATCHED.ever = True
         self._tokens.append(SAVING.set((*stack, (self.pack_hook, self.unpack_hook))))
 
     def __exit__(self, *error: object) -> None:

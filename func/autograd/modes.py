@@ -30,7 +30,7 @@ class Switch:
         raise NotImplementedError
 
     def __enter__(self) -> Self:
-        WATCHED[0] = WATCHED[0] or self._variable is ANOMALY
+        WATCHED.ever = WATCHED.ever or self._variable is ANOMALY
         self._tokens.append(self._variable.set(self._setting()))
         return self
 
@@ -264,7 +264,7 @@ class set_detect_anomaly(Switch):
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         super().__init__()
         self.mode, self.check_nan = bool(mode), bool(check_nan)
-        WATCHED[0] = True
+        WATCHED.ever = True
         self._tokens.append(ANOMALY.set(self._setting()))
 
     def _setting(self) -> bool | None:

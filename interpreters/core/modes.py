@@ -34,8 +34,17 @@ ANOMALY: ContextVar[Any] = ContextVar("func_anomaly", default=None)
 STAGING: ContextVar[str | None] = ContextVar("func_staging", default=None)
 """The name of the transform that stages a program to be run later, while it does."""
 
-WATCHED = [False]
-"""Whether SAVING or ANOMALY has ever been set; until then no operation looks them up."""
+
+class Watched:
+    """Whether SAVING or ANOMALY has ever been set in this process; until then no operation looks them up."""
+
+    __slots__ = ("ever",)
+
+    def __init__(self) -> None:
+        self.ever = False
+
+
+WATCHED = Watched()
 
 
 def is_suspended(level: float) -> bool:

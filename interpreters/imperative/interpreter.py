@@ -116,7 +116,7 @@ class Imperative(FastGrad):
         state = NodeState((saved, None, None, None))
         if saved is not None and not hasattr(rule, "retraced"):
             state[CALL] = (primitive, tuple([unboxed_copy(arg) for arg in args]), params)
-        if WATCHED[0]:
+        if WATCHED.ever:
             if SAVING.get():
                 pack(state)
             if ANOMALY.get() is not None:
