@@ -1,8 +1,8 @@
 """Compilation of LLVM IR to callable addresses: the host's target machine, the passes, object code, the engine.
 
 A module is printed, parsed, optimised and emitted to object code by one target machine. A separate engine links each
-module into the process, so the memory of its code is freed when its `Code` is collected. Object code from the cache
-(`func.backends.llvm.cache`) only needs the linking.
+module into the process, so the memory of its code is freed when its `MachineCode` is collected. Object code from the
+cache (`func.backends.llvm.cache`) only needs the linking.
 """
 
 import contextlib
@@ -67,7 +67,7 @@ THOROUGH = Pipeline(
 _log = logging.getLogger("func")
 lock = threading.RLock()
 """Held while LLVM compiles."""
-_loaded: weakref.WeakValueDictionary[str, "Code"] = weakref.WeakValueDictionary()
+_loaded: weakref.WeakValueDictionary[str, "MachineCode"] = weakref.WeakValueDictionary()
 
 
 def _before_fork() -> None:
@@ -190,8 +190,8 @@ def _prepare() -> None:
                 continue
 
 
-def compile_ir(module: Source, key: str | None = None) -> "Code":
-    """The compiled module; the same `Code` for the same module as long as it is in use.
+def compile_ir(module: Source, key: str | None = None) -> "MachineCode":
+    """The compiled module; the same `MachineCode` for the same module as long as it is in use.
 
     `key` identifies the module in place of its text. With it, `module` may be a function that makes the module, called
     only if neither the process nor the cache on disk has the code; and the module gets the THOROUGH pipeline.
@@ -218,11 +218,11 @@ def compile_ir(module: Source, key: str | None = None) -> "Code":
         if code is None:
             stored = emit_object(_text(source), pipeline)
             cache.store(digest, stored)
-            code = _loaded[digest] = Code(stored, source, pipeline)
+            code = _loaded[digest] = MachineCode(stored, source, pipeline)
         return code
 
 
-def existing_code(module: Source, key: str) -> "Code | None":
+def existing_code(module: Source, key: str) -> "MachineCode | None":
     """The result of `compile_ir` for this key, if the process or the cache on disk has it."""
     with lock:
         return _existing(_digest(_origin(key), THOROUGH), module, THOROUGH)
@@ -236,15 +236,15 @@ def _digest(origin: str, pipeline: Pipeline) -> str:
     return cache.digest(origin, host().fingerprint, repr(pipeline))
 
 
-def _existing(digest: str, source: Source, pipeline: Pipeline) -> "Code | None":
+def _existing(digest: str, source: Source, pipeline: Pipeline) -> "MachineCode | None":
     code = _loaded.get(digest)
     stored = cache.load(digest) if code is None else None
     if stored is not None:
-        code = _loaded[digest] = Code(stored, source, pipeline)
+        code = _loaded[digest] = MachineCode(stored, source, pipeline)
     return code
 
 
-class Code:
+class MachineCode:
     """Native code in the process; its memory is freed when the object is collected."""
 
     def __init__(self, stored: cache.ObjectCode, source: Source, pipeline: Pipeline) -> None:

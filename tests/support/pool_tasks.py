@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("llvmlite")
 
 from func.backends.llvm import ir
-from func.backends.llvm.machine import Code, compile_ir
+from func.backends.llvm.machine import MachineCode, compile_ir
 from func.backends.llvm.threads import pool
 from func.backends.llvm.threads.pool_code import POINTER, VOID, WORD, PoolBuilder
 
@@ -67,7 +67,7 @@ def place(b: PoolBuilder, kind: ir.Type, index: Any) -> Any:
 
 
 @functools.cache
-def tasks() -> Code:
+def tasks() -> MachineCode:
     pool.install()
     return compile_ir(str(tasks_module()))
 

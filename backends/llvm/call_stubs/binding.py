@@ -22,12 +22,12 @@ from func.backends.llvm.call_stubs.signature import (
     PYTHON_TYPES,
     Leaf,
     Mismatch,
-    Signature,
+    StubSignature,
     flatten,
     leaves,
     unflatten,
 )
-from func.backends.llvm.call_stubs.table import ALIGNMENT, MAX_FRAME, MAX_SPARE_ARENA, Head, Table, empty
+from func.backends.llvm.call_stubs.stub_table import ALIGNMENT, MAX_FRAME, MAX_SPARE_ARENA, Head, StubTable, empty
 from func.backends.llvm.threads import background
 
 MAX_DEFERRED_CALLS = 8
@@ -36,7 +36,7 @@ MAX_DEFERRED_CALLS = 8
 
 def bind(
     run: int,
-    signature: Signature,
+    signature: StubSignature,
     slow: Callable[..., Any],
     failed: Callable[..., Any],
     owner: object = None,
@@ -60,7 +60,7 @@ def bind(
     ...     ret i32 0
     ... }''')
     >>> from func.backends.llvm.call_stubs.signature import tree_of
-    >>> double = bind(code.address("run"), Signature((tree_of(1.0),), {"y": tree_of(1.0)}), repr, repr, code)
+    >>> double = bind(code.address("run"), StubSignature((tree_of(1.0),), {"y": tree_of(1.0)}), repr, repr, code)
     >>> double(1.5), double("text")
     ({'y': 3.0}, "'text'")
     """
@@ -70,7 +70,7 @@ def bind(
 
 def bind_deferred(
     run: int,
-    signature: Signature,
+    signature: StubSignature,
     slow: Callable[..., Any],
     failed: Callable[..., Any],
     owner: object = None,
@@ -126,7 +126,7 @@ class StubState(tuple[Any, ...]):
 
 def native_stub(
     run: int,
-    signature: Signature,
+    signature: StubSignature,
     slow: Callable[..., Any],
     failed: Callable[..., Any],
     owner: object = None,
@@ -135,7 +135,7 @@ def native_stub(
 
     A signature with too many leaves for the stack gets a Python stub.
     """
-    table = Table(signature, run, slow, failed)
+    table = StubTable(signature, run, slow, failed)
     if table.head[Head.FRAME] > MAX_FRAME:
         return python_stub(run, signature, slow, failed, owner)
     code = stub_code()
@@ -152,12 +152,12 @@ def _new_function() -> Any:
     return kind(("PyCFunction_NewEx", ctypes.pythonapi))
 
 
-_code: machine.Code | None = None
+_code: machine.MachineCode | None = None
 _has_searched = False
 """Whether this process has looked for the code on disk."""
 
 
-def stub_code() -> machine.Code:
+def stub_code() -> machine.MachineCode:
     """The compiled code of all native stubs."""
     global _code
     if _code is None:
@@ -171,14 +171,14 @@ def _key() -> str:
 
 def _stub_module() -> Any:
     # The import is needed only if the object code is not on disk.
-    from func.backends.llvm.call_stubs.code import stub_module
+    from func.backends.llvm.call_stubs.stub_code import stub_module
 
     return stub_module()
 
 
 def python_stub(
     run: int,
-    signature: Signature,
+    signature: StubSignature,
     slow: Callable[..., Any],
     failed: Callable[..., Any],
     owner: object = None,
@@ -248,12 +248,12 @@ def _is_same_dtype(expected: np.dtype[Any], actual: np.dtype[Any]) -> bool:
     )
 
 
-def normalised(signature: Signature, values: Iterable[Any]) -> list[Any]:
+def normalised(signature: StubSignature, values: Iterable[Any]) -> list[Any]:
     """Leaves as C-contiguous aligned arrays in native byte order, copied if necessary.
 
     Raises TypeError or ValueError if a dtype or a shape differs.
 
-    >>> signature = Signature((Leaf("array", (2,), np.dtype(float)),), None)
+    >>> signature = StubSignature((Leaf("array", (2,), np.dtype(float)),), None)
     >>> normalised(signature, [np.arange(4.0)[::-2]])
     [array([3., 1.])]
     """

@@ -11,16 +11,16 @@ import numpy as np
 
 from func.backends.llvm import ir
 from func.backends.llvm.call_stubs.binding import bind_deferred, can_bind_natively, normalised, release_memory
-from func.backends.llvm.call_stubs.signature import Leaf, Mismatch, Signature, Tree, tree_of
+from func.backends.llvm.call_stubs.signature import Leaf, Mismatch, StubSignature, Tree, tree_of
 from func.backends.llvm.codegen.printer import FOUND_NAN, print_program
-from func.backends.llvm.machine import Code, compile_ir, lock
+from func.backends.llvm.machine import MachineCode, compile_ir, lock
 from func.backends.llvm.math.elementary import host_features
 from func.backends.loops.kernels import ArraySpec, NativeProgram
 
 LONG_CALL = 1 << 15
 """Fewest bytes read and written for a call that lets other Python threads run."""
 
-_constants: weakref.WeakKeyDictionary[Code, list[Any]] = weakref.WeakKeyDictionary()
+_constants: weakref.WeakKeyDictionary[MachineCode, list[Any]] = weakref.WeakKeyDictionary()
 """Arrays whose addresses are in the table of a module's code."""
 
 
@@ -35,7 +35,7 @@ class NativeExecutable:
         """Computes the same with NumPy: for arguments that native code refuses, and to raise NumPy's errors."""
         self.nan_safe = nan_safe
         """Computes the outputs if native code has found a NaN among them."""
-        self._code: Code | None = None
+        self._code: MachineCode | None = None
         self._flat_stub: weakref.ref[Callable[..., Any]] | None = None
 
     @property
@@ -53,14 +53,14 @@ class NativeExecutable:
         return print_program(self.program, host_features())
 
     @property
-    def code(self) -> Code:
+    def code(self) -> MachineCode:
         """The machine code, with the table of constants filled."""
         # `functools.cached_property` of Python 3.11 holds one lock for all programs, which a fork may leave locked.
         if self._code is None:
             self._code = self._compiled()
         return self._code
 
-    def _compiled(self) -> Code:
+    def _compiled(self) -> MachineCode:
         module = self.module()
         with lock:  # another thread with the same code never sees its table half filled
             code = compile_ir(module)
@@ -79,7 +79,7 @@ class NativeExecutable:
         Arguments that do not match go to `slow`. `failed` gets the status and the arguments if the program reports one.
         """
         size = sum([_bytes(buffer) for buffer in (*self.program.inputs, *self.program.outputs)])
-        signature = Signature(args, result, self.program.arena, size >= LONG_CALL)
+        signature = StubSignature(args, result, self.program.arena, size >= LONG_CALL)
         return bind_deferred(self.code.address("run"), signature, slow, failed, self)
 
     def failed(self, status: int, inputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -107,7 +107,7 @@ class NativeExecutable:
         """A callable of the program's inputs that returns the tuple of its outputs."""
         args = tuple([leaf_of(argument) for argument in self.program.inputs])
         result = tuple([leaf_of(output) for output in self.program.outputs])
-        signature = Signature(args, result)
+        signature = StubSignature(args, result)
 
         def slow(*inputs: Any) -> Any:
             try:

@@ -69,7 +69,7 @@ class Leaf:
 Tree: TypeAlias = "Leaf | tuple[Tree, ...] | list[Tree] | dict[Any, Tree] | None"
 
 
-class Signature(NamedTuple):
+class StubSignature(NamedTuple):
     """The trees of a stub's positional arguments, and the tree of its result.
 
     `arena` is the size in bytes of the scratch memory that a call needs. With `releases_gil` other Python threads run

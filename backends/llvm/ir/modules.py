@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from func.backends.llvm.ir.types import Constant, FunctionType, PointerType, Type, Value
+from func.backends.llvm.ir.ir_types import Constant, FunctionType, PointerType, Type, Value
 
 
 class Argument(Value):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import llvmlite.binding as llvm
 
 from func.backends.llvm import ir
-from func.backends.llvm.machine import Code, compile_ir, host, lock
+from func.backends.llvm.machine import MachineCode, compile_ir, host, lock
 from func.backends.llvm.math.registry import FUNCTIONS, body_of, fixup_of
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ OWN_NAME = re.compile(
     OWN_PREFIX + r"(?P<bits>\d+)(?P<libmvec>m?)(?P<fma>f?)_v(?P<count>\d+)f(?P<width>\d+)_(?P<name>\w+)"
 )
 
-_compiled: dict[str, Code] = {}
+_compiled: dict[str, MachineCode] = {}
 """Functions made of own instructions, which stay for as long as the process lives."""
 
 # The letter of an instruction set in the names of the vector ABI.

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import llvmlite.binding as llvm
 
 from func.backends.llvm import ir
-from func.backends.llvm.machine import Code, compile_ir, existing_code, lock
+from func.backends.llvm.machine import MachineCode, compile_ir, existing_code, lock
 from func.backends.llvm.threads import background, thread_count
 
 SYMBOL = "func_parallel"
@@ -47,11 +47,11 @@ class Pool(NamedTuple):
     """The address of `func_parallel`."""
     workers: Callable[[], int]
     """The number of workers, without the calling thread."""
-    code: Code
+    code: MachineCode
     """The native code, which workers run as long as the process lives."""
 
 
-_trampoline: Code | None = None
+_trampoline: MachineCode | None = None
 _pool: Pool | None = None
 
 
@@ -69,7 +69,7 @@ def provide(name: str) -> bool:
     return True
 
 
-def _linked_trampoline() -> Code:
+def _linked_trampoline() -> MachineCode:
     """The code of `func_parallel`, which LLVM can link from now on."""
     global _trampoline
     with lock:
@@ -110,7 +110,7 @@ def _request_pool(threads: int) -> None:
             _installed(lambda: code)
 
 
-def _installed(compiled: Callable[[], Code]) -> Pool:
+def _installed(compiled: Callable[[], MachineCode]) -> Pool:
     global _pool
     with lock:
         if _pool is None:
@@ -118,7 +118,7 @@ def _installed(compiled: Callable[[], Code]) -> Pool:
         return _pool
 
 
-def _started(code: Code) -> Pool:
+def _started(code: MachineCode) -> Pool:
     configure = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(code.address("func_pool_set"))
     reset = ctypes.CFUNCTYPE(None)(code.address("func_pool_reset"))
     workers = ctypes.CFUNCTYPE(ctypes.c_int64)(code.address("func_pool_workers"))

@@ -23,17 +23,17 @@ from hypothesis import strategies as st
 pytest.importorskip("llvmlite")
 
 from func.backends.llvm import machine
-from func.backends.llvm.call_stubs import capi, table
+from func.backends.llvm.call_stubs import capi, stub_table
 from func.backends.llvm.call_stubs import signature as signatures
 from func.backends.llvm.call_stubs.binding import bind, native_stub, normalised, python_stub
-from func.backends.llvm.call_stubs.code import stub_module
-from func.backends.llvm.call_stubs.signature import Leaf, Mismatch, Signature, Tree, tree_of
+from func.backends.llvm.call_stubs.signature import Leaf, Mismatch, StubSignature, Tree, tree_of
+from func.backends.llvm.call_stubs.stub_code import stub_module
 
 native = pytest.mark.skipif(not capi.available() or not machine.available(), reason="no native stubs here")
 MAKERS = [pytest.param(native_stub, marks=native, id="native"), pytest.param(python_stub, id="python")]
 RUN = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 X = np.arange(10.0)
-BIG = table.MIN_REUSED_OUTPUT // 8
+BIG = stub_table.MIN_REUSED_OUTPUT // 8
 
 
 def addresses(pointer: int, count: int) -> list[int]:
@@ -48,7 +48,7 @@ def failed(status: int, *args: Any) -> Any:
     return "failed", status, args
 
 
-def bound(make: Any, signature: Signature, body: Callable[[list[int], list[int], int], int], **options: Any) -> Any:
+def bound(make: Any, signature: StubSignature, body: Callable[[list[int], list[int], int], int], **options: Any) -> Any:
     """A stub whose program is a Python function of input addresses, output addresses and scratch address."""
     counts = [len(list(signatures.leaves(tree))) for tree in (signature.args, signature.result)]
 
@@ -70,7 +70,7 @@ def copier(make: Any, *example: Any, **options: Any) -> Any:
             ctypes.memmove(target, source, size)
         return 0
 
-    options.setdefault("signature", Signature(tree, tree))
+    options.setdefault("signature", StubSignature(tree, tree))
     return bound(make, options.pop("signature"), body, **options)
 
 
@@ -123,7 +123,7 @@ def test_every_tree_goes_in_and_comes_out(make: Any, args: tuple[Any, ...]) -> N
 @pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("result", [None, (), [], {}, (None, [None]), {"a": None, 3: ()}], ids=repr)
 def test_results_without_leaves(make: Any, result: Any) -> None:
-    assert same(bound(make, Signature((), tree_of(result)), lambda *_: 0)(), result)
+    assert same(bound(make, StubSignature((), tree_of(result)), lambda *_: 0)(), result)
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -138,7 +138,7 @@ def test_order_of_leaves_is_sorted_and_order_of_keys_kept(make: Any) -> None:
         return 0
 
     seen: list[float] = []
-    result = bound(make, Signature((tree,), tree), body)({"a": 0.5, "b": 1.5, 1: 2.5, 2: 3.5})
+    result = bound(make, StubSignature((tree,), tree), body)({"a": 0.5, "b": 1.5, 1: 2.5, 2: 3.5})
     assert seen == [2.5, 3.5, 0.5, 1.5]
     assert list(result.items()) == [("b", 3.0), (2, 1.0), ("a", 2.0), (1, 0.0)]
 
@@ -251,7 +251,7 @@ def test_a_leaf_is_a_number() -> None:
 @pytest.mark.parametrize("make", MAKERS)
 def test_a_status_goes_to_the_failure_function(make: Any) -> None:
     tree = tree_of((X, {"a": X}, 1.0, None))
-    call = bound(make, Signature((tree_of([X]),), tree), lambda *_: -7)
+    call = bound(make, StubSignature((tree_of([X]),), tree), lambda *_: -7)
     argument = [X]
     before = sys.getrefcount(X), sys.getrefcount(argument), sys.getrefcount(np.dtype(float))
     for _ in range(50):
@@ -278,7 +278,7 @@ def test_errors_of_the_python_functions_are_raised(make: Any, error: type[BaseEx
     with pytest.raises(error):
         copier(make, X, slow=refuse)([X])
     with pytest.raises(error):
-        bound(make, Signature((), None), lambda *_: 1, failed=refuse)()
+        bound(make, StubSignature((), None), lambda *_: 1, failed=refuse)()
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -288,7 +288,7 @@ def test_an_error_set_by_the_program_is_raised(make: Any) -> None:
     llvm.add_symbol("func_test_no_memory", address)
     text = "define i32 @run(ptr %0, ptr %1, ptr %2) { call ptr @func_test_no_memory() ret i32 3 }"
     code = machine.compile_ir(f"declare ptr @func_test_no_memory()\n{text}")
-    call = make(code.address("run"), Signature((tree_of([X]),), tree_of(X)), slow, failed, code)
+    call = make(code.address("run"), StubSignature((tree_of([X]),), tree_of(X)), slow, failed, code)
     for _ in range(3):
         with pytest.raises(MemoryError):
             call([X])
@@ -298,7 +298,10 @@ def test_an_error_set_by_the_program_is_raised(make: Any) -> None:
 def test_too_large_an_output_or_arena(make: Any) -> None:
     huge = Leaf("array", (1 << 50,), np.dtype(np.float64))
     before = sys.getrefcount(X)
-    for signature in (Signature((tree_of([X]),), (tree_of(X), huge)), Signature((tree_of([X]),), None, arena=1 << 60)):
+    for signature in (
+        StubSignature((tree_of([X]),), (tree_of(X), huge)),
+        StubSignature((tree_of([X]),), None, arena=1 << 60),
+    ):
         call = bound(make, signature, lambda *_: 0)
         for _ in range(20):
             with pytest.raises(MemoryError):
@@ -328,7 +331,7 @@ def test_nothing_leaks_in_many_calls(status: int) -> None:
     key = "a key of the dict"
     args = (X, [X, 1.5, {key: X, 2: (X, None)}], np.float64(2), True, 2**40)
     tree = tuple([tree_of(part) for part in args])
-    call = native_stub(code.address("run"), Signature(tree, (tree, None)), slow, lambda status, *args: None, code)
+    call = native_stub(code.address("run"), StubSignature(tree, (tree, None)), slow, lambda status, *args: None, code)
     watched = (X, key, args[1], np.dtype(float), np.float64, slow, np.ndarray, None, *args[1:4])
 
     def work() -> None:
@@ -349,7 +352,9 @@ def test_a_stub_dies_with_what_it_holds() -> None:
 
     def make_and_drop() -> list[weakref.ref[Any]]:
         owner = Owner()
-        call = bound(native_stub, Signature((), tree_of(np.ones(BIG)), arena=1 << 20), lambda *_: 0, slow=owner.slow)
+        call = bound(
+            native_stub, StubSignature((), tree_of(np.ones(BIG)), arena=1 << 20), lambda *_: 0, slow=owner.slow
+        )
         owner.call = call  # type: ignore[attr-defined]
         call()
         return [weakref.ref(owner), weakref.ref(call)]
@@ -362,13 +367,13 @@ def test_a_stub_dies_with_what_it_holds() -> None:
 
 @native
 def test_large_results_that_nobody_holds_are_used_again() -> None:
-    call = bound(native_stub, Signature((), tree_of(np.ones((2, 1, BIG)))), lambda *_: 0)
+    call = bound(native_stub, StubSignature((), tree_of(np.ones((2, 1, BIG)))), lambda *_: 0)
     first = call().ctypes.data
     assert all([call().ctypes.data == first for _ in range(5)])
     held = [call(), call()]
     later = [call().ctypes.data for _ in range(3)]
     assert len(set(later)) == 1 and later[0] not in [array.ctypes.data for array in held]
-    small = bound(native_stub, Signature((), tree_of(X)), lambda *_: 0)
+    small = bound(native_stub, StubSignature((), tree_of(X)), lambda *_: 0)
     assert small() is not small()
 
 
@@ -388,7 +393,7 @@ TOUCHES = [lambda array: array[1:], memoryview, weakref.ref, lambda array: [arra
 @native
 @pytest.mark.parametrize("touch", TOUCHES)
 def test_large_results_that_somebody_refers_to_are_left_alone(touch: Callable[[Any], Any]) -> None:
-    call = bound(native_stub, Signature((), tree_of(np.ones((2, BIG)))), lambda *_: 0)
+    call = bound(native_stub, StubSignature((), tree_of(np.ones((2, BIG)))), lambda *_: 0)
     array = call()
     address = array.ctypes.data
     held = touch(array)
@@ -400,7 +405,7 @@ def test_large_results_that_somebody_refers_to_are_left_alone(touch: Callable[[A
 @native
 @pytest.mark.parametrize("change", [changed_flags, changed_shape])
 def test_large_results_that_were_changed_are_left_alone(change: Callable[[Any], None]) -> None:
-    call = bound(native_stub, Signature((), tree_of(np.ones((2, BIG)))), lambda *_: 0)
+    call = bound(native_stub, StubSignature((), tree_of(np.ones((2, BIG)))), lambda *_: 0)
     array = call()
     change(array)
     address = array.ctypes.data
@@ -419,7 +424,7 @@ def test_many_leaves(count: int) -> None:
 
 
 @pytest.mark.parametrize("make", MAKERS)
-@pytest.mark.parametrize("size", [0, 1, 100, table.MAX_STACK_ARENA, table.MAX_STACK_ARENA + 1, 1 << 20])
+@pytest.mark.parametrize("size", [0, 1, 100, stub_table.MAX_STACK_ARENA, stub_table.MAX_STACK_ARENA + 1, 1 << 20])
 def test_scratch_memory_is_aligned_and_a_call_s_own(make: Any, size: int) -> None:
     seen: list[tuple[int, int]] = []
 
@@ -434,7 +439,7 @@ def test_scratch_memory_is_aligned_and_a_call_s_own(make: Any, size: int) -> Non
         return 0
 
     ok: list[bool] = []
-    call = bound(make, Signature((tree_of(1),), None, arena=size), body)
+    call = bound(make, StubSignature((tree_of(1),), None, arena=size), body)
     for _ in range(2):
         call(1)
     assert len(ok) == 40 and all(ok)
@@ -458,7 +463,7 @@ def test_what_a_list_holds_stays_alive_during_the_call() -> None:
     alive: list[bool] = []
     argument = arguments()
     reference = weakref.ref(argument[0][0])
-    call = bound(native_stub, Signature(tree_of(argument), tree_of(np.ones(BIG))), body)  # type: ignore[arg-type]
+    call = bound(native_stub, StubSignature(tree_of(argument), tree_of(np.ones(BIG))), body)  # type: ignore[arg-type]
     assert (call(*argument) == 3).all() and alive == [True]
     gc.collect()
     assert reference() is None
@@ -525,7 +530,7 @@ def test_threads_share_a_stub(releases_gil: bool) -> None:
     }}"""
     code = machine.compile_ir(text)
     leaf = tree_of([np.ones(size)])
-    signature = Signature((leaf,), leaf, arena=8 * size, releases_gil=releases_gil)
+    signature = StubSignature((leaf,), leaf, arena=8 * size, releases_gil=releases_gil)
     call = native_stub(code.address("run"), signature, slow, failed, code)
     wrong: list[float] = []
 
@@ -560,7 +565,9 @@ def test_python_runs_while_the_gil_is_released() -> None:
     }"""
     code = machine.compile_ir(text)
     flag = np.zeros(1, np.int64)
-    call = native_stub(code.address("run"), Signature((tree_of(flag),), None, releases_gil=True), slow, failed, code)
+    call = native_stub(
+        code.address("run"), StubSignature((tree_of(flag),), None, releases_gil=True), slow, failed, code
+    )
     timer = threading.Timer(0.05, lambda: flag.fill(1))
     timer.start()
     assert call(flag) is None
@@ -616,7 +623,7 @@ def test_interpreters_without_native_stubs(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_normalised_leaves() -> None:
-    signature = Signature(({"b": tree_of(X), "a": tree_of(1)}, tree_of(np.float64(1))), None)
+    signature = StubSignature(({"b": tree_of(X), "a": tree_of(1)}, tree_of(np.float64(1))), None)
     big_endian = X.astype(">f8")[::-1]
     integer, array, scalar = normalised(signature, [3, big_endian, np.float64(2)])
     assert integer.dtype == np.int64 and integer == 3 and scalar.shape == () and scalar == 2

@@ -269,7 +269,7 @@ def test_threads_compile_at_once() -> None:
 def test_kept_memory_can_be_given_back() -> None:
     """A native stub keeps arrays that have died and its arena, gives both back when it is told, and goes on."""
     from func.backends.llvm.call_stubs import binding
-    from func.backends.llvm.call_stubs.table import empty
+    from func.backends.llvm.call_stubs.stub_table import empty
     from func.backends.llvm.threads import background
 
     jitted = compiled(lambda x: np.sum(np.tanh(x @ x) @ x) + np.cumsum(x, axis=0))

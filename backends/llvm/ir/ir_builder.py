@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from func.backends.llvm.ir.modules import Block, Function, GlobalVariable, Module, Phi, Switch
-from func.backends.llvm.ir.types import (
+from func.backends.llvm.ir.ir_types import (
     Constant,
     FunctionType,
     IntType,
@@ -22,6 +21,7 @@ from func.backends.llvm.ir.types import (
     Value,
     VectorType,
 )
+from func.backends.llvm.ir.modules import Block, Function, GlobalVariable, Module, Phi, Switch
 
 POINTER = PointerType()
 INT = IntType(32)

@@ -12,21 +12,19 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from func.backends.llvm.call_stubs import capi
-from func.backends.llvm.call_stubs.table import (
+from func.backends.llvm.call_stubs.stub_table import (
     ALIGNMENT,
     KEPT_PER_OUTPUT,
     SPARE_ARENAS,
+    WORD_SIZE,
+    ArgNode,
     Check,
     Container,
     ContainerKind,
     Fetch,
     Head,
-    Node,
     Output,
     OutputKind,
-)
-from func.backends.llvm.call_stubs.table import (
-    WORD as WORD_SIZE,
 )
 from func.backends.llvm.ir import (
     Block,
@@ -212,8 +210,8 @@ def _emit_read_arguments(module: Module) -> Function:
     with b.records(b.at(b.table, WORD_SIZE * Head.SIZE), b.head(Head.NODE_BYTES)) as node:
         value = _node_object(b, node, arguments, frame, mismatch)
         data = _node_data(b, node, value, frame, mismatch)
-        b.store(data, b.at(frame, b.field(node, Node.TARGET)))
-        with b.if_then(b.different(b.field(node, Node.IS_HELD), WORD(0))):
+        b.store(data, b.at(frame, b.field(node, ArgNode.TARGET)))
+        with b.if_then(b.different(b.field(node, ArgNode.IS_HELD), WORD(0))):
             b.increment(value)
             b.own(frame, value)
     b.ret(BIT(1))
@@ -222,10 +220,10 @@ def _emit_read_arguments(module: Module) -> Function:
 
 def _node_object(b: StubBuilder, node: Value, arguments: Value, frame: Value, mismatch: Block) -> Value:
     """The object of a node."""
-    key = b.field(node, Node.KEY)
+    key = b.field(node, ArgNode.KEY)
 
     def parent() -> Value:
-        return b.read(b.at(frame, b.field(node, Node.PARENT)))
+        return b.read(b.at(frame, b.field(node, ArgNode.PARENT)))
 
     def from_list() -> Value:
         # A look-up in a dict before this item may have run Python code that changed the list.
@@ -234,12 +232,12 @@ def _node_object(b: StubBuilder, node: Value, arguments: Value, frame: Value, mi
         return b.read(b.item(b.read(container, capi.LIST_ITEMS), key))
 
     def from_dict() -> Value:
-        value = b.call_c("PyDict_GetItemWithError", parent(), b.field(node, Node.KEY, POINTER))
+        value = b.call_c("PyDict_GetItemWithError", parent(), b.field(node, ArgNode.KEY, POINTER))
         b.require(b.different(value, NULL), mismatch)
         return value
 
     return b.choose(  # type: ignore[no-any-return]
-        b.field(node, Node.FETCH),
+        b.field(node, ArgNode.FETCH),
         {
             Fetch.ARGUMENT: lambda: b.read(b.item(arguments, key)),
             Fetch.TUPLE: lambda: b.read(b.item(b.at(parent(), capi.TUPLE_ITEMS), key)),
@@ -251,7 +249,7 @@ def _node_object(b: StubBuilder, node: Value, arguments: Value, frame: Value, mi
 
 def _node_data(b: StubBuilder, node: Value, value: Value, frame: Value, mismatch: Block) -> Value:
     """The address of a leaf's data, or the container itself, after the checks of the node."""
-    expected = b.field(node, Node.TYPE, POINTER)
+    expected = b.field(node, ArgNode.TYPE, POINTER)
 
     def require_type() -> None:
         b.require(b.equal(b.read(value, capi.TYPE), expected), mismatch)
@@ -261,8 +259,8 @@ def _node_data(b: StubBuilder, node: Value, value: Value, frame: Value, mismatch
         return b.choose_if(is_array, lambda: _array_data(b, node, value, mismatch), scalar)
 
     def scalar() -> Value:
-        b.require(b.equal(b.read(value, capi.TYPE), b.field(node, Node.ALTERNATIVE, POINTER)), mismatch)
-        return b.at(value, b.field(node, Node.VALUE))
+        b.require(b.equal(b.read(value, capi.TYPE), b.field(node, ArgNode.ALTERNATIVE, POINTER)), mismatch)
+        return b.at(value, b.field(node, ArgNode.VALUE))
 
     def number() -> Value:
         require_type()
@@ -277,11 +275,11 @@ def _node_data(b: StubBuilder, node: Value, value: Value, frame: Value, mismatch
 
     def boolean() -> Value:
         is_true = b.equal(value, expected)
-        b.require(b.or_(is_true, b.equal(value, b.field(node, Node.ALTERNATIVE, POINTER))), mismatch)
+        b.require(b.or_(is_true, b.equal(value, b.field(node, ArgNode.ALTERNATIVE, POINTER))), mismatch)
         return in_frame(b.zext(is_true, BYTE))
 
     def in_frame(bits: Value) -> Value:
-        place = b.at(frame, b.field(node, Node.VALUE))
+        place = b.at(frame, b.field(node, ArgNode.VALUE))
         b.write(bits, place)
         return place
 
@@ -291,27 +289,27 @@ def _node_data(b: StubBuilder, node: Value, value: Value, frame: Value, mismatch
 
     def container() -> Value:
         require_type()
-        b.require(b.equal(b.read(value, capi.COUNT, WORD), b.field(node, Node.COUNT)), mismatch)
+        b.require(b.equal(b.read(value, capi.COUNT, WORD), b.field(node, ArgNode.COUNT)), mismatch)
         return value
 
     cases: dict[int, Any] = {Check.ARRAY: array, Check.NUMBER: number, Check.INT: integer}
     cases |= {Check.BOOL: boolean, Check.SAME: same, Check.CONTAINER: container}
-    return b.choose(b.field(node, Node.CHECK), cases)  # type: ignore[no-any-return]
+    return b.choose(b.field(node, ArgNode.CHECK), cases)  # type: ignore[no-any-return]
 
 
 def _array_data(b: StubBuilder, node: Value, array: Value, mismatch: Block) -> Value:
     """The address of the data of an array with the right dtype, shape and flags."""
     readable = INT(capi.READABLE)
     b.require(b.equal(b.and_(b.read(array, capi.ARRAY_FLAGS, INT), readable), readable), mismatch)
-    ndim = b.field(node, Node.COUNT)
+    ndim = b.field(node, ArgNode.COUNT)
     b.require(b.equal(b.read(array, capi.ARRAY_NDIM, INT), b.trunc(ndim, INT)), mismatch)
     dtype = b.read(array, capi.ARRAY_DTYPE)
-    with b.if_then(b.different(dtype, b.field(node, Node.DTYPE, POINTER))):
+    with b.if_then(b.different(dtype, b.field(node, ArgNode.DTYPE, POINTER))):
         # Arrays that were unpickled have copies of the builtin dtypes.
-        b.require(b.equal(b.read(dtype, capi.DTYPE_KIND, WORD), b.field(node, Node.DTYPE_KIND)), mismatch)
+        b.require(b.equal(b.read(dtype, capi.DTYPE_KIND, WORD), b.field(node, ArgNode.DTYPE_KIND)), mismatch)
     shape = b.read(array, capi.ARRAY_SHAPE)
     with b.loop(ndim) as axis:
-        expected = b.read(b.item(b.at(node, WORD_SIZE * Node.SIZE), axis), 0, WORD)
+        expected = b.read(b.item(b.at(node, WORD_SIZE * ArgNode.SIZE), axis), 0, WORD)
         b.require(b.equal(b.read(b.item(shape, axis), 0, WORD), expected), mismatch)
     return b.read(array, capi.ARRAY_DATA)
 

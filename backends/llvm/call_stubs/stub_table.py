@@ -21,14 +21,14 @@ from func.backends.llvm.call_stubs import capi
 from func.backends.llvm.call_stubs.signature import (
     PYTHON_TYPES,
     Leaf,
-    Signature,
+    StubSignature,
     Tree,
     count_containers,
     items,
     leaves,
 )
 
-WORD: Final = 8
+WORD_SIZE: Final = 8
 SLOT: Final = 32
 """Bytes for a number of any dtype."""
 ALIGNMENT: Final = 64
@@ -83,7 +83,7 @@ class Head:
     SIZE = 22
 
 
-class Node:
+class ArgNode:
     """A record for a node of the arguments; the shape of an array follows."""
 
     LENGTH = 0
@@ -189,35 +189,37 @@ _NO_DTYPE_KIND: Final = -1
 """In place of the eight bytes of a dtype whose copies cannot be recognized."""
 
 
-class Table:
+class StubTable:
     """The table of a stub that calls `run` at an address, `slow` and `failed`.
 
     `words` is the table. `objects` are those whose addresses it holds; they must live as long as it does. `places` has
     the memory that is kept for the next call.
     """
 
-    def __init__(self, signature: Signature, run: int, slow: Callable[..., Any], failed: Callable[..., Any]) -> None:
+    def __init__(
+        self, signature: StubSignature, run: int, slow: Callable[..., Any], failed: Callable[..., Any]
+    ) -> None:
         self.head: list[int] = [0] * Head.SIZE
         self.objects: list[Any] = [capi.function_table()]
         self._records: list[int] = []
-        self._frame = WORD
+        self._frame = WORD_SIZE
         results = list(leaves(signature.result))
         reused = sum([_is_reused(leaf) for leaf in results])
         self.places = _empty_places(SPARE_ARENAS + KEPT_PER_OUTPUT * reused)
         self._next_place = SPARE_ARENAS
-        self._inputs = self._allocate(WORD * len(list(leaves(signature.args))))
-        self._outputs = self._allocate(WORD * len(results))
+        self._inputs = self._allocate(WORD_SIZE * len(list(leaves(signature.args))))
+        self._outputs = self._allocate(WORD_SIZE * len(results))
         self.head[Head.INPUT_ADDRESSES], self.head[Head.OUTPUT_ADDRESSES] = self._inputs, self._outputs
         for place, tree in enumerate(signature.args):
             self._add_node(tree, Fetch.ARGUMENT, 0, place, is_shared=False)
-        self.head[Head.NODE_BYTES] = WORD * len(self._records)
+        self.head[Head.NODE_BYTES] = WORD_SIZE * len(self._records)
         self._add_result(signature.result)
         self._add_arena(signature.arena)
         self._fill_head(signature, run, slow, failed)
         self.words = self._concatenated()
         self.objects += [self.places, slow, failed]
 
-    def _allocate(self, size: int = WORD, alignment: int = WORD) -> int:
+    def _allocate(self, size: int = WORD_SIZE, alignment: int = WORD_SIZE) -> int:
         """The offset of new memory in the frame."""
         start = -(-self._frame // alignment) * alignment
         self._frame = start + size
@@ -230,9 +232,11 @@ class Table:
 
     def _add_record(self, size: int, words: Mapping[int, int], tail: tuple[int, ...] = ()) -> None:
         """Add a record, which starts with its length in bytes."""
-        self._records += [WORD * (size + len(tail)), *[words.get(place, 0) for place in range(1, size)], *tail]
+        self._records += [WORD_SIZE * (size + len(tail)), *[words.get(place, 0) for place in range(1, size)], *tail]
 
-    def _fill_head(self, signature: Signature, run: int, slow: Callable[..., Any], failed: Callable[..., Any]) -> None:
+    def _fill_head(
+        self, signature: StubSignature, run: int, slow: Callable[..., Any], failed: Callable[..., Any]
+    ) -> None:
         head = self.head
         head[Head.FUNCTIONS] = capi.function_table().ctypes.data
         head[Head.RUN], head[Head.SLOW], head[Head.FAILED] = run, id(slow), id(failed)
@@ -245,7 +249,7 @@ class Table:
     def _concatenated(self) -> Any:
         words = np.array([*self.head, *self._records], np.int64)
         for place in (Head.FIRST_OUTPUT, Head.FIRST_CONTAINER):
-            words[place] = words.ctypes.data + WORD * (Head.SIZE + words[place])
+            words[place] = words.ctypes.data + WORD_SIZE * (Head.SIZE + words[place])
         return words
 
     def _add_node(self, tree: Tree, fetch: int, parent: int, key: int, is_shared: bool) -> None:
@@ -254,70 +258,88 @@ class Table:
         The items of a list or dict are shared: other code may drop them during the call, so the call takes a reference
         to those that it goes on to use.
         """
-        words: dict[int, int] = {Node.FETCH: fetch, Node.PARENT: parent, Node.KEY: key}
+        words: dict[int, int] = {ArgNode.FETCH: fetch, ArgNode.PARENT: parent, ArgNode.KEY: key}
         if isinstance(tree, Leaf):
-            words |= {Node.TARGET: self._inputs, **self._leaf_words(tree)}
-            self._inputs += WORD
+            words |= {ArgNode.TARGET: self._inputs, **self._leaf_words(tree)}
+            self._inputs += WORD_SIZE
         else:
-            words |= {Node.TARGET: self._allocate(), Node.CHECK: Check.SAME, Node.TYPE: id(None)}
+            words |= {ArgNode.TARGET: self._allocate(), ArgNode.CHECK: Check.SAME, ArgNode.TYPE: id(None)}
             if tree is not None:
-                words |= {Node.CHECK: Check.CONTAINER, Node.TYPE: id(type(tree)), Node.COUNT: len(tree)}
-        if is_shared and words[Node.CHECK] in (Check.ARRAY, Check.NUMBER, Check.CONTAINER):
-            words[Node.IS_HELD] = 1
+                words |= {
+                    ArgNode.CHECK: Check.CONTAINER,
+                    ArgNode.TYPE: id(type(tree)),
+                    ArgNode.COUNT: len(tree),
+                }
+        if is_shared and words[ArgNode.CHECK] in (Check.ARRAY, Check.NUMBER, Check.CONTAINER):
+            words[ArgNode.IS_HELD] = 1
             self.head[Head.HELD] += 1
-        self._add_record(Node.SIZE, words, tree.shape if isinstance(tree, Leaf) else ())
+        self._add_record(ArgNode.SIZE, words, tree.shape if isinstance(tree, Leaf) else ())
         if tree is None or isinstance(tree, Leaf):
             return
-        target = words[Node.TARGET]
+        target = words[ArgNode.TARGET]
         for index, child in items(tree) if isinstance(tree, dict) else enumerate(tree):
             key = self._address(index) if isinstance(tree, dict) else index
             self._add_node(child, _FETCHES[type(tree)], target, key, is_shared=not isinstance(tree, tuple))
 
     def _leaf_words(self, leaf: Leaf) -> dict[int, int]:
         if leaf.kind == "array":
-            words: dict[int, int] = {Node.CHECK: Check.ARRAY, Node.TYPE: id(np.ndarray), Node.COUNT: len(leaf.shape)}
-            words |= {Node.DTYPE: self._address(leaf.dtype), Node.DTYPE_KIND: _NO_DTYPE_KIND}
+            words: dict[int, int] = {
+                ArgNode.CHECK: Check.ARRAY,
+                ArgNode.TYPE: id(np.ndarray),
+                ArgNode.COUNT: len(leaf.shape),
+            }
+            words |= {ArgNode.DTYPE: self._address(leaf.dtype), ArgNode.DTYPE_KIND: _NO_DTYPE_KIND}
             if leaf.dtype.isbuiltin == 1:
-                words[Node.DTYPE_KIND] = ctypes.c_int64.from_address(id(leaf.dtype) + capi.DTYPE_KIND).value
+                words[ArgNode.DTYPE_KIND] = ctypes.c_int64.from_address(id(leaf.dtype) + capi.DTYPE_KIND).value
             offset = capi.scalar_offset(leaf.dtype)
             if not leaf.shape and offset is not None:
-                words |= {Node.ALTERNATIVE: self._address(leaf.dtype.type), Node.VALUE: offset}
+                words |= {ArgNode.ALTERNATIVE: self._address(leaf.dtype.type), ArgNode.VALUE: offset}
             return words
         kind = PYTHON_TYPES[leaf.dtype]
         if kind is bool:
-            words = {Node.CHECK: Check.BOOL, Node.TYPE: id(True), Node.ALTERNATIVE: id(False)}
-            return {**words, Node.VALUE: self._allocate()}
+            words = {ArgNode.CHECK: Check.BOOL, ArgNode.TYPE: id(True), ArgNode.ALTERNATIVE: id(False)}
+            return {**words, ArgNode.VALUE: self._allocate()}
         if kind is int:
-            return {Node.CHECK: Check.INT, Node.TYPE: id(int), Node.VALUE: self._allocate()}
-        return {Node.CHECK: Check.NUMBER, Node.TYPE: id(kind), Node.VALUE: capi.VALUE}
+            return {ArgNode.CHECK: Check.INT, ArgNode.TYPE: id(int), ArgNode.VALUE: self._allocate()}
+        return {ArgNode.CHECK: Check.NUMBER, ArgNode.TYPE: id(kind), ArgNode.VALUE: capi.VALUE}
 
     def _add_result(self, tree: Tree) -> None:
         """Add the records of outputs and containers. None is an output, too, without memory for its data."""
         head = self.head
         outputs = list(_with_none(tree))
         references = head[Head.HELD] + len(outputs) + count_containers(tree)
-        head[Head.REFERENCES] = self._allocate(WORD * references)
-        first = head[Head.REFERENCES] + WORD * head[Head.HELD]
+        head[Head.REFERENCES] = self._allocate(WORD_SIZE * references)
+        first = head[Head.REFERENCES] + WORD_SIZE * head[Head.HELD]
         head[Head.FIRST_OUTPUT] = len(self._records)
         for number, leaf in enumerate(outputs):
-            self._add_output(leaf, first + WORD * number)
+            self._add_output(leaf, first + WORD_SIZE * number)
         head[Head.FIRST_CONTAINER] = len(self._records)
-        head[Head.RESULT] = self._add_container(tree, count(first, WORD), count(first + WORD * len(outputs), WORD))
-        head[Head.OUTPUT_BYTES] = WORD * (head[Head.FIRST_CONTAINER] - head[Head.FIRST_OUTPUT])
-        head[Head.CONTAINER_BYTES] = WORD * (len(self._records) - head[Head.FIRST_CONTAINER])
+        head[Head.RESULT] = self._add_container(
+            tree, count(first, WORD_SIZE), count(first + WORD_SIZE * len(outputs), WORD_SIZE)
+        )
+        head[Head.OUTPUT_BYTES] = WORD_SIZE * (head[Head.FIRST_CONTAINER] - head[Head.FIRST_OUTPUT])
+        head[Head.CONTAINER_BYTES] = WORD_SIZE * (len(self._records) - head[Head.FIRST_CONTAINER])
 
     def _add_output(self, leaf: Leaf | None, reference: int) -> None:
         words: dict[int, int] = {Output.REFERENCE: reference}
         if leaf is None:
-            words |= {Output.KIND: OutputKind.NONE, Output.TARGET: self._allocate(), Output.DTYPE: id(None)}
+            words |= {
+                Output.KIND: OutputKind.NONE,
+                Output.TARGET: self._allocate(),
+                Output.DTYPE: id(None),
+            }
             self._add_record(Output.SIZE, words)
             return
         words |= {Output.TARGET: self._outputs, Output.DTYPE: self._address(leaf.dtype)}
-        self._outputs += WORD
+        self._outputs += WORD_SIZE
         if leaf.shape:
-            words |= {Output.KIND: OutputKind.ARRAY, Output.COUNT: len(leaf.shape), Output.FLAGS: _flags(leaf)}
+            words |= {
+                Output.KIND: OutputKind.ARRAY,
+                Output.COUNT: len(leaf.shape),
+                Output.FLAGS: _flags(leaf),
+            }
             if _is_reused(leaf):
-                words[Output.KEPT] = self.places.ctypes.data + WORD * self._next_place
+                words[Output.KEPT] = self.places.ctypes.data + WORD_SIZE * self._next_place
                 self._next_place += KEPT_PER_OUTPUT
             self._add_record(Output.SIZE, words, (*leaf.shape, *_strides(leaf)))
             return
