@@ -1,4 +1,5 @@
-"""Structure of linear algebra: closed-form Cholesky pullbacks, shared factorizations, solves with known structure.
+"""Passes for linear algebra: closed-form Cholesky pullbacks, shared LU factorizations, rules for solves.
 
-A Program comes in. Solves and factorizations that others make superfluous are gone from the Program that comes out.
+A Program with solves, inverses, determinants or Cholesky factors comes in. A Program with fewer factorizations and
+products of matrices comes out.
 """

@@ -77,8 +77,8 @@ def _multiple_of_operand(program: Definitions, equation: Equation, stack: int) -
         return Multiple(Factor(1 / divisor.number), inputs[0]) if divisor is not None and is_number else None
     if primitive is multiply or (primitive is contract and _keeps_order(equation)):
         for x, other in (inputs, inputs[::-1]):
-            aligned = not shape_of(x) or (primitive is multiply and len(x.shape) == len(out.shape))
-            factor = uniform(program, x, stack) if aligned and _is_whole(other, out) else None
+            is_aligned = not shape_of(x) or (primitive is multiply and len(x.shape) == len(out.shape))
+            factor = uniform(program, x, stack) if is_aligned and _is_whole(other, out) else None
             if factor is not None:
                 return Multiple(factor, other)
     return None
@@ -107,14 +107,14 @@ def uniform(program: Definitions, x: Any, stack: int) -> Factor | None:
     value = program.constant_value(x)
     if value is not None:
         value = np.asarray(value)
-        same = value.size and value.dtype.kind in "fciu" and (value == value.flat[0]).all()
-        return Factor(value.flat[0].item()) if same else None
+        is_uniform = value.size and value.dtype.kind in "fciu" and (value == value.flat[0]).all()
+        return Factor(value.flat[0].item()) if is_uniform else None
     equation = program.definition(x)
     if equation is not None and equation.primitive in (broadcast, reshape):
         inner = equation.inputs[0]
         rank = len(shape_of(inner))
-        aligned = _per_matrix(x.shape, stack) if equation.primitive is reshape else rank in (0, len(x.shape))
-        if type(inner) is Var and inner.dtype == x.dtype and aligned and _per_matrix(inner.shape, stack):
+        is_aligned = _per_matrix(x.shape, stack) if equation.primitive is reshape else rank in (0, len(x.shape))
+        if type(inner) is Var and inner.dtype == x.dtype and is_aligned and _per_matrix(inner.shape, stack):
             return uniform(program, inner, stack)
     if x.dtype.kind != "f" or not _per_matrix(x.shape, stack):
         return None

@@ -1,4 +1,4 @@
 """Loop re-rolling: Python loops that tracing unrolled become scans again.
 
-A Program with repeated stretches of equations comes in. Each stretch is one `scan_call` in the Program that comes out.
+A Program in which runs of equations repeat comes in. A Program with one `scan_call` for each of these loops comes out.
 """

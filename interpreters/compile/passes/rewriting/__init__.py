@@ -1,5 +1,5 @@
-"""Rewriting of single equations by rules: algebra, shapes, slices, reductions and contractions.
+"""Rewriting by rules: algebra, shapes, slices, reductions, contractions and sums.
 
-A Program comes in; each equation is copied or replaced by what a rule gives for its output. An equivalent Program comes
-out, the same object where no rule applied.
+A Program comes in, and each equation is copied or replaced by the result of a rule. An equivalent Program comes out,
+the same object where no rule applied.
 """

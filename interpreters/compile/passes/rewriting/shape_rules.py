@@ -116,13 +116,13 @@ def elementwise_rules(primitive: Primitive) -> tuple[Rule, ...]:
         """f(reshape x, reshape y) = reshape f(x, y)."""
         inner = [rw.operand(x, reshape) if type(x) is Var and x.shape else x for x in inputs]
         if any([x is None for x in inner]):
-            return without_unit_axes(rw, out, *inputs, **params)
+            return drop_unit_axes(rw, out, *inputs, **params)
         shapes = {x.shape for x, y in zip(inner, inputs, strict=True) if x is not y}
         if len(shapes) != 1 or any([x is not y and y.shape != out.shape for x, y in zip(inner, inputs, strict=True)]):
-            return without_unit_axes(rw, out, *inputs, **params)
+            return drop_unit_axes(rw, out, *inputs, **params)
         return rw.reshape(rw.emit(primitive, *inner, **params), out.shape)
 
-    def without_unit_axes(rw: Rewriter, out: Var, *inputs: Any, **params: Any) -> Any:
+    def drop_unit_axes(rw: Rewriter, out: Var, *inputs: Any, **params: Any) -> Any:
         """Reshapes that insert axes of length one are moved behind f."""
         if 1 not in out.shape:
             return None

@@ -1,5 +1,5 @@
-"""Diagonal sparsity: arrays that are zero except on diagonals are computed as vectors.
+"""Diagonal sparsity: values that are zero except on diagonals are computed as vectors.
 
-A Program with identity seeds (of Jacobians and Hessians) comes in. An equivalent Program comes out in which such arrays
-are sums of terms, each a dense value with the diagonals on which it lies.
+A Program with identity seeds, as of Jacobians and Hessians, comes in. An equivalent Program comes out in which such
+values are sums of terms, each a dense value with its positions.
 """
