@@ -18,8 +18,8 @@ def scipy_of(xp: Any, module: str) -> Any:
         import scipy
 
         return getattr(scipy, module)
-    found = getattr(xp, f"scipy_{module}", None)
-    return __import__(f"cupyx.scipy.{module}", fromlist=[module]) if found is None else found
+    scipy_module = getattr(xp, f"scipy_{module}", None)
+    return __import__(f"cupyx.scipy.{module}", fromlist=[module]) if scipy_module is None else scipy_module
 
 
 def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -119,7 +119,7 @@ def logaddexp_reduce(xp: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
 
 
 def segment_sum(xp: Any, x: Any, *, starts: tuple[int, ...], axis: int) -> Any:
-    """Sums over segments of an axis; a start that is not below the next one stands for itself."""
+    """Sums over segments of an axis; a start that is not below the next one selects its own element."""
     if xp is numpy:
         return numpy.add.reduceat(x, starts, axis)
     stops = [*starts[1:], x.shape[axis]]
@@ -128,12 +128,12 @@ def segment_sum(xp: Any, x: Any, *, starts: tuple[int, ...], axis: int) -> Any:
 
 
 def partition_order(xp: Any, x: Any, *, kth: tuple[int, ...], axis: int, kind: Any) -> Any:
-    """The order that partition gives, found by matching the sorted elements of both."""
+    """The order that partition gives, by matching the sorted elements of both."""
     if xp is not numpy:
         return xp.argsort(x, axis)
-    parted = numpy.argsort(numpy.partition(x, kth, axis, kind), axis, kind="stable")
-    order = numpy.empty_like(parted)
-    numpy.put_along_axis(order, parted, numpy.argsort(x, axis, kind="stable"), axis)
+    ranks = numpy.argsort(numpy.partition(x, kth, axis, kind), axis, kind="stable")
+    order = numpy.empty_like(ranks)
+    numpy.put_along_axis(order, ranks, numpy.argsort(x, axis, kind="stable"), axis)
     return order
 
 

@@ -39,5 +39,5 @@ def run_while(
 
 
 def run_branch(branches: Sequence[Callable[..., Any]], index: Any, args: Sequence[Any]) -> Any:
-    """branches[index](*args), the index being moved into range."""
+    """branches[index](*args), with the index clipped to the range of branches."""
     return branches[min(max(int(index), 0), len(branches) - 1)](*args)

@@ -1,7 +1,4 @@
-"""Gamma and related continuous variates that generated source calls by name.
-
-As in `support`, each function stands alone.
-"""
+"""Gamma and related continuous variates that generated source calls by name."""
 
 from __future__ import annotations
 
@@ -12,8 +9,6 @@ import numpy
 
 from func.backends.support.arrays import scipy_of
 from func.backends.support.random import Trials, shaped
-
-# --- polygamma and the normal distribution ----------------------------------------------------------------------
 
 
 def polygamma_of(xp: Any, order: int, x: Any) -> Any:
@@ -49,16 +44,13 @@ def random_ndtri(xp: Any, p: Any) -> Any:
     return in_dtype_of(scipy_of(xp, "special").ndtri(p), p)
 
 
-# --- the derivative of a gamma variate by its shape parameter ---------------------------------------------------
-
-
 def gauss_legendre() -> Any:
     """64 nodes in (0, 1) and their weights, computed once."""
-    known = vars(gauss_legendre)
-    if not known:
+    cache = vars(gauss_legendre)
+    if not cache:
         nodes, weights = numpy.polynomial.legendre.leggauss(64)
-        known["rule"] = (nodes + 1) / 2, weights / 2
-    return known["rule"]
+        cache["rule"] = (nodes + 1) / 2, weights / 2
+    return cache["rule"]
 
 
 def moments_of(xp: Any, stop: Any, exponent: Any, count: int) -> list[Any]:
@@ -131,9 +123,6 @@ def random_gamma_slope(xp: Any, a: Any, y: Any, *, order: int) -> Any:
             here = places[start : start + block]
             out[here] = rule(xp, flat_a[here], flat_y[here], order)
     return shaped(xp, out.astype(dtype), shape)
-
-
-# --- sampling ---------------------------------------------------------------------------------------------------
 
 
 def random_loggamma(xp: Any, key: Any, a: Any) -> Any:

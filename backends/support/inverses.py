@@ -1,7 +1,4 @@
-"""Inverses from factors that are at hand, for generated source.
-
-As in `support`, each function stands alone.
-"""
+"""Inverses from factors that are at hand, for generated source."""
 
 from __future__ import annotations
 
@@ -19,8 +16,10 @@ def lapack_letter(dtype: Any) -> str:
 
 
 def cholesky_factor(xp: Any, a: Any) -> Any:
-    """The lower Cholesky factor of one matrix. Read by columns, its memory is that of the conjugate, and an upper
-    factor of that is one of rows."""
+    """The lower Cholesky factor of one matrix.
+
+    LAPACK reads memory by columns: it sees the conjugate matrix, whose upper factor is the lower one by rows.
+    """
     from scipy.linalg import lapack
 
     factor, info = getattr(lapack, lapack_letter(a.dtype) + "potrf")(a.T, lower=False, clean=True)
@@ -48,10 +47,10 @@ def cholesky_inverse_of_one(factor: Any) -> Any:
     from scipy.linalg import lapack
 
     dtype = float_dtype(factor.dtype)
-    found, info = getattr(lapack, lapack_letter(dtype) + "potri")(factor.astype(dtype, copy=False).T, lower=False)
+    inverse, info = getattr(lapack, lapack_letter(dtype) + "potri")(factor.astype(dtype, copy=False).T, lower=False)
     if info > 0:
         raise numpy.linalg.LinAlgError(f"singular matrix: the triangular factor is zero at diagonal {info - 1}")
-    return mirrored(found.T)
+    return mirrored(inverse.T)
 
 
 def mirrored(x: Any, block: int = 64) -> Any:
@@ -64,9 +63,6 @@ def mirrored(x: Any, block: int = 64) -> Any:
         numpy.add(corner, numpy.conjugate(strict.T), x[start:stop, start:stop])
         numpy.conjugate(x[stop:, start:stop].T, x[start:stop, stop:])
     return x
-
-
-# --- LU factors -------------------------------------------------------------------------------------------------
 
 
 def lu_factors(xp: Any, a: Any) -> tuple[Any, ...]:
@@ -111,7 +107,7 @@ def factored_solve(xp: Any, a: Any, packed: Any, pivots: Any, b: Any, *, adjoint
     if b.size == 0:
         return xp.zeros(b.shape, dtype)
 
-    def one(packed: Any, pivots: Any, b: Any) -> tuple[Any]:
+    def call(packed: Any, pivots: Any, b: Any) -> tuple[Any]:
         if xp is not numpy:
             return (scipy_of(xp, "linalg").lu_solve((packed, pivots), b, trans=2 * adjoint, check_finite=False),)
         from scipy.linalg import lapack
@@ -120,7 +116,7 @@ def factored_solve(xp: Any, a: Any, packed: Any, pivots: Any, b: Any, *, adjoint
         return (getattr(lapack, lapack_letter(dtype) + "getrs")(packed, pivots, b, trans=2 * adjoint)[0],)
 
     arrays = as_dtype(xp, packed, dtype), pivots, as_dtype(xp, b, dtype)
-    return over_stack(xp, one, arrays, ((b.shape, dtype),), (2, 1, 2))[0]
+    return over_stack(xp, call, arrays, ((b.shape, dtype),), (2, 1, 2))[0]
 
 
 def factored_slogdet(xp: Any, a: Any, packed: Any, pivots: Any) -> tuple[Any, Any]:
@@ -141,7 +137,7 @@ def factored_inverse(xp: Any, a: Any, packed: Any, pivots: Any, *, safe: bool) -
         return as_dtype(xp, a, packed.dtype)
     identity = xp.eye(a.shape[-1], dtype=packed.dtype)
 
-    def one(packed: Any, pivots: Any) -> tuple[Any]:
+    def call(packed: Any, pivots: Any) -> tuple[Any]:
         if safe and bool(xp.isinf(xp.sum(xp.log(xp.abs(packed.diagonal()))))):
             return (identity,)
         if xp is not numpy:
@@ -149,7 +145,7 @@ def factored_inverse(xp: Any, a: Any, packed: Any, pivots: Any, *, safe: bool) -
         return (inverse_by_factors(packed, pivots),)
 
     with numpy.errstate(divide="ignore"):
-        return over_stack(xp, one, (packed, pivots), ((a.shape, packed.dtype),), (2, 1))[0]
+        return over_stack(xp, call, (packed, pivots), ((a.shape, packed.dtype),), (2, 1))[0]
 
 
 def inverse_by_factors(packed: Any, pivots: Any) -> Any:

@@ -1,7 +1,4 @@
-"""Linear algebra that generated source calls by name: solves and factorizations of stacks of matrices.
-
-As in `support`, each function stands alone.
-"""
+"""Linear algebra that generated source calls by name: solves and factorizations of stacks of matrices."""
 
 from __future__ import annotations
 
@@ -39,20 +36,18 @@ def as_dtype(xp: Any, value: Any, dtype: Any) -> Any:
 
 
 def over_stack(xp: Any, call: Any, arrays: Any, outs: Any, cores: Any) -> tuple[Any, ...]:
-    """call(*matrices) for every place of equal leading axes; `outs` are the shapes and dtypes of the results, `cores`
-    counts the axes of one call's arguments."""
+    """call(*matrices) for every index of equal leading axes.
+
+    `outs` are the shapes and dtypes of the results, `cores` the ranks of one call's arguments.
+    """
     batch = arrays[0].shape[: arrays[0].ndim - cores[0]]
     if not batch:
-        found = call(*arrays)
-        return tuple([as_dtype(xp, one, dtype) for one, (_, dtype) in zip(found, outs, strict=True)])
+        return tuple([as_dtype(xp, value, dtype) for value, (_, dtype) in zip(call(*arrays), outs, strict=True)])
     results = tuple([xp.empty(shape, dtype) for shape, dtype in outs])
-    for place in numpy.ndindex(*batch):
-        for result, value in zip(results, call(*[array[place] for array in arrays]), strict=True):
-            result[place] = value
+    for index in numpy.ndindex(*batch):
+        for result, value in zip(results, call(*[array[index] for array in arrays]), strict=True):
+            result[index] = value
     return results
-
-
-# --- factors ----------------------------------------------------------------------------------------------------
 
 
 def cholesky(xp: Any, a: Any, *, upper: bool = False) -> Any:
@@ -65,7 +60,7 @@ def cholesky(xp: Any, a: Any, *, upper: bool = False) -> Any:
 
 
 def exchanged_order(xp: Any, pivots: Any, m: int) -> Any:
-    """The order of rows that LAPACK's exchanges make."""
+    """The order of rows after LAPACK's exchanges."""
     order = list(range(m))
     for i, j in enumerate(pivots.tolist()):
         order[i], order[j] = order[j], order[i]
@@ -73,11 +68,11 @@ def exchanged_order(xp: Any, pivots: Any, m: int) -> Any:
 
 
 def lu(xp: Any, a: Any) -> tuple[Any, ...]:
-    """L and U in one matrix, LAPACK's row exchanges, and the order of rows that they make."""
+    """L and U in one matrix, LAPACK's row exchanges, and the order of rows after them."""
     *batch, m, n = a.shape
     factor = scipy_of(xp, "linalg").lu_factor
 
-    def one(matrix: Any) -> Any:
+    def call(matrix: Any) -> Any:
         if 0 in matrix.shape:
             return xp.array(matrix), xp.zeros(0, numpy.int32), xp.arange(m)
         packed, pivots = factor(matrix, check_finite=False)
@@ -88,31 +83,28 @@ def lu(xp: Any, a: Any) -> tuple[Any, ...]:
         ((*batch, min(m, n)), numpy.dtype(numpy.int32)),
         ((*batch, m), numpy.dtype(numpy.int64)),
     )
-    return over_stack(xp, one, (a,), outs, (2,))
+    return over_stack(xp, call, (a,), outs, (2,))
 
 
 def pivot_order(xp: Any, pivots: Any) -> Any:
-    """The order of the rows of square matrices that LAPACK's exchanges make."""
+    """The order of the rows of square matrices after LAPACK's exchanges."""
     n = pivots.shape[-1]
 
-    def one(exchanges: Any) -> Any:
+    def call(exchanges: Any) -> Any:
         return (exchanged_order(xp, exchanges, n),)
 
-    return over_stack(xp, one, (pivots,), ((pivots.shape, numpy.dtype(numpy.int64)),), (1,))[0]
+    return over_stack(xp, call, (pivots,), ((pivots.shape, numpy.dtype(numpy.int64)),), (1,))[0]
 
 
 def qr_order(xp: Any, a: Any) -> Any:
     """Which column of each matrix stands where when a pivoted QR has sorted them."""
     factor = scipy_of(xp, "linalg").qr
 
-    def one(matrix: Any) -> Any:
+    def call(matrix: Any) -> Any:
         return (factor(matrix, mode="r", pivoting=True, check_finite=False)[1],)
 
     out = ((*a.shape[:-2], a.shape[-1]), numpy.dtype(numpy.int64))
-    return over_stack(xp, one, (a,), (out,), (2,))[0]
-
-
-# --- solves -----------------------------------------------------------------------------------------------------
+    return over_stack(xp, call, (a,), (out,), (2,))[0]
 
 
 def triangular_solve(xp: Any, a: Any, b: Any, *, lower: bool, adjoint: bool, unit: bool) -> Any:
@@ -150,7 +142,7 @@ def device_triangular_solver(xp: Any, lower: bool, adjoint: bool, unit: bool) ->
 
 
 def host_triangular_solver(dtype: Any, lower: bool, adjoint: bool, unit: bool) -> Any:
-    """LAPACK's trtrs, which wants columns in memory: an array of rows is handed over as its transpose."""
+    """The solution by LAPACK's trtrs, which reads memory by columns: an array of rows is passed as its transpose."""
     from scipy.linalg import lapack
 
     trtrs = getattr(lapack, {"f": "s", "d": "d", "F": "c", "D": "z"}[dtype.char] + "trtrs")
@@ -168,7 +160,7 @@ def host_triangular_solver(dtype: Any, lower: bool, adjoint: bool, unit: bool) -
 
 
 def solve_masked(a: Any, b: Any, lower: bool, adjoint: bool, unit: bool) -> Any:
-    """Many small systems: a general solve of the triangle takes one call for all of them."""
+    """The solution of many small systems by one call of the general solver."""
     triangle = numpy.tril(a, -unit) if lower else numpy.triu(a, unit)
     if unit:
         triangle += numpy.eye(a.shape[-1], dtype=a.dtype)
@@ -187,7 +179,7 @@ def inv(xp: Any, a: Any, *, strict: bool = True) -> Any:
 
 
 def inverse_or_nan(a: Any) -> Any:
-    """The inverse of one matrix, NaN where there is none."""
+    """The inverse of one matrix, NaN where it is singular."""
     try:
         return numpy.linalg.inv(a)
     except numpy.linalg.LinAlgError:
@@ -195,7 +187,7 @@ def inverse_or_nan(a: Any) -> Any:
 
 
 def solve_assumed(xp: Any, a: Any, b: Any, *, assume: Any, lower: bool) -> Any:
-    """The solution of systems whose matrices have a structure (None: the one that SciPy finds)."""
+    """The solution of systems whose matrices have a structure (None: SciPy detects it)."""
     dtype = numpy.result_type(a.dtype, b.dtype)
     if b.size == 0:
         return xp.empty(b.shape, dtype)
@@ -206,32 +198,32 @@ def solve_assumed(xp: Any, a: Any, b: Any, *, assume: Any, lower: bool) -> Any:
             a = xp.tril(a) if assume == "lower triangular" else xp.triu(a)
         return xp.linalg.solve(a, b)
     solve = scipy_of(xp, "linalg").solve
-    known = {} if assume is None else {"assume_a": assume}
+    options = {} if assume is None else {"assume_a": assume}
 
-    def one(matrix: Any, right: Any) -> Any:
-        return (solve(matrix, right, lower=lower, check_finite=False, **known),)
+    def call(matrix: Any, right: Any) -> Any:
+        return (solve(matrix, right, lower=lower, check_finite=False, **options),)
 
-    return over_stack(xp, one, (a, b), ((b.shape, dtype),), (2, 2))[0]
+    return over_stack(xp, call, (a, b), ((b.shape, dtype),), (2, 2))[0]
 
 
 def whole_matrix(xp: Any, a: Any, lower: bool, hermitian: bool) -> Any:
     """The symmetric or Hermitian matrix with one triangle of a."""
     strict = xp.tril(a, -1) if lower else xp.triu(a, 1)
-    other = xp.swapaxes(strict, -1, -2)
-    return strict + (xp.conjugate(other) if hermitian else other) + a * xp.eye(a.shape[-1], dtype=a.dtype)
+    mirror = xp.swapaxes(strict, -1, -2)
+    return strict + (xp.conjugate(mirror) if hermitian else mirror) + a * xp.eye(a.shape[-1], dtype=a.dtype)
 
 
 def solve_banded(xp: Any, ab: Any, b: Any, *, lower: int, upper: int) -> Any:
-    """The solution of systems of banded matrices, kept as their diagonals."""
+    """The solution of systems of banded matrices, given by their diagonals."""
     dtype = numpy.result_type(float_dtype(ab.dtype), b.dtype)
     if b.size == 0:
         return xp.empty(b.shape, dtype)
     solver = scipy_of(xp, "linalg").solve_banded
 
-    def one(diagonals: Any, right: Any) -> Any:
+    def call(diagonals: Any, right: Any) -> Any:
         return (solver((lower, upper), diagonals, right, check_finite=False),)
 
-    return over_stack(xp, one, (ab, b), ((b.shape, dtype),), (2, 2))[0]
+    return over_stack(xp, call, (ab, b), ((b.shape, dtype),), (2, 2))[0]
 
 
 def solveh_banded(xp: Any, ab: Any, b: Any, *, lower: bool) -> Any:
@@ -241,10 +233,10 @@ def solveh_banded(xp: Any, ab: Any, b: Any, *, lower: bool) -> Any:
         return xp.empty(b.shape, dtype)
     solver = scipy_of(xp, "linalg").solveh_banded
 
-    def one(diagonals: Any, right: Any) -> Any:
+    def call(diagonals: Any, right: Any) -> Any:
         return (solver(diagonals, right, lower=lower, check_finite=False),)
 
-    return over_stack(xp, one, (ab, b), ((b.shape, dtype),), (2, 2))[0]
+    return over_stack(xp, call, (ab, b), ((b.shape, dtype),), (2, 2))[0]
 
 
 def lstsq(xp: Any, a: Any, b: Any, *, limit: float, cut: bool) -> tuple[Any, ...]:

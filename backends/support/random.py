@@ -1,4 +1,4 @@
-"""Random words and variates that generated source calls by name; as in `support`, each function stands alone.
+"""Random words and variates that generated source calls by name.
 
 Keys are uint32 arrays (…, 2). The counter is 64 bits wide and its two highest bits tell apart what a key is used for:
 00 draws, 01 folding in a number, 10 splitting.
@@ -12,8 +12,6 @@ from typing import Any
 import numpy
 
 from func.backends.support.arrays import scipy_of
-
-# --- the cipher -------------------------------------------------------------------------------------------------
 
 
 def threefry(xp: Any, k0: Any, k1: Any, x0: Any, x1: Any) -> tuple[Any, Any]:
@@ -34,21 +32,21 @@ def threefry(xp: Any, k0: Any, k1: Any, x0: Any, x1: Any) -> tuple[Any, Any]:
 
 
 def word_pairs(xp: Any, key: Any, count: int, domain: int = 0) -> tuple[Any, Any]:
-    """Both words of the counters 0 … count - 1 under keys of shape (lanes, 2), each of shape (lanes, count).
+    """Both words of the counters 0 … count - 1 under keys of shape (streams, 2), each of shape (streams, count).
 
     NumPy encrypts a block of counters at a time, whose words stay in the cache for all rounds.
     """
     block = 1 << 13
-    lanes = key.shape[0]
-    if xp is not numpy or lanes * count <= block:
+    streams = key.shape[0]
+    if xp is not numpy or streams * count <= block:
         return encrypted(xp, key, 0, count, domain)
-    first, second = numpy.empty((2, lanes, count), numpy.uint32)
+    first, second = numpy.empty((2, streams, count), numpy.uint32)
     many = max(1, block // count)
-    for lane in range(0, lanes, many):
-        part = key[lane : lane + many]
+    for stream in range(0, streams, many):
+        part = key[stream : stream + many]
         for start in range(0, count, block):
             stop = min(start + block, count)
-            here = (slice(lane, lane + many), slice(start, stop))
+            here = (slice(stream, stream + many), slice(start, stop))
             first[here], second[here] = encrypted(numpy, part, start, stop, domain)
     return first, second
 
@@ -70,8 +68,8 @@ def open_unit(xp: Any, words: Any) -> Any:
     return (xp.right_shift(words, 12).astype(numpy.float64) + 0.5) * 2.0**-52
 
 
-def lanes_of(xp: Any, key: Any) -> tuple[tuple[int, ...], Any]:
-    """The batch shape of keys, and the keys as (lanes, 2)."""
+def streams_of(xp: Any, key: Any) -> tuple[tuple[int, ...], Any]:
+    """The batch shape of keys, and the keys as (streams, 2)."""
     batch = key.shape[:-1]
     return batch, xp.reshape(key, (math.prod(batch), 2))
 
@@ -82,9 +80,6 @@ def shaped(xp: Any, flat: Any, shape: tuple[int, ...]) -> Any:
     return out[()] if shape == () and xp is numpy else out
 
 
-# --- keys -------------------------------------------------------------------------------------------------------
-
-
 def random_key(xp: Any, seed: Any) -> Any:
     """The key of an integer seed: its 64 bits."""
     words = xp.asarray(seed).astype(numpy.uint64)[..., None]
@@ -92,14 +87,14 @@ def random_key(xp: Any, seed: Any) -> Any:
 
 
 def random_split(xp: Any, key: Any, *, num: int) -> Any:
-    """Keys (…, num, 2) made of keys (…, 2)."""
-    batch, keys = lanes_of(xp, key)
+    """Keys (…, num, 2) split from keys (…, 2)."""
+    batch, keys = streams_of(xp, key)
     return xp.reshape(xp.stack(word_pairs(xp, keys, num, 2 << 30), -1), (*batch, num, 2))
 
 
 def random_fold_in(xp: Any, key: Any, data: Any) -> Any:
-    """Keys (…, 2) made of keys (…, 2) and integers (…), which count modulo 2^62."""
-    batch, keys = lanes_of(xp, key)
+    """Keys (…, 2) from keys (…, 2) and integers (…), which count modulo 2^62."""
+    batch, keys = streams_of(xp, key)
     fold = 1 << 30
     words = xp.reshape(xp.asarray(data).astype(numpy.uint64), (len(keys), 1))
     high = (xp.right_shift(words, 32).astype(numpy.uint32) & (fold - 1)) | fold
@@ -107,11 +102,8 @@ def random_fold_in(xp: Any, key: Any, data: Any) -> Any:
     return xp.reshape(xp.concatenate(both, -1), (*batch, 2))
 
 
-# --- words and numbers ------------------------------------------------------------------------------------------
-
-
 def random_words(xp: Any, keys: Any, count: int, width: int) -> Any:
-    """Words of 32 or 64 bits, (lanes, count); a block of the cipher gives two of the narrow ones."""
+    """Words of 32 or 64 bits, (streams, count); a block of the cipher gives two of the narrow ones."""
     if width == 64:
         return joined(xp, *word_pairs(xp, keys, count))
     pairs = xp.stack(word_pairs(xp, keys, (count + 1) // 2), -1)
@@ -123,53 +115,50 @@ def unit_words(xp: Any, keys: Any, count: int, dtype: Any, inside: bool) -> Any:
     mantissa = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
     wide = numpy.dtype(numpy.float64 if dtype == numpy.float64 else numpy.float32)
     width = 8 * wide.itemsize
-    kept = mantissa[dtype.name] - inside
-    numbers = xp.right_shift(random_words(xp, keys, count, width), width - kept).astype(wide)
+    bits = mantissa[dtype.name] - inside
+    numbers = xp.right_shift(random_words(xp, keys, count, width), width - bits).astype(wide)
     if inside:
         numbers = numbers + wide.type(0.5)
-    return numbers * wide.type(2.0**-kept)
+    return numbers * wide.type(2.0**-bits)
 
 
 def random_bits(xp: Any, key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     """Uniform unsigned integers of 8, 16, 32 or 64 bits."""
-    batch, keys = lanes_of(xp, key)
+    batch, keys = streams_of(xp, key)
     words = random_words(xp, keys, math.prod(shape), 64 if dtype.itemsize == 8 else 32)
     return shaped(xp, words.astype(dtype), (*batch, *shape))
 
 
 def random_unit(xp: Any, key: Any, *, shape: tuple[int, ...], dtype: Any, inside: bool) -> Any:
     """Uniform numbers in [0, 1), or in (0, 1) where `inside`."""
-    batch, keys = lanes_of(xp, key)
+    batch, keys = streams_of(xp, key)
     return shaped(xp, unit_words(xp, keys, math.prod(shape), dtype, inside).astype(dtype), (*batch, *shape))
 
 
 def random_normal(xp: Any, key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
     """Standard normal numbers, by the inverse distribution function."""
-    batch, keys = lanes_of(xp, key)
+    batch, keys = streams_of(xp, key)
     unit = unit_words(xp, keys, math.prod(shape), dtype, True)
     return shaped(xp, scipy_of(xp, "special").ndtri(unit).astype(dtype), (*batch, *shape))
-
-
-# --- draws element by element, with as many trials as each element needs ----------------------------------------
 
 
 class Trials:
     """The elements of arrays (…, *shape) under keys (…, 2), drawn again and again until each is accepted.
 
-    Trial r of element i of a lane uses the counters (stride · r + j, i): it depends on the lane's key and i alone.
+    Trial r of element i of a stream uses the counters (stride · r + j, i): it depends on the stream's key and i alone.
     """
 
     def __init__(self, xp: Any, key: Any, shape: tuple[int, ...]) -> None:
-        batch, keys = lanes_of(xp, key)
-        lanes, count = len(keys), math.prod(shape[len(batch) :])
+        batch, keys = streams_of(xp, key)
+        streams, count = len(keys), math.prod(shape[len(batch) :])
         self.xp = xp
-        self.size = lanes * count
+        self.size = streams * count
         self.k0 = xp.repeat(keys[:, 0], count)
         self.k1 = xp.repeat(keys[:, 1], count)
-        self.number = xp.tile(xp.arange(count).astype(numpy.uint32), lanes)
+        self.number = xp.tile(xp.arange(count).astype(numpy.uint32), streams)
 
     def words(self, draw: int, places: Any) -> Any:
-        """64 random bits for each of the elements at these places, other ones for every number `draw`."""
+        """64 random bits for each of the elements at these places, different for every number `draw`."""
         number = self.number[places]
         high = self.xp.full(number.shape, draw, numpy.uint32)
         return joined(self.xp, *threefry(self.xp, self.k0[places], self.k1[places], high, number))
@@ -212,9 +201,6 @@ def random_integers(xp: Any, key: Any, low: Any, last: Any, *, dtype: Any) -> An
 
     trials.until_accepted(attempt, xp.arange(trials.size), out)
     return shaped(xp, (start + out).astype(dtype), shape)
-
-
-# --- counts -----------------------------------------------------------------------------------------------------
 
 
 def counts_by_inversion(xp: Any, unit: Any, first: Any, ratio: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Special functions that generated source calls by name; as in `support`, each function stands alone."""
+"""Special functions that generated source calls by name."""
 
 from __future__ import annotations
 
@@ -22,9 +22,6 @@ def of_order(xp: Any, function: Any, x: Any, order: int) -> Any:
     x = xp.asarray(x)
     dtype = result_of(x.dtype)
     return function(xp, x.astype(dtype), order).astype(dtype)[()]
-
-
-# --- sinc, and the Bessel function behind i0 --------------------------------------------------------------------
 
 
 def sinc_series(y: Any, order: int) -> Any:
@@ -64,9 +61,6 @@ def i0(xp: Any, x: Any, *, order: int) -> Any:
     x = x if x.dtype.kind == "f" else x.astype(float)
     value = special.i1(x) if order == 1 else special.iv(order, x)
     return value.astype(x.dtype)[()]
-
-
-# --- functions with derivatives of every order ------------------------------------------------------------------
 
 
 def exprel(xp: Any, x: Any, order: int) -> Any:
@@ -123,9 +117,6 @@ def ellipe(xp: Any, m: Any, order: int) -> Any:
     return math.pi / 2 * hypergeometric_slope(xp, -0.5, 0.5, 1.0, order, m)
 
 
-# --- incomplete elliptic integrals ------------------------------------------------------------------------------
-
-
 def reduced_angle(xp: Any, phi: Any) -> tuple[Any, Any]:
     """(n, r) with phi = n π + r and |r| <= π/2."""
     n = xp.round(phi / math.pi)
@@ -150,9 +141,6 @@ def ellipeinc_dm(xp: Any, phi: Any, m: Any) -> Any:
     complete = elliprd(0.0, 1 - m, 1.0) / -3
     part = sine**3 * elliprd(xp.cos(r) ** 2, 1 - m * sine**2, 1.0) / -6
     return (part + n * complete)[()]
-
-
-# --- polygamma --------------------------------------------------------------------------------------------------
 
 
 def complex_zeta(xp: Any, s: Any, z: Any) -> Any:
@@ -187,22 +175,19 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
     return xp.where(n == 0, special.digamma(x), factor * complex_zeta(xp, order + 1, x)).astype(dtype)[()]
 
 
-# --- the derivatives of the incomplete beta function by its parameters ------------------------------------------
-
-
 def double_exponential(step: float, reach: float) -> Any:
     """Nodes in (0, 1), exact near 0, and weights, computed once.
 
     Source: H. Takahasi, M. Mori (1974), Double exponential formulas for numerical integration.
     """
-    known = vars(double_exponential)
+    cache = vars(double_exponential)
     key = f"{step}, {reach}"
-    if key not in known:
+    if key not in cache:
         u = numpy.arange(-reach, reach + step / 2, step)
         bent = numpy.pi * numpy.sinh(u)
         nodes = 1 / (1 + numpy.exp(-bent))
-        known[key] = nodes, step * numpy.pi * numpy.cosh(u) * nodes / (1 + numpy.exp(bent))
-    return known[key]
+        cache[key] = nodes, step * numpy.pi * numpy.cosh(u) * nodes / (1 + numpy.exp(bent))
+    return cache[key]
 
 
 def digamma_gap(xp: Any, a: Any, b: Any) -> Any:

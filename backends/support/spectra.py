@@ -1,7 +1,4 @@
-"""Eigenvalues and functions of matrices that generated source calls by name.
-
-As in `support`, each function stands alone.
-"""
+"""Eigenvalues and functions of matrices that generated source calls by name."""
 
 from __future__ import annotations
 
@@ -11,8 +8,6 @@ import numpy
 
 from func.backends.support.arrays import scipy_of
 from func.backends.support.linalg import complex_dtype, float_dtype, has_routine, over_stack, real_dtype
-
-# --- eigenvalues ------------------------------------------------------------------------------------------------
 
 
 def eig(xp: Any, a: Any) -> tuple[Any, Any]:
@@ -52,10 +47,10 @@ def eigh_by_driver(xp: Any, a: Any, *, lower: bool, driver: Any) -> tuple[Any, .
         return tuple(xp.linalg.eigh(a, "L" if lower else "U"))
     eigh = scipy_of(xp, "linalg").eigh
 
-    def one(matrix: Any) -> Any:
+    def call(matrix: Any) -> Any:
         return eigh(matrix, lower=lower, driver=driver, check_finite=False)
 
-    return over_stack(xp, one, (a,), outs, (2,))
+    return over_stack(xp, call, (a,), outs, (2,))
 
 
 def eigh_pencil(xp: Any, a: Any, b: Any, *, kind: int, lower: bool, driver: Any) -> tuple[Any, ...]:
@@ -68,10 +63,10 @@ def eigh_pencil(xp: Any, a: Any, b: Any, *, kind: int, lower: bool, driver: Any)
         return reduced_pencil(xp, a, b, kind, lower)
     eigh = scipy_of(xp, "linalg").eigh
 
-    def one(first: Any, second: Any) -> Any:
+    def call(first: Any, second: Any) -> Any:
         return eigh(first, second, type=kind, lower=lower, driver=driver, check_finite=False)
 
-    return over_stack(xp, one, (a, b), outs, (2, 2))
+    return over_stack(xp, call, (a, b), outs, (2, 2))
 
 
 def reduced_pencil(xp: Any, a: Any, b: Any, kind: int, lower: bool) -> tuple[Any, ...]:
@@ -97,10 +92,10 @@ def eigh_tridiagonal(xp: Any, d: Any, e: Any, *, driver: str) -> tuple[Any, ...]
     dtype = numpy.result_type(float_dtype(d.dtype), float_dtype(e.dtype))
     eigh = scipy_of(xp, "linalg").eigh_tridiagonal
 
-    def one(diagonal: Any, beside: Any) -> Any:
+    def call(diagonal: Any, beside: Any) -> Any:
         return eigh(diagonal, beside, check_finite=False, lapack_driver=driver)
 
-    return over_stack(xp, one, (d, e), ((d.shape, dtype), ((*d.shape, d.shape[-1]), dtype)), (1, 1))
+    return over_stack(xp, call, (d, e), ((d.shape, dtype), ((*d.shape, d.shape[-1]), dtype)), (1, 1))
 
 
 def eigvalsh_tridiagonal(xp: Any, d: Any, e: Any, *, driver: str) -> Any:
@@ -108,10 +103,10 @@ def eigvalsh_tridiagonal(xp: Any, d: Any, e: Any, *, driver: str) -> Any:
     dtype = numpy.result_type(float_dtype(d.dtype), float_dtype(e.dtype))
     values = scipy_of(xp, "linalg").eigvalsh_tridiagonal
 
-    def one(diagonal: Any, beside: Any) -> Any:
+    def call(diagonal: Any, beside: Any) -> Any:
         return (values(diagonal, beside, check_finite=False, lapack_driver=driver),)
 
-    return over_stack(xp, one, (d, e), ((d.shape, dtype),), (1, 1))[0]
+    return over_stack(xp, call, (d, e), ((d.shape, dtype),), (1, 1))[0]
 
 
 def schur(xp: Any, a: Any, *, output: str) -> tuple[Any, ...]:
@@ -121,13 +116,10 @@ def schur(xp: Any, a: Any, *, output: str) -> tuple[Any, ...]:
         return xp.empty(a.shape, dtype), xp.empty(a.shape, dtype)
     factor = scipy_of(xp, "linalg").schur
 
-    def one(matrix: Any) -> Any:
+    def call(matrix: Any) -> Any:
         return factor(matrix, output=output, check_finite=False)
 
-    return over_stack(xp, one, (a,), ((a.shape, dtype), (a.shape, dtype)), (2,))
-
-
-# --- functions of matrices and their Fréchet derivatives --------------------------------------------------------
+    return over_stack(xp, call, (a,), ((a.shape, dtype), (a.shape, dtype)), (2,))
 
 
 def frechet(xp: Any, function: Any, dtype: Any, a: Any, e: Any) -> Any:
@@ -135,14 +127,14 @@ def frechet(xp: Any, function: Any, dtype: Any, a: Any, e: Any) -> Any:
     if a.size == 0:
         return xp.empty(a.shape, dtype)
 
-    def one(matrix: Any, direction: Any) -> Any:
+    def call(matrix: Any, direction: Any) -> Any:
         return (doubled(xp, function, matrix, direction),)
 
-    return over_stack(xp, one, (a, e), ((a.shape, dtype),), (2, 2))[0]
+    return over_stack(xp, call, (a, e), ((a.shape, dtype),), (2, 2))[0]
 
 
 def doubled(xp: Any, function: Any, a: Any, e: Any) -> Any:
-    """L(A, E) of one matrix, E scaled to A's size so that neither drowns the other.
+    """L(A, E) of one matrix, E scaled to A's size so that neither is lost in rounding.
 
     Source: R. Mathias (1996), SIAM J. Matrix Anal. Appl. 17, theorem 2.1.
     """
@@ -158,14 +150,14 @@ def doubled(xp: Any, function: Any, a: Any, e: Any) -> Any:
 
 
 def of_matrices(xp: Any, function: Any, dtype: Any, a: Any) -> Any:
-    """A function of one matrix, of every matrix of a stack."""
+    """A function of one matrix, applied to every matrix of a stack."""
     if a.size == 0:
         return xp.empty(a.shape, dtype)
 
-    def one(matrix: Any) -> Any:
+    def call(matrix: Any) -> Any:
         return (function(xp, matrix),)
 
-    return over_stack(xp, one, (a,), ((a.shape, dtype),), (2,))[0]
+    return over_stack(xp, call, (a,), ((a.shape, dtype),), (2,))[0]
 
 
 def expm(xp: Any, a: Any) -> Any:
@@ -185,10 +177,10 @@ def expm_frechet(xp: Any, a: Any, e: Any) -> Any:
         return frechet(xp, expm, dtype, a, e)
     direction = scipy_of(xp, "linalg").expm_frechet
 
-    def one(matrix: Any, moved: Any) -> Any:
-        return (direction(matrix, moved, compute_expm=False, check_finite=False),)
+    def call(matrix: Any, tangent: Any) -> Any:
+        return (direction(matrix, tangent, compute_expm=False, check_finite=False),)
 
-    return over_stack(xp, one, (a, e), ((a.shape, dtype),), (2, 2))[0]
+    return over_stack(xp, call, (a, e), ((a.shape, dtype),), (2, 2))[0]
 
 
 def log_of_matrix(xp: Any, a: Any) -> Any:
@@ -237,24 +229,21 @@ def sqrtm(xp: Any, a: Any) -> Any:
     return of_matrices(xp, root_of_matrix, complex_dtype(a.dtype), a)
 
 
-# --- Sylvester equations ----------------------------------------------------------------------------------------
-
-
 def sylvester(xp: Any, a: Any, b: Any, q: Any, *, drop: bool) -> Any:
     """X with A X + X B = Q; with `drop` what a singular equation leaves undetermined is zero."""
     dtype = numpy.result_type(float_dtype(a.dtype), b.dtype, q.dtype)
     if q.size == 0:
         return xp.empty(q.shape, dtype)
-    known = has_routine(xp, "solve_sylvester")
+    has_solver = has_routine(xp, "solve_sylvester")
 
-    def one(a: Any, b: Any, q: Any) -> Any:
-        if not known:
+    def call(a: Any, b: Any, q: Any) -> Any:
+        if not has_solver:
             return (sylvester_by_kronecker(xp, a, b, q),)
         if drop and meets_zero(xp, a, b):
             return (sylvester_by_pseudo_inverse(xp, a, b, q),)
         return (scipy_of(xp, "linalg").solve_sylvester(a, b, q),)
 
-    return over_stack(xp, one, (a, b, q), ((q.shape, dtype),), (2, 2, 2))[0]
+    return over_stack(xp, call, (a, b, q), ((q.shape, dtype),), (2, 2, 2))[0]
 
 
 def kronecker_sum(xp: Any, a: Any, b: Any) -> Any:
@@ -263,7 +252,7 @@ def kronecker_sum(xp: Any, a: Any, b: Any) -> Any:
 
 
 def sylvester_by_kronecker(xp: Any, a: Any, b: Any, q: Any) -> Any:
-    """The solution as one system."""
+    """The solution of the Kronecker form, one linear system."""
     return xp.linalg.solve(kronecker_sum(xp, a, b), q.reshape(-1, 1)).reshape(q.shape)
 
 

@@ -1,7 +1,4 @@
-"""Writing values at regular places of an array, and reading them there: an offset and one stride per axis.
-
-Like those of `support`, each function stands alone, so that its own source can be pasted into an exported module.
-"""
+"""Strided placements: values written to and read from an array at an offset and one stride per axis."""
 
 from __future__ import annotations
 

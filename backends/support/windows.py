@@ -1,7 +1,4 @@
-"""Windows over axes and the correlation of vectors, which generated source calls by name.
-
-As in `support`, each function stands alone.
-"""
+"""Windows over axes and the correlation of vectors, which generated source calls by name."""
 
 from __future__ import annotations
 
@@ -35,11 +32,11 @@ def overlap_add(xp: Any, x: Any, *, sizes: Any, axes: Any, shape: Any, steps: An
 
 
 def window_region(offset: Any, counts: Any, axes: Any, steps: Any, gaps: Any) -> tuple[slice, ...]:
-    """Where the elements at one place of all windows lie in the array."""
+    """The index of the elements at one offset in all windows."""
     starts, strides = [0] * len(counts), [1] * len(counts)
-    one = (1,) * len(axes)
-    for place, axis, step, gap in zip(offset, axes, steps or one, gaps or one, strict=True):
-        starts[axis] += place * gap
+    ones = (1,) * len(axes)
+    for position, axis, step, gap in zip(offset, axes, steps or ones, gaps or ones, strict=True):
+        starts[axis] += position * gap
         strides[axis] *= step
     return tuple([slice(a, a + (n - 1) * step + 1, step) for a, step, n in zip(starts, strides, counts, strict=True)])
 

@@ -262,7 +262,7 @@ def index(i: int) -> Any:
     return ir.Constant(ir.IntType(32), i)
 
 
-def lanes_of(numbers: list[int]) -> Any:
+def streams_of(numbers: list[int]) -> Any:
     """The mask of a shuffle."""
     return ir.Constant(ir.VectorType(ir.IntType(32), len(numbers)), numbers)
 
@@ -271,7 +271,7 @@ def splat(builder: ir.IRBuilder, value: Any, count: int) -> Any:
     """A vector of one number."""
     empty = ir.Constant(ir.VectorType(value.type, count), ir.Undefined)
     first = builder.insert_element(empty, value, index(0))
-    return builder.shuffle_vector(first, empty, lanes_of([0] * count))
+    return builder.shuffle_vector(first, empty, streams_of([0] * count))
 
 
 def cut(builder: ir.IRBuilder, value: Any, lanes: int) -> list[Any]:
@@ -282,7 +282,7 @@ def cut(builder: ir.IRBuilder, value: Any, lanes: int) -> list[Any]:
     empty = ir.Constant(value.type, ir.Undefined)
     starts = range(0, count, lanes)
     wanted = [[min(start + lane, count - 1) for lane in range(lanes)] for start in starts]
-    return [builder.shuffle_vector(value, empty, lanes_of(some)) for some in wanted]
+    return [builder.shuffle_vector(value, empty, streams_of(some)) for some in wanted]
 
 
 def joined(builder: ir.IRBuilder, pieces: list[Any], count: int) -> Any:
@@ -292,8 +292,8 @@ def joined(builder: ir.IRBuilder, pieces: list[Any], count: int) -> Any:
             pieces.append(ir.Constant(pieces[0].type, ir.Undefined))
         size = 2 * pieces[0].type.count
         pairs = zip(pieces[::2], pieces[1::2], strict=True)
-        pieces = [builder.shuffle_vector(a, b, lanes_of(list(range(size)))) for a, b in pairs]
+        pieces = [builder.shuffle_vector(a, b, streams_of(list(range(size)))) for a, b in pairs]
     whole = pieces[0]
     if whole.type.count == count:
         return whole
-    return builder.shuffle_vector(whole, ir.Constant(whole.type, ir.Undefined), lanes_of(list(range(count))))
+    return builder.shuffle_vector(whole, ir.Constant(whole.type, ir.Undefined), streams_of(list(range(count))))
