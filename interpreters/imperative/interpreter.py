@@ -61,16 +61,8 @@ class Imperative(FastGrad):
 
     def leaf(self, value: Array, state: TensorState) -> Any:
         """A new leaf node with a weak reference to its tensor's state."""
-        index, primitive, parents, needs_cotangent, _, params, aval = leaf_node(Aval(shape_of(value), dtype_of(value)))
-        return (
-            index,
-            primitive,
-            parents,
-            needs_cotangent,
-            NodeState((weakref.ref(state), None, None, None)),
-            params,
-            aval,
-        )
+        node = leaf_node(Aval(shape_of(value), dtype_of(value)))
+        return (*node[:STATE], NodeState((weakref.ref(state), None, None, None)), *node[STATE + 1 :])
 
     def apply1(self, primitive: Primitive, x: Tracer) -> Any:
         out = super().apply1(primitive, x)
