@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from func.backends.llvm import ir
-from func.backends.llvm.ir.counted_loops import INDEX, Memory, number
+from func.backends.llvm.codegen.counted_loops import INDEX, Memory, number
 from func.backends.llvm.scalars.operations import Scalars
 from func.backends.llvm.scalars.values import Value, constant, gathered, lane, read, shuffled, splat, stored, write
 from func.backends.loops.kernels import (

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 from func.backends.llvm import ir
 from func.backends.llvm.codegen.bodies import Context
+from func.backends.llvm.codegen.counted_loops import Part, loop, number, span
 from func.backends.llvm.codegen.parallel import Task
-from func.backends.llvm.ir.counted_loops import Part, loop, number, span
 from func.backends.llvm.linalg import blas, routines
 from func.backends.llvm.linalg.blas_threads import BlasThreads, has_control
 from func.backends.llvm.math.elementary import Features

@@ -6,9 +6,9 @@ from typing import Any
 
 from func.backends.llvm import ir
 from func.backends.llvm.codegen.bodies import Body, Context
+from func.backends.llvm.codegen.counted_loops import Memory, Part, loop, span
 from func.backends.llvm.codegen.parallel import Errors, Task, emit_stage, filling, set_apart
 from func.backends.llvm.codegen.stages import StageLoops
-from func.backends.llvm.ir.counted_loops import Memory, Part, loop, span
 from func.backends.llvm.scalars.operations import Scalars
 from func.backends.loops.chunking import chunkings_of, length_of, row_groups
 from func.backends.loops.kernels import Buffer, Chunking, LoopNest

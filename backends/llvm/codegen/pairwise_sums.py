@@ -12,7 +12,7 @@ from typing import Any
 
 from func.backends.llvm import ir
 from func.backends.llvm.codegen.bodies import Context
-from func.backends.llvm.ir.counted_loops import INDEX, neutral, number
+from func.backends.llvm.codegen.counted_loops import INDEX, neutral, number
 from func.backends.llvm.scalars.values import Pair, Value, Variable, constant, lane, shuffled, width_of
 from func.backends.loops.kernels import DType
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from func.backends.llvm import ir
 from func.backends.llvm.codegen.bodies import Context
+from func.backends.llvm.codegen.counted_loops import INDEX, POINTER, Memory, Part, neutral, number
 from func.backends.llvm.codegen.pairwise_sums import folded
 from func.backends.llvm.codegen.stages import StageLoops
-from func.backends.llvm.ir.counted_loops import INDEX, POINTER, Memory, Part, neutral, number
 from func.backends.llvm.scalars.operations import Scalars
 from func.backends.llvm.scalars.values import Value, each, read, stored, write
 from func.backends.loops.chunking import chunk_stride

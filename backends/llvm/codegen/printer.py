@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from func.backends.llvm import ir
+from func.backends.llvm.codegen.counted_loops import INDEX, POINTER, Memory, loop, number
 from func.backends.llvm.codegen.matrix_products import DotPrinter
 from func.backends.llvm.codegen.nests import NestPrinter
 from func.backends.llvm.codegen.parallel import copying
-from func.backends.llvm.ir.counted_loops import INDEX, POINTER, Memory, loop, number
 from func.backends.llvm.linalg.blas_threads import BlasThreads
 from func.backends.llvm.math.elementary import Elementary, Features
 from func.backends.llvm.scalars.operations import Scalars

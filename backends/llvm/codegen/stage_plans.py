@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from func.backends.llvm.codegen.counted_loops import Part
 from func.backends.llvm.codegen.pairwise_sums import BLOCK, LONG
-from func.backends.llvm.ir.counted_loops import Part
 from func.backends.llvm.scalars.values import part_of
 from func.backends.loops.chunking import length_of, stage_groups
 from func.backends.loops.kernels import (

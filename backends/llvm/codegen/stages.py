@@ -12,9 +12,9 @@ from typing import Any
 
 from func.backends.llvm import ir
 from func.backends.llvm.codegen.bodies import Body, Context
+from func.backends.llvm.codegen.counted_loops import INDEX, Part, blocks, neutral, number, span
 from func.backends.llvm.codegen.pairwise_sums import Sums, folded
 from func.backends.llvm.codegen.stage_plans import TWICE, Plan, accumulated, is_sum
-from func.backends.llvm.ir.counted_loops import INDEX, Part, blocks, neutral, number, span
 from func.backends.llvm.scalars.values import (
     Value,
     Variable,
