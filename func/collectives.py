@@ -1,7 +1,7 @@
-"""Functions that reach across the lanes of a vmap, which they know by its axis_name.
+"""Functions that reach across the batch of a vmap, which they find by its axis_name.
 
-They take and return trees. Inside `func.vmap(f, axis_name="batch")` they see all lanes, so that all lanes must run
-together: a vmap with chunks, or whose lanes have taken different paths, raises AxisNameError.
+They take and return trees. Inside `func.vmap(f, axis_name="batch")` they see all elements of the
+batch, so that all must run together: they raise AxisNameError in a vmap with chunks, or whose batch has been split.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Names: TypeAlias = str | Sequence[str]
 
 
 def axis_index(axis_name: Names) -> Any:
-    """The number of the lane along the axis; of several axes, the number in C order.
+    """The position of the element along the axis; for several axes, the position in C order.
 
     Raises:
         AxisNameError: No running vmap has that axis_name (a NameError).
@@ -43,10 +43,10 @@ def axis_index(axis_name: Names) -> Any:
 
 
 def psum(x: Any, axis_name: Names) -> Any:
-    """The sum over all lanes, in every lane. Of a value that is the same in all lanes: so many times the value.
+    """The sum over the batch, for every element. A value that all elements share is multiplied by their number.
 
     Raises:
-        AxisNameError: No running vmap has that axis_name, or its lanes are not together (a NameError).
+        AxisNameError: No running vmap has that axis_name, or its batch is split (a NameError).
 
     Example:
         >>> import numpy as np, func
@@ -57,10 +57,10 @@ def psum(x: Any, axis_name: Names) -> Any:
 
 
 def pmean(x: Any, axis_name: Names) -> Any:
-    """The mean over all lanes, in every lane.
+    """The mean over the batch, for every element.
 
     Raises:
-        AxisNameError: No running vmap has that axis_name, or its lanes are not together (a NameError).
+        AxisNameError: No running vmap has that axis_name, or its batch is split (a NameError).
 
     Example:
         >>> import numpy as np, func
@@ -72,10 +72,10 @@ def pmean(x: Any, axis_name: Names) -> Any:
 
 
 def pmax(x: Any, axis_name: Names) -> Any:
-    """The largest value of all lanes, in every lane; ties share the derivative evenly.
+    """The largest value of the batch, for every element; ties share the derivative evenly.
 
     Raises:
-        AxisNameError: No running vmap has that axis_name, or its lanes are not together (a NameError).
+        AxisNameError: No running vmap has that axis_name, or its batch is split (a NameError).
 
     Example:
         >>> import numpy as np, func
@@ -86,10 +86,10 @@ def pmax(x: Any, axis_name: Names) -> Any:
 
 
 def pmin(x: Any, axis_name: Names) -> Any:
-    """The smallest value of all lanes, in every lane; ties share the derivative evenly.
+    """The smallest value of the batch, for every element; ties share the derivative evenly.
 
     Raises:
-        AxisNameError: No running vmap has that axis_name, or its lanes are not together (a NameError).
+        AxisNameError: No running vmap has that axis_name, or its batch is split (a NameError).
 
     Example:
         >>> import numpy as np, func
@@ -100,16 +100,16 @@ def pmin(x: Any, axis_name: Names) -> Any:
 
 
 def all_gather(x: Any, axis_name: Names, *, axis: int = 0, tiled: bool = False) -> Any:
-    """The values of all lanes stacked along a new axis, in every lane; `tiled`: along an axis that is there.
+    """The values of the batch, for every element: stacked along a new axis, or `tiled` along an existing one.
 
     Args:
         x: A tree of arrays.
-        axis_name: The name of a vmap's axis, or several, whose lanes are stacked in C order.
+        axis_name: The name of a vmap's axis, or several, whose elements are stacked in C order.
         axis: The place of the new axis; tiled: the axis along which the values are concatenated.
         tiled: Concatenate instead of stacking.
 
     Raises:
-        AxisNameError: No running vmap has that axis_name, or its lanes are not together (a NameError).
+        AxisNameError: No running vmap has that axis_name, or its batch is split (a NameError).
 
     Example:
         >>> import numpy as np, func
@@ -136,30 +136,27 @@ def all_gather(x: Any, axis_name: Names, *, axis: int = 0, tiled: bool = False) 
     return _mapped(gathered, x, "all_gather")
 
 
-# --- axes -------------------------------------------------------------------------------------------------------
-
-
 def _levels(names: Names, function: str) -> list[Vmap]:
-    """The running vmaps of these names, whose lanes are all together."""
-    given = tuple(names) if isinstance(names, (tuple, list)) else (names,)
-    if not given or not all([isinstance(name, str) for name in given]):
+    """The running vmaps of these names, whose batches are whole."""
+    axes = tuple(names) if isinstance(names, (tuple, list)) else (names,)
+    if not axes or not all([isinstance(name, str) for name in axes]):
         raise TypeError(f"func.collectives.{function}: axis_name must be a string or several, got {names!r}")
-    if len(set(given)) < len(given):
+    if len(set(axes)) < len(axes):
         raise ArgumentError(f"func.collectives.{function}: axis_name={names!r} names an axis twice")
-    return [_level(str(name), function) for name in given]
+    return [_level(str(name), function) for name in axes]
 
 
 def _level(name: str, function: str) -> Vmap:
     running = RUNNING.get()
-    found = [place for place, level in enumerate(running) if level.axis_name == name]
-    if not found:
+    depths = [depth for depth, level in enumerate(running) if level.axis_name == name]
+    if not depths:
         known = ", ".join([repr(level.axis_name) for level in running if level.axis_name is not None]) or "none"
         raise AxisNameError(
             f"func.collectives.{function}: no running vmap has the axis_name {name!r}; names in scope: {known}"
             f"{at_line()}"
         )
-    level = running[found[-1]]
-    if any([inner.randomness is None for inner in running[found[-1] + 1 :]]):
+    level = running[depths[-1]]
+    if any([inner.randomness is None for inner in running[depths[-1] + 1 :]]):
         raise AxisNameError(
             f"func.collectives.{function}: the axis {name!r} cannot be reached from inside a checkpointed function or "
             f"a custom rule{at_line()}\nApply the collective outside, and pass its result as an argument."
@@ -167,15 +164,15 @@ def _level(name: str, function: str) -> Vmap:
     whole = level.call.size
     if level.size != whole and function != "axis_index":
         raise AxisNameError(
-            f"func.collectives.{function}: only {level.size} of the {whole} lanes of the axis {name!r} are together "
-            f"here{at_line()}\nThe vmap has a chunk_size, or its lanes took different paths at an `if` or a loop: "
+            f"func.collectives.{function}: only {level.size} of the {whole} elements of the axis {name!r} are together "
+            f"here{at_line()}\nThe vmap has a chunk_size, or its batch was split at an `if` or a loop: "
             "leave chunk_size out, and write the choice with np.where."
         )
     return level
 
 
 def _number(level: Vmap) -> Any:
-    """The numbers of the lanes, one in each."""
+    """The positions of the elements, one for each."""
     return level.lift(level.elements)
 
 

@@ -1,4 +1,4 @@
-"""Finding out: where NaN and infinity come from, and what traced values hold."""
+"""Debugging: where NaN and infinity come from, and what traced values hold."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Report", "callback", "explain", "print"]
 
 @dataclass(frozen=True)
 class Report:
-    """What `explain` has found: the first operation with finite operands whose result is NaN or infinite."""
+    """The result of `explain`: the first operation with finite operands whose result is NaN or infinite."""
 
     value: Any
     operation: str | None = None
@@ -44,7 +44,7 @@ class Report:
 class Notes:
     """What a watch remembers: its finding, which lines ran at which ticks, and the node that is pulled back."""
 
-    found: Report | None = None
+    report: Report | None = None
     lines: list[Line | None] = field(default_factory=list)
     ticks: list[int] = field(default_factory=list)
     pulling: grad.Pulling = field(default_factory=grad.Pulling)
@@ -66,12 +66,12 @@ class Watch(Interpreter):
             self.notes.lines.append(user_line(2))
         out = bind(primitive, values, params)
         outs = out if primitive.multiple else (out,)
-        if self.notes.found is None:
-            for one in outs:
-                if first_nonfinite(one) is not None and all([first_nonfinite(value) is None for value in values]):
-                    self.notes.found = self._report(primitive, values, one, pulled)
+        if self.notes.report is None:
+            for result in outs:
+                if first_nonfinite(result) is not None and all([first_nonfinite(value) is None for value in values]):
+                    self.notes.report = self._report(primitive, values, result, pulled)
                     break
-        traced = tuple([Tracer(self, one, None) if hasattr(one, "dtype") else one for one in outs])
+        traced = tuple([Tracer(self, result, None) if hasattr(result, "dtype") else result for result in outs])
         return traced if primitive.multiple else traced[0]
 
     def _report(self, primitive: Primitive, values: tuple[Array, ...], out: Any, pulled: int | None) -> Report:
@@ -107,18 +107,18 @@ def explain(func: Callable[..., Any]) -> Callable[..., Report]:
         watch = Watch(notes)
         leaves, spec = tree.flatten((args, kwargs))
         lifted = [Tracer(watch, leaf, None) if _is_floating(leaf) else leaf for leaf in leaves]
-        moved, keywords = tree.unflatten(spec, lifted)
+        traced_args, keywords = tree.unflatten(spec, lifted)
         token = grad.PULLING.set(notes.pulling)
         try:
-            out = func(*moved, **keywords)
+            out = func(*traced_args, **keywords)
         finally:
             grad.PULLING.reset(token)
         value = tree.map(_plain, out)
         watch.close()
-        found = notes.found
-        if found is None:
+        report = notes.report
+        if report is None:
             return Report(value, text=f"{name_of(func)}: every value is finite")
-        return Report(value, found.operation, found.phase, found.line, found.index, found.text)
+        return Report(value, report.operation, report.phase, report.line, report.index, report.text)
 
     return explained
 
@@ -136,8 +136,8 @@ def _plain(value: Any) -> Any:
 def callback(function: Callable[..., Any], *args: Any) -> None:
     """Call a function with the plain arrays behind traced values, for its side effects; nothing is returned.
 
-    Under `vmap` it gets all lanes at once, with the batch axis in front. In a jitted function it is called each time
-    that the function runs (once more where gradients that came out as NaN are computed again).
+    Under `vmap` it gets the whole batch at once, with the batch axis in front. In a jitted function it is called each
+    time that the function runs (once more where gradients that came out as NaN are computed again).
 
     Example:
         >>> import func

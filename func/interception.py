@@ -1,4 +1,4 @@
-"""`func.intercept()`: arrays from np.zeros, np.empty and their kin that can hold traced values later.
+"""`func.intercept()`: arrays from np.zeros, np.empty and similar functions that can hold traced values later.
 
 NumPy's protocols do not reach creation functions. Inside the context they return `Intercepted`, a subclass of ndarray
 that is a plain array until a traced value is written into it. From then on its owner holds a traced box, every view
@@ -122,7 +122,7 @@ def plain(value: Any) -> Any:
 
 
 def present(array: Any) -> Array:
-    """What an array stands for now: its memory, or a part of its owner's traced box."""
+    """The current value of an array: its memory, or a part of its owner's traced box."""
     owner = owner_of(array)
     if getattr(owner, "box", None) is None:
         return plain(array)
@@ -217,8 +217,6 @@ def _written(self: Intercepted, target: Any, call: Callable[..., Any], args: Any
     return target if seen[0] is not None else None
 
 
-# --- methods ----------------------------------------------------------------------------------------------------
-
 _READING = (
     "all any argmax argmin argpartition argsort astype choose clip compress conj conjugate copy cumprod cumsum "
     "diagonal dot flatten item max mean min nonzero prod repeat round searchsorted std sum take tolist trace var "
@@ -265,8 +263,6 @@ for _names, _kind in ((_READING, _reading), (_WRITING, _writing), (_VIEWING, _vi
 CARRIERS[Intercepted] = present
 
 
-# --- the context ------------------------------------------------------------------------------------------------
-
 _CREATORS = (
     "arange", "copy", "empty", "empty_like", "eye", "full", "full_like", "identity", "linspace", "ones", "ones_like",
     "zeros", "zeros_like",
@@ -290,8 +286,8 @@ def _creator(name: str) -> Callable[..., Any]:
     def create(*args: Any, **kwargs: Any) -> Any:
         if name == "full" and holds_traced(list(args)):
             return creation.full(*args, **kwargs)
-        made = original(*args, **kwargs)
-        return adopted(made) if type(made) is np.ndarray and _adopting(1) else made
+        array = original(*args, **kwargs)
+        return adopted(array) if type(array) is np.ndarray and _adopting(1) else array
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = original.__doc__
@@ -301,12 +297,12 @@ def _creator(name: str) -> Callable[..., Any]:
 _creators = {name: _creator(name) for name in _CREATORS}
 
 
-def _adopt_made(made: Any, source: Any) -> Any:
+def _adopt_result(array: Any, source: Any) -> Any:
     """np.array of something plain; np.asarray of an array is that array."""
-    return adopted(made) if made is not source and type(made) is np.ndarray and _adopting(2) else made
+    return adopted(array) if array is not source and type(array) is np.ndarray and _adopting(2) else array
 
 
-WIRING.adopt_array = _adopt_made
+WIRING.adopt_array = _adopt_result
 
 
 @contextlib.contextmanager

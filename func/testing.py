@@ -1,4 +1,4 @@
-"""Checks for tests: derivatives against differences, pullbacks against tangents, mapped calls lane by lane.
+"""Checks for tests: derivatives against differences, pullbacks against tangents, mapped calls against single ones.
 
 Each check raises AssertionError where it fails, naming the derivative and the output. Directions are random but the
 same in every run. Differences are taken in double precision also where the arguments are single, and are of fourth
@@ -96,7 +96,7 @@ def _check_order(
                 outs, pullback = vjp(flat, *both[:count])
                 width = min([_width(dtype_of(out)) for out in outs])  # a function may narrow its arguments
                 cts = tuple([_at_most(ct, _width(dtype_of(out))) for ct, out in zip(both[count:], outs, strict=True)])
-                return tuple([_at_most(grown, width) for grown in pullback(cts)])
+                return tuple([_at_most(ct, width) for ct in pullback(cts)])
 
             _check_order(pulled, [*leaves, *directions(flat(*leaves), label)], order - 1, modes, options, label)
 
@@ -118,17 +118,17 @@ def check_jvp(
     """
     label = err_msg or f"the jvp of {name_of(f)}"
     flat, leaves = _flattened(f, args)
-    moved = directions(leaves, label)
-    out, tangent = f_jvp(tuple(args), _tangents(args, moved))
+    tangents = directions(leaves, label)
+    out, tangent = f_jvp(tuple(args), _tangents(args, tangents))
     names = tree.path_names(out, "output")
-    given, dots = tree.leaves(out), tree.leaves(tangent)
-    assert len(given) == len(dots), f"{label}: the tangent's tree is not the output's"
-    _assert_same(given, tree.leaves(f(*args)), names, f"the output of {label}", atol, rtol)
-    kept = [i for i, leaf in enumerate(given) if is_inexact(dtype_of(leaf))]
-    for i in kept:
-        _assert_fits(dots[i], given[i], f"{label}: the tangent of {names[i]}")
-    expected = differences(flat, leaves, moved, eps)
-    _assert_same([dots[i] for i in kept], expected, [names[i] for i in kept], label, atol, rtol)
+    outs, dots = tree.leaves(out), tree.leaves(tangent)
+    assert len(outs) == len(dots), f"{label}: the tangent's tree is not the output's"
+    _assert_same(outs, tree.leaves(f(*args)), names, f"the output of {label}", atol, rtol)
+    inexact_outs = [i for i, leaf in enumerate(outs) if is_inexact(dtype_of(leaf))]
+    for i in inexact_outs:
+        _assert_fits(dots[i], outs[i], f"{label}: the tangent of {names[i]}")
+    expected = differences(flat, leaves, tangents, eps)
+    _assert_same([dots[i] for i in inexact_outs], expected, [names[i] for i in inexact_outs], label, atol, rtol)
 
 
 def check_vjp(
@@ -151,29 +151,31 @@ def check_vjp(
     label = err_msg or f"the vjp of {name_of(f)}"
     flat, leaves = _flattened(f, args)
     out, pullback = f_vjp(*args)
-    given, spec = tree.flatten(out)
-    _assert_same(given, tree.leaves(f(*args)), tree.path_names(out, "output"), f"the output of {label}", atol, rtol)
-    kept = [leaf for leaf in given if is_inexact(dtype_of(leaf))]
-    cts = directions(kept, f"{label}, cotangent")
+    outs, spec = tree.flatten(out)
+    _assert_same(outs, tree.leaves(f(*args)), tree.path_names(out, "output"), f"the output of {label}", atol, rtol)
+    inexact_outs = [leaf for leaf in outs if is_inexact(dtype_of(leaf))]
+    cts = directions(inexact_outs, f"{label}, cotangent")
     rest = iter(cts)
-    grown = pullback(
-        tree.unflatten(spec, [next(rest) if is_inexact(dtype_of(leaf)) else _nothing(leaf) for leaf in given])
+    arg_cts = pullback(
+        tree.unflatten(spec, [next(rest) if is_inexact(dtype_of(leaf)) else _nothing(leaf) for leaf in outs])
     )
-    assert isinstance(grown, tuple), f"{label}: the pullback returned a {type(grown).__name__}, not a tuple"
-    assert len(grown) == len(args), f"{label}: the pullback returned {len(grown)} cotangents for {len(args)} arguments"
+    assert isinstance(arg_cts, tuple), f"{label}: the pullback returned a {type(arg_cts).__name__}, not a tuple"
+    assert len(arg_cts) == len(args), (
+        f"{label}: the pullback returned {len(arg_cts)} cotangents for {len(args)} arguments"
+    )
     pulled = [
         ct
-        for arg, tree_of_cts in zip(args, grown, strict=True)
+        for arg, tree_of_cts in zip(args, arg_cts, strict=True)
         for ct, leaf in zip(_leaves_like(tree_of_cts, arg, label), tree.leaves(arg), strict=True)
         if is_inexact(dtype_of(leaf))
     ]
     names = [f"cotangent {i}" for i in range(len(leaves))]
     for ct, leaf, name in zip(pulled, leaves, names, strict=True):
         _assert_fits(ct, leaf, f"{label}: {name}")
-    moved = directions(leaves, f"{label}, tangent")
-    pushed = differences(flat, leaves, moved, eps)
-    got, expected = _inner(pulled, moved), _inner(cts, pushed)
-    allowed_atol, allowed_rtol = _tolerances(kept, atol, rtol)
+    tangents = directions(leaves, f"{label}, tangent")
+    pushed = differences(flat, leaves, tangents, eps)
+    got, expected = _inner(pulled, tangents), _inner(cts, pushed)
+    allowed_atol, allowed_rtol = _tolerances(inexact_outs, atol, rtol)
     size = max(sum(map(abs, got)), sum(map(abs, expected)))
     np.testing.assert_allclose(
         sum(got),
@@ -193,10 +195,10 @@ def check_batch(
     atol: float | None = None,
     rtol: float | None = None,
 ) -> None:
-    """Check that the mapped function gives, lane by lane, what the function itself gives.
+    """Check that the mapped function gives, for each element, what the function itself gives.
 
     Args:
-        f: The function of one lane.
+        f: The function of one element.
         args: The arguments of the mapped function.
         in_dims, out_dims: The mapped axes, as `func.vmap` takes them.
         atol, rtol: Tolerances; by default a small multiple of the rounding error.
@@ -236,27 +238,24 @@ def _single(call: BatchedCall, element: int) -> Any:
     return call.function(*args, **kwargs)
 
 
-# --- directions and differences ---------------------------------------------------------------------------------
-
-
 def directions(likes: Sequence[Array], label: str) -> tuple[Array, ...]:
     """Normally distributed numbers of the shapes, dtypes and backends of arrays; the same for the same label."""
     rng = np.random.default_rng(zlib.crc32(label.encode()))
-    made = []
+    arrays = []
     for like in likes:
         shape, dtype = shape_of(like), dtype_of(like)
         numbers = rng.normal(size=shape)
         if dtype.kind == "c":
             numbers = numbers + 1j * rng.normal(size=shape)
-        made.append(namespace_of((innermost(like),)).asarray(np.asarray(numbers, dtype))[()])
-    return tuple(made)
+        arrays.append(namespace_of((innermost(like),)).asarray(np.asarray(numbers, dtype))[()])
+    return tuple(arrays)
 
 
 def differences(
-    flat: Callable[..., Sequence[Array]], leaves: Sequence[Array], moved: Sequence[Array], eps: float | None = None
+    flat: Callable[..., Sequence[Array]], leaves: Sequence[Array], tangents: Sequence[Array], eps: float | None = None
 ) -> list[Array]:
     """The derivative of flat(*leaves) along a direction, in double precision where the function keeps it."""
-    points, ways = [_double(x) for x in leaves], [_double(x) for x in moved]
+    points, ways = [_double(x) for x in leaves], [_double(x) for x in tangents]
     widths = [_width(dtype_of(out)) for out in flat(*points)]
     step = STEPS[min(widths, default=8)] if eps is None else eps
 
@@ -274,24 +273,24 @@ def _flattened(f: Callable[..., Any], args: Sequence[Any]) -> tuple[Callable[...
     if not isinstance(args, (tuple, list)):
         raise TypeError(f"func.testing: args must be a tuple with one entry per argument, not {type(args).__name__}")
     leaves, spec = tree.flatten(tuple(args))
-    moving = [i for i, leaf in enumerate(leaves) if is_inexact(dtype_of(leaf))]
-    if not moving:
+    inexact_places = [i for i, leaf in enumerate(leaves) if is_inexact(dtype_of(leaf))]
+    if not inexact_places:
         raise ArgumentError(f"func.testing: no argument of {name_of(f)} is floating point, so nothing can be varied")
 
     def flat(*values: Array) -> tuple[Array, ...]:
         full = list(leaves)
-        for i, value in zip(moving, values, strict=True):
+        for i, value in zip(inexact_places, values, strict=True):
             full[i] = value
         outs = tuple([out for out in tree.leaves(f(*tree.unflatten(spec, full))) if is_inexact(dtype_of(out))])
         assert outs, f"{name_of(f)} returned no floating point output, so it has no derivative to check"
         return outs
 
-    return flat, [leaves[i] for i in moving]
+    return flat, [leaves[i] for i in inexact_places]
 
 
-def _tangents(args: Sequence[Any], moved: Sequence[Array]) -> tuple[Any, ...]:
+def _tangents(args: Sequence[Any], tangents: Sequence[Array]) -> tuple[Any, ...]:
     """Directions in the trees of the arguments, with zeros for the leaves that are not floating point."""
-    rest = iter(moved)
+    rest = iter(tangents)
     leaves, spec = tree.flatten(tuple(args))
     dots = [next(rest) if is_inexact(dtype_of(leaf)) else _nothing(leaf) for leaf in leaves]
     return tuple(tree.unflatten(spec, dots))
@@ -306,19 +305,16 @@ def _leaves_like(cts: Any, arg: Any, label: str) -> list[Any]:
     leaves = tree.leaves(arg)
     inexact = [is_inexact(dtype_of(leaf)) for leaf in leaves]
     rest = iter(tree.leaves(cts))
-    found = [next(rest, None) if wanted else None for wanted in inexact]
-    missing = any([wanted and ct is None for wanted, ct in zip(inexact, found, strict=True)])
+    arg_cts = [next(rest, None) if is_inexact else None for is_inexact in inexact]
+    missing = any([is_inexact and ct is None for is_inexact, ct in zip(inexact, arg_cts, strict=True)])
     assert not missing and next(rest, None) is None, f"{label}: the cotangents' tree is not the argument's"
-    return found
+    return arg_cts
 
 
 def _inner(xs: Sequence[Array], ys: Sequence[Array]) -> list[float]:
     """Re(conj(x) y), array by array."""
     pairs = zip([_host(_double(x)) for x in xs], [_host(_double(y)) for y in ys], strict=True)
     return [float(np.real(np.vdot(x, y))) for x, y in pairs]
-
-
-# --- precision and comparison -----------------------------------------------------------------------------------
 
 
 def _width(dtype: Any) -> int:
@@ -350,8 +346,10 @@ def _tolerances(likes: Sequence[Array], atol: float | None, rtol: float | None) 
 
 
 def _assert_fits(got: Array, like: Array, label: str) -> None:
-    have, wanted = (shape_of(got), dtype_of(got)), (shape_of(like), dtype_of(like))
-    assert have == wanted, f"{label} has shape {have[0]} and dtype {have[1]}, expected {wanted[0]} and {wanted[1]}"
+    actual, expected = (shape_of(got), dtype_of(got)), (shape_of(like), dtype_of(like))
+    assert actual == expected, (
+        f"{label} has shape {actual[0]} and dtype {actual[1]}, expected {expected[0]} and {expected[1]}"
+    )
 
 
 def _assert_same(

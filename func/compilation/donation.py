@@ -1,4 +1,4 @@
-"""Donated arrays: arguments of a jitted function whose memory its results may take."""
+"""Donation: arrays that the caller of a jitted function gives up, so that results may take their memory."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _collected(key: int, reference: Any) -> None:
 
 
 def donated_leaves(spec: Any, donated: Set[int], static: Set[Any]) -> frozenset[int]:
-    """The places, among the leaves of the traced arguments, of those of the arguments in `donated`."""
+    """The positions of the donated leaves among the leaves of the traced arguments."""
     if not donated:
         return frozenset()
     args, _ = tree.unflatten(spec, list(range(spec.num_leaves)))
@@ -60,7 +60,7 @@ def donated_leaves(spec: Any, donated: Set[int], static: Set[Any]) -> frozenset[
 
 
 def overwritable(leaves: Sequence[Any], donated: Set[int]) -> list[Any]:
-    """The leaves, with copies in `donated` of those that cannot be written to without something else being changed."""
+    """The leaves; those in `donated` are copied where writing to them would change something else."""
     shared = _sharing(leaves) if donated else set()
     return [
         _copied(leaf)
@@ -71,7 +71,7 @@ def overwritable(leaves: Sequence[Any], donated: Set[int]) -> list[Any]:
 
 
 def _copied(leaf: Any) -> Any:
-    """All of a copy of an array, as if the copy had been donated: so that it may be donated again."""
+    """A view of all of a copy that counts as donated, so that the view may be donated again."""
     copy = np.array(leaf, leaf.dtype.newbyteorder("="), order="C")
     whole = copy.view()
     _note(copy)
@@ -79,7 +79,7 @@ def _copied(leaf: Any) -> Any:
 
 
 def _is_writable(leaf: np.ndarray[Any, Any]) -> bool:
-    """Whether an array is one of its own, or all of a donated one."""
+    """Whether an array owns its memory, or is all of a donated array."""
     if not leaf.flags.carray or not leaf.dtype.isnative:
         return False
     base = leaf.base
@@ -99,7 +99,7 @@ def _sharing(leaves: Sequence[Any]) -> set[int]:
 
 
 def _owner(array: Any) -> int | None:
-    """The id of the array whose memory this one's is, or None where it is somebody else's."""
+    """The id of the array that owns the memory of this one; None where something else owns it."""
     base = array if array.base is None else array.base
     return id(base) if isinstance(base, np.ndarray) and base.flags.owndata else None
 
@@ -107,11 +107,11 @@ def _owner(array: Any) -> int | None:
 def _overlapping(leaves: Sequence[Any], places: Sequence[int]) -> set[int]:
     """The places of arrays that lie, in part, between the first and the last byte of another one."""
     spans = sorted([(*np.lib.array_utils.byte_bounds(leaves[place]), place) for place in places])
-    found: set[int] = set()
+    overlapping: set[int] = set()
     stop, furthest = 0, -1
     for start, end, place in spans:
         if start < stop:
-            found |= {furthest, place}
+            overlapping |= {furthest, place}
         if end > stop:
             stop, furthest = end, place
-    return found
+    return overlapping

@@ -1,4 +1,4 @@
-"""Where the time of a jitted function goes: one row for every kernel."""
+"""Profiles of jitted functions: the time of every kernel, in one row each."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class ProfileRow(NamedTuple):
     @property
     def bandwidth(self) -> float | None:
         """Bytes read and written a second."""
-        moved = self.bytes_read + self.bytes_written
-        return moved / self.seconds if moved and self.seconds else None
+        count = self.bytes_read + self.bytes_written
+        return count / self.seconds if count and self.seconds else None
 
 
 class Profile:
@@ -116,12 +116,9 @@ def _bytes(count: int) -> str:
     return f"{count} B" if count else ""
 
 
-# --- measuring ----------------------------------------------------------------------------------------------------
-
-
 def profile_of(executable: Executable, args: Sequence[Any], repeat: int, name: str) -> Profile:
     """The profile of a program that is native as a whole or in part. Raises ProfileError for others."""
-    repeat = _repetitions(repeat)
+    repeat = _checked_repeat(repeat)
     if any([type(x) is Tracer for x in args]):
         raise ProfileError(
             f"func.jit: profile of {name}: it was given traced values, or uses those of an enclosing transform; "
@@ -131,17 +128,17 @@ def profile_of(executable: Executable, args: Sequence[Any], repeat: int, name: s
     if all([native is None for _, native in parts]):
         raise ProfileError(
             f"func.jit: profile of {name}: none of it is native code (compiler='numpy', a backend other than NumPy, or "
-            "rows that have no native form), so there are no kernels; `lower` shows what runs"
+            "primitives that have no native form), so there are no kernels; `lower` shows what runs"
         )
     profiling = importlib.import_module("func.backends.llvm.report.profiling")
     bandwidth = profiling.copy_bandwidth()
-    seconds, wanted = least_time(lambda: executable.call(*args), repeat)
+    seconds, expected = least_time(lambda: executable.call(*args), repeat)
     measured = _Measured(profiling, repeat)
     if executable.parts is None:
         outputs = measured.native("", executable.native, args)
     else:
         outputs = measured.parts(executable.parts, parts, args)
-    if measured.is_whole and not all(map(_is_same, outputs, wanted)):
+    if measured.is_whole and not all(map(_is_same, outputs, expected)):
         raise ProfileError(
             f"func.jit: profile of {name}: the results of two runs differ, so the times would be those of another "
             "computation; profile a function that gives the same results for the same arguments"
@@ -150,7 +147,7 @@ def profile_of(executable: Executable, args: Sequence[Any], repeat: int, name: s
     return Profile(measured.rows, seconds, bandwidth, repeat, note)
 
 
-def _repetitions(repeat: Any) -> int:
+def _checked_repeat(repeat: Any) -> int:
     try:
         number = operator.index(repeat)
     except TypeError:
@@ -177,13 +174,13 @@ class _Measured:
 
     def native(self, prefix: str, native: Any, args: Sequence[Any]) -> Sequence[Any]:
         """Add the rows of a native program; its outputs."""
-        found = self.profiling.measure(native, args, self.repeat)
-        self.is_whole = self.is_whole and found.is_whole
-        for number, title, seconds, runs, moved in found.timings:
-            read, written, operations = moved
+        measured = self.profiling.measure(native, args, self.repeat)
+        self.is_whole = self.is_whole and measured.is_whole
+        for number, title, seconds, runs, traffic in measured.timings:
+            read, written, operations = traffic
             row = ProfileRow(prefix + number, title, seconds, runs, read, written, operations, "." in number)
             self.rows.append(row)
-        outputs: Sequence[Any] = found.outputs
+        outputs: Sequence[Any] = measured.outputs
         return outputs
 
     def numpy(self, number: str, program: Program, args: Sequence[Any]) -> Sequence[Any]:
@@ -202,9 +199,11 @@ class _Measured:
         values: dict[Var, Any] = dict(program.constants)
         values.update(zip(program.inputs, args, strict=True))
         for place, (part, native) in enumerate(parts):
-            given = [values[var] for var in part.inputs]
-            made = self.numpy(str(place), part, given) if native is None else self.native(f"{place}/", native, given)
-            values.update(zip(part.outputs, made, strict=True))
+            inputs = [values[var] for var in part.inputs]
+            outputs = (
+                self.numpy(str(place), part, inputs) if native is None else self.native(f"{place}/", native, inputs)
+            )
+            values.update(zip(part.outputs, outputs, strict=True))
         return [values[x] if type(x) is Var else x for x in program.outputs]
 
 

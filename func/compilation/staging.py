@@ -66,9 +66,9 @@ def stage_call(
         ]
         inputs = [stage.variable(aval) for aval in avals]
         variables = [tracer.attached for tracer in inputs]
-        moving, keywords = tree.unflatten(spec, inputs)
-        rest = iter(moving)
-        full = [arg if i in fixed else next(rest) for i, arg in enumerate(args)]
+        traced_values, keywords = tree.unflatten(spec, inputs)
+        remaining = iter(traced_values)
+        full = [arg if i in fixed else next(remaining) for i, arg in enumerate(args)]
         outs, out_spec = output_leaves(function(*full, **keywords), transform)
         program = stage.program(variables, outs)
     return program, out_spec

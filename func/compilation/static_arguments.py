@@ -58,8 +58,8 @@ class StaticArguments:
         fixed = {name: value for name, _, value in statics}
         named = {name: value for name, value in fixed.items() if isinstance(name, str)}
         count = len(args) + len(fixed) - len(named)
-        rest = iter(args)
-        full = [fixed[i] if i in fixed else next(rest) for i in range(count)]
+        remaining = iter(args)
+        full = [fixed[i] if i in fixed else next(remaining) for i in range(count)]
         return self.function(*full, **kwargs, **named)
 
 

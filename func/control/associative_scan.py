@@ -19,7 +19,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     """All prefixes of elems under an associative function: e0, fn(e0, e1), fn(fn(e0, e1), e2), ..., in log2(n) rounds.
 
     Args:
-        fn: An associative function of two trees of elements; it is called with many of them at once, along `axis`.
+        fn: An associative function of two trees of elements; it is called with many of them at a time, along `axis`.
         elems: A tree of arrays of one length along `axis`.
         reverse: All suffixes instead.
         axis: The axis of the elements.
@@ -50,19 +50,19 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         listed = ", ".join([f"{name} has {n}" for name, n in lengths.items()])
         raise LengthError(f"func.associative_scan: lengths along axis {axis} differ: {listed}{at_line()}")
 
-    def combine(one: Sequence[Array], two: Sequence[Array]) -> list[Array]:
+    def combine(left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
         if reverse:
-            one, two = two, one
-        outs, out_spec = tree.flatten(fn(tree.unflatten(spec, list(one)), tree.unflatten(spec, list(two))))
+            left, right = right, left
+        outs, out_spec = tree.flatten(fn(tree.unflatten(spec, list(left)), tree.unflatten(spec, list(right))))
         if out_spec != spec:
             raise CarryError(
                 f"func.associative_scan: {name_of(fn)} returned another tree than it was given{at_line()}\n"
                 f"  given    {spec}\n  returned {out_spec}"
             )
-        for out, given, name in zip(outs, one, names, strict=True):
-            if shape_of(out) != shape_of(given):
+        for out, operand, name in zip(outs, left, names, strict=True):
+            if shape_of(out) != shape_of(operand):
                 raise CarryError(
-                    f"func.associative_scan: {name_of(fn)} was given {describe(given)} for {name} and returned "
+                    f"func.associative_scan: {name_of(fn)} was given {describe(operand)} for {name} and returned "
                     f"{describe(out)}{at_line()}\nIt is called with many elements at once, along the axis."
                 )
         return outs
@@ -105,7 +105,7 @@ def _interleaved(even: Array, odd: Array, axis: int) -> Array:
     pairs = concatenate(expand(part_of(even, 0, count, axis), (axis + 1,)), expand(odd, (axis + 1,)), axis=axis + 1)
     shape = list(shape_of(odd))
     shape[axis] = 2 * count
-    woven = reshape(pairs, shape=tuple(shape))
+    interleaved = reshape(pairs, shape=tuple(shape))
     if shape_of(even)[axis] == count:
-        return woven
-    return concatenate(woven, part_of(even, count, count + 1, axis), axis=axis)
+        return interleaved
+    return concatenate(interleaved, part_of(even, count, count + 1, axis), axis=axis)

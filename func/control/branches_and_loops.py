@@ -1,4 +1,4 @@
-"""Branches and loops of functions: plain Python where the numbers are known, rows of a Program where they are not."""
+"""Branches and loops of functions: plain Python where values are known, primitives of a Program where they are not."""
 
 from __future__ import annotations
 
@@ -23,15 +23,13 @@ from func.interpreters.primitives.elementwise.table import not_equal
 from func.interpreters.primitives.structural.shapes import convert
 from func.transforms.boundary import array_leaf, check_callable, describe, name_of, output_leaf, unbox
 
-# --- branches ---------------------------------------------------------------------------------------------------
-
 
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
     """true_fun(*operands) if pred else false_fun(*operands).
 
-    Where the predicate is a number, one of the two is called. Under vmap lanes with different predicates are parted.
-    In staged code (func.jit, func.make_program), where it is not known, both are traced, and must return the same tree,
-    shapes and dtypes; one of them runs, or under vmap each on behalf of its lanes.
+    Where the predicate is a number, one of the two is called. Under vmap the batch is split by the
+    predicate. In traced code (func.jit, func.make_program), where it is not known, both are traced, and must return the
+    same tree, shapes and dtypes; one of them runs, or under vmap each for its elements of the batch.
 
     Args:
         pred: One bool, or one number that is compared with zero.
@@ -41,7 +39,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
 
     Raises:
         PredicateError: The predicate is not one number (a TypeError).
-        BranchError: In staged code: the branches return different trees, shapes or dtypes (a TypeError).
+        BranchError: In traced code: the branches return different trees, shapes or dtypes (a TypeError).
 
     Example:
         >>> import numpy as np, func
@@ -56,13 +54,13 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
         return true_fun(*operands) if bool(concrete(pred)) else false_fun(*operands)
     if dtype_of(pred) != np.bool_:
         pred = not_equal(pred, 0)
-    return _staged_branches("cond", convert(pred, dtype=INDEX), (false_fun, true_fun), operands)
+    return _traced_branches("cond", convert(pred, dtype=INDEX), (false_fun, true_fun), operands)
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
     """branches[index](*operands); an index out of range is moved to the nearest branch.
 
-    Where the index is a number, one branch is called; in staged code see `cond`.
+    Where the index is a number, one branch is called; in traced code see `cond`.
 
     Args:
         index: One integer.
@@ -71,7 +69,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 
     Raises:
         PredicateError: The index is not one integer (a TypeError).
-        BranchError: In staged code: the branches return different trees, shapes or dtypes (a TypeError).
+        BranchError: In traced code: the branches return different trees, shapes or dtypes (a TypeError).
 
     Example:
         >>> import numpy as np, func
@@ -86,52 +84,52 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     index = _scalar(index, "switch", "the index", "iu")
     if not is_abstract(index):
         return branches[min(max(int(concrete(index)), 0), len(branches) - 1)](*operands)
-    return _staged_branches("switch", convert(index, dtype=INDEX), branches, operands)
+    return _traced_branches("switch", convert(index, dtype=INDEX), branches, operands)
 
 
 def _scalar(value: Any, transform: str, what: str, kinds: str) -> Array:
     """One number of these kinds of dtypes."""
-    wanted = {"biufc": "one bool or number", "iu": "one integer", "b": "one bool"}[kinds]
+    expected = {"biufc": "one bool or number", "iu": "one integer", "b": "one bool"}[kinds]
     if type(value) not in PYTHON_SCALARS and type(value) is not Tracer and not hasattr(value, "dtype"):
-        raise PredicateError(f"func.{transform}: {what} must be {wanted}, got a {type(value).__name__}{at_line()}")
+        raise PredicateError(f"func.{transform}: {what} must be {expected}, got a {type(value).__name__}{at_line()}")
     value = unbox(array_leaf(value, what, transform))
     if shape_of(value) != () or dtype_of(value).kind not in kinds:
         hint = "; reduce it with np.any or np.all" if shape_of(value) != () and kinds != "iu" else ""
-        raise PredicateError(f"func.{transform}: {what} must be {wanted}, got {describe(value)}{hint}{at_line()}")
+        raise PredicateError(f"func.{transform}: {what} must be {expected}, got {describe(value)}{hint}{at_line()}")
     return value
 
 
-def _staged_branches(
+def _traced_branches(
     transform: str, index: Array, branches: Sequence[Callable[..., Any]], operands: tuple[Any, ...]
 ) -> Any:
-    """The row of branches that are traced on abstract operands."""
+    """The primitive of branches that are traced on abstract operands."""
     leaves, spec = tree.flatten(operands)
-    moving = [i for i, leaf in enumerate(leaves) if type(leaf) is Tracer or isinstance(leaf, np.ndarray)]
-    arrays = [array_leaf(leaves[i], f"operand {i}", transform) for i in moving]
+    array_places = [i for i, leaf in enumerate(leaves) if type(leaf) is Tracer or isinstance(leaf, np.ndarray)]
+    arrays = [array_leaf(leaves[i], f"operand {i}", transform) for i in array_places]
     avals = loop_carry.avals_of(arrays)
-    made: list[CompiledCall] = []
+    compiled_branches: list[CompiledCall] = []
     specs: dict[int, Any] = {}
     captured: list[list[Any]] = []
 
     def flat(place: int, *values: Array) -> list[Array]:
         full = list(leaves)
-        for i, value in zip(moving, values, strict=True):
+        for i, value in zip(array_places, values, strict=True):
             full[i] = value
         outs, specs[place] = tree.flatten(branches[place](*tree.unflatten(spec, full)))
         return [unbox(output_leaf(out, f"the output of branch {place}", transform)) for out in outs]
 
     for place in range(len(branches)):
         compiled, own = loop_carry.compiled(functools.partial(flat, place), avals, transform, index)
-        made.append(compiled)
+        compiled_branches.append(compiled)
         captured.append(own)
-    _check_branches(transform, branches, made, [specs[place] for place in range(len(branches))])
-    shared, widened = loop_carry.with_shared_captures(made, captured)
+    _check_branches(transform, branches, compiled_branches, [specs[place] for place in range(len(branches))])
+    shared, widened = loop_carry.with_shared_captures(compiled_branches, captured)
     outs = cond_call(index, *shared, *arrays, branches=tuple(loop_carry.with_one_dtype(widened)))
     return tree.unflatten(specs[0], outs)
 
 
 def _check_branches(
-    transform: str, branches: Sequence[Callable[..., Any]], made: Sequence[CompiledCall], specs: Sequence[Any]
+    transform: str, branches: Sequence[Callable[..., Any]], compiled: Sequence[CompiledCall], specs: Sequence[Any]
 ) -> None:
     """Branches agree in tree, shapes and dtypes; numbers take the dtype of the others."""
     for place in range(1, len(branches)):
@@ -141,11 +139,11 @@ def _check_branches(
                 f"func.{transform}: the branches {names} return different trees{at_line()}\n"
                 f"  {specs[0]}\n  {specs[place]}"
             )
-        outs = zip(specs[0].accessors(), made[0].out_avals, made[place].out_avals, strict=True)
-        for name, one, two in outs:
-            if one.shape != two.shape or loop_carry.common_dtype([one, two]) is None:
+        outs = zip(specs[0].accessors(), compiled[0].out_avals, compiled[place].out_avals, strict=True)
+        for name, aval, other in outs:
+            if aval.shape != other.shape or loop_carry.common_dtype([aval, other]) is None:
                 raise BranchError(
-                    f"func.{transform}: the branches {names} return {one} and {two} for {name.codify('output')}"
+                    f"func.{transform}: the branches {names} return {aval} and {other} for {name.codify('output')}"
                     f"{at_line()}\nIn staged code all branches must return the same shapes and dtypes."
                 )
 
@@ -156,29 +154,26 @@ def _branch_name(transform: str, branches: Sequence[Callable[..., Any]], place: 
     return word if name == "<lambda>" else f"{word} ({name})"
 
 
-# --- loops ------------------------------------------------------------------------------------------------------
-
-
 def while_loop(
     cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init: Any, *, max_steps: int | None = None
 ) -> Any:
     """carry = init; while cond_fun(carry): carry = body_fun(carry); then the carry.
 
     The carry is a tree of arrays that keeps its tree, shapes and dtypes; numbers in it become arrays. Where the numbers
-    are known the loop is a plain Python loop. In staged code the condition and the body are traced once; then reverse
-    mode needs `max_steps`, as it must keep something for each step. Under vmap lanes that have finished keep their
-    values until all have.
+    are known the loop is a plain Python loop. In traced code the condition and the body are traced once; then reverse
+    mode needs `max_steps`, as it saves values for each step. Under vmap elements of the batch that have finished keep
+    their values until all have.
 
     Args:
         cond_fun: The condition, a function of the carry that returns one bool.
         body_fun: One step, a function of the carry that returns the next one.
         init: The first carry.
-        max_steps: Stop after so many steps, even if the condition still holds.
+        max_steps: Stop after this number of steps, even if the condition still holds.
 
     Raises:
         PredicateError: cond_fun does not return one bool (a TypeError).
         CarryError: body_fun changes the tree, a shape or a dtype of the carry (a TypeError).
-        NotDifferentiableError: Reverse mode of a staged loop without max_steps (a TypeError).
+        NotDifferentiableError: Reverse mode of a traced loop without max_steps (a TypeError).
 
     Example:
         >>> import func
@@ -220,10 +215,10 @@ def _run_while(
     count = 0
     while max_steps is None or count < max_steps:
         if any([is_abstract(value) for value in values]):
-            return _staged_while(carry, values, test, step, None if max_steps is None else max_steps - count)
+            return _traced_while(carry, values, test, step, None if max_steps is None else max_steps - count)
         going = test(values)
         if is_abstract(going):
-            return _staged_while(carry, values, test, step, None if max_steps is None else max_steps - count)
+            return _traced_while(carry, values, test, step, None if max_steps is None else max_steps - count)
         if not concrete(going):
             break
         values = step(values)
@@ -231,10 +226,10 @@ def _run_while(
     return values
 
 
-def _staged_while(
+def _traced_while(
     carry: Carry, values: Sequence[Array], test: Any, step: Any, max_steps: int | None
 ) -> Sequence[Array]:
-    """The row of a loop that is traced on an abstract carry; with a bound, a scan of branches."""
+    """The primitive of a loop that is traced on an abstract carry; with a bound, a scan of branches."""
     if max_steps is not None:
 
         def bounded(now: list[Array], _: Any) -> tuple[list[Array], None]:
@@ -254,7 +249,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init:
     """carry = init; for i in range(lower, upper): carry = body_fun(i, carry); then the carry.
 
     The carry is a tree of arrays that keeps its tree, shapes and dtypes; i is an int64. With bounds that are numbers it
-    is a scan, in both derivative modes; with bounds that are only known when staged code runs, a while_loop.
+    is a scan, in both derivative modes; with bounds that are only known when traced code runs, a while_loop.
 
     Args:
         lower: The first i, one integer.

@@ -1,4 +1,4 @@
-"""What loops carry, and staged functions made to fit their rows."""
+"""Loop carries, and compiled calls whose captures and outputs are made to fit a control-flow primitive."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Carry:
         leaves, self.spec = tree.flatten(init)
         self.transform = transform
         self.names = [name.replace("state[2]", "init", 1) for name in tree.path_names(init, word)]
-        given = [unbox(array_leaf(leaf, name, transform)) for leaf, name in zip(leaves, self.names, strict=True)]
-        self.given = given
-        self.are_numbers = [type(leaf) in PYTHON_SCALARS for leaf in given]
-        self.dtypes = [dtype_of(leaf) for leaf in given]
-        self.shapes = [shape_of(leaf) for leaf in given]
+        initial = [unbox(array_leaf(leaf, name, transform)) for leaf, name in zip(leaves, self.names, strict=True)]
+        self.initial = initial
+        self.are_numbers = [type(leaf) in PYTHON_SCALARS for leaf in initial]
+        self.dtypes = [dtype_of(leaf) for leaf in initial]
+        self.shapes = [shape_of(leaf) for leaf in initial]
 
     def values(self) -> list[Array]:
         """The first values, as the loop's own arrays."""
         return [
             dtype.type(leaf) if is_number else snapshot(leaf)
-            for leaf, is_number, dtype in zip(self.given, self.are_numbers, self.dtypes, strict=True)
+            for leaf, is_number, dtype in zip(self.initial, self.are_numbers, self.dtypes, strict=True)
         ]
 
     def tree(self, values: Sequence[Array]) -> Any:
@@ -70,10 +70,12 @@ class Carry:
             return dtype.type(leaf)
         if self.are_numbers[place]:
             wider = dtype_of(leaf)
-            if common_dtype([aval_of(self.given[place]), Aval((), wider)]) == wider:
+            if common_dtype([aval_of(self.initial[place]), Aval((), wider)]) == wider:
                 self.dtypes[place] = wider
                 self.are_numbers[place] = type(leaf) in PYTHON_SCALARS
-                self.given[place] = self.given[place] if self.are_numbers[place] else wider.type(self.given[place])
+                self.initial[place] = (
+                    self.initial[place] if self.are_numbers[place] else wider.type(self.initial[place])
+                )
                 raise Widened(self)
         self._refuse(place, leaf, body)
 
@@ -84,9 +86,6 @@ class Carry:
             f"{at_line()}\nA carry keeps its shapes and dtypes from step to step: start from an array of the shape and "
             "dtype that the body returns, or convert what it returns with .astype(...)."
         )
-
-
-# --- staged functions -------------------------------------------------------------------------------------------
 
 
 def avals_of(values: Sequence[Array]) -> list[Aval]:
@@ -109,20 +108,20 @@ def common_dtype(avals: Sequence[Aval]) -> np.dtype[Any] | None:
 def compiled(
     fun: Callable[..., Sequence[Array]], avals: Sequence[Aval], transform: str, example: Array
 ) -> tuple[CompiledCall, list[Array]]:
-    """A function of arrays as a staged program, and the traced values that it closes over, each once."""
+    """A function of arrays as a compiled call, and the traced values that it closes over, each once."""
     return trace_function(fun, avals, transform, example)
 
 
-def edited(given: CompiledCall, edit: Callable[[Program], Program]) -> CompiledCall:
-    """A staged program with its program changed."""
+def edited(compiled: CompiledCall, edit: Callable[[Program], Program]) -> CompiledCall:
+    """A compiled call with its program changed."""
 
-    return given.transformed(lambda compiled: edit(compiled.program))
+    return compiled.transformed(lambda original: edit(original.program))
 
 
-def with_outputs(given: CompiledCall, dtypes: Sequence[np.dtype[Any]]) -> CompiledCall:
-    """A staged program whose outputs that are numbers have become arrays of these dtypes."""
-    if all([type(x) is Var and not x.weak for x in given.program.outputs]):
-        return given
+def with_outputs(compiled: CompiledCall, dtypes: Sequence[np.dtype[Any]]) -> CompiledCall:
+    """A compiled call whose outputs that are numbers have become arrays of these dtypes."""
+    if all([type(x) is Var and not x.weak for x in compiled.program.outputs]):
+        return compiled
 
     def edit(program: Program) -> Program:
         constants = dict(program.constants)
@@ -135,26 +134,26 @@ def with_outputs(given: CompiledCall, dtypes: Sequence[np.dtype[Any]]) -> Compil
             outputs.append(x)
         return Program(program.inputs, program.equations, outputs, constants)
 
-    return edited(given, edit)
+    return edited(compiled, edit)
 
 
-def with_strong_outputs(given: CompiledCall) -> CompiledCall:
-    """A staged program whose outputs are arrays."""
-    return with_outputs(given, [aval.dtype for aval in given.out_avals])
+def with_strong_outputs(compiled: CompiledCall) -> CompiledCall:
+    """A compiled call whose outputs are arrays."""
+    return with_outputs(compiled, [aval.dtype for aval in compiled.out_avals])
 
 
-def with_one_dtype(made: Sequence[CompiledCall]) -> list[CompiledCall]:
+def with_one_dtype(branches: Sequence[CompiledCall]) -> list[CompiledCall]:
     """Branches of equal shapes whose outputs are arrays of the same dtypes."""
     dtypes = []
-    for avals in zip(*[one.out_avals for one in made], strict=True):
+    for avals in zip(*[branch.out_avals for branch in branches], strict=True):
         dtype = common_dtype(avals)
         assert dtype is not None
         dtypes.append(dtype)
-    return [with_outputs(one, dtypes) for one in made]
+    return [with_outputs(branch, dtypes) for branch in branches]
 
 
 def with_shared_captures(
-    made: Sequence[CompiledCall], captured: Sequence[Sequence[Any]]
+    branches: Sequence[CompiledCall], captured: Sequence[Sequence[Any]]
 ) -> tuple[list[Any], list[CompiledCall]]:
     """(values, branches): all branches take all captured values as their leading inputs."""
     places: dict[Any, int] = {}
@@ -167,7 +166,7 @@ def with_shared_captures(
                 shared.append(value)
     avals = avals_of(shared)
     result = []
-    for one, own in zip(made, captured, strict=True):
+    for branch, own in zip(branches, captured, strict=True):
         order = [places[_identity(value)] for value in own]
 
         def edit(program: Program, order: Sequence[int] = tuple(order)) -> Program:
@@ -177,7 +176,7 @@ def with_shared_captures(
             inputs = (*leading, *program.inputs[len(order) :])
             return Program(inputs, program.equations, program.outputs, program.constants)
 
-        result.append(edited(one, edit))
+        result.append(edited(branch, edit))
     return shared, result
 
 

@@ -39,7 +39,7 @@ def scan(
 
     The carry is a tree of arrays that keeps its tree, shapes and dtypes; numbers in it become arrays. xs is a tree of
     arrays of one length, and x the tree of their rows. Where the numbers are known the loop is a plain Python loop; in
-    staged code f is traced once.
+    traced code f is traced once.
 
     Args:
         f: One step, f(carry, x) -> (carry, y).
@@ -47,9 +47,9 @@ def scan(
         xs: What to run over; None for `length` steps with x = None.
         length: The number of steps.
         reverse: Run from the last row to the first; the ys keep the order of the xs.
-        unroll: In staged code trace so many steps into one, or all of them (True).
-        checkpoint: In reverse mode keep only every so many-th carry and compute the steps between once more: memory for
-            √n steps (True) instead of n.
+        unroll: The number of steps that traced code writes out in one; all of them for True.
+        checkpoint: In reverse mode save the carry only once in this number of steps, and compute the steps between
+            again; True saves that of every √n-th step.
 
     Raises:
         CarryError: f changes the tree, a shape or a dtype of the carry (a TypeError).
@@ -76,7 +76,7 @@ def scanned(
     unroll: int | bool,
     checkpoint: int | bool = False,
 ) -> Any:
-    """`scan`, for a function that messages call by this name."""
+    """`scan` of a function that messages refer to by a name."""
     size = rows.length
     block = size if unroll is True else int(unroll)
     if checkpoint:
@@ -95,10 +95,10 @@ def scanned(
                 raise
 
 
-def check_count(transform: str, word: str, value: Any, wanted: str, least: int) -> None:
+def check_count(transform: str, word: str, value: Any, expected: str, least: int) -> None:
     """Options that count something."""
     if not isinstance(value, (int, np.integer)) or value < least:
-        raise ArgumentError(f"func.{transform}: {word} must be {wanted}, got {value!r}")
+        raise ArgumentError(f"func.{transform}: {word} must be {expected}, got {value!r}")
 
 
 class Rows:
@@ -131,7 +131,7 @@ class Rows:
 
 
 class Step:
-    """The user's function on flat carries and rows; remembers the tree of the ys."""
+    """The user's function on flat carries and rows; it notes the structure of the ys."""
 
     def __init__(self, function: Callable[[Any, Any], Any], name: str, carry: Carry, rows: Rows) -> None:
         self.function = function
@@ -238,7 +238,7 @@ def _compiled(
     unroll: int,
     again: bool,
 ) -> Result:
-    """The row of a scan whose step is traced on abstract values."""
+    """The primitive of a scan whose step is traced on abstract values."""
     if unroll > 1 and unroll < length:
         return _blocks(step, values, xs, length, reverse, unroll, False)
     if unroll > 1 and length > 0:
@@ -275,9 +275,6 @@ def _unrolled(step: Any, values: Sequence[Array], xs: Sequence[Array], length: i
     return now, [_stack(column, place) for place, column in enumerate(zip(*outs, strict=True))]
 
 
-# --- blocks of steps --------------------------------------------------------------------------------------------
-
-
 def _blocks(
     step: Stepping,
     values: Sequence[Array],
@@ -287,7 +284,7 @@ def _blocks(
     block: int,
     again: bool,
 ) -> Result:
-    """A scan of blocks of steps: each written out, or (`again`) a scan that is run once more when it is pulled back."""
+    """A scan of blocks of steps: each written out, or (`again`) a scan that the backward pass runs again."""
     count, rest = divmod(length, block)
     first = rest if reverse else 0
     whole = [reshape(part_of(x, first, first + count * block), shape=(count, block, *shape_of(x)[1:])) for x in xs]
@@ -313,7 +310,7 @@ def _blocks(
 
 
 def _checkpointed(step: Any, now: Sequence[Array], rows: Sequence[Array], size: int, reverse: bool) -> Result:
-    """A block of an eager scan, which is run once more when it is pulled back."""
+    """A block of an eager scan, which the backward pass runs again."""
     function = step.function  # in the closure of `block`, where checkpoint finds the traced values that it closes over
 
     def block(c: list[Array], x: list[Array]) -> Result:
@@ -323,15 +320,12 @@ def _checkpointed(step: Any, now: Sequence[Array], rows: Sequence[Array], size: 
         step.y_spec = inner.y_spec
         return result
 
-    kept: Result = checkpoint_of(block)(list(now), list(rows))
-    return kept
-
-
-# --- map --------------------------------------------------------------------------------------------------------
+    result: Result = checkpoint_of(block)(list(now), list(rows))
+    return result
 
 
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
-    """f of every row of xs, one after the other, stacked; with `batch_size` so many rows at a time by vmap.
+    """f of every row of xs, one after the other, stacked; with `batch_size` rows at a time by vmap.
 
     Args:
         f: A function of one row.

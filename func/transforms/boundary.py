@@ -68,7 +68,7 @@ def output_leaf(value: Any, path: str, transform: str) -> Array:
 
 
 def _without_tensors(value: Any) -> Any:
-    """A tensor that was made inside the transform leaves it as its value, which the transform traces."""
+    """A value without the tensors that were made inside the running transform, which traces their values."""
     home = getattr(CURRENT.get(), "ambient", None)
     while type(value) is Tracer and home is not None and value.interpreter is home:
         value = value.value
@@ -144,7 +144,7 @@ def scalar_output(out: Any, transform: str, function: Callable[..., Any], holomo
 
 
 def unbox(value: Array) -> Array:
-    """A box around a concrete array (made by np.zeros_like in traced code) is handed out as the array."""
+    """A value; where it is a box around a concrete array (np.zeros_like in traced code makes them), that array."""
     return value.value if type(value) is Tracer and value.interpreter is EVALUATE else value
 
 
@@ -153,9 +153,9 @@ _EXCLUSIVE = sys.getrefcount(np.empty(0)) + 2
 
 
 def own(leaves: list[Any]) -> list[Any]:
-    """Make results the caller's own, in place: writable arrays that share memory with nothing else.
+    """Make results owned by the caller, in place: writable arrays that share memory with nothing else.
 
-    An array that only this list refers to is handed out as it is; any other is copied.
+    An array that only this list refers to stays as it is; any other one is copied.
     """
     for i in range(len(leaves)):
         leaf = leaves[i]

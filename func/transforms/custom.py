@@ -1,7 +1,4 @@
-"""What the decorators of custom rules share: functions of flat leaves, arguments that a rule does not see.
-
-Rules of the user's own: custom_jvp, custom_vjp, custom_gradient, custom_vmap, stop_gradient.
-"""
+"""Custom rules: custom_jvp, custom_vjp, custom_gradient, custom_vmap, and stop_gradient."""
 
 from __future__ import annotations
 
@@ -22,27 +19,27 @@ from func.numpy import patching
 from func.transforms.boundary import array_leaf, check_callable, name_of
 
 
-def lent(values: Sequence[Array]) -> list[Array]:
-    """The engine's values as a user's function may have them: writing to one changes neither graph nor argument."""
+def defensive_copies(values: Sequence[Array]) -> list[Array]:
+    """Copies of the engine's values for a user's function: writing to one changes no graph and no argument."""
     return [value.copy() if type(value) is np.ndarray else snapshot(value) for value in values]
 
 
 @dataclass(eq=False)
 class FlatFunction:
-    """A user's function on flat leaves; remembers the tree of its latest output."""
+    """A user's function on flat leaves; it notes the structure of its latest output."""
 
     function: Callable[..., Any]
     in_spec: Any
     out_spec: Any = None
 
     def __call__(self, *leaves: Array) -> list[Array]:
-        args = tree.unflatten(self.in_spec, lent(leaves))
+        args = tree.unflatten(self.in_spec, defensive_copies(leaves))
         outs, self.out_spec = tree.flatten(self.function(*args))
         return [array_leaf(out, "output", "custom rule") for out in outs]
 
 
 def nothing_traced(args: Any) -> bool:
-    """Whether a function with a rule can just be called: no transform runs, and no tensor is among the arguments."""
+    """Whether a function with a rule is just called: no transform runs, and no argument is a tensor."""
     return not patching.is_tracing() and not any([type(leaf) is Tracer for leaf in tree.leaves(args)])
 
 
@@ -61,7 +58,11 @@ def bound_arguments(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
 
 
 def fixed_places(nondiff: Sequence[int], args: tuple[Any, ...], name: str) -> tuple[int, ...]:
-    """The places of the arguments that a rule does not see, from 0. Raises: ArgumentError for one out of range."""
+    """The positions of the arguments that a rule does not differentiate, counted from 0.
+
+    Raises:
+        ArgumentError: A position is out of range (a ValueError).
+    """
     for number in nondiff:
         if not -len(args) <= number < len(args):
             raise ArgumentError(
@@ -85,21 +86,20 @@ class CustomRule:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
-    def _split(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...], list[Any], Any, Callable[..., Any]]:
-        """(fixed arguments, moving arguments, their leaves, their tree, the function of the moving ones)."""
+    def _split(self, args: tuple[Any, ...]) -> tuple[list[Any], list[Any], Any, Callable[..., Any]]:
+        """(arguments at nondiff_argnums, leaves of the others, their structure, the function of the others)."""
         fixed = fixed_places(self.nondiff, args, name_of(self.function))
-        held = [args[i] for i in fixed]
-        moving = tuple([arg for i, arg in enumerate(args) if i not in fixed])
+        nondiff = [args[i] for i in fixed]
+        differentiated = tuple([arg for i, arg in enumerate(args) if i not in fixed])
 
-        def of_moving(*inner: Any) -> Any:
-            rest = iter(inner)
-            full = [args[i] if i in fixed else next(rest) for i in range(len(args))]
-            return self.function(*full)
+        def of_differentiated(*values: Any) -> Any:
+            remaining = iter(values)
+            return self.function(*[args[i] if i in fixed else next(remaining) for i in range(len(args))])
 
-        leaves, spec = tree.flatten(moving)
-        names = tree.path_names(moving, "args")
+        leaves, spec = tree.flatten(differentiated)
+        names = tree.path_names(differentiated, "args")
         leaves = [array_leaf(x, path, type(self).__name__) for x, path in zip(leaves, names, strict=True)]
-        return held, moving, leaves, spec, of_moving
+        return nondiff, leaves, spec, of_differentiated
 
 
 def stop_gradient(x: Any) -> Any:
@@ -166,9 +166,9 @@ class custom_jvp(CustomRule):
         args = bound_arguments(self.function, args, kwargs)
         if nothing_traced(args):
             return self.function(*args)
-        held, _, leaves, spec, of_moving = self._split(args)
-        flat = FlatFunction(of_moving, spec)
-        outs = custom_rules.custom_jvp_call(*leaves, fun=flat, rule=_JvpRule(self.rule, held, spec, flat))
+        nondiff, leaves, spec, function = self._split(args)
+        flat = FlatFunction(function, spec)
+        outs = custom_rules.custom_jvp_call(*leaves, fun=flat, rule=_JvpRule(self.rule, nondiff, spec, flat))
         return tree.unflatten(flat.out_spec, outs)
 
 
@@ -177,14 +177,15 @@ class _JvpRule:
     """A user's jvp rule on flat leaves."""
 
     rule: Callable[..., Any]
-    held: list[Any]
+    nondiff: list[Any]
     spec: Any
     flat: FlatFunction
 
     def __call__(self, primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[list[Array], list[Any]]:
         filled = [zeros_like(p) if t is ZERO else t for p, t in zip(primals, tangents, strict=True)]
-        given, dots = tree.unflatten(self.spec, lent(primals)), tree.unflatten(self.spec, lent(filled))
-        result = self.rule(*self.held, given, dots)
+        primal_trees = tree.unflatten(self.spec, defensive_copies(primals))
+        tangent_trees = tree.unflatten(self.spec, defensive_copies(filled))
+        result = self.rule(*self.nondiff, primal_trees, tangent_trees)
         name = name_of(self.rule)
         if not isinstance(result, tuple) or len(result) != 2:
             raise CustomRuleError(f"the jvp rule {name} must return a pair (out, tangent_out)")
@@ -248,18 +249,18 @@ class custom_vjp(CustomRule):
         args = bound_arguments(self.function, args, kwargs)
         if nothing_traced(args):
             return self.function(*args)
-        held, _, leaves, spec, of_moving = self._split(args)
-        flat = FlatFunction(of_moving, spec)
+        nondiff, leaves, spec, function = self._split(args)
+        flat = FlatFunction(function, spec)
         fixed = fixed_places(self.nondiff, args, name_of(self.function))
         forward = _VjpForward(self.fwd, args, fixed, spec, flat)
-        backward = _VjpBackward(self.bwd, held, spec, forward, flat)
+        backward = _VjpBackward(self.bwd, nondiff, spec, forward, flat)
         outs = custom_rules.custom_vjp_call(*leaves, fun=flat, fwd=forward, bwd=backward)
         return tree.unflatten(flat.out_spec, outs)
 
 
 @dataclass(eq=False)
 class _VjpForward:
-    """A user's fwd on flat leaves; array leaves of the residuals are flattened, the rest is kept aside."""
+    """A user's fwd on flat leaves; residuals are flat too, and those that are no arrays are stored here."""
 
     fwd: Callable[..., Any]
     args: tuple[Any, ...]
@@ -270,24 +271,24 @@ class _VjpForward:
     static: Any = None
 
     def __call__(self, *leaves: Array) -> tuple[list[Array], list[Array]]:
-        rest = iter(tree.unflatten(self.spec, lent(leaves)))
+        rest = iter(tree.unflatten(self.spec, defensive_copies(leaves)))
         full = [self.args[i] if i in self.fixed else next(rest) for i in range(len(self.args))]
         result = self.fwd(*full)
         if not isinstance(result, tuple) or len(result) != 2:
             raise CustomRuleError(f"fwd {name_of(self.fwd)} must return a pair (out, residuals)")
         outs, out_spec = tree.flatten(result[0])
         self.flat.out_spec = out_spec
-        kept, self.residual_spec = tree.flatten(result[1])
-        is_array = [type(r) is Tracer or hasattr(r, "dtype") or isinstance(r, (float, complex)) for r in kept]
-        self.static = [None if array else (r,) for r, array in zip(kept, is_array, strict=True)]
+        residuals, self.residual_spec = tree.flatten(result[1])
+        is_array = [type(r) is Tracer or hasattr(r, "dtype") or isinstance(r, (float, complex)) for r in residuals]
+        self.static = [None if array else (r,) for r, array in zip(residuals, is_array, strict=True)]
         return [array_leaf(o, "output", "custom_vjp") for o in outs], [
-            r for r, array in zip(kept, is_array, strict=True) if array
+            r for r, array in zip(residuals, is_array, strict=True) if array
         ]
 
     def residuals(self, arrays: Sequence[Array]) -> Any:
-        """The user's residuals again."""
-        rest = iter(arrays)
-        return tree.unflatten(self.residual_spec, [next(rest) if s is None else s[0] for s in self.static])
+        """The tree of the user's residuals."""
+        remaining = iter(arrays)
+        return tree.unflatten(self.residual_spec, [next(remaining) if s is None else s[0] for s in self.static])
 
 
 @dataclass(eq=False)
@@ -295,23 +296,23 @@ class _VjpBackward:
     """A user's bwd on flat residuals and cotangents."""
 
     bwd: Callable[..., Any]
-    held: list[Any]
+    nondiff: list[Any]
     spec: Any
     forward: _VjpForward
     flat: FlatFunction
 
-    def __call__(self, residuals: Sequence[Array], cts: Sequence[Array]) -> list[Any]:
-        ct = tree.unflatten(self.flat.out_spec, lent(cts))
-        grown = self.bwd(*self.held, self.forward.residuals(lent(residuals)), ct)
+    def __call__(self, residuals: Sequence[Array], out_cts: Sequence[Array]) -> list[Any]:
+        out_ct = tree.unflatten(self.flat.out_spec, defensive_copies(out_cts))
+        cts = self.bwd(*self.nondiff, self.forward.residuals(defensive_copies(residuals)), out_ct)
         name = name_of(self.bwd)
         count = len(self.spec.children())
-        if not isinstance(grown, (tuple, list)) or len(grown) != count:
-            found = f"{len(grown)} values" if isinstance(grown, (tuple, list)) else type(grown).__name__
+        if not isinstance(cts, (tuple, list)) or len(cts) != count:
+            shown = f"{len(cts)} values" if isinstance(cts, (tuple, list)) else type(cts).__name__
             raise CustomRuleError(
-                f"bwd {name} must return a tuple of {count} cotangents, one per argument, not {found}"
+                f"bwd {name} must return a tuple of {count} cotangents, one per argument, not {shown}"
             )
         flat: list[Any] = []
-        for ct_tree, child in zip(grown, self.spec.children(), strict=True):
+        for ct_tree, child in zip(cts, self.spec.children(), strict=True):
             if ct_tree is None:
                 flat.extend([None] * child.num_leaves)
                 continue
@@ -344,8 +345,8 @@ def custom_gradient(func: Callable[..., Any]) -> Callable[..., Any]:
 
     def backward(args: Any, ct: Any) -> Any:
         _, pullback = func(*args)
-        grown = pullback(ct)
-        return grown if isinstance(grown, (tuple, list)) else (grown,)
+        cts = pullback(ct)
+        return cts if isinstance(cts, (tuple, list)) else (cts,)
 
     rule.defvjp(lambda *args: (func(*args)[0], args), backward)
     return rule
@@ -385,8 +386,8 @@ class custom_vmap(CustomRule):
         args = bound_arguments(self.function, args, kwargs)
         if nothing_traced(args):
             return self.function(*args)
-        _, _, leaves, spec, of_moving = self._split(args)
-        flat = FlatFunction(of_moving, spec)
+        _, leaves, spec, function = self._split(args)
+        flat = FlatFunction(function, spec)
         outs = custom_rules.custom_vmap_call(*leaves, fun=flat, rule=_VmapRule(self.rule, spec, flat))
         return tree.unflatten(flat.out_spec, outs)
 
@@ -400,7 +401,7 @@ class _VmapRule:
     flat: FlatFunction
 
     def __call__(self, size: int, batched: tuple[bool, ...], args: Sequence[Array]) -> tuple[list[Array], list[bool]]:
-        result = self.rule(size, tree.unflatten(self.spec, batched), *tree.unflatten(self.spec, lent(args)))
+        result = self.rule(size, tree.unflatten(self.spec, batched), *tree.unflatten(self.spec, defensive_copies(args)))
         name = name_of(self.rule)
         if not isinstance(result, tuple) or len(result) != 2:
             raise CustomRuleError(f"the vmap rule {name} must return a pair (out, out_batched)")

@@ -1,7 +1,4 @@
-"""Graphs of nodes as tables, for printing and pickling.
-
-What `func.vjp` returns: a reusable, printable, picklable map of cotangents.
-"""
+"""What `func.vjp` returns: a reusable map of cotangents, which prints and pickles its graph of nodes."""
 
 from __future__ import annotations
 
@@ -117,10 +114,10 @@ class Pullback:
             size = sum([v.nbytes for v in arrays.values()])
             total += size
             if size:
-                kept = ", ".join([f"{v.dtype}{list(v.shape)}" for v in arrays.values()])
-                shown.append(f"  {node.rule.name}: {kept} ({size} bytes)")
-        rows = sum([node.rule is not LEAF for node in nodes])
-        head = f"<pullback of {self._name}: {rows} operations, {total} bytes saved>"
+                saved = ", ".join([f"{v.dtype}{list(v.shape)}" for v in arrays.values()])
+                shown.append(f"  {node.rule.name}: {saved} ({size} bytes)")
+        operations = sum([node.rule is not LEAF for node in nodes])
+        head = f"<pullback of {self._name}: {operations} operations, {total} bytes saved>"
         return "\n".join([head, *shown[:20], *([f"  ... {len(shown) - 20} more"] if len(shown) > 20 else [])])
 
     def __getstate__(self) -> dict[str, Any]:
@@ -142,7 +139,7 @@ class Pullback:
 
 
 class ZerosLike:
-    """Makes zeros like an input, and remembers what kind of object it was, without holding the input."""
+    """Zeros like an input, and an example of its kind of object, without a reference to the input."""
 
     def __init__(self, leaf: Array) -> None:
         self.shape, self.dtype = shape_of(leaf), dtype_of(leaf)
@@ -155,7 +152,7 @@ class ZerosLike:
 
 
 def values_in(saved: Any) -> list[Any]:
-    """Everything an entry of the graph keeps, through tuples and programs."""
+    """All values that a node of the graph saves, also in tuples and programs."""
     if isinstance(saved, (tuple, list)):
         return [value for item in saved for value in values_in(item)]
     constants = getattr(saved, "constants", None)
@@ -163,6 +160,6 @@ def values_in(saved: Any) -> list[Any]:
 
 
 def arrays_in(saved: Any) -> list[Any]:
-    """The arrays among them, outer transforms' values included."""
+    """The arrays among the saved values; for values of outer transforms the arrays behind them."""
     values = [innermost(value) for value in values_in(saved)]
     return [value for value in values if hasattr(value, "nbytes") and hasattr(value, "shape")]

@@ -1,4 +1,4 @@
-"""Collectives over the lanes of a vmap: values, both derivatives, nested axes, staging, errors."""
+"""Collectives over the batch of a vmap: values, both derivatives, nested axes, staging, errors."""
 
 from __future__ import annotations
 
@@ -173,11 +173,11 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "no name": (lambda: func.vmap(lambda x: collectives.axis_index("i"))(X), "names in scope: none"),
     "chunks": (
         lambda: func.vmap(lambda x: collectives.pmean(x, "i"), axis_name="i", chunk_size=3)(X),
-        r"func.collectives.pmean: only 3 of the 4 lanes of the axis 'i' are together here(?s:.*)chunk_size",
+        r"func.collectives.pmean: only 3 of the 4 elements of the axis 'i' are together here(?s:.*)chunk_size",
     ),
-    "parted lanes": (
+    "split batch": (
         lambda: func.vmap(lambda x: collectives.psum(x, "i") if x > 1 else x, axis_name="i")(X),
-        r"of the 4 lanes of the axis 'i' are together here(?s:.*)np\.where",
+        r"of the 4 elements of the axis 'i' are together here(?s:.*)np\.where",
     ),
     "inside checkpoint": (
         lambda: func.vmap(func.checkpoint(lambda x: collectives.psum(x, "i")), axis_name="i")(X),
