@@ -18,8 +18,8 @@ PRIMITIVES = np.arange(8.0).reshape(4, 2) / 5 + 0.1
 WEIGHTS = np.array([0.5, -1.0, 2.0, 3.0])
 HIT = X == 4.0
 
-# A function of one lane, and the same for all lanes at once.
-LANES: dict[str, tuple[Function, Function]] = {
+# A function of one batch element, and the same function of the whole batch.
+FUNCTIONS: dict[str, tuple[Function, Function]] = {
     "psum": (lambda x: collectives.psum(np.sin(x), "i") * x, lambda xs: np.sum(np.sin(xs)) * xs),
     "pmean": (lambda x: x - collectives.pmean(x * x, "i"), lambda xs: xs - np.mean(xs * xs)),
     "pmax": (lambda x: collectives.pmax(x, "i") * x, lambda xs: np.max(xs) * xs),
@@ -29,7 +29,7 @@ LANES: dict[str, tuple[Function, Function]] = {
         lambda xs: np.cos(xs[:, None] * xs * xs) @ WEIGHTS,
     ),
     "axis_index": (lambda x: x ** (1 + collectives.axis_index("i")), lambda xs: xs ** np.arange(1, 5)),
-    "a value that all lanes share": (lambda x: x * collectives.psum(3.0, "i"), lambda xs: xs * 12.0),
+    "a value that all elements share": (lambda x: x * collectives.psum(3.0, "i"), lambda xs: xs * 12.0),
     "twice": (
         lambda x: collectives.psum(x * collectives.psum(x, "i"), "i") + x,
         lambda xs: np.sum(xs) ** 2 + xs,
@@ -38,10 +38,10 @@ LANES: dict[str, tuple[Function, Function]] = {
 
 
 @pytest.mark.parametrize("staging", ["eager", "outside", "inside"])
-@pytest.mark.parametrize("name", LANES)
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_values_and_derivatives(name: str, staging: str) -> None:
-    lane, plain = LANES[name]
-    mapped: Function = func.vmap(func.jit(lane) if staging == "inside" else lane, axis_name="i")
+    single, plain = FUNCTIONS[name]
+    mapped: Function = func.vmap(func.jit(single) if staging == "inside" else single, axis_name="i")
     whole: Function = func.jit(mapped) if staging == "outside" else mapped
     np.testing.assert_allclose(whole(X), plain(X))
 
@@ -50,25 +50,25 @@ def test_values_and_derivatives(name: str, staging: str) -> None:
     np.testing.assert_allclose(func.jacfwd(whole)(X), jacobian, atol=1e-12)
 
     def inner(x: Any) -> Any:
-        return func.grad(func.jit(lane) if staging == "inside" else lane)(x)
+        return func.grad(func.jit(single) if staging == "inside" else single)(x)
 
-    # The pullback inside the lanes is that of all lanes together: cotangents of one reach the values of all others.
+    # The pullback inside of vmap is that of the whole batch: cotangents of one element reach the values of all others.
     within: Function = func.vmap(inner, axis_name="i")
     within = func.jit(within) if staging == "outside" else within
     np.testing.assert_allclose(within(X), jacobian.sum(axis=0), atol=1e-12)
-    pushed = func.vmap(lambda x: func.jvp(lane, (x,), (1.0,))[1], axis_name="i")
+    pushed = func.vmap(lambda x: func.jvp(single, (x,), (1.0,))[1], axis_name="i")
     np.testing.assert_allclose(pushed(X), jacobian.sum(axis=1), atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["psum", "pmean", "all_gather", "twice"])
 def test_second_derivatives(name: str) -> None:
-    lane, plain = LANES[name]
+    single, plain = FUNCTIONS[name]
 
     def loss(f: Function) -> Function:
         return lambda xs: np.sum(f(xs) * WEIGHTS)
 
     hessian = func.hessian(loss(plain))(X)
-    whole = func.vmap(lane, axis_name="i")
+    whole = func.vmap(single, axis_name="i")
     np.testing.assert_allclose(func.hessian(loss(whole))(X), hessian, atol=1e-11)
     np.testing.assert_allclose(func.jacrev(func.grad(loss(func.jit(whole))))(X), hessian, atol=1e-11)
 
@@ -140,8 +140,8 @@ def test_gathering_along_an_axis() -> None:
         f(1, True)
 
 
-def test_loops_and_branches_in_lanes() -> None:
-    def lane(x: Any) -> Any:
+def test_loops_and_branches() -> None:
+    def single(x: Any) -> Any:
         scanned = func.scan(lambda c, w: (c * 0.5 + collectives.pmean(c, "i") * w, None), x, WEIGHTS)[0]
         return func.cond(scanned + collectives.axis_index("i") > np.inf, lambda v: -v, lambda v: v * v, scanned)
 
@@ -150,13 +150,13 @@ def test_loops_and_branches_in_lanes() -> None:
             xs = xs * 0.5 + np.mean(xs) * w
         return xs * xs
 
-    compiled = func.jit(func.vmap(lane, axis_name="i"))
+    compiled = func.jit(func.vmap(single, axis_name="i"))
     np.testing.assert_allclose(compiled(X), plain(X))
     np.testing.assert_allclose(func.jacrev(compiled)(X), func.jacrev(plain)(X))
-    np.testing.assert_allclose(func.vmap(func.jit(lane), axis_name="i")(X), plain(X))
+    np.testing.assert_allclose(func.vmap(func.jit(single), axis_name="i")(X), plain(X))
 
 
-def test_a_jitted_function_knows_the_number_of_lanes() -> None:
+def test_a_jitted_function_knows_the_size_of_the_batch() -> None:
     total = func.jit(lambda x: collectives.psum(x, "i"))
     for count in (2, 3):
         np.testing.assert_array_equal(func.vmap(total, axis_name="i")(np.ones(count)), [count] * count)
@@ -201,6 +201,6 @@ def test_bad_names() -> None:
         func.vmap(lambda x: collectives.psum(x, ("i", "i")), axis_name="i")(X)
 
 
-def test_lane_numbers_are_known_in_chunks() -> None:
+def test_positions_are_known_in_chunks() -> None:
     numbered = func.vmap(lambda x: collectives.axis_index("i"), axis_name="i", chunk_size=3)
     np.testing.assert_array_equal(numbered(X), np.arange(4))

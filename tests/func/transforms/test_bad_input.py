@@ -105,7 +105,7 @@ CALLS: dict[str, tuple[Callable[[], Any], type[Exception], type[Exception], str]
     ),
     "randomness": (lambda: func.vmap(np.sin, randomness="some")(X), errors.ArgumentError, ValueError, "'some'"),
     "chunk size": (lambda: func.vmap(np.sin, chunk_size=0)(X), errors.ArgumentError, ValueError, "positive int"),
-    "ragged lanes": (
+    "ragged elements": (
         lambda: func.vmap(lambda x: np.array([x]) if x > 1.5 else np.array([x, x]))(X),
         errors.RaggedLanesError,
         ValueError,

@@ -1,4 +1,4 @@
-"""Lanes of a vmap that take different paths: every lane gives what it gives alone, under any nesting."""
+"""Batch elements that take different paths: each gives what it gives alone, under any nesting."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LANES: dict[str, Function] = {
 
 
 @pytest.mark.parametrize("name", LANES)
-def test_lanes_agree_with_single_calls(name: str) -> None:
+def test_elements_agree_with_single_calls(name: str) -> None:
     f = LANES[name]
     for transform in (lambda g: g, func.grad, func.hessian):
         one = transform(lambda x: f(x) * 1.0)
@@ -55,7 +55,7 @@ def test_lanes_agree_with_single_calls(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LANES)
-def test_derivatives_pass_through_parted_lanes(name: str) -> None:
+def test_derivatives_pass_through_split_batches(name: str) -> None:
     mapped = func.vmap(lambda x: LANES[name](x) * 1.0)
     slopes = np.array([func.grad(lambda x: LANES[name](x) * 1.0)(v) for v in V])
     np.testing.assert_allclose(func.grad(lambda v: np.sum(mapped(v)))(V), slopes)
@@ -63,7 +63,7 @@ def test_derivatives_pass_through_parted_lanes(name: str) -> None:
     np.testing.assert_allclose(func.linearize(mapped, V)[1](np.ones(4)), slopes)
 
 
-def test_nested_lanes() -> None:
+def test_nested_batches() -> None:
     def f(a: Any, b: Any) -> Any:
         return a * 10 if a > b else (b if b > 2 else -b)
 
@@ -71,17 +71,17 @@ def test_nested_lanes() -> None:
     np.testing.assert_allclose(mapped(V, V), [[f(a, b) for a in V] for b in V])
 
 
-def test_exceptions_of_one_lane_pass() -> None:
+def test_exceptions_of_one_element_pass() -> None:
     def f(x: Any) -> Any:
         if x > 4:
-            raise KeyError("lane")
+            raise KeyError("element")
         return x
 
-    with pytest.raises(KeyError, match="lane"):
+    with pytest.raises(KeyError, match="element"):
         func.vmap(f)(V)
     assert not patching.is_tracing()
 
 
-def test_lanes_of_different_trees_are_refused() -> None:
+def test_elements_of_different_trees_are_refused() -> None:
     with pytest.raises(errors.MappedAxisError, match="different trees"):
         func.vmap(lambda x: (x,) if x > 0 else {"a": x})(V)

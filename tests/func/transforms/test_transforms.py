@@ -378,7 +378,7 @@ def newton(a: Any) -> Any:
     return guess
 
 
-def test_lanes_are_parted() -> None:
+def test_batches_are_split() -> None:
     values = np.array([3.0, 9.0, 2.0, 100.0])
     np.testing.assert_allclose(func.vmap(newton)(values), np.sqrt(values))
     np.testing.assert_allclose(func.vmap(func.grad(newton))(values), 0.5 / np.sqrt(values))
