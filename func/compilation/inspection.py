@@ -44,7 +44,7 @@ class Lowered:
     @functools.cached_property
     def program(self) -> Program:
         """The Program as it is executed: calls inlined, optimised."""
-        from func.interpreters.compile.inlining import prepare_program
+        from func.interpreters.compile.inlining import prepare_program  # here, for the start-up time
 
         return prepare_program(self._compiled.program)
 

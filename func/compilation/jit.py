@@ -177,9 +177,7 @@ def jit(
             fast_math=fast_math,
         )
     check_callable(func, "jit")
-    importlib.import_module(
-        "func.interpreters.compile.execution"
-    )  # here, so that `import func` and first calls need not wait
+    importlib.import_module("func.interpreters.compile.execution")  # neither `import func` nor first calls wait for it
     return Jitted(func, static_argnums, static_argnames, donate_argnums, compiler, fast_math)
 
 
@@ -331,7 +329,7 @@ class Jitted:
 
     def trace(self, *args: Any, **kwargs: Any) -> Program:
         """The Program for arguments like these, as it is executed: calls inlined, optimised."""
-        from func.interpreters.compile.inlining import prepare_program
+        from func.interpreters.compile.inlining import prepare_program  # here, for the start-up time
 
         return prepare_program(self._lookup(args, kwargs)[0].compiled.program)
 

@@ -185,8 +185,8 @@ class _Measured:
 
     def numpy(self, number: str, program: Program, args: Sequence[Any]) -> Sequence[Any]:
         """Add the row of a part that NumPy runs; its outputs."""
-        from func.backends.source.numpy_source import compile_plan
-        from func.interpreters.compile.planning import plan_program
+        from func.backends.source.numpy_source import compile_plan  # here, for the start-up time
+        from func.interpreters.compile.planning import plan_program  # here, for the start-up time
 
         run = compile_plan(plan_program(program, np, False), np)
         seconds, outs = least_time(lambda: run(*args), self.repeat)

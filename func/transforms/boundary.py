@@ -23,6 +23,7 @@ from func.interpreters.core import (
     operand,
     refuse_array,
     shape_of,
+    snapshot,
 )
 from func.interpreters.core.errors import ScalarOutputError, UnsupportedArrayError
 
@@ -196,16 +197,9 @@ def own_tree(value: Any) -> Any:
     return tree.unflatten(spec, own(leaves))
 
 
-def copies(leaves: Iterable[Any]) -> list[Any]:
-    """Defensive copies: arrays and tracers that no write of the caller reaches."""
-    return [
-        leaf.copy()
-        if type(leaf) is np.ndarray
-        else Tracer(leaf.interpreter, leaf.value, leaf.attached)
-        if type(leaf) is Tracer
-        else leaf
-        for leaf in leaves
-    ]
+def defensive_copies(values: Iterable[Array]) -> list[Array]:
+    """Copies of values for code that may write to them: such a write changes no other value, graph or argument."""
+    return [value.copy() if type(value) is np.ndarray else snapshot(value) for value in values]
 
 
 def like_input(grad: Array, leaf: Array) -> Array:

@@ -8,20 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from func import tree
 from func.interpreters.calls import custom_rules
-from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of, snapshot, zeros_like
+from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of, zeros_like
 from func.interpreters.core.errors import ArgumentError, CustomRuleError
 from func.interpreters.primitives.structural.identity import stop_gradient as stop_gradient_primitive
+from func.interpreters.primitives.structural.shapes import convert
 from func.numpy import patching
-from func.transforms.boundary import array_leaf, check_callable, name_of
-
-
-def defensive_copies(values: Sequence[Array]) -> list[Array]:
-    """Copies of the engine's values for a user's function: writing to one changes no graph and no argument."""
-    return [value.copy() if type(value) is np.ndarray else snapshot(value) for value in values]
+from func.transforms.boundary import array_leaf, check_callable, defensive_copies, name_of
 
 
 @dataclass(eq=False)
@@ -209,8 +203,6 @@ class _JvpRule:
 
 
 def _with_dtype(dot: Array, out: Array) -> Any:
-    from func.interpreters.primitives.structural.shapes import convert
-
     if not is_inexact(dtype_of(out)):
         return ZERO
     return dot if dtype_of(dot) == dtype_of(out) else convert(dot, dtype=dtype_of(out))
@@ -271,8 +263,8 @@ class _VjpForward:
     static: Any = None
 
     def __call__(self, *leaves: Array) -> tuple[list[Array], list[Array]]:
-        rest = iter(tree.unflatten(self.spec, defensive_copies(leaves)))
-        full = [self.args[i] if i in self.fixed else next(rest) for i in range(len(self.args))]
+        remaining = iter(tree.unflatten(self.spec, defensive_copies(leaves)))
+        full = [self.args[i] if i in self.fixed else next(remaining) for i in range(len(self.args))]
         result = self.fwd(*full)
         if not isinstance(result, tuple) or len(result) != 2:
             raise CustomRuleError(f"fwd {name_of(self.fwd)} must return a pair (out, residuals)")

@@ -28,7 +28,7 @@ from func.interpreters.stage import DerivedStage, Stage
 from func.interpreters.transpose import transpose_program
 from func.transforms import reverse
 from func.transforms.arguments import FlatCall, differentiable
-from func.transforms.boundary import array_leaf, check_callable, copies, name_of, output_leaves, own
+from func.transforms.boundary import array_leaf, check_callable, defensive_copies, name_of, output_leaves, own
 
 
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
@@ -151,7 +151,7 @@ def linearize(func: Callable[..., Any], *primals: Any, has_aux: bool = False) ->
     try:
         with running(interpreter):
             call = _call_at(func, primals, "linearize", has_aux)
-            call.arguments.leaves = copies(call.arguments.leaves)
+            call.arguments.leaves = defensive_copies(call.arguments.leaves)
             avals = [Aval(shape_of(leaf), dtype_of(leaf)) for leaf in call.arguments.leaves]
             lifted, inputs = [], []
             for i, leaf in zip(call.arguments.active, call.arguments.values(), strict=True):
@@ -165,7 +165,7 @@ def linearize(func: Callable[..., Any], *primals: Any, has_aux: bool = False) ->
         stage.close()
     spec = tree.structure(primals)
     linearized = Linearized(name_of(func), program, spec, call.arguments.active, avals, call.out_spec)
-    return call.result(tree.unflatten(call.out_spec, copies(values)), linearized)
+    return call.result(tree.unflatten(call.out_spec, defensive_copies(values)), linearized)
 
 
 class Linearized:
@@ -242,7 +242,7 @@ def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., A
             full_like(like, 0, aval.shape, aval.dtype) if ct is ZERO else ct
             for ct, aval in zip(transpose_program(program, out_cts), avals, strict=True)
         ]
-        return tuple(tree.unflatten(spec, copies(cts)))
+        return tuple(tree.unflatten(spec, defensive_copies(cts)))
 
     return transposed
 

@@ -17,7 +17,7 @@ from func.interpreters.primitives.structural.shapes import full_like
 from func.transforms.arguments import CallArguments, FlatCall, Selection, differentiable
 from func.transforms.boundary import (
     check_callable,
-    copies,
+    defensive_copies,
     like_input,
     name_of,
     own,
@@ -204,11 +204,11 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     interpreter = grad_interpreter("vjp")
     with running(interpreter):
         arguments = differentiable(primals, {}, range(len(primals)), "vjp")
-        arguments.leaves = copies(arguments.leaves)
+        arguments.leaves = defensive_copies(arguments.leaves)
         call = FlatCall(func, "vjp", arguments, has_aux)
         leaves = [interpreter.lift(leaf) for leaf in arguments.values()]
         outs = call.outputs(interpreter, leaves)
         nodes = [out.attached if type(out) is Tracer and out.interpreter is interpreter else None for out in outs]
         values = [unbox(out.value if node is not None else out) for out, node in zip(outs, nodes, strict=True)]
     pullback = Pullback(name_of(func), arguments, [leaf.attached for leaf in leaves], nodes, values, call.out_spec)
-    return call.result(tree.unflatten(call.out_spec, copies(values)), pullback)
+    return call.result(tree.unflatten(call.out_spec, defensive_copies(values)), pullback)
