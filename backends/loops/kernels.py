@@ -16,8 +16,8 @@ So the softmax of the rows of x (64 × 10), without the shift, is one nest of do
       for j < 10:                    inner stage
         r0 = in0[10*i + j]             Load
         r1 = exp(r0)                   Apply
-        m0[j] = r1                     Store
         r2 = sum of r1 over j          Reduce
+        m0[j] = r1                     Store
       for j < 10:                    inner stage
         r3 = m0[j]
         r4 = divide(r3, r2)

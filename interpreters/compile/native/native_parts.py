@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
+from func.backends.records import Record
 from func.interpreters.compile.native.translate import Translator
 from func.interpreters.core import NonDifferentiable
 from func.interpreters.program.cost import is_view
@@ -65,7 +66,7 @@ def _body(program: Program, part: Sequence[Equation], last_uses: dict[Var, int],
     return Program(inputs, part, outputs, constants)
 
 
-class Piece(NamedTuple):
+class Piece(Record):
     """A native part, with what compiled it, or a part that NumPy runs."""
 
     program: Program

@@ -27,8 +27,8 @@ def arena_of(f: Any, *args: Any) -> int:
 
 def check(f: Any, *args: Any) -> None:
     """The same as by NumPy, up to the order of sums."""
-    for made, wanted in zip(func.tree.leaves(func.jit(f)(*args)), func.tree.leaves(f(*args)), strict=True):
-        np.testing.assert_allclose(made, wanted, rtol=1e-12, atol=1e-12)
+    for made, expected in zip(func.tree.leaves(func.jit(f)(*args)), func.tree.leaves(f(*args)), strict=True):
+        np.testing.assert_allclose(made, expected, rtol=1e-12, atol=1e-12)
 
 
 def slope_of_tanh(x: Any, w: Any) -> Any:
@@ -102,7 +102,7 @@ def test_what_reads_more_is_stored() -> None:
     assert listing.count("subtract(") == 1
 
 
-def test_dear_values_are_stored() -> None:
+def test_expensive_values_are_stored() -> None:
     listing = str(func.jit(lambda x, w: (np.exp(x) @ w, (x @ w) * np.exp(x))).lower(A, B).kernels)
     assert listing.count("exp(") == 1
 

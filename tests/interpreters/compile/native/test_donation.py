@@ -143,12 +143,12 @@ def _copied(value: Any) -> Any:
 @pytest.mark.parametrize("name", CASES)
 def test_results_are_those_without_donation(name: str) -> None:
     f, args, donated, shared = CASES[name]
-    wanted = func.jit(f, compiler="llvm")(*args)
+    expected = func.jit(f, compiler="llvm")(*args)
     step = func.jit(f, compiler="llvm", donate_argnums=tuple(range(donated)))
     for _ in range(2):
         given = _copied(args)
         found = step(*given)
-        for one, other in zip(func.tree.leaves(found), func.tree.leaves(wanted), strict=True):
+        for one, other in zip(func.tree.leaves(found), func.tree.leaves(expected), strict=True):
             assert type(one) is type(other)
             np.testing.assert_array_equal(one, other)
         memory = [leaf for leaf in func.tree.leaves(given[:donated]) if isinstance(leaf, np.ndarray)]
@@ -266,8 +266,8 @@ def test_programs_in_parts_keep_their_native_parts() -> None:
         return x - np.sin(np.fft.irfft(np.fft.rfft(g) * 0.5, 64)) * np.exp(-x * x)
 
     x, g = _vector(0, 64), _vector(1, 64)
-    wanted = func.jit(f)(x, g)
-    np.testing.assert_allclose(func.jit(f, compiler="llvm", donate_argnums=0)(x, g), wanted, rtol=1e-14)
+    expected = func.jit(f)(x, g)
+    np.testing.assert_allclose(func.jit(f, compiler="llvm", donate_argnums=0)(x, g), expected, rtol=1e-14)
 
 
 def test_lower_and_profile_do_not_give_anything_up() -> None:
@@ -357,9 +357,9 @@ def test_random_programs(seed: int) -> None:
         return values[-1], {"a": values[-2], "b": values[3]}, np.sum(values[4])
 
     x, y = _vector(seed, 6, 6), _vector(seed + 100, 6, 6)
-    wanted = func.jit(f, compiler="llvm")(x, y, 4)
+    expected = func.jit(f, compiler="llvm")(x, y, 4)
     found = func.jit(f, compiler="llvm", donate_argnums=(0, 1))(x.copy(), y.copy(), 4)
-    for one, other in zip(func.tree.leaves(found), func.tree.leaves(wanted), strict=True):
+    for one, other in zip(func.tree.leaves(found), func.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 
 
@@ -380,10 +380,10 @@ def _deep(layers: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 def test_a_nest_that_is_full_is_checked_by_another() -> None:
     step, args = _deep(26)
-    wanted = func.jit(step, compiler="llvm")(*args)
+    expected = func.jit(step, compiler="llvm")(*args)
     given = _copied(args)
     found, _ = func.jit(step, compiler="llvm", donate_argnums=(0, 1, 2))(*given)
-    for one, other in zip(func.tree.leaves(found), func.tree.leaves(wanted[0]), strict=True):
+    for one, other in zip(func.tree.leaves(found), func.tree.leaves(expected[0]), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9)
     memory, leaves = func.tree.leaves(given), func.tree.leaves(found)
     assert sum([any(np.shares_memory(leaf, one) for one in memory) for leaf in leaves]) > 0.9 * len(leaves)

@@ -17,7 +17,7 @@ from func.backends.llvm import machine
 from func.interpreters.compile.native import diagonals, linalg, spectral
 from func.interpreters.compile.native.rules import RULES
 from func.interpreters.primitives.linalg.singular import lstsq
-from tests.interpreters.compile.native.test_rules import compiled, is_native, layouts, wanted
+from tests.interpreters.compile.native.test_rules import compiled, eager_outputs, is_native, layouts
 from tests.support.samples import SAMPLES
 from tests.support.sampling import Sample
 
@@ -104,7 +104,7 @@ def test_rows_compute_what_they_compute_without_compiling(name: str, sample: Sam
     arrays = [layouts(x) for x in args]
     for turn in range(6):
         given = [one[turn % len(one)] for one in arrays]
-        for got, want in zip(run(*given), wanted(name, args, sample.params), strict=True):
+        for got, want in zip(run(*given), eager_outputs(name, args, sample.params), strict=True):
             assert (got.dtype, np.shape(got)) == (want.dtype, np.shape(want))
             close = 1e-5 if narrowed else 1e-13
             np.testing.assert_allclose(

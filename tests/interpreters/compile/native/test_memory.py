@@ -79,10 +79,10 @@ COMPOSED: dict[str, Callable[..., Any]] = {
 @pytest.mark.usefixtures("poisoned")
 @pytest.mark.parametrize("name", COMPOSED)
 def test_scratch_memory_may_hold_anything(name: str) -> None:
-    wanted = COMPOSED[name](A, V)
+    expected = COMPOSED[name](A, V)
     jitted = compiled(COMPOSED[name])
     for _ in range(3):
-        same(jitted(A, V), wanted, 1e-9)
+        same(jitted(A, V), expected, 1e-9)
     assert is_native(jitted, A, V) or name == "hessian"
 
 
@@ -245,7 +245,7 @@ def test_threads_share_compiled_functions(size: int) -> None:
     jitted = compiled(f)
     given = [numbers(size, size) for _ in range(4)]
     places = np.array([1, -1, 0])
-    wanted = [f(x, places) for x in given]
+    expected = [f(x, places) for x in given]
 
     def work(number: int) -> None:
         kept = []
@@ -255,15 +255,15 @@ def test_threads_share_compiled_functions(size: int) -> None:
                 with pytest.raises(IndexError):
                     jitted(given[number], np.array([0, size, 0]))
         for out in kept:
-            same(out, wanted[number], 1e-9)
+            same(out, expected[number], 1e-9)
 
     in_threads(work)
 
 
 def test_threads_compile_at_once() -> None:
     jitted = compiled(func.grad(loss, (0, 1)))
-    wanted = [func.grad(loss, (0, 1))(A * k, V) for k in range(4)]
-    in_threads(lambda number: same(jitted(A * number, V), wanted[number], 1e-9))
+    expected = [func.grad(loss, (0, 1))(A * k, V) for k in range(4)]
+    in_threads(lambda number: same(jitted(A * number, V), expected[number], 1e-9))
 
 
 def test_kept_memory_can_be_given_back() -> None:
@@ -277,7 +277,7 @@ def test_kept_memory_can_be_given_back() -> None:
     jitted(x)
     jitted(x)
     background.finish()
-    wanted = [jitted(x) for _ in range(4)][-1]
+    expected = [jitted(x) for _ in range(4)][-1]
     native = next(one for one in gc.get_objects() if _is_stub_of(one, binding.StubState))
     places = native.__self__.places
     kept = np.frombuffer(places.tobytes(), np.uintp)
@@ -285,9 +285,9 @@ def test_kept_memory_can_be_given_back() -> None:
     for _ in range(3):
         binding.release_memory(native)
         assert not np.any(np.frombuffer(places.tobytes(), np.uintp))
-        np.testing.assert_array_equal(jitted(x), wanted)
+        np.testing.assert_array_equal(jitted(x), expected)
     empty(places)
-    np.testing.assert_array_equal(jitted(x), wanted)
+    np.testing.assert_array_equal(jitted(x), expected)
 
 
 def _is_stub_of(one: Any, state: type) -> bool:
@@ -327,9 +327,9 @@ def test_programs_of_thousands_of_operations() -> None:
     x, v = numbers(5, 7), numbers(7)
     for g in (f, func.grad(lambda x, v: np.sum(f(x, v, 150)[0]), (0, 1))):
         jitted = compiled(g)
-        wanted = g(x, v)
+        expected = g(x, v)
         for _ in range(2):
-            same(jitted(x, v), wanted, 1e-9)
+            same(jitted(x, v), expected, 1e-9)
         assert is_native(jitted, x, v)
 
 
@@ -349,9 +349,9 @@ def test_nan_safe_pullback_where_a_derivative_is_infinite() -> None:
         jitted = compiled(gradient)
         for one in (np.abs(x) + 1, x, zeros, np.abs(x) + 1, x):
             with np.errstate(all="ignore"):
-                wanted = gradient(one)
-            assert np.isfinite(wanted).all()
-            same(jitted(one), wanted)
+                expected = gradient(one)
+            assert np.isfinite(expected).all()
+            same(jitted(one), expected)
         both = np.stack([x, np.abs(x) + 1, zeros])
         with np.errstate(all="ignore"):
             same(compiled(func.vmap(gradient))(both), func.vmap(gradient)(both))

@@ -119,13 +119,13 @@ def test_arguments_in_memory_of_all_kinds(name: str) -> None:
 
     given = ARGUMENTS[name](A)
     before = given.copy()
-    wanted = f(given, V)
+    expected = f(given, V)
     warm = compiled(f)
     warm(B, V)
     for jitted in (warm, compiled(f)):
         for _ in range(3):
             outs = jitted(given, V)
-            same(outs, wanted)
+            same(outs, expected)
             for out in outs:
                 assert not np.shares_memory(out, given)
                 out[...] = np.nan

@@ -20,10 +20,10 @@ def compiled(function: Callable[..., Any], compiler: str = "llvm") -> Any:
     return func.jit(function, compiler=compiler)
 
 
-def same(got: Any, wanted: Any, rtol: float | None = None) -> None:
+def same(got: Any, expected: Any, rtol: float | None = None) -> None:
     """Equal trees, types, dtypes and shapes; numbers up to the rounding of sums in another order."""
-    assert func.tree.structure(got) == func.tree.structure(wanted)
-    for a, b in zip(func.tree.leaves(got), func.tree.leaves(wanted), strict=True):
+    assert func.tree.structure(got) == func.tree.structure(expected)
+    for a, b in zip(func.tree.leaves(got), func.tree.leaves(expected), strict=True):
         assert type(a) is type(b) or (isinstance(b, np.ndarray) and not b.shape)
         x, y = np.asarray(a), np.asarray(b)
         assert x.dtype == y.dtype and x.shape == y.shape
@@ -42,15 +42,15 @@ def is_native(jitted: Any, *args: Any) -> bool:
 
 def check(function: Callable[..., Any], *args: Any, native: bool = True, rtol: float | None = None) -> None:
     """Eager, NumPy source and native code agree: in the first call, in later ones, and on other numbers between."""
-    wanted = function(*args)
-    same(func.tree.map(np.asarray, compiled(function, "numpy")(*args)), func.tree.map(np.asarray, wanted), rtol)
+    expected = function(*args)
+    same(func.tree.map(np.asarray, compiled(function, "numpy")(*args)), func.tree.map(np.asarray, expected), rtol)
     jitted = compiled(function)
-    same(jitted(*args), wanted, rtol)
+    same(jitted(*args), expected, rtol)
     others = func.tree.map(_other, args)
     between = function(*others)
     for _ in range(2):
         same(jitted(*others), between, rtol)
-        same(jitted(*args), wanted, rtol)
+        same(jitted(*args), expected, rtol)
     if native:
         assert is_native(jitted, *args)
 
@@ -110,17 +110,17 @@ def chained(x: Any, axis: Any) -> Any:
     return x
 
 
-PRIMITIVES = [softmax, layer_norm, log_sum_exp, with_moments, twice_reduced, chained]
+ROW_FUNCTIONS = [softmax, layer_norm, log_sum_exp, with_moments, twice_reduced, chained]
 
 
-@pytest.mark.parametrize("f", PRIMITIVES, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", ROW_FUNCTIONS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_rows(f: Any, dtype: str) -> None:
     for shape, axis in SHAPES if dtype == "float64" else SHAPES[1:9:3]:
         check(lambda x, axis=axis: f(x, axis), numbers(*shape, dtype=dtype))
 
 
-@pytest.mark.parametrize("f", PRIMITIVES, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", ROW_FUNCTIONS, ids=lambda f: f.__name__)
 def test_gradients_of_rows(f: Any) -> None:
     for shape, axis in SHAPES[1::4]:
 
@@ -339,6 +339,6 @@ def test_special_numbers_in_reductions(length: int) -> None:
     x = np.resize([1.0, -0.0, np.inf, 2.0, np.nan, 3.0, -np.inf, 0.0, 5.0], (3, length))
     z = np.full((3, length), -0.0)
     for args in ((x, z), (np.abs(x), z), (x.astype(np.float32), z), (x[:2], z), (np.where(x == x, x, 1), z * 0)):
-        for got, wanted in zip(compiled(extremes)(*args), extremes(*args), strict=True):
-            np.testing.assert_array_equal(got, wanted)
-            np.testing.assert_array_equal(np.signbit(got)[wanted == 0], np.signbit(wanted)[wanted == 0])
+        for got, expected in zip(compiled(extremes)(*args), extremes(*args), strict=True):
+            np.testing.assert_array_equal(got, expected)
+            np.testing.assert_array_equal(np.signbit(got)[expected == 0], np.signbit(expected)[expected == 0])

@@ -65,10 +65,10 @@ def test_products_of_all_orders(sizes: tuple[int, int, int], dtype: type) -> Non
     def products(x, y, turned_x, turned_y):
         return x @ y, (x @ y).T, turned_x.T @ y, x @ turned_y.T, turned_x.T @ turned_y.T, (turned_y @ turned_x).T + 0
 
-    wanted = x.astype(np.float64) @ y.astype(np.float64)
+    expected = x.astype(np.float64) @ y.astype(np.float64)
     scale = np.abs(x) @ np.abs(y)
     for place, made in enumerate(products(x, y, turned_x, turned_y)):
-        error = np.abs((made.T if place == 1 else made) - wanted)
+        error = np.abs((made.T if place == 1 else made) - expected)
         assert np.all(error <= 8 * np.sqrt(k) * np.finfo(dtype).eps * scale), place
 
 
@@ -138,5 +138,5 @@ def test_factorisations_beside_large_ones() -> None:
     def mixed(a, b, small):
         return np.linalg.solve(a, b) + np.sum(np.linalg.inv(small)), a[:500, :500] @ a[:500, :500]
 
-    for made, wanted in zip(func.jit(mixed)(a, b, small), mixed(a, b, small), strict=True):
-        np.testing.assert_allclose(made, wanted, rtol=1e-9, atol=1e-9)
+    for made, expected in zip(func.jit(mixed)(a, b, small), mixed(a, b, small), strict=True):
+        np.testing.assert_allclose(made, expected, rtol=1e-9, atol=1e-9)

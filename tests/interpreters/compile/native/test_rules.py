@@ -1,4 +1,4 @@
-"""Every row with a native rule, compiled alone, against the row itself: on samples, dtypes and layouts of memory."""
+"""Every primitive with a native rule, compiled alone, against its implementation: samples, dtypes, memory layouts."""
 
 from __future__ import annotations
 
@@ -53,17 +53,19 @@ def refused(*given: Any) -> Any:
 
 
 def program_of(name: str, args: Sequence[Any], params: dict[str, Any]) -> Program:
-    """A row on arguments like these, alone."""
-    row = PRIMITIVES[name]
+    """A primitive on arguments like these, alone."""
+    primitive = PRIMITIVES[name]
     variables = [None if type(x) in PYTHON_SCALARS else Var(aval_of(x)) for x in args]
-    out = row.aval(*[aval_of(x) for x in args], **params)
-    outs = tuple([Var(aval) for aval in (out if row.multiple else (out,))])
+    out = primitive.aval(*[aval_of(x) for x in args], **params)
+    outs = tuple([Var(aval) for aval in (out if primitive.multiple else (out,))])
     inputs = tuple([x if var is None else var for x, var in zip(args, variables, strict=True)])
-    return Program([var for var in variables if var is not None], [Equation(row, inputs, params, outs)], list(outs), {})
+    return Program(
+        [var for var in variables if var is not None], [Equation(primitive, inputs, params, outs)], list(outs), {}
+    )
 
 
 def is_native(name: str, args: Sequence[Any], params: dict[str, Any]) -> bool:
-    """Whether a row has a native form."""
+    """Whether a primitive has a native form."""
     try:
         translate(program_of(name, args, params))
     except NotNative:
@@ -72,7 +74,7 @@ def is_native(name: str, args: Sequence[Any], params: dict[str, Any]) -> bool:
 
 
 def compiled(name: str, args: Sequence[Any], params: dict[str, Any]) -> Flat | None:
-    """A row on arguments like these as native code; None where it has none."""
+    """A primitive on arguments like these as native code; None where it has none."""
     if not is_native(name, args, params):
         return None
     return NativeExecutable(translate(program_of(name, args, params)), refused).flat_stub()
@@ -85,11 +87,11 @@ ALL = [
     for i, sample in enumerate(own)
     if is_native(name, sample.args, sample.params)
 ]
-"""Samples of the rows that have a native form."""
+"""Samples of the primitives that have a native form."""
 
 
-def wanted(name: str, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
-    """What the row gives eagerly."""
+def eager_outputs(name: str, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
+    """The outputs of the primitive, computed eagerly."""
     with np.errstate(all="ignore"):
         out = PRIMITIVES[name](*args, **params)
     return tuple(out) if PRIMITIVES[name].multiple else (out,)
@@ -143,11 +145,11 @@ def layouts(x: Any) -> list[Any]:
 
 
 def check(name: str, args: Sequence[Any], params: dict[str, Any]) -> bool:
-    """Native code of a row against the row, in every layout; whether there is some."""
+    """Native code of a primitive against the primitive, in every layout; whether there is some."""
     run = compiled(name, args, params)
     if run is None:
         return False
-    want = wanted(name, args, params)
+    want = eager_outputs(name, args, params)
     arrays = [layouts(x) for x in args if type(x) not in PYTHON_SCALARS]
     for turn in range(max([len(one) for one in arrays], default=1)):
         given = [one[turn % len(one)] for one in arrays]
@@ -160,13 +162,13 @@ def check(name: str, args: Sequence[Any], params: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize(("name", "sample"), ALL)
-def test_native_code_computes_what_the_row_computes(name: str, sample: Sample) -> None:
+def test_native_code_computes_what_the_primitive_computes(name: str, sample: Sample) -> None:
     assert check(name, sample.args, sample.params)
 
 
-def test_most_rows_of_arrays_are_native() -> None:
-    """The rows that this is about have native code at all."""
-    rows = (
+def test_most_primitives_of_arrays_are_native() -> None:
+    """These primitives have native code at all."""
+    primitives = (
         "argmax",
         "cumsum",
         "cummax",
@@ -179,7 +181,7 @@ def test_most_rows_of_arrays_are_native() -> None:
         "complex",
     )
     assert len(ALL) > 250
-    assert not [name for name in rows if compiled(name, SAMPLES[name][0].args, SAMPLES[name][0].params) is None]
+    assert not [name for name in primitives if compiled(name, SAMPLES[name][0].args, SAMPLES[name][0].params) is None]
 
 
 DTYPES = ["float32", "float16", "complex64", "complex128", "int64", "int8", "uint32", "bool"]
@@ -207,9 +209,9 @@ def test_native_code_of_other_dtypes(name: str, sample: Sample) -> None:
 
 
 def compiled_quietly(name: str, args: Sequence[Any], params: dict[str, Any]) -> bool:
-    """Whether the row itself takes arguments like these, and native code is there."""
+    """Whether the primitive takes arguments like these, and native code is there."""
     try:
-        found = [np.asarray(out).dtype for out in wanted(name, args, params)]
+        found = [np.asarray(out).dtype for out in eager_outputs(name, args, params)]
         out = PRIMITIVES[name].aval(*[aval_of(x) for x in args], **params)
         agrees = found == [one.dtype for one in (out if PRIMITIVES[name].multiple else (out,))]
         return agrees and compiled(name, args, params) is not None
@@ -327,7 +329,7 @@ def check_exactly(name: str, args: Sequence[Any], kind: Any, params: dict[str, A
     """Equal bit for bit, but for the sign of NaN; the size of a complex number up to rounding."""
     run = compiled(name, args, params or {})
     assert run is not None
-    (got,), (want,) = run(*args), wanted(name, args, params or {})
+    (got,), (want,) = run(*args), eager_outputs(name, args, params or {})
     assert got.dtype == want.dtype
     if name in ("absolute", "sign") and kind.kind == "c":
         np.testing.assert_allclose(got, want, rtol=4 * np.finfo(kind).eps)

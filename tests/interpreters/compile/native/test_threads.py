@@ -32,7 +32,7 @@ from func.backends.loops.kernels import (
     StridedRef,
 )
 from func.backends.loops.memory_dependence import may_alias
-from tests.interpreters.compile.native.test_native import PRIMITIVES, SHAPES, check, compiled, same
+from tests.interpreters.compile.native.test_native import ROW_FUNCTIONS, SHAPES, check, compiled, same
 
 rng = np.random.default_rng(11)
 Case = tuple[Callable[..., Any], tuple[Any, ...]]
@@ -176,12 +176,12 @@ def test_two_threads_of_python_at_once(name: str) -> None:
     function, args = CASES[name]
     func.config.num_threads = 3
     jitted = compiled(function)
-    wanted = bits(jitted(*args))
+    expected = bits(jitted(*args))
     wrong: list[int] = []
 
     def work(number: int) -> None:
         for _ in range(10):
-            if bits(jitted(*args)) != wanted:
+            if bits(jitted(*args)) != expected:
                 wrong.append(number)
 
     threads = [threading.Thread(target=work, args=[number]) for number in range(2)]
@@ -319,7 +319,7 @@ def everything_divided(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("everything_divided")
-@pytest.mark.parametrize("row", PRIMITIVES, ids=lambda row: row.__name__)
+@pytest.mark.parametrize("row", ROW_FUNCTIONS, ids=lambda row: row.__name__)
 @pytest.mark.parametrize(("shape", "axis"), SHAPES)
 def test_small_rows_in_chunks(row: Callable[..., Any], shape: tuple[int, ...], axis: Any) -> None:
     check(lambda x: row(x, axis), numbers(*shape))
