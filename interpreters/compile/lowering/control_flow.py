@@ -1,4 +1,4 @@
-"""Control flow in source that people read: every nested program is a function of the source."""
+"""The text of control flow in source that people read: nested programs become functions."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import TypeAlias
 
 from func.backends.support.control import run_branch, run_scan, run_while
 from func.interpreters.compile.lowering.code import Code
-from func.interpreters.compile.lowering.literals import dtype_text, literal
+from func.interpreters.compile.lowering.literals import dtype_text, literal, tuple_text
 from func.interpreters.program.program import Equation, Program
 
 Name: TypeAlias = Callable[[Program], str]
-"""Gives the name of a function that computes a nested program."""
+"""(program): the name of the function that computes a nested program."""
 
 
 def _operands(equation: Equation, start: int = 0) -> str:
-    words = [f"{{{place}}}" for place in range(start, len(equation.inputs))]
-    return f"({', '.join(words)},)" if words else "()"
+    """The operands from a position on, as a tuple."""
+    return tuple_text([f"{{{position}}}" for position in range(start, len(equation.inputs))])
 
 
 def _scan_code(function: Name, equation: Equation) -> Code:
@@ -37,7 +37,7 @@ def _while_code(function: Name, equation: Equation) -> Code:
 
 def _cond_code(function: Name, equation: Equation) -> Code:
     names = [function(branch.program) for branch in equation.params["branches"]]
-    return Code(f"run_branch(({', '.join(names)},), {{0}}, {_operands(equation, 1)})", support=(run_branch,))
+    return Code(f"run_branch({tuple_text(names)}, {{0}}, {_operands(equation, 1)})", support=(run_branch,))
 
 
 def _call_code(function: Name, equation: Equation) -> Code:

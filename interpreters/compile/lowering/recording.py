@@ -73,7 +73,7 @@ class Recorder:
         self.device = device
         self.support: list[Callable[..., Any]] = []
         self.strengthens = False
-        """Whether a Python scalar becomes an array: the dtype is then not the one that promotion gives."""
+        """Whether a Python scalar becomes an array, so that the dtype may differ from that of the output's aval."""
 
     def word(self, value: Any, literal: Callable[[Any], str] = literal) -> str:
         """An argument as text."""
@@ -95,14 +95,11 @@ class Recorded:
     """An array that an implementation computes, as text.
 
     operand: the position of the operand in whose memory the value lies, or may lie.
-    into: the text that writes the value into {out}; its first words are those of `call`.
-    elementwise_operands: the operands that a ufunc reads as they are, element by element.
+    call: the function that gave the value and the words of its arguments, where the function takes `out`.
+    into: the text that writes the value into {out}, and the support functions that it calls.
+    elementwise_operands: the positions of the operands that a ufunc reads as they are, element by element.
     """
 
-    __slots__ = (
-        *("_dtype", "_shape", "call", "elementwise_operands", "into", "into_support", "is_ufunc"),
-        *("operand", "recorder", "text", "weak"),
-    )
     __array_ufunc__ = None  # NumPy's own functions refuse the value: an implementation takes those of `xp`
 
     def __init__(
@@ -213,10 +210,9 @@ class Recorded:
 
     def __getitem__(self, index: Any) -> Recorded:
         entries = list(index) if isinstance(index, tuple) else [index]
-        given = len(entries)
         while entries and isinstance(entries[-1], slice) and entries[-1] == slice(None):
             entries.pop()
-        if given and not entries:
+        if not entries and index != ():
             return self
         words = [slice_text(entry) if isinstance(entry, slice) else self.recorder.word(entry) for entry in entries]
         is_view = all([not isinstance(entry, Recorded) or entry.shape == () for entry in entries])
