@@ -1,4 +1,4 @@
-"""Solves of banded matrices, kept as their diagonals: LAPACK's form, in which column j of the matrix is column j."""
+"""Solves of banded matrices in LAPACK's form: each row is a diagonal, and columns are the columns of the matrix."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _span(x: Array, axis: int, start: int, stop: int) -> Array:
 
 
 def shifted(x: Array, axis: int, by: int) -> Array:
-    """x moved along an axis, zeros coming in."""
+    """x shifted along an axis and filled with zeros."""
     shape = shape_of(x)
     n = shape[axis]
     by = max(-n, min(n, by))

@@ -35,7 +35,8 @@ from func.interpreters.primitives.structural.slicing import concatenate, getitem
 
 
 def _slogdet_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """d log|det A| = Re tr(A⁻¹ dA); the phase turns by i Im tr(A⁻¹ dA). Infinite for singular A, where zero wins.
+    """d log|det A| = Re tr(A⁻¹ dA); the phase turns by i Im tr(A⁻¹ dA). Infinite for singular A, where the NaN-safe
+    product with a zero cotangent is zero.
 
     Source: M. Giles (2008), "An extended collection of matrix derivative results", section 2.2.4.
     """
@@ -104,7 +105,7 @@ def _small_adjugate(a: Array) -> Array:
 
 def _adjugate_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Array]:
     """d adj A = tr(A⁻¹ dA) adj A - A⁻¹ dA adj A, or for (nearly) singular A its limit in the basis of its singular
-    vectors. (A third derivative there is that of distinct singular values.)"""
+    vectors. (A third derivative assumes distinct singular values there.)"""
     (a,), (da,) = primals, tangents
     n = shape_of(a)[-1]
     s = svdvals(a)

@@ -78,9 +78,9 @@ def rows_in_order(a: Array, order: Array) -> Array:
 
 
 def _lu_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """With F = L⁻¹ P dA U⁻¹ of the leading square: dL = L tril(F, -1), dU = triu(F) U; the exchanges P stay.
+    """With F = L⁻¹ P dA U⁻¹ of the leading square: dL = L tril(F, -1), dU = triu(F) U; the exchanges P are constant.
 
-    What is left of a tall or wide matrix follows from dA₂ = dL₂ U + L₂ dU and dA₂ = dL U₂ + L dU₂.
+    The rest of a tall or wide matrix follows from dA₂ = dL₂ U + L₂ dU and dA₂ = dL U₂ + L dU₂.
     Source: F. de Hoog, R. Anderssen, M. Lukas (2011), "Differentiation of matrix functionals using triangular
     factorization", Math. Comp. 80, section 3.
     """
@@ -148,7 +148,7 @@ qr_order = nondifferentiable(
     batch=leading_axes("qr_order"),
     cost=costs.per_matrix(costs.qr),
 )
-"""Which column of each matrix stands where when a pivoted QR has sorted them."""
+"""The order of the columns of each matrix after a pivoted QR."""
 
 
 TRIANGLES = {"upper triangular": False, "lower triangular": True}
@@ -156,7 +156,7 @@ SYMMETRIC, HERMITIAN = ("sym", "symmetric"), ("her", "hermitian", "pos", "positi
 
 
 def structured(a: Array, assume: str | None, lower: bool) -> Array:
-    """The part of a direction of A that the solver sees, as the whole matrix it stands for.
+    """The part of a direction of A that the solver reads, as the full matrix that it represents.
 
     Where one triangle is read this is the symmetric (Hermitian) part, as in `cholesky`.
     """
@@ -197,7 +197,7 @@ def _adjoint(a: Array, assume: str | None, lower: bool) -> tuple[Array, str | No
 def _solve_assumed_jvp(
     primals: Sequence[Array], tangents: Sequence[Any], *, assume: str | None, lower: bool
 ) -> tuple[Array, Any]:
-    """A dx = db - dA x, of dA the part that the solver sees.
+    """A dx = db - dA x with the part of dA that the solver reads.
 
     Source: M. Giles (2008), "An extended collection of matrix derivative results", section 2.2.2.
     """

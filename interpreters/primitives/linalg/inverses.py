@@ -23,7 +23,7 @@ from func.interpreters.primitives.structural.shapes import full_like, where
 
 
 def _cholesky_inverse_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Array]:
-    """dX = -X (dL Lᴴ + L dLᴴ) X, of dL the triangle that is read.
+    """dX = -X (dL Lᴴ + L dLᴴ) X with the triangle of dL that is read.
 
     Source: M. Giles (2008), "An extended collection of matrix derivative results", section 2.2.3.
     """
@@ -111,7 +111,7 @@ factored_slogdet: Primitive = general(
 
 
 def _factored_inverse_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, safe: bool) -> tuple[Array, Any]:
-    """dA⁻¹ = -A⁻¹ dA A⁻¹; the identity that stands for what a singular matrix lacks does not change."""
+    """dA⁻¹ = -A⁻¹ dA A⁻¹; the identity returned for a singular matrix is constant."""
     out = factored_inverse(*primals, safe=safe)
     if tangents[0] is ZERO:
         return out, ZERO

@@ -161,7 +161,7 @@ def _sqrtm_aval(a: Aval) -> Aval:
 
 
 def _sqrtm_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Array]:
-    """X dX + dX X = dA; of a singular A the undetermined part is dropped.
+    """X dX + dX X = dA; for a singular A the undetermined part is dropped.
 
     Source: N. Higham (2008), "Functions of Matrices", section 6.1, equation 6.2.
     """

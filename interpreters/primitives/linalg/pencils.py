@@ -49,7 +49,7 @@ def _turn(w: Array, inner: Array) -> tuple[Array, Array]:
 def _driver_jvp(
     primals: Sequence[Array], tangents: Sequence[Any], *, lower: bool, driver: str | None
 ) -> tuple[Any, Any]:
-    """dw = diag(Vᴴ dA V), dV = V (F ∘ Vᴴ dA V), of dA the Hermitian part, as one triangle is read.
+    """dw = diag(Vᴴ dA V), dV = V (F ∘ Vᴴ dA V) with the Hermitian part of dA, as one triangle is read.
 
     Source: M. Giles (2008), "An extended collection of matrix derivative results", section 3.1.
     """

@@ -22,7 +22,7 @@ def _qr_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, mode: str) -> 
 
     Sources: S. Walter, L. Lehmann, R. Lamour (2012), "On evaluating higher-order derivatives of the QR decomposition",
     for square and tall matrices; wide ones by splitting A = Q [R₁ R₂] as in arXiv:2009.10071. The further columns of
-    a complete Q turn just as far as keeps it unitary.
+    a complete Q turn so that it stays unitary.
     """
     (a,), (da,) = primals, tangents
     q, r = qr(a, mode=mode)

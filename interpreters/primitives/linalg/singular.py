@@ -79,16 +79,16 @@ def _rotations(inner: Array, s: Array) -> tuple[Array, Array]:
     return add(symmetric, apart), subtract(symmetric, apart)
 
 
-def _turned(full: Array, thin: Array, rotation: Array, contribution: Array) -> Array:
-    """The tangent of `full` = [thin, rest]: thin columns turn by `rotation` and out of their span as `grown` does."""
+def _turned(full: Array, thin: Array, rotation: Array, drift: Array) -> Array:
+    """The tangent of `full` = [thin, rest]: thin columns turn by `rotation` and leave their span as `drift` does."""
     n, k = shape_of(thin)[-2:]
     turned = mm(thin, rotation)
     if n == k:
         return turned
     if shape_of(full)[-1] == k:
-        return add(turned, subtract(contribution, mm(thin, mm(mH(thin), contribution))))
+        return add(turned, subtract(drift, mm(thin, mm(mH(thin), drift))))
     rest = block(full, (0, n), (k, n))
-    outside = mm(mH(rest), contribution)
+    outside = mm(mH(rest), drift)
     return concatenate(add(turned, mm(rest, outside)), negative(mm(thin, mH(outside))), axis=len(shape_of(thin)) - 1)
 
 
@@ -135,10 +135,10 @@ svdvals: Primitive = general(
 
 
 def _pinv_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, hermitian: bool, cut: bool) -> tuple[Array, Array]:
-    """dP = -P dA P + P Pᴴ dAᴴ (1 - A P) + (1 - P A) dAᴴ Pᴴ P, while the rank stays.
+    """dP = -P dA P + P Pᴴ dAᴴ (1 - A P) + (1 - P A) dAᴴ Pᴴ P, while the rank is constant.
 
     Source: G. Golub and V. Pereyra (1973), SIAM J. Numer. Anal. 10, equation 4.12. With `cut` the limit is so large
-    that it may cut off singular values which matter, and the derivative is taken through the singular values.
+    that it may cut off singular values that matter, and the derivative is taken through the singular values.
     """
     (a, limit), (da, _) = primals, tangents
     p = pinv(a, limit, hermitian=hermitian, cut=cut)

@@ -107,7 +107,7 @@ cholesky: Primitive = direct(
 def _triangular_solve_jvp(
     primals: Sequence[Array], tangents: Sequence[Any], *, lower: bool, adjoint: bool, unit: bool
 ) -> tuple[Array, Any]:
-    """A x = b gives A dx = db - dA x, of dA the triangle that is read.
+    """A x = b gives A dx = db - dA x with the triangle of dA that is read.
 
     Source: M. Giles (2008), "An extended collection of matrix derivative results", section 2.2.2.
     """

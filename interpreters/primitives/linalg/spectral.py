@@ -168,4 +168,4 @@ match_values = nondifferentiable(
     batch=_match_batch,
     cost=costs.per_element,
 )
-"""Which y_j each x_i is, as a boolean permutation matrix: the same numbers in another order."""
+"""The boolean permutation matrix that says which y_j each x_i is."""

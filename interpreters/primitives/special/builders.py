@@ -35,7 +35,7 @@ def _ufunc_impl(name: str) -> Callable[..., Array]:
 
 
 def _bind_at_first_call(primitive: Primitive, name: str) -> None:
-    """Plain NumPy arrays look the function up once: its module is slow to import, and this is the eager path."""
+    """Look SciPy's function up at the first call and keep it: its module is slow to import, and calls must be fast."""
 
     def first_call(*args: Array) -> Array:
         primitive.numpy = function = special(np, name)
@@ -70,7 +70,7 @@ def special_constant(name: str, arity: int) -> ElementwiseConstant:
 
 
 def missing(function: str, argument: str) -> Callable[[], Array]:
-    """A partial that raises once it is wanted."""
+    """A partial that raises when it is evaluated."""
 
     def refuse() -> Array:
         raise NotDifferentiableError(f"no derivative of {function} with respect to {argument} is defined{at_line()}")

@@ -34,7 +34,7 @@ def _ordered(name: str, impl: Callable[..., Array], slope: Callable[[Array, int]
 
 
 sinc: Primitive = _ordered("sinc", special.sinc, lambda x, order: sinc(x, order=order + 1), 20)
-"""The derivative of an order of sin(πx) / (πx); of order zero as NumPy computes it."""
+"""The derivative of an order of sin(πx) / (πx); order zero is as NumPy computes it."""
 
 
 def _i0_slope(x: Array, order: int) -> Array:
@@ -44,4 +44,4 @@ def _i0_slope(x: Array, order: int) -> Array:
 
 
 i0: Primitive = _ordered("i0", reporting_missing(special.i0, "special"), _i0_slope, costs.SPECIAL)
-"""The modified Bessel function of the first kind; of order zero as NumPy computes it."""
+"""The modified Bessel function of the first kind; order zero is as NumPy computes it."""

@@ -21,7 +21,7 @@ def gamma_density(a: Array, x: Array) -> Array:
 
 
 def gammainc_da(a: Array, x: Array) -> Array:
-    """∂P(a, x)/∂a: a quantile stays put, so this is minus its slope times the density, both in log x."""
+    """∂P(a, x)/∂a: minus the slope of the quantile times the density, both in log x."""
 
     def inside(x: Array) -> Array:
         y = log(x)

@@ -172,7 +172,7 @@ def _transpose(ct: Array, x: Any, y: Any, *, spec: Spec) -> tuple[Any, Any]:
 
 
 def _contribution(ct: Array, other: Array, derived: Spec, labels: Labels, target: Shaped) -> Array:
-    """The cotangent of one operand; labels that only it had and that were summed away do not occur."""
+    """The cotangent of one operand; labels that only it had and that were summed do not occur."""
     if type(ct) is np.ndarray and type(other) is np.ndarray and other.dtype.kind == "f":
         contribution = derived.run(np, ct, other)
         if contribution.shape == target.shape and contribution.dtype is target.dtype:

@@ -1,4 +1,4 @@
-"""Windows over axes, their sums, and the correlation of vectors: what convolutions are made of."""
+"""Windows over axes, their sums, and the correlation of vectors, of which convolutions consist."""
 
 from __future__ import annotations
 

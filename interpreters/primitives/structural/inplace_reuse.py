@@ -32,7 +32,7 @@ def _argument_references(ct: Any) -> int:
 
 
 def _unshared_counts() -> tuple[int, int]:
-    """What the two functions above say of an array without other holders; -1 where counts are not to be relied on."""
+    """What the two functions above count for an array without other holders; -1 where that is unreliable."""
     if not hasattr(sys, "getrefcount") or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return -1, -1
     ct = np.empty(0)

@@ -73,7 +73,7 @@ def _shift(axes: Axes) -> Axes:
 
 class Reduction(Primitive):
     """A reduction over axes. `partial(x, out, axes=..., ...)` is the derivative of the result (its axes kept) by each
-    element, from which both modes follow; of a real result by complex elements it is the steepest ascent."""
+    element, from which both modes follow; for a real result of complex elements it is the steepest ascent."""
 
     __slots__ = ("partial",)
     partial: Callable[..., Array]
@@ -155,7 +155,7 @@ class Extremum(Reduction):
         return super().pull(ct, parents, saved, params) if chosen is None else (chosen,)
 
     def pull_nan_safe(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        """What is no extremum has no part in the cotangent, be it NaN."""
+        """An element that is no extremum gets zero, also where the cotangent is NaN."""
         chosen = self._chosen(ct, saved, params)
         if chosen is None:
             x, out = saved

@@ -14,7 +14,7 @@ Starts = tuple[int, ...]
 
 
 def segment_bounds(starts: Starts, length: int) -> list[tuple[int, int]]:
-    """(start, stop) of each segment; a start that is not below the next one stands for itself."""
+    """(start, stop) of each segment; a start that is not below the next is a segment of one element."""
     stops = [*starts[1:], length]
     return [(start, stop if stop > start else start + 1) for start, stop in zip(starts, stops, strict=True)]
 
