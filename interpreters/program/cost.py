@@ -99,7 +99,8 @@ def operations(equation: Equation) -> float:
     if cost is None or equation.nested():
         return 0
     ins, outs = avals_of(equation), [var.aval for var in equation.outputs]
-    count = cost(ins, outs, equation.params) if callable(cost) else cost * sum([aval.size for aval in outs])
+    is_number = isinstance(cost, (int, float))
+    count = cost * sum([aval.size for aval in outs]) if is_number else cost(ins, outs, equation.params)
     return count * (COMPLEX if any([aval.dtype.kind == "c" for aval in (*ins, *outs)]) else 1)
 
 
