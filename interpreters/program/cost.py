@@ -99,8 +99,8 @@ def operations(equation: Equation) -> float:
     if cost is None or equation.nested():
         return 0
     ins, outs = avals_of(equation), [var.aval for var in equation.outputs]
-    is_number = isinstance(cost, (int, float))
-    count = cost * sum([aval.size for aval in outs]) if is_number else cost(ins, outs, equation.params)
+    elements = sum([aval.size for aval in outs])
+    count = cost * elements if isinstance(cost, (int, float)) else cost(ins, outs, equation.params)
     return count * (COMPLEX if any([aval.dtype.kind == "c" for aval in (*ins, *outs)]) else 1)
 
 

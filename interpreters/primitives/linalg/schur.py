@@ -39,7 +39,8 @@ def _schur_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, output: str
     matrix with the strict lower triangle of R (F ∘ R⁻¹ K R) R⁻¹, F_ij = 1 / (w_j - w_i).
 
     The eigenvectors of A are V = Z R, so Z is the unitary factor of a QR decomposition of V, and turns as that does.
-    The phases of the columns of Z, which nothing determines, stay; of equal eigenvalues the undetermined part is dropped.
+    The phases of the columns of Z, which nothing determines, stay; the undetermined part of equal eigenvalues is
+    dropped.
     Sources: M. Giles (2008), section 3.1; S. Walter, L. Lehmann, R. Lamour (2012) for QR.
     """
     (a,), (da,) = primals, tangents
