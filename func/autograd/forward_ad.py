@@ -44,9 +44,9 @@ class UnpackedDualTensor(NamedTuple):
 class Left(Jvp):
     """What the interpreter of a dual level becomes when it is left: its duals are their primals."""
 
-    def apply(self, row: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-        out = bind(row, tuple([primal_of(arg) for arg in args]), params)
-        return tuple([boxed(one) for one in out]) if row.multiple else boxed(out)
+    def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        out = bind(primitive, tuple([primal_of(arg) for arg in args]), params)
+        return tuple([boxed(value) for value in out]) if primitive.multiple else boxed(out)
 
 
 def primal_of(value: Array) -> Array:

@@ -115,10 +115,10 @@ class _Timed(NativeExecutable):
         _Printer(module, builder, host_features(), self.program, self.items).emit()
         return module
 
-    def failed(self, status: int, given: Sequence[Any]) -> tuple[Any, ...]:
+    def failed(self, status: int, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """The outputs for which native code has returned a status."""
         self.has_failed = True
-        return super().failed(status, given)
+        return super().failed(status, inputs)
 
     def run(self, args: Sequence[Any], repeat: int) -> tuple[list[int], list[int], tuple[Any, ...]]:
         """(least ticks, runs in the last call) of the items, and the outputs."""
