@@ -1,4 +1,4 @@
-"""Branches and loops: eager and staged answers agree under every composition of transforms; errors show both sides."""
+"""Branches and loops: eager and traced results agree under every composition of transforms; errors show both sides."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ def test_unbounded_loops(names: tuple[str, ...]) -> None:
     np.testing.assert_allclose(composed(unbounded, names)(X), plain, rtol=1e-9)
 
 
-def test_reverse_mode_of_a_staged_loop_needs_a_bound() -> None:
+def test_reverse_mode_of_a_traced_loop_needs_a_bound() -> None:
     with pytest.raises(errors.NotDifferentiableError, match=r"max_steps=n.*func\.fori_loop.*func\.scan") as info:
         func.grad(func.jit(lambda x: func.while_loop(lambda c: c < 9, lambda c: c * c, x)))(1.5)
     assert isinstance(info.value, TypeError)
@@ -279,7 +279,7 @@ def test_reverse_mode_of_a_staged_loop_needs_a_bound() -> None:
     assert func.grad(lambda x: x * whole(3))(2.0) == 9
 
 
-def test_lanes_finish_one_by_one() -> None:
+def test_batch_elements_finish_one_by_one() -> None:
     """Lanes that are done keep their values, and the step never runs on them: here it would divide by zero."""
 
     def halve(x: Any) -> Any:
@@ -291,8 +291,8 @@ def test_lanes_finish_one_by_one() -> None:
         np.testing.assert_allclose(mapped(starts), harmonic)
 
 
-def test_masked_branches_see_no_foreign_numbers() -> None:
-    """The logarithm of a negative number would warn, and a loop on the wrong lane would not end."""
+def test_masked_branches_run_on_numbers_of_their_own_elements() -> None:
+    """The logarithm of a negative number would warn, and a loop for the wrong batch element would not end."""
 
     def f(x: Any) -> Any:
         return func.cond(
@@ -359,7 +359,7 @@ def gradient_inside(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("f", [lambda x: roots(x)[0], lambda x: np.sum(roots(x)[1]), root_branch, gradient_inside])
-def test_zero_cotangents_win(f: Function) -> None:
+def test_pullbacks_inside_bodies_are_nan_safe(f: Function) -> None:
     x = np.array([0.0, 0.25, 0.0, 4.0])
 
     def loss(v: Any) -> Any:
@@ -417,7 +417,7 @@ def compiled(f: Function, *args: Any) -> Any:
 
 
 def both(f: Any, *args: Any) -> list[Any]:
-    """Eager and staged results."""
+    """Eager and traced results."""
     return [f(*args), compiled(f, *args)]
 
 
@@ -466,7 +466,7 @@ SAME: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_staged_is_eager(name: str) -> None:
+def test_traced_code_gives_what_eager_code_gives(name: str) -> None:
     assert_same(*both(SAME[name], NARROW))
     assert_same(*both(SAME[name], NARROW.astype(float)))
 
@@ -503,7 +503,7 @@ def test_complex_carries() -> None:
     np.testing.assert_allclose(func.jvp(func.jit(f), (z,), (1j * z,))[1], func.jvp(f, (z,), (1j * z,))[1])
 
 
-def test_choices_of_lanes_without_operands() -> None:
+def test_batched_choices_without_operands() -> None:
     def f(n: Any) -> Any:
         return func.switch(n, [lambda: 1.5, lambda: 2.5, lambda: -1.0])
 
@@ -513,7 +513,7 @@ def test_choices_of_lanes_without_operands() -> None:
         np.testing.assert_array_equal(g(numbers), wanted)
 
 
-def test_nested_lanes_of_nested_loops() -> None:
+def test_nested_batches_of_nested_loops() -> None:
     def f(n: Any, x: Any) -> Any:
         def outer(state: Any) -> Any:
             left, total = state
@@ -531,7 +531,7 @@ def test_nested_lanes_of_nested_loops() -> None:
         np.testing.assert_allclose(func.jvp(lambda v, g=g: g(ns, v), (xs,), (np.ones(2),))[1], slopes)
 
 
-def test_prefixes_of_every_length_along_an_axis() -> None:
+def test_associative_scan_of_every_length_along_an_axis() -> None:
     rng = np.random.default_rng(0)
     for n in range(1, 10):
         x = rng.normal(size=(2, n, 3))
@@ -545,7 +545,7 @@ def test_prefixes_of_every_length_along_an_axis() -> None:
             np.testing.assert_allclose(pairs[1][:, i], state, rtol=1e-9)
 
 
-def test_prefixes_take_logarithmically_many_rounds() -> None:
+def test_associative_scan_takes_logarithmically_many_rounds() -> None:
     program = func.make_program(lambda x: func.associative_scan(np.add, x))(np.ones(1024))
     assert 10 <= sum([equation.primitive.name == "add" for equation in program.equations]) <= 20
 
@@ -569,7 +569,7 @@ def test_bodies_may_write_in_place() -> None:
     assert rows.min() == 1.0 and start.max() == 0.0
 
 
-def test_results_are_the_callers_own() -> None:
+def test_results_are_owned_by_the_caller() -> None:
     kept = np.ones(3)
     calls: list[Function] = [
         lambda x: func.cond(x[0] > 0, lambda: kept, lambda: kept * 2),
@@ -790,7 +790,7 @@ BAD_BRANCHES: dict[str, tuple[Function, Function, str]] = {
 
 
 @pytest.mark.parametrize("name", BAD_BRANCHES)
-def test_branches_must_agree_in_staged_code(name: str) -> None:
+def test_branches_must_agree_in_traced_code(name: str) -> None:
     first, second, words = BAD_BRANCHES[name]
     with pytest.raises(errors.BranchError, match=words):
         func.jit(lambda x: func.cond(x[0] > 0, first, second, x))(ONES)
@@ -808,6 +808,6 @@ def test_ys_must_agree_from_step_to_step() -> None:
         func.scan(step, 0.0, ONES)
 
 
-def test_python_choices_in_a_staged_body_say_what_to_write() -> None:
+def test_python_choices_in_a_traced_body_say_what_to_write() -> None:
     with pytest.raises(errors.StagingError, match=r"func\.cond"):
         func.jit(lambda x: func.scan(lambda c, r: (c if c > 0 else r, None), x[0], x))(ONES)
