@@ -10,7 +10,7 @@ TORCH := torch==2.13.0+cpu
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint types docs bench clean
+.PHONY: help demo test lint types docs bench mutants clean
 
 help:
 	@echo "make demo    train two digit classifiers and draw their per-sample gradients"
@@ -19,6 +19,7 @@ help:
 	@echo "make types   check types with mypy and pyright"
 	@echo "make docs    build the pages into docs/_build/html, warnings being errors"
 	@echo "make bench   time func against its peers and renew docs/performance.md (ARGS='--quick' for a short run)"
+	@echo "make mutants plant small faults, one at a time, and look whether the tests notice (ARGS='--only fft')"
 	@echo "make clean   remove everything that these verbs made"
 
 demo: $(VENV)/installed-examples
@@ -44,6 +45,9 @@ docs: $(VENV)/installed-docs
 bench: $(VENV)/installed-peers $(VENV)/installed-examples $(VENV)/installed-torch
 	$(BIN)/python -m benchmarks \
 		$(or $(ARGS),--slow --memory --markdown docs/performance.md --plot docs/_static/performance.svg)
+
+mutants: $(VENV)/installed-test
+	$(BIN)/python -m tools.mutants --jobs $(JOBS) $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist docs/_build examples/output *.egg-info

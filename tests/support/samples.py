@@ -69,8 +69,14 @@ for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_sh
 
 SAMPLES |= {
     "float_power": [Sample((real(3), real(3)), differentiable=(0, 1))],
-    "remainder": [Sample((real(3) * 5, real(3)), differentiable=(0, 1))],
-    "fmod": [Sample((real(3) * 5, real(3)), differentiable=(0, 1))],
+    "remainder": [
+        Sample((real(3) * 5, real(3)), differentiable=(0, 1)),
+        Sample((np.array([-7.3, 5.4, -2.2]), np.array([2.1, -1.7, 0.9])), differentiable=(0, 1)),
+    ],
+    "fmod": [
+        Sample((real(3) * 5, real(3)), differentiable=(0, 1)),
+        Sample((np.array([-7.3, 5.4, -2.2]), np.array([2.1, -1.7, 0.9])), differentiable=(0, 1)),
+    ],
     "floor_divide": [Sample((real(3) * 5, real(3)), differentiable=())],
     "copysign": [Sample((real(3), -real(3)))],
     "ldexp": [Sample((real(3), integers(3)))],

@@ -124,6 +124,13 @@ def test_derivatives_agree_with_complex_steps(name: str) -> None:
     assert np.max(np.abs(func.jvp(f, (x,), (tangent,))[1] - expected) / scale, initial=0) < 1e-9
 
 
+def test_power_zero_of_zero_is_flat() -> None:
+    base, exponent = np.zeros(2), np.zeros(2)
+    for gradient in func.grad(lambda x, y: np.sum(x**y), (0, 1))(base, exponent):
+        np.testing.assert_array_equal(gradient, 0.0)
+    np.testing.assert_array_equal(func.jvp(lambda x: x**exponent, (base,), (np.ones(2),))[1], 0.0)
+
+
 def test_complex_sign_is_steepest_ascent() -> None:
     assert func.grad(lambda z: np.abs(z) ** 2)(1 + 2j) == pytest.approx(2 + 4j)
     assert func.grad(lambda z: np.imag(z))(1 + 2j) == 1j
