@@ -7,8 +7,7 @@ back among the outputs.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -16,14 +15,13 @@ from func.backends.llvm import machine
 from func.backends.llvm.call_stubs.native_executable import NativeExecutable
 from func.backends.loops.kernels import NativeProgram
 from func.interpreters.compile.execution import compile_source
-from func.interpreters.compile.native.native_parts import foreign_equations, pieces, with_native_parts
+from func.interpreters.compile.native.native_parts import Run, foreign_equations, pieces, with_native_parts
 from func.interpreters.compile.native.rules import NotNative, RuleError
 from func.interpreters.compile.native.translate import translate
 from func.interpreters.core.source import Line, user_line
 from func.interpreters.nan_safe import checked
 from func.interpreters.program.program import Equation, Program
 
-Run: TypeAlias = Callable[..., tuple[Any, ...]]
 REROLLED = 64
 """Equations of the shortest loop that is re-rolled: `reroll.MANY`."""
 MOST_EQUATIONS, MOST_LETTERS = 3, 300
