@@ -84,7 +84,7 @@ class Pointwise(Primitive):
     __slots__ = ("_dtypes", "weak")
 
     def __init__(self, name: str, ufunc: str, impl: Callable[..., Any] | None, weak: bool, **options: Any) -> None:
-        impl, numpy = implementations(ufunc, impl)
+        impl, numpy = _implementations(ufunc, impl)
         super().__init__(name, impl, aval=self._pointwise_aval, batch=self._batch_aligned, **options)
         self.numpy = numpy
         self.weak = weak
@@ -271,7 +271,7 @@ def elementwise(
     return kind(name, partials, nan_safe, ufunc=ufunc or name, impl=impl, weak=weak, **facts)
 
 
-def implementations(ufunc: str, impl: Callable[..., Any] | None) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _implementations(ufunc: str, impl: Callable[..., Any] | None) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """(impl taking the namespace, function of host arrays); without an impl, the namespace's function of that name."""
     if impl is not None:
 

@@ -18,8 +18,7 @@ from func.interpreters.compile.passes.rewriting import (
 from func.interpreters.compile.passes.rewriting.rewriter import Rule, rewrite
 from func.interpreters.core import Primitive
 from func.interpreters.primitives.elementwise.builder import (
-    Elementwise,
-    ElementwiseConstant,
+    Pointwise,
     add,
     conjugate,
     multiply,
@@ -59,7 +58,7 @@ _REDUCTIONS = (reduce_sum, reduce_mean, reduce_max, reduce_min, reduce_prod, red
 def rules_of(primitive: Primitive) -> tuple[Rule, ...]:
     """The rules for a primitive, in the order in which they are tried."""
     rules = [rule for table in _TABLES for rule in table.get(primitive, ())]
-    if isinstance(primitive, (Elementwise, ElementwiseConstant)) or primitive in _ALSO_ELEMENTWISE:
+    if isinstance(primitive, Pointwise) or primitive in _ALSO_ELEMENTWISE:
         rules += shape_rules.elementwise_rules(primitive)
     if primitive in _REDUCTIONS:
         rules += shape_rules.reduction_rules(primitive)
@@ -69,7 +68,7 @@ def rules_of(primitive: Primitive) -> tuple[Rule, ...]:
 @functools.cache
 def looks_for(primitive: Primitive) -> frozenset[Primitive] | None:
     """The primitives that the rules for an elementwise primitive look for among the definitions of its operands."""
-    if primitive in _UNCONDITIONAL or not isinstance(primitive, (Elementwise, ElementwiseConstant)):
+    if primitive in _UNCONDITIONAL or not isinstance(primitive, Pointwise):
         return None
     return _STRUCTURAL | _LOOKED_FOR.get(primitive, frozenset())
 
