@@ -12,7 +12,7 @@ from func.autograd.modes import (
 )
 from func.autograd.tensor import Tensor, attributes, show, tensor
 from func.interpreters.core.wiring import WIRING as _WIRING
-from func.numpy.install import extend as _extend
+from func.numpy.methods import extend as _extend
 
 __all__ = [
     "Function", "Tensor", "backward", "checkpoint", "checkpoint_sequential", "detect_anomaly", "enable_grad",

@@ -8,6 +8,18 @@ from numpy import (
     s_, uint8, uint16, uint32, uint64,
 )
 
+from func.interpreters.primitives.elementwise.table import (
+    add, arccos, arccos as acos, arccosh, arccosh as acosh, arcsin, arcsin as asin, arcsinh, arcsinh as asinh,
+    arctan, arctan as atan, arctan2, arctan2 as atan2, arctanh, arctanh as atanh, bitwise_and, bitwise_or,
+    bitwise_xor, cbrt, ceil, conjugate, conjugate as conj, copysign, cos, cosh, deg2rad, deg2rad as radians, divide,
+    divide as true_divide, equal, exp, exp2, expm1, float_power, floor, floor_divide, fmax, fmin, fmod, gcd,
+    greater, greater_equal, heaviside, hypot, invert, invert as bitwise_invert, invert as bitwise_not, isfinite,
+    isinf, isnan, lcm, ldexp, left_shift, left_shift as bitwise_left_shift, less, less_equal, log, log10, log1p,
+    log2, logaddexp, logaddexp2, logical_and, logical_not, logical_or, logical_xor, maximum, minimum, multiply,
+    negative, nextafter, not_equal, positive, power, power as pow, rad2deg, rad2deg as degrees, reciprocal,
+    remainder, remainder as mod, right_shift, right_shift as bitwise_right_shift, rint, signbit, sin, sinh, spacing,
+    sqrt, square, subtract, tan, tanh, trunc,
+)
 from func.numpy import fft, linalg, ufunc_methods
 from func.numpy.concatenators import c_, r_
 from func.numpy.convolution import conv_general, convolve, correlate, sliding_window_view
@@ -23,17 +35,17 @@ from func.numpy.elementary import (
 )
 from func.numpy.flat import at
 from func.numpy.grids import (
-    diag, diag_indices, diag_indices_from, diagflat, fromfunction, geomspace, indices, linspace, logspace, mask_indices,
-    meshgrid, tri, tril, tril_indices, tril_indices_from, triu, triu_indices, triu_indices_from, vander,
+    bartlett, blackman, diag, diag_indices, diag_indices_from, diagflat, fromfunction, geomspace, hamming, hanning,
+    indices, kaiser, linspace, logspace, mask_indices, meshgrid, tri, tril, tril_indices, tril_indices_from, triu,
+    triu_indices, triu_indices_from, vander,
 )
 from func.numpy.histograms import histogram, histogram2d, histogram_bin_edges, histogramdd
-from func.numpy.install import install as _install
 from func.numpy.interpolation import diff, ediff1d, gradient, interp, trapezoid, unwrap
 from func.numpy.joining import (
     append, array_split, block, column_stack, concat, concatenate, delete, dsplit, dstack, hsplit, hstack, insert,
     repeat, resize, split, stack, tile, unstack, vsplit, vstack,
 )
-from func.numpy.methods import method_table as _method_table
+from func.numpy.methods import install as _install
 from func.numpy.nanfunctions import (
     nanargmax, nanargmin, nancumprod, nancumsum, nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
 )
@@ -59,23 +71,14 @@ from func.numpy.sorting import (
     argpartition, argsort, bincount, digitize, lexsort, partition, searchsorted, sort, sort_complex,
 )
 from func.numpy.statistics import average, corrcoef, cov, mean, std, var
-from func.numpy.ufuncs import (
-    abs, absolute, acos, acosh, add, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, asin, asinh, atan,
-    atan2, atanh, bitwise_and, bitwise_invert, bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift,
-    bitwise_xor, cbrt, ceil, conj, conjugate, copysign, cos, cosh, deg2rad, degrees, divide, divmod, equal, exp, exp2,
-    expm1, fabs, float_power, floor, floor_divide, fmax, fmin, fmod, frexp, gcd, greater, greater_equal, heaviside,
-    hypot, invert, isfinite, isinf, isnan, lcm, ldexp, left_shift, less, less_equal, log, log1p, log2, log10, logaddexp,
-    logaddexp2, logical_and, logical_not, logical_or, logical_xor, maximum, minimum, mod, modf, multiply, negative,
-    nextafter, not_equal, positive, pow, power, rad2deg, radians, reciprocal, remainder, right_shift, rint, sign,
-    signbit, sin, sinh, spacing, sqrt, square, subtract, tan, tanh, true_divide, trunc,
-)
+from func.numpy.ufuncs import absolute, bitwise_count, divmod, fabs, frexp, modf, sign
+from func.numpy.ufuncs import absolute as abs
 from func.numpy.utilities import (
-    apply_along_axis, apply_over_axes, array2string, array_repr, array_str, bitwise_count, can_cast, common_type,
+    apply_along_axis, apply_over_axes, array2string, array_repr, array_str, can_cast, common_type,
     may_share_memory, min_scalar_type, packbits, ravel_multi_index, result_type, shares_memory, trim_zeros, unpackbits,
     unravel_index,
 )
 from func.numpy.vectorizing import vectorize
-from func.numpy.windows import bartlett, blackman, hamming, hanning, kaiser
 
 __all__ = [
     "abs", "absolute", "acos", "acosh", "add", "all", "allclose", "amax", "amin", "angle", "any", "append",
@@ -122,5 +125,5 @@ __all__ = [
 ]
 # fmt: on
 
-_install(_method_table())
+_install()
 del ufunc_methods

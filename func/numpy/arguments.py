@@ -12,7 +12,7 @@ import numpy as np
 from func.interpreters.core import Array, concrete, dtype_of, operand, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
-from func.interpreters.primitives.structural.shapes import convert
+from func.interpreters.primitives.structural.shapes import convert, reshape
 
 NO_VALUE: Any = np._NoValue
 
@@ -77,6 +77,16 @@ def host_values(x: Any) -> Any:
     """The plain values behind an argument, which all lanes share, as a NumPy array."""
     known = concrete(operand(x))
     return np.asarray(known.get() if hasattr(known, "get") else known)
+
+
+def arrayed(x: Any) -> Array:
+    """A Python scalar as a 0-d array; anything else as it is."""
+    return x if hasattr(x, "dtype") else np.asarray(x)
+
+
+def flattened(x: Array) -> Array:
+    """All elements along one axis."""
+    return reshape(arrayed(x), shape=(count(shape_of(x)),))
 
 
 def rank_of(x: Array) -> int:

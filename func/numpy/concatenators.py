@@ -8,7 +8,7 @@ import numpy as np
 
 from func.interpreters.core import Array, Tracer, operand
 from func.numpy import patching
-from func.numpy.arguments import rank_of
+from func.numpy.arguments import arrayed, rank_of
 from func.numpy.creation import arange
 from func.numpy.grids import linspace
 from func.numpy.joining import concatenate
@@ -51,7 +51,7 @@ def _raised(part: Any, least: int, first: int) -> Array:
     if isinstance(part, slice):
         part = _range(part)
     value = operand(part)
-    value = value if hasattr(value, "dtype") else np.asarray(value)
+    value = arrayed(value)
     rank = rank_of(value)
     for _ in range(rank, least):
         value = expand_dims(value, 0)

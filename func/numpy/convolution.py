@@ -11,13 +11,13 @@ import numpy as np
 from func.interpreters.core import Array, operand, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
-from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.convolution import correlate as correlate_primitive
 from func.interpreters.primitives.structural.convolution import windows
 from func.interpreters.primitives.structural.shapes import reshape
 from func.interpreters.primitives.structural.slicing import embed
-from func.numpy.arguments import as_shape, one_axis, rank_of
+from func.numpy.arguments import arrayed, as_shape, one_axis, rank_of
+from func.numpy.elementary import conjugated
 from func.numpy.protocol import implements
 from func.numpy.shaping import flip
 
@@ -61,7 +61,7 @@ def no_memory(x: Array) -> NoReturn:
 
 def _vector(a: Any, name: str) -> Array:
     a = operand(a)
-    a = a if hasattr(a, "dtype") else np.asarray(a)
+    a = arrayed(a)
     if rank_of(a) == 0:
         a = reshape(a, shape=(1,))
     if rank_of(a) != 1:
@@ -93,8 +93,7 @@ def correlate(a: Array, v: Array, mode: str = "valid") -> Array:
     x, y = _vector(a, "a"), _vector(v, "v")
     if 0 in (shape_of(x)[0], shape_of(y)[0]):
         raise ValueError("array of length zero given to correlate")
-    y = conjugate(y) if np.dtype(y.dtype).kind == "c" else y
-    return correlate_primitive(x, y, mode=_mode(mode))
+    return correlate_primitive(x, conjugated(y), mode=_mode(mode))
 
 
 def conv_general(

@@ -26,7 +26,7 @@ from func.interpreters.primitives.structural.shapes import full_like as constant
 from func.interpreters.primitives.structural.slicing import concatenate
 from func.numpy import patching
 from func.numpy.arguments import as_shape, common, one_axis, rank_of, to_dtype
-from func.numpy.inplace import getitem
+from func.numpy.inplace import fresh, getitem
 from func.numpy.protocol import implements, implements_creation
 
 
@@ -96,7 +96,7 @@ def array(
         check_order(order, "np.array")
         if copy is False and (out is not object or (dtype is not None and np.dtype(dtype) != out.dtype)):
             raise ValueError("Unable to avoid copy while creating an array as requested.")
-        out = Tracer(out.interpreter, out.value, out.attached) if out is object and copy else out
+        out = fresh(out) if out is object and copy else out
     elif hasattr(out, "get") and type(out) is not np.ndarray:
         out = namespace_of((out,)).array(out, dtype, copy=bool(copy))
     else:
@@ -306,7 +306,7 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) ->
 
 def copied(x: Array) -> Array:
     """A copy: writing it leaves the original alone."""
-    return Tracer(x.interpreter, x.value, x.attached) if type(x) is Tracer else namespace_of((x,)).array(x)
+    return fresh(x) if type(x) is Tracer else namespace_of((x,)).array(x)
 
 
 @implements(np.copy)

@@ -13,7 +13,7 @@ from func.interpreters.primitives.structural.shapes import cumsum as cumsum_prim
 from func.interpreters.primitives.structural.shapes import full_like
 from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
 from func.interpreters.primitives.structural.slicing import concatenate
-from func.numpy.arguments import count, one_axis, rank_of, to_dtype
+from func.numpy.arguments import arrayed, count, one_axis, rank_of, to_dtype
 from func.numpy.protocol import implements
 from func.numpy.reductions import deliver
 
@@ -31,7 +31,7 @@ def running(primitive: Callable[[Array, int], Array], a: Any, axis: Any, dtype: 
     a = to_dtype(operand(a), dtype)
     if axis is None or not shape_of(a):
         one_axis(0 if axis is None else axis, rank_of(a) or 1)
-        a, axis = reshape_primitive(a if hasattr(a, "dtype") else np.asarray(a), shape=(count(shape_of(a)),)), 0
+        a, axis = reshape_primitive(arrayed(a), shape=(count(shape_of(a)),)), 0
     result = to_dtype(primitive(a, one_axis(axis, rank_of(a))), dtype)
     return result if out is None else deliver(result, out)
 
@@ -54,7 +54,7 @@ def _cumulative(
     x = operand(x)
     rank = rank_of(x)
     if rank == 0:
-        x, rank = reshape_primitive(x if hasattr(x, "dtype") else np.asarray(x), shape=(1,)), 1
+        x, rank = reshape_primitive(arrayed(x), shape=(1,)), 1
     if axis is None:
         if rank != 1:
             raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")

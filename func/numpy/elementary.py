@@ -29,6 +29,11 @@ def imag(val: Array) -> Array:
     return view_imag(operand(val))
 
 
+def conjugated(x: Array) -> Array:
+    """The conjugate of a complex array; any other array itself."""
+    return ops.conjugate(x) if dtype_of(x).kind == "c" else x
+
+
 @implements(np.angle)
 def angle(z: Array, deg: bool = False) -> Array:
     """The phase of complex numbers."""

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, is_inexact, operand, shape_of
-from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural import fft as ops
 from func.interpreters.primitives.structural.shapes import convert
 from func.interpreters.primitives.structural.slicing import embed
 from func.interpreters.primitives.structural.slicing import getitem as getitem_primitive
-from func.numpy.arguments import one_axis, rank_of
-from func.numpy.inplace import write_into
+from func.numpy.arguments import as_shape, one_axis, rank_of
+from func.numpy.elementary import conjugated
+from func.numpy.inplace import with_out
 from func.numpy.protocol import implements
 from func.numpy.shaping import roll
 
@@ -64,10 +64,6 @@ def _array(a: Any) -> Array:
     return a if dtype.kind in "fc" else convert(a, dtype=np.dtype(np.float32 if is_inexact(dtype) else np.float64))
 
 
-def _finish(result: Array, out: Any) -> Array:
-    return result if out is None else write_into(out, result)
-
-
 def _transform(a: Any, n: Any, axis: int, norm: str | None, inverse: bool) -> Array:
     a = _array(a)
     place = one_axis(axis, rank_of(a))
@@ -78,13 +74,13 @@ def _transform(a: Any, n: Any, axis: int, norm: str | None, inverse: bool) -> Ar
 @implements(np.fft.fft)
 def fft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
     """The discrete Fourier transform of an axis, first cut off or filled up to length n."""
-    return _finish(_transform(a, n, axis, norm, False), out)
+    return with_out(_transform(a, n, axis, norm, False), out)
 
 
 @implements(np.fft.ifft)
 def ifft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
     """The inverse discrete Fourier transform of an axis."""
-    return _finish(_transform(a, n, axis, norm, True), out)
+    return with_out(_transform(a, n, axis, norm, True), out)
 
 
 @implements(np.fft.rfft)
@@ -95,7 +91,7 @@ def rfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None
         raise TypeError("rfft takes real arrays; use np.fft.fft for complex ones")
     place = one_axis(axis, rank_of(a))
     length = _length(n, shape_of(a)[place])
-    return _finish(ops.rfft(resized(a, place, length), axis=place, norm=_norm(norm)), out)
+    return with_out(ops.rfft(resized(a, place, length), axis=place, norm=_norm(norm)), out)
 
 
 @implements(np.fft.irfft)
@@ -105,24 +101,19 @@ def irfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = Non
     place = one_axis(axis, rank_of(a))
     length = _length(n, 2 * (shape_of(a)[place] - 1))
     halved = resized(a, place, length // 2 + 1)
-    return _finish(ops.irfft(halved, axis=place, length=length, norm=_norm(norm)), out)
+    return with_out(ops.irfft(halved, axis=place, length=length, norm=_norm(norm)), out)
 
 
 @implements(np.fft.hfft)
 def hfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
     """The real spectrum of a signal with Hermitian symmetry."""
-    return _finish(irfft(_conjugated(a), n, axis, ops.SWAPPED[_norm(norm)]), out)
+    return with_out(irfft(conjugated(_array(a)), n, axis, ops.SWAPPED[_norm(norm)]), out)
 
 
 @implements(np.fft.ihfft)
 def ihfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
     """The inverse of hfft."""
-    return _finish(_conjugated(rfft(a, n, axis, ops.SWAPPED[_norm(norm)])), out)
-
-
-def _conjugated(a: Any) -> Array:
-    a = _array(a)
-    return conjugate(a) if dtype_of(a).kind == "c" else a
+    return with_out(conjugated(rfft(a, n, axis, ops.SWAPPED[_norm(norm)])), out)
 
 
 def _lengths_and_axes(
@@ -157,13 +148,13 @@ def _over_axes(transform: Callable[..., Array], a: Any, s: Any, axes: Any, norm:
 @implements(np.fft.fftn)
 def fftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Array:
     """The discrete Fourier transform of several axes (all by default)."""
-    return _finish(_over_axes(fft, a, s, axes, norm), out)
+    return with_out(_over_axes(fft, a, s, axes, norm), out)
 
 
 @implements(np.fft.ifftn)
 def ifftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Array:
     """The inverse discrete Fourier transform of several axes (all by default)."""
-    return _finish(_over_axes(ifft, a, s, axes, norm), out)
+    return with_out(_over_axes(ifft, a, s, axes, norm), out)
 
 
 @implements(np.fft.rfftn)
@@ -174,7 +165,7 @@ def rfftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, ou
     a = rfft(a, lengths[-1], places[-1], norm)
     for length, place in zip(reversed(lengths[:-1]), reversed(places[:-1]), strict=True):
         a = fft(a, length, place, norm)
-    return _finish(a, out)
+    return with_out(a, out)
 
 
 @implements(np.fft.irfftn)
@@ -184,7 +175,7 @@ def irfftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, o
     lengths, places = _lengths_and_axes(a, s, axes, half=True)
     for length, place in zip(lengths[:-1], places[:-1], strict=True):
         a = ifft(a, length, place, norm)
-    return _finish(irfft(a, lengths[-1], places[-1], norm), out)
+    return with_out(irfft(a, lengths[-1], places[-1], norm), out)
 
 
 @implements(np.fft.fft2)
@@ -211,26 +202,20 @@ def irfft2(a: Array, s: Any = None, axes: Any = (-2, -1), norm: str | None = Non
     return irfftn(a, s, axes, norm, out)
 
 
-def _shifts(x: Array, axes: Any) -> tuple[Any, Any]:
-    shape = shape_of(x)
-    if axes is None:
-        return [n // 2 for n in shape], tuple(range(len(shape)))
-    if isinstance(axes, (int, np.integer)):
-        return [shape[axes] // 2], (int(axes),)
-    return [shape[axis] // 2 for axis in axes], tuple(axes)
+def _shifted(x: Any, axes: Any, sign: int) -> Array:
+    """x rolled along axes by half of their lengths, rounded down, times the sign."""
+    x = operand(x)
+    chosen = tuple(range(rank_of(x))) if axes is None else as_shape(axes)
+    return roll(x, tuple([sign * (shape_of(x)[axis] // 2) for axis in chosen]), chosen)
 
 
 @implements(np.fft.fftshift)
 def fftshift(x: Array, axes: Any = None) -> Array:
-    """Frequency zero moved to the middle of axes (all by default)."""
-    x = operand(x)
-    shifts, places = _shifts(x, axes)
-    return roll(x, tuple(shifts), places)
+    """x with frequency zero moved to the middle of axes (all by default), as numpy.fft.fftshift."""
+    return _shifted(x, axes, 1)
 
 
 @implements(np.fft.ifftshift)
 def ifftshift(x: Array, axes: Any = None) -> Array:
-    """The inverse of fftshift."""
-    x = operand(x)
-    shifts, places = _shifts(x, axes)
-    return roll(x, tuple([-shift for shift in shifts]), places)
+    """The inverse of fftshift, as numpy.fft.ifftshift."""
+    return _shifted(x, axes, -1)

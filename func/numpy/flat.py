@@ -68,11 +68,6 @@ def _cycled(value: Array, size: int, shape: tuple[int, ...]) -> Array:
     return reshape(value if have == size else value[np.arange(size) % have], shape)
 
 
-def flat_of(x: Tracer) -> Flat:
-    """x.flat."""
-    return Flat(x)
-
-
 def set_flat(x: Tracer, value: Any) -> None:
     """x.flat = value."""
     Flat(x)[...] = value
@@ -161,13 +156,8 @@ class AtIndex:
             ufunc.at(out, self.index, np.asarray(values).astype(out.dtype))
             return out
         box = copy(self.base) if type(self.base) is Tracer else Tracer(EVALUATE, self.base, None)
-        ufunc_at(ufunc, box, self.index, fit_dtype(values, box))
+        ufunc_at(ufunc, box, self.index, fit_value(values, shape_of(values), box))
         return box
-
-
-def fit_dtype(values: Array, box: Array) -> Array:
-    """Values converted to the dtype of the array that they are written to."""
-    return fit_value(values, tuple(getattr(values, "shape", ())), box)
 
 
 _DEFAULTS = {

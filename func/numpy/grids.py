@@ -1,4 +1,4 @@
-"""Ranges, grids, triangles and the indices that select them."""
+"""Ranges, grids, windows, triangles and the indices that select them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,21 @@ from func.interpreters.primitives.structural.indexing import scatter
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.shapes import full_like as constant_like
 from func.interpreters.primitives.structural.shapes import where as where_primitive
-from func.numpy.arguments import rank_of, to_dtype
+from func.numpy.arguments import arrayed, rank_of, to_dtype
 from func.numpy.creation import copied, like_array, ones_like
+from func.numpy.elementary import i0
 from func.numpy.joining import concatenate, stack
 from func.numpy.protocol import implements, implements_creation
 from func.numpy.selection import diagonal
 from func.numpy.shaping import broadcast_arrays, expand_dims, moveaxis, ravel, reshape
 from func.numpy.ufuncs import sign
 
+bartlett = np.bartlett
+blackman = np.blackman
 diag_indices = np.diag_indices
 fromfunction = np.fromfunction
+hamming = np.hamming
+hanning = np.hanning
 indices = np.indices
 mask_indices = np.mask_indices
 tril_indices = np.tril_indices
@@ -124,6 +129,16 @@ def _arrayed(x: Array, dtype: Any) -> Array:
     return to_dtype(x, dtype) if hasattr(x, "dtype") else np.asarray(x, dtype)
 
 
+def kaiser(M: int, beta: Any) -> Array:
+    """The Kaiser window of M points, differentiable in beta."""
+    beta = _floating(beta)
+    if M == 1:
+        return ops.add(ops.multiply(beta, 0.0), np.ones(1))
+    n = np.arange(0, float(M))
+    alpha = (M - 1) / 2.0
+    return ops.divide(i0(ops.multiply(beta, np.sqrt(1 - ((n - alpha) / alpha) ** 2.0))), i0(beta))
+
+
 @implements(np.meshgrid)
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Array, ...]:
     """Coordinate grids of coordinate vectors."""
@@ -163,7 +178,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: A
 
 def _band(m: Array, test: Callable[[Array, Array], Array]) -> Array:
     m = operand(m)
-    m = m if hasattr(m, "dtype") else np.asarray(m)
+    m = arrayed(m)
     if rank_of(m) == 0:
         raise ValueError("Input must be 1- or 2-d: a number has no triangle")
     if rank_of(m) < 2:
@@ -201,7 +216,7 @@ def diag(v: Array, k: int = 0) -> Array:
 def diagflat(v: Any, k: int = 0) -> Array:
     """A matrix with the flattened input as its diagonal."""
     v = operand(v)
-    return diag(ravel(v if hasattr(v, "dtype") else np.asarray(v)), k)
+    return diag(ravel(arrayed(v)), k)
 
 
 @implements(np.diag_indices_from)

@@ -18,11 +18,11 @@ from func.interpreters.primitives.structural.shapes import where as where_primit
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.interpreters.primitives.structural.sorting import reorder, search
 from func.numpy import reductions
-from func.numpy.arguments import count, host_values, rank_of, to_dtype
+from func.numpy.arguments import arrayed, count, flattened, host_values, rank_of, to_dtype
 from func.numpy.grids import linspace
 from func.numpy.interpolation import cut, diff
 from func.numpy.protocol import implements
-from func.numpy.sorting import arrayed, flat, sort
+from func.numpy.sorting import sort
 
 _BLOCK = 65536
 _axes_of = range
@@ -99,11 +99,11 @@ def _sample(a: Any, weights: Any) -> tuple[Array, Array | None]:
     if dtype_of(a).kind == "b":
         a = to_dtype(a, np.uint8)
     if weights is None:
-        return flat(a), None
+        return flattened(a), None
     weights = arrayed(operand(weights))
     if shape_of(weights) != shape_of(a):
         raise ValueError("weights should have the same shape as a.")
-    return flat(a), flat(weights)
+    return flattened(a), flattened(weights)
 
 
 def _blocks(*arrays: Array | None) -> list[list[Array | None]]:
@@ -183,10 +183,10 @@ def histogram(
 def _columns(sample: Any) -> list[Array]:
     """The coordinates of the sample, each a vector."""
     if isinstance(sample, (list, tuple)):
-        return [flat(operand(column)) for column in sample]
+        return [flattened(operand(column)) for column in sample]
     sample = operand(sample)
     if rank_of(sample) != 2:
-        return [flat(sample)]
+        return [flattened(sample)]
     points, dimensions = shape_of(sample)
     return [getitem(sample, index=((0, points, 1), i)) for i in range(dimensions)]
 
@@ -234,7 +234,7 @@ def histogramdd(
         outside = ops.logical_or(outside, ops.logical_or(ops.less(found, 0), ops.greater_equal(found, size)))
         place = ops.add(ops.multiply(place, size), found)
     place = where_primitive(outside, count(sizes), place)
-    weights = None if weights is None else flat(operand(weights))
+    weights = None if weights is None else flattened(operand(weights))
     counts = reshape_primitive(_added(place, weights, count(sizes), np.dtype(np.float64)), shape=tuple(sizes))
     if density:
         total = reduce_sum(counts, axes=tuple(_axes_of(len(sizes))))

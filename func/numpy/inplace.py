@@ -17,6 +17,7 @@ from func.interpreters.core import CARRIERS, EVALUATE, Array, Tracer, dtype_of, 
 from func.interpreters.core.errors import TracerConversionError
 from func.interpreters.core.modes import MODE
 from func.interpreters.core.source import at_line, user_line
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.imperative import interpreter
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.inplace_reuse import keep, reuse, spare_buffers
@@ -89,10 +90,10 @@ def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
     keeps = False
     try:
         if chain:
-            new = value = change(_fresh(box))
+            new = value = change(fresh(box))
             keeps = _is_contiguous(box) and _is_contiguous(new)
             for view in chain[:-1]:
-                value = view.put(_fresh(view.base), value)  # type: ignore[misc]
+                value = view.put(fresh(view.base), value)  # type: ignore[misc]
             last = chain[-1]
             _empty_views(root)
             value = _in_place(root, lambda present: last.put(present, value))  # type: ignore[misc]
@@ -118,7 +119,7 @@ def _in_place(root: Tracer, change: Callable[[Array], Array]) -> Array:
     buffers = spare_buffers(root)
     reuse(buffers)
     try:
-        return change(_fresh(root))
+        return change(fresh(root))
     finally:
         keep(buffers)
 
@@ -145,14 +146,14 @@ def _renew_views(base: Tracer, written: Tracer | None, new: Array) -> None:
         while bases:
             base = bases.pop()
             for box, view in _living_views(base):
-                _assign(box, new if box is written else view.primitive(_fresh(base), **view.params))
+                _assign(box, new if box is written else view.primitive(fresh(base), **view.params))
                 bases.append(box)
     finally:
         MODE.reset(mode)
 
 
-def _fresh(box: Tracer) -> Tracer:
-    """The present value of a box, apart from the box."""
+def fresh(box: Tracer) -> Tracer:
+    """The present value of a box, in another box."""
     return Tracer(box.interpreter, box.value, box.attached)
 
 
@@ -222,7 +223,7 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
 def _apart(operand: Any) -> Any:
     """What is written, or where, held apart from the box written to: a view of it is empty while it is written."""
     if type(operand) is Tracer:
-        return _fresh(operand)
+        return fresh(operand)
     if type(operand) is tuple:
         return tuple([_apart(entry) for entry in operand])
     return operand
@@ -290,9 +291,9 @@ def write_into(target: Any, result: Array, broadcasts: bool = False) -> Array:
     return target
 
 
-def write_ufunc(target: Any, result: Array) -> Array:
-    """out=target of a ufunc, to whose shape the operands broadcast too."""
-    return write_into(target, result, broadcasts=True)
+def with_out(result: Array, out: Any) -> Array:
+    """A function's result, written to `out` where one is given."""
+    return result if out is None else write_into(out, result)
 
 
 def _fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
@@ -312,7 +313,10 @@ def augmented(primitive: Callable[[Array, Array], Array]) -> Callable[[Tracer, A
             return self
         if self.shape == () and view_of(self) is None and getattr(self, "state", None) is None:
             return primitive(self, other)
-        result = primitive(_fresh(self), other)
+        result = primitive(fresh(self), other)
         return result if result is NotImplemented else write_into(self, result)
 
     return operate
+
+
+WIRING.write_into = write_into

@@ -16,10 +16,9 @@ from func.interpreters.primitives.structural.shapes import reshape as reshape_pr
 from func.interpreters.primitives.structural.shapes import where as where_primitive
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.interpreters.primitives.structural.sorting import reorder, search
-from func.numpy.arguments import common, one_axis, rank_of, to_dtype
+from func.numpy.arguments import arrayed, common, flattened, one_axis, rank_of, to_dtype
 from func.numpy.protocol import implements
 from func.numpy.reductions import is_given
-from func.numpy.sorting import arrayed, flat
 
 _FLOAT = np.dtype(np.float64)
 
@@ -65,7 +64,7 @@ def diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, appen
 @implements(np.ediff1d)
 def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
     """Differences of neighbours of the flattened array, with values at the ends."""
-    ary = flat(operand(ary))
+    ary = flattened(operand(ary))
     dtype = dtype_of(ary)
     steps = ops.subtract(cut(ary, 0, 1), cut(ary, 0, 0, -1))
     ends: list[list[Array]] = []
@@ -73,7 +72,7 @@ def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
         if end is None:
             ends.append([])
             continue
-        end = flat(operand(end))
+        end = flattened(operand(end))
         if not np.can_cast(dtype_of(end), dtype, "same_kind"):
             raise TypeError(f"dtype of `{name}` must be compatible with input `ary` under the `same_kind` rule.")
         ends.append([to_dtype(end, dtype)])

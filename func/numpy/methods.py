@@ -1,9 +1,9 @@
-"""The methods and attributes of ndarray on traced arrays."""
+"""The array interface of traced arrays: operators, protocols, methods and attributes, set on the Tracer class."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,15 @@ from func.interpreters.core.errors import LeakedTracerError
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy import (
+    conversions,
     convolution,
     creation,
     cumulative,
     elementary,
     flat,
+    joining,
     products,
+    protocol,
     reductions,
     selection,
     shaping,
@@ -26,9 +29,9 @@ from func.numpy import (
     sorting,
     statistics,
 )
-from func.numpy import joining as joins
 from func.numpy.arguments import count, refuse
-from func.numpy.inplace import base_of, getitem, rebind, setitem
+from func.numpy.inplace import base_of, fresh, getitem, rebind, setitem
+from func.numpy.operators import operator_table
 
 
 def _ndim(self: Tracer) -> int:
@@ -86,7 +89,7 @@ def _format(self: Tracer, spec: str) -> str:
 
 
 def _copy(self: Tracer, memo: Any = None) -> Tracer:
-    return Tracer(self.interpreter, self.value, self.attached)
+    return fresh(self)
 
 
 def _reshape(self: Tracer, *shape: Any, order: str = "C", copy: bool | None = None) -> Array:
@@ -103,16 +106,8 @@ def _flatten(self: Tracer, order: str = "C") -> Array:
     return creation.copied(shaping.ravel(self, order))
 
 
-def _real(self: Tracer) -> Array:
-    return elementary.real(self)
-
-
 def _set_real(self: Tracer, value: Any) -> None:
     setitem(elementary.real(self), Ellipsis, value)
-
-
-def _imag(self: Tracer) -> Array:
-    return elementary.imag(self)
 
 
 def _set_imag(self: Tracer, value: Any) -> None:
@@ -122,11 +117,11 @@ def _set_imag(self: Tracer, value: Any) -> None:
 
 
 def _sort(self: Tracer, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
-    rebind(self, sorting.sort(_copy(self), axis, kind, order, stable=stable))
+    rebind(self, sorting.sort(fresh(self), axis, kind, order, stable=stable))
 
 
 def _partition(self: Tracer, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
-    rebind(self, sorting.partition(_copy(self), kth, axis, kind, order))
+    rebind(self, sorting.partition(fresh(self), kth, axis, kind, order))
 
 
 def _fill(self: Tracer, value: Any) -> None:
@@ -137,24 +132,8 @@ def _clip(self: Tracer, min: Any = None, max: Any = None, out: Any = None, **opt
     return elementary.clip(self, min, max, out)
 
 
-def _repeat(self: Tracer, repeats: Any, axis: int | None = None) -> Array:
-    return joins.repeat(self, repeats, axis)
-
-
-def _choose(self: Tracer, choices: Any, out: Any = None, mode: str = "raise") -> Array:
-    return selection.choose(self, choices, out, mode)
-
-
 def _compress(self: Tracer, condition: Any, axis: int | None = None, out: Any = None) -> Array:
     return selection.compress(condition, self, axis, out)
-
-
-def _round(self: Tracer, decimals: int = 0, out: Any = None) -> Array:
-    return elementary.round(self, decimals, out)
-
-
-def _conjugate(self: Tracer) -> Array:
-    return ops.conjugate(self) if self.dtype.kind == "c" else self
 
 
 def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Array:
@@ -166,41 +145,55 @@ def _array_namespace(self: Tracer, *, api_version: str | None = None) -> Any:
     return sys.modules[__package__]
 
 
-def _searchsorted(self: Tracer, v: Any, side: str = "left", sorter: Any = None) -> Array:
-    return sorting.searchsorted(self, v, side, sorter)
-
-
-def _mT(self: Tracer) -> Array:
-    return shaping.matrix_transpose(self)
-
-
 _BY_NAME: dict[Any, str] = {
     reductions: "all any argmax argmin max min prod ptp sum",
     cumulative: "cumprod cumsum",
     statistics: "mean std var",
     shaping: "ravel squeeze swapaxes",
-    selection: "diagonal put take",
+    selection: "choose diagonal put take",
     sizes: "nonzero",
-    sorting: "argpartition argsort",
+    sorting: "argpartition argsort searchsorted",
+    joining: "repeat",
+    elementary: "round",
     products: "dot trace",
     creation: "copy",
 }
 
 
-def method_table() -> dict[str, Any]:
-    """Everything that an ndarray has as a method or attribute."""
-    table: dict[str, Callable[..., Any] | property] = {
+"""Functions that are methods as they stand, by module."""
+
+
+def install() -> None:
+    """Set the interface on the Tracer class; called once, when func is imported."""
+    table: dict[str, Any] = {
+        **operator_table(),
+        **{name: getattr(module, name) for module, names in _BY_NAME.items() for name in names.split()},
+        "__array_ufunc__": protocol.ufunc_protocol,
+        "__array_function__": protocol.function_protocol,
+        "__array__": protocol.no_array,
+        "__array_priority__": 1000,
+        "__array_interface__": property(convolution.no_memory),
+        "__array_namespace__": _array_namespace,
+        "__bool__": conversions.to_bool,
+        "__int__": conversions.to_int,
+        "__index__": conversions.to_index,
+        "__float__": conversions.to_float,
+        "__complex__": conversions.to_complex,
+        "__hash__": None,
+        "__getattr__": conversions.no_attribute,
+        "item": conversions.item,
+        "tolist": conversions.tolist,
         "ndim": property(_ndim),
         "size": property(_size),
         "itemsize": property(_itemsize),
         "nbytes": property(_nbytes),
         "T": property(shaping.transpose),
-        "mT": property(_mT),
-        "flat": property(flat.flat_of, flat.set_flat),
+        "mT": property(shaping.matrix_transpose),
+        "flat": property(flat.Flat, flat.set_flat),
         "at": property(flat.At),
         "base": property(base_of),
-        "real": property(_real, _set_real),
-        "imag": property(_imag, _set_imag),
+        "real": property(elementary.real, _set_real),
+        "imag": property(elementary.imag, _set_imag),
         "__len__": _len,
         "__iter__": _iter,
         "__contains__": _contains,
@@ -208,8 +201,6 @@ def method_table() -> dict[str, Any]:
         "__format__": _format,
         "__copy__": _copy,
         "__deepcopy__": _copy,
-        "__array_interface__": property(convolution.no_memory),
-        "__array_namespace__": _array_namespace,
         "astype": creation.as_type,
         "reshape": _reshape,
         "transpose": _transpose,
@@ -218,17 +209,15 @@ def method_table() -> dict[str, Any]:
         "partition": _partition,
         "fill": _fill,
         "clip": _clip,
-        "repeat": _repeat,
-        "choose": _choose,
         "compress": _compress,
-        "round": _round,
-        "conj": _conjugate,
-        "conjugate": _conjugate,
+        "conj": elementary.conjugated,
+        "conjugate": elementary.conjugated,
         "view": _view,
-        "searchsorted": _searchsorted,
     }
-    for module, names in _BY_NAME.items():
-        for name in names.split():
-            if hasattr(module, name):
-                table[name] = getattr(module, name)
-    return table
+    extend(table)
+
+
+def extend(attributes: dict[str, Any]) -> None:
+    """Give traced arrays further attributes; the imperative interface adds its own."""
+    for name, value in attributes.items():
+        setattr(Tracer, name, value)

@@ -12,7 +12,7 @@ from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import embed
-from func.numpy.arguments import rank_of, to_dtype
+from func.numpy.arguments import arrayed, rank_of, to_dtype
 from func.numpy.elementary import round
 from func.numpy.grids import linspace
 from func.numpy.joining import concatenate
@@ -41,7 +41,7 @@ _KEYWORDS = {
 def pad(array: Array, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
     """An array with borders, in every mode of NumPy's (`empty` gives zeros), a function included."""
     array = operand(array)
-    array = array if hasattr(array, "dtype") else np.asarray(array)
+    array = arrayed(array)
     rank = rank_of(array)
     widths = _widths(pad_width, rank)
     if callable(mode):
@@ -67,7 +67,7 @@ def _pairs(value: Any, rank: int, name: str) -> list[tuple[Any, Any]]:
     """(before, after) per axis, in the forms that NumPy takes; traced values stay traced."""
     value = operand(value)
     try:
-        whole = broadcast_to(value if hasattr(value, "dtype") else np.asarray(value), (rank, 2))
+        whole = broadcast_to(arrayed(value), (rank, 2))
     except ValueError:
         raise ValueError(f"{name} must be a number, a pair, or a pair per axis, got {value!r}") from None
     return [(whole[axis, 0], whole[axis, 1]) for axis in range(rank)]

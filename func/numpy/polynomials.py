@@ -14,13 +14,13 @@ from func.interpreters.primitives.structural.shapes import full_like, permute, r
 from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
 from func.interpreters.primitives.structural.slicing import concatenate, embed, getitem, update
 from func.numpy import elementary, linalg
-from func.numpy.arguments import common, count, rank_of, to_dtype
+from func.numpy.arguments import arrayed, common, count, rank_of, to_dtype
 from func.numpy.convolution import convolve
 from func.numpy.interpolation import cut
 from func.numpy.products import dot, outer
 from func.numpy.protocol import implements
 from func.numpy.reductions import all as all_of
-from func.numpy.sorting import arrayed, sort
+from func.numpy.sorting import sort
 
 _FLOAT = np.dtype(np.float64)
 

@@ -10,25 +10,18 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
-from func.interpreters.primitives.elementwise.builder import conjugate, multiply, negative
+from func.interpreters.primitives.elementwise.builder import multiply, negative
 from func.interpreters.primitives.elementwise.table import subtract
 from func.interpreters.primitives.structural.contraction import contract, matmul_spec, spec
 from func.interpreters.primitives.structural.shapes import convert, expand, reshape
 from func.numpy import reductions
 from func.numpy.arguments import one_axis, rank_of, refuse, to_dtype
-from func.numpy.inplace import write_into
+from func.numpy.elementary import conjugated
+from func.numpy.inplace import with_out
 from func.numpy.joining import concatenate
 from func.numpy.protocol import implements, implements_ufunc
 from func.numpy.selection import diagonal
 from func.numpy.shaping import moveaxis, ravel
-
-
-def _conjugated(x: Array) -> Array:
-    return conjugate(x) if dtype_of(x).kind == "c" else x
-
-
-def _finish(result: Array, out: Any) -> Array:
-    return result if out is None else write_into(out, result)
 
 
 @implements_ufunc(np.matmul)
@@ -114,7 +107,7 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1, axes: Any = None, **optio
     if axis != -1:
         x, y = moveaxis(x, axis, -1), moveaxis(y, axis, -1)
     _vectors("vecdot", x, y, (shape_of(x)[-1], shape_of(y)[-1]))
-    return _over_batches("vecdot", _conjugated(x), y, "k", "k")
+    return _over_batches("vecdot", conjugated(x), y, "k", "k")
 
 
 def matvec(x1: Array, x2: Array, /, *, axes: Any = None, **options: Any) -> Array:
@@ -130,7 +123,7 @@ def vecmat(x1: Array, x2: Array, /, *, axes: Any = None, **options: Any) -> Arra
     _only_default("vecmat", axes=axes, **options)
     x, y = _with_rank("vecmat", "x1", x1, 1), _with_rank("vecmat", "x2", x2, 2)
     _vectors("vecmat", x, y, (shape_of(x)[-1], shape_of(y)[-2]))
-    return _over_batches("vecmat", _conjugated(x), y, "k", "km")
+    return _over_batches("vecmat", conjugated(x), y, "k", "km")
 
 
 for _name, _function in (("vecdot", vecdot), ("matvec", matvec), ("vecmat", vecmat)):
@@ -144,7 +137,7 @@ def dot(a: Array, b: Array, out: Any = None) -> Array:
     x, y = operand(a), operand(b)
     n, m = rank_of(x), rank_of(y)
     if n == 0 or m == 0:
-        return _finish(multiply(x, y), out)
+        return with_out(multiply(x, y), out)
     place = -2 if m > 1 else 0
     if shape_of(x)[-1] != shape_of(y)[place]:
         raise ValueError(
@@ -154,7 +147,7 @@ def dot(a: Array, b: Array, out: Any = None) -> Array:
     left = (*range(1, n), 0)
     right = tuple(range(n, n + m - 1))
     y_labels = (0,) if m == 1 else (*right[:-1], 0, right[-1])
-    return _finish(contract(x, y, spec=spec(left, y_labels, (*left[:-1], *right))), out)
+    return with_out(contract(x, y, spec=spec(left, y_labels, (*left[:-1], *right))), out)
 
 
 @implements(np.inner)
@@ -175,7 +168,7 @@ def inner(a: Array, b: Array, /) -> Array:
 def outer(a: Array, b: Array, out: Any = None) -> Array:
     """All products of elements of two flattened arrays."""
     x, y = ravel(a), ravel(b)
-    return _finish(contract(x, y, spec=spec((0,), (1,), (0, 1))), out)
+    return with_out(contract(x, y, spec=spec((0,), (1,), (0, 1))), out)
 
 
 @implements(np.vdot)
@@ -184,7 +177,7 @@ def vdot(a: Array, b: Array, /) -> Array:
     x, y = ravel(a), ravel(b)
     if shape_of(x) != shape_of(y):
         raise ValueError(f"vdot: cannot pair {shape_of(x)[0]} elements with {shape_of(y)[0]}")
-    return contract(_conjugated(x), y, spec=spec((0,), (0,), ()))
+    return contract(conjugated(x), y, spec=spec((0,), (0,), ()))
 
 
 def _axis_list(axes: Any) -> list[int]:

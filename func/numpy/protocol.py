@@ -38,37 +38,25 @@ CREATION: dict[Any, Callable[..., Any]] = {}
 """NumPy functions that dispatch by the keyword like=."""
 
 
-def implements(*numpy_functions: Any) -> Callable[[F], F]:
-    """Register a function as the traced version of NumPy functions."""
+def _registrar(table: dict[Any, Callable[..., Any]]) -> Callable[..., Callable[[F], F]]:
+    def implements(*keys: Any) -> Callable[[F], F]:
+        def register(function: F) -> F:
+            table.update(dict.fromkeys(keys, function))
+            return function
 
-    def register(function: F) -> F:
-        for numpy_function in numpy_functions:
-            FUNCTIONS[numpy_function] = function
-        return function
+        return register
 
-    return register
-
-
-def implements_creation(*numpy_functions: Any) -> Callable[[F], F]:
-    """Register a function that NumPy dispatches by `like=`, which it does not hand on: the traced array is passed."""
-
-    def register(function: F) -> F:
-        for numpy_function in numpy_functions:
-            CREATION[numpy_function] = function
-        return function
-
-    return register
+    return implements
 
 
-def implements_ufunc(*ufuncs: Any) -> Callable[[F], F]:
-    """Register a function as the traced version of ufuncs."""
+implements = _registrar(FUNCTIONS)
+"""`@implements(np.mean)` registers a function as the traced version of NumPy functions."""
 
-    def register(function: F) -> F:
-        for ufunc in ufuncs:
-            UFUNCS[ufunc] = function
-        return function
+implements_creation = _registrar(CREATION)
+"""The same for functions that NumPy dispatches by `like=`, which it consumes; the traced array is passed as `like`."""
 
-    return register
+implements_ufunc = _registrar(UFUNCS)
+"""The same for ufuncs."""
 
 
 _ABSENT = object()

@@ -20,11 +20,11 @@ from func.interpreters.primitives.structural.shapes import where as where_primit
 from func.interpreters.primitives.structural.slicing import getitem
 from func.interpreters.primitives.structural.sorting import reorder
 from func.numpy import statistics
-from func.numpy.arguments import NO_VALUE, count, many_axes, to_dtype
+from func.numpy.arguments import NO_VALUE, arrayed, count, many_axes, to_dtype
 from func.numpy.nanfunctions import nanmean
 from func.numpy.protocol import implements
 from func.numpy.reductions import deliver, finish
-from func.numpy.sorting import argsort, arrayed, sort
+from func.numpy.sorting import argsort, sort
 
 
 def _sample_first(a: Array, axes: tuple[int, ...]) -> Array:

@@ -13,7 +13,7 @@ from func.interpreters.primitives.structural import reductions as reduction_prim
 from func.interpreters.primitives.structural.shapes import broadcast, convert, full_like, ones_at, reduce_sum
 from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
 from func.interpreters.primitives.structural.shapes import where as where_primitive
-from func.numpy.arguments import NO_VALUE, count, many_axes, one_axis, to_dtype
+from func.numpy.arguments import NO_VALUE, arrayed, count, many_axes, one_axis, to_dtype
 from func.numpy.inplace import write_into
 from func.numpy.protocol import implements
 
@@ -35,7 +35,7 @@ def reduction_axes(axis: Any, rank: int) -> tuple[int, ...]:
 def finish(x: Array, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: Any, out: Any) -> Array:
     """Axes kept at length one if wanted, and the result written to `out`."""
     if is_given(keepdims) and keepdims:
-        x = reshape_primitive(x if hasattr(x, "dtype") else np.asarray(x), shape=ones_at(shape, axes))
+        x = reshape_primitive(arrayed(x), shape=ones_at(shape, axes))
     return x if out is None else deliver(x, out)
 
 
@@ -253,7 +253,7 @@ def _position(primitive: Any, name: str, a: Array, axis: int | None, out: Any, k
         place, axes = 0, tuple(range(len(shape)))
         if shape or axis is not None:
             one_axis(0 if axis is None else axis, len(shape) or 1)
-        a = reshape_primitive(a if hasattr(a, "dtype") else np.asarray(a), shape=(count(shape),))
+        a = reshape_primitive(arrayed(a), shape=(count(shape),))
     else:
         place = one_axis(axis, len(shape))
         axes = (place,)

@@ -12,12 +12,11 @@ from func.interpreters.core.errors import ArgumentError, TracerConversionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.indexing import gather, scatter
-from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.shapes import where as where_primitive
 from func.numpy.arguments import common, one_axis, rank_of, refuse
 from func.numpy.creation import sequence, zeros_like
 from func.numpy.indexing import fit_value, read, write
-from func.numpy.inplace import rebind, setitem, write_into
+from func.numpy.inplace import fresh, rebind, setitem, write_into
 from func.numpy.joining import resize, stack
 from func.numpy.protocol import implements
 from func.numpy.shaping import broadcast_arrays, moveaxis, ravel, reshape
@@ -50,15 +49,21 @@ def take(a: Array, indices: Any, axis: int | None = None, out: Any = None, mode:
     if dtype_of(indices).kind not in "iu":
         raise TypeError(f"Cannot cast array data from {dtype_of(indices)} to int64 according to the rule 'safe'")
     length = shape_of(a)[place]
-    if mode == "wrap":
-        indices = ops.remainder(indices, length)
-    elif mode == "clip":
-        indices = ops.minimum(ops.maximum(indices, 0), length - 1)
-    elif mode != "raise":
-        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got '{mode}')")
+    indices = _in_mode(indices, length, mode)
     index = (slice(None),) * place + (indices if type(indices) is Tracer else np.asarray(indices),)
     result = read(a, index)[0]
     return result if out is None else write_into(out, result)
+
+
+def _in_mode(indices: Array, length: int, mode: str) -> Array:
+    """Indices in bounds by NumPy's modes "wrap" and "clip"; unchanged for "raise"."""
+    if mode == "wrap":
+        return ops.remainder(indices, length)
+    if mode == "clip":
+        return ops.minimum(ops.maximum(indices, 0), length - 1)
+    if mode != "raise":
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got '{mode}')")
+    return indices
 
 
 def _grid_indices(arr: Array, indices: Array, axis: int) -> tuple[Array, ...]:
@@ -108,14 +113,10 @@ def _writable(arr: Any, function: str) -> None:
 def choose(a: Array, choices: Any, out: Any = None, mode: str = "raise") -> Array:
     """Elements from several arrays, by the number of the array."""
     parts = broadcast_arrays(operand(a), *common(sequence(choices)))
-    index, count = parts[0], len(parts) - 1
-    if mode == "wrap":
-        index = ops.remainder(index, count)
-    elif mode == "clip":
-        index = ops.minimum(ops.maximum(index, 0), count - 1)
-    elif mode != "raise":
-        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got '{mode}')")
-    elif (known := innermost(index)) is not None and count and bool(((known < 0) | (known >= count)).any()):
+    count = len(parts) - 1
+    index = _in_mode(parts[0], count, mode)
+    known = innermost(index)
+    if known is not None and count and bool(((known < 0) | (known >= count)).any()):
         raise ValueError("invalid entry in choice array")
     stacked = stack(parts[1:], 0)
     chosen = take_along_axis(stacked, reshape(index, (1, *shape_of(index))), 0)
@@ -220,8 +221,7 @@ def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
     places = ravel(operand(ind))
     flat = ravel(operand(a))
     values = resize(operand(v), shape_of(places))
-    fresh = Tracer(flat.interpreter, flat.value, flat.attached)
-    rebind(a, reshape(write(fresh, places, values), shape_of(a)))
+    rebind(a, reshape(write(fresh(flat), places, values), shape_of(a)))
 
 
 @implements(np.place)
@@ -250,7 +250,7 @@ def copyto(dst: Array, src: Any, casting: str = "same_kind", where: Any = True) 
             f"Cannot cast array data from {dtype_of(src)!r} to {dst.dtype!r} according to the rule '{casting}'"
         )
     if where is not True:
-        src = where_primitive(as_bool(where), src, Tracer(dst.interpreter, dst.value, dst.attached))
+        src = where_primitive(as_bool(where), src, fresh(dst))
     setitem(dst, Ellipsis, src)
 
 
@@ -264,8 +264,3 @@ def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
     i = np.arange(min(a.shape))
     val = operand(val)
     setitem(a, (i,) * rank_of(a), resize(val, (len(i),)) if rank_of(val) else val)
-
-
-def broadcast_like(x: Array, shape: tuple[int, ...]) -> Array:
-    """x repeated to a shape."""
-    return x if shape_of(x) == shape else broadcast(x, shape=shape)

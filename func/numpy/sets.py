@@ -16,12 +16,12 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import full_like
 from func.interpreters.primitives.structural.sorting import search
-from func.numpy.arguments import one_axis, rank_of
+from func.numpy.arguments import arrayed, flattened, one_axis, rank_of
 from func.numpy.interpolation import joined
 from func.numpy.protocol import implements
 from func.numpy.shaping import reshape
 from func.numpy.sizes import sized_unique, values_for_shape
-from func.numpy.sorting import arrayed, flat, sort
+from func.numpy.sorting import sort
 
 _UNSORTED = {"sorted": False} if np.lib.NumpyVersion(np.__version__) >= "2.3.0" else {}
 
@@ -57,7 +57,7 @@ def unique(
     if size is not None:
         if axis is not None:
             raise ArgumentError("func.numpy.unique: size goes with the flattened array, without axis")
-        values, *others = sized_unique(flat(ar), size, fill_value, equal_nan)
+        values, *others = sized_unique(flattened(ar), size, fill_value, equal_nan)
         others[1] = reshape(others[1], shape_of(ar))
         wanted = (return_index, return_inverse, return_counts)
         picked = [values, *[other for other, want in zip(others, wanted, strict=True) if want]]
@@ -69,7 +69,7 @@ def unique(
     values, first, *rest = distinct(known, True, return_inverse, return_counts, axis, equal_nan=equal_nan)
     if not (sorted or return_index or return_inverse or return_counts) and axis is None:
         first = first[np.searchsorted(values, distinct(known, equal_nan=equal_nan, **_UNSORTED))]
-    found = gather(flat(ar), first, axis=0) if axis is None else gather(ar, first, axis=axis)
+    found = gather(flattened(ar), first, axis=0) if axis is None else gather(ar, first, axis=axis)
     out = [found, *([first] if return_index else []), *rest]
     return out[0] if len(out) == 1 else tuple(out)
 
@@ -124,13 +124,13 @@ def unique_values(x: Array) -> Array:
 @implements(np.union1d)
 def union1d(ar1: Array, ar2: Array) -> Array:
     """The distinct elements of both."""
-    return unique(joined([flat(operand(ar1)), flat(operand(ar2))], 0))
+    return unique(joined([flattened(operand(ar1)), flattened(operand(ar2))], 0))
 
 
 @implements(np.intersect1d)
 def intersect1d(ar1: Array, ar2: Array, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """The elements that occur in both; the derivative goes to the first array."""
-    first, second = flat(operand(ar1)), flat(operand(ar2))
+    first, second = flattened(operand(ar1)), flattened(operand(ar2))
     _, places1, places2 = np.intersect1d(_host(first), _host(second), assume_unique, return_indices=True)
     both = joined([first, second], 0)
     values = gather(both, places1, axis=0)
@@ -140,7 +140,7 @@ def intersect1d(ar1: Array, ar2: Array, assume_unique: bool = False, return_indi
 @implements(np.setxor1d)
 def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
     """The elements that occur in one of both only."""
-    sets = [flat(operand(ar)) for ar in (ar1, ar2)]
+    sets = [flattened(operand(ar)) for ar in (ar1, ar2)]
     both = joined(sets if assume_unique else [unique(x) for x in sets], 0)
     if shape_of(both)[0] == 0:
         return both
@@ -153,7 +153,7 @@ def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
 @implements(np.setdiff1d)
 def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
     """The elements of the first array that do not occur in the second."""
-    first, second = flat(operand(ar1)), flat(operand(ar2))
+    first, second = flattened(operand(ar1)), flattened(operand(ar2))
     first = first if assume_unique else unique(first)
     missing = np.isin(_host(first), _host(second), assume_unique=assume_unique, invert=True)
     return gather(first, np.flatnonzero(missing), axis=0)
@@ -164,7 +164,7 @@ def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: str | None = None
 ) -> Array:
     """Whether each element occurs among others."""
-    element, others = arrayed(operand(element)), flat(operand(test_elements))
+    element, others = arrayed(operand(element)), flattened(operand(test_elements))
     if kind not in {None, "sort", "table"}:
         raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
     if kind == "table" and "f" in dtype_of(element).kind + dtype_of(others).kind:

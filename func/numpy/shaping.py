@@ -11,7 +11,7 @@ from func.interpreters.core import Array, Tracer, innermost, operand, shape_of
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import concatenate
 from func.numpy.arguments import as_shape, count, many_axes, one_axis, rank_of
-from func.numpy.inplace import getitem, view_of, view_permute, view_reshape
+from func.numpy.inplace import fresh, getitem, view_of, view_permute, view_reshape
 from func.numpy.protocol import implements
 
 
@@ -62,7 +62,7 @@ def reshape(
     out = transpose(out) if in_columns else out
     if copy is False and type(a) is Tracer and out is not a and view_of(out) is None:
         raise ValueError("Unable to avoid creating a copy while reshaping.")
-    return Tracer(out.interpreter, out.value, out.attached) if copy and type(out) is Tracer else out
+    return fresh(out) if copy and type(out) is Tracer else out
 
 
 def memory_order(a: Array) -> tuple[int, ...]:

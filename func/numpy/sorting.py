@@ -11,30 +11,19 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import sorting as sorting_primitives
 from func.interpreters.primitives.structural.indexing import gather, scatter_add
 from func.interpreters.primitives.structural.shapes import convert, full_like
-from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
 from func.interpreters.primitives.structural.slicing import getitem
 from func.numpy import reductions
-from func.numpy.arguments import count, one_axis, rank_of, refuse, to_dtype
+from func.numpy.arguments import arrayed, flattened, one_axis, rank_of, refuse, to_dtype
 from func.numpy.creation import sequence
 from func.numpy.protocol import implements
 
 _KINDS = {None, "quicksort", "mergesort", "heapsort", "stable"}
 
 
-def arrayed(x: Any) -> Array:
-    """A Python scalar as a 0-d array; anything else as it is."""
-    return x if hasattr(x, "dtype") else np.asarray(x)
-
-
-def flat(x: Array) -> Array:
-    """All elements along one axis."""
-    return reshape_primitive(arrayed(x), shape=(count(shape_of(x)),))
-
-
 def _prepared(a: Any, axis: int | None) -> tuple[Array, int]:
     """The array and the axis to sort; None stands for the flattened array."""
     a = operand(a)
-    return (flat(a), 0) if axis is None else (a, one_axis(axis, rank_of(a)))
+    return (flattened(a), 0) if axis is None else (a, one_axis(axis, rank_of(a)))
 
 
 def _kind(function: str, kind: Any, stable: Any, order: Any) -> Any:

@@ -12,7 +12,8 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.reductions import counts_exactly, reduce_mean, reduce_var
 from func.interpreters.primitives.structural.shapes import broadcast, full_like, ones_at, permute, reduce_sum
 from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
-from func.numpy.arguments import NO_VALUE, count, many_axes, one_axis, rank_of, to_dtype
+from func.numpy.arguments import NO_VALUE, arrayed, count, many_axes, one_axis, rank_of, to_dtype
+from func.numpy.elementary import conjugated
 from func.numpy.grids import diag
 from func.numpy.joining import concatenate
 from func.numpy.products import dot
@@ -223,7 +224,7 @@ def _variables(m: Any, dtype: Any, rowvar: bool, name: str) -> Array:
     """Variables as rows."""
     if rank_of(m) > 2:
         raise ValueError(f"{name} has more than 2 dimensions")
-    x = to_dtype(m if hasattr(m, "dtype") else np.asarray(m), dtype)
+    x = to_dtype(arrayed(m), dtype)
     if rank_of(x) < 2:
         x = reshape_primitive(x, shape=(1, count(shape_of(x))))
     turned = not rowvar and (rank_of(m) != 1 if name == "m" else shape_of(x)[0] != 1)
@@ -277,7 +278,7 @@ def cov(
     x = ops.subtract(x, reshape_primitive(center, shape=(shape_of(x)[0], 1)))
     weighted = x if both is None else ops.multiply(x, both)
     turned = permute(weighted, order=(1, 0))
-    c = dot(x, ops.conjugate(turned) if dtype_of(turned).kind == "c" else turned)
+    c = dot(x, conjugated(turned))
     c = ops.multiply(c, ops.divide(1, _normalization(shape_of(x)[1], total, ddof, both, w)))
     return squeeze(c)
 

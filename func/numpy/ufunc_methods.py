@@ -20,13 +20,12 @@ from func.interpreters.primitives.structural.shapes import reshape as reshape_pr
 from func.interpreters.primitives.structural.shapes import where as where_primitive
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.numpy import cumulative, reductions
-from func.numpy.arguments import NO_VALUE, common, count, one_axis, rank_of, to_dtype
+from func.numpy.arguments import NO_VALUE, arrayed, common, count, one_axis, rank_of, to_dtype
 from func.numpy.indexing import fit_value, write
-from func.numpy.inplace import rebind
+from func.numpy.inplace import fresh, rebind
 from func.numpy.interpolation import cut
 from func.numpy.protocol import DIRECT, METHODS, call_ufunc, rule_of
 from func.numpy.reductions import deliver, finish, is_given, mask_for, reduction_axes
-from func.numpy.sorting import arrayed
 
 _REDUCTIONS: dict[Any, Callable[..., Array]] = {
     np.add: reductions.sum,
@@ -193,7 +192,7 @@ def _repeated(function: Callable[..., Array], a: Tracer, indices: Any, operands:
     known = tuple([np.asarray(concrete(i)) if type(i) is Tracer else i for i in index])
     places = np.arange(count(a.shape)).reshape(a.shape)[known]
     values = [reshape_primitive(broadcast(operand(b), shape=places.shape), shape=(places.size,)) for b in operands]
-    flat = reshape_primitive(Tracer(a.interpreter, a.value, a.attached), shape=(count(a.shape),))
+    flat = reshape_primitive(fresh(a), shape=(count(a.shape),))
     for chosen in _occurrences(places.ravel()):
         where = places.ravel()[chosen]
         new = function(gather(flat, where, axis=0), *[gather(v, chosen, axis=0) for v in values])
@@ -214,10 +213,9 @@ def at(ufunc: Any, a: Any, indices: Any, b: Any = NO_VALUE, /) -> None:
     if (ufunc.nin == 2) != (b is not NO_VALUE):
         given = "needed for ufunc" if ufunc.nin == 2 else "provided when ufunc is unary"
         raise ValueError(f"second operand {given}")
-    fresh = Tracer(a.interpreter, a.value, a.attached)
     if ufunc in (np.add, np.subtract) and dtype_of(a).kind in "fc":
         change = operand(b) if ufunc is np.add else ops.negative(operand(b))
-        rebind(a, write(fresh, indices, change, accumulate=True))
+        rebind(a, write(fresh(a), indices, change, accumulate=True))
     else:
         _repeated(function, a, indices, [] if ufunc.nin == 1 else [operand(b)])
 

@@ -12,7 +12,7 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.numpy.arguments import many_axes, one_axis, rank_of
 from func.numpy.inplace import base_of
 from func.numpy.joining import stack
-from func.numpy.protocol import implements, implements_ufunc
+from func.numpy.protocol import implements
 from func.numpy.shaping import expand_dims, moveaxis, reshape
 from func.numpy.sizes import values_for_shape
 
@@ -98,12 +98,6 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Array, ..
 def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Array:
     """An index for each axis as flat places."""
     return np.ravel_multi_index(tuple(_known(tuple(multi_index))), dims, mode, order)  # type: ignore[call-overload]
-
-
-@implements_ufunc(np.bitwise_count)
-def bitwise_count(x: Array) -> Array:
-    """The number of ones in the bits of |x|."""
-    return ops.bitwise_count(operand(x))
 
 
 @implements(np.packbits)

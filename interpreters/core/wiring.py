@@ -33,7 +33,7 @@ SET_BY = {
     "same_program": "func.interpreters.program.equality",
     "tensor_repr": "func.autograd",
     "vmap": "func.transforms.vmapping",
-    "write_into": "func.numpy.install",
+    "write_into": "func.numpy.inplace",
     "zeros_like": "func.interpreters.primitives.structural.shapes",
 }
 """The module that sets each field."""
