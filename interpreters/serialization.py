@@ -308,7 +308,7 @@ def _shape(value: Any) -> tuple[int, ...]:
 
 
 FORMAT = "func program"
-VERSION = 1
+VERSION = 2
 DOCUMENT = "program.json"
 
 
@@ -374,6 +374,11 @@ def _from_archive(archive: zipfile.ZipFile, path: str) -> Program:
         raise ProgramFileError(
             f"func.load: {path!r} has version {version} of the format, this func reads up to version {VERSION}; "
             "load it with a newer func"
+        )
+    if version == 1:
+        raise ProgramFileError(
+            f"func.load: {path!r} has version 1 of the format, whose primitives had other names; "
+            "trace the function again and save its program"
         )
     if version != VERSION:
         raise ProgramFileError(f"func.load: {path!r} has version {version!r} of the format, which does not exist")

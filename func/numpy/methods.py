@@ -142,7 +142,7 @@ def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Array:
 
 
 def _array_namespace(self: Tracer, *, api_version: str | None = None) -> Any:
-    return sys.modules[__package__]
+    return sys.modules["func.numpy"]
 
 
 _BY_NAME: dict[Any, str] = {

@@ -295,8 +295,8 @@ class FlatCall:
         leaves, self.out_spec = output_leaves(out, self.transform)
         return leaves
 
-    def result(self, *parts: Any) -> Any:
+    def result(self, first: Any, *others: Any) -> Any:
         """What a transform returns: its parts, and aux if the function has it."""
         if self.has_aux:
-            parts = (*parts, own_tree(self.aux))
-        return parts if len(parts) > 1 else parts[0]
+            others = (*others, own_tree(self.aux))
+        return (first, *others) if others else first

@@ -60,6 +60,11 @@ class Equation:
         self.outputs = outputs
         self.line = line
 
+    @property
+    def row(self) -> Primitive:
+        """The primitive, by the name that this attribute had first."""
+        return self.primitive
+
     def __getstate__(self) -> tuple[Any, ...]:
         return self.primitive, self.inputs, self.params, self.outputs, self.line
 

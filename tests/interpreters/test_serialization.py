@@ -326,7 +326,8 @@ def tanh(document: Any) -> Any:
 
 
 BAD: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "newer": (lambda d: d.update(version=2), "has version 2 of the format, this func reads up to version 1"),
+    "newer": (lambda d: d.update(version=3), "has version 3 of the format, this func reads up to version 2"),
+    "older": (lambda d: d.update(version=1), "has version 1 of the format, whose primitives had other names"),
     "no version": (lambda d: d.pop("version"), "version None of the format, which does not exist"),
     "odd version": (lambda d: d.update(version="one"), "version 'one' of the format"),
     "format": (lambda d: d.update(format="other"), "is not a func program"),

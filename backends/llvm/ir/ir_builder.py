@@ -388,11 +388,10 @@ class IRBuilder:
         source_etype: Type | None = None,
     ) -> Value:
         """The address of an element, where memory is an array of elements of the type `source_etype`."""
-        if source_etype is None:
-            source_etype = _pointee(pointer, "gep takes the type as source_etype")
+        element = _pointee(pointer, "gep takes the type as source_etype") if source_etype is None else source_etype
         indices = ", ".join([f"{place.type.text} {place.text}" for place in places])
         word = "getelementptr inbounds" if inbounds else "getelementptr"
-        return self._value(POINTER, f"{word} {source_etype.text}, ptr {pointer.text}, {indices}")
+        return self._value(POINTER, f"{word} {element.text}, ptr {pointer.text}, {indices}")
 
 
 def _pointee(pointer: Value, remedy: str) -> Any:

@@ -47,6 +47,11 @@ def layer(x: Any) -> Any:
     return np.tanh(WEIGHTS @ x) * 2.0
 
 
+def test_equations_answer_to_the_former_name_of_their_primitive() -> None:
+    equation = func.make_program(np.sin)(np.ones(3)).equations[0]
+    assert equation.row is equation.primitive
+
+
 def test_text_names_shapes_and_dtypes() -> None:
     assert str(func.make_program(layer)(np.ones(3))).splitlines() == [
         "program(a:f64[3]) {",
