@@ -1,7 +1,7 @@
-"""Random numbers that are functions of keys, and a Generator with NumPy's methods.
+"""Random samples as functions of keys, and a Generator with NumPy's methods.
 
-Every draw takes a key; the same key gives the same numbers, on every array backend, mapped or not. Samples
-differentiate in the parameters of their distribution where they move with them.
+Every function takes a key; the same key gives the same samples on every array backend, under vmap or not. Samples
+from continuous distributions are differentiable in the parameters.
 
 >>> import numpy as np, func
 >>> keys = func.random.split(func.random.key(0), 3)
@@ -13,7 +13,9 @@ np.True_
 
 # fmt: off
 from func.random.continuous import (
-    beta, chisquare, dirichlet, double_sided_maxwell, f, gamma, generalized_normal, loggamma, maxwell, t, wald,
+    beta, cauchy, chisquare, dirichlet, double_sided_maxwell, exponential, f, gamma, generalized_normal, gumbel,
+    laplace, loggamma, logistic, lognormal, maxwell, normal, pareto, rayleigh, t, triangular, truncated_normal, uniform,
+    wald, weibull_min,
 )
 from func.random.discrete import (
     bernoulli, binomial, categorical, choice, geometric, multinomial, permutation, poisson, rademacher, randint,
@@ -21,10 +23,6 @@ from func.random.discrete import (
 from func.random.generator import Generator, RandomnessError, default_rng
 from func.random.keys import bits, fold_in, key, split
 from func.random.multivariate import ball, multivariate_normal, orthogonal
-from func.random.transformed import (
-    cauchy, exponential, gumbel, laplace, logistic, lognormal, normal, pareto, rayleigh, triangular, truncated_normal,
-    uniform, weibull_min,
-)
 
 __all__ = [
     "Generator", "RandomnessError", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy",

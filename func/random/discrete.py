@@ -1,4 +1,4 @@
-"""Integers, choices and orders. Their outputs carry no derivative."""
+"""Discrete distributions, choices and permutations; the samples have no derivative in the parameters."""
 
 from __future__ import annotations
 
@@ -19,32 +19,21 @@ from func.numpy.arguments import count, one_axis
 from func.numpy.joining import stack
 from func.numpy.selection import take, take_along_axis
 from func.numpy.shaping import reshape
-from func.random.continuous import signs
-from func.random.keys import (
-    check_key,
-    float_dtype,
-    full_shape,
-    integer_dtype,
-    keys_of,
-    parameter,
-    require,
-    sample_shape,
-    stretched,
-)
-from func.random.transformed import gumbel
+from func.random import keys
+from func.random.continuous import gumbel, signs
 
 _DOUBLE = np.dtype(np.float64)
 _WORD = np.dtype(np.uint64)
 
 
 def _probability(function: str, p: Any, dtype: Any = _DOUBLE) -> Array:
-    p = parameter(function, "p", p, dtype)
-    require(function, lambda v: (v < 0) | (v > 1), "p must lie between 0 and 1", p)
+    p = keys.parameter(function, "p", p, dtype)
+    keys.require(function, lambda v: (v < 0) | (v > 1), "p must lie between 0 and 1", p)
     return p
 
 
 def _bound(name: str, value: Any, dtype: np.dtype[Any], shift: int) -> Array:
-    """An integer bound, checked against the dtype of the draw, with `shift` added to it."""
+    """An integer bound plus `shift`, checked against the dtype of the samples."""
     if isinstance(value, (bool, np.bool_)):
         value = int(value)
     if isinstance(value, (int, np.integer)):
@@ -60,7 +49,7 @@ def _bound(name: str, value: Any, dtype: np.dtype[Any], shift: int) -> Array:
 
 
 def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = np.int64) -> Array:
-    """Integers from minval to maxval - 1, each exactly equally likely.
+    """Integers from minval to maxval - 1, exactly uniform.
 
     Args:
         key: A key, (2,) of uint32.
@@ -77,96 +66,100 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = np.int6
         >>> dice.min() >= 1 and dice.max() <= 6
         np.True_
     """
-    kind = integer_dtype("randint", dtype)
+    kind = keys.integer_dtype("randint", dtype)
     low, last = _bound("minval", minval, kind, 0), _bound("maxval", maxval, kind, -1)
-    require("randint", lambda a, b: a > b, "minval must be below maxval", low, last)
-    full = full_shape("randint", shape, shape_of(low), shape_of(last))
-    return ops.random_integers(check_key(key, "randint"), stretched(low, full), stretched(last, full), dtype=kind)
+    keys.require("randint", lambda a, b: a > b, "minval must be below maxval", low, last)
+    full = keys.full_shape("randint", shape, shape_of(low), shape_of(last))
+    low, last = keys.broadcast_parameter(low, full), keys.broadcast_parameter(last, full)
+    return ops.random_integers(keys.check_key(key, "randint"), low, last, dtype=kind)
 
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Array:
     """Booleans that are True with probability p."""
     p = _probability("bernoulli", p)
-    full = full_shape("bernoulli", shape, shape_of(p))
-    return e.less(ops.random_unit(check_key(key, "bernoulli"), shape=full, dtype=_DOUBLE, inside=False), p)
+    full = keys.full_shape("bernoulli", shape, shape_of(p))
+    return e.less(ops.random_unit(keys.check_key(key, "bernoulli"), shape=full, dtype=_DOUBLE, inside=False), p)
 
 
 def rademacher(key: Any, shape: Any = (), dtype: Any = np.int64) -> Array:
-    """Numbers -1 and 1, equally likely."""
-    return signs(check_key(key, "rademacher"), sample_shape("rademacher", shape), dtype)
+    """Samples -1 and 1 with equal probability."""
+    return signs(keys.check_key(key, "rademacher"), keys.sample_shape("rademacher", shape), dtype)
 
 
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = np.int64) -> Array:
-    """Poisson counts of mean lam.
+    """Poisson samples with mean lam.
 
     Source: W. Hörmann (1993), The transformed rejection method for generating Poisson random variables.
     """
-    kind = integer_dtype("poisson", dtype)
-    lam = parameter("poisson", "lam", lam, _DOUBLE)
-    require("poisson", lambda v: v < 0, "lam must not be negative", lam)
-    require("poisson", lambda v: ~(v < 9.2e18), "lam is too large or NaN", lam)
-    full = full_shape("poisson", shape, shape_of(lam))
-    return random_poisson(check_key(key, "poisson"), stretched(lam, full), dtype=kind)
+    kind = keys.integer_dtype("poisson", dtype)
+    lam = keys.parameter("poisson", "lam", lam, _DOUBLE)
+    keys.require("poisson", lambda v: v < 0, "lam must not be negative", lam)
+    keys.require("poisson", lambda v: ~(v < 9.2e18), "lam is too large or NaN", lam)
+    full = keys.full_shape("poisson", shape, shape_of(lam))
+    return random_poisson(keys.check_key(key, "poisson"), keys.broadcast_parameter(lam, full), dtype=kind)
 
 
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Array:
-    """Numbers of successes in n trials of probability p.
+    """Binomial samples: the number of successes in n trials of probability p.
 
     Source: W. Hörmann (1993), The generation of binomial random variates.
     """
     kind = np.dtype(dtype)
-    n, p = parameter("binomial", "n", n, _DOUBLE), _probability("binomial", p)
-    require("binomial", lambda v: v < 0, "n must not be negative", n)
-    require("binomial", np.isnan, "p must not be NaN", p)
-    full = full_shape("binomial", shape, shape_of(n), shape_of(p))
-    n = e.floor(stretched(n, full))
-    return random_binomial(check_key(key, "binomial"), n, stretched(p, full), dtype=kind)
+    n, p = keys.parameter("binomial", "n", n, _DOUBLE), _probability("binomial", p)
+    keys.require("binomial", lambda v: v < 0, "n must not be negative", n)
+    keys.require("binomial", np.isnan, "p must not be NaN", p)
+    full = keys.full_shape("binomial", shape, shape_of(n), shape_of(p))
+    n = e.floor(keys.broadcast_parameter(n, full))
+    return random_binomial(keys.check_key(key, "binomial"), n, keys.broadcast_parameter(p, full), dtype=kind)
 
 
 def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Array:
-    """Numbers of trials up to the first success, 1, 2, ..., of probability p each."""
-    kind = integer_dtype("geometric", dtype)
+    """Geometric samples 1, 2, ...: the number of trials of probability p up to the first success."""
+    kind = keys.integer_dtype("geometric", dtype)
     p = _probability("geometric", p)
-    require("geometric", lambda v: v <= 0, "p must be positive", p)
-    full = full_shape("geometric", shape, shape_of(p))
-    unit = ops.random_unit(check_key(key, "geometric"), shape=full, dtype=_DOUBLE, inside=True)
-    sure = e.greater_equal(p, 1.0)
-    safe = e.subtract(p, e.multiply(convert(sure, dtype=_DOUBLE), 0.5))
+    keys.require("geometric", lambda v: v <= 0, "p must be positive", p)
+    full = keys.full_shape("geometric", shape, shape_of(p))
+    unit = ops.random_unit(keys.check_key(key, "geometric"), shape=full, dtype=_DOUBLE, inside=True)
+    is_certain = e.greater_equal(p, 1.0)
+    safe = e.subtract(p, e.multiply(convert(is_certain, dtype=_DOUBLE), 0.5))
     trials = e.add(e.floor(e.divide(e.log(unit), e.log1p(e.negative(safe)))), 1.0)
-    many = e.maximum(e.multiply(trials, convert(e.logical_not(sure), dtype=_DOUBLE)), 1.0)
-    return convert(e.minimum(many, float(np.iinfo(kind).max) * (1 - 2.0**-52)), dtype=kind)
+    trials = e.maximum(e.multiply(trials, convert(e.logical_not(is_certain), dtype=_DOUBLE)), 1.0)
+    return convert(e.minimum(trials, float(np.iinfo(kind).max) * (1 - 2.0**-52)), dtype=kind)
 
 
 def multinomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Array:
-    """How often each of k outcomes occurs in n trials.
+    """Multinomial samples: how often each of k outcomes occurs in n trials.
 
     Args:
         key: A key, (2,) of uint32.
         n: Numbers of trials (…).
-        p: Probabilities (…, k), whose sum over the last axis is one; the last one is taken to be what is left.
+        p: Probabilities (…, k), which sum to one over the last axis; the last one is one minus the sum of the others.
         shape: The full shape (…, k); by default that of the parameters.
         dtype: The dtype of the counts.
     """
     kind = np.dtype(dtype)
-    n, p = parameter("multinomial", "n", n, _DOUBLE), _probability("multinomial", p)
+    n, p = keys.parameter("multinomial", "n", n, _DOUBLE), _probability("multinomial", p)
     if not shape_of(p):
         raise ValueError("func.random.multinomial: p must have at least one axis")
     k = shape_of(p)[-1]
-    require("multinomial", lambda v: v[..., :-1].sum(-1) > 1 + 1e-12, "probabilities add up to more than one", p)
-    full = full_shape("multinomial", shape, (*shape_of(n), k), shape_of(p))
+    keys.require("multinomial", lambda v: v[..., :-1].sum(-1) > 1 + 1e-12, "probabilities add up to more than one", p)
+    full = keys.full_shape("multinomial", shape, (*shape_of(n), k), shape_of(p))
     batch = full[:-1]
-    left, rest = stretched(e.floor(n), batch), None
+    trials_left, probability_left = keys.broadcast_parameter(e.floor(n), batch), None
     counts = []
-    for i, one in enumerate(keys_of(check_key(key, "multinomial"), max(k - 1, 0))):
-        share = getitem(p, index=(*[(0, m, 1) for m in shape_of(p)[:-1]], i))
-        chance = share if rest is None else e.divide(share, e.maximum(rest, 1e-300))
-        chance = e.minimum(chance, 1.0)
-        drawn = random_binomial(one, left, stretched(chance, batch), dtype=_DOUBLE)
-        left = e.subtract(left, drawn)
-        rest = e.subtract(1.0 if rest is None else rest, share)
-        rest = e.maximum(rest, 0.0)
-        counts.append(drawn)
-    return convert(stack([*counts, left], axis=-1), dtype=kind)
+    for i, outcome_key in enumerate(keys.keys_of(keys.check_key(key, "multinomial"), max(k - 1, 0))):
+        outcome_p = getitem(p, index=(*[(0, m, 1) for m in shape_of(p)[:-1]], i))
+        if probability_left is None:
+            conditional_p, probability_left = outcome_p, e.subtract(1.0, outcome_p)
+        else:
+            conditional_p = e.divide(outcome_p, e.maximum(probability_left, 1e-300))
+            probability_left = e.subtract(probability_left, outcome_p)
+        conditional_p, probability_left = e.minimum(conditional_p, 1.0), e.maximum(probability_left, 0.0)
+        counts.append(
+            random_binomial(outcome_key, trials_left, keys.broadcast_parameter(conditional_p, batch), dtype=_DOUBLE)
+        )
+        trials_left = e.subtract(trials_left, counts[-1])
+    return convert(stack([*counts, trials_left], axis=-1), dtype=kind)
 
 
 def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Array:
@@ -174,25 +167,24 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Arr
 
     Args:
         key: A key, (2,) of uint32.
-        logits: Unnormalised logarithms of probabilities; -inf for a category that is never drawn.
+        logits: Unnormalised log-probabilities; -inf for a category that is never drawn.
         axis: The axis of the categories.
         shape: The full shape of the result; it ends in the shape of logits without `axis`, which is the default.
     """
     logits = operand(logits)
     if dtype_of(logits).kind not in "f":
-        logits = parameter("categorical", "logits", logits, _DOUBLE)
+        logits = keys.parameter("categorical", "logits", logits, _DOUBLE)
     rank = len(shape_of(logits))
     logits = move_axis(logits, one_axis(axis, rank), rank - 1)
-    own = shape_of(logits)[:-1]
-    full = full_shape("categorical", shape, own)
+    full = keys.full_shape("categorical", shape, shape_of(logits)[:-1])
     noise = gumbel(
-        check_key(key, "categorical"), (*full, shape_of(logits)[-1]), float_dtype("categorical", logits.dtype)
+        keys.check_key(key, "categorical"), (*full, shape_of(logits)[-1]), keys.float_dtype("categorical", logits.dtype)
     )
     return argmax(e.add(noise, logits), axis=len(full))
 
 
 def _order(key: Array, shape: tuple[int, ...], axis: int) -> Array:
-    """Random orders along an axis: those of independent 64-bit words."""
+    """Random permutations along an axis: the orders of independent 64-bit words."""
     return argsort(ops.random_bits(key, shape=shape, dtype=_WORD), axis=axis, kind="stable")
 
 
@@ -201,11 +193,11 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> A
 
     Args:
         key: A key, (2,) of uint32.
-        x: An array, whose derivative follows its elements, or an int.
+        x: An array, in which the result is differentiable, or an int.
         axis: The axis to permute.
-        independent: Permute every vector along the axis by itself, in place of all alike.
+        independent: Permute every vector along the axis independently, instead of all in the same way.
     """
-    key = check_key(key, "permutation")
+    key = keys.check_key(key, "permutation")
     x = operand(x)
     if shape_of(x) == ():
         if dtype_of(x).kind not in "iu":
@@ -222,52 +214,52 @@ def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = Non
 
     Args:
         key: A key, (2,) of uint32.
-        a: An array, whose derivative follows its elements, or an int.
-        shape: How many are drawn; it takes the place of `axis` in the result.
+        a: An array, in which the result is differentiable, or an int.
+        shape: The shape of the sample; it replaces `axis` in the result.
         replace: Whether an element can be drawn more than once.
-        p: Probabilities (n,); by default all elements are equally likely.
-        axis: The axis that is chosen from.
+        p: Probabilities (n,); by default uniform.
+        axis: The axis from which elements are drawn.
 
     Source: P. Efraimidis, P. Spirakis (2006), Weighted random sampling with a reservoir (without replacement).
     """
-    key = check_key(key, "choice")
+    key = keys.check_key(key, "choice")
     a = operand(a)
-    single = shape_of(a) == ()
-    if single and dtype_of(a).kind not in "iu":
+    is_integer = shape_of(a) == ()
+    if is_integer and dtype_of(a).kind not in "iu":
         raise TypeError("func.random.choice takes an array or an integer")
-    axis = 0 if single else one_axis(axis, len(shape_of(a)))
-    total = int(a) if single else shape_of(a)[axis]
-    wanted = sample_shape("choice", shape)
-    many = count(wanted)
-    if total <= 0 and many:
+    axis = 0 if is_integer else one_axis(axis, len(shape_of(a)))
+    total = int(a) if is_integer else shape_of(a)[axis]
+    sample = keys.sample_shape("choice", shape)
+    size = count(sample)
+    if total <= 0 and size:
         raise ValueError("func.random.choice: a must not be empty unless nothing is drawn")
-    if not replace and many > total:
-        raise ValueError(f"func.random.choice: cannot draw {many} of {total} elements without replacement")
+    if not replace and size > total:
+        raise ValueError(f"func.random.choice: cannot draw {size} of {total} elements without replacement")
     if p is None:
         places = (
-            randint(key, wanted, 0, total) if replace and many else reshape(_order(key, (total,), 0)[:many], wanted)
+            randint(key, sample, 0, total) if replace and size else reshape(_order(key, (total,), 0)[:size], sample)
         )
     else:
         p = _probability("choice", p)
         if shape_of(p) != (total,):
             raise ValueError(f"func.random.choice: p must have shape ({total},), one number per element of a")
-        require("choice", lambda v: abs(v.sum(-1) - 1) > 1e-6, "probabilities do not add up to one", p)
+        keys.require("choice", lambda v: abs(v.sum(-1) - 1) > 1e-6, "probabilities do not add up to one", p)
         if not replace:
-            require("choice", lambda v: (v > 0).sum(-1) < many, "fewer elements have p > 0 than are drawn", p)
-        places = _weighted(key, p, wanted, replace)
-    return places if single else take(a, places, axis)
+            keys.require("choice", lambda v: (v > 0).sum(-1) < size, "fewer elements have p > 0 than are drawn", p)
+        places = _weighted(key, p, sample, replace)
+    return places if is_integer else take(a, places, axis)
 
 
-def _weighted(key: Array, p: Array, wanted: tuple[int, ...], replace: bool) -> Array:
-    """Places drawn with probabilities p: by their running sums, or the first ones in order of exponential waiting."""
+def _weighted(key: Array, p: Array, shape: tuple[int, ...], replace: bool) -> Array:
+    """Indices drawn with probabilities p: by inversion of the cumulative sums, or by sorting exponential samples."""
     if replace:
         sums = cumsum(p, axis=0, reverse=False)
         last = shape_of(p)[0] - 1
-        unit = ops.random_unit(key, shape=wanted, dtype=_DOUBLE, inside=False)
-        found = search(sums, e.multiply(unit, getitem(sums, index=(last,))), side="right", batch_rank=0)
-        return e.minimum(found, last)
+        unit = ops.random_unit(key, shape=shape, dtype=_DOUBLE, inside=False)
+        places = search(sums, e.multiply(unit, getitem(sums, index=(last,))), side="right", batch_rank=0)
+        return e.minimum(places, last)
     unit = ops.random_unit(key, shape=shape_of(p), dtype=_DOUBLE, inside=True)
-    never = e.less_equal(p, 0.0)
-    waiting = e.divide(e.negative(e.log(unit)), e.add(p, convert(never, dtype=_DOUBLE)))
-    waiting = e.add(waiting, e.multiply(convert(never, dtype=_DOUBLE), 1e300))
-    return reshape(argsort(waiting, axis=0, kind="stable")[: count(wanted)], wanted)
+    is_never = e.less_equal(p, 0.0)
+    waiting = e.divide(e.negative(e.log(unit)), e.add(p, convert(is_never, dtype=_DOUBLE)))
+    waiting = e.add(waiting, e.multiply(convert(is_never, dtype=_DOUBLE), 1e300))
+    return reshape(argsort(waiting, axis=0, kind="stable")[: count(shape)], shape)

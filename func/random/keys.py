@@ -1,4 +1,4 @@
-"""Keys: plain uint32 arrays of shape (2,), from which every number is a function; and how arguments are checked."""
+"""Keys, which are uint32 arrays of shape (2,), and the checks of arguments that all distributions share."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _WORDS = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.uint32), np.dtype
 def key(seed: Any) -> Array:
     """The key of an integer seed: an array (2,) of uint32, which holds the lowest 64 bits of the seed.
 
-    A key is data: it is mapped by func.vmap, stored, passed around. One key gives the same numbers each time it is
-    used, so make new ones by `split` or `fold_in`.
+    A key is data: it can be mapped by func.vmap, stored and passed around. A key gives the same samples each time it is
+    used; `split` and `fold_in` make new keys.
 
     Raises:
         TypeError: The seed is not one integer.
@@ -46,7 +46,7 @@ def key(seed: Any) -> Array:
 
 
 def check_key(value: Any, function: str) -> Array:
-    """A key as the rows take it, or a TypeError that says how to make one."""
+    """A key as primitives take it, or a TypeError that says how to make one."""
     if type(value) is not np.ndarray:
         value = operand(value)
     if shape_of(value) == (2,) and dtype_of(value) == _KEY_DTYPE:
@@ -70,7 +70,7 @@ def _described(value: Array) -> str:
 def split(key: Any, num: Any = 2) -> Array:
     """New keys of a key, an array (num, 2), or (*num, 2) for a shape.
 
-    They are independent of each other and of what `key` itself draws.
+    They are independent of each other and of the samples of `key` itself.
 
     Example:
         >>> import func.random
@@ -86,13 +86,13 @@ def split(key: Any, num: Any = 2) -> Array:
 
 
 def keys_of(key: Array, num: int) -> list[Array]:
-    """New keys of a key, one by one."""
+    """A list of new keys of a key."""
     keys = ops.random_split(key, num=num)
     return [getitem(keys, index=(i, (0, 2, 1))) for i in range(num)]
 
 
 def fold_in(key: Any, data: Any) -> Array:
-    """The key of a key and an integer (taken modulo 2^62), such as the number of a step or of a lane.
+    """The key of a key and an integer (taken modulo 2^62), such as the number of a step or of a batch element.
 
     Raises:
         TypeError: `data` is not one integer.
@@ -109,7 +109,7 @@ def fold_in(key: Any, data: Any) -> Array:
 def bits(key: Any, shape: Any = (), dtype: Any = np.uint32) -> Array:
     """Random bits: uniform unsigned integers of 8, 16, 32 or 64 bits.
 
-    The numbers are those of Threefry-2x32 (20 rounds) of the counters 0, 1, ... under the key.
+    The bits are the output of Threefry-2x32 (20 rounds) for the counters 0, 1, ... under the key.
 
     Source: J. Salmon, M. Moraes, R. Dror, D. Shaw (2011), Parallel random numbers: as easy as 1, 2, 3.
     """
@@ -121,7 +121,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = np.uint32) -> Array:
 
 
 def float_dtype(function: str, dtype: Any) -> np.dtype[Any]:
-    """The floating point dtype of a draw: double, single, half or bfloat16."""
+    """The floating point dtype of samples: double, single, half or bfloat16."""
     kind: np.dtype[Any] = np.dtype(dtype)
     if is_inexact(kind) and kind.kind != "c" and kind.itemsize <= 8:
         return kind
@@ -129,7 +129,7 @@ def float_dtype(function: str, dtype: Any) -> np.dtype[Any]:
 
 
 def integer_dtype(function: str, dtype: Any) -> np.dtype[Any]:
-    """The integer dtype of a draw."""
+    """The integer dtype of samples."""
     kind: np.dtype[Any] = np.dtype(dtype)
     if kind.kind not in "iu":
         raise TypeError(f"func.random.{function}: dtype must be an integer type, not {kind}")
@@ -137,7 +137,7 @@ def integer_dtype(function: str, dtype: Any) -> np.dtype[Any]:
 
 
 def parameter(function: str, name: str, value: Any, dtype: Any) -> Array:
-    """A parameter in the dtype of the draw."""
+    """A parameter in the dtype of the samples."""
     value = operand(value)
     if (dtype_of(value).kind not in "fiub" and not is_inexact(dtype_of(value))) or dtype_of(value).kind == "c":
         raise TypeError(f"func.random.{function}: {name} must be real, not {dtype_of(value)}")
@@ -145,57 +145,57 @@ def parameter(function: str, name: str, value: Any, dtype: Any) -> Array:
 
 
 def known(value: Array) -> np.ndarray[Any, Any] | None:
-    """The numbers of a parameter where they are on the host (all lanes of a mapped one), None elsewhere."""
+    """The value of a parameter (the whole batch of a mapped one) if it is in host memory, else None."""
     while type(value) is Tracer:
         value = value.value
     return np.asarray(value) if type(value) in HOST_TYPES else None
 
 
 def require(function: str, condition: Callable[..., Any], message: str, *values: Array) -> None:
-    """A ValueError, as NumPy raises it, where known parameters are out of range; NaN passes."""
-    numbers = []
-    for value in values:
-        number = known(value)
-        if number is None:
-            return
-        numbers.append(number)
-    mapped = any([number.ndim != len(shape_of(value)) for number, value in zip(numbers, values, strict=True)])
-    if mapped and len({number.ndim for number in numbers}) > 1:  # batch axes and own axes would be mixed up
+    """Raise ValueError, as NumPy does, if known parameters are out of range; NaN passes."""
+    known_values = [known(value) for value in values]
+    numbers = [number for number in known_values if number is not None]
+    if len(numbers) < len(values):
+        return
+    is_mapped = any([number.ndim != len(shape_of(value)) for number, value in zip(numbers, values, strict=True)])
+    if (
+        is_mapped and len({number.ndim for number in numbers}) > 1
+    ):  # batch axes would be aligned with the parameters' axes
         return
     try:
-        refused = np.any(condition(*numbers))
+        is_violated = np.any(condition(*numbers))
     except ValueError:
         return
-    if refused:
+    if is_violated:
         raise ValueError(f"func.random.{function}: {message}{at_line()}")
 
 
 def sample_shape(function: str, shape: Any) -> tuple[int, ...]:
-    """A shape argument, non-negative."""
-    wanted = as_shape(shape)
-    if any([length < 0 for length in wanted]):
+    """A shape argument, whose lengths must not be negative."""
+    lengths = as_shape(shape)
+    if any([length < 0 for length in lengths]):
         raise ValueError(f"func.random.{function}: shape must not be negative, got {shape!r}")
-    return wanted
+    return lengths
 
 
-def full_shape(function: str, shape: Any, *given: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of a draw: as asked for, to which the parameters must broadcast, or that of the parameters."""
+def full_shape(function: str, shape: Any, *parameters: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of the samples: the requested one, to which the parameters must broadcast, or that of the latter."""
     if shape is None:
-        return np.broadcast_shapes(*given)
-    wanted = sample_shape(function, shape)
-    if given and any(given):
+        return np.broadcast_shapes(*parameters)
+    requested = sample_shape(function, shape)
+    if any(parameters):
         try:
-            fits = np.broadcast_shapes(wanted, *given) == wanted
+            fits = np.broadcast_shapes(requested, *parameters) == requested
         except ValueError:
             fits = False
         if not fits:
             raise ValueError(
-                f"func.random.{function}: shape={wanted} must be the full shape of the result, to which the shapes "
-                f"of the parameters broadcast: {', '.join(map(str, given))}"
+                f"func.random.{function}: shape={requested} must be the full shape of the result, to which the shapes "
+                f"of the parameters broadcast: {', '.join(map(str, parameters))}"
             )
-    return wanted
+    return requested
 
 
-def stretched(value: Array, shape: tuple[int, ...]) -> Array:
-    """A parameter broadcast to the shape of the draw."""
+def broadcast_parameter(value: Array, shape: tuple[int, ...]) -> Array:
+    """A parameter broadcast to the shape of the samples."""
     return value if shape_of(value) == shape else broadcast(value, shape=shape)

@@ -1,4 +1,4 @@
-"""Vectors and matrices: normal vectors of a covariance, points of balls, orthogonal matrices."""
+"""Multivariate distributions: normal vectors, points of balls, orthogonal matrices."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from func.interpreters.primitives.structural.shapes import expand, reduce_sum, w
 from func.numpy import linalg
 from func.numpy.products import matmul
 from func.numpy.selection import diagonal
-from func.random.continuous import generalized_normal
-from func.random.keys import check_key, float_dtype, full_shape, keys_of, parameter, sample_shape, stretched
-from func.random.transformed import exponential
+from func.random.continuous import exponential, generalized_normal
+from func.random.keys import broadcast_parameter, check_key, float_dtype, full_shape, keys_of, parameter, sample_shape
 
 
 def multivariate_normal(
     key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = np.float64, method: str = "cholesky"
 ) -> Array:
-    """Normal vectors of a mean and a covariance; the sample differentiates in both.
+    """Normal vectors with a given mean and covariance; the sample is differentiable in both.
 
     Args:
         key: A key, (2,) of uint32.
@@ -56,10 +55,10 @@ def multivariate_normal(
     z = ops.random_normal(check_key(key, "multivariate_normal"), shape=(*full, n), dtype=dtype)
     factor = _factor(cov, method)
     if len(shape_of(factor)) == 2 and full:
-        moved = matmul(z, linalg.matrix_transpose(factor))
+        centered = matmul(z, linalg.matrix_transpose(factor))
     else:
-        moved = matmul(factor, expand(z, (len(full) + 1,)))[..., 0]
-    return e.add(moved, mean)
+        centered = matmul(factor, expand(z, (len(full) + 1,)))[..., 0]
+    return e.add(centered, mean)
 
 
 def _factor(cov: Array, method: str) -> Array:
@@ -68,8 +67,8 @@ def _factor(cov: Array, method: str) -> Array:
         return linalg.cholesky(cov)
     if method == "eigh":
         values, vectors = linalg.eigh(cov)
-        positive = e.greater(values, 0.0)
-        roots = e.sqrt(where(positive, values, e.multiply(values, 0.0)))
+        is_positive = e.greater(values, 0.0)
+        roots = e.sqrt(where(is_positive, values, e.multiply(values, 0.0)))
     else:
         vectors, values, _ = linalg.svd(cov)
         roots = e.sqrt(values)
@@ -77,7 +76,7 @@ def _factor(cov: Array, method: str) -> Array:
 
 
 def ball(key: Any, d: int, p: Any = 2.0, shape: Any = (), dtype: Any = np.float64) -> Array:
-    """Points (*shape, d), uniformly distributed in the unit ball of the p-norm of R^d.
+    """Points (*shape, d) with a uniform distribution in the unit ball of the p-norm of R^d.
 
     Source: F. Barthe, O. Guédon, S. Mendelson, A. Naor (2005), A probabilistic approach to the geometry of the ℓ_p^n
     ball, theorem 1.
@@ -86,7 +85,7 @@ def ball(key: Any, d: int, p: Any = 2.0, shape: Any = (), dtype: Any = np.float6
     first, second = keys_of(check_key(key, "ball"), 2)
     p = parameter("ball", "p", p, dtype)
     full = full_shape("ball", shape, shape_of(p))
-    exponents = expand(stretched(p, full), (len(full),))
+    exponents = expand(broadcast_parameter(p, full), (len(full),))
     g = generalized_normal(first, exponents, (*full, d), dtype)
     total = reduce_sum(e.power(e.absolute(g), exponents), axes=(len(full),))
     length = e.power(e.add(total, exponential(second, full, dtype)), e.divide(1.0, p))
@@ -94,7 +93,7 @@ def ball(key: Any, d: int, p: Any = 2.0, shape: Any = (), dtype: Any = np.float6
 
 
 def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = np.float64) -> Array:
-    """Orthogonal matrices (*shape, n, n), uniformly distributed (by the Haar measure).
+    """Orthogonal matrices (*shape, n, n), distributed uniformly (by Haar measure).
 
     Source: F. Mezzadri (2007), How to generate random matrices from the classical compact groups.
     """

@@ -64,7 +64,7 @@ def test_choices_and_orders() -> None:
 
 
 def mapped(function: Callable[..., Any], randomness: str = "different", **options: Any) -> Any:
-    """A function of (generator, x) mapped over six lanes, with a new generator."""
+    """A function of (generator, x) mapped over six batch elements, with a new generator."""
     rng = fr.Generator(5)
     return func.vmap(lambda x: function(rng, x), randomness=randomness, **options)(np.arange(6.0))
 
@@ -82,7 +82,7 @@ def test_randomness_same_and_different() -> None:
 
 
 def branching(rng: fr.Generator, x: Any) -> Any:
-    """Draws before and after lanes part."""
+    """Draws before and after the batch is split by branches."""
     before = rng.normal()
     if x > 2:
         x = x + 1
@@ -91,7 +91,7 @@ def branching(rng: fr.Generator, x: Any) -> Any:
     return 0 * x + before + rng.gamma(2.0)
 
 
-def test_lanes_keep_their_numbers_where_they_part() -> None:
+def test_batch_elements_keep_their_samples_when_the_batch_is_split() -> None:
     plain = mapped(lambda rng, x: 0 * x + rng.normal() + rng.gamma(2.0))
     np.testing.assert_array_equal(mapped(branching), plain)
     for chunk_size in (1, 4, "auto"):
@@ -100,7 +100,7 @@ def test_lanes_keep_their_numbers_where_they_part() -> None:
     assert len(set(same.tolist())) == 1
 
 
-def test_nested_vmaps_decide_for_their_own_lanes() -> None:
+def test_nested_vmaps_decide_for_their_own_batch_axis() -> None:
     def outer(rng: fr.Generator, x: Any, inner: str) -> Any:
         def body(y: Any) -> Any:
             return 0 * (x + y) + rng.normal() + (rng.normal() if x + y > 3 else 0.0)
@@ -119,8 +119,8 @@ def test_nested_vmaps_decide_for_their_own_lanes() -> None:
     assert len(np.unique(columns)) == 3 and (columns == columns[:1]).all()
     with pytest.raises(fr.RandomnessError):
         table("error", "same")
-    parted = mapped(lambda rng, x: outer(rng, x, "different"))
-    assert len(np.unique(parted)) == 18
+    nested = mapped(lambda rng, x: outer(rng, x, "different"))
+    assert len(np.unique(nested)) == 18
 
 
 def test_generator_moves_on_after_a_mapped_call() -> None:
@@ -144,7 +144,7 @@ def test_generator_under_derivatives() -> None:
     assert len(set(gradients.tolist())) == 4
 
 
-def test_draws_per_lane_inside_a_custom_rule_are_refused() -> None:
+def test_draws_for_each_element_inside_a_custom_rule_are_refused() -> None:
     rng = fr.Generator(9)
 
     @func.custom_jvp

@@ -1,4 +1,4 @@
-"""Random numbers: the words themselves, distributions, derivatives, mapping over keys, bad input."""
+"""Random samples: raw bits, distributions, derivatives, batches of keys, bad input."""
 
 from __future__ import annotations
 
