@@ -73,10 +73,14 @@ def to_dtype(x: Array, dtype: Any) -> Array:
     return convert(x, dtype=np.dtype(dtype))
 
 
+def to_host(value: Any) -> Any:
+    """A concrete value as a NumPy array; a device array is copied to the host."""
+    return np.asarray(value.get() if hasattr(value, "get") else value)
+
+
 def host_values(x: Any) -> Any:
-    """The plain values behind an argument, which all lanes share, as a NumPy array."""
-    known = concrete(operand(x))
-    return np.asarray(known.get() if hasattr(known, "get") else known)
+    """The concrete values of an argument, the same for all batch elements, as a NumPy array."""
+    return to_host(concrete(operand(x)))
 
 
 def arrayed(x: Any) -> Array:

@@ -13,6 +13,7 @@ from func.interpreters.grad import Grad
 from func.interpreters.imperative.interpreter import Imperative
 from func.interpreters.jvp import Jvp
 from func.interpreters.stage import Recorder
+from func.numpy.arguments import to_host
 from func.numpy.inplace import getitem
 
 
@@ -73,8 +74,7 @@ def no_attribute(tracer: Tracer, name: str) -> NoReturn:
 def _scalar(tracer: Tracer, what: str) -> Any:
     if tracer.shape != () and int(np.prod(tracer.shape)) != 1:
         raise TypeError(f"only arrays with one element convert to a Python number, not shape {tracer.shape}")
-    value = concrete(tracer)
-    return np.asarray(value.get() if hasattr(value, "get") else value).reshape(())[()]
+    return to_host(concrete(tracer)).reshape(())[()]
 
 
 def to_bool(tracer: Tracer) -> bool:
@@ -145,5 +145,4 @@ def tolist(tracer: Tracer) -> Any:
     """x.tolist(): refused where a derivative would be lost."""
     if tracer.dtype.kind in "fc" and carries_derivative(tracer):
         _refuse_number(tracer, ".tolist()")
-    value = concrete(tracer)
-    return np.asarray(value.get() if hasattr(value, "get") else value).tolist()
+    return to_host(concrete(tracer)).tolist()

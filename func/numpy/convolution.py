@@ -15,9 +15,9 @@ from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.convolution import correlate as correlate_primitive
 from func.interpreters.primitives.structural.convolution import windows
 from func.interpreters.primitives.structural.shapes import reshape
-from func.interpreters.primitives.structural.slicing import embed
 from func.numpy.arguments import arrayed, as_shape, one_axis, rank_of
 from func.numpy.elementary import conjugated
+from func.numpy.padding import framed
 from func.numpy.protocol import implements
 from func.numpy.shaping import flip
 
@@ -136,7 +136,8 @@ def conv_general(
     sizes = shape_of(kernel)[2:]
     steps, gaps = _each("stride", stride, rank), _each("dilation", dilation, rank)
     spans = tuple([(size - 1) * gap + 1 for size, gap in zip(sizes, gaps, strict=True)])
-    x = _padded(x, _pads(padding, shape_of(x)[2:], spans, steps))
+    pads = _pads(padding, shape_of(x)[2:], spans, steps)
+    x = framed(x, [(0, 0), (0, 0), *pads]) if any([side for pair in pads for side in pair]) else x
     if any([span > n for span, n in zip(spans, shape_of(x)[2:], strict=True)]):
         raise ValueError(f"conv_general: a window that spans {spans} does not fit the padded input {shape_of(x)[2:]}")
     plain = all([k == 1 for k in (*steps, *gaps)])
@@ -196,12 +197,3 @@ def _pads(padding: Any, shape: Sequence[int], spans: Sequence[int], steps: Seque
             f"negative, not {padding!r}"
         )
     return pairs
-
-
-def _padded(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
-    if not any([side for pair in pads for side in pair]):
-        return x
-    shape = shape_of(x)
-    sides = [(0, 0), (0, 0), *pads]
-    index = tuple([(before, before + n, 1) for n, (before, _) in zip(shape, sides, strict=True)])
-    return embed(x, index=index, shape=tuple([n + sum(side) for n, side in zip(shape, sides, strict=True)]))

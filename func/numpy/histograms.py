@@ -20,7 +20,8 @@ from func.interpreters.primitives.structural.sorting import reorder, search
 from func.numpy import reductions
 from func.numpy.arguments import arrayed, count, flattened, host_values, rank_of, to_dtype
 from func.numpy.grids import linspace
-from func.numpy.interpolation import cut, diff
+from func.numpy.indexing import cut
+from func.numpy.interpolation import diff
 from func.numpy.protocol import implements
 from func.numpy.sorting import sort
 

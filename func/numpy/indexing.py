@@ -50,20 +50,14 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
         if isinstance(entry, (bool, np.bool_)):
             entry = np.asarray(entry)
         if _is_array_index(entry):
-            array = (
-                entry
-                if type(entry) is Tracer
-                else operand(
-                    np.asarray(entry, dtype=np.intp)
-                    if isinstance(entry, list) and not entry
-                    else entry
-                    if not isinstance(entry, list)
-                    else operand(entry)
-                )
-            )
+            array = np.zeros(0, np.intp) if isinstance(entry, list) and not entry else operand(entry)
             kind = dtype_of(array).kind
             if kind == "b":
-                mask = _known_mask(array)
+                mask = values_for_shape(
+                    array,
+                    "x[mask]",
+                    "Write np.where(mask, x, 0) and keep the shape, or x[func.numpy.nonzero(mask, size=n)].",
+                )
                 if shape_of(mask) == ():
                     expanded.append(None)
                     expanded.append(np.zeros(int(bool(mask)), np.intp))
@@ -73,7 +67,7 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
             if kind not in "iu":
                 raise IndexError("arrays used as indices must be of integer (or boolean) type")
             plain_number = shape_of(array) == () and type(array) is not Tracer
-            entry = int(array) if plain_number else array  # type: ignore[arg-type]
+            entry = int(array) if plain_number else array
         expanded.append(entry)
     used = sum([e.mask.ndim if isinstance(e, _Mask) else e is not None and e is not Ellipsis for e in expanded])
     if sum([e is Ellipsis for e in expanded]) > 1:
@@ -87,7 +81,7 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
     arrays: list[Array] = []
     result_axis = 0
     axis = 0
-    for position, entry in enumerate(expanded):
+    for entry in expanded:
         if entry is Ellipsis:
             for _ in range(len(shape) - used):
                 basic.append((0, shape[axis], 1))
@@ -101,18 +95,17 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
             axis += 1
             result_axis += 1
         elif isinstance(entry, _Mask):
-            for k, found in enumerate(entry.positions(shape[axis : axis + entry.mask.ndim])):
+            for positions in entry.positions(shape[axis : axis + entry.mask.ndim]):
                 basic.append((0, shape[axis], 1))
-                arrays.append(found)
+                arrays.append(positions)
                 places.append(result_axis)
                 axis += 1
                 result_axis += 1
-                del k
         elif _is_array_index(entry):
             if type(entry) is not Tracer:
                 _check_bounds(entry, axis, shape[axis])
             basic.append((0, shape[axis], 1))
-            arrays.append(_non_negative(entry, axis, shape[axis]))
+            arrays.append(entry)
             places.append(result_axis)
             axis += 1
             result_axis += 1
@@ -135,7 +128,6 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
             else:
                 basic.append(number)
             axis += 1
-        del position
     adjacent = all([b - a == 1 for a, b in itertools.pairwise(places)]) and _together(expanded)
     if arrays:
         common = np.broadcast_shapes(*[shape_of(a) for a in arrays])
@@ -151,13 +143,13 @@ def _together(expanded: Sequence[Any]) -> bool:
     return all(flags[first:last])
 
 
-def _known_mask(mask: Array) -> Any:
+def values_for_shape(x: Array, what: str, instead: str) -> Any:
+    """The values that decide a shape; where they are not known, an error that names what to write instead."""
     try:
-        return concrete(mask)
+        return concrete(x)
     except StagingError:
         raise StagingError(
-            f"the shape of x[mask] depends on values, which are not known while the code is staged{at_line()}\n"
-            "Write np.where(mask, x, 0) and keep the shape, or x[func.numpy.nonzero(mask, size=n)]."
+            f"the shape of {what} depends on values, which are not known while the code is staged{at_line()}\n{instead}"
         ) from None
 
 
@@ -182,14 +174,9 @@ def _bounded(entry: slice, length: int) -> tuple[int, int, int]:
 
 
 def _check_bounds(index: Array, axis: int, length: int) -> None:
-    array = index
-    if array.size and (int(array.min()) < -length or int(array.max()) >= length):
-        worst = int(array.min()) if int(array.min()) < -length else int(array.max())
+    if index.size and (int(index.min()) < -length or int(index.max()) >= length):
+        worst = int(index.min()) if int(index.min()) < -length else int(index.max())
         raise IndexError(f"index {worst} is out of bounds for axis {axis} with size {length}")
-
-
-def _non_negative(index: Array, axis: int, length: int) -> Array:
-    return index
 
 
 def take_basic(x: Array, basic: tuple[Any, ...]) -> Array:
@@ -214,6 +201,21 @@ def elements_at(x: Array, places: Any, axis: int) -> Array:
     """The elements at known places along an axis."""
     leading = (slice(None),) * one_axis(axis, len(shape_of(x)))
     return read(x, (*leading, places))[0]
+
+
+def cut(x: Array, axis: int, start: int, stop: int | None = None) -> Array:
+    """x[start:stop] along an axis; a negative stop counts from the end."""
+    shape = shape_of(x)
+    n = shape[axis]
+    bounds = slice(start, stop).indices(n)
+    bounds = (bounds[0], max(bounds[0], bounds[1]), 1)
+    return getitem(x, index=tuple([bounds if i == axis else (0, m, 1) for i, m in enumerate(shape)]))
+
+
+def entry(x: Array, place: int) -> Array:
+    """x[place] along the first axis."""
+    first, *rest = shape_of(x)
+    return getitem(x, index=(place % first, *[(0, n, 1) for n in rest]))
 
 
 def _is_scalar(basic: tuple[Any, ...], index: Any) -> bool:

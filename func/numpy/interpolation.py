@@ -14,28 +14,15 @@ from func.interpreters.primitives.structural.reductions import argsort
 from func.interpreters.primitives.structural.shapes import broadcast, cumsum, full_like, reduce_sum
 from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
 from func.interpreters.primitives.structural.shapes import where as where_primitive
-from func.interpreters.primitives.structural.slicing import concatenate, getitem
+from func.interpreters.primitives.structural.slicing import concatenate
 from func.interpreters.primitives.structural.sorting import reorder, search
-from func.numpy.arguments import arrayed, common, flattened, one_axis, rank_of, to_dtype
+from func.numpy.arguments import arrayed, flattened, one_axis, rank_of, to_dtype
+from func.numpy.indexing import cut
+from func.numpy.joining import joined
 from func.numpy.protocol import implements
 from func.numpy.reductions import is_given
 
 _FLOAT = np.dtype(np.float64)
-
-
-def cut(x: Array, axis: int, start: int, stop: int | None = None) -> Array:
-    """x[start:stop] along an axis; a negative stop counts from the end."""
-    shape = shape_of(x)
-    n = shape[axis]
-    bounds = slice(start, stop).indices(n)
-    bounds = (bounds[0], max(bounds[0], bounds[1]), 1)
-    return getitem(x, index=tuple([bounds if i == axis else (0, m, 1) for i, m in enumerate(shape)]))
-
-
-def joined(parts: Sequence[Array], axis: int) -> Array:
-    """Arrays of different dtypes joined along an axis."""
-    parts = common(parts)
-    return parts[0] if len(parts) == 1 else concatenate(*parts, axis=axis)
 
 
 @implements(np.diff)

@@ -52,6 +52,12 @@ def concatenate(
 concat = concatenate
 
 
+def joined(parts: Sequence[Array], axis: int) -> Array:
+    """Arrays of different dtypes joined along an axis."""
+    parts = common(parts)
+    return parts[0] if len(parts) == 1 else join(*parts, axis=axis)
+
+
 @implements(np.stack)
 def stack(
     arrays: Sequence[Any], axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,7 @@ def pad(array: Array, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> 
     if unknown:
         raise ValueError(f"unsupported keyword arguments for mode '{mode}': {unknown}")
     if mode in ("constant", "empty") and _is_zero(kwargs.get("constant_values", 0)):
-        return _framed(array, widths)
+        return framed(array, widths)
     extend = _extension(mode, rank, kwargs)
     for axis, width in enumerate(widths):
         if width == (0, 0):
@@ -92,8 +92,8 @@ def _is_zero(value: Any) -> bool:
     return type(value) in (int, float) and value == 0
 
 
-def _framed(array: Array, widths: list[Pair]) -> Array:
-    """The array within zeros."""
+def framed(array: Array, widths: Sequence[Pair]) -> Array:
+    """The array with borders of zeros: (before, after) for each axis."""
     shape = shape_of(array)
     index = tuple([(low, low + n, 1) for (low, _), n in zip(widths, shape, strict=True)])
     return embed(
@@ -191,7 +191,7 @@ def _reflected(x: Array, axis: int, width: Pair, with_edge: bool) -> Array:
 
 def _by_function(array: Array, widths: list[Pair], function: Callable[..., Any], options: dict[str, Any]) -> Array:
     """NumPy's protocol for modes of the user's own: function(vector, width, axis, options) writes the borders."""
-    padded = _framed(array, widths)
+    padded = framed(array, widths)
     if type(padded) is not Tracer:
         return np.pad(array, widths, function, **options)
     for axis, width in enumerate(widths):

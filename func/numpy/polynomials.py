@@ -12,11 +12,12 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg.matrices import constant_mask
 from func.interpreters.primitives.structural.shapes import full_like, permute, reduce_sum
 from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
-from func.interpreters.primitives.structural.slicing import concatenate, embed, getitem, update
+from func.interpreters.primitives.structural.slicing import concatenate, embed, update
 from func.numpy import elementary, linalg
-from func.numpy.arguments import arrayed, common, count, rank_of, to_dtype
+from func.numpy.arguments import arrayed, count, rank_of, to_dtype, to_host
 from func.numpy.convolution import convolve
-from func.numpy.interpolation import cut
+from func.numpy.indexing import cut, entry
+from func.numpy.joining import joined
 from func.numpy.products import dot, outer
 from func.numpy.protocol import implements
 from func.numpy.reductions import all as all_of
@@ -31,10 +32,6 @@ def _coefficients(p: Any) -> Array:
     return reshape_primitive(p, shape=(1,)) if rank_of(p) == 0 else p
 
 
-def _entry(p: Array, place: int) -> Array:
-    return getitem(p, index=(place % shape_of(p)[0],))
-
-
 def _in_front(zeros: int, p: Array) -> Array:
     """Zeros in front of a polynomial."""
     return concatenate(full_like(p, 0, (zeros,)), p, axis=0) if zeros else p
@@ -45,8 +42,7 @@ def _known_zeros(p: Array, front: bool) -> int:
     known = innermost(p)
     if known is None:
         return 0
-    values = np.asarray(known.get() if hasattr(known, "get") else known)
-    zero = (values.reshape(-1, shape_of(p)[0]) == 0).all(axis=0)
+    zero = (to_host(known).reshape(-1, shape_of(p)[0]) == 0).all(axis=0)
     zero = zero if front else zero[::-1]
     return len(zero) if zero.all() else int(np.argmin(zero))
 
@@ -60,7 +56,7 @@ def polyval(p: Any, x: Any) -> Array:
     x = arrayed(operand(x))
     value: Array = full_like(x, 0)
     for place in range(shape_of(p)[0]):
-        value = ops.add(ops.multiply(value, x), getitem(p, index=(place, *[(0, n, 1) for n in shape_of(p)[1:]])))
+        value = ops.add(ops.multiply(value, x), entry(p, place))
     return value
 
 
@@ -98,15 +94,15 @@ def polydiv(u: Any, v: Any) -> tuple[Array, Array]:
     u, v = ops.add(_coefficients(u), 0.0), ops.add(_coefficients(v), 0.0)
     dtype = np.result_type(dtype_of(u), dtype_of(v))
     m, n = shape_of(u)[0] - 1, shape_of(v)[0] - 1
-    scale = ops.divide(1.0, _entry(v, 0))
+    scale = ops.divide(1.0, entry(v, 0))
     rest = to_dtype(u, dtype)
     quotient = []
     for k in range(m - n + 1):
-        factor = ops.multiply(scale, _entry(rest, k))
+        factor = ops.multiply(scale, entry(rest, k))
         quotient.append(to_dtype(reshape_primitive(arrayed(factor), shape=(1,)), dtype))
         part = ops.subtract(cut(rest, 0, k, k + n + 1), ops.multiply(factor, v))
         rest = update(rest, to_dtype(part, dtype), index=((k, k + n + 1, 1),))
-    while shape_of(rest)[0] > 1 and elementary.allclose(_entry(rest, 0), 0, rtol=1e-14):
+    while shape_of(rest)[0] > 1 and elementary.allclose(entry(rest, 0), 0, rtol=1e-14):
         rest = cut(rest, 0, 1)
     return (concatenate(*quotient, axis=0) if quotient else full_like(rest, 0, (1,))), rest
 
@@ -132,14 +128,14 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
         raise ValueError("Order of integral must be positive (see polyder)")
     k = _coefficients(np.zeros(m) if k is None else k)
     if shape_of(k)[0] == 1 and m > 1:
-        k = ops.multiply(_entry(k, 0), np.ones(m))
+        k = ops.multiply(entry(k, 0), np.ones(m))
     if shape_of(k)[0] < m:
         raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
     p = operand(np.asarray(p.coeffs) if isinstance(p, np.poly1d) else p)
     for place in range(m):
         divided = ops.divide(p, np.arange(shape_of(p)[0], 0, -1))
-        constant = reshape_primitive(_entry(k, place), shape=(1,))
-        p = concatenate(*common([divided, constant]), axis=0)
+        constant = reshape_primitive(entry(k, place), shape=(1,))
+        p = joined([divided, constant], 0)
     return p
 
 
@@ -159,7 +155,7 @@ def roots(p: Any) -> Array:
     n = shape_of(p)[0]
     if n == 1:
         return np.zeros(trailing)
-    first = ops.divide(ops.negative(cut(p, 0, 1)), _entry(p, 0))
+    first = ops.divide(ops.negative(cut(p, 0, 1)), entry(p, 0))
     below = to_dtype(
         constant_mask(full_like(p, 0, (n - 1, n - 1)), lambda i, j: ops.equal(i, ops.add(j, 1))),
         dtype_of(p),
@@ -188,7 +184,7 @@ def poly(seq_of_zeros: Any) -> Array:
     dtype = dtype_of(zeros)
     p = full_like(zeros, 1, (1,))
     for place in range(n):
-        grown = ops.multiply(p, ops.negative(_entry(zeros, place)))
+        grown = ops.multiply(p, ops.negative(entry(zeros, place)))
         ends = full_like(zeros, 0, (1,))
         p = ops.add(concatenate(p, ends, axis=0), concatenate(ends, grown, axis=0))
     if dtype.kind != "c":

@@ -21,6 +21,7 @@ from func.interpreters.primitives.structural.slicing import getitem
 from func.interpreters.primitives.structural.sorting import reorder
 from func.numpy import statistics
 from func.numpy.arguments import NO_VALUE, arrayed, count, many_axes, to_dtype
+from func.numpy.indexing import entry
 from func.numpy.nanfunctions import nanmean
 from func.numpy.protocol import implements
 from func.numpy.reductions import deliver, finish
@@ -47,13 +48,9 @@ def _pick(ordered: Array, places: Array) -> Array:
     return gather(ordered, broadcast(places, shape=full), *grids, axis=0)
 
 
-def _at(ordered: Array, place: int) -> Array:
-    return getitem(ordered, index=(place % shape_of(ordered)[0], *[(0, n, 1) for n in shape_of(ordered)[1:]]))
-
-
 def _has_nan(ordered: Array) -> Array:
     """Which slices of the sorted sample hold NaN, which sort to the end."""
-    return ops.isnan(_at(ordered, -1))
+    return ops.isnan(entry(ordered, -1))
 
 
 @implements(np.median)
@@ -70,7 +67,7 @@ def median(a: Array, axis: Any = None, out: Any = None, overwrite_input: bool = 
     middle = getitem(ordered, index=(((n - 1) // 2, n // 2 + 1, 1), *[(0, m, 1) for m in shape_of(ordered)[1:]]))
     result = statistics.mean(middle, 0)
     if is_inexact(dtype_of(a)):
-        result = where_primitive(_has_nan(ordered), _at(ordered, -1), result)
+        result = where_primitive(_has_nan(ordered), entry(ordered, -1), result)
     return finish(result, shape, axes, keepdims, out)
 
 
@@ -273,7 +270,7 @@ def _of_sample(
         result = _between(ordered, place, n, method, weak)
     if nan is None or skip_nan:
         return result
-    return where_primitive(_has_nan(ordered), _at(ordered, -1), result)
+    return where_primitive(_has_nan(ordered), entry(ordered, -1), result)
 
 
 @implements(np.quantile)

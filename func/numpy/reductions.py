@@ -39,6 +39,14 @@ def finish(x: Array, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: An
     return x if out is None else deliver(x, out)
 
 
+def _over_axes(reduce: Callable[..., Array], a: Any, axis: Any, keepdims: Any, out: Any, *options: Any) -> Array:
+    """A reduction over normalised axes, called with NumPy's arguments."""
+    a = operand(a)
+    shape = shape_of(a)
+    axes = reduction_axes(axis, len(shape))
+    return finish(reduce(a, axes, *options), shape, axes, keepdims, out)
+
+
 def deliver(x: Array, out: Any) -> Array:
     """A result written to `out`, in whose dtype NumPy's reductions compute."""
     if not hasattr(out, "dtype"):
@@ -126,12 +134,8 @@ def prod(
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
 ) -> Array:
-    """The product over axes; its derivative is exact also where elements are zero."""
-    a = operand(a)
-    shape = shape_of(a)
-    axes = reduction_axes(axis, len(shape))
-    total = product_of(a, axes, None if dtype is None else np.dtype(dtype), initial, where)
-    return finish(total, shape, axes, keepdims, out)
+    """The product over axes, as numpy.prod; its derivative is exact also where elements are zero."""
+    return _over_axes(product_of, a, axis, keepdims, out, None if dtype is None else np.dtype(dtype), initial, where)
 
 
 def _worst(dtype: np.dtype[Any], sign: int) -> Any:
@@ -180,10 +184,8 @@ def max(
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
 ) -> Array:
-    """The maximum over axes; equal elements share the derivative."""
-    a = operand(a)
-    axes = reduction_axes(axis, len(shape_of(a)))
-    return finish(extremum(a, axes, "maximum", initial, where), shape_of(a), axes, keepdims, out)
+    """The maximum over axes, as numpy.max; equal elements share the derivative."""
+    return _over_axes(extremum, a, axis, keepdims, out, "maximum", initial, where)
 
 
 @implements(np.min)
@@ -195,10 +197,8 @@ def min(
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
 ) -> Array:
-    """The minimum over axes; equal elements share the derivative."""
-    a = operand(a)
-    axes = reduction_axes(axis, len(shape_of(a)))
-    return finish(extremum(a, axes, "minimum", initial, where), shape_of(a), axes, keepdims, out)
+    """The minimum over axes, as numpy.min; equal elements share the derivative."""
+    return _over_axes(extremum, a, axis, keepdims, out, "minimum", initial, where)
 
 
 amax = implements(np.amax)(max)
@@ -213,7 +213,7 @@ def ptp(a: Array, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE) -
 
 
 def truth_of(a: Array, axes: tuple[int, ...], primitive: Any, where: Any = NO_VALUE) -> Array:
-    """any or all (the row) over normalised axes."""
+    """The primitive reduce_any or reduce_all over normalised axes."""
     mask = mask_for(a, where)
     if mask is not None:
         neutral = primitive is reduction_primitives.reduce_all
@@ -223,27 +223,20 @@ def truth_of(a: Array, axes: tuple[int, ...], primitive: Any, where: Any = NO_VA
 
 @implements(np.any)
 def any(a: Array, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE) -> Array:
-    """Whether some element is not zero."""
-    a = operand(a)
-    axes = reduction_axes(axis, len(shape_of(a)))
-    return finish(truth_of(a, axes, reduction_primitives.reduce_any, where), shape_of(a), axes, keepdims, out)
+    """Whether some element is not zero, as numpy.any."""
+    return _over_axes(truth_of, a, axis, keepdims, out, reduction_primitives.reduce_any, where)
 
 
 @implements(np.all)
 def all(a: Array, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE) -> Array:
-    """Whether no element is zero."""
-    a = operand(a)
-    axes = reduction_axes(axis, len(shape_of(a)))
-    return finish(truth_of(a, axes, reduction_primitives.reduce_all, where), shape_of(a), axes, keepdims, out)
+    """Whether no element is zero, as numpy.all."""
+    return _over_axes(truth_of, a, axis, keepdims, out, reduction_primitives.reduce_all, where)
 
 
 @implements(np.count_nonzero)
 def count_nonzero(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """How many elements are not zero."""
-    a = operand(a)
-    axes = reduction_axes(axis, len(shape_of(a)))
-    total = reduce_sum(ops.not_equal(a, 0), axes=axes, dtype=np.dtype(np.intp))
-    return finish(total, shape_of(a), axes, keepdims, None)
+    """The number of elements that are not zero, as numpy.count_nonzero."""
+    return _over_axes(total_of, ops.not_equal(operand(a), 0), axis, keepdims, None, np.dtype(np.intp))
 
 
 def _position(primitive: Any, name: str, a: Array, axis: int | None, out: Any, keepdims: Any) -> Array:

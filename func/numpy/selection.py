@@ -15,12 +15,12 @@ from func.interpreters.primitives.structural.indexing import gather, scatter
 from func.interpreters.primitives.structural.shapes import where as where_primitive
 from func.numpy.arguments import common, one_axis, rank_of, refuse
 from func.numpy.creation import sequence, zeros_like
-from func.numpy.indexing import fit_value, read, write
+from func.numpy.indexing import fit_value, read, values_for_shape, write
 from func.numpy.inplace import fresh, rebind, setitem, write_into
 from func.numpy.joining import resize, stack
 from func.numpy.protocol import implements
 from func.numpy.shaping import broadcast_arrays, moveaxis, ravel, reshape
-from func.numpy.sizes import as_bool, flatnonzero, nonzero, values_for_shape
+from func.numpy.sizes import as_bool, flatnonzero, nonzero
 
 _MISSING = object()
 

@@ -6,7 +6,7 @@ raises. The derivative goes to the first of equal elements.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,24 +16,28 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import full_like
 from func.interpreters.primitives.structural.sorting import search
-from func.numpy.arguments import arrayed, flattened, one_axis, rank_of
-from func.numpy.interpolation import joined
+from func.numpy.arguments import arrayed, flattened, one_axis, rank_of, to_host
+from func.numpy.indexing import values_for_shape
+from func.numpy.joining import joined
 from func.numpy.protocol import implements
 from func.numpy.shaping import reshape
-from func.numpy.sizes import sized_unique, values_for_shape
+from func.numpy.sizes import sized_unique
 from func.numpy.sorting import sort
 
+_ALL_RESULT: Any = type(np.unique_all(np.zeros(1)))
+_COUNTS_RESULT: Any = type(np.unique_counts(np.zeros(1)))
+_INVERSE_RESULT: Any = type(np.unique_inverse(np.zeros(1)))
 _UNSORTED = {"sorted": False} if np.lib.NumpyVersion(np.__version__) >= "2.3.0" else {}
 
 
-def _host(x: Array) -> np.ndarray[Any, Any]:
-    """The values, which all lanes share, as a NumPy array."""
+def _host(x: Array) -> Any:
+    """The values, the same for all batch elements, as a NumPy array."""
     known = values_for_shape(
         x,
         "what np.unique and the set functions return",
         "Write func.numpy.unique(x, size=n), or sort and keep the shape.",
     )
-    return np.asarray(known.get() if hasattr(known, "get") else known)
+    return to_host(known)
 
 
 @implements(np.unique)
@@ -74,45 +78,22 @@ def unique(
     return out[0] if len(out) == 1 else tuple(out)
 
 
-class UniqueAllResult(NamedTuple):
-    """What unique_all gives."""
-
-    values: Array
-    indices: Array
-    inverse_indices: Array
-    counts: Array
-
-
-class UniqueCountsResult(NamedTuple):
-    """What unique_counts gives."""
-
-    values: Array
-    counts: Array
-
-
-class UniqueInverseResult(NamedTuple):
-    """What unique_inverse gives."""
-
-    values: Array
-    inverse_indices: Array
-
-
 @implements(np.unique_all)
-def unique_all(x: Array) -> UniqueAllResult:
+def unique_all(x: Array) -> Any:
     """The distinct elements with first places, the way back and counts."""
-    return UniqueAllResult(*unique(x, True, True, True, equal_nan=False))
+    return _ALL_RESULT(*unique(x, True, True, True, equal_nan=False))
 
 
 @implements(np.unique_counts)
-def unique_counts(x: Array) -> UniqueCountsResult:
+def unique_counts(x: Array) -> Any:
     """The distinct elements and how often they occur."""
-    return UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False))
+    return _COUNTS_RESULT(*unique(x, return_counts=True, equal_nan=False))
 
 
 @implements(np.unique_inverse)
-def unique_inverse(x: Array) -> UniqueInverseResult:
+def unique_inverse(x: Array) -> Any:
     """The distinct elements and the way back."""
-    return UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False))
+    return _INVERSE_RESULT(*unique(x, return_inverse=True, equal_nan=False))
 
 
 @implements(np.unique_values)

@@ -7,28 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, concrete, dtype_of, operand, shape_of
-from func.interpreters.core.errors import ArgumentError, StagingError
-from func.interpreters.core.source import at_line
+from func.interpreters.core import Array, dtype_of, operand, shape_of
+from func.interpreters.core.errors import ArgumentError
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import argsort
 from func.interpreters.primitives.structural.shapes import convert, cumsum, reduce_sum
 from func.interpreters.primitives.structural.shapes import where as where_primitive
 from func.numpy.arguments import count, rank_of
+from func.numpy.indexing import values_for_shape
 from func.numpy.joining import concatenate, stack
 from func.numpy.protocol import implements
 from func.numpy.shaping import ravel
-
-
-def values_for_shape(x: Array, what: str, instead: str) -> Any:
-    """The values that decide a shape; where they are not known, an error that names what to write instead."""
-    try:
-        return concrete(x)
-    except StagingError:
-        raise StagingError(
-            f"the shape of {what} depends on values, which are not known while the code is staged{at_line()}\n{instead}"
-        ) from None
 
 
 def as_bool(x: Any) -> Array:

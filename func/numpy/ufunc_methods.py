@@ -18,12 +18,11 @@ from func.interpreters.primitives.structural.segment_sums import segment_bounds,
 from func.interpreters.primitives.structural.shapes import broadcast, expand, move_axis
 from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
 from func.interpreters.primitives.structural.shapes import where as where_primitive
-from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.numpy import cumulative, reductions
-from func.numpy.arguments import NO_VALUE, arrayed, common, count, one_axis, rank_of, to_dtype
-from func.numpy.indexing import fit_value, write
+from func.numpy.arguments import NO_VALUE, arrayed, count, one_axis, rank_of, to_dtype
+from func.numpy.indexing import cut, entry, fit_value, write
 from func.numpy.inplace import fresh, rebind
-from func.numpy.interpolation import cut
+from func.numpy.joining import joined
 from func.numpy.protocol import DIRECT, METHODS, call_ufunc, rule_of
 from func.numpy.reductions import deliver, finish, is_given, mask_for, reduction_axes
 
@@ -94,10 +93,6 @@ def _in_front(array: Array, axes: tuple[int, ...]) -> Array:
     return reshape_primitive(arrayed(array), shape=(count(shape_of(array)[: len(axes)]), *kept))
 
 
-def _entry(x: Array, place: int) -> Array:
-    return getitem(x, index=(place, *[(0, n, 1) for n in shape_of(x)[1:]]))
-
-
 def _folded(ufunc: Any, function: Any, array: Array, axes: Any, initial: Any, mask: Array | None) -> Array:
     """The first axis folded from its first element on, or from `initial`."""
     x = _in_front(array, axes)
@@ -108,7 +103,7 @@ def _folded(ufunc: Any, function: Any, array: Array, axes: Any, initial: Any, ma
             return reduction_primitives.reduce_logaddexp(x, axes=(0,))
         if ufunc in _EXACT:
             return _halved(function, x)
-        total, rest = _entry(x, 0), range(1, n)
+        total, rest = entry(x, 0), range(1, n)
     else:
         if start is None:
             problem = "zero-size array to" if n == 0 else "masked"
@@ -116,8 +111,8 @@ def _folded(ufunc: Any, function: Any, array: Array, axes: Any, initial: Any, ma
         total, rest = broadcast(to_dtype(operand(start), dtype_of(array)), shape=kept), range(n)
     masks = None if mask is None else _in_front(mask, axes)
     for place in rest:
-        new = function(total, _entry(x, place))
-        total = new if masks is None else where_primitive(_entry(masks, place), new, total)
+        new = function(total, entry(x, place))
+        total = new if masks is None else where_primitive(entry(masks, place), new, total)
     return total
 
 
@@ -125,8 +120,8 @@ def _halved(function: Any, x: Array) -> Array:
     while shape_of(x)[0] > 1:
         half = shape_of(x)[0] // 2
         paired = function(cut(x, 0, 0, half), cut(x, 0, half, 2 * half))
-        x = paired if shape_of(x)[0] == 2 * half else concatenate(*common([paired, cut(x, 0, 2 * half)]), axis=0)
-    return _entry(x, 0)
+        x = paired if shape_of(x)[0] == 2 * half else joined([paired, cut(x, 0, 2 * half)], 0)
+    return entry(x, 0)
 
 
 def accumulate(ufunc: Any, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Array:
@@ -144,7 +139,7 @@ def accumulate(ufunc: Any, array: Any, axis: int = 0, dtype: Any = None, out: An
         parts = [cut(array, place, 0, 1)]
         for i in range(1, shape_of(array)[place]):
             parts.append(function(parts[-1], cut(array, place, i, i + 1)))
-        result = concatenate(*common(parts), axis=place)
+        result = joined(parts, place)
     return result if out is None else deliver(result, out)
 
 
@@ -172,7 +167,7 @@ def reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = N
         result = segment_sum(array, starts=starts, axis=place)
     else:
         parts = [cut(array, place, *bounds) for bounds in segment_bounds(starts, length)]
-        result = concatenate(*common([reduce(ufunc, part, place, keepdims=True) for part in parts]), axis=place)
+        result = joined([reduce(ufunc, part, place, keepdims=True) for part in parts], place)
     return result if out is None else deliver(result, out)
 
 

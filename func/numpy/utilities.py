@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,11 +11,11 @@ import numpy as np
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy.arguments import many_axes, one_axis, rank_of
+from func.numpy.indexing import values_for_shape
 from func.numpy.inplace import base_of
 from func.numpy.joining import stack
 from func.numpy.protocol import implements
 from func.numpy.shaping import expand_dims, moveaxis, reshape
-from func.numpy.sizes import values_for_shape
 
 
 @implements(np.apply_along_axis)
@@ -160,23 +161,16 @@ def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
     return shares_memory(a, b)
 
 
-def _text(a: Any, show: Callable[..., str], *args: Any, **kwargs: Any) -> str:
-    return repr(a) if type(a) is Tracer else show(a, *args, **kwargs)
+def _printer(show: Callable[..., str]) -> Callable[..., str]:
+    @implements(show)
+    @functools.wraps(show)
+    def text(a: Any, *args: Any, **kwargs: Any) -> str:
+        return repr(a) if type(a) is Tracer else show(a, *args, **kwargs)
+
+    return text
 
 
-@implements(np.array_repr)
-def array_repr(arr: Any, *args: Any, **kwargs: Any) -> str:
-    """How an array prints; a traced one shows its aval and value."""
-    return _text(arr, np.array_repr, *args, **kwargs)
-
-
-@implements(np.array_str)
-def array_str(a: Any, *args: Any, **kwargs: Any) -> str:
-    """How an array prints; a traced one shows its aval and value."""
-    return _text(a, np.array_str, *args, **kwargs)
-
-
-@implements(np.array2string)
-def array2string(a: Any, *args: Any, **kwargs: Any) -> str:
-    """How an array prints; a traced one shows its aval and value."""
-    return _text(a, np.array2string, *args, **kwargs)
+array_repr = _printer(np.array_repr)
+array_str = _printer(np.array_str)
+array2string = _printer(np.array2string)
+"""A traced array prints as its repr: dtype, shape, transform, level, and the value where it is known."""
