@@ -1,4 +1,8 @@
-"""The engine: core types, primitive rows, one file per interpreter, and the Program."""
+"""The engine: what a traced function means.
+
+Primitives applied to tracers come in. Each interpreter (grad, jvp, vmap, stage, transpose) gives them one meaning;
+values, derivatives, batches or the equations of a Program come out, and `compile` turns Programs into code.
+"""
 
 if __name__ != "func.interpreters":
     raise ImportError(

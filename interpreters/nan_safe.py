@@ -120,7 +120,7 @@ def form_for(program: C, args: Sequence[Any]) -> C:
     return program
 
 
-class Checked:
+class CheckedRun:
     """A function that runs its NaN-safe variant where an output has a NaN."""
 
     __slots__ = ("run", "variant")
@@ -141,4 +141,4 @@ class Checked:
 
 def checked(run: Callable[..., Any], variant: Callable[..., Any] | None) -> Callable[..., Any]:
     """A function, checked for NaN if it has a NaN-safe variant."""
-    return run if variant is None else Checked(run, variant)
+    return run if variant is None else CheckedRun(run, variant)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from func.backends.records import Record, field
-from func.backends.source.plans import Plan, Step
+from func.backends.source.plans import Plan, PlanStep
 
 _MODULE = re.compile(r"\bscipy\.([a-z]+)\.")
 _STANDARD = ("base64", "functools", "importlib", "math")
@@ -123,7 +123,7 @@ def _constants(*plans: Plan | None) -> dict[str, Any]:
 
 def _statements(plan: Plan) -> Iterator[str]:
     for item in plan.items:
-        assert isinstance(item, Step)
+        assert isinstance(item, PlanStep)
         yield item.text if item.target is None else f"{item.target} = {item.text}"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.source.plans import Loop, Plan, Step
+from func.backends.source.plans import Loop, Plan, PlanStep
 from func.backends.support.arrays import scipy_of
 
 _DOTTED = re.compile(r"\b(np|scipy|ml_dtypes)((?:\.[A-Za-z_]\w*)+)")
@@ -35,7 +35,7 @@ def compile_plan(plan: Plan, xp: Any = np) -> Callable[..., tuple[Any, ...]]:
     names |= plan.support
     names["np"] = xp
     if plan.buffers or plan.results:
-        names["memory"] = Memory(plan, xp)
+        names["memory"] = RecycledMemory(plan, xp)
     if xp is np:
         names["np_errstate"] = np.errstate
     exec(compile(text, "<func.jit>", "exec"), names)
@@ -76,7 +76,7 @@ def _bound(text: str, names: dict[str, Any], roots: dict[str, Any]) -> str:
 
 def _statements(plan: Plan, names: dict[str, Any], xp: Any) -> Iterator[str]:
     roots: dict[str, Any] = {"np": xp, "scipy": _Scipy(xp)}
-    if any(["ml_dtypes." in item.text for item in plan.items if isinstance(item, Step)]):
+    if any(["ml_dtypes." in item.text for item in plan.items if isinstance(item, PlanStep)]):
         roots["ml_dtypes"] = importlib.import_module("ml_dtypes")
     yield f"def run({', '.join(plan.inputs)}):"
     depth = INDENT
@@ -98,8 +98,8 @@ def _statements(plan: Plan, names: dict[str, Any], xp: Any) -> Iterator[str]:
     yield f"{INDENT}return ({''.join([f'{output}, ' for output in plan.outputs])})"
 
 
-def _item_lines(item: Step | Loop) -> Iterator[str]:
-    if isinstance(item, Step):
+def _item_lines(item: PlanStep | Loop) -> Iterator[str]:
+    if isinstance(item, PlanStep):
         yield item.text if item.target is None else f"{item.target} = {item.text}"
         for name in item.drops:
             yield f"{name} = None"
@@ -122,7 +122,7 @@ def _item_lines(item: Step | Loop) -> Iterator[str]:
     yield " = ".join([*[f"{name}_all" for name in ends], *ends, *item.drops, "None"])
 
 
-class Memory:
+class RecycledMemory:
     """The scratch memory of a plan: a frame of buffers for each running call, and results that no caller holds."""
 
     def __init__(self, plan: Plan, xp: Any) -> None:

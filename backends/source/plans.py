@@ -10,7 +10,7 @@ import numpy as np
 from func.backends.records import Record, field
 
 
-class Step(Record):
+class PlanStep(Record):
     """One statement: `target = text`, or `text` alone where it writes into memory that already has a name."""
 
     text: str
@@ -29,14 +29,14 @@ class Loop(Record):
     length: int
     views: tuple[tuple[str, str], ...]
     scratch: tuple[tuple[str, Any], ...]
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
     drops: tuple[str, ...] = ()
 
 
-Item: TypeAlias = Step | Loop
+Item: TypeAlias = PlanStep | Loop
 
 
-class Buffer(Record):
+class PlanBuffer(Record):
     """An array over scratch memory: its slot, shape and dtype."""
 
     slot: int
@@ -54,7 +54,7 @@ class Plan(Record):
     functions: dict[str, Plan] = field(default_factory=dict)
     """Plans of bodies that texts call by name."""
     slots: list[int] = field(default_factory=list)
-    buffers: dict[str, Buffer] = field(default_factory=dict)
+    buffers: dict[str, PlanBuffer] = field(default_factory=dict)
     results: dict[str, tuple[tuple[int, ...], Any]] = field(default_factory=dict)
     """Outputs in memory that is recycled once the caller has dropped them: their shapes and dtypes."""
     items: list[Item] = field(default_factory=list)

@@ -83,7 +83,7 @@ def scanned(
         block = math.isqrt(max(size - 1, 0)) + 1 if checkpoint is True else int(checkpoint)
     carry = Carry(init, transform, "init")
     while True:
-        step = Step(f, name, carry, rows)
+        step = ScanStep(f, name, carry, rows)
         try:
             if checkpoint and 1 < block < size:
                 values, ys = _blocks(step, carry.values(), rows.leaves, size, reverse, block, True)
@@ -130,7 +130,7 @@ class Rows:
         return tree.unflatten(self.spec, list(row))
 
 
-class Step:
+class ScanStep:
     """The user's function on flat carries and rows; it notes the structure of the ys."""
 
     def __init__(self, function: Callable[[Any, Any], Any], name: str, carry: Carry, rows: Rows) -> None:
@@ -314,7 +314,7 @@ def _checkpointed(step: Any, now: Sequence[Array], rows: Sequence[Array], size: 
     function = step.function  # in the closure of `block`, where checkpoint finds the traced values that it closes over
 
     def block(c: list[Array], x: list[Array]) -> Result:
-        inner = Step(function, step.name, step.carry, step.rows)
+        inner = ScanStep(function, step.name, step.carry, step.rows)
         inner.y_spec = step.y_spec
         result = _run(inner, c, x, size, reverse, 1)
         step.y_spec = inner.y_spec

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from func.backends.source.plans import Buffer, Item, Loop, Plan, Step
+from func.backends.source.plans import Item, Loop, Plan, PlanBuffer, PlanStep
 from func.interpreters.compile.inlining import prepare_program
 from func.interpreters.compile.lowering.code import Code
 from func.interpreters.compile.lowering.control_flow import NESTED
@@ -200,27 +200,27 @@ class _Planner:
             self.plan_.constants[name] = np.array(value, dtype)
         return name
 
-    def _step(self, index: int) -> Step:
+    def _step(self, index: int) -> PlanStep:
         """The statement of one equation."""
         equation, code = self.program.equations[index], self.codes[index]
         operands = self._operands(equation)
         if code is None:
-            step = Step(f"{self._call(index, equation)}({', '.join(operands)})", self._targets(equation, index))
+            step = PlanStep(f"{self._call(index, equation)}({', '.join(operands)})", self._targets(equation, index))
         else:
             self.plan_.support.update([(function.__name__, function) for function in code.support])
             step = self._written(index, equation, code, operands)
         drops = self._release(index)
-        return Step(step.text, step.target, drops) if drops else step
+        return PlanStep(step.text, step.target, drops) if drops else step
 
-    def _written(self, index: int, equation: Equation, code: Code, operands: list[str]) -> Step:
+    def _written(self, index: int, equation: Equation, code: Code, operands: list[str]) -> PlanStep:
         """The statement of a code, which writes into given memory where that is worth it."""
         out = equation.outputs[0]
         if code.out and out.shape != () and 0 not in out.shape:
             target = self._memory(index, equation, code)
             if target is not None:
                 self.names[out] = target
-                return Step(code.text.format(*operands, out=target))
-        return Step(code.fresh.format(*operands), self._targets(equation, index))
+                return PlanStep(code.text.format(*operands, out=target))
+        return PlanStep(code.fresh.format(*operands), self._targets(equation, index))
 
     def _targets(self, equation: Equation, index: int) -> str | None:
         """The left side of an assignment."""
@@ -297,7 +297,7 @@ class _Planner:
         name = self.buffer_names.get(key)
         if name is None:
             name = self.buffer_names[key] = f"b{len(self.buffer_names)}"
-            self.plan_.buffers[name] = Buffer(slot, out.shape, out.dtype)
+            self.plan_.buffers[name] = PlanBuffer(slot, out.shape, out.dtype)
         return name
 
     def _release(self, index: int) -> tuple[str, ...]:
@@ -381,7 +381,7 @@ class _Planner:
                 self.names[out] = blocks[out] = name
                 (storage,) = self.storages[out]
                 self.writable[storage] = ()
-            steps.append(Step(code.text.format(*operands, out=blocks[out])))
+            steps.append(PlanStep(code.text.format(*operands, out=blocks[out])))
         drops = [name for index in range(start, stop) for name in self._release(index)]
         length = math.prod(equations[0].outputs[0].shape)
         return Loop(length, tuple(wholes.items()), tuple(scratch.items()), tuple(steps), tuple(drops))

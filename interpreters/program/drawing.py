@@ -44,7 +44,7 @@ STYLE = (
 
 
 @dataclass(eq=False)
-class Node:
+class DrawnNode:
     """A box, or (without text) a bend of an edge in a layer between its ends."""
 
     kind: str
@@ -56,8 +56,8 @@ class Node:
     layer: int = 0
     x: float = 0.0
     y: float = 0.0
-    above: list[Node] = field(default_factory=list)
-    below: list[Node] = field(default_factory=list)
+    above: list[DrawnNode] = field(default_factory=list)
+    below: list[DrawnNode] = field(default_factory=list)
 
     @property
     def width(self) -> float:
@@ -76,12 +76,12 @@ class Node:
 class Edge:
     """An edge from a port at the bottom of a box, by way of bends, to a port at the top of another box."""
 
-    source: Node
+    source: DrawnNode
     out: int
-    target: Node
+    target: DrawnNode
     port: int
     label: str = ""
-    bends: list[Node] = field(default_factory=list)
+    bends: list[DrawnNode] = field(default_factory=list)
 
     def points(self) -> list[tuple[float, float]]:
         """The points that the edge passes."""
@@ -94,12 +94,12 @@ class Graph:
     """Boxes and edges. Boxes are added in topological order."""
 
     def __init__(self) -> None:
-        self.nodes: list[Node] = []
+        self.nodes: list[DrawnNode] = []
         self.edges: list[Edge] = []
         self.width = 0.0
         self.height = 0.0
 
-    def add(self, node: Node) -> Node:
+    def add(self, node: DrawnNode) -> DrawnNode:
         """Add a node and return it."""
         self.nodes.append(node)
         return node
@@ -135,16 +135,16 @@ class Graph:
             if node.kind == "output":
                 node.layer = lowest
 
-    def _layers(self) -> list[list[Node]]:
-        layers: list[list[Node]] = [[] for _ in range(max([node.layer for node in self.nodes], default=-1) + 1)]
+    def _layers(self) -> list[list[DrawnNode]]:
+        layers: list[list[DrawnNode]] = [[] for _ in range(max([node.layer for node in self.nodes], default=-1) + 1)]
         for node in self.nodes:
             layers[node.layer].append(node)
         has_bends = sum([edge.target.layer - edge.source.layer - 1 for edge in self.edges]) <= BENDS
-        shared: dict[tuple[int, int], list[Node]] = {}
+        shared: dict[tuple[int, int], list[DrawnNode]] = {}
         for edge in self.edges:
             chain = shared.setdefault((id(edge.source), edge.out), []) if has_bends else []
             while has_bends and edge.source.layer + len(chain) + 1 < edge.target.layer:
-                bend = Node("bend", layer=edge.source.layer + len(chain) + 1)
+                bend = DrawnNode("bend", layer=edge.source.layer + len(chain) + 1)
                 layers[bend.layer].append(bend)
                 _join(chain[-1] if chain else edge.source, bend)
                 chain.append(bend)
@@ -152,7 +152,7 @@ class Graph:
             _join(edge.bends[-1] if edge.bends else edge.source, edge.target)
         return layers
 
-    def _set_heights(self, layers: list[list[Node]]) -> None:
+    def _set_heights(self, layers: list[list[DrawnNode]]) -> None:
         left = min([node.x - node.width / 2 for layer in layers for node in layer], default=0.0)
         y = 0.0
         for layer in layers:
@@ -165,12 +165,12 @@ class Graph:
         self.height = max(y - FALL, 0.0)
 
 
-def _join(upper: Node, lower: Node) -> None:
+def _join(upper: DrawnNode, lower: DrawnNode) -> None:
     upper.below.append(lower)
     lower.above.append(upper)
 
 
-def _order(layer: list[Node], downwards: bool) -> None:
+def _order(layer: list[DrawnNode], downwards: bool) -> None:
     """Sort a layer by the barycentres of its neighbours; `x` is a rank until boxes are placed."""
     barycentres = {id(node): _barycentre(node, downwards) for node in layer}
     layer.sort(key=lambda node: barycentres[id(node)])
@@ -178,12 +178,12 @@ def _order(layer: list[Node], downwards: bool) -> None:
         node.x = i - (len(layer) - 1) / 2
 
 
-def _barycentre(node: Node, downwards: bool) -> float:
+def _barycentre(node: DrawnNode, downwards: bool) -> float:
     neighbours = node.above if downwards else node.below
     return sum([neighbour.x for neighbour in neighbours]) / len(neighbours) if neighbours else node.x
 
 
-def _place(layer: list[Node], downwards: bool) -> None:
+def _place(layer: list[DrawnNode], downwards: bool) -> None:
     """Move boxes to the barycentres of their neighbours, as near as order and gaps allow (isotonic regression)."""
     offset = 0.0
     offsets: list[float] = []
@@ -252,12 +252,12 @@ def program_graph(program: Program) -> Graph:
     """The boxes and edges of a program, without those of nested programs."""
     names = names_of(program)
     graph = Graph()
-    ports: dict[Var, tuple[Node, int]] = {}
+    ports: dict[Var, tuple[DrawnNode, int]] = {}
     for var in program.inputs:
-        ports[var] = graph.add(Node("input", f"{names[var]}:{var.aval}", outs=1)), 0
+        ports[var] = graph.add(DrawnNode("input", f"{names[var]}:{var.aval}", outs=1)), 0
     for var, value in program.constants.items():
         number = _short(brief(value)) if var.size <= 4 else ""
-        ports[var] = graph.add(Node("constant", f"{names[var]}:{var.aval}", number, outs=1)), 0
+        ports[var] = graph.add(DrawnNode("constant", f"{names[var]}:{var.aval}", number, outs=1)), 0
     for equation in program.equations:
         box = graph.add(_box(equation))
         _connect(graph, ports, names, equation.inputs, box)
@@ -265,11 +265,13 @@ def program_graph(program: Program) -> Graph:
             ports[out] = box, port
     for x in program.outputs:
         text = f"return {names.get(x, '?')}" if type(x) is Var else f"return {x!r}"
-        _connect(graph, ports, names, [x], graph.add(Node("output", text, ins=1)))
+        _connect(graph, ports, names, [x], graph.add(DrawnNode("output", text, ins=1)))
     return graph
 
 
-def _connect(graph: Graph, ports: dict[Var, tuple[Node, int]], names: dict[Var, str], inputs: Any, box: Node) -> None:
+def _connect(
+    graph: Graph, ports: dict[Var, tuple[DrawnNode, int]], names: dict[Var, str], inputs: Any, box: DrawnNode
+) -> None:
     variables = [x for x in inputs if type(x) is Var]
     for port, x in enumerate(variables):
         source, out = ports[x]
@@ -277,7 +279,7 @@ def _connect(graph: Graph, ports: dict[Var, tuple[Node, int]], names: dict[Var, 
         graph.edges.append(Edge(source, out, box, port, label))
 
 
-def _box(equation: Equation) -> Node:
+def _box(equation: Equation) -> DrawnNode:
     """A box with the primitive's name and, below it, parameters and the Python scalars among the operands."""
     scalars = any([type(x) is not Var for x in equation.inputs])
     operands = " ".join(["·" if type(x) is Var else repr(x) for x in equation.inputs]) if scalars else ""
@@ -285,7 +287,7 @@ def _box(equation: Equation) -> Node:
     details = "  ".join([text for text in (operands, params) if text])
     hint = f"{equation.primitive.name} {details}" + (f"\n{equation.line}" if equation.line is not None else "")
     ins = sum([type(x) is Var for x in equation.inputs])
-    return Node("equation", equation.primitive.name, _short(details), hint, ins, len(equation.outputs))
+    return DrawnNode("equation", equation.primitive.name, _short(details), hint, ins, len(equation.outputs))
 
 
 def _short(text: str) -> str:

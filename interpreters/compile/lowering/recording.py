@@ -46,13 +46,13 @@ Words: TypeAlias = Sequence[str]
 
 def record(context: LoweringContext) -> Code:
     """The text of what the implementation computes; it writes into {out} where its last call takes `out`."""
-    recorder = Recorder(context.device)
+    recorder = TextRecorder(context.device)
     operands = [
         Recorded(recorder, f"{{{position}}}", aval.shape, aval.dtype, operand=position, weak=aval.weak)
         for position, aval in enumerate(context.avals)
     ]
     implementation = _with_recorded_support(context.primitive.impl)
-    value = implementation(Function(recorder, "np", np), *operands, **context.params)
+    value = implementation(RecordedFunction(recorder, "np", np), *operands, **context.params)
     support = tuple(recorder.support)
     if isinstance(value, tuple):
         if len(value) == 1 and isinstance(value[0], Unpacked):
@@ -66,7 +66,7 @@ def record(context: LoweringContext) -> Code:
     return Code(value.into, out=True, plain=value.text, inplace=inplace, support=(*support, *value.into_support))
 
 
-class Recorder:
+class TextRecorder:
     """What the values of one recording share."""
 
     def __init__(self, device: bool) -> None:
@@ -79,7 +79,7 @@ class Recorder:
         """An argument as text."""
         if isinstance(value, SupportCall):
             self.support.append(value.function)
-        if isinstance(value, (Recorded, Function, SupportCall)):
+        if isinstance(value, (Recorded, RecordedFunction, SupportCall)):
             return value.text
         if isinstance(value, (tuple, list)):
             return tuple_text([self.word(entry, literal) for entry in value])
@@ -104,7 +104,7 @@ class Recorded:
 
     def __init__(
         self,
-        recorder: Recorder,
+        recorder: TextRecorder,
         text: str,
         shape: Shape | None = None,
         dtype: np.dtype[Any] | None = None,
@@ -245,22 +245,23 @@ class Unpacked:
         self.text = text
 
 
-class Function:
+class RecordedFunction:
     """A function or module of the array namespace, by its dotted name; `actual` is NumPy's or SciPy's."""
 
     __slots__ = ("actual", "recorder", "text")
 
-    def __init__(self, recorder: Recorder, text: str, actual: Any) -> None:
+    def __init__(self, recorder: TextRecorder, text: str, actual: Any) -> None:
         self.recorder = recorder
         self.text = text
         self.actual = actual
 
-    def __getattr__(self, name: str) -> Function:
+    def __getattr__(self, name: str) -> RecordedFunction:
         if self.text == "np" and name.startswith("scipy_"):
             module = name.replace("_", ".", 1)
-            return Function(self.recorder, module, None if self.recorder.device else importlib.import_module(module))
+            on_host = None if self.recorder.device else importlib.import_module(module)
+            return RecordedFunction(self.recorder, module, on_host)
         actual = getattr(self.actual, name, None) if self.recorder.device else getattr(self.actual, name)
-        return Function(self.recorder, f"{self.text}.{name}", actual)
+        return RecordedFunction(self.recorder, f"{self.text}.{name}", actual)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         module, _, name = self.text.rpartition(".")
@@ -288,7 +289,7 @@ class Function:
 
 
 def _call(
-    recorder: Recorder,
+    recorder: TextRecorder,
     path: str,
     words: Words,
     actual: Any,
@@ -339,7 +340,7 @@ class SupportCall:
         self.text = str(self.function.__name__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        recorder = next((arg.recorder for arg in args if isinstance(arg, (Recorded, Function))), None)
+        recorder = next((arg.recorder for arg in args if isinstance(arg, (Recorded, RecordedFunction))), None)
         if recorder is None:
             return self.function(*args, **kwargs)
         recorder.support.append(self.function)

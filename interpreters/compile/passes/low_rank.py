@@ -30,7 +30,7 @@ MIN_SIZE = 1024
 """Smaller products are faster multiplied out."""
 
 
-class Factor(NamedTuple):
+class OuterFactor(NamedTuple):
     """A factor of an outer product: a variable with one axis per label."""
 
     value: Any
@@ -47,8 +47,8 @@ class OuterProduct(Shaped):
 
     def __init__(
         self,
-        x: Factor,
-        y: Factor,
+        x: OuterFactor,
+        y: OuterFactor,
         groups: Sequence[Labels],
         sizes: dict[int, int],
         dtype: np.dtype[Any],
@@ -65,7 +65,7 @@ class OuterProduct(Shaped):
     def with_factors(self, x: Any, y: Any, dtype: np.dtype[Any]) -> OuterProduct:
         """The product with other values of the factors."""
         return OuterProduct(
-            Factor(x, self.x.labels), Factor(y, self.y.labels), self.groups, self.sizes, dtype, self.sources
+            OuterFactor(x, self.x.labels), OuterFactor(y, self.y.labels), self.groups, self.sizes, dtype, self.sources
         )
 
     def with_groups(self, groups: Sequence[Labels]) -> OuterProduct:
@@ -115,7 +115,7 @@ class ProductBuilder(EquationBuilder):
         for value, own in sides:
             long = tuple([label for label, n in zip(own, value.shape, strict=True) if n > 1])
             value = value if value.dtype == out.dtype else self.emit(convert, value, dtype=out.dtype)
-            factors.append(Factor(self.reshape(value, tuple([sizes[label] for label in long])), long))
+            factors.append(OuterFactor(self.reshape(value, tuple([sizes[label] for label in long])), long))
         groups = [(label,) if sizes[label] > 1 else () for label in order]
         return OuterProduct(factors[0], factors[1], groups, sizes, out.dtype, frozenset([out]))
 

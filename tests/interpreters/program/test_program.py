@@ -17,7 +17,7 @@ from func.errors import ArgumentError, ProgramError
 from func.interpreters.core import PRIMITIVES, Aval
 from func.interpreters.primitives.elementwise import table as ew
 from func.interpreters.program.checking import check_program
-from func.interpreters.program.drawing import BENDS, GAP, Edge, Graph, Node, program_graph
+from func.interpreters.program.drawing import BENDS, GAP, DrawnNode, Edge, Graph, program_graph
 from func.interpreters.program.equality import canonical
 from func.interpreters.program.program import Equation, Program, Var
 from tests.support.samples import SAMPLES
@@ -394,7 +394,7 @@ def test_boxes_do_not_overlap_and_edges_lead_down() -> None:
 
 def test_an_edge_bends_in_every_layer_between() -> None:
     graph = Graph()
-    a, b, c = [graph.add(Node("equation", name, ins=1, outs=1)) for name in "abc"]
+    a, b, c = [graph.add(DrawnNode("equation", name, ins=1, outs=1)) for name in "abc"]
     graph.edges = [Edge(a, 0, b, 0), Edge(b, 0, c, 0), Edge(a, 0, c, 0)]
     graph.arrange()
     assert [len(edge.bends) for edge in graph.edges] == [0, 0, 1]

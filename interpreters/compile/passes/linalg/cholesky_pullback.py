@@ -34,8 +34,8 @@ import numpy as np
 from func.backends.support.linalg import real_dtype
 from func.interpreters.compile.passes.equation_builder import Definitions, EquationBuilder
 from func.interpreters.compile.passes.linalg.scalar_multiples import (
-    Factor,
     Multiple,
+    ScalarFactor,
     adjoint_operand,
     is_matrix_transpose,
     multiple,
@@ -104,15 +104,15 @@ Column: TypeAlias = tuple[Any, bool]
 """A value of shape (…, n) or (…, n, k), and whether it is conjugated."""
 
 
-class Term(NamedTuple):
+class OuterTerm(NamedTuple):
     """A term factor · u vᴴ of H."""
 
-    factor: Factor
+    factor: ScalarFactor
     left: Column
     right: Column
 
 
-class Pullback(NamedTuple):
+class CholeskyPullback(NamedTuple):
     """op(T)⁻¹ H op(T)⁻ᴴ with H = ½ (Φ(M) + Φ(M)ᴴ), M = op(T) T̄: op(T) = Tᴴ for lower factors T, T for upper ones.
 
     `cotangent` is T̄, or its transpose if `transposed`.
@@ -124,7 +124,7 @@ class Pullback(NamedTuple):
     transposed: bool
 
 
-def _match_pullback(program: Definitions, equation: Equation) -> Pullback | None:
+def _match_pullback(program: Definitions, equation: Equation) -> CholeskyPullback | None:
     """The pullback that ends in an equation, its second solve with the factor."""
     if equation.primitive is not triangular_solve or equation.params["unit"]:
         return None
@@ -137,7 +137,7 @@ def _match_pullback(program: Definitions, equation: Equation) -> Pullback | None
         return None
     product = program.definition(_match_hermitian_part(program, inner.inputs[1]), contract)
     cotangent = None if product is None else _match_product(program, product, triangle, lower)
-    return None if cotangent is None else Pullback(triangle, lower, *cotangent)
+    return None if cotangent is None else CholeskyPullback(triangle, lower, *cotangent)
 
 
 def _match_hermitian_part(program: Definitions, x: Any) -> Any:
@@ -197,10 +197,13 @@ def _match_product(program: Definitions, product: Equation, triangle: Var, lower
     return None
 
 
-def _hermitian_form(program: Definitions, pullback: Pullback, builder: EquationBuilder) -> Any:
+def _hermitian_form(program: Definitions, pullback: CholeskyPullback, builder: EquationBuilder) -> Any:
     """Emit the closed form of a pullback, or return None where H is not known to be Hermitian."""
     matrix = _HermitianMatrix(program, pullback)
-    if not matrix.add_cotangent(pullback.cotangent, Factor(1), pullback.transposed, False) or not matrix.is_hermitian():
+    if (
+        not matrix.add_cotangent(pullback.cotangent, ScalarFactor(1), pullback.transposed, False)
+        or not matrix.is_hermitian()
+    ):
         return None
     return _HermitianForm(builder, pullback.triangle, pullback.lower).emit(list(matrix.terms.values()), matrix.identity)
 
@@ -208,15 +211,15 @@ def _hermitian_form(program: Definitions, pullback: Pullback, builder: EquationB
 class _HermitianMatrix:
     """M as Σ factor · u vᴴ + Σ factor · 1, collected from the definition of the cotangent of the factor T."""
 
-    def __init__(self, program: Definitions, pullback: Pullback) -> None:
+    def __init__(self, program: Definitions, pullback: CholeskyPullback) -> None:
         self.program = program
         self.triangle = pullback.triangle
         self.lower = pullback.lower
         self.stack = len(pullback.triangle.shape) - 2
-        self.terms: dict[Any, Term] = {}
-        self.identity: list[Factor] = []
+        self.terms: dict[Any, OuterTerm] = {}
+        self.identity: list[ScalarFactor] = []
 
-    def add_cotangent(self, x: Any, factor: Factor, transposed: bool, conjugated: bool) -> bool:
+    def add_cotangent(self, x: Any, factor: ScalarFactor, transposed: bool, conjugated: bool) -> bool:
         """Add op(T) · factor · x, with x transposed or conjugated; False where x is not of a known form."""
         scaled = multiple(self.program, x, self.stack)
         equation = self.program.definition(scaled.base)
@@ -227,7 +230,7 @@ class _HermitianMatrix:
         conjugated = conjugated is not scaled.conjugate
         primitive, inputs = equation.primitive, equation.inputs
         if primitive is add or primitive is subtract:
-            signed = factor if primitive is add else factor.times(Factor(-1))
+            signed = factor if primitive is add else factor.times(ScalarFactor(-1))
             return self.add_cotangent(inputs[0], factor, transposed, conjugated) and self.add_cotangent(
                 inputs[1], signed, transposed, conjugated
             )
@@ -240,7 +243,7 @@ class _HermitianMatrix:
             return self._add_diagonal(equation, factor)
         return primitive is contract and self._add_product(equation, factor, transposed, conjugated)
 
-    def _add_diagonal(self, equation: Equation, factor: Factor) -> bool:
+    def _add_diagonal(self, equation: Equation, factor: ScalarFactor) -> bool:
         """Add op(T) diag(s / Tᵢᵢ) = s · 1 (in the triangle that is read)."""
         target, values, *indices = equation.inputs
         if not self.program.is_zero(target) or not self._are_diagonal_indices(equation, indices):
@@ -272,7 +275,7 @@ class _HermitianMatrix:
         along = [value is not None and np.array_equal(value, positions) for value in values]
         return equation.params["axis"] == self.stack and len(along) == 2 and all(along)
 
-    def _add_product(self, equation: Equation, factor: Factor, transposed: bool, conjugated: bool) -> bool:
+    def _add_product(self, equation: Equation, factor: ScalarFactor, transposed: bool, conjugated: bool) -> bool:
         """Add op(T) u vᴴ for u = op(T)⁻¹ w and few columns."""
         labels = equation.params["spec"]
         sides = [(labels.x, equation.inputs[0]), (labels.y, equation.inputs[1])]
@@ -303,13 +306,13 @@ class _HermitianMatrix:
         factor, base, conjugated = multiple(self.program, equation.inputs[1], self.stack)
         return Multiple(u.factor.times(factor), base, conjugated)
 
-    def _add(self, factor: Factor, u: Multiple, v: Multiple) -> None:
+    def _add(self, factor: ScalarFactor, u: Multiple, v: Multiple) -> None:
         """Add factor · u vᴴ; terms with the same bases are one."""
         right = _conjugate(v).factor if self.triangle.dtype.kind == "c" else v.factor
         number, scalars = factor.times(u.factor).times(right)
         key = (u[1:], v[1:], scalars)
         before = self.terms[key].factor.number if key in self.terms else 0
-        self.terms[key] = Term(Factor(before + number, scalars), u[1:], v[1:])
+        self.terms[key] = OuterTerm(ScalarFactor(before + number, scalars), u[1:], v[1:])
 
     def is_hermitian(self) -> bool:
         """True where each term s · u vᴴ has its adjoint conj(s) · v uᴴ among the terms."""
@@ -336,7 +339,7 @@ class _HermitianForm:
         self.lower = lower
         self.columns: dict[Column, Any] = {}
 
-    def emit(self, terms: Sequence[Term], identity: Sequence[Factor]) -> Any:
+    def emit(self, terms: Sequence[OuterTerm], identity: Sequence[ScalarFactor]) -> Any:
         """The output of the last equation; None where a scalar has another dtype than the real factor."""
         scales: dict[tuple[Var, ...], Any] = {}
         for number, scalars in identity:
@@ -370,7 +373,7 @@ class _HermitianForm:
             x = self.builder.emit(multiply, self.builder.reshape(scalar, shape), x)
         return x
 
-    def _sides(self, term: Term) -> tuple[Any, Any]:
+    def _sides(self, term: OuterTerm) -> tuple[Any, Any]:
         """½ factor · op(T)⁻¹ u and conj(op(T)⁻¹ v)."""
         left, right = self._solve(term.left), self._solve(term.right)
         number, scalars = term.factor

@@ -16,22 +16,22 @@ from func.interpreters.primitives.structural.shapes import broadcast, permute, r
 from func.interpreters.program.program import Equation, Var
 
 
-class Factor(NamedTuple):
+class ScalarFactor(NamedTuple):
     """number · Π scalars. A scalar is a real variable with one element, or one per matrix of a stack: (…, 1, …, 1)."""
 
     number: Any
     scalars: tuple[Var, ...] = ()
 
-    def times(self, other: Factor) -> Factor:
+    def times(self, other: ScalarFactor) -> ScalarFactor:
         """The product."""
         scalars = sorted((*self.scalars, *other.scalars), key=lambda var: var.serial)
-        return Factor(self.number * other.number, tuple(scalars))
+        return ScalarFactor(self.number * other.number, tuple(scalars))
 
 
 class Multiple(NamedTuple):
     """factor · base, or factor · conj(base), up to a trailing axis of length one."""
 
-    factor: Factor
+    factor: ScalarFactor
     base: Any
     conjugate: bool = False
 
@@ -41,7 +41,7 @@ def multiple(program: Definitions, x: Any, stack: int) -> Multiple:
 
     The first `stack` axes of x count matrices; all values of the chain have one dtype.
     """
-    factor = Factor(1)
+    factor = ScalarFactor(1)
     conjugated = False
     while (equation := program.definition(x)) is not None:
         if equation.primitive is conjugate:
@@ -52,7 +52,7 @@ def multiple(program: Definitions, x: Any, stack: int) -> Multiple:
         if step is None or step.base.dtype != x.dtype:
             break
         number = step.factor.number
-        own = Factor(np.conj(number) if conjugated and type(number) is complex else number, step.factor.scalars)
+        own = ScalarFactor(np.conj(number) if conjugated and type(number) is complex else number, step.factor.scalars)
         factor = factor.times(own)
         conjugated = conjugated is not step.conjugate
         x = step.base
@@ -63,18 +63,18 @@ def _multiple_of_operand(program: Definitions, equation: Equation, stack: int) -
     """The output of an equation as a multiple of an operand; None where it is none."""
     primitive, inputs, out = equation.primitive, equation.inputs, equation.outputs[0]
     if primitive is negative:
-        return Multiple(Factor(-1), inputs[0])
+        return Multiple(ScalarFactor(-1), inputs[0])
     if primitive is reshape and _same_columns(inputs[0], out, stack):
-        return Multiple(Factor(1), inputs[0])
+        return Multiple(ScalarFactor(1), inputs[0])
     if primitive is add and all([_is_whole(x, out) for x in inputs]):
         left, right = [multiple(program, x, stack) for x in inputs]
         if left[1:] != right[1:] or left.factor.scalars != right.factor.scalars:
             return None
-        return left._replace(factor=Factor(left.factor.number + right.factor.number, left.factor.scalars))
+        return left._replace(factor=ScalarFactor(left.factor.number + right.factor.number, left.factor.scalars))
     if primitive is divide and _is_whole(inputs[0], out):
         divisor = uniform(program, inputs[1], stack)
         is_number = divisor is not None and not divisor.scalars and divisor.number
-        return Multiple(Factor(1 / divisor.number), inputs[0]) if divisor is not None and is_number else None
+        return Multiple(ScalarFactor(1 / divisor.number), inputs[0]) if divisor is not None and is_number else None
     if primitive is multiply or (primitive is contract and _keeps_order(equation)):
         for x, other in (inputs, inputs[::-1]):
             is_aligned = not shape_of(x) or (primitive is multiply and len(x.shape) == len(out.shape))
@@ -100,15 +100,15 @@ def _same_columns(x: Any, out: Var, stack: int) -> bool:
     return len(short) == stack + 1 and long == (*short, 1)
 
 
-def uniform(program: Definitions, x: Any, stack: int) -> Factor | None:
+def uniform(program: Definitions, x: Any, stack: int) -> ScalarFactor | None:
     """The factor that equals all elements of x, or all elements of each matrix of a stack; None where they differ."""
     if type(x) is not Var:
-        return Factor(x)
+        return ScalarFactor(x)
     value = program.constant_value(x)
     if value is not None:
         value = np.asarray(value)
         is_uniform = value.size and value.dtype.kind in "fciu" and (value == value.flat[0]).all()
-        return Factor(value.flat[0].item()) if is_uniform else None
+        return ScalarFactor(value.flat[0].item()) if is_uniform else None
     equation = program.definition(x)
     if equation is not None and equation.primitive in (broadcast, reshape):
         inner = equation.inputs[0]
@@ -119,16 +119,16 @@ def uniform(program: Definitions, x: Any, stack: int) -> Factor | None:
     if x.dtype.kind != "f" or not _per_matrix(x.shape, stack):
         return None
     if x.shape:
-        return Factor(1, (x,))
+        return ScalarFactor(1, (x,))
     factor, base, _ = multiple(program, x, 0)
-    return factor.times(Factor(1, (base,)))
+    return factor.times(ScalarFactor(1, (base,)))
 
 
 def _per_matrix(shape: tuple[int, ...], stack: int) -> bool:
     return shape == () or (len(shape) >= stack and all([length == 1 for length in shape[stack:]]))
 
 
-def quotient(program: Definitions, x: Any, stack: int, is_denominator: Callable[[Any], bool]) -> Factor | None:
+def quotient(program: Definitions, x: Any, stack: int, is_denominator: Callable[[Any], bool]) -> ScalarFactor | None:
     """The factor f where x = f / d and is_denominator(d); None where x is no such quotient."""
     factor, base, _ = multiple(program, x, stack)
     equation = program.definition(base)
