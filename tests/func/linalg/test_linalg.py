@@ -261,6 +261,27 @@ def test_stacks(name: str) -> None:
     np.testing.assert_allclose(getattr(LA, name)(stack), [getattr(scipy.linalg, name)(x) for x in stack], rtol=1e-12)
 
 
+@pytest.mark.parametrize("a", [S, H], ids=["real", "complex"])
+@pytest.mark.parametrize("name", ["cholesky", "eigvalsh", "eigh", "cholesky and inverse"])
+def test_gradients_by_symmetric_matrices_are_symmetric(name: str, a: Any) -> None:
+    """These read one triangle: the gradient is that by the matrix which the triangle represents."""
+
+    def loss(x: Any) -> Any:
+        if name == "eigvalsh":
+            return np.sum(np.linalg.eigvalsh(x) ** 3)
+        if name == "eigh":
+            values, vectors = np.linalg.eigh(x)
+            return np.sum(np.abs(vectors) ** 4 * values)
+        factor = np.linalg.cholesky(x)
+        return np.sum(np.abs(factor if name == "cholesky" else np.linalg.inv(factor)) ** 3)
+
+    gradient = func.grad(loss)(a)
+    np.testing.assert_allclose(gradient, np.conj(gradient.T), rtol=1e-10)
+    along = S @ S + np.conj(a)
+    slope = (loss(a + 1e-5 * along) - loss(a - 1e-5 * along)) / 2e-5
+    np.testing.assert_allclose(np.sum(np.real(np.conj(gradient) * along)), slope, rtol=1e-6)
+
+
 def test_singular_square_root_drops_what_is_undetermined() -> None:
     a = np.diag([4.0, 0.0])
     with pytest.warns(scipy.linalg.LinAlgWarning, match="singular"):

@@ -63,6 +63,18 @@ def test_derivatives_pass_through_split_batches(name: str) -> None:
     np.testing.assert_allclose(func.linearize(mapped, V)[1](np.ones(4)), slopes)
 
 
+def test_elements_that_are_all_nan_agree() -> None:
+    runs: list[Any] = []
+
+    def f(x: Any) -> Any:
+        runs.append(x)
+        return 0.0 if x != x and np.isnan(float(x)) else x
+
+    np.testing.assert_array_equal(func.vmap(f)(np.full(3, np.nan)), np.zeros(3))
+    assert len(runs) == 1
+    np.testing.assert_array_equal(func.vmap(f)(np.array([np.nan, 2.0, np.nan])), [0.0, 2.0, 0.0])
+
+
 def test_nested_batches() -> None:
     def f(a: Any, b: Any) -> Any:
         return a * 10 if a > b else (b if b > 2 else -b)

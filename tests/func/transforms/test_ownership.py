@@ -104,3 +104,67 @@ def test_axes_in_registered_classes() -> None:
     np.testing.assert_allclose(mapped(Scaled(X, 2.0)), 2 * X)
     with pytest.raises(func.errors.MappedAxisError, match="not a prefix"):
         func.vmap(lambda p: p, in_dims=(Scaled(0, None),))((X, 2.0))
+
+
+USES: dict[str, Callable[[Any, Any], Any]] = {
+    "product": lambda x, c: x * c,
+    "product from the left": lambda x, c: c * x,
+    "quotient": lambda x, c: x / c,
+    "quotient from the left": lambda x, c: c / x,
+    "choice": lambda x, c: np.where(c > 2.0, x, c),
+    "dot": lambda x, c: x @ c,
+    "dot from the left": lambda x, c: c @ x,
+    "outer": lambda x, c: np.outer(x, c),
+    "gather": lambda x, c: x[c.astype(int)],
+    "sum": lambda x, c: x**2 + c,
+    "hypot": lambda x, c: np.hypot(c, x),
+    "convolution": lambda x, c: np.convolve(x, c),
+}
+REUSERS: dict[str, Callable[[Callable[[Any], Any], Any], Any]] = {
+    "grad": lambda f, x: func.grad(f)(x),
+    "vjp": lambda f, x: func.vjp(f, x)[1](2.0)[0],
+    "linearize": lambda f, x: func.linearize(f, x)[1](x),
+    "hessian": lambda f, x: func.hessian(f)(x),
+    "program": lambda f, x: func.make_program(f)(x)(x)[0],
+    "jit": lambda f, x: func.jit(f)(x),
+    "grad of jit": lambda f, x: func.grad(func.jit(f))(x),
+    "checkpoint": lambda f, x: func.grad(func.checkpoint(f))(x),
+}
+
+
+@pytest.mark.parametrize("name", REUSERS)
+@pytest.mark.parametrize("use", USES)
+def test_arrays_count_as_they_were_when_they_were_used(use: str, name: str) -> None:
+    """A function may write to an outer array between two uses: a buffer that holds one row after the other."""
+    buffer = np.empty(5)
+
+    def total(x: Any, rows: Callable[[float], Any]) -> Any:
+        result: Any = 0.0
+        for scale in (1.0, 1.5, 0.7):
+            result = result + np.sum(np.sin(USES[use](x, rows(scale))))
+        return result
+
+    def refilled(scale: float) -> Any:
+        buffer[:] = scale * C
+        return buffer
+
+    expected = REUSERS[name](lambda x: total(x, lambda scale: scale * C), X)
+    result = REUSERS[name](lambda x: total(x, refilled), X)
+    np.testing.assert_allclose(result, expected, rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("use", USES)
+def test_maps_do_not_see_later_writes(use: str) -> None:
+    x, c = X.copy(), C.copy()
+
+    def f(t: Any) -> Any:
+        return np.sum(np.sin(USES[use](t, c)))
+
+    program = func.make_program(f)(x)
+    maps = [func.vjp(f, x)[1], func.linearize(f, x)[1], program]
+    before = [np.array(maps[0](2.0)[0]), np.array(maps[1](X)), np.array(program(X)[0])]
+    c[:] = 0.5
+    x[:] = 0.25
+    np.testing.assert_array_equal(maps[0](2.0)[0], before[0])
+    np.testing.assert_array_equal(maps[1](X), before[1])
+    np.testing.assert_array_equal(program(X)[0], before[2])

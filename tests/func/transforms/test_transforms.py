@@ -91,6 +91,17 @@ def test_grad_forms() -> None:
     np.testing.assert_allclose(named["scale"], np.sum(X * X))
 
 
+def test_negative_argnums_count_from_the_end() -> None:
+    def f(x: Any, y: Any, z: Any) -> Any:
+        return x * y**2 * z**3
+
+    whole = func.grad(f, argnums=(0, 1, 2))(2.0, 3.0, 5.0)
+    assert whole == (1125.0, 1500.0, 1350.0)
+    assert func.grad(f, argnums=(-3, -2, -1))(2.0, 3.0, 5.0) == whole
+    assert func.grad(f, argnums=-1)(2.0, 3.0, 5.0) == whole[2]
+    assert func.jacfwd(f, argnums=(-1, 0))(2.0, 3.0, 5.0) == (whole[2], whole[0])
+
+
 def test_trees_and_integer_leaves() -> None:
     params = {"w": X, "layers": [X * 2, (1.5, None)], "count": 3}
 
@@ -280,6 +291,8 @@ def test_custom_vjp_in_every_mode() -> None:
         lambda g: func.hessian(lambda x: np.sum(g(x, X)))(X),
         lambda g: func.vmap(func.grad(g), in_dims=(0, None))(X, 2.0),
         lambda g: func.grad(lambda x: np.sum(func.vmap(g, in_dims=(0, None))(x, 2.0)))(X),
+        lambda g: func.grad(lambda y: np.sum(func.vmap(g, in_dims=(0, None))(X, y)))(2.0),
+        lambda g: func.grad(lambda y: np.sum(g(X, y)))(2 * X),
         lambda g: func.linearize(g, X, X)[1](X, X),
     ):
         np.testing.assert_allclose(transform(f), transform(plain), atol=1e-12)
@@ -350,6 +363,19 @@ def test_checkpoint_policies(name: str) -> None:
     np.testing.assert_allclose(func.jvp(light, (X,), (X,))[1], func.jvp(f, (X,), (X,))[1])
     batch = np.stack([X, 2 * X])
     np.testing.assert_allclose(func.vmap(func.grad(light))(batch), func.vmap(func.grad(f))(batch))
+
+
+@pytest.mark.parametrize(("name", "arrays"), [("none", 1), ("nothing", 1), ("names", 2), ("everything", 5)])
+def test_checkpoints_keep_what_their_policy_names(name: str, arrays: int) -> None:
+    """Beside the argument: one array that has the name, or the four of all steps."""
+
+    def f(x: Any) -> Any:
+        hidden = func.checkpoint_name(np.cos(x), "hidden")
+        return np.sin(hidden) * np.exp(x)
+
+    x = func.tensor(X, requires_grad=True)
+    out = func.checkpoint(f, policy=POLICIES[name])(x)
+    assert func.autograd.graph.saved_bytes(out) == arrays * X.nbytes
 
 
 def test_checkpoint_saves_memory_and_follows_closures() -> None:
