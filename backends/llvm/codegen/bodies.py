@@ -10,21 +10,7 @@ from func.backends.llvm import ir
 from func.backends.llvm.codegen.counted_loops import INDEX, Memory, number
 from func.backends.llvm.scalars.operations import Scalars
 from func.backends.llvm.scalars.values import Value, constant, gathered, lane, read, shuffled, splat, stored, write
-from func.backends.loops.kernels import (
-    Accumulate,
-    Apply,
-    DType,
-    DynamicIndex,
-    Instruction,
-    Literal,
-    Load,
-    LoadAt,
-    Operand,
-    Position,
-    Store,
-    StoreAt,
-    StridedRef,
-)
+from func.backends.loops import kernels
 
 
 class Context(NamedTuple):
@@ -60,9 +46,9 @@ class Body:
         self.again: Any = None
         """Lanes that were done before, which reductions pass over."""
 
-    def value(self, x: Operand) -> Value:
+    def value(self, x: kernels.Operand) -> Value:
         """An operand, in every lane."""
-        if isinstance(x, Literal):
+        if isinstance(x, kernels.Literal):
             return constant(x.dtype, x.value, self.width)
         found = self.regs.get(id(x))
         if found is None:
@@ -73,7 +59,7 @@ class Body:
         """A scalar in every lane."""
         return splat(self.context.builder, value, self.width)
 
-    def base(self, ref: StridedRef, dims: list[int], at: list[ir.Value]) -> ir.Value:
+    def base(self, ref: kernels.StridedRef, dims: list[int], at: list[ir.Value]) -> ir.Value:
         """The address at positions of some axes."""
         b = self.context.builder
         key = (id(ref.buffer), ref.offset, tuple([ref.strides[axis] for axis in dims]), len(at))
@@ -89,11 +75,11 @@ class Body:
             self.bases[key] = found
         return found
 
-    def last_stride(self, ref: StridedRef) -> int:
+    def last_stride(self, ref: kernels.StridedRef) -> int:
         """The stride along the vector."""
         return ref.strides[self.dims[-1]] if self.width > 1 else 0
 
-    def address(self, ref: StridedRef, stride: int) -> ir.Value:
+    def address(self, ref: kernels.StridedRef, stride: int) -> ir.Value:
         """The address of the first lane."""
         if not self.dims:
             return self.base(ref, [], [])
@@ -105,12 +91,12 @@ class Body:
         i = self.at[-1]
         return b.gep(start, [i if stride == 1 else b.mul(i, number(stride))], source_etype=stored(ref.buffer.dtype))
 
-    def load(self, ref: StridedRef) -> Value:
+    def load(self, ref: kernels.StridedRef) -> Value:
         """The elements at the present index."""
         stride = self.last_stride(ref)
         return self.load_from(self.address(ref, stride), ref.buffer.dtype, stride)
 
-    def load_from(self, pointer: ir.Value, dtype: DType, stride: int) -> Value:
+    def load_from(self, pointer: ir.Value, dtype: kernels.DType, stride: int) -> Value:
         """Elements at an address, `stride` apart."""
         b, width, kind = self.context.builder, self.width, stored(dtype)
         if width == 1 or stride == 0:
@@ -123,12 +109,12 @@ class Body:
         lanes = [b.gep(pointer, [number(place * stride)], source_etype=kind) for place in range(width)]
         return gathered(b, [read(b, one, dtype) for one in lanes])
 
-    def store(self, ref: StridedRef, value: ir.Value) -> None:
+    def store(self, ref: kernels.StridedRef, value: ir.Value) -> None:
         """Write the elements at the present index."""
         stride = self.last_stride(ref)
         self.store_to(self.address(ref, stride), ref.buffer.dtype, stride, value)
 
-    def store_to(self, pointer: ir.Value, dtype: DType, stride: int, value: Value) -> None:
+    def store_to(self, pointer: ir.Value, dtype: kernels.DType, stride: int, value: Value) -> None:
         """Write elements at an address, `stride` apart; where they fall together the last one stays."""
         b, width, kind = self.context.builder, self.width, stored(dtype)
         if width == 1 or stride == 1:
@@ -137,26 +123,26 @@ class Body:
         for place in range(width) if stride else (width - 1,):
             write(b, b.gep(pointer, [number(place * stride)], source_etype=kind), dtype, lane(b, value, place))
 
-    def emit(self, one: Instruction) -> None:
+    def emit(self, one: kernels.Instruction) -> None:
         """Any instruction but a Reduce."""
-        if isinstance(one, Load):
+        if isinstance(one, kernels.Load):
             self.regs[id(one.out)] = self.load(one.ref)
-        elif isinstance(one, Apply):
+        elif isinstance(one, kernels.Apply):
             self.regs[id(one.out)] = self.apply(one)
-        elif isinstance(one, Store):
+        elif isinstance(one, kernels.Store):
             self.store(one.ref, self.value(one.value))
-        elif isinstance(one, Position):
+        elif isinstance(one, kernels.Position):
             self.regs[id(one.out)] = self.place(one.axis)
-        elif isinstance(one, LoadAt):
+        elif isinstance(one, kernels.LoadAt):
             self.regs[id(one.out)] = self.load_at(one)
-        elif isinstance(one, StoreAt):
+        elif isinstance(one, kernels.StoreAt):
             self.store_at(one)
-        elif isinstance(one, Accumulate):
+        elif isinstance(one, kernels.Accumulate):
             dtype = one.ref.buffer.dtype
             have = self.load(one.ref)
             self.store(one.ref, self.context.scalars.apply(one.op, dtype, [have, self.value(one.value)], dtype))
 
-    def apply(self, one: Apply) -> Value:
+    def apply(self, one: kernels.Apply) -> Value:
         """An operation on the present elements."""
         dtype = one.args[-1].dtype
         return self.context.scalars.apply(one.op, dtype, [self.value(x) for x in one.args], one.out.dtype)
@@ -170,12 +156,12 @@ class Body:
         lanes = list(range(width)) if axis == self.dims[-1] else [0] * width
         return b.add(self.splat(i), ir.Constant(ir.VectorType(INDEX, width), lanes))
 
-    def load_at(self, one: LoadAt) -> Value:
+    def load_at(self, one: kernels.LoadAt) -> Value:
         """Elements at dynamic positions, lane by lane."""
         b, dtype = self.context.builder, one.ref.buffer.dtype
         return gathered(b, [read(b, pointer, dtype) for pointer in self.lane_addresses(one.ref, one.indices)])
 
-    def store_at(self, one: StoreAt) -> None:
+    def store_at(self, one: kernels.StoreAt) -> None:
         """Write at dynamic positions, or add to what is there, one lane after the other."""
         b, dtype, value = self.context.builder, one.ref.buffer.dtype, self.value(one.value)
         for place, pointer in enumerate(self.lane_addresses(one.ref, one.indices)):
@@ -184,7 +170,7 @@ class Body:
                 mine = self.context.scalars.apply("add", dtype, [read(b, pointer, dtype), mine], dtype)
             write(b, pointer, dtype, mine)
 
-    def lane_addresses(self, ref: StridedRef, indices: tuple[DynamicIndex, ...]) -> list[ir.Value]:
+    def lane_addresses(self, ref: kernels.StridedRef, indices: tuple[kernels.DynamicIndex, ...]) -> list[ir.Value]:
         """For every lane the address at its dynamic positions; positions out of range are noted and become 0."""
         b, width = self.context.builder, self.width
         stride = self.last_stride(ref)
@@ -209,7 +195,7 @@ class Body:
             return number(value)
         return ir.Constant(ir.VectorType(INDEX, self.width), [value] * self.width)
 
-    def position(self, index: DynamicIndex) -> ir.Value:
+    def position(self, index: kernels.DynamicIndex) -> ir.Value:
         """A position in range, counted from the start."""
         b = self.context.builder
         wide = self.context.scalars.convert(self.value(index.value), index.value.dtype, np.dtype(np.int64))

@@ -18,23 +18,8 @@ from func.backends.llvm.codegen.pairwise_sums import folded
 from func.backends.llvm.codegen.stages import StageLoops
 from func.backends.llvm.scalars.operations import Scalars
 from func.backends.llvm.scalars.values import Value, each, read, stored, write
+from func.backends.loops import kernels
 from func.backends.loops.chunking import chunk_stride
-from func.backends.loops.kernels import (
-    Accumulate,
-    Buffer,
-    Chunking,
-    DType,
-    Literal,
-    Load,
-    LoadAt,
-    LoopNest,
-    NestStage,
-    Reduce,
-    Register,
-    Store,
-    StridedRef,
-    row_major,
-)
 from func.backends.loops.traversal import operands_of
 
 PARALLEL = "func_parallel"
@@ -53,7 +38,7 @@ class Inherited(Memory):
         self.task = task
         self.outer = outer
 
-    def pointer(self, buffer: Buffer) -> ir.Value:
+    def pointer(self, buffer: kernels.Buffer) -> ir.Value:
         """The first byte of a buffer."""
         found = self.pointers.get(id(buffer))
         if found is None:
@@ -64,7 +49,7 @@ class Inherited(Memory):
 class Task:
     """The function of the chunks of a loop."""
 
-    def __init__(self, outer: Context, chunking: Chunking) -> None:
+    def __init__(self, outer: Context, chunking: kernels.Chunking) -> None:
         self.outer = outer
         self.values: list[ir.Value] = []
         module = outer.builder.module
@@ -100,19 +85,19 @@ class Task:
         with self.context.builder.goto_entry_block():
             return self.context.builder.alloca(CACHE_LINE, size=-(-size // 64))
 
-    def every(self, dtype: DType) -> ir.Value:
+    def every(self, dtype: kernels.DType) -> ir.Value:
         """Memory of the outer function for an element of every chunk."""
         with self.outer.builder.goto_entry_block():
             return self.outer.builder.alloca(ir.ArrayType(stored(dtype), self.chunks))
 
-    def of_chunk(self, start: ir.Value, dtype: DType, step: int) -> ir.Value:
+    def of_chunk(self, start: ir.Value, dtype: kernels.DType, step: int) -> ir.Value:
         """The address, inside, of what belongs to the chunk in memory of the outer function."""
         b, inside = self.context.builder, self.taken(start)
         with b.goto_entry_block():
             place = b.mul(self.chunk, number(step))
             return b.gep(inside, [place], source_etype=stored(dtype))
 
-    def piece(self, pieces: Buffer, buffer: Buffer) -> ir.Value:
+    def piece(self, pieces: kernels.Buffer, buffer: kernels.Buffer) -> ir.Value:
         """The address, inside, of the chunk's own piece, in place of a buffer."""
         return self.of_chunk(self.outer.memory.pointer(pieces), buffer.dtype, chunk_stride(buffer))
 
@@ -132,11 +117,11 @@ class Task:
 class Errors:
     """The numbers of errors that chunks have met."""
 
-    def __init__(self, task: Task, stages: Iterable[NestStage]) -> None:
+    def __init__(self, task: Task, stages: Iterable[kernels.NestStage]) -> None:
         self.task = task
         b = task.context.builder
         self.memory: Any = None
-        if any([isinstance(one, LoadAt) for stage in stages for one in stage.code]):
+        if any([isinstance(one, kernels.LoadAt) for stage in stages for one in stage.code]):
             self.memory = task.every(ERRORS)
             task.context.memory.bad = task.of_chunk(self.memory, ERRORS, 1)
             b.store(ir.Constant(ir.IntType(32), 0), task.context.memory.bad)
@@ -149,25 +134,27 @@ class Errors:
             b.store(b.or_(b.load(bad, typ=ir.IntType(32)), found), bad)
 
 
-def filling(buffer: Buffer, value: Any) -> LoopNest:
+def filling(buffer: kernels.Buffer, value: Any) -> kernels.LoopNest:
     """A nest that sets all elements of a buffer."""
     domain = (buffer.size,) if buffer.size > 1 else ()
-    store = Store(StridedRef(buffer, 0, row_major(domain)), Literal(value, buffer.dtype))
-    return LoopNest(domain, None, [NestStage(True, [store])])
+    store = kernels.Store(
+        kernels.StridedRef(buffer, 0, kernels.row_major(domain)), kernels.Literal(value, buffer.dtype)
+    )
+    return kernels.LoopNest(domain, None, [kernels.NestStage(True, [store])])
 
 
-def copying(target: Buffer, source: Buffer) -> LoopNest:
+def copying(target: kernels.Buffer, source: kernels.Buffer) -> kernels.LoopNest:
     """A nest that makes a buffer a copy of another."""
     domain = (target.size,) if target.size > 1 else ()
-    value = Register(target.dtype)
+    value = kernels.Register(target.dtype)
     load, store = (
-        Load(value, StridedRef(source, 0, row_major(domain))),
-        Store(StridedRef(target, 0, row_major(domain)), value),
+        kernels.Load(value, kernels.StridedRef(source, 0, kernels.row_major(domain))),
+        kernels.Store(kernels.StridedRef(target, 0, kernels.row_major(domain)), value),
     )
-    return LoopNest(domain, None, [NestStage(True, [load, store])])
+    return kernels.LoopNest(domain, None, [kernels.NestStage(True, [load, store])])
 
 
-def set_apart(task: Task, chunking: Chunking) -> list[LoopNest]:
+def set_apart(task: Task, chunking: kernels.Chunking) -> list[kernels.LoopNest]:
     """Give the chunk its own scratch and its own accumulators; the nests that add up what all chunks accumulate."""
     memory, left = task.context.memory, []
     for buffer, pieces in chunking.private:
@@ -182,23 +169,27 @@ def set_apart(task: Task, chunking: Chunking) -> list[LoopNest]:
     return left
 
 
-def _gathering(pieces: Buffer, buffer: Buffer, op: str, chunks: int) -> LoopNest:
+def _gathering(pieces: kernels.Buffer, buffer: kernels.Buffer, op: str, chunks: int) -> kernels.LoopNest:
     """A nest that accumulates the pieces of the chunks in a buffer, one after the other."""
     domain = (chunks, buffer.size) if buffer.size > 1 else (chunks,)
-    inner = row_major(domain[1:])
-    value = Register(buffer.dtype)
-    load = Load(value, StridedRef(pieces, 0, (chunk_stride(buffer), *inner)))
-    return LoopNest(domain, None, [NestStage(True, [load, Accumulate(StridedRef(buffer, 0, (0, *inner)), op, value)])])
+    inner = kernels.row_major(domain[1:])
+    value = kernels.Register(buffer.dtype)
+    load = kernels.Load(value, kernels.StridedRef(pieces, 0, (chunk_stride(buffer), *inner)))
+    return kernels.LoopNest(
+        domain,
+        None,
+        [kernels.NestStage(True, [load, kernels.Accumulate(kernels.StridedRef(buffer, 0, (0, *inner)), op, value)])],
+    )
 
 
 def emit_stage(
     context: Context,
-    nest: LoopNest,
-    chunking: Chunking,
+    nest: kernels.LoopNest,
+    chunking: kernels.Chunking,
     dims: list[int],
     at: Sequence[ir.Value],
     rows: dict[int, Value],
-) -> list[LoopNest]:
+) -> list[kernels.LoopNest]:
     """The stage of a chunking, by chunks, at one row; the nests that are to follow."""
     stage = chunking.stage
     assert stage is not None
@@ -207,7 +198,7 @@ def emit_stage(
     left = set_apart(task, chunking)
     inside = {id(x): task.taken(rows[id(x)]) for x in registers_of(stage) if id(x) in rows}
     StageLoops(task.context, nest, stage, dims, [task.taken(i) for i in at], inside, task.part).emit()
-    reduced = [(one, task.every(one.out.dtype)) for one in stage.code if isinstance(one, Reduce)]
+    reduced = [(one, task.every(one.out.dtype)) for one in stage.code if isinstance(one, kernels.Reduce)]
     for one, memory in reduced:
         dtype = one.out.dtype
         write(task.context.builder, task.of_chunk(memory, dtype, 1), dtype, inside[id(one.out)])
@@ -219,9 +210,9 @@ def emit_stage(
     return left
 
 
-def registers_of(stage: NestStage) -> list[Register]:
+def registers_of(stage: kernels.NestStage) -> list[kernels.Register]:
     """The registers that the code of a stage reads, each once."""
-    found: dict[int, Register] = {}
+    found: dict[int, kernels.Register] = {}
     for one in stage.code:
-        found.update({id(x): x for x in operands_of(one) if isinstance(x, Register)})
+        found.update({id(x): x for x in operands_of(one) if isinstance(x, kernels.Register)})
     return list(found.values())

@@ -17,23 +17,8 @@ from func.backends.llvm.linalg.blas_threads import BlasThreads
 from func.backends.llvm.math.elementary import Elementary, Features
 from func.backends.llvm.scalars.operations import Scalars
 from func.backends.llvm.scalars.values import stored
+from func.backends.loops import kernels
 from func.backends.loops.chunking import chunkings_of
-from func.backends.loops.kernels import (
-    Branch,
-    Buffer,
-    ConditionalLoop,
-    Copy,
-    CountedLoop,
-    Dot,
-    EarlyExit,
-    Fill,
-    FlagCheck,
-    Item,
-    LibraryCall,
-    LoopNest,
-    NativeProgram,
-    StridedRef,
-)
 from func.backends.loops.traversal import buffers_of
 
 STATUS = ir.IntType(32)
@@ -45,7 +30,7 @@ LONG_SIDE = 1200
 """Rows or columns of matrices whose factors take some ten milliseconds: LAPACK then has all threads of BLAS."""
 
 
-def print_program(program: NativeProgram, features: Features, name: str = "run") -> ir.Module:
+def print_program(program: kernels.NativeProgram, features: Features, name: str = "run") -> ir.Module:
     """A module with the function i32 run(ptr inputs, ptr outputs, ptr arena), and `constants`, a table of the addresses
     of the program's constants that has to be filled."""
     module = ir.Module(name)
@@ -60,7 +45,9 @@ def print_program(program: NativeProgram, features: Features, name: str = "run")
 class Printer:
     """Emits the items of a program."""
 
-    def __init__(self, module: ir.Module, builder: ir.IRBuilder, features: Features, program: NativeProgram) -> None:
+    def __init__(
+        self, module: ir.Module, builder: ir.IRBuilder, features: Features, program: kernels.NativeProgram
+    ) -> None:
         self.module = module
         self.builder = builder
         self.program = program
@@ -96,13 +83,13 @@ class Printer:
         self.threads.release()
         builder.ret(builder.load(self.memory.bad, typ=STATUS))
 
-    def _note(self, flag: StridedRef) -> None:
+    def _note(self, flag: kernels.StridedRef) -> None:
         """Let the status tell that a NaN was found, where a boolean is true."""
         b, bad = self.builder, self.memory.bad
         found = b.load(self.memory.pointer(flag.buffer), typ=BYTE)
         b.store(b.or_(b.load(bad, typ=STATUS), b.zext(found, STATUS)), bad)
 
-    def _halt(self, item: EarlyExit) -> None:
+    def _halt(self, item: kernels.EarlyExit) -> None:
         b = self.builder
         if item.flag is not None:
             self._note(item.flag)
@@ -125,7 +112,7 @@ class Printer:
             constants.initializer = ir.Constant(table, None)
         return {"input": inputs, "output": outputs, "constant": constants, "arena": arena}
 
-    def _pointers(self, item: Item, tables: dict[str, ir.Value]) -> None:
+    def _pointers(self, item: kernels.Item, tables: dict[str, ir.Value]) -> None:
         """The addresses that an item is the first to use.
 
         All of them at the start would be one run of loads, over which LLVM takes time quadratic in their number.
@@ -142,30 +129,30 @@ class Printer:
                 pointer = builder.load(builder.gep(tables[storage.kind], place, source_etype=POINTER), typ=POINTER)
             self.memory.pointers[id(storage)] = pointer
 
-    def _items(self, items: Sequence[Item]) -> None:
+    def _items(self, items: Sequence[kernels.Item]) -> None:
         for item in items:
-            if isinstance(item, LoopNest):
+            if isinstance(item, kernels.LoopNest):
                 self.nests.emit(item)
-            elif isinstance(item, Dot):
+            elif isinstance(item, kernels.Dot):
                 self.dots.emit(item)
-            elif isinstance(item, Fill):
+            elif isinstance(item, kernels.Fill):
                 self.nests.fill(item.buffer, item.value)
-            elif isinstance(item, Copy):
+            elif isinstance(item, kernels.Copy):
                 self._move(item)
-            elif isinstance(item, FlagCheck):
+            elif isinstance(item, kernels.FlagCheck):
                 self._check(item)
-            elif isinstance(item, EarlyExit):
+            elif isinstance(item, kernels.EarlyExit):
                 self._halt(item)
-            elif isinstance(item, LibraryCall):
+            elif isinstance(item, kernels.LibraryCall):
                 self._library(item)
-            elif isinstance(item, CountedLoop):
+            elif isinstance(item, kernels.CountedLoop):
                 self._loop(item)
-            elif isinstance(item, ConditionalLoop):
+            elif isinstance(item, kernels.ConditionalLoop):
                 self._while(item)
             else:
                 self._branch(item)
 
-    def _library(self, item: LibraryCall) -> None:
+    def _library(self, item: kernels.LibraryCall) -> None:
         from func.backends.llvm.linalg.library_calls import emit_library
 
         self.threads.hold()
@@ -176,7 +163,7 @@ class Printer:
         if is_long:
             self.threads.resume()
 
-    def _move(self, item: Copy) -> None:
+    def _move(self, item: kernels.Copy) -> None:
         nest = copying(item.target, item.source)
         nest.chunkings = list(chunkings_of(nest, set()))
         if nest.chunkings:
@@ -191,12 +178,12 @@ class Printer:
         )
         b.call(copy, [target, source, number(item.target.bytes), ir.Constant(ir.IntType(1), 0)])
 
-    def _check(self, item: FlagCheck) -> None:
+    def _check(self, item: kernels.FlagCheck) -> None:
         b, bad = self.builder, self.memory.bad
         flag = b.load(self.memory.pointer(item.flag.buffer), typ=BYTE)
         b.store(b.or_(b.load(bad, typ=STATUS), b.shl(b.zext(flag, STATUS), ir.Constant(STATUS, 1))), bad)
 
-    def _loop(self, item: CountedLoop) -> None:
+    def _loop(self, item: kernels.CountedLoop) -> None:
         b = self.builder
 
         def body(i: ir.Value) -> None:
@@ -206,7 +193,7 @@ class Printer:
 
         loop(b, item.length, 1, body)
 
-    def _slide(self, slices: Sequence[Buffer], at: ir.Value) -> None:
+    def _slide(self, slices: Sequence[kernels.Buffer], at: ir.Value) -> None:
         b = self.builder
         for one in slices:
             assert one.base is not None
@@ -215,7 +202,7 @@ class Printer:
                 self.memory.pointer(one.base), [place], source_etype=stored(one.dtype)
             )
 
-    def _while(self, item: ConditionalLoop) -> None:
+    def _while(self, item: kernels.ConditionalLoop) -> None:
         b = self.builder
         head, inside, done = [b.append_basic_block() for _ in range(3)]
         b.branch(head)
@@ -231,7 +218,7 @@ class Printer:
         b.branch(head)
         b.position_at_end(done)
 
-    def _branch(self, item: Branch) -> None:
+    def _branch(self, item: kernels.Branch) -> None:
         b = self.builder
         dtype = item.index.buffer.dtype
         start = self.memory.pointer(item.index.buffer)

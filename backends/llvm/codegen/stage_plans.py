@@ -8,25 +8,8 @@ from typing import NamedTuple
 from func.backends.llvm.codegen.counted_loops import Part
 from func.backends.llvm.codegen.pairwise_sums import BLOCK, LONG
 from func.backends.llvm.scalars.values import part_of
+from func.backends.loops import kernels
 from func.backends.loops.chunking import length_of, stage_groups
-from func.backends.loops.kernels import (
-    Accumulate,
-    Apply,
-    DType,
-    Instruction,
-    Literal,
-    Load,
-    LoadAt,
-    LoopNest,
-    NestStage,
-    Operand,
-    Position,
-    Reduce,
-    Running,
-    Store,
-    StoreAt,
-    StridedRef,
-)
 from func.backends.loops.memory_dependence import may_alias
 from func.backends.loops.traversal import refs_of
 
@@ -64,21 +47,21 @@ class Tile(NamedTuple):
     steps: int
 
 
-def accumulated(one: Reduce | Running | Accumulate) -> DType:
+def accumulated(one: kernels.Reduce | kernels.Running | kernels.Accumulate) -> kernels.DType:
     """The dtype of an accumulator."""
-    return one.ref.buffer.dtype if isinstance(one, Accumulate) else one.out.dtype
+    return one.ref.buffer.dtype if isinstance(one, kernels.Accumulate) else one.out.dtype
 
 
-def is_sum(one: Instruction) -> bool:
+def is_sum(one: kernels.Instruction) -> bool:
     """Whether something is added up that must be rounded."""
-    return isinstance(one, (Reduce, Accumulate)) and one.op == "add" and accumulated(one).kind in "fc"
+    return isinstance(one, (kernels.Reduce, kernels.Accumulate)) and one.op == "add" and accumulated(one).kind in "fc"
 
 
 class Plan:
     """The loops of a stage, outermost first: the last dimension of each (`dims`), how often each runs (`lengths`), and
     the instructions by the number of loops that they are inside of (`levels`)."""
 
-    def __init__(self, nest: LoopNest, stage: NestStage, part: Part | None, bits: int) -> None:
+    def __init__(self, nest: kernels.LoopNest, stage: kernels.NestStage, part: Part | None, bits: int) -> None:
         groups = stage_groups(nest, stage)
         self.part = part
         self.bits = bits
@@ -89,7 +72,7 @@ class Plan:
         self.width = self._width()
         self.block = self._block()
 
-    def _tile(self, nest: LoopNest, stage: NestStage) -> Tile | None:
+    def _tile(self, nest: kernels.LoopNest, stage: kernels.NestStage) -> Tile | None:
         """Which loop is to run inside the innermost one; None where that is of no use or not allowed."""
         if len(self.dims) < 2 or self.lengths[-1] < FAR:
             return None
@@ -98,7 +81,7 @@ class Plan:
             return None
         return found
 
-    def _nearest(self, ref: StridedRef) -> Tile | None:
+    def _nearest(self, ref: kernels.StridedRef) -> Tile | None:
         """The loop along which elements of a reference are adjacent, if they are far apart along the innermost one."""
         size = ref.buffer.dtype.itemsize
         far = abs(ref.strides[self.dims[-1]]) * size
@@ -111,45 +94,51 @@ class Plan:
                 return Tile(depth, together // step)
         return None
 
-    def _in_any_order(self, nest: LoopNest, stage: NestStage, one: Instruction, tile: Tile) -> bool:
+    def _in_any_order(
+        self, nest: kernels.LoopNest, stage: kernels.NestStage, one: kernels.Instruction, tile: Tile
+    ) -> bool:
         """Whether it does not matter when a tile does what."""
-        if isinstance(one, (StoreAt, Running)) or (is_sum(one) and not self.moves(one)):
+        if isinstance(one, (kernels.StoreAt, kernels.Running)) or (is_sum(one) and not self.moves(one)):
             return False
-        if isinstance(one, Accumulate):
+        if isinstance(one, kernels.Accumulate):
             return self.moves(one) or not one.ref.strides[self.dims[tile.depth]]
-        if isinstance(one, Store):
+        if isinstance(one, kernels.Store):
             uses = [other for other in refs_of(stage.code) if other.buffer.storage is one.ref.buffer.storage]
             inner = range(nest.outer or 0, len(nest.domain))
             return len(uses) == 1 and not may_alias(nest.domain, one.ref, one.ref, inner)
         return True
 
-    def _levels(self, stage: NestStage) -> list[list[Instruction]]:
+    def _levels(self, stage: kernels.NestStage) -> list[list[kernels.Instruction]]:
         """The instructions by the number of loops that they depend on."""
         depth: dict[int, int] = {}
-        levels: list[list[Instruction]] = [[] for _ in range(len(self.dims) + 1)]
+        levels: list[list[kernels.Instruction]] = [[] for _ in range(len(self.dims) + 1)]
 
-        def of(x: Operand) -> int:
-            return 0 if isinstance(x, Literal) else depth.get(id(x), 0)
+        def of(x: kernels.Operand) -> int:
+            return 0 if isinstance(x, kernels.Literal) else depth.get(id(x), 0)
 
-        def of_ref(ref: StridedRef) -> int:
+        def of_ref(ref: kernels.StridedRef) -> int:
             varying = [i + 1 for i, axis in enumerate(self.dims) if ref.strides[axis]]
             return max(varying, default=0)
 
-        written = {id(one.ref.buffer) for one in stage.code if isinstance(one, (Store, StoreAt, Accumulate))}
+        written = {
+            id(one.ref.buffer)
+            for one in stage.code
+            if isinstance(one, (kernels.Store, kernels.StoreAt, kernels.Accumulate))
+        }
         for one in stage.code:
-            if isinstance(one, Load):
+            if isinstance(one, kernels.Load):
                 level = len(self.dims) if id(one.ref.buffer) in written else of_ref(one.ref)
-            elif isinstance(one, Position):
+            elif isinstance(one, kernels.Position):
                 level = self.dims.index(one.axis) + 1 if one.axis in self.dims else 0
-            elif isinstance(one, Apply):
+            elif isinstance(one, kernels.Apply):
                 level = max([of(x) for x in one.args], default=0)
-            elif isinstance(one, LoadAt):
+            elif isinstance(one, kernels.LoadAt):
                 level = max(of_ref(one.ref), *[of(index.value) for index in one.indices])
             else:
                 level = len(self.dims)
             if self.tile is not None and level > self.tile.depth:
                 level = len(self.dims)
-            if isinstance(one, (Load, Position, Apply, LoadAt, Running)):
+            if isinstance(one, (kernels.Load, kernels.Position, kernels.Apply, kernels.LoadAt, kernels.Running)):
                 depth[id(one.out)] = level
             levels[level].append(one)
         return levels
@@ -159,9 +148,17 @@ class Plan:
         if not self.dims:
             return 1
         code = self.levels[-1]
-        sizes = [part_of(one.out.dtype).itemsize for one in code if isinstance(one, (Load, Apply, LoadAt, Position))]
-        sizes += [part_of(one.ref.buffer.dtype).itemsize for one in code if isinstance(one, (Store, Accumulate))]
-        if any([isinstance(one, (StoreAt, Running)) for one in code]):
+        sizes = [
+            part_of(one.out.dtype).itemsize
+            for one in code
+            if isinstance(one, (kernels.Load, kernels.Apply, kernels.LoadAt, kernels.Position))
+        ]
+        sizes += [
+            part_of(one.ref.buffer.dtype).itemsize
+            for one in code
+            if isinstance(one, (kernels.Store, kernels.Accumulate))
+        ]
+        if any([isinstance(one, (kernels.StoreAt, kernels.Running)) for one in code]):
             return 1
         native = self.bits // (8 * max(sizes, default=8))
         if self.tile is not None:
@@ -191,6 +188,6 @@ class Plan:
                 return Block(depth, count, math.prod(counts[:depth]) * (counts[depth] // count + 2))
         return None
 
-    def moves(self, one: Instruction) -> bool:
+    def moves(self, one: kernels.Instruction) -> bool:
         """Whether something accumulates in another place at every step of the innermost loop."""
-        return isinstance(one, Accumulate) and one.ref.strides[self.dims[-1]] != 0
+        return isinstance(one, kernels.Accumulate) and one.ref.strides[self.dims[-1]] != 0

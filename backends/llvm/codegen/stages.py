@@ -26,20 +26,7 @@ from func.backends.llvm.scalars.values import (
     width_of,
     write,
 )
-from func.backends.loops.kernels import (
-    Accumulate,
-    DType,
-    Instruction,
-    Load,
-    LoadAt,
-    LoopNest,
-    NestStage,
-    Reduce,
-    Register,
-    Running,
-    Store,
-    StoreAt,
-)
+from func.backends.loops import kernels
 from func.backends.loops.traversal import operands_of, refs_of
 
 
@@ -49,8 +36,8 @@ class StageLoops:
     def __init__(
         self,
         context: Context,
-        nest: LoopNest,
-        stage: NestStage,
+        nest: kernels.LoopNest,
+        stage: kernels.NestStage,
         dims: list[int],
         at: list[ir.Value],
         rows: dict[int, ir.Value],
@@ -62,7 +49,7 @@ class StageLoops:
         self.rows = rows
         self.plan = Plan(nest, stage, part, context.bits)
         self.dims, self.lengths, self.levels = self.plan.dims, self.plan.lengths, self.plan.levels
-        self.accumulators: list[tuple[Reduce | Running | Accumulate, Variable, int]] = []
+        self.accumulators: list[tuple[kernels.Reduce | kernels.Running | kernels.Accumulate, Variable, int]] = []
         self.sums: list[Sums] = []
         self.tile: tuple[ir.Value, ir.Value] | None = None
         """Where the present tile begins and ends."""
@@ -70,24 +57,26 @@ class StageLoops:
     def emit(self) -> None:
         """Loops, and the values of reductions afterwards."""
         for one in self.levels[-1]:
-            if isinstance(one, (Reduce, Running)):
+            if isinstance(one, (kernels.Reduce, kernels.Running)):
                 self._accumulator(one, self.plan.width)
         sums = self._pairwise(self.accumulators)
         self._loops(0, [], dict(self.rows))
         if sums is not None:
             sums.total()
         for one, memory, _ in self.accumulators:
-            if isinstance(one, Reduce):
+            if isinstance(one, kernels.Reduce):
                 self.rows[id(one.out)] = folded(self.context, one.op, one.out.dtype, memory.get())
 
-    def _accumulator(self, one: Reduce | Running | Accumulate, lanes: int) -> Variable:
+    def _accumulator(self, one: kernels.Reduce | kernels.Running | kernels.Accumulate, lanes: int) -> Variable:
         dtype = accumulated(one)
         memory = Variable(self.context.builder, dtype, lanes)
         memory.set(constant(dtype, neutral(one.op, dtype), lanes))
         self.accumulators.append((one, memory, lanes))
         return memory
 
-    def _pairwise(self, accumulators: Sequence[tuple[Reduce | Running | Accumulate, Variable, int]]) -> Sums | None:
+    def _pairwise(
+        self, accumulators: Sequence[tuple[kernels.Reduce | kernels.Running | kernels.Accumulate, Variable, int]]
+    ) -> Sums | None:
         """Let the sums among accumulators be added up block by block."""
         found = [(memory, accumulated(one), lanes) for one, memory, lanes in accumulators if is_sum(one)]
         if self.plan.block is None or not found:
@@ -152,7 +141,7 @@ class StageLoops:
         axis = self.dims[-1]
         local = []
         for one in code:
-            if isinstance(one, Accumulate) and not self.plan.moves(one):
+            if isinstance(one, kernels.Accumulate) and not self.plan.moves(one):
                 local.append((one, self._accumulator(one, width), width))
         bases: dict[Any, ir.Value] = {}
         outside = self._body(at, 1, regs)
@@ -208,16 +197,16 @@ class StageLoops:
         elif rest:
             run(number(main), rest)
 
-    def _overlaps(self, code: list[Instruction], axis: int) -> bool:
+    def _overlaps(self, code: list[kernels.Instruction], axis: int) -> bool:
         """Whether the last vector may begin before the one in front of it ends: the body is long, so that emitting it
         twice takes time, and doing elements again changes nothing."""
         if len(code) <= TWICE:
             return False
-        read = {id(one.ref.buffer.storage) for one in code if isinstance(one, (Load, LoadAt))}
+        read = {id(one.ref.buffer.storage) for one in code if isinstance(one, (kernels.Load, kernels.LoadAt))}
         for one in code:
-            if isinstance(one, Store) and id(one.ref.buffer.storage) in read:
+            if isinstance(one, kernels.Store) and id(one.ref.buffer.storage) in read:
                 return False
-            if isinstance(one, StoreAt) or (isinstance(one, Accumulate) and one.ref.strides[axis]):
+            if isinstance(one, kernels.StoreAt) or (isinstance(one, kernels.Accumulate) and one.ref.strides[axis]):
                 return False
         return True
 
@@ -241,7 +230,7 @@ class StageLoops:
             start, stop = number(0), number(length)
         self._steps(depth, start, stop, width, step)
 
-    def _splats(self, code: list[Instruction], regs: dict[int, ir.Value], width: int) -> dict[int, ir.Value]:
+    def _splats(self, code: list[kernels.Instruction], regs: dict[int, ir.Value], width: int) -> dict[int, ir.Value]:
         """Scalars that the innermost loop uses, spread over vectors before it."""
         if width == 1:
             return {}
@@ -249,13 +238,13 @@ class StageLoops:
         helper = Body(self.context, [], [], width, regs, regs)
         for one in code:
             for x in operands_of(one):
-                if isinstance(x, Register) and id(x) in regs and id(x) not in used:
+                if isinstance(x, kernels.Register) and id(x) in regs and id(x) not in used:
                     used[id(x)] = helper.splat(regs[id(x)])
         return used
 
-    def _emit(self, body: Body, one: Instruction) -> None:
+    def _emit(self, body: Body, one: kernels.Instruction) -> None:
         kept = next((memory for known, memory, _ in self.accumulators if known is one), None)
-        if kept is None or not isinstance(one, (Reduce, Running, Accumulate)):
+        if kept is None or not isinstance(one, (kernels.Reduce, kernels.Running, kernels.Accumulate)):
             body.emit(one)
             return
         lanes = next(lanes for known, _, lanes in self.accumulators if known is one)
@@ -265,10 +254,10 @@ class StageLoops:
             value = chosen(self.context.builder, body.again, constant(dtype, neutral(one.op, dtype), lanes), value)
         made = self.context.scalars.apply(one.op, dtype, [kept.get(), value], dtype)
         kept.set(made)
-        if isinstance(one, Running):
+        if isinstance(one, kernels.Running):
             body.regs[id(one.out)] = made
 
-    def _filled(self, value: Value, op: str, dtype: DType, lanes: int) -> Value:
+    def _filled(self, value: Value, op: str, dtype: kernels.DType, lanes: int) -> Value:
         """A shorter vector lengthened by neutral elements."""
         have = width_of(value)
         if have == lanes:
@@ -279,7 +268,7 @@ class StageLoops:
         more = constant(dtype, neutral(op, dtype), have)
         return shuffled(self.context.builder, value, more, [place if place < have else have for place in range(lanes)])
 
-    def _finish(self, one: Accumulate, memory: Variable, body: Body) -> None:
+    def _finish(self, one: kernels.Accumulate, memory: Variable, body: Body) -> None:
         """Add what the innermost loop has gathered to the element in memory."""
         b = self.context.builder
         dtype = one.ref.buffer.dtype

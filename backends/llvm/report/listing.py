@@ -7,38 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.loops.kernels import (
-    Accumulate,
-    Apply,
-    ArraySpec,
-    Branch,
-    Buffer,
-    ConditionalLoop,
-    Copy,
-    CountedLoop,
-    Dot,
-    DynamicIndex,
-    EarlyExit,
-    Fill,
-    FlagCheck,
-    Instruction,
-    Item,
-    LibraryCall,
-    Literal,
-    Load,
-    LoadAt,
-    LoopNest,
-    NativeProgram,
-    Operand,
-    Position,
-    Reduce,
-    Register,
-    Running,
-    Shape,
-    Store,
-    StoreAt,
-    StridedRef,
-)
+from func.backends.loops import kernels
 from func.backends.loops.product_blocks import is_cut
 from func.backends.loops.rematerialization import CHEAP
 from func.backends.loops.traversal import buffers_of
@@ -56,14 +25,14 @@ MOST_NAMED = 5
 class Names:
     """Names for the memory of a program: in0, out0, const0, m0 for scratch; m0[t] moves with the steps of a loop."""
 
-    def __init__(self, program: NativeProgram) -> None:
-        self.scratch: list[Buffer] = []
+    def __init__(self, program: kernels.NativeProgram) -> None:
+        self.scratch: list[kernels.Buffer] = []
         self._words: dict[int, str] = {}
         for item in program.items:
             for buffer in buffers_of(item):
                 self._learn(buffer)
 
-    def _learn(self, buffer: Buffer) -> None:
+    def _learn(self, buffer: kernels.Buffer) -> None:
         if id(buffer) in self._words:
             return
         if buffer.base is not None:
@@ -75,24 +44,24 @@ class Names:
         else:
             self._words[id(buffer)] = f"{KINDS.get(buffer.kind, buffer.kind)}{buffer.place}"
 
-    def __getitem__(self, buffer: Buffer) -> str:
+    def __getitem__(self, buffer: kernels.Buffer) -> str:
         self._learn(buffer)
         return self._words[id(buffer)]
 
 
-def listing(program: NativeProgram) -> str:
+def listing(program: kernels.NativeProgram) -> str:
     """The program with the loops and the scalar code of every kernel."""
     names = Names(program)
     return "\n".join([*_memory(program, names), *_items(program.items, names, "", "", _Nests(names))])
 
 
-def summary(program: NativeProgram) -> str:
+def summary(program: kernels.NativeProgram) -> str:
     """The program with a few words on every kernel."""
     names = Names(program)
     return "\n".join([*_memory(program, names), *_items(program.items, names, "", "", _Outlines(names))])
 
 
-def _memory(program: NativeProgram, names: Names) -> Iterator[str]:
+def _memory(program: kernels.NativeProgram, names: Names) -> Iterator[str]:
     for word, results in (("in", program.inputs), ("out", program.outputs)):
         for place, result in enumerate(results):
             yield f"{word}{place}: {_typed(result)}"
@@ -103,7 +72,7 @@ def _memory(program: NativeProgram, names: Names) -> Iterator[str]:
     yield f"arena: {program.arena} bytes"
 
 
-def _typed(result: ArraySpec) -> str:
+def _typed(result: kernels.ArraySpec) -> str:
     return f"{result.dtype}{list(result.shape)}{' as a Python number' if result.weak else ''}"
 
 
@@ -111,28 +80,28 @@ def _array(value: Any) -> str:
     return f"{value.dtype}{list(value.shape)}"
 
 
-def parts_of(item: Item) -> list[tuple[str, str, list[Item]]]:
+def parts_of(item: kernels.Item) -> list[tuple[str, str, list[kernels.Item]]]:
     """The lists of items inside an item of control flow: what their numbers begin with, what each list is, and the
     list."""
-    if isinstance(item, CountedLoop):
+    if isinstance(item, kernels.CountedLoop):
         return [("", "", item.body)]
-    if isinstance(item, ConditionalLoop):
+    if isinstance(item, kernels.ConditionalLoop):
         return [("t", "test", item.test), ("b", "body", item.body)]
-    if isinstance(item, Branch):
+    if isinstance(item, kernels.Branch):
         return [(f"{place}.", f"case {place}", branch) for place, branch in enumerate(item.branches)]
     return []
 
 
-def _items(items: Sequence[Item], names: Names, prefix: str, indent: str, inside: _Nests) -> Iterator[str]:
+def _items(items: Sequence[kernels.Item], names: Names, prefix: str, indent: str, inside: _Nests) -> Iterator[str]:
     for place, item in enumerate(items):
         number = f"{prefix}{place}"
         yield f"{indent}{number}: {title(item, names)}"
-        if isinstance(item, LoopNest):
+        if isinstance(item, kernels.LoopNest):
             for line in [*_divisions(item), *inside.lines(item)]:
                 yield f"{indent}{INDENT}{line}"
-        elif isinstance(item, Dot) and is_cut(item):
+        elif isinstance(item, kernels.Dot) and is_cut(item):
             yield f"{indent}{INDENT}{times(item.grid)} chunks of places, rows and columns that threads share"
-        elif isinstance(item, CountedLoop):
+        elif isinstance(item, kernels.CountedLoop):
             for one in item.slices:
                 start = _sum(one.start, [(one.step, "t")])
                 yield f"{indent}{INDENT}{names[one]} starts at {start} of {names[one.base or one]}"
@@ -143,19 +112,19 @@ def _items(items: Sequence[Item], names: Names, prefix: str, indent: str, inside
             yield from _items(body, names, f"{number}.{mark}", deeper, inside)
 
 
-def _divisions(nest: LoopNest) -> Iterator[str]:
+def _divisions(nest: kernels.LoopNest) -> Iterator[str]:
     """How the loops of a nest are shared by threads."""
     for one in nest.chunkings:
         where = ", row by row" if one.stage is not None and nest.outer else ""
         yield f"{one.chunks} chunks of {_axis(one.axis)} that threads share{where}"
 
 
-def title(item: Item, names: Names) -> str:
+def title(item: kernels.Item, names: Names) -> str:
     """What an item computes, in a few words."""
-    if isinstance(item, LoopNest):
+    if isinstance(item, kernels.LoopNest):
         where = _few(_targets(item, names))
         return f"{_work(item) if where else 'look at indices'}{_over(item.domain)}{where and f' → {where}'}"
-    if isinstance(item, Dot):
+    if isinstance(item, kernels.Dot):
         rows, summed, columns = item.sizes
         batch = f"{times(item.batch)} of " if item.batch else ""
         where = names[item.out.buffer]
@@ -163,30 +132,30 @@ def title(item: Item, names: Names) -> str:
             f"dot, {batch}{names[item.x.buffer]} ({rows} × {summed}) by {names[item.y.buffer]} "
             f"({summed} × {columns}) → {where}"
         )
-    if isinstance(item, Fill):
+    if isinstance(item, kernels.Fill):
         return f"fill with {_number(item.value)} → {names[item.buffer]}"
-    if isinstance(item, Copy):
+    if isinstance(item, kernels.Copy):
         return f"copy {names[item.source]} → {names[item.target]}"
-    if isinstance(item, FlagCheck):
+    if isinstance(item, kernels.FlagCheck):
         return f"check {names[item.flag.buffer]}"
-    if isinstance(item, EarlyExit):
+    if isinstance(item, kernels.EarlyExit):
         return "stop if something is wrong; donated memory is written from here on"
-    if isinstance(item, LibraryCall):
+    if isinstance(item, kernels.LibraryCall):
         given = [*[names[ref.buffer] for ref in item.args], *[f"{key}={one}" for key, one in item.params.items()]]
         return f"{item.routine}({', '.join(given)}) → {_few([names[ref.buffer] for ref in item.outs])}"
-    if isinstance(item, CountedLoop):
+    if isinstance(item, kernels.CountedLoop):
         return f"loop, {item.length} steps{', backwards' if item.reverse else ''}"
-    if isinstance(item, ConditionalLoop):
+    if isinstance(item, kernels.ConditionalLoop):
         return f"loop while {names[item.flag.buffer]} holds"
     return f"branch on {names[item.index.buffer]}, {len(item.branches)} cases"
 
 
-def times(shape: Shape) -> str:
+def times(shape: kernels.Shape) -> str:
     """A shape as 64 × 10."""
     return " × ".join(map(str, shape))
 
 
-def _over(domain: Shape) -> str:
+def _over(domain: kernels.Shape) -> str:
     return f" over {times(domain)}" if domain else ""
 
 
@@ -195,32 +164,32 @@ def _few(words: Iterable[str]) -> str:
     return ", ".join([*found[:MOST_NAMED], *(["…"] if len(found) > MOST_NAMED else [])])
 
 
-def _work(nest: LoopNest) -> str:
+def _work(nest: kernels.LoopNest) -> str:
     """The operations of a nest that tell it from others."""
     telling: list[str] = []
     plain: list[str] = []
     for one in _code(nest):
-        if isinstance(one, Running):
+        if isinstance(one, kernels.Running):
             telling.append(f"running {REDUCTIONS.get(one.op, one.op)}")
-        elif isinstance(one, (Reduce, Accumulate)):
+        elif isinstance(one, (kernels.Reduce, kernels.Accumulate)):
             telling.append(REDUCTIONS.get(one.op, one.op))
-        elif isinstance(one, (LoadAt, StoreAt)):
-            telling.append("gather" if isinstance(one, LoadAt) else "scatter")
-        elif isinstance(one, Apply):
+        elif isinstance(one, (kernels.LoadAt, kernels.StoreAt)):
+            telling.append("gather" if isinstance(one, kernels.LoadAt) else "scatter")
+        elif isinstance(one, kernels.Apply):
             (plain if one.op in PLAIN else telling).append(one.op)
-    return _few(telling or plain) or ("copy" if any([isinstance(one, Load) for one in _code(nest)]) else "fill")
+    return _few(telling or plain) or ("copy" if any([isinstance(one, kernels.Load) for one in _code(nest)]) else "fill")
 
 
-def _targets(nest: LoopNest, names: Names) -> list[str]:
+def _targets(nest: kernels.LoopNest, names: Names) -> list[str]:
     """What a nest writes, outputs first; what only its own rows use is left out."""
-    found = [one.ref for one in _code(nest) if isinstance(one, (Store, StoreAt, Accumulate))]
+    found = [one.ref for one in _code(nest) if isinstance(one, (kernels.Store, kernels.StoreAt, kernels.Accumulate))]
     outer = nest.outer or 0
     lasting = [ref for ref in found if not outer or any(ref.strides[:outer]) or ref.buffer.kind != "arena"]
     lasting.sort(key=lambda ref: ref.buffer.kind != "output")
     return [names[ref.buffer] for ref in lasting or found]
 
 
-def _code(nest: LoopNest) -> list[Instruction]:
+def _code(nest: kernels.LoopNest) -> list[kernels.Instruction]:
     return [one for stage in nest.stages for one in stage.code]
 
 
@@ -230,7 +199,7 @@ class _Nests:
     def __init__(self, names: Names) -> None:
         self.names = names
 
-    def lines(self, nest: LoopNest) -> Iterator[str]:
+    def lines(self, nest: kernels.LoopNest) -> Iterator[str]:
         """A nest without its title."""
         self.registers: dict[int, str] = {}
         for buffer, value in nest.fills:
@@ -248,27 +217,27 @@ class _Nests:
                 yield f"{deep}{self._instruction(one, inner)}"
 
     def _instruction(self, one: Any, inner: Sequence[int]) -> str:
-        if isinstance(one, Load):
+        if isinstance(one, kernels.Load):
             return f"{self._new(one.out)} = {self._ref(one.ref)}"
-        if isinstance(one, LoadAt):
+        if isinstance(one, kernels.LoadAt):
             return f"{self._new(one.out)} = {self._ref(one.ref, one.indices)}"
-        if isinstance(one, Apply):
+        if isinstance(one, kernels.Apply):
             args = ", ".join(map(self._operand, one.args))
             return f"{self._new(one.out)} = {one.out.dtype if one.op == 'convert' else one.op}({args})"
-        if isinstance(one, Store):
+        if isinstance(one, kernels.Store):
             return f"{self._ref(one.ref)} = {self._operand(one.value)}"
-        if isinstance(one, StoreAt):
+        if isinstance(one, kernels.StoreAt):
             return f"{self._ref(one.ref, one.indices)} {'+=' if one.adds else '='} {self._operand(one.value)}"
-        if isinstance(one, Reduce):
+        if isinstance(one, kernels.Reduce):
             axes = ", ".join(map(_axis, inner))
             return f"{self._new(one.out)} = {REDUCTIONS.get(one.op, one.op)} of {self._operand(one.value)} over {axes}"
-        if isinstance(one, Running):
+        if isinstance(one, kernels.Running):
             what = REDUCTIONS.get(one.op, one.op)
             axes = ", ".join(map(_axis, inner))
             return f"{self._new(one.out)} = running {what} of {self._operand(one.value)} over {axes}"
-        if isinstance(one, Position):
+        if isinstance(one, kernels.Position):
             return f"{self._new(one.out)} = {_axis(one.axis)}"
-        if isinstance(one, Accumulate):
+        if isinstance(one, kernels.Accumulate):
             place = self._ref(one.ref)
             return f"{place} = {one.op}({place}, {self._operand(one.value)})"
         return self._other(one)
@@ -281,17 +250,17 @@ class _Nests:
         return f"{'' if out is None else f'{self._new(out)} = '}{type(one).__name__.lower()}({given})"
 
     def _field(self, value: Any) -> str:
-        if isinstance(value, (Register, Literal)):
+        if isinstance(value, (kernels.Register, kernels.Literal)):
             return self._operand(value)
-        return self._ref(value) if isinstance(value, StridedRef) else str(value)
+        return self._ref(value) if isinstance(value, kernels.StridedRef) else str(value)
 
-    def _new(self, register: Register) -> str:
+    def _new(self, register: kernels.Register) -> str:
         return self.registers.setdefault(id(register), f"r{len(self.registers)}")
 
-    def _operand(self, x: Operand) -> str:
-        return _number(x.value) if isinstance(x, Literal) else self._new(x)
+    def _operand(self, x: kernels.Operand) -> str:
+        return _number(x.value) if isinstance(x, kernels.Literal) else self._new(x)
 
-    def _ref(self, ref: StridedRef, indices: Sequence[DynamicIndex] = ()) -> str:
+    def _ref(self, ref: kernels.StridedRef, indices: Sequence[kernels.DynamicIndex] = ()) -> str:
         terms = [(stride, _axis(axis)) for axis, stride in enumerate(ref.strides) if stride]
         terms += [(index.stride, self._operand(index.value)) for index in indices]
         return f"{self.names[ref.buffer]}[{_sum(ref.offset, terms)}]"
@@ -300,7 +269,7 @@ class _Nests:
 class _Outlines(_Nests):
     """Prints what a nest reads and writes, and how much it computes."""
 
-    def lines(self, nest: LoopNest) -> Iterator[str]:
+    def lines(self, nest: kernels.LoopNest) -> Iterator[str]:
         """A few words on a nest."""
         code = _code(nest)
         outer = nest.outer or 0
@@ -308,9 +277,11 @@ class _Outlines(_Nests):
         if outer:
             rows = times(nest.domain[:outer])
             yield f"rows {rows}, passes over {times(nest.domain[outer:])} each: {passes}"
-        reads = dict.fromkeys([self.names[one.ref.buffer] for one in code if isinstance(one, (Load, LoadAt))])
-        writes = [one.ref for one in code if isinstance(one, (Store, StoreAt, Accumulate))]
-        operations = sum([not isinstance(one, (Load, Store)) for one in code])
+        reads = dict.fromkeys(
+            [self.names[one.ref.buffer] for one in code if isinstance(one, (kernels.Load, kernels.LoadAt))]
+        )
+        writes = [one.ref for one in code if isinstance(one, (kernels.Store, kernels.StoreAt, kernels.Accumulate))]
+        operations = sum([not isinstance(one, (kernels.Load, kernels.Store)) for one in code])
         written = dict.fromkeys([self.names[ref.buffer] for ref in writes])
         read, made = [", ".join(names) or "nothing" for names in (reads, written)]
         yield f"reads {read}; {_count(operations, 'operation')}; writes {made}"
@@ -320,7 +291,7 @@ def _count(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
 
 
-def _header(domain: Shape, axes: Iterable[int]) -> str:
+def _header(domain: kernels.Shape, axes: Iterable[int]) -> str:
     return "for " + ", ".join([f"{_axis(axis)} < {domain[axis]}" for axis in axes])
 
 

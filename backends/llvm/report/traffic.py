@@ -6,24 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from func.backends.loops.kernels import (
-    Accumulate,
-    Buffer,
-    Copy,
-    Dot,
-    Fill,
-    FlagCheck,
-    Instruction,
-    Item,
-    LibraryCall,
-    Load,
-    LoadAt,
-    LoopNest,
-    Shape,
-    Store,
-    StoreAt,
-    StridedRef,
-)
+from func.backends.loops import kernels
 
 
 class Traffic(NamedTuple):
@@ -45,30 +28,30 @@ class Traffic(NamedTuple):
 NOTHING = Traffic(0, 0)
 
 
-def traffic(item: Item) -> Traffic:
+def traffic(item: kernels.Item) -> Traffic:
     """What one run of an item moves. What an item of control flow moves depends on how often its items run: nothing is
     said of it."""
-    if isinstance(item, LoopNest):
+    if isinstance(item, kernels.LoopNest):
         return _of_nest(item)
-    if isinstance(item, Dot):
+    if isinstance(item, kernels.Dot):
         rows, summed, columns = item.sizes
         read, written = Touched(), Touched()
         read.add(item.x, (*item.batch, rows, summed))
         read.add(item.y, (*item.batch, summed, columns))
         written.add(item.out, (*item.batch, rows, columns))
         return Traffic(read.bytes, written.bytes, 2 * math.prod((*item.batch, *item.sizes)))
-    if isinstance(item, Fill):
+    if isinstance(item, kernels.Fill):
         return Traffic(0, item.buffer.bytes)
-    if isinstance(item, Copy):
+    if isinstance(item, kernels.Copy):
         return Traffic(item.target.bytes, item.target.bytes)
-    if isinstance(item, FlagCheck):
+    if isinstance(item, kernels.FlagCheck):
         return Traffic(item.flag.buffer.dtype.itemsize, 0)
-    if isinstance(item, LibraryCall):
+    if isinstance(item, kernels.LibraryCall):
         return Traffic(_whole([ref.buffer for ref in item.args]), _whole([ref.buffer for ref in item.outs]))
     return NOTHING
 
 
-def _whole(buffers: Sequence[Buffer]) -> int:
+def _whole(buffers: Sequence[kernels.Buffer]) -> int:
     return sum([buffer.bytes for buffer in dict.fromkeys(buffers)])
 
 
@@ -76,12 +59,12 @@ class Touched:
     """Elements of buffers, each counted once."""
 
     def __init__(self) -> None:
-        self._ranges: dict[Buffer, dict[tuple[int, ...], dict[int, tuple[int, int]]]] = {}
+        self._ranges: dict[kernels.Buffer, dict[tuple[int, ...], dict[int, tuple[int, int]]]] = {}
 
-    def __contains__(self, buffer: Buffer) -> bool:
+    def __contains__(self, buffer: kernels.Buffer) -> bool:
         return buffer in self._ranges
 
-    def add(self, ref: StridedRef, lengths: Shape, most: int | None = None) -> None:
+    def add(self, ref: kernels.StridedRef, lengths: kernels.Shape, most: int | None = None) -> None:
         """The elements of a reference over an index space; `most` is their number where they are at random places."""
         pairs = [(stride, n) for stride, n in zip(ref.strides, lengths, strict=True) if stride and n != 1]
         count = math.prod([n for _, n in pairs]) if 0 not in lengths else 0
@@ -98,7 +81,7 @@ class Touched:
         """The bytes of all elements; those of references with the same strides that overlap count once."""
         return sum([self._count(buffer) * buffer.dtype.itemsize for buffer in self._ranges])
 
-    def _count(self, buffer: Buffer) -> int:
+    def _count(self, buffer: kernels.Buffer) -> int:
         total = 0
         for found in self._ranges[buffer].values():
             span = max([low + span for low, (_, span) in found.items()]) - min(found)
@@ -106,24 +89,24 @@ class Touched:
         return min(total, buffer.size) if buffer.size else total
 
 
-def _of_nest(nest: LoopNest) -> Traffic:
+def _of_nest(nest: kernels.LoopNest) -> Traffic:
     read, written = Touched(), Touched()
     for buffer, _ in nest.fills:
-        written.add(StridedRef(buffer, 0, (1,)), (buffer.size,))
+        written.add(kernels.StridedRef(buffer, 0, (1,)), (buffer.size,))
     for one, lengths in _accesses(nest):
-        picked = math.prod(lengths) if isinstance(one, (LoadAt, StoreAt)) else None
-        if isinstance(one, (Load, LoadAt)):
+        picked = math.prod(lengths) if isinstance(one, (kernels.LoadAt, kernels.StoreAt)) else None
+        if isinstance(one, (kernels.Load, kernels.LoadAt)):
             if one.ref.buffer not in written:  # else it is at hand
                 read.add(one.ref, lengths, picked)
-        elif isinstance(one, (Store, StoreAt, Accumulate)):
-            is_updated = isinstance(one, Accumulate) or (isinstance(one, StoreAt) and one.adds)
+        elif isinstance(one, (kernels.Store, kernels.StoreAt, kernels.Accumulate)):
+            is_updated = isinstance(one, kernels.Accumulate) or (isinstance(one, kernels.StoreAt) and one.adds)
             if is_updated and one.ref.buffer not in written:
                 read.add(one.ref, lengths, picked)
             written.add(one.ref, lengths, picked)
     return Traffic(read.bytes, written.bytes)
 
 
-def _accesses(nest: LoopNest) -> Iterator[tuple[Instruction, Shape]]:
+def _accesses(nest: kernels.LoopNest) -> Iterator[tuple[kernels.Instruction, kernels.Shape]]:
     """The instructions of a nest, each with the index space that it runs over."""
     for stage in nest.stages:
         lengths = nest.domain if stage.inner else nest.domain[: nest.outer or 0]
