@@ -5,6 +5,7 @@ import ctypes
 import numpy as np
 
 from func.backends.llvm import ir, machine
+from func.backends.llvm.linalg.matrices import Matrix
 
 POINTER = ir.PointerType()
 STATUS = ir.IntType(32)
@@ -12,7 +13,7 @@ DTYPES = ("float32", "float64", "complex64", "complex128")
 
 
 class Calls:
-    """Code emitted piece by piece by emit(builder, *addresses), then run at once on the arrays' memory."""
+    """Code emitted piece by piece by emit(builder, *matrices), then run at once on the arrays' memory."""
 
     def __init__(self):
         self.module = ir.Module("test")
@@ -24,10 +25,12 @@ class Calls:
 
     def add(self, emit, *arrays):
         table, statuses = self.function.args
-        places = range(len(self.arrays), len(self.arrays) + len(arrays))
-        addresses = [self.builder.load(self._item(table, place, POINTER), typ=POINTER) for place in places]
+        matrices = []
+        for place, array in enumerate(arrays, len(self.arrays)):
+            address = self.builder.load(self._item(table, place, POINTER), typ=POINTER)
+            matrices.append(Matrix(address, array.strides[0] // array.itemsize, array.dtype))
         self.arrays.extend(arrays)
-        status = emit(self.builder, *addresses)
+        status = emit(self.builder, *matrices)
         if status is not None:
             self.builder.store(status, self._item(statuses, self.count, STATUS))
         self.count += 1
@@ -69,16 +72,16 @@ def triangular(rng, dtype, n, lower, unit):
 
 
 def padded(array, extra):
-    """The array as a view of one with `extra` more columns, and the elements between its rows."""
+    """The array as a view of one with `extra` more columns."""
     whole = np.full((array.shape[0], array.shape[1] + extra), 99, array.dtype)
     whole[:, : array.shape[1]] = array
-    return whole[:, : array.shape[1]], max(1, whole.shape[1])
+    return whole[:, : array.shape[1]]
 
 
 def tolerance(dtype):
     return 2e-3 if np.dtype(dtype).itemsize // (1 + (np.dtype(dtype).kind == "c")) == 4 else 1e-10
 
 
-def assert_close(found, expected):
+def assert_close(actual, expected):
     scale = max(1.0, float(np.abs(expected).max())) if np.size(expected) else 1.0
-    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance(found.dtype) * scale)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance(actual.dtype) * scale)

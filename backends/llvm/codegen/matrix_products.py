@@ -16,6 +16,7 @@ from func.backends.llvm.codegen.counted_loops import Part, loop, number, span
 from func.backends.llvm.codegen.parallel import Task
 from func.backends.llvm.linalg import blas, routines
 from func.backends.llvm.linalg.blas_threads import BlasThreads, has_control
+from func.backends.llvm.linalg.matrices import Matrix
 from func.backends.llvm.math.elementary import Features
 from func.backends.llvm.scalars.values import constant, element, stored, widened
 from func.backends.loops.kernels import Chunking, Dot, DType, StridedRef
@@ -27,7 +28,7 @@ BY_BLAS = 48**3
 """Products of more multiplications than this are BLAS's."""
 
 Grid: TypeAlias = tuple[int, int, int]
-Problem: TypeAlias = tuple["Matrix", "Matrix", "Matrix", int, int, int]
+Problem: TypeAlias = tuple["StridedMatrix", "StridedMatrix", "StridedMatrix", int, int, int]
 """A product: out, x, y, and the lengths m, k, n."""
 
 
@@ -98,31 +99,40 @@ class DotPrinter:
         else:
             self._plain(dtype, *oriented)
 
-    def _goes_to_blas(self, dtype: DType, out: Matrix, x: Matrix, y: Matrix, m: int, k: int, n: int) -> bool:
+    def _goes_to_blas(
+        self, dtype: DType, out: StridedMatrix, x: StridedMatrix, y: StridedMatrix, m: int, k: int, n: int
+    ) -> bool:
         if dtype.kind != "f" or m * k * n <= BY_BLAS or min(m, n) == 1 or not routines.fits(m, k, n):
             return False
         return out.second == 1 and x.is_matrix(m, k) and y.is_matrix(k, n)
 
     def _by_blas(
-        self, dtype: DType, cuts: tuple[int, ...], out: Matrix, x: Matrix, y: Matrix, m: int, k: int, n: int
+        self,
+        dtype: DType,
+        cuts: tuple[int, ...],
+        out: StridedMatrix,
+        x: StridedMatrix,
+        y: StridedMatrix,
+        m: int,
+        k: int,
+        n: int,
     ) -> None:
         """By BLAS, all of it or one of the chunks of rows and columns that it is cut into."""
         i, rows = self._chunk_of(m, cuts[0], cuts[1])
         j, columns = self._chunk_of(n, cuts[1], 1)
+        left = self._at(dtype, x.start, (i, x.first))
+        right = self._at(dtype, y.start, (j, y.second))
+        target = self._at(dtype, out.start, (i, out.first), (j, out.second))
         blas.emit_gemm(
             self.builder,
-            dtype,
             rows,
             columns,
             k,
-            self._at(dtype, x.start, (i, x.first)),
+            Matrix(left, x.leading(m, k), dtype),
             "T" if x.is_turned(m, k) else "N",
-            x.leading(m, k),
-            self._at(dtype, y.start, (j, y.second)),
+            Matrix(right, y.leading(k, n), dtype),
             "T" if y.is_turned(k, n) else "N",
-            y.leading(k, n),
-            self._at(dtype, out.start, (i, out.first), (j, out.second)),
-            max(out.first, n),
+            Matrix(target, max(out.first, n), dtype),
         )
 
     def _chunk_of(self, length: int, cuts: int, others: int) -> tuple[ir.Value, Any]:
@@ -155,7 +165,9 @@ class DotPrinter:
             total = term if total is None else b.add(total, term)
         return start if total is None else b.gep(start, [total], source_etype=stored(dtype))
 
-    def _columns(self, dtype: DType, out: Matrix, x: Matrix, y: Matrix, m: int, k: int, n: int) -> None:
+    def _columns(
+        self, dtype: DType, out: StridedMatrix, x: StridedMatrix, y: StridedMatrix, m: int, k: int, n: int
+    ) -> None:
         """Vectors along the columns of y."""
         native = max(1, self.features.bits // (8 * dtype.itemsize))
         wide = native * VECTORS if m > 1 else native * VECTORS * 2
@@ -176,9 +188,9 @@ class DotPrinter:
     def _block(
         self,
         dtype: DType,
-        out: Matrix,
-        x: Matrix,
-        y: Matrix,
+        out: StridedMatrix,
+        x: StridedMatrix,
+        y: StridedMatrix,
         k: int,
         i: ir.Value,
         j: ir.Value,
@@ -216,7 +228,9 @@ class DotPrinter:
         first = ir.Constant(ir.VectorType(place, width), [0] * width)
         return b.shuffle_vector(one, ir.Constant(kind, ir.Undefined), first)
 
-    def _sums(self, dtype: DType, out: Matrix, x: Matrix, y: Matrix, m: int, k: int, n: int) -> None:
+    def _sums(
+        self, dtype: DType, out: StridedMatrix, x: StridedMatrix, y: StridedMatrix, m: int, k: int, n: int
+    ) -> None:
         """Vectors along the summed axis."""
         b = self.builder
         native = max(1, self.features.bits // (8 * dtype.itemsize))
@@ -274,7 +288,9 @@ class DotPrinter:
             ]
         return lanes[0]
 
-    def _plain(self, dtype: DType, out: Matrix, x: Matrix, y: Matrix, m: int, k: int, n: int) -> None:
+    def _plain(
+        self, dtype: DType, out: StridedMatrix, x: StridedMatrix, y: StridedMatrix, m: int, k: int, n: int
+    ) -> None:
         """One element after the other."""
         b = self.builder
         kind = element(dtype)
@@ -298,7 +314,7 @@ class DotPrinter:
         loop(b, m, 1, lambda i: loop(b, n, 1, lambda j: cell(i, j)))
 
 
-class Matrix:
+class StridedMatrix:
     """A matrix in memory: the address of its first element and its two strides."""
 
     def __init__(self, start: Any, first: int, second: int) -> None:
@@ -306,9 +322,9 @@ class Matrix:
         self.first = first
         self.second = second
 
-    def turned(self) -> Matrix:
+    def turned(self) -> StridedMatrix:
         """The transpose."""
-        return Matrix(self.start, self.second, self.first)
+        return StridedMatrix(self.start, self.second, self.first)
 
     def is_matrix(self, rows: int, columns: int) -> bool:
         """Whether BLAS can read it: one of the strides is one, the other long enough."""
@@ -325,13 +341,15 @@ class Matrix:
         return self.second if self.is_turned(rows, columns) else self.first
 
 
-def _matrices(dot: Dot, starts: Sequence[Any]) -> tuple[Matrix, Matrix, Matrix]:
+def _matrices(dot: Dot, starts: Sequence[Any]) -> tuple[StridedMatrix, StridedMatrix, StridedMatrix]:
     """The matrices of a product, which begin there."""
-    out, x, y = [Matrix(start, *ref.strides[-2:]) for start, ref in zip(starts, (dot.out, dot.x, dot.y), strict=True)]
+    out, x, y = [
+        StridedMatrix(start, *ref.strides[-2:]) for start, ref in zip(starts, (dot.out, dot.x, dot.y), strict=True)
+    ]
     return out, x, y
 
 
-def _oriented(out: Matrix, x: Matrix, y: Matrix, m: int, k: int, n: int) -> Problem:
+def _oriented(out: StridedMatrix, x: StridedMatrix, y: StridedMatrix, m: int, k: int, n: int) -> Problem:
     """The product, or the transposed one where that has its results along rows."""
     if m != 1 and (n == 1 or (x.first == 1 and out.first == 1 and not (y.second == 1 and out.second == 1))):
         return out.turned(), y.turned(), x.turned(), n, k, m

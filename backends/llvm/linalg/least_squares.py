@@ -12,24 +12,23 @@ import numpy as np
 
 from func.backends.llvm import ir
 from func.backends.llvm.linalg.blas import emit_gemm
-from func.backends.llvm.linalg.lapack import FINE, WIDTH, areas, run, scratch_size
+from func.backends.llvm.linalg.lapack import FINE, WIDTH, areas, run, scratch_size, sizes_of
 from func.backends.llvm.linalg.matrices import (
-    DOUBLE,
-    FLOAT,
     INT,
+    Matrix,
     alignment,
     element,
     emit_copy,
     emit_transpose,
     loop,
-    moved,
     number,
+    real_element,
     slot,
 )
 from func.backends.llvm.linalg.routines import constant, routine
 
 SMALL = 25
-"""The size of the subproblems that LAPACK's divide and conquer does not divide."""
+"""The size up to which LAPACK's divide and conquer does not divide subproblems."""
 
 
 def _work(dtype: Any, m: int, n: int, k: int) -> tuple[int, int, int]:
@@ -48,8 +47,7 @@ def _work(dtype: Any, m: int, n: int, k: int) -> tuple[int, int, int]:
 
 
 def _areas(dtype: Any, m: int, n: int, k: int) -> list[int]:
-    size = np.dtype(dtype).itemsize
-    real = size // (2 if np.dtype(dtype).kind == "c" else 1)
+    size, real = sizes_of(dtype)
     work, rwork, iwork = _work(dtype, m, n, k)
     return [m * n * size, max(m, n) * k * size, m * k * size, work * size, rwork * real, iwork * 4]
 
@@ -61,16 +59,12 @@ def lstsq_scratch(dtype: Any, m: int, n: int, k: int) -> int:
 
 def emit_lstsq(
     builder: ir.IRBuilder,
-    dtype: Any,
     m: int,
     n: int,
     k: int,
-    a: ir.Value,
-    lda: int,
-    b: ir.Value,
-    ldb: int,
-    x: ir.Value,
-    ldx: int,
+    a: Matrix,
+    b: Matrix,
+    x: Matrix,
     residuals: ir.Value,
     s: ir.Value,
     scratch: ir.Value,
@@ -80,57 +74,56 @@ def emit_lstsq(
     """Write the least-squares solution X of A X = B, the k sums of squared residuals, and the singular values; those
     up to `limit` times the largest count as zero.
 
-    Sizes of 0 are the caller's.
+    The caller handles sizes of 0.
     """
     if 0 in (m, n, k):
         return FINE
-    matrix, right, rest, work, rwork, iwork = areas(builder, scratch, _areas(dtype, m, n, k))
-    length, real, _ = _work(dtype, m, n, k)
+    dtype = a.dtype
+    *starts, work, rwork, iwork = areas(builder, scratch, _areas(dtype, m, n, k))
     tall = max(m, n)
-    emit_transpose(builder, dtype, m, n, a, lda, matrix, m)
-    emit_transpose(builder, dtype, m, k, b, ldb, right, tall)
+    matrix, right, rest = [Matrix(start, ld, dtype) for start, ld in zip(starts, (m, tall, k), strict=True)]
+    length, real, _ = _work(dtype, m, n, k)
+    emit_transpose(builder, m, n, a, matrix)
+    emit_transpose(builder, m, k, b, right)
     rank = slot(builder)
-    modulus = "float32" if alignment(dtype) == 4 else "float64"
-    bound = constant(builder, limit, modulus)
+    bound = constant(builder, limit, "float32" if alignment(dtype) == 4 else "float64")
     spaces = (work, length, rwork, iwork) if real else (work, length, iwork)
-    status = run(builder, routine(dtype, "gelsd"), m, n, k, matrix, m, right, tall, s, bound, rank, *spaces)
-    emit_transpose(builder, dtype, k, n, right, tall, x, ldx)
+    status = run(builder, routine(dtype, "gelsd"), m, n, k, matrix.at, m, right.at, tall, s, bound, rank, *spaces)
+    emit_transpose(builder, k, n, right, x)
+
+    def write_squares_of_residuals() -> None:
+        """Write the sums of squares of B - A X."""
+        emit_copy(builder, m, k, b, rest)
+        emit_gemm(builder, m, k, n, a, "N", x, "N", rest, alpha=-1, beta=1)
+        _emit_squares(builder, m, k, rest, k, 1, residuals)
+
     if m > n:
-        regular = builder.icmp_signed("==", builder.load(rank, typ=INT), ir.Constant(INT, n))
-        with builder.if_else(regular) as (full, less):
-            with full:
-                below = moved(builder, dtype, right, n)
-                _squares(builder, dtype, m - n, k, below, 1, tall, residuals)
-            with less:
-                _apart(builder, dtype, m, n, k, a, lda, b, ldb, x, ldx, rest, residuals)
+        is_regular = builder.icmp_signed("==", builder.load(rank, typ=INT), ir.Constant(INT, n))
+        with builder.if_else(is_regular) as (regular, deficient):
+            with regular:
+                _emit_squares(builder, m - n, k, right.shifted(builder, n), 1, tall, residuals)
+            with deficient:
+                write_squares_of_residuals()
     else:
-        _apart(builder, dtype, m, n, k, a, lda, b, ldb, x, ldx, rest, residuals)
+        write_squares_of_residuals()
     return status
 
 
-def _apart(builder: ir.IRBuilder, dtype: Any, m: int, n: int, k: int, *given: Any) -> None:
-    """The squares of B - A X."""
-    a, lda, b, ldb, x, ldx, rest, residuals = given
-    emit_copy(builder, dtype, m, k, b, ldb, rest, k)
-    emit_gemm(builder, dtype, m, k, n, a, "N", lda, x, "N", ldx, rest, k, alpha=-1, beta=1)
-    _squares(builder, dtype, m, k, rest, k, 1, residuals)
-
-
-def _squares(
-    builder: ir.IRBuilder, dtype: Any, rows: int, columns: int, start: ir.Value, down: int, across: int, out: ir.Value
+def _emit_squares(
+    builder: ir.IRBuilder, rows: int, columns: int, matrix: Matrix, down: int, across: int, out: ir.Value
 ) -> None:
     """Write the sums of squared moduli of columns; the strides are those along a column and to the next one."""
-    kind = FLOAT if alignment(dtype) == 4 else DOUBLE
+    dtype, kind = matrix.dtype, real_element(matrix.dtype)
     total = slot(builder, kind)
     with loop(builder, columns) as j:
         builder.store(ir.Constant(kind, 0.0), total)
-        first = moved(builder, dtype, start, builder.mul(j, number(across)))
+        column = matrix.shifted(builder, builder.mul(j, number(across)))
         with loop(builder, rows) as i:
-            place = moved(builder, dtype, first, builder.mul(i, number(down)))
-            value = builder.load(place, typ=element(dtype), align=alignment(dtype))
+            place = column.shifted(builder, builder.mul(i, number(down)))
+            value = builder.load(place.at, typ=element(dtype), align=alignment(dtype))
             square = builder.fmul(value, value)
-            if np.dtype(dtype).kind == "c":
+            if dtype.kind == "c":
                 square = builder.fadd(*(builder.extract_element(square, ir.Constant(INT, part)) for part in (0, 1)))
             builder.store(builder.fadd(builder.load(total, typ=kind), square), total)
-        where = builder.gep(out, [j], source_etype=kind)
-        builder.store(builder.load(total, typ=kind), where)
+        target = builder.gep(out, [j], source_etype=kind)
+        builder.store(builder.load(total, typ=kind), target)

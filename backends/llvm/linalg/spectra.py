@@ -1,7 +1,7 @@
 """LAPACK in native code: eigenvalues of Hermitian matrices, singular values, QR.
 
-The conventions are those of `lapack`. Workspace is what LAPACK documents as the least, and room for blocks on top: a
-number that no query has to tell, so that code and memory plans agree whichever LAPACK a process has loaded.
+The conventions are those of `lapack`. Workspace is LAPACK's documented minimum and room for blocks, without a query, so
+that code and memory plans agree whichever LAPACK a process has loaded.
 
 Source: E. Anderson et al., LAPACK Users' Guide, third edition (1999), and the routines' own documentation (3.12).
 """
@@ -11,15 +11,9 @@ from typing import Any
 import numpy as np
 
 from func.backends.llvm import ir
-from func.backends.llvm.linalg.lapack import FINE, WIDTH, areas, run, scratch_size
-from func.backends.llvm.linalg.matrices import emit_transpose, emit_triangle
+from func.backends.llvm.linalg.lapack import FINE, WIDTH, areas, run, scratch_size, sizes_of
+from func.backends.llvm.linalg.matrices import Matrix, emit_transpose, emit_upper
 from func.backends.llvm.linalg.routines import routine
-
-
-def _sizes(dtype: Any) -> tuple[int, int]:
-    """Bytes of a number and of its real part."""
-    dtype = np.dtype(dtype)
-    return dtype.itemsize, dtype.itemsize // (2 if dtype.kind == "c" else 1)
 
 
 def _eigh_work(dtype: Any, n: int, vectors: bool) -> tuple[int, int, int]:
@@ -33,7 +27,7 @@ def _eigh_work(dtype: Any, n: int, vectors: bool) -> tuple[int, int, int]:
 
 
 def _eigh_areas(dtype: Any, n: int, vectors: bool) -> list[int]:
-    size, real = _sizes(dtype)
+    size, real = sizes_of(dtype)
     work, rwork, iwork = _eigh_work(dtype, n, vectors)
     return [n * n * size, work * size, rwork * real, iwork * 4]
 
@@ -44,17 +38,7 @@ def eigh_scratch(dtype: Any, n: int, *, vectors: bool = True) -> int:
 
 
 def emit_eigh(
-    builder: ir.IRBuilder,
-    dtype: Any,
-    n: int,
-    a: ir.Value,
-    lda: int,
-    w: ir.Value,
-    v: ir.Value | None,
-    ldv: int,
-    scratch: ir.Value,
-    *,
-    lower: bool = True,
+    builder: ir.IRBuilder, n: int, a: Matrix, w: ir.Value, v: Matrix | None, scratch: ir.Value, *, lower: bool = True
 ) -> ir.Value:
     """Write the eigenvalues, ascending, and the eigenvectors as columns; only one triangle of A is read.
 
@@ -63,14 +47,15 @@ def emit_eigh(
     if n == 0:
         return FINE
     vectors = v is not None
-    matrix, *works = areas(builder, scratch, _eigh_areas(dtype, n, vectors))
-    lengths = _eigh_work(dtype, n, vectors)
-    emit_transpose(builder, dtype, n, n, a, lda, matrix, n)
+    start, *works = areas(builder, scratch, _eigh_areas(a.dtype, n, vectors))
+    matrix = Matrix(start, n, a.dtype)
+    lengths = _eigh_work(a.dtype, n, vectors)
+    emit_transpose(builder, n, n, a, matrix)
     spaces = [value for place, length in zip(works, lengths, strict=True) if length for value in (place, length)]
-    name = routine(dtype, "syevd", "heevd")
-    status = run(builder, name, "V" if vectors else "N", "L" if lower else "U", n, matrix, n, w, *spaces)
+    name = routine(a.dtype, "syevd", "heevd")
+    status = run(builder, name, "V" if vectors else "N", "L" if lower else "U", n, start, n, w, *spaces)
     if v is not None:
-        emit_transpose(builder, dtype, n, n, matrix, n, v, ldv)
+        emit_transpose(builder, n, n, matrix, v)
     return status
 
 
@@ -96,7 +81,7 @@ def _svd_job(vectors: bool, full: bool) -> str:
 
 
 def _svd_areas(dtype: Any, m: int, n: int, job: str) -> list[int]:
-    size, real = _sizes(dtype)
+    size, real = sizes_of(dtype)
     work, rwork = _svd_work(dtype, m, n, job)
     short = min(m, n)
     columns, rows = {"N": (0, 0), "S": (short, short), "A": (m, n)}[job]
@@ -110,16 +95,12 @@ def svd_scratch(dtype: Any, m: int, n: int, *, vectors: bool = True, full: bool 
 
 def emit_svd(
     builder: ir.IRBuilder,
-    dtype: Any,
     m: int,
     n: int,
-    a: ir.Value,
-    lda: int,
+    a: Matrix,
     s: ir.Value,
-    u: ir.Value | None,
-    ldu: int,
-    vh: ir.Value | None,
-    ldvh: int,
+    u: Matrix | None,
+    vh: Matrix | None,
     scratch: ir.Value,
     *,
     full: bool = False,
@@ -127,26 +108,26 @@ def emit_svd(
     """Write the singular values, descending, U of shape (m, k) and Vᴴ of shape (k, n) for k = min(m, n); (m, m) and
     (n, n) if `full`. Without `u` and `vh`, the singular values only.
 
-    Sizes of 0 are the caller's: there are no singular values, and full factors are identities.
+    The caller handles sizes of 0: there are no singular values, and full factors are identities.
     """
     if m == 0 or n == 0:
         return FINE
     job = _svd_job(u is not None, full)
-    matrix, left, right, work, rwork, iwork = areas(builder, scratch, _svd_areas(dtype, m, n, job))
+    matrix, left, right, work, rwork, iwork = areas(builder, scratch, _svd_areas(a.dtype, m, n, job))
     columns, rows = {"N": (1, 1), "S": (min(m, n),) * 2, "A": (m, n)}[job]
-    emit_transpose(builder, dtype, m, n, a, lda, matrix, m)
-    length, real = _svd_work(dtype, m, n, job)
+    emit_transpose(builder, m, n, a, Matrix(matrix, m, a.dtype))
+    length, real = _svd_work(a.dtype, m, n, job)
     spaces = (work, length, rwork, iwork) if real else (work, length, iwork)
     places = (left, m, right, rows)
-    status = run(builder, routine(dtype, "gesdd"), job, m, n, matrix, m, s, *places, *spaces)
+    status = run(builder, routine(a.dtype, "gesdd"), job, m, n, matrix, m, s, *places, *spaces)
     if u is not None and vh is not None:
-        emit_transpose(builder, dtype, columns, m, left, m, u, ldu)
-        emit_transpose(builder, dtype, n, rows, right, rows, vh, ldvh)
+        emit_transpose(builder, columns, m, Matrix(left, m, a.dtype), u)
+        emit_transpose(builder, n, rows, Matrix(right, rows, a.dtype), vh)
     return status
 
 
 def emit_qr_raw(
-    builder: ir.IRBuilder, dtype: Any, m: int, n: int, a: ir.Value, lda: int, h: ir.Value, tau: ir.Value, work: ir.Value
+    builder: ir.IRBuilder, m: int, n: int, a: Matrix, h: ir.Value, tau: ir.Value, work: ir.Value
 ) -> ir.Value:
     """Write the reflectors and R as NumPy's mode "raw" does: `h` of shape (n, m), `tau` of min(m, n) numbers.
 
@@ -154,12 +135,12 @@ def emit_qr_raw(
     """
     if m == 0 or n == 0:
         return FINE
-    emit_transpose(builder, dtype, m, n, a, lda, h, m)
-    return run(builder, routine(dtype, "geqrf"), m, n, h, m, tau, work, WIDTH * n)
+    emit_transpose(builder, m, n, a, Matrix(h, m, a.dtype))
+    return run(builder, routine(a.dtype, "geqrf"), m, n, h, m, tau, work, WIDTH * n)
 
 
 def _qr_areas(dtype: Any, m: int, n: int, columns: int) -> list[int]:
-    size, _ = _sizes(dtype)
+    size, _ = sizes_of(dtype)
     widest = max(n, columns)
     return [m * widest * size, min(m, n) * size, WIDTH * max(1, widest) * size]
 
@@ -171,32 +152,29 @@ def qr_scratch(dtype: Any, m: int, n: int, *, complete: bool = False) -> int:
 
 def emit_qr(
     builder: ir.IRBuilder,
-    dtype: Any,
     m: int,
     n: int,
-    a: ir.Value,
-    lda: int,
-    q: ir.Value | None,
-    ldq: int,
-    r: ir.Value,
-    ldr: int,
+    a: Matrix,
+    q: Matrix | None,
+    r: Matrix,
     scratch: ir.Value,
     *,
     complete: bool = False,
 ) -> ir.Value:
     """Write Q of shape (m, k) and R of shape (k, n) for k = min(m, n), or k = m if `complete`; without `q`, R only.
 
-    Sizes of 0 are the caller's.
+    The caller handles sizes of 0.
     """
     if m == 0 or n == 0:
         return FINE
     columns = m if complete else min(m, n)
-    matrix, tau, work = areas(builder, scratch, _qr_areas(dtype, m, n, columns))
-    status = emit_qr_raw(builder, dtype, m, n, a, lda, matrix, tau, work)
-    emit_triangle(builder, dtype, columns, n, matrix, m, r, ldr, lower=False, transposed=True)
+    start, tau, work = areas(builder, scratch, _qr_areas(a.dtype, m, n, columns))
+    matrix = Matrix(start, m, a.dtype)
+    status = emit_qr_raw(builder, m, n, a, start, tau, work)
+    emit_upper(builder, columns, n, matrix, r)
     if q is None:
         return status
-    name = routine(dtype, "orgqr", "ungqr")
-    run(builder, name, m, columns, min(m, n), matrix, m, tau, work, WIDTH * columns)
-    emit_transpose(builder, dtype, columns, m, matrix, m, q, ldq)
+    name = routine(a.dtype, "orgqr", "ungqr")
+    run(builder, name, m, columns, min(m, n), start, m, tau, work, WIDTH * columns)
+    emit_transpose(builder, columns, m, matrix, q)
     return status

@@ -1,4 +1,4 @@
-"""Solves by what is known of a matrix, which look at its condition as SciPy does.
+"""Solves for matrices of known structure, which check the condition number as SciPy does.
 
 The conventions are those of `lapack`.
 """
@@ -9,8 +9,9 @@ import numpy as np
 
 from func.backends.llvm import ir
 from func.backends.llvm.linalg.lapack import FINE, WIDTH, areas, run, scratch_size
-from func.backends.llvm.linalg.matrices import DOUBLE, FLOAT, INT, alignment, emit_transpose, slot
+from func.backends.llvm.linalg.matrices import INT, Matrix, emit_transpose, real_element, slot
 from func.backends.llvm.linalg.routines import call, routine
+from func.backends.loops.kernels import DType
 
 _FACTOR = {"general": "getrf", "positive": "potrf", "symmetric": "sytrf", "hermitian": "hetrf"}
 _CONDITION = {
@@ -36,15 +37,11 @@ def solve_known_scratch(dtype: Any, n: int, k: int) -> int:
 
 def emit_solve_known(
     builder: ir.IRBuilder,
-    dtype: Any,
     n: int,
     k: int,
-    a: ir.Value,
-    lda: int,
-    b: ir.Value,
-    ldb: int,
-    x: ir.Value,
-    ldx: int,
+    a: Matrix,
+    b: Matrix,
+    x: Matrix,
     scratch: ir.Value,
     *,
     kind: str,
@@ -57,34 +54,33 @@ def emit_solve_known(
     """
     if n == 0 or k == 0:
         return FINE
-    solver = _Solver(builder, dtype, n, areas(builder, scratch, _areas(dtype, n, k)), kind, lower)
-    right = solver.right
-    emit_transpose(builder, dtype, n, n, a, lda, solver.matrix, n)
-    emit_transpose(builder, dtype, n, k, b, ldb, right, n)
+    solver = _Solver(builder, a.dtype, n, areas(builder, scratch, _areas(a.dtype, n, k)), kind, lower)
+    right = Matrix(solver.right, n, a.dtype)
+    emit_transpose(builder, n, n, a, Matrix(solver.matrix, n, a.dtype))
+    emit_transpose(builder, n, k, b, right)
     first = slot(builder)
     norm = solver.norm()
     builder.store(solver.factor(), first)
     with builder.if_then(builder.icmp_signed("==", builder.load(first, typ=INT), FINE), likely=True):
-        far = solver.is_regular(norm)
-        builder.store(builder.select(far, FINE, ir.Constant(INT, 1)), first)
+        is_regular = solver.is_regular(norm)
+        builder.store(builder.select(is_regular, FINE, ir.Constant(INT, 1)), first)
         solver.solve(k)
-        emit_transpose(builder, dtype, k, n, right, n, x, ldx)
+        emit_transpose(builder, k, n, right, x)
     return builder.load(first, typ=INT)
 
 
 class _Solver:
-    """The calls that belong to one kind of matrices."""
+    """The LAPACK calls for one kind of matrices."""
 
     def __init__(
-        self, builder: ir.IRBuilder, dtype: Any, n: int, places: list[ir.Value], kind: str, lower: bool
+        self, builder: ir.IRBuilder, dtype: DType, n: int, places: list[ir.Value], kind: str, lower: bool
     ) -> None:
-        self.builder, self.dtype, self.n, self.kind = builder, dtype, n, kind
-        self.is_complex = np.dtype(dtype).kind == "c"
-        if kind == "hermitian" and not self.is_complex:
-            self.kind = "symmetric"
-        self.matrix, self.right, self.pivots, self.work, self.more = places
+        self.builder, self.dtype, self.n = builder, dtype, n
+        self.is_complex = dtype.kind == "c"
+        self.kind = "symmetric" if kind == "hermitian" and not self.is_complex else kind
+        self.matrix, self.right, self.pivots, self.work, self.integers = places
         self.triangle = "L" if lower else "U"
-        self.real = FLOAT if alignment(dtype) == 4 else DOUBLE
+        self.real = real_element(dtype)
 
     def norm(self) -> ir.Value:
         """The place of the largest sum of moduli along a column; triangular matrices need none."""
@@ -99,30 +95,27 @@ class _Solver:
     def factor(self) -> ir.Value:
         if self.kind == "triangular":
             return FINE
-        name = routine(self.dtype, _FACTOR[self.kind])
-        given: tuple[Any, ...] = (self.triangle, self.n, self.matrix, self.n)
+        arguments: tuple[Any, ...] = (self.triangle, self.n, self.matrix, self.n)
         if self.kind == "general":
-            given = (self.n, *given[1:], self.pivots)
+            arguments = (self.n, *arguments[1:], self.pivots)
         elif self.kind != "positive":
-            given = (*given, self.pivots, self.work, WIDTH * self.n)
-        return run(self.builder, name, *given)
+            arguments = (*arguments, self.pivots, self.work, WIDTH * self.n)
+        return run(self.builder, routine(self.dtype, _FACTOR[self.kind]), *arguments)
 
     def is_regular(self, norm: ir.Value) -> ir.Value:
         """Whether the reciprocal of the condition number is at least the unit roundoff."""
         builder, n = self.builder, self.n
         place = slot(builder, self.real)
-        integers = self.more
-        spaces: tuple[Any, ...] = (self.work, self.more if self.is_complex else integers)
-        if self.kind == "general":
-            given: tuple[Any, ...] = ("1", n, self.matrix, n, norm, place, *spaces)
-        elif self.kind == "positive":
-            given = (self.triangle, n, self.matrix, n, norm, place, *spaces)
+        spaces: tuple[Any, ...] = (self.work, self.integers)
+        if self.kind in ("general", "positive"):
+            flag = "1" if self.kind == "general" else self.triangle
+            arguments: tuple[Any, ...] = (flag, n, self.matrix, n, norm, place, *spaces)
         elif self.kind == "triangular":
-            given = ("1", self.triangle, "N", n, self.matrix, n, place, *spaces)
+            arguments = ("1", self.triangle, "N", n, self.matrix, n, place, *spaces)
         else:
-            spaces = (self.work,) if self.is_complex else (self.work, integers)
-            given = (self.triangle, n, self.matrix, n, self.pivots, norm, place, *spaces)
-        run(builder, routine(self.dtype, _CONDITION[self.kind]), *given)
+            spaces = (self.work,) if self.is_complex else spaces
+            arguments = (self.triangle, n, self.matrix, n, self.pivots, norm, place, *spaces)
+        run(builder, routine(self.dtype, _CONDITION[self.kind]), *arguments)
         least = float(np.finfo(self.dtype).eps)
         return builder.fcmp_ordered(">=", builder.load(place, typ=self.real), ir.Constant(self.real, least))
 

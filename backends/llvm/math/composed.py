@@ -50,12 +50,6 @@ def xlog1py(emit: Emitter, x: Real, y: Real) -> Real:
     return (zero & ~y.is_nan()).select(0.0, x * emit.call("log1p", y))
 
 
-def sinc(emit: Emitter, x: Real) -> Real:
-    """sin(πx) / (πx) of the rounded πx, as NumPy has it."""
-    angle = x.equals(0.0).select(1e-20, x) * math.pi
-    return emit.call("sin", angle) / angle
-
-
 def gammaln(emit: Emitter, x: Real) -> Real:
     """log |Γ(x)|, -inf at -inf as in SciPy."""
     return x.equals(-math.inf).select(-math.inf, in_double(emit, "lgamma", x))

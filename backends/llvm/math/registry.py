@@ -68,7 +68,6 @@ FUNCTIONS = {
     "expit": Function("composed"),
     "log_expit": Function("composed"),
     "logit": Function("composed"),
-    "sinc": Function("composed"),
     "gammaln": Function("composed"),
     "gamma": Function("composed"),
     "logaddexp": Function("composed", arity=2),
