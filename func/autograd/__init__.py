@@ -1,4 +1,4 @@
-"""The imperative interface: tensors with `backward`, gradient modes, hooks, `Function`, checks."""
+"""The imperative interface: tensors with `backward`, gradient modes, hooks, `Function`, derivative checks."""
 
 # fmt: off
 from func.autograd import forward_ad, functional, graph

@@ -1,9 +1,10 @@
-"""backward and grad: pulling cotangents back through the graph of tensors."""
+"""`backward` and `grad`, which pull cotangents back through the graph of tensors."""
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,16 +19,16 @@ from func.interpreters.imperative.backward import BackwardPass
 from func.interpreters.imperative.interpreter import Imperative, as_tensor, state_of
 from func.interpreters.imperative.node_state import SAVED, STATE, is_leaf_node
 from func.interpreters.primitives.elementwise.builder import add
-from func.interpreters.primitives.structural.shapes import convert, full_like
+from func.interpreters.primitives.structural.shapes import broadcast, convert, full_like
 from func.transforms.boundary import own
 
 
-def _sequence(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (tuple, list)) and not isinstance(value, graph.GradientEdge) else [value]
 
 
 def _root(out: Any, i: int) -> tuple[Any, Any, Any, Any]:
-    """(interpreter, node, shape, dtype) of an output: a tensor or a gradient edge."""
+    """(interpreter, node, shape, dtype) of an output, which is a tensor or a gradient edge."""
     if isinstance(out, graph.GradientEdge):
         interpreter, node = out.ownership_token
         return interpreter, node, node[AVAL].shape, node[AVAL].dtype
@@ -42,9 +43,9 @@ def _root(out: Any, i: int) -> tuple[Any, Any, Any, Any]:
     return out.interpreter, out.attached, out.shape, out.dtype
 
 
-def _seed(out: Any, given: Any, i: int, shape: Any, dtype: Any, create: bool, lanes: bool = False) -> Array:
-    """The cotangent of an output: as given, or one for a single real number."""
-    if given is None:
+def _seed(out: Any, seed: Any, i: int, shape: Any, dtype: Any, create: bool, is_batched: bool = False) -> Array:
+    """The cotangent of an output: the one passed by the user, or the number one for a single real number."""
+    if seed is None:
         if math.prod(shape) != 1:
             raise BackwardError(
                 f"grad can be implicitly created only for scalar outputs; output {i} has shape {shape}. Pass "
@@ -59,8 +60,8 @@ def _seed(out: Any, given: Any, i: int, shape: Any, dtype: Any, create: bool, la
         if shape == () and isinstance(value, (np.generic, np.ndarray)):
             return dtype.type(1)
         return full_like(value, 1, shape, dtype)
-    seed = operand(given)
-    if shape_of(seed)[1 if lanes else 0 :] != shape:
+    seed = operand(seed)
+    if shape_of(seed)[1 if is_batched else 0 :] != shape:
         raise BackwardError(
             f"Mismatch in shape: grad_output[{i}] has a shape of {shape_of(seed)} and output[{i}] has a shape of "
             f"{shape}."
@@ -73,46 +74,42 @@ def _seed(out: Any, given: Any, i: int, shape: Any, dtype: Any, create: bool, la
     return unboxed(seed)
 
 
-def _roots(outputs: Sequence[Any], given: Any, create: bool, lanes: bool = False) -> tuple[Imperative, list[Any]]:
-    given = [None] * len(outputs) if given is None else _sequence(given)
-    if len(given) != len(outputs):
-        raise BackwardError(f"got {len(outputs)} tensors and {len(given)} gradients")
+def _roots(outputs: Sequence[Any], cts: Any, create: bool, is_batched: bool = False) -> tuple[Imperative, list[Any]]:
+    """The interpreter of the outputs, and the pairs (node, cotangent) at which a backward pass starts."""
+    cts = [None] * len(outputs) if cts is None else _as_list(cts)
+    if len(cts) != len(outputs):
+        raise BackwardError(f"got {len(outputs)} tensors and {len(cts)} gradients")
     if not outputs:
         raise BackwardError("no tensor was given to differentiate")
-    seeds, homes = [], []
-    for i, (out, one) in enumerate(zip(outputs, given, strict=True)):
-        home, node, shape, dtype = _root(out, i)
-        homes.append(home)
-        seed = _seed(out, one, i, shape, dtype, create, lanes)
-        seeds.append((node, seed))
-    if any([home is not homes[0] for home in homes]):
+    seeds, interpreters = [], []
+    for i, (out, ct) in enumerate(zip(outputs, cts, strict=True)):
+        interpreter, node, shape, dtype = _root(out, i)
+        interpreters.append(interpreter)
+        seeds.append((node, _seed(out, ct, i, shape, dtype, create, is_batched)))
+    if any([interpreter is not interpreters[0] for interpreter in interpreters]):
         raise BackwardError("the tensors belong to different transforms and have no graph in common")
-    return homes[0], seeds
+    return interpreters[0], seeds
 
 
-def _target(value: Any, i: int, home: Imperative, what: str) -> Any:
-    """The node at which a gradient is wanted."""
+def _target(value: Any, i: int, interpreter: Imperative) -> Any:
+    """The node of an input; None for a tensor of another interpreter."""
     if isinstance(value, graph.GradientEdge):
         return value.ownership_token[1]
     if type(value) is not Tracer:
-        raise TypeError(f"{what}[{i}] is not a tensor but {type(value).__name__}")
+        raise TypeError(f"inputs[{i}] is not a tensor but {type(value).__name__}")
     if type(value.interpreter) is not Imperative:
-        raise BackwardError(f"One of the differentiated Tensors does not require grad: {what}[{i}]")
-    return value.attached if value.interpreter is home else None
+        raise BackwardError(f"One of the differentiated Tensors does not require grad: inputs[{i}]")
+    return value.attached if value.interpreter is interpreter else None
 
 
-class _recording:
-    """While a graph is pulled back its interpreter records or not; all others go on as they were."""
-
-    def __init__(self, home: Imperative, create: bool) -> None:
-        self.home, self.create = home, create
-
-    def __enter__(self) -> None:
-        level = self.home.level
-        self.token = MODE.set(Mode(level + 0.25, self.create, False, MODE.get(), level))
-
-    def __exit__(self, *error: object) -> None:
-        MODE.reset(self.token)
+@contextlib.contextmanager
+def _recording(interpreter: Imperative, create: bool) -> Iterator[None]:
+    """Switches recording by one interpreter on or off; the mode of all others stays."""
+    token = MODE.set(Mode(interpreter.level + 0.25, create, False, MODE.get(), interpreter.level))
+    try:
+        yield
+    finally:
+        MODE.reset(token)
 
 
 def backward(
@@ -124,19 +121,19 @@ def backward(
 ) -> None:
     """Compute gradients of tensors and add them to the `grad` of the leaves that they depend on.
 
-    All or nothing: if a hook or a rule raises, no `grad` has changed.
+    If a hook or a rule raises, no `grad` changes.
 
     Args:
         tensors: A tensor or a sequence of tensors (or GradientEdges).
-        grad_tensors: For each the gradient of something with respect to it, of its shape; None for a single real
-            number stands for one.
-        retain_graph: Keep the graph for another backward; by default the value of create_graph.
+        grad_tensors: For each tensor the gradient of a scalar with respect to it, of its shape; None stands for
+            the number one and is allowed for a single real number.
+        retain_graph: Keep the graph for another backward pass; by default the value of create_graph.
         create_graph: Record the computation of the gradients, so that they can be differentiated again.
-        inputs: Only these tensors get a gradient: a sequence, a dict, or GradientEdges.
+        inputs: The tensors that get a gradient: a sequence, a dict, or GradientEdges; by default all leaves.
 
     Raises:
-        BackwardError: No graph, no gradient given for a tensor that is not a single number, shapes that differ (a
-            RuntimeError).
+        BackwardError: There is no graph, no gradient is passed for a tensor that is not a single number, or shapes
+            differ (a RuntimeError).
         FreedGraphError: The graph was freed by an earlier backward (a RuntimeError).
 
     Example:
@@ -146,33 +143,32 @@ def backward(
         >>> w.grad
         tensor([ 3., 12.])
     """
-    outputs = _sequence(tensors)
-    home, seeds = _roots(outputs, grad_tensors, create_graph)
+    interpreter, seeds = _roots(_as_list(tensors), grad_tensors, create_graph)
     targets: set[int] | None = None
-    wanted: list[Any] = []
-    chosen: list[Any] = []
+    values: list[Any] = []
+    nodes: list[Any] = []
     if inputs is not None:
-        chosen = list(inputs.values()) if isinstance(inputs, Mapping) else _sequence(inputs)
-        if not chosen:
+        values = list(inputs.values()) if isinstance(inputs, Mapping) else _as_list(inputs)
+        if not values:
             raise BackwardError("`inputs` argument to `backward()` cannot be empty.")
-        wanted = [_target(value, i, home, "inputs") for i, value in enumerate(chosen)]
-        targets = {node[SERIAL] for node in wanted if node is not None}
+        nodes = [_target(value, i, interpreter) for i, value in enumerate(values)]
+        targets = {node[SERIAL] for node in nodes if node is not None}
     retain = create_graph if retain_graph is None else bool(retain_graph)
-    backward_pass = BackwardPass(home, seeds, targets, retain=retain, create=create_graph)
-    with _recording(home, create_graph):
+    backward_pass = BackwardPass(interpreter, seeds, targets, retain=retain, create=create_graph)
+    with _recording(interpreter, create_graph):
         backward_pass.run(accumulating=True)
     pairs = [(node[STATE][SAVED](), ct) for node, ct in backward_pass.leaves if node[STATE][SAVED]() is not None]
     pairs += backward_pass.retained
-    for value, node in zip(chosen, wanted, strict=True):
+    for value, node in zip(values, nodes, strict=True):
         if node is not None and type(value) is Tracer and not is_leaf_node(node):
             pairs.append((state_of(value), backward_pass.captured.get(node[SERIAL], ZERO)))
-    with _recording(home, create_graph):  # hooks after accumulation see the mode of the backward pass
+    with _recording(interpreter, create_graph):  # post-accumulate hooks run in the mode of the backward pass
         _accumulate_all(pairs, create_graph)
 
 
 def _accumulate_all(pairs: Sequence[tuple[Any, Any]], create: bool) -> None:
-    """Add gradients to the tensors' own; undone if a hook raises."""
-    before = [(state, state.grad, None if state.grad is None else state.grad.value) for state, _ in pairs]
+    """Add gradients to the `grad` of tensors; if a hook raises, undo it."""
+    previous = [(state, state.grad, None if state.grad is None else state.grad.value) for state, _ in pairs]
     try:
         for state, ct in pairs:
             if ct is ZERO:
@@ -182,14 +178,15 @@ def _accumulate_all(pairs: Sequence[tuple[Any, Any]], create: bool) -> None:
             for hook in list(state.post_hooks.values()):
                 hook(tensor)
     except BaseException:
-        for state, grad_before, value in before:
-            state.grad = grad_before
-            if grad_before is not None:
-                grad_before.value = value
+        for state, previous_grad, value in previous:
+            state.grad = previous_grad
+            if previous_grad is not None:
+                previous_grad.value = value
         raise
 
 
 def _accumulate(state: Any, ct: Any, create: bool) -> None:
+    """Add a cotangent to the `grad` of a tensor's state."""
     old = state.grad
     if old is None:
         state.grad = as_tensor(own([ct])[0] if type(ct) is not Tracer else ct)
@@ -198,7 +195,7 @@ def _accumulate(state: Any, ct: Any, create: bool) -> None:
     elif create or type(ct) is Tracer or old.interpreter is not EVALUATE:
         state.grad = as_tensor(add(old, ct))
     else:
-        old.value = add(old.value, ct)  # whoever holds the gradient sees the sum
+        old.value = add(old.value, ct)  # in place: other references to the gradient see the sum
 
 
 def tensor_backward(
@@ -222,18 +219,19 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> Any:
-    """Gradients of outputs with respect to inputs, without touching any `grad`: a tuple, or a dict for a dict.
+    """Gradients of outputs with respect to inputs, as a tuple, or a dict for a dict; no `grad` changes.
 
     Args:
         outputs: A tensor or a sequence of tensors (or GradientEdges).
-        inputs: The tensors (or GradientEdges) to differentiate by: one, a sequence, or a dict.
-        grad_outputs: For each output the gradient of something with respect to it; None for single real numbers.
+        inputs: The tensors (or GradientEdges) to differentiate with respect to: one, a sequence, or a dict.
+        grad_outputs: For each output the gradient of a scalar with respect to it; None is allowed for a single real
+            number.
         retain_graph: Keep the graph; by default the value of create_graph.
         create_graph: Record the computation of the gradients, so that they can be differentiated again.
-        allow_unused: None instead of an error for an input that the outputs do not depend on; by default the value of
-            materialize_grads.
-        is_grads_batched: The grad_outputs have a leading batch axis, and so have the results.
-        materialize_grads: Zeros instead of None for unused inputs.
+        allow_unused: Return None instead of raising for an input that the outputs do not depend on; by default the
+            value of materialize_grads.
+        is_grads_batched: The grad_outputs and the results have a leading batch axis.
+        materialize_grads: Return zeros instead of None for unused inputs.
 
     Raises:
         BackwardError, FreedGraphError: As `backward`.
@@ -250,23 +248,23 @@ def grad(
         raise ArgumentError("Expected allow_unused to be True or not passed when materialize_grads=True")
     allow = materialize_grads if allow_unused is None else allow_unused
     keys = list(inputs) if isinstance(inputs, Mapping) else None
-    chosen = list(inputs.values()) if isinstance(inputs, Mapping) else _sequence(inputs)
-    if not chosen:
+    values = list(inputs.values()) if isinstance(inputs, Mapping) else _as_list(inputs)
+    if not values:
         raise BackwardError("grad requires non-empty inputs.")
-    home, seeds = _roots(_sequence(outputs), grad_outputs, create_graph, is_grads_batched)
-    wanted = [_target(value, i, home, "inputs") for i, value in enumerate(chosen)]
+    interpreter, seeds = _roots(_as_list(outputs), grad_outputs, create_graph, is_grads_batched)
+    nodes = [_target(value, i, interpreter) for i, value in enumerate(values)]
     retain = create_graph if retain_graph is None else bool(retain_graph)
-    targets = {node[SERIAL] for node in wanted if node is not None}
+    targets = {node[SERIAL] for node in nodes if node is not None}
 
-    def walked(pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
-        backward_pass = BackwardPass(home, pairs, targets, retain=retain, create=create_graph)
-        with _recording(home, create_graph):
+    def pull(pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
+        backward_pass = BackwardPass(interpreter, pairs, targets, retain=retain, create=create_graph)
+        with _recording(interpreter, create_graph):
             backward_pass.run(accumulating=False)
-        return [ZERO if node is None else backward_pass.captured.get(node[SERIAL], ZERO) for node in wanted]
+        return [ZERO if node is None else backward_pass.captured.get(node[SERIAL], ZERO) for node in nodes]
 
-    found = _batched(walked, seeds) if is_grads_batched else walked(seeds)
+    cts = _pull_batch(pull, seeds) if is_grads_batched else pull(seeds)
     results = []
-    for i, (value, ct) in enumerate(zip(chosen, found, strict=True)):
+    for i, (value, ct) in enumerate(zip(values, cts, strict=True)):
         if ct is not ZERO:
             results.append(as_tensor(ct if type(ct) is Tracer else own([ct])[0]))
         elif materialize_grads:
@@ -281,24 +279,23 @@ def grad(
     return tuple(results) if keys is None else dict(zip(keys, results, strict=True))
 
 
-def _batched(walked: Any, seeds: Sequence[tuple[Any, Any]]) -> list[Any]:
-    """The walk for every row of the seeds at once."""
-    nodes = [node for node, _ in seeds]
-    arrays = [seed for _, seed in seeds]
+def _pull_batch(pull: Callable[[Sequence[tuple[Any, Any]]], list[Any]], seeds: Sequence[tuple[Any, Any]]) -> list[Any]:
+    """The cotangents that `pull` gives for seeds with a leading batch axis."""
+    nodes, arrays = zip(*seeds, strict=True)
     size = shape_of(arrays[0])[0]
-    places: list[int] = []
-    counted: list[int] = []
+    is_zero: list[bool] = []
 
-    def flat(*rows: Array) -> list[Array]:
-        cts = walked(list(zip(nodes, rows, strict=True)))
-        counted[:] = [len(cts)]
-        places[:] = [i for i, ct in enumerate(cts) if ct is not ZERO]
-        return [cts[i] for i in places]
+    def pull_element(*elements: Array) -> list[Array]:
+        cts = pull(list(zip(nodes, elements, strict=True)))
+        nonlocal is_zero
+        is_zero = [ct is ZERO for ct in cts]
+        return [ct for ct in cts if ct is not ZERO]
 
-    outs, mapped = map_flat(flat, size, (True,) * len(arrays), arrays)
-    from func.interpreters.primitives.structural.shapes import broadcast
-
-    found: list[Any] = [ZERO] * counted[0]
-    for place, out, is_mapped in zip(places, outs, mapped, strict=True):
-        found[place] = out if is_mapped else broadcast(out, shape=(size, *shape_of(out)))
-    return found
+    outs, mapped = map_flat(pull_element, size, (True,) * len(arrays), arrays)
+    cts = iter(
+        [
+            out if is_mapped else broadcast(out, shape=(size, *shape_of(out)))
+            for out, is_mapped in zip(outs, mapped, strict=True)
+        ]
+    )
+    return [ZERO if zero else next(cts) for zero in is_zero]

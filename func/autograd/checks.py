@@ -1,7 +1,7 @@
-"""gradcheck and gradgradcheck: derivatives of functions of tensors against differences.
+"""`gradcheck` and `gradgradcheck`, which compare derivatives of functions of tensors with finite differences.
 
-Jacobians of the function by differences, by backward and by forward mode are compared, as whole matrices or along
-random directions; then repeated and batched pullbacks, batched tangents and second derivatives.
+They compare Jacobians by central differences, reverse mode and forward mode, as whole matrices or along random
+directions, and check repeated and batched pullbacks and batched tangents.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def plain(value: Any) -> Any:
 
 
 def flat(value: Any) -> Any:
-    """An array as a real vector: real parts, then imaginary parts."""
+    """An array as a real vector: the real parts, then the imaginary parts of a complex one."""
     array: Any = np.asarray(value)
     return np.concatenate([array.real.ravel(), array.imag.ravel()]) if array.dtype.kind == "c" else array.ravel()
 
 
 def unflat(vector: Any, like: Any) -> Any:
-    """The array of a real vector."""
+    """The array whose `flat` is a real vector, with the shape and dtype of `like`."""
     if like.dtype.kind == "c":
         half = len(vector) // 2
         return (vector[:half] + 1j * vector[half:]).reshape(like.shape).astype(like.dtype)
@@ -41,15 +41,15 @@ def unflat(vector: Any, like: Any) -> Any:
 
 
 def floating(outs: Sequence[Any]) -> list[Any]:
-    """The outputs that can carry a derivative."""
+    """The outputs that can have a derivative."""
     for i, out in enumerate(outs):
         if not hasattr(out, "dtype") and not isinstance(out, (int, float, complex)):
             raise TypeError(f"gradcheck: the function must return tensors, but output {i} is {type(out).__name__}")
     return [o for o in outs if hasattr(o, "dtype") and dtype_of(o).kind in "fc"]
 
 
-class Checked:
-    """A function at some inputs: its floating point outputs as a function of the inputs that require a gradient."""
+class CheckedFunction:
+    """The floating point outputs of a function, as a function of the inputs that require a gradient."""
 
     def __init__(self, func: Callable[..., Any], inputs: Any) -> None:
         self.func = func
@@ -63,7 +63,7 @@ class Checked:
         self.points = [plain(self.inputs[i]) for i in self.places]
 
     def leaves(self, points: Sequence[Any]) -> list[Any]:
-        """Fresh leaves at some points."""
+        """New leaves with these values."""
         return [tensor(point, requires_grad=True) for point in points]
 
     def outputs(self, leaves: Sequence[Any]) -> list[Any]:
@@ -76,7 +76,7 @@ class Checked:
         return floating(list(out) if isinstance(out, (tuple, list)) else [out])
 
     def push(self, tangents: Sequence[Any]) -> list[Any]:
-        """The tangents of the outputs, for tangents of the inputs that require a gradient."""
+        """The tangents of the outputs for tangents of the inputs that require a gradient."""
 
         def function(*points: Any) -> list[Any]:
             args = list(self.inputs)
@@ -86,17 +86,17 @@ class Checked:
             outs = list(out) if isinstance(out, (tuple, list)) else [out]
             return [o for o in outs if hasattr(o, "dtype") and dtype_of(o).kind in "fc"]
 
-        dots: list[Any] = jvp(function, tuple(self.points), tuple(tangents))[1]
-        return dots
+        out_tangents: list[Any] = jvp(function, tuple(self.points), tuple(tangents))[1]
+        return out_tangents
 
     def push_one(self, i: int, tangent: Any) -> list[Any]:
-        """The tangents of the outputs where one input moves."""
+        """The tangents of the outputs for a tangent of input i."""
         tangents: list[Any] = [np.zeros_like(point) for point in self.points]
         tangents[i] = tangent
         return self.push(tangents)
 
     def differentiable(self) -> list[int]:
-        """Which outputs require a gradient."""
+        """The indices of the outputs that require a gradient."""
         outs = self.outputs(self.leaves(self.points))
         return [o for o, out in enumerate(outs) if type(out) is Tracer and requires_grad(out)]
 
@@ -106,7 +106,7 @@ class Checked:
 
 
 def by_differences(values: Callable[[Sequence[Any]], list[Any]], points: list[Any], eps: float) -> list[list[Any]]:
-    """Jacobians by central differences: for each input and output a matrix (inputs, outputs) of real numbers."""
+    """Jacobians by central differences: for each input and output a real matrix (inputs, outputs)."""
     jacobians = []
     for i, point in enumerate(points):
         base = flat(point)
@@ -114,54 +114,53 @@ def by_differences(values: Callable[[Sequence[Any]], list[Any]], points: list[An
         for k in range(len(base)):
             sides = []
             for sign in (1, -1):
-                moved = base.copy()
-                moved[k] += sign * eps
-                sides.append(values([*points[:i], unflat(moved, point), *points[i + 1 :]]))
-            width = 2 * eps
-            rows.append([(flat(a) - flat(b)) / width for a, b in zip(*sides, strict=True)])
-        count = len(rows[0]) if rows else 0
-        jacobians.append([np.array([row[o] for row in rows]) for o in range(count)])
+                shifted = base.copy()
+                shifted[k] += sign * eps
+                sides.append(values([*points[:i], unflat(shifted, point), *points[i + 1 :]]))
+            rows.append([(flat(a) - flat(b)) / (2 * eps) for a, b in zip(*sides, strict=True)])
+        jacobians.append(_by_output(rows))
     return jacobians
 
 
+def _by_output(rows: list[list[Any]]) -> list[Any]:
+    """A matrix for each output, from rows that hold a vector for each output."""
+    return [np.array(vectors) for vectors in zip(*rows, strict=True)]
+
+
 def _units(like: Any) -> list[Any]:
-    """The real unit directions of an array."""
+    """The unit vectors of the real vector space of an array."""
     size = len(flat(like))
     return [unflat(np.eye(size)[k], like) for k in range(size)]
 
 
-def by_backward(checked: Checked) -> list[list[Any]]:
-    """Jacobians by backward, one row of cotangents after the other."""
+def by_backward(checked: CheckedFunction) -> list[list[Any]]:
+    """Jacobians by reverse mode, with one backward pass for each element of the outputs."""
     leaves = checked.leaves(checked.points)
-    outs = checked.outputs(leaves)
-    found: list[list[Any]] = [[] for _ in leaves]
-    for out in outs:
-        columns: list[list[Any]] = [[] for _ in leaves]
+    jacobians: list[list[Any]] = [[] for _ in leaves]
+    for out in checked.outputs(leaves):
+        rows: list[list[Any]] = [[] for _ in leaves]
         for unit in _units(plain(out)):
             if type(out) is Tracer and requires_grad(out):
                 grads = grad(out, leaves, unit, retain_graph=True, materialize_grads=True)
             else:
                 grads = [np.zeros_like(point) for point in checked.points]
-            for column, one in zip(columns, grads, strict=True):
-                column.append(flat(plain(one)))
-        for place, column in enumerate(columns):
-            size = len(flat(checked.points[place]))
-            found[place].append(np.array(column).reshape(-1, size).T)
-    return found
+            for input_rows, gradient in zip(rows, grads, strict=True):
+                input_rows.append(flat(plain(gradient)))
+        for jacobian, input_rows, point in zip(jacobians, rows, checked.points, strict=True):
+            jacobian.append(np.array(input_rows).reshape(-1, len(flat(point))).T)
+    return jacobians
 
 
-def by_forward(checked: Checked) -> list[list[Any]]:
+def by_forward(checked: CheckedFunction) -> list[list[Any]]:
     """Jacobians by forward mode."""
-    found = []
-    for i, point in enumerate(checked.points):
-        rows = [[flat(plain(dot)) for dot in checked.push_one(i, unit)] for unit in _units(point)]
-        count = len(rows[0]) if rows else 0
-        found.append([np.array([row[o] for row in rows]) for o in range(count)])
-    return found
+    return [
+        _by_output([[flat(plain(tangent)) for tangent in checked.push_one(i, unit)] for unit in _units(point)])
+        for i, point in enumerate(checked.points)
+    ]
 
 
 def compare(numerical: Any, analytical: Any, mode: str, i: int, o: int, atol: float, rtol: float) -> None:
-    """Raise where two Jacobians differ, showing both and the first place."""
+    """Raise if two Jacobians differ, with both of them and the first index in the message."""
     close = np.isclose(analytical, numerical, rtol=rtol, atol=atol)
     if close.all():
         return
@@ -177,13 +176,13 @@ def _beside(numerical: Any, analytical: Any) -> str:
     left, right = [np.array2string(m, precision=5, threshold=400).split("\n") for m in (numerical, analytical)]
     width = max([len("numerical:"), *[len(line) for line in left]])
     pairs = [("numerical:", "analytical:"), *zip(left, right, strict=True)]
-    return "\n".join([f"{one:<{width}}   {other}" for one, other in pairs])
+    return "\n".join([f"{first:<{width}}   {second}" for first, second in pairs])
 
 
-def precision(checked: Checked, eps: float, atol: float, rtol: float) -> tuple[Any, float, float, float]:
-    """Where differences are taken: for single precision at copies in double, with wider tolerances."""
-    coarse = [p for p in checked.points if np.finfo(p.dtype).eps > 1e-10]
-    if not coarse:
+def precision(checked: CheckedFunction, eps: float, atol: float, rtol: float) -> tuple[Any, float, float, float]:
+    """The function and tolerances of the differences: for single precision on float64 copies, with wider ones."""
+    low_precision = [p for p in checked.points if np.finfo(p.dtype).eps > 1e-10]
+    if not low_precision:
         return checked.values, eps, atol, rtol
     warnings.warn(
         "gradcheck: an input is not in double precision; differences are taken on float64 copies and compared with "
@@ -191,36 +190,35 @@ def precision(checked: Checked, eps: float, atol: float, rtol: float) -> tuple[A
         UserWarning,
         stacklevel=4,
     )
-    width = float(max([np.finfo(p.dtype).eps for p in coarse]))
+    epsilon = float(max([np.finfo(p.dtype).eps for p in low_precision]))
 
-    def wide(points: Sequence[Any]) -> list[Any]:
-        raised = [p.astype(np.complex128 if p.dtype.kind == "c" else np.float64) for p in points]
-        return checked.values(raised)
+    def widened(points: Sequence[Any]) -> list[Any]:
+        doubles = [p.astype(np.complex128 if p.dtype.kind == "c" else np.float64) for p in points]
+        return checked.values(doubles)
 
-    return wide, eps, max(atol, 50 * width), max(rtol, 500 * width)
+    return widened, eps, max(atol, 50 * epsilon), max(rtol, 500 * epsilon)
 
 
 def check_jacobians(
-    checked: Checked, options: dict[str, Any], values: Any, eps: float, atol: float, rtol: float
+    checked: CheckedFunction, options: dict[str, Any], values: Any, eps: float, atol: float, rtol: float
 ) -> None:
-    """Whole Jacobians by differences and by both modes."""
+    """Compare whole Jacobians by differences with those by both modes."""
     wide = [p.astype(np.result_type(p, np.float64)) for p in checked.points]
     numerical = by_differences(values, wide, eps)
     modes = [("backward", by_backward)] if options["backward"] else []
     modes += [("forward", by_forward)] if options["forward"] else []
     differentiable = checked.differentiable()
     for mode, jacobians in modes:
-        for i, (mine, theirs) in enumerate(zip(numerical, jacobians(checked), strict=True)):
-            for o, (one, other) in enumerate(zip(mine, theirs, strict=True)):
-                if o not in differentiable:
-                    continue
-                compare(one, other, mode, checked.places[i], o, atol, rtol)
+        for i, blocks in enumerate(zip(numerical, jacobians(checked), strict=True)):
+            for o, (by_difference, by_mode) in enumerate(zip(*blocks, strict=True)):
+                if o in differentiable:
+                    compare(by_difference, by_mode, mode, checked.places[i], o, atol, rtol)
 
 
 def check_directions(
-    checked: Checked, options: dict[str, Any], values: Any, eps: float, atol: float, rtol: float
+    checked: CheckedFunction, options: dict[str, Any], values: Any, eps: float, atol: float, rtol: float
 ) -> None:
-    """u·J v by differences and by both modes, for random directions of unit length."""
+    """Compare u·J v by differences with both modes, for random unit vectors u and v."""
     rng = np.random.default_rng(0)
 
     def direction(like: Any) -> Any:
@@ -240,15 +238,17 @@ def check_directions(
             ends = [values([*wide[:i], wide[i] + s * eps * v, *wide[i + 1 :]])[o] for s in (1, -1)]
             numerical = np.array([flat(u) @ (flat(ends[0]) - flat(ends[1])) / (2 * eps)])
             if options["backward"] and type(out) is Tracer and requires_grad(out):
-                (one,) = grad(out, leaves[i], u, retain_graph=True, materialize_grads=True)
-                compare(numerical, np.array([flat(plain(one)) @ flat(v)]), "backward", checked.places[i], o, atol, rtol)
+                (pulled,) = grad(out, leaves[i], u, retain_graph=True, materialize_grads=True)
+                compare(
+                    numerical, np.array([flat(plain(pulled)) @ flat(v)]), "backward", checked.places[i], o, atol, rtol
+                )
             if options["forward"]:
                 pushed = flat(plain(checked.push_one(i, v.astype(point.dtype))[o]))
                 compare(numerical, np.array([flat(u) @ pushed]), "forward", checked.places[i], o, atol, rtol)
 
 
-def check_backward(checked: Checked, options: dict[str, Any]) -> None:
-    """Determinism, undefined gradients, dtypes and batches."""
+def check_backward(checked: CheckedFunction, options: dict[str, Any]) -> None:
+    """Check determinism, undefined gradients, dtypes and batches of backward passes."""
     leaves = checked.leaves(checked.points)
     outs = [o for o in checked.outputs(leaves) if type(o) is Tracer and requires_grad(o)]
     if not outs:
@@ -256,9 +256,9 @@ def check_backward(checked: Checked, options: dict[str, Any]) -> None:
     rng = np.random.default_rng(1)
     seeds = [unflat(rng.normal(size=len(flat(plain(o)))), plain(o)) for o in outs]
 
-    def pulled(chosen: Sequence[Any], cts: Sequence[Any], **more: Any) -> list[Any]:
-        found = grad(list(chosen), leaves, list(cts), retain_graph=True, materialize_grads=True, **more)
-        return [plain(one) for one in found]
+    def pulled(outputs: Sequence[Any], cts: Sequence[Any], **options: Any) -> list[Any]:
+        gradients = grad(list(outputs), leaves, list(cts), retain_graph=True, materialize_grads=True, **options)
+        return [plain(gradient) for gradient in gradients]
 
     first, second = pulled(outs, seeds), pulled(outs, seeds)
     for i, (a, b) in enumerate(zip(first, second, strict=True)):
@@ -268,34 +268,34 @@ def check_backward(checked: Checked, options: dict[str, Any]) -> None:
                 f"by {np.max(np.abs(a - b)):.3g} (nondet_tol={options['nondet_tol']})"
             )
     if options["dtypes"]:
-        for i, (one, point) in enumerate(zip(first, checked.points, strict=True)):
-            if one.dtype != point.dtype:
+        for i, (gradient, point) in enumerate(zip(first, checked.points, strict=True)):
+            if gradient.dtype != point.dtype:
                 raise GradcheckError(
-                    f"the gradient of input {checked.places[i]} is {one.dtype}, the input {point.dtype}"
+                    f"the gradient of input {checked.places[i]} is {gradient.dtype}, the input {point.dtype}"
                 )
     if options["undefined"] and len(outs) > 1:
         for o, (out, seed) in enumerate(zip(outs, seeds, strict=True)):
             zeros = [seed if k == o else np.zeros_like(s) for k, s in enumerate(seeds)]
             for a, b in zip(pulled([out], [seed]), pulled(outs, zeros), strict=True):
                 if not np.allclose(a, b):
-                    raise GradcheckError(f"undefined gradients of the outputs other than {o} are not taken for zero")
+                    raise GradcheckError(f"undefined gradients of the outputs other than {o} are not treated as zero")
     if options["batched"]:
-        others = [unflat(rng.normal(size=len(flat(s))), s) for s in seeds]
-        batch = [np.stack([s, other]) for s, other in zip(seeds, others, strict=True)]
-        singles = zip(first, pulled(outs, others), strict=True)
+        second_seeds = [unflat(rng.normal(size=len(flat(s))), s) for s in seeds]
+        batch = [np.stack(pair) for pair in zip(seeds, second_seeds, strict=True)]
+        singles = zip(first, pulled(outs, second_seeds), strict=True)
         for i, (whole, pair) in enumerate(zip(pulled(outs, batch, is_grads_batched=True), singles, strict=True)):
             if not np.allclose(whole, np.stack(pair)):
                 raise GradcheckError(f"the batched gradient of input {checked.places[i]} differs from the single ones")
 
 
-def check_batched_forward(checked: Checked) -> None:
-    """Forward mode of several tangents at once is the stack of single ones."""
+def check_batched_forward(checked: CheckedFunction) -> None:
+    """Check that forward mode of a batch of tangents is the stack of single ones."""
     rng = np.random.default_rng(2)
     for i, point in enumerate(checked.points):
         tangents = [unflat(rng.normal(size=len(flat(point))), point) for _ in range(3)]
         whole = vmap(lambda t, i=i: checked.push_one(i, t))(np.stack(tangents))
-        for k, one in enumerate(tangents):
-            for mapped, single in zip(whole, checked.push_one(i, one), strict=True):
+        for k, tangent in enumerate(tangents):
+            for mapped, single in zip(whole, checked.push_one(i, tangent), strict=True):
                 if not np.allclose(plain(mapped)[k], plain(single)):
                     raise GradcheckError(
                         f"the batched tangents of input {checked.places[i]} differ from the single ones"
@@ -321,23 +321,24 @@ def gradcheck(
 ) -> bool:
     """Compare the derivatives of a function of tensors with central differences.
 
-    Complex inputs and outputs count as their real and imaginary parts. Inputs in single precision give a warning, and
-    differences are taken on copies in double precision.
+    Complex inputs and outputs count as their real and imaginary parts. For inputs in single precision it warns, and
+    takes differences on copies in double precision.
 
     Args:
-        func: Takes tensors, returns a tensor or a tuple of tensors.
-        inputs: A tensor or a tuple; those that require a gradient are checked.
-        eps, atol, rtol: The step of the differences, and how far derivatives may differ from them.
-        raise_exception: Raise where something is wrong; else return False.
-        nondet_tol: How far two runs of backward may differ.
-        check_undefined_grad: Gradients of outputs that are not given count as zero.
-        check_grad_dtypes: Gradients have the dtypes of the inputs.
-        check_batched_grad, check_batched_forward_grad: Batches of cotangents (tangents) give the stack of single ones.
-        check_forward_ad, check_backward_ad: Which modes to check.
-        fast_mode: One random direction for each input and output instead of whole Jacobians.
+        func: A function of tensors that returns a tensor or a tuple of tensors.
+        inputs: A tensor or a tuple of tensors; those that require a gradient are checked.
+        eps, atol, rtol: The step of the differences, and the absolute and relative tolerances.
+        raise_exception: Raise if a check fails; otherwise return False.
+        nondet_tol: The absolute tolerance between two runs of backward.
+        check_undefined_grad: Check that missing gradients of outputs count as zero.
+        check_grad_dtypes: Check that gradients have the dtypes of the inputs.
+        check_batched_grad, check_batched_forward_grad: Check that batches of cotangents (tangents) give the stack of
+            single ones.
+        check_forward_ad, check_backward_ad: The modes to check.
+        fast_mode: Check one random direction for each input and output instead of whole Jacobians.
 
     Raises:
-        GradcheckError: They differ: the message shows both Jacobians and the first offending index.
+        GradcheckError: The derivatives differ. The message shows both Jacobians and the first index.
         ValueError: No input requires a gradient.
 
     Example:
@@ -346,7 +347,7 @@ def gradcheck(
         >>> func.autograd.gradcheck(lambda x: np.sin(x) * x, (x,), check_forward_ad=True)
         True
     """
-    checked = Checked(func, inputs)
+    checked = CheckedFunction(func, inputs)
     if not eps > 0:
         raise ArgumentError(f"gradcheck: eps must be positive, not {eps!r}")
     if not (check_backward_ad or check_forward_ad):
@@ -397,8 +398,10 @@ def gradgradcheck(
     check_rev_over_rev: bool = True,
     fast_mode: bool = False,
 ) -> bool:
-    """Compare second derivatives with differences of gradients: `gradcheck` of the gradient, by the inputs and by the
-    cotangents of the outputs (random ones where `grad_outputs` is not given).
+    """Compare second derivatives with differences of gradients.
+
+    It runs `gradcheck` on the gradient as a function of the inputs and of the cotangents of the outputs, which are
+    random if `grad_outputs` is None.
 
     Raises:
         GradcheckError, ValueError: As `gradcheck`.
@@ -409,33 +412,32 @@ def gradgradcheck(
         >>> func.autograd.gradgradcheck(lambda x: np.sin(x) * x, (x,))
         True
     """
-    checked = Checked(func, inputs)
+    checked = CheckedFunction(func, inputs)
     outs = [plain(o) for o in checked.outputs(checked.leaves(checked.points))]
     if grad_outputs is None:
         rng = np.random.default_rng(3)
-        given = [unflat(rng.normal(size=len(flat(o))), o) for o in outs]
-        given = [np.repeat(g, 2, axis=-1)[..., ::2] if gen_non_contig_grad_outputs and g.ndim else g for g in given]
+        cotangents = [unflat(rng.normal(size=len(flat(o))), o) for o in outs]
+        if gen_non_contig_grad_outputs:
+            cotangents = [np.repeat(ct, 2, axis=-1)[..., ::2] if ct.ndim else ct for ct in cotangents]
     else:
-        listed = list(grad_outputs) if isinstance(grad_outputs, (tuple, list)) else [grad_outputs]
-        given = [plain(g) for g in listed]
+        cotangents = [plain(ct) for ct in (grad_outputs if isinstance(grad_outputs, (tuple, list)) else [grad_outputs])]
     count = len(checked.inputs)
 
     def gradient(*args: Any) -> tuple[Any, ...]:
         values, cts = list(args[:count]), list(args[count:])
-        leaves = []
         for place in checked.places:
-            values[place] = (
-                values[place]
-                if type(values[place]) is Tracer and requires_grad(values[place])
-                else tensor(values[place], requires_grad=True)
-            )
-            leaves.append(values[place])
+            if type(values[place]) is not Tracer or not requires_grad(values[place]):
+                values[place] = tensor(values[place], requires_grad=True)
+        leaves = [values[place] for place in checked.places]
         out = func(*values)
         results = list(out) if isinstance(out, (tuple, list)) else [out]
-        kept = [(o, ct) for o, ct in zip(floating(results), cts, strict=True) if type(o) is Tracer and requires_grad(o)]
-        return grad([o for o, _ in kept], leaves, [ct for _, ct in kept], create_graph=True, materialize_grads=True)  # type: ignore[no-any-return]
+        pairs = [
+            (o, ct) for o, ct in zip(floating(results), cts, strict=True) if type(o) is Tracer and requires_grad(o)
+        ]
+        recorded, seeds = [o for o, _ in pairs], [ct for _, ct in pairs]
+        return grad(recorded, leaves, seeds, create_graph=True, materialize_grads=True)  # type: ignore[no-any-return]
 
-    seeds = [tensor(g, requires_grad=True) for g in given]
+    seeds = [tensor(ct, requires_grad=True) for ct in cotangents]
     return gradcheck(
         gradient,
         (*checked.inputs, *seeds),

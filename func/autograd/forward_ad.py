@@ -1,8 +1,8 @@
-"""Forward mode without a transform around it: dual tensors, which carry a tangent while a dual level is open.
+"""Forward mode without a transform: dual tensors, which carry a tangent while a dual level is open.
 
-Levels nest: a dual tensor of an outer level can be the primal or the tangent of one of an inner level, which gives
-mixed second derivatives. When a level has been left, its tangents are gone: `unpack_dual` gives None, and what is
-computed from its duals is computed from their primals.
+Levels nest: a dual tensor of an outer level can be the primal or the tangent of a dual tensor of an inner level, which
+gives mixed second derivatives. After a level is closed, its dual tensors behave as their primals, and `unpack_dual`
+returns None for their tangents.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ __all__ = [
 
 
 class DualLevelError(FuncError, RuntimeError):
-    """A dual level was used that is not open, or not the one that may be used."""
+    """The dual level is not open, or the operation is not allowed at this level."""
 
 
 class UnpackedDualTensor(NamedTuple):
-    """A tensor, and its tangent or None."""
+    """The primal of a dual tensor, and its tangent or None."""
 
     primal: Any
     tangent: Any
 
 
-class Left(Jvp):
-    """What the interpreter of a dual level becomes when it is left: its duals are their primals."""
+class ClosedDualLevel(Jvp):
+    """The interpreter of a dual level after it is closed: dual tensors behave as their primals."""
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         out = bind(primitive, tuple([primal_of(arg) for arg in args]), params)
@@ -50,8 +50,8 @@ class Left(Jvp):
 
 
 def primal_of(value: Array) -> Array:
-    """A value without the tangents of levels that have been left."""
-    while type(value) is Tracer and type(value.interpreter) is Left:
+    """A value without the tangents of closed levels."""
+    while type(value) is Tracer and type(value.interpreter) is ClosedDualLevel:
         value = value.value
     return value
 
@@ -61,7 +61,7 @@ _LEVELS: ContextVar[tuple[Jvp, ...]] = ContextVar("func_dual_levels", default=()
 
 
 def enter_dual_level() -> int:
-    """Open a dual level, inside those that are open, and return its number (0 for the outermost).
+    """Open a dual level inside those that are open, and return its number (0 for the outermost).
 
     Example:
         >>> import func
@@ -78,10 +78,10 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Close the innermost dual level: all its tangents are gone.
+    """Close the innermost dual level and drop its tangents.
 
     Args:
-        level: The number of the level, which must be the innermost; None for whichever that is.
+        level: The number of the innermost level, to check it; None skips the check.
 
     Raises:
         DualLevelError: No level is open, or `level` is not the innermost (a RuntimeError).
@@ -101,12 +101,12 @@ def exit_dual_level(*, level: int | None = None) -> None:
         )
     _LEVELS.set(levels[:-1])
     patching.leave()
-    levels[-1].__class__ = Left  # pyright: ignore[reportAttributeAccessIssue]
+    levels[-1].__class__ = ClosedDualLevel  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @contextmanager
 def dual_level() -> Iterator[int]:
-    """A context in which tensors can carry tangents.
+    """A context manager for a dual level, in which tensors can carry tangents.
 
     Example:
         >>> import numpy as np, func
@@ -136,9 +136,9 @@ def _interpreter(level: int | None, name: str) -> Jvp:
 
 
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
-    """A tensor that carries a tangent: whatever is computed from it carries the directional derivative.
+    """A dual tensor: results computed from it carry their directional derivative.
 
-    Gradients pass through both parts, so a tangent can be pulled back by `backward`.
+    Gradients flow through the primal and the tangent, so `backward` can be called on a tangent.
 
     Args:
         tensor: A tensor or array of floating point dtype.
@@ -178,11 +178,11 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
             "convert with .astype(float)"
         )
     direction = fit_tangent(primal, direction, "tensor", "autograd.forward_ad.make_dual")
-    return Tracer(interpreter, _kept(primal), _kept(direction))
+    return Tracer(interpreter, _snapshot(primal), _snapshot(direction))
 
 
-def _kept(value: Array) -> Array:
-    """A value that later writes to its tensor cannot change."""
+def _snapshot(value: Array) -> Array:
+    """The value of a tensor, which later writes to the tensor do not change."""
     if type(value) is Tracer and value.interpreter is EVALUATE:
         value = value.value
     elif isinstance(value, (np.ndarray, np.generic)) or type(value) is Tracer:
@@ -191,10 +191,9 @@ def _kept(value: Array) -> Array:
 
 
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
-    """The primal and the tangent of a tensor; None for the tangent of one that carries none (of that level).
+    """The primal and the tangent of a tensor; the tangent is None if the tensor has none at this level.
 
-    When the level has been left the tangent is None and the primal remains. Where no level is open any tensor is its
-    own primal.
+    After the level is closed the tangent is None. While no level is open every tensor is its own primal.
 
     Args:
         tensor: A tensor.
@@ -220,7 +219,7 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     if type(value) is not Tracer:
         return UnpackedDualTensor(value, None)
     if value.interpreter is interpreter:
-        return UnpackedDualTensor(boxed(_kept(value.value)), boxed(_kept(value.attached)))
+        return UnpackedDualTensor(boxed(_snapshot(value.value)), boxed(_snapshot(value.attached)))
     if type(value.interpreter) is Jvp and value.interpreter.level > interpreter.level and level is not None:
         raise DualLevelError(f"unpack_dual: the tensor carries a tangent inside level {level}; unpack that one first")
     return UnpackedDualTensor(value, None)

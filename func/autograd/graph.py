@@ -1,4 +1,4 @@
-"""The graph behind tensors: nodes, edges, hooks on both, and hooks on what nodes save."""
+"""The graph of tensors: nodes, edges, hooks on tensors and nodes, and hooks on saved values."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ __all__ = [
 ]
 # fmt: on
 
-_numbers = itertools.count()
+_hook_ids = itertools.count()
 
 
 class RemovableHandle:
-    """Removes a hook: by `remove()`, or at the end of a `with` block."""
+    """Removes a hook, by `remove()` or at the end of a `with` block."""
 
     def __init__(self, hooks: dict[int, Any], hook: Any) -> None:
         self._hooks = hooks
-        self.id = next(_numbers)
+        self.id = next(_hook_ids)
         hooks[self.id] = hook
 
     def remove(self) -> None:
-        """Take the hook away; harmless if it is gone."""
+        """Remove the hook; a second call does nothing."""
         self._hooks.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
@@ -60,12 +60,12 @@ class RemovableHandle:
 
 
 def weakly(state: Any) -> Any:
-    """A weak reference: a graph must not own the tensors whose gradients it fills."""
+    """A weak reference to a tensor's state, since a graph must not own the tensors whose gradients it fills."""
     return weakref.ref(state)
 
 
 def hooks_of(node: Any) -> Hooks:
-    """The hooks of a node, made on first use."""
+    """The hooks of a node, created on first use."""
     state = node[STATE]
     if state[HOOKS] is None:
         state[HOOKS] = Hooks()
@@ -74,14 +74,14 @@ def hooks_of(node: Any) -> Hooks:
 
 
 def node_of(tensor: Any, what: str) -> Any:
-    """The node that a tensor stands for."""
+    """The node of a tensor that requires a gradient."""
     if type(tensor) is not Tracer or type(tensor.interpreter) is not Imperative:
         raise BackwardError(f"{what}: the tensor does not require a gradient")
     return tensor.attached
 
 
 class Node:
-    """A recorded operation: `grad_fn` of a tensor. Two of them are equal if they stand for the same operation."""
+    """A recorded operation, such as the `grad_fn` of a tensor. Nodes are equal if they are the same operation."""
 
     __slots__ = ("_node",)
 
@@ -94,21 +94,21 @@ class Node:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What is known of the node: its line if anomaly detection recorded it, and its parameters."""
+        """The parameters of the operation, and its source line if anomaly detection recorded it."""
         line = self._node[STATE][LINE]
         return {"line": None if line is None else line[0], "params": dict(self._node[PARAMS] or {})}
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """For each argument its node (None: no gradient) and which of that node's outputs it was."""
+        """For each argument, its node (None without a gradient) and the index of the node's output that it is."""
         return tuple([(None, 0) if parent is None else _edge(parent) for parent in self._node[PARENTS]])
 
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Call fn(grad_inputs, grad_outputs) when the node has been pulled back; it may return other grad_inputs."""
+        """Call fn(grad_inputs, grad_outputs) after the node's pullback; it may return other grad_inputs."""
         return RemovableHandle(hooks_of(self._node).post, fn)
 
     def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Call fn(grad_outputs) before the node is pulled back; it may return others."""
+        """Call fn(grad_outputs) before the node's pullback; it may return other grad_outputs."""
         return RemovableHandle(hooks_of(self._node).pre, fn)
 
     def __eq__(self, other: object) -> bool:
@@ -122,25 +122,26 @@ class Node:
 
 
 def _edge(node: Any) -> tuple[Node, int]:
+    """The operation of a node, and the index of its output."""
     if node[RULE] is OUTPUT:
         return Node(node[PARENTS][0]), node[STATE][SAVED]
     return Node(node), 0
 
 
 def grad_fn(tensor: Any) -> Node | None:
-    """The operation that made a tensor, or None for leaves and tensors without a gradient."""
+    """The operation that computed a tensor, or None for leaves and tensors without a gradient."""
     if type(tensor.interpreter) is not Imperative or is_leaf_node(tensor.attached):
         return None
     return _edge(tensor.attached)[0]
 
 
 def output_number(tensor: Any) -> int:
-    """Which output of its operation a tensor is."""
+    """The index of a tensor among the outputs of its operation."""
     return 0 if type(tensor.interpreter) is not Imperative else _edge(tensor.attached)[1]
 
 
 class GradientEdge(NamedTuple):
-    """A place in a graph at which gradients can be asked for: a node and which of its outputs."""
+    """An edge of a graph at which gradients can be computed: a node and the index of its output."""
 
     node: Node
     output_nr: int
@@ -148,7 +149,7 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:
-    """The edge at which a tensor's gradient arrives; it keeps the graph alive, but not the tensor's value.
+    """The edge of a tensor's gradient. It keeps the graph alive, but not the tensor's value.
 
     Example:
         >>> import func
@@ -163,7 +164,7 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
 
 
 def saved_bytes(tensor: Any) -> int:
-    """How many bytes the graph behind a tensor keeps for backward: every saved array once, parameters included.
+    """The number of bytes that a tensor's graph saves for backward; counts every array once, parameters included.
 
     Example:
         >>> import numpy as np, func
@@ -171,7 +172,7 @@ def saved_bytes(tensor: Any) -> int:
         >>> func.autograd.graph.saved_bytes(np.tanh(np.tanh(x)).sum())
         16000
     """
-    seen: set[int] = set()
+    visited: set[int] = set()
     arrays: dict[int, int] = {}
 
     def count(value: Any) -> None:
@@ -193,8 +194,8 @@ def saved_bytes(tensor: Any) -> int:
     stack = [node_of(tensor, "saved_bytes")]
     while stack:
         node = stack.pop()
-        if node[SERIAL] not in seen:
-            seen.add(node[SERIAL])
+        if node[SERIAL] not in visited:
+            visited.add(node[SERIAL])
             if node[RULE] is not OUTPUT and not is_leaf_node(node):
                 count(node[STATE][SAVED])
                 count(node[STATE][CALL])
@@ -203,8 +204,10 @@ def saved_bytes(tensor: Any) -> int:
 
 
 def register_hook(self: Any, hook: Callable[[Any], Any]) -> RemovableHandle:
-    """Call hook(grad) whenever the gradient of this tensor has been computed; it may return another gradient, but must
-    not change its argument. Hooks run in the order in which they were registered, before the gradient is accumulated.
+    """Call hook(grad) whenever the gradient of this tensor is computed.
+
+    The hook may return another gradient, but must not modify its argument. Hooks run in the order of registration,
+    before the gradient is accumulated.
 
     Example:
         >>> import func
@@ -221,18 +224,20 @@ def register_hook(self: Any, hook: Callable[[Any], Any]) -> RemovableHandle:
 
 
 def register_post_accumulate_grad_hook(self: Any, hook: Callable[[Any], Any]) -> RemovableHandle:
-    """Call hook(tensor) after a gradient has been accumulated into the `grad` of this leaf."""
+    """Call hook(tensor) after each accumulation into the `grad` of this leaf."""
     if not is_leaf_node(node_of(self, "register_post_accumulate_grad_hook")):
         raise LeafError("post-accumulate hooks can be registered on leaf tensors only")
     return RemovableHandle(state_of(self).post_hooks, hook)
 
 
 class _MultiHandle:
+    """Removes the hooks of several tensors together."""
+
     def __init__(self, handles: Sequence[RemovableHandle]) -> None:
         self._handles = handles
 
     def remove(self) -> None:
-        """Take the hook away."""
+        """Remove the hooks."""
         for handle in self._handles:
             handle.remove()
 
@@ -244,30 +249,36 @@ class _MultiHandle:
 
 
 def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, mode: str = "all") -> _MultiHandle:
-    """Call `fn` once for each backward: with all gradients when the last has come ("all": fn(list), None for those that
-    do not come), or with the first ("any": fn(grad))."""
+    """Call `fn` once in each backward pass.
+
+    In mode "all" it is fn(gradients), called when the last gradient is computed, with None for tensors that have none;
+    in mode "any" it is fn(gradient), called with the first gradient.
+    """
     if mode not in ("all", "any"):
         raise ValueError(f"mode must be 'all' or 'any', not {mode!r}")
     key = object()
 
-    def hook(place: int) -> Callable[[Any], None]:
-        def note(grad: Any) -> None:
-            current = current_pass()
-            grads = current.notes.setdefault(key, {})
-            grads[place] = grad
+    def hook(index: int) -> Callable[[Any], None]:
+        def receive(grad: Any) -> None:
+            backward_pass = current_pass()
+            grads = backward_pass.notes.setdefault(key, {})
+            grads[index] = grad
             if mode == "any" and len(grads) == 1:
                 fn(grad)
-            elif mode == "all" and len(grads) == len([t for t in tensors if t.attached[SERIAL] in current.needed]):
+            elif mode == "all" and len(grads) == len(
+                [t for t in tensors if t.attached[SERIAL] in backward_pass.needed]
+            ):
                 fn([grads.get(i) for i in range(len(tensors))])
 
-        return note
+        return receive
 
     return _MultiHandle([register_hook(tensor, hook(i)) for i, tensor in enumerate(tensors)])
 
 
 class saved_tensors_hooks:
-    """Inside, whatever an operation saves for backward goes through `pack_hook(tensor)`, and comes back when needed
-    through `unpack_hook(packed)`: to keep it on disk, in another precision, or not at all.
+    """Packs what operations save for backward by `pack_hook(tensor)`, and restores it by `unpack_hook(packed)`.
+
+    The hooks can keep saved values on disk, in another precision, or not at all.
 
     Example:
         >>> import func
@@ -295,20 +306,21 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Inside, what operations on device arrays save for backward is moved to host memory until it is needed.
+    """Moves what operations on device arrays save for backward to host memory until backward needs it.
 
-    On NumPy arrays there is nothing to move: a warning says so. `pin_memory` asks for page-locked memory, which makes
-    the transfers faster.
+    NumPy arrays stay where they are, with a warning. `pin_memory` allocates page-locked memory, which makes the
+    transfers faster.
     """
 
     def __init__(self, pin_memory: bool = False) -> None:
-        warned: list[bool] = []
+        has_warned = False
 
         def pack(saved: Any) -> Any:
+            nonlocal has_warned
             value = saved.value
             if isinstance(value, np.ndarray):
-                if not warned:
-                    warned.append(True)
+                if not has_warned:
+                    has_warned = True
                     warnings.warn("save_on_cpu: NumPy arrays are in host memory already", UserWarning, stacklevel=4)
                 return (None, value)
             return (type(value), _to_host(value, pin_memory))
@@ -336,7 +348,7 @@ def _to_host(value: Any, pin_memory: bool) -> Any:
 
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """Inside, entering `saved_tensors_hooks` raises a RuntimeError with this message."""
+    """Make `saved_tensors_hooks` raise a RuntimeError with this message inside the block."""
     token = SAVING.set((*SAVING.get(), error_message))
     try:
         yield

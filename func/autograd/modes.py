@@ -1,12 +1,12 @@
-"""Gradient modes: no_grad, enable_grad, set_grad_enabled, inference_mode; anomaly detection."""
+"""Context managers of the gradient modes, of inference mode and of anomaly detection."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextvars import ContextVar
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from func.interpreters.core import next_level
 from func.interpreters.core.modes import ANOMALY, MODE, WATCHED, Mode, is_suspended
@@ -15,7 +15,7 @@ from func.interpreters.imperative.interpreter import ambient
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Switch:
+class ModeContext:
     """A context manager, and a decorator of functions, generators and coroutines, that sets a context variable.
 
     For a generator or coroutine the setting holds while its own code runs, not while it is suspended.
@@ -23,120 +23,123 @@ class Switch:
 
     _variable: ContextVar[Any]
 
-    def __init__(self) -> None:
+    def __init__(self, *arguments: Any) -> None:
+        self._arguments = arguments
         self._tokens: list[Any] = []
 
     def _setting(self) -> Any:
         raise NotImplementedError
 
-    def __enter__(self) -> Self:
+    def _set(self) -> None:
         WATCHED.ever = WATCHED.ever or self._variable is ANOMALY
         self._tokens.append(self._variable.set(self._setting()))
+
+    def __enter__(self) -> Self:
+        self._set()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._variable.reset(self._tokens.pop())
 
-    def clone(self) -> Switch:
-        """Another switch of the same setting: a decorated function may run in several threads at once."""
-        return type(self)()
+    def clone(self) -> Self:
+        """Another context with the same setting: a decorated function may run in several threads at once."""
+        return type(self)(*self._arguments)
 
     def __call__(self, function: F) -> F:
         if inspect.isclass(function):
             raise TypeError(f"decorate the methods of {function.__name__}, not the class, with {type(self).__name__}")
         if inspect.iscoroutinefunction(function):
-            return self._coroutine(function)  # type: ignore[no-any-return]
+
+            @functools.wraps(function)
+            async def coroutine(*args: Any, **kwargs: Any) -> Any:
+                return await _Awaitable(self._steps(function(*args, **kwargs)))
+
+            return coroutine  # type: ignore[return-value]
         if inspect.isgeneratorfunction(function):
-            return self._generator(function)  # type: ignore[no-any-return]
+
+            @functools.wraps(function)
+            def generator(*args: Any, **kwargs: Any) -> Any:
+                return (yield from self._steps(function(*args, **kwargs)))
+
+            return generator  # type: ignore[return-value]
 
         @functools.wraps(function)
-        def switched(*args: Any, **kwargs: Any) -> Any:
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
             with self.clone():
                 return function(*args, **kwargs)
 
-        return switched  # type: ignore[return-value]
+        return wrapped  # type: ignore[return-value]
 
-    def _generator(self, function: Any) -> Any:
-        @functools.wraps(function)
-        def generator(*args: Any, **kwargs: Any) -> Any:
-            inner = function(*args, **kwargs)
-            step: Callable[[], Any] = lambda: next(inner)  # noqa: E731
-            try:
-                while True:
-                    try:
-                        with self.clone():
-                            value = step()
-                    except StopIteration as stop:
-                        return stop.value
-                    try:
-                        sent = yield value
-                        step = functools.partial(inner.send, sent)
-                    except GeneratorExit:
-                        raise
-                    except BaseException as error:
-                        step = functools.partial(inner.throw, error)
-            finally:
-                with self.clone():
-                    inner.close()
-
-        return generator
-
-    def _coroutine(self, function: Any) -> Any:
-        @functools.wraps(function)
-        async def coroutine(*args: Any, **kwargs: Any) -> Any:
-            return await _Driven(function(*args, **kwargs), self)
-
-        return coroutine
-
-
-class _Driven:
-    """A coroutine each of whose steps runs under a switch."""
-
-    def __init__(self, coroutine: Any, switch: Switch) -> None:
-        self.coroutine = coroutine
-        self.switch = switch
-
-    def __await__(self) -> Any:
-        step: Callable[[], Any] = lambda: self.coroutine.send(None)  # noqa: E731
+    def _steps(self, inner: Any) -> Generator[Any, Any, Any]:
+        """Run a generator or coroutine, entering this context for each of its steps."""
+        step = functools.partial(inner.send, None)
         while True:
             try:
-                with self.switch.clone():
+                with self.clone():
                     value = step()
             except StopIteration as stop:
                 return stop.value
             try:
-                sent = yield value
-                step = functools.partial(self.coroutine.send, sent)
+                step = functools.partial(inner.send, (yield value))
             except BaseException as error:
-                step = functools.partial(self.coroutine.throw, error)
+                step = functools.partial(inner.throw, error)
 
 
-class _GradSwitch(Switch):
+class _Awaitable(NamedTuple):
+    """The steps of a coroutine as an awaitable."""
+
+    steps: Generator[Any, Any, Any]
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self.steps
+
+
+class _ImmediateContext(ModeContext):
+    """A context whose setting holds from its construction, and as a context manager until the end of the block."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._set()
+
+    def __enter__(self) -> Self:
+        return self if self._tokens else super().__enter__()
+
+    def __call__(self, function: F) -> F:
+        self._variable.reset(self._tokens.pop())  # a decorator sets it in calls of the function alone
+        return super().__call__(function)
+
+
+def _recording_mode(records: bool) -> Mode:
+    """A mode that keeps the inference flag of the present one."""
+    mode = MODE.get()
+    return Mode(next_level(), records, mode is not None and mode.inference, mode)
+
+
+class _RecordingContext(ModeContext):
     _variable = MODE
     _records = False
 
     def __new__(cls, function: Any = None) -> Any:
         """`@no_grad` without parentheses decorates as well."""
-        made = super().__new__(cls)
+        context = super().__new__(cls)
         if function is None:
-            return made
-        made.__init__()  # type: ignore[misc]
-        return made(function)
+            return context
+        context.__init__()  # type: ignore[misc]
+        return context(function)
 
     def __init__(self, function: Any = None) -> None:
         super().__init__()
 
     def _setting(self) -> Mode:
-        mode = MODE.get()
-        return Mode(next_level(), self._records, mode.inference if mode is not None else False, mode)
+        return _recording_mode(self._records)
 
 
-class no_grad(_GradSwitch):
-    """What is computed inside is not recorded: results require no gradient.
+class no_grad(_RecordingContext):
+    """Switches recording off: results require no gradient.
 
-    A context manager, and a decorator of functions, generators and coroutines; it holds for the thread or task.
-    Transforms that were entered outside are switched off; one that is entered inside records as always: an inner
-    `no_grad` is respected by `func.grad`, an outer one is not. Forward mode is not affected.
+    A context manager, and a decorator of functions, generators and coroutines; it holds for the thread or task. It
+    affects the transforms that run when it is entered, not those entered inside it: `func.grad` respects an inner
+    `no_grad`, but not an outer one. Forward mode is not affected.
 
     Example:
         >>> import func
@@ -150,8 +153,8 @@ class no_grad(_GradSwitch):
     """
 
 
-class enable_grad(_GradSwitch):
-    """Records again inside `no_grad`.
+class enable_grad(_RecordingContext):
+    """Switches recording on again inside `no_grad`.
 
     Example:
         >>> import func
@@ -165,8 +168,8 @@ class enable_grad(_GradSwitch):
     _records = True
 
 
-class set_grad_enabled(Switch):
-    """Records or not, by a flag: at once when called, and until the end as a context manager.
+class set_grad_enabled(_ImmediateContext):
+    """Switches recording on or off from the call on, and as a context manager until the end of the block.
 
     Example:
         >>> import func
@@ -183,29 +186,15 @@ class set_grad_enabled(Switch):
     _variable = MODE
 
     def __init__(self, mode: bool) -> None:
-        super().__init__()
         self.mode = bool(mode)
-        self._tokens.append(MODE.set(self._setting()))
+        super().__init__(self.mode)
 
     def _setting(self) -> Mode:
-        mode = MODE.get()
-        return Mode(next_level(), self.mode, mode.inference if mode is not None else False, mode)
-
-    def __enter__(self) -> Self:
-        if not self._tokens:
-            self._tokens.append(MODE.set(self._setting()))
-        return self
-
-    def clone(self) -> Switch:
-        return set_grad_enabled(self.mode)
-
-    def __call__(self, function: F) -> F:
-        MODE.reset(self._tokens.pop())  # as a decorator it is not in force here
-        return super().__call__(function)
+        return _recording_mode(self.mode)
 
 
-class inference_mode(Switch):
-    """`no_grad` whose results can never enter a recorded computation: using one there raises InferenceTensorError.
+class inference_mode(ModeContext):
+    """A `no_grad` whose results cannot take part in recorded computations, which raise InferenceTensorError for them.
 
     Example:
         >>> import func
@@ -219,64 +208,49 @@ class inference_mode(Switch):
     _variable = MODE
 
     def __new__(cls, mode: Any = True) -> Any:
-        made = super().__new__(cls)
+        """`@inference_mode` without parentheses decorates as well."""
+        context = super().__new__(cls)
         if isinstance(mode, bool):
-            return made
-        made.__init__()  # type: ignore[misc]
-        return made(mode)
+            return context
+        context.__init__()  # type: ignore[misc]
+        return context(mode)
 
     def __init__(self, mode: bool = True) -> None:
-        super().__init__()
         self.mode = bool(mode)
+        super().__init__(self.mode)
 
     def _setting(self) -> Mode:
         return Mode(next_level(), not self.mode, self.mode, MODE.get())
 
-    def clone(self) -> Switch:
-        return inference_mode(self.mode)
 
+class detect_anomaly(ModeContext):
+    """Raises at the first NaN or infinity in the forward or backward pass; slow, for debugging.
 
-class detect_anomaly(Switch):
-    """Look for NaN and infinity, forwards and backwards: the error shows the line of the forward operation that made
-    the offending value, its operands, and the first bad index. Slow; for debugging.
-
-    With `check_nan=False` only the lines are recorded.
+    The error shows the line of the forward operation that computed the value, its operands and the first index. With
+    `check_nan=False` only the lines are recorded.
     """
 
     _variable = ANOMALY
 
     def __init__(self, check_nan: bool = True) -> None:
-        super().__init__()
         self.check_nan = bool(check_nan)
+        super().__init__(self.check_nan)
 
     def _setting(self) -> bool:
         return self.check_nan
 
-    def clone(self) -> Switch:
-        return detect_anomaly(self.check_nan)
 
-
-class set_detect_anomaly(Switch):
-    """`detect_anomaly` by a flag: at once when called, and until the end as a context manager."""
+class set_detect_anomaly(_ImmediateContext):
+    """Switches `detect_anomaly` on or off from the call on, and as a context manager until the end of the block."""
 
     _variable = ANOMALY
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
-        super().__init__()
         self.mode, self.check_nan = bool(mode), bool(check_nan)
-        WATCHED.ever = True
-        self._tokens.append(ANOMALY.set(self._setting()))
+        super().__init__(self.mode, self.check_nan)
 
     def _setting(self) -> bool | None:
         return self.check_nan if self.mode else None
-
-    def __enter__(self) -> Self:
-        if not self._tokens:
-            self._tokens.append(ANOMALY.set(self._setting()))
-        return self
-
-    def clone(self) -> Switch:
-        return set_detect_anomaly(self.mode, self.check_nan)
 
 
 def is_grad_enabled() -> bool:

@@ -1,7 +1,7 @@
-"""Tensors: traced arrays of an imperative interpreter, and what they have beyond an array.
+"""Tensors: traced arrays of an imperative interpreter, with the attributes of the imperative interface.
 
-A tensor is the traced array that every transform uses. This module gives it the attributes of the imperative interface
-(`grad`, `backward`, `detach`, hooks); whatever NumPy does with traced arrays it does with tensors.
+A tensor is a traced array, as in every transform, so NumPy's functions take it. This module adds `grad`, `backward`,
+`detach`, the hooks and the other attributes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from func.interpreters.imperative.interpreter import (
     ambient_of,
     boxed,
     state_of,
+    unboxed_copy,
 )
 from func.interpreters.imperative.node_state import is_leaf_node
 from func.interpreters.primitives.structural.identity import stop_gradient
@@ -36,12 +37,12 @@ def tensor(data: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
     """A tensor with a copy of the data: an array that can require a gradient.
 
     Args:
-        data: An array, a number, a nested list, or a tensor (whose value is taken without its history).
+        data: An array, a number, a nested list, or a tensor, whose history is dropped.
         dtype: The dtype; None keeps NumPy's.
-        requires_grad: Record operations on it, so that `backward` can fill its `grad`. Needs a floating point dtype.
+        requires_grad: Record operations on it, so that `backward` can fill its `grad`; requires a floating point dtype.
 
     Raises:
-        TypeError: `requires_grad` with an integer dtype, or data that is not numbers.
+        TypeError: `requires_grad` with an integer dtype, or data that is not numeric.
 
     Example:
         >>> import func
@@ -55,17 +56,18 @@ def tensor(data: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
     value = np.asarray(value) if not hasattr(value, "dtype") or isinstance(value, np.generic) else snapshot(value)
     if isinstance(value, np.ndarray) and not value.flags.writeable:
         value = value.copy()
-    made: Any = boxed(value) if type(value) is not Tracer else _apart(value)
-    state_of(made)
-    return requires_grad_(made) if requires_grad else made
+    result = _new_tensor(value)
+    state_of(result)
+    return requires_grad_(result) if requires_grad else result
 
 
-def _apart(value: Tracer) -> Tracer:
-    return Tracer(value.interpreter, value.value, value.attached)
+def _new_tensor(value: Array) -> Any:
+    """A tensor of a value, which shares the history of a traced one but is not the same object."""
+    return unboxed_copy(value) if type(value) is Tracer else boxed(value)
 
 
 def _plain(value: Array) -> Array:
-    """A value without the history of the imperative interpreter that it may belong to."""
+    """A value without its history in an imperative interpreter."""
     if type(value) is not Tracer:
         return value
     if value.interpreter is EVALUATE or type(value.interpreter) is Imperative:
@@ -84,7 +86,7 @@ def requires_grad(self: Any) -> bool:
 
 
 def is_leaf(self: Any) -> bool:
-    """Whether the tensor was made by the user and not by a recorded operation."""
+    """Whether the tensor was created by the user, not by a recorded operation."""
     return type(self.interpreter) is not Imperative or is_leaf_node(self.attached)
 
 
@@ -110,17 +112,17 @@ def requires_grad_(self: Any, requires_grad: bool = True) -> Any:
     state = state_of(self)
     if state.inference:
         raise BackwardError("requires_grad cannot be set on a tensor made in inference mode; clone it outside first")
-    home = ambient()
-    if self.interpreter.level > home.level:  # a dual number of func.autograd.forward_ad
-        home = ambient_of(self.interpreter)
-    value = self.value if self.interpreter is EVALUATE else _apart(self)
-    self.attached = home.leaf(value, state)
-    self.interpreter, self.value = home, value
+    interpreter = ambient()
+    if self.interpreter.level > interpreter.level:  # a dual number of func.autograd.forward_ad
+        interpreter = ambient_of(self.interpreter)
+    value = self.value if self.interpreter is EVALUATE else unboxed_copy(self)
+    self.attached = interpreter.leaf(value, state)
+    self.interpreter, self.value = interpreter, value
     return self
 
 
 def _become(self: Any, value: Array) -> None:
-    """Give up history: the tensor is its value."""
+    """Replace a tensor by its value, which drops its history."""
     if type(value) is Tracer:
         self.interpreter, self.value, self.attached = value.interpreter, value.value, value.attached
     else:
@@ -146,7 +148,7 @@ def set_grad(self: Any, value: Any) -> None:
 
 
 def retain_grad(self: Any) -> None:
-    """Keep the gradient of a tensor that is not a leaf, as leaves do."""
+    """Make `backward` fill the `grad` of a tensor that is not a leaf."""
     if type(self.interpreter) is not Imperative:
         raise LeafError("retain_grad: the tensor does not require a gradient")
     if not is_leaf_node(self.attached):
@@ -156,20 +158,19 @@ def retain_grad(self: Any) -> None:
 
 
 def retains_grad(self: Any) -> bool:
-    """Whether a tensor that is not a leaf keeps its gradient."""
+    """Whether `backward` fills the `grad` of a tensor that is not a leaf."""
     state: TensorState | None = getattr(self, "state", None)
     return state is not None and state.retains
 
 
 def _detached(value: Any) -> Any:
-    """The value of a tensor without its history; no running transform differentiates it either."""
+    """The value of a tensor without its history, which no running transform differentiates either."""
     value = value.value if type(value.interpreter) is Imperative else value
     if type(value) is Tracer and value.interpreter is not EVALUATE:
         value = stop_gradient(value)
     if type(value) is not Tracer and not hasattr(value, "dtype"):
         value = np.asarray(value)[()]
-    made: Any = boxed(value) if type(value) is not Tracer else _apart(value)
-    return made
+    return _new_tensor(value)
 
 
 def _write_detached(base: Any, value: Any) -> Any:
@@ -177,26 +178,25 @@ def _write_detached(base: Any, value: Any) -> Any:
 
 
 def detach(self: Any) -> Any:
-    """A tensor of the same value that requires no gradient. It shares memory: writing one is seen in the other."""
+    """A tensor with the same value and memory that requires no gradient."""
     out = _detached(self)
     return inplace.link_view(out, self, _detached, {}, _write_detached)
 
 
 def detach_(self: Any) -> Any:
-    """Give up the history in place: from now on the tensor is a leaf that requires no gradient."""
+    """Drop the history in place, which makes the tensor a leaf that requires no gradient."""
     if type(self.interpreter) is Imperative:
         if inplace.view_of(self) is not None:
-            raise LeafError("detach_ of a view would part it from its base; use x.detach()")
+            raise LeafError("detach_ of a view would separate it from its base; use x.detach()")
         _become(self, self.value)
     return self
 
 
 def set_data(self: Any, value: Any) -> None:
-    """x.data = value: the value is replaced without being recorded."""
+    """`x.data = value`: replace the value without recording it."""
     value = _plain(operand(value))
-    value = (
-        value.copy() if isinstance(value, np.ndarray) else np.asarray(value) if not hasattr(value, "dtype") else value
-    )
+    if isinstance(value, np.ndarray) or not hasattr(value, "dtype"):
+        value = np.array(value)
     if dtype_of(value) != self.dtype:
         raise BackwardError(f"x.data of dtype {self.dtype} cannot be set to {dtype_of(value)}; convert it")
     if type(self.interpreter) is not Imperative:
@@ -210,7 +210,7 @@ def set_data(self: Any, value: Any) -> None:
 
 
 def to_numpy(self: Any, *, force: bool = False) -> Any:
-    """The value as a plain array; refused while a gradient is required, unless `force`."""
+    """The value as a plain array; raises for a tensor that requires a gradient, unless `force`."""
     if requires_grad(self) and not force:
         raise TracerConversionError(
             "numpy() of a tensor that requires a gradient would lose its history; write x.detach().numpy()"
@@ -224,14 +224,16 @@ def to_numpy(self: Any, *, force: bool = False) -> Any:
 
 
 def clone(self: Any) -> Any:
-    """A copy that is recorded: gradients pass through it."""
-    return self * 1 if is_inexact(dtype_of(self)) else _apart(self)
+    """A copy through which gradients flow."""
+    return self * 1 if is_inexact(dtype_of(self)) else unboxed_copy(self)
 
 
 def reduce(self: Any, protocol: Any = None) -> Any:
-    """Pickling and copying: leaves and tensors without history; what a graph or a transform traces is refused."""
-    plain = self.interpreter is EVALUATE or (type(self.interpreter) is Imperative and is_leaf_node(self.attached))
-    if not plain or type(self.value) is Tracer:
+    """Pickle or copy a leaf or a tensor without history; raise for values of a graph or of a transform."""
+    has_no_history = self.interpreter is EVALUATE or (
+        type(self.interpreter) is Imperative and is_leaf_node(self.attached)
+    )
+    if not has_no_history or type(self.value) is Tracer:
         raise TypeError(
             "only tensors without history can be pickled: a leaf, or x.detach(); not values of a graph or of a running "
             "transform"
@@ -240,13 +242,13 @@ def reduce(self: Any, protocol: Any = None) -> Any:
 
 
 def _restored(value: Any, requires: bool, gradient: Any) -> Any:
-    made = tensor(value, requires_grad=requires)
-    made.grad = gradient
-    return made
+    restored = tensor(value, requires_grad=requires)
+    restored.grad = gradient
+    return restored
 
 
 def show(self: Any, fallback: Callable[[Any], str]) -> str:
-    """tensor([...], requires_grad=True) or with grad_fn=<...>; values of running transforms as before."""
+    """The repr tensor([...], requires_grad=True) or tensor([...], grad_fn=<...>); `fallback` for other tracers."""
     if self.interpreter is not EVALUATE and type(self.interpreter) is not Imperative:
         return fallback(self)
     bottom = innermost(self)
@@ -263,7 +265,7 @@ def show(self: Any, fallback: Callable[[Any], str]) -> str:
 
 
 def version(self: Any) -> int:
-    """How often the tensor has been written in place."""
+    """The number of writes to the tensor in place."""
     state: TensorState | None = getattr(self, "state", None)
     if state is not None and state.inference:
         raise InferenceTensorError("Inference tensors do not track version counter.")
@@ -271,13 +273,13 @@ def version(self: Any) -> int:
 
 
 def is_inference(self: Any) -> bool:
-    """Whether the tensor was made in inference mode."""
+    """Whether the tensor was created in inference mode."""
     state: TensorState | None = getattr(self, "state", None)
     return state is not None and state.inference
 
 
 def attributes() -> dict[str, Any]:
-    """What a traced array gains by the imperative interface."""
+    """The attributes that the imperative interface adds to traced arrays."""
     return {
         "requires_grad": property(requires_grad, lambda self, value: requires_grad_(self, bool(value)) and None),
         "requires_grad_": requires_grad_,
