@@ -1,4 +1,4 @@
-"""NumPy's functions, on traced and plain arrays alike: what `np.*` on a traced array calls, and importable itself."""
+"""NumPy's functions for traced and plain arrays. `np.*` of a traced array calls them; they can also be imported."""
 
 # fmt: off
 from numpy import (

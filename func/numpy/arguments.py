@@ -1,4 +1,4 @@
-"""Checking arguments as NumPy does: axes, keywords that have no traced meaning, and common dtypes."""
+"""Arguments checked as NumPy checks them: axes, shapes, dtypes, and keywords that traced arrays do not support."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_VALUE: Any = np._NoValue
 
 
 def one_axis(axis: Any, rank: int, name: str = "axis") -> int:
-    """An axis as a non-negative number, or NumPy's AxisError."""
+    """An axis as a non-negative number; raises NumPy's AxisError."""
     number = operator.index(axis)
     if not -rank <= number < rank:
         raise np.exceptions.AxisError(number, rank, None if name == "axis" else name)
@@ -26,11 +26,11 @@ def one_axis(axis: Any, rank: int, name: str = "axis") -> int:
 
 
 def many_axes(axis: Any, rank: int) -> tuple[int, ...]:
-    """Axes (None: all) sorted and non-negative; repeated ones are refused."""
+    """Axes (None: all), sorted and non-negative; duplicates raise ValueError."""
     if axis is None:
         return tuple(range(rank))
-    given = axis if isinstance(axis, (tuple, list)) else (axis,)
-    axes = [one_axis(a, rank) for a in given]
+    entries = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = [one_axis(a, rank) for a in entries]
     if len(set(axes)) != len(axes):
         raise ValueError("duplicate value in 'axis'")
     return tuple(sorted(axes))
@@ -44,12 +44,12 @@ def as_shape(shape: Any) -> tuple[int, ...]:
 
 
 def count(shape: Sequence[int]) -> int:
-    """How many elements a shape has."""
+    """The number of elements of a shape."""
     return math.prod(shape)
 
 
 def refuse(function: str, **keywords: tuple[Any, Any]) -> None:
-    """Raise for keywords given as (value, only supported value) that differ."""
+    """Raise for each keyword, given as (value, supported value), whose value is not the supported one."""
     for name, (value, supported) in keywords.items():
         if value is not supported and value != supported:
             raise UnsupportedFunctionError(
@@ -59,7 +59,7 @@ def refuse(function: str, **keywords: tuple[Any, Any]) -> None:
 
 
 def common(arrays: Sequence[Any]) -> list[Array]:
-    """Array-likes as arrays of one dtype, by NumPy's promotion."""
+    """Array-likes as arrays of their common dtype, by NumPy's promotion."""
     values = [operand(a) for a in arrays]
     kinds = [v if type(v) in (bool, int, float, complex) else dtype_of(v) for v in values]
     dtype = np.result_type(*kinds)
@@ -67,7 +67,7 @@ def common(arrays: Sequence[Any]) -> list[Array]:
 
 
 def to_dtype(x: Array, dtype: Any) -> Array:
-    """x in a dtype (None: as it is)."""
+    """x converted to a dtype (None: unchanged)."""
     if dtype is None or (hasattr(x, "dtype") and dtype_of(x) == np.dtype(dtype)):
         return x
     return convert(x, dtype=np.dtype(dtype))
@@ -84,12 +84,12 @@ def host_values(x: Any) -> Any:
 
 
 def arrayed(x: Any) -> Array:
-    """A Python scalar as a 0-d array; anything else as it is."""
+    """A Python scalar as a 0-d array; an array unchanged."""
     return x if hasattr(x, "dtype") else np.asarray(x)
 
 
 def flattened(x: Array) -> Array:
-    """All elements along one axis."""
+    """The elements of an array along one axis, in C order."""
     return reshape(arrayed(x), shape=(count(shape_of(x)),))
 
 
@@ -99,7 +99,7 @@ def rank_of(x: Array) -> int:
 
 
 def floating(x: Array) -> Array:
-    """An array of floating point numbers, as SciPy takes its arguments; integers become float64."""
+    """An array of floating-point numbers, by SciPy's conversion: integers become float64."""
     x = operand(x)
     if not hasattr(x, "dtype"):
         return np.asarray(x) if type(x) in (float, complex) else np.asarray(x, np.float64)

@@ -1,4 +1,4 @@
-"""`r_` and `c_`: arrays joined by indexing. While a transform runs they stand in for np.r_ and np.c_."""
+"""`r_` and `c_`: arrays joined by indexing. They replace np.r_ and np.c_ while a transform runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from func.numpy.shaping import expand_dims, swapaxes
 
 
 class Concatenator:
-    """Joins the parts of an index along an axis; slices are ranges, a leading string says how, as in NumPy."""
+    """Joins the entries of an index along an axis, as np.r_: slices are ranges, a leading string is a directive."""
 
     def __init__(self, plain: Any, directive: tuple[int, int, int]) -> None:
         self.plain = plain
@@ -32,8 +32,8 @@ class Concatenator:
             if not all([number.strip().lstrip("-").isdigit() for number in numbers]):
                 raise ValueError(f"unknown special directive {parts[0]!r} for traced arrays: give numbers")
             axis, least, first = [
-                int(given) if given is not None else default
-                for given, default in zip([*numbers, None, None][:3], self.directive, strict=True)
+                int(text) if text is not None else default
+                for text, default in zip([*numbers, None, None][:3], self.directive, strict=True)
             ]
             parts = parts[1:]
         return concatenate([_raised(part, least, first) for part in parts], axis=axis)
@@ -47,7 +47,7 @@ def _ranges_over_tracers(part: Any) -> bool:
 
 
 def _raised(part: Any, least: int, first: int) -> Array:
-    """A part with at least so many axes; `first` says where its own begin."""
+    """A part with at least `least` axes; `first` is the place of its original axes among them."""
     if isinstance(part, slice):
         part = _range(part)
     value = operand(part)
@@ -74,4 +74,4 @@ def _range(part: slice) -> Any:
 
 r_ = Concatenator(np.r_, (0, 1, -1))
 c_ = Concatenator(np.c_, (-1, 2, 0))
-patching.stand_in(r_=r_, c_=c_)
+patching.replace(r_=r_, c_=c_)

@@ -1,4 +1,4 @@
-"""Leaving the trace: float(), int(), bool(), .item(), __array__ on traced values, followed or refused."""
+"""Conversions of traced values to Python and NumPy values: float(), int(), bool(), .item(), __array__."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from func.numpy.inplace import getitem
 
 
 def carries_derivative(tracer: Tracer) -> bool:
-    """True where some running transform would lose a derivative if the value were read. (The number in a tensor may be
-    read, as `loss.item()` is: that is not part of what `backward` differentiates.)"""
+    """True where reading the value would lose the derivative of some running transform.
+
+    The number in a tensor may be read, as in `loss.item()`: `backward` does not differentiate through it.
+    """
     value: Any = tracer
     while type(value) is Tracer:
         if isinstance(value.interpreter, (Grad, Jvp, Recorder)) and type(value.interpreter) is not Imperative:
@@ -29,7 +31,7 @@ def carries_derivative(tracer: Tracer) -> bool:
 
 
 def _hint(otherwise: str) -> str:
-    """What to write instead, guessed from the user's line."""
+    """What to write instead, judged from the user's line."""
     line = user_line(3)
     text = line.text if line is not None else ""
     file = "" if line is None else line.file.replace("\\", "/")
@@ -48,23 +50,23 @@ def _hint(otherwise: str) -> str:
 
 
 def refuse_conversion(tracer: Tracer) -> NoReturn:
-    """A plain NumPy array was about to be made of a traced one."""
+    """Raise because a traced array would become a plain NumPy array."""
     hint = _hint(
         "Use NumPy functions on it (np.sin, not math.sin; np.array and np.asarray work inside a transform). To index a "
         "plain array a by it write func.numpy.take(a, i, axis=0) or func.tensor(a)[i]."
     )
     raise TracerConversionError(
         f"a traced value of shape {tracer.shape} and dtype {tracer.dtype} was converted to a plain NumPy array, "
-        f"which would lose its derivative or its lanes{at_line()}\n{hint}"
+        f"which would lose its derivative or its batch axis{at_line()}\n{hint}"
     )
 
 
 class NoAttributeError(UnsupportedFunctionError, AttributeError):
-    """An array's attribute that traced arrays do not have; an AttributeError, so that whoever only asks goes on."""
+    """An attribute of ndarray that traced arrays lack; an AttributeError, so that `hasattr` and `getattr` work."""
 
 
 def no_attribute(tracer: Tracer, name: str) -> NoReturn:
-    """An attribute was looked for in vain."""
+    """Raise because a traced array has no such attribute."""
     if name.startswith("__") or not hasattr(np.ndarray, name):
         raise AttributeError(f"'Tracer' object has no attribute {name!r}")
     hint = _hint("Use NumPy functions on it, which make new arrays.")
@@ -78,7 +80,7 @@ def _scalar(tracer: Tracer, what: str) -> Any:
 
 
 def to_bool(tracer: Tracer) -> bool:
-    """`if x:`: piecewise constant, so reading it loses no derivative."""
+    """`if x:`; the value is piecewise constant, so that reading it loses no derivative."""
     if tracer.shape != () and int(np.prod(tracer.shape)) != 1:
         raise ValueError(
             "The truth value of an array with more than one element is ambiguous. Use np.any(x) or np.all(x)"
@@ -87,12 +89,12 @@ def to_bool(tracer: Tracer) -> bool:
 
 
 def to_int(tracer: Tracer) -> int:
-    """int(x): piecewise constant, so reading it loses no derivative."""
+    """int(x); the value is piecewise constant, so that reading it loses no derivative."""
     return int(_scalar(tracer, "int"))
 
 
 def to_index(tracer: Tracer) -> int:
-    """operator.index(x): for integer scalars."""
+    """operator.index(x) of an integer scalar."""
     if tracer.dtype.kind not in "iu" or tracer.shape != ():
         raise TypeError("only integer scalar arrays can be converted to a scalar index")
     return int(_scalar(tracer, "index"))
@@ -107,8 +109,10 @@ def _refuse_number(tracer: Tracer, call: str) -> NoReturn:
 
 
 def _is_read_unseen(tracer: Tracer) -> bool:
-    """Whether a tensor that requires a gradient is made a number by something other than float() in the user's line:
-    by math.sin, or by an assignment into a plain array, which would drop the gradient in silence."""
+    """Whether a tensor becomes a number without float() in the user's line.
+
+    math.sin, or an assignment into a plain array, would drop the gradient in silence.
+    """
     if type(tracer.interpreter) is not Imperative:
         return False
     line = user_line(3)
@@ -116,21 +120,21 @@ def _is_read_unseen(tracer: Tracer) -> bool:
 
 
 def to_float(tracer: Tracer) -> float:
-    """float(x): refused where a derivative would be lost."""
+    """float(x); raises where a derivative would be lost."""
     if tracer.dtype.kind in "fc" and (carries_derivative(tracer) or _is_read_unseen(tracer)):
         _refuse_number(tracer, "float()")
     return float(_scalar(tracer, "float"))
 
 
 def to_complex(tracer: Tracer) -> complex:
-    """complex(x): refused where a derivative would be lost."""
+    """complex(x); raises where a derivative would be lost."""
     if tracer.dtype.kind in "fc" and carries_derivative(tracer):
         _refuse_number(tracer, "complex()")
     return complex(_scalar(tracer, "complex"))
 
 
 def item(tracer: Tracer, *args: int) -> Any:
-    """x.item(): refused where a derivative would be lost."""
+    """x.item(); raises where a derivative would be lost."""
     chosen: Any = tracer
     if args:
         chosen = getitem(tracer.reshape(-1), args[0]) if len(args) == 1 else getitem(tracer, args)  # type: ignore[attr-defined]
@@ -142,7 +146,7 @@ def item(tracer: Tracer, *args: int) -> Any:
 
 
 def tolist(tracer: Tracer) -> Any:
-    """x.tolist(): refused where a derivative would be lost."""
+    """x.tolist(); raises where a derivative would be lost."""
     if tracer.dtype.kind in "fc" and carries_derivative(tracer):
         _refuse_number(tracer, ".tolist()")
     return to_host(concrete(tracer)).tolist()

@@ -1,4 +1,4 @@
-"""Windows and convolutions: NumPy's of vectors, and one of any number of dimensions with stride, padding and groups."""
+"""Sliding windows and convolutions: NumPy's of vectors, and the general one of neural networks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from func.numpy.shaping import flip
 def sliding_window_view(
     x: Array, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
 ) -> Array:
-    """All windows along axes, as trailing axes."""
+    """All windows along axes, as trailing axes, as numpy.lib.stride_tricks.sliding_window_view; read-only."""
     x = operand(x)
     if writeable:
         raise UnsupportedFunctionError(
@@ -48,11 +48,11 @@ def sliding_window_view(
 
 
 class NoMemoryError(UnsupportedFunctionError, AttributeError):
-    """The memory of a traced array was asked for. NumPy goes on to other ways after an AttributeError."""
+    """The memory of a traced array was requested. NumPy tries other ways after an AttributeError."""
 
 
 def no_memory(x: Array) -> NoReturn:
-    """Refuse what np.lib.stride_tricks.as_strided needs."""
+    """Raise for `x.__array_interface__`, which np.lib.stride_tricks.as_strided reads."""
     raise NoMemoryError(
         f"np.lib.stride_tricks.as_strided needs memory, which a traced array does not have{at_line()}\n"
         "Use np.lib.stride_tricks.sliding_window_view, np.broadcast_to, np.diagonal or slices."
@@ -77,7 +77,7 @@ def _mode(mode: str) -> str:
 
 @implements(np.convolve)
 def convolve(a: Array, v: Array, mode: str = "full") -> Array:
-    """The discrete convolution of two vectors."""
+    """The discrete convolution of two vectors, as numpy.convolve."""
     x, y = _vector(a, "a"), _vector(v, "v")
     for name, vector in (("a", x), ("v", y)):
         if shape_of(vector)[0] == 0:
@@ -89,7 +89,7 @@ def convolve(a: Array, v: Array, mode: str = "full") -> Array:
 
 @implements(np.correlate)
 def correlate(a: Array, v: Array, mode: str = "valid") -> Array:
-    """The discrete correlation of two vectors, the second one conjugated."""
+    """The discrete correlation of two vectors, the second one conjugated, as numpy.correlate."""
     x, y = _vector(a, "a"), _vector(v, "v")
     if 0 in (shape_of(x)[0], shape_of(y)[0]):
         raise ValueError("array of length zero given to correlate")
@@ -105,7 +105,7 @@ def conv_general(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Array:
-    """Convolution as neural networks mean it (a correlation: the kernel is not reversed), in any number of dimensions.
+    """The convolution of neural networks (a correlation: the kernel is not reversed), in any number of dimensions.
 
     Args:
         x: (N, C, *spatial): samples, channels, spatial axes.
@@ -114,7 +114,7 @@ def conv_general(
         padding: Zeros around each spatial axis: a number, one for each axis, a pair (before, after) for each axis,
             "valid" (none) or "same" (output as long as the input divided by the stride, rounded up).
         dilation: Distance between the elements of a window.
-        groups: In how many groups channels are convolved apart; C and O are multiples of it.
+        groups: The number of groups of channels that are convolved separately; C and O are multiples of it.
 
     Returns:
         (N, O, *spatial of the output).
@@ -189,8 +189,8 @@ def _pads(padding: Any, shape: Sequence[int], spans: Sequence[int], steps: Seque
             max((-(-n // step) - 1) * step + span - n, 0) for n, span, step in zip(shape, spans, steps, strict=True)
         ]
         return [(total // 2, total - total // 2) for total in totals]
-    given = [padding] * len(shape) if np.ndim(padding) == 0 else list(padding)
-    pairs = [(operator.index(p), operator.index(p)) if np.ndim(p) == 0 else (int(p[0]), int(p[1])) for p in given]
+    entries = [padding] * len(shape) if np.ndim(padding) == 0 else list(padding)
+    pairs = [(operator.index(p), operator.index(p)) if np.ndim(p) == 0 else (int(p[0]), int(p[1])) for p in entries]
     if len(pairs) != len(shape) or any([side < 0 for pair in pairs for side in pair]):
         raise ValueError(
             f"conv_general: padding must be a number, {len(shape)} numbers or {len(shape)} pairs, none of them "

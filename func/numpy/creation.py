@@ -1,4 +1,4 @@
-"""Making arrays: from nested sequences, like others, and constants that can be written with traced values."""
+"""Array creation: from nested sequences, from other arrays, and constants into which traced values can be written."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from func.numpy.protocol import implements, implements_creation
 
 
 def check_order(order: Any, function: str) -> None:
-    """Refuse a memory layout: a traced array has none."""
+    """Raise for order='F': a traced array has no memory layout."""
     if order in (None, "K", "A", "C"):
         return
     if order == "F":
@@ -49,7 +49,7 @@ def _check_device(device: Any) -> None:
 
 
 def _copy_wanted(copy: Any) -> Any:
-    """copy= as True, False or None (where needed); NumPy's own functions may hand on its private names for these."""
+    """copy= as True, False or None (if needed); NumPy's functions may pass members of its private _CopyMode."""
     return _COPY_MODES.get(copy, copy) if isinstance(copy, np._CopyMode) else copy
 
 
@@ -57,7 +57,7 @@ _COPY_MODES: dict[Any, Any] = {np._CopyMode.ALWAYS: True, np._CopyMode.NEVER: Fa
 
 
 def stack_nested(value: Any) -> Array:
-    """A nested list or tuple that may hold traced values, as one array."""
+    """A nested list or tuple, which may hold traced values, as one array."""
     if type(value) is Tracer:
         return value
     if type(value) in CARRIERS:
@@ -90,7 +90,7 @@ def array(
     ndmin: int = 0,
     like: Any = None,
 ) -> Array:
-    """An array of a nested sequence; traced values inside stay traced. An array is copied."""
+    """An array from a nested sequence, as numpy.array; traced values inside stay traced."""
     out, copy = stack_nested(object), _copy_wanted(copy)
     if type(out) is Tracer:
         check_order(order, "np.array")
@@ -116,7 +116,7 @@ def asarray(
     copy: bool | None = None,
     like: Any = None,
 ) -> Array:
-    """An array of a nested sequence; an array as it is."""
+    """An array from a nested sequence, as numpy.asarray; an array is returned unchanged."""
     _check_device(device)
     copy = _copy_wanted(copy)
     if type(a) in CARRIERS and not copy and (dtype is None or np.dtype(dtype) == a.dtype):
@@ -133,25 +133,25 @@ def asanyarray(
     copy: bool | None = None,
     like: Any = None,
 ) -> Array:
-    """`asarray`: subclasses of ndarray are not traced."""
+    """The same as `asarray`, as numpy.asanyarray: there are no traced subclasses of ndarray."""
     return asarray(a, dtype, order, device=device, copy=copy, like=like)
 
 
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
-    """An array with at least one axis; a traced array has no memory layout."""
+    """An array with at least one axis, as numpy.ascontiguousarray; a traced array has no memory layout."""
     out = asarray(a, dtype, like=like)
     return out if rank_of(out) else out[None]
 
 
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
-    """An array with at least one axis; a traced array has no memory layout."""
+    """An array with at least one axis, as numpy.asfortranarray; a traced array has no memory layout."""
     return ascontiguousarray(a, dtype, like=like)
 
 
 def _converted(name: str, *args: Any, **kwargs: Any) -> Array:
-    """What np.array and its kin do with traced values inside."""
-    made: Callable[..., Array] = globals()[name]
-    return made(*args, **kwargs)
+    """Calls the function of this name in this module: the traced version of np.array, np.asarray and so on."""
+    convert: Callable[..., Array] = globals()[name]
+    return convert(*args, **kwargs)
 
 
 WIRING.array_from_sequence = stack_nested
@@ -169,27 +169,27 @@ def full_like(
     *,
     device: Any = None,
 ) -> Array:
-    """A constant array of a's shape and dtype, which can be written with traced values where a is traced."""
+    """A constant like a, as numpy.full_like; traced values can be written into it where a is traced."""
     check_order(order, "np.full_like")
     _check_device(device)
     a, fill_value = operand(a), operand(fill_value)
-    wanted = shape_of(a) if shape is None else as_shape(shape)
+    target_shape = shape_of(a) if shape is None else as_shape(shape)
     dtype = dtype_of(a) if dtype is None else np.dtype(dtype)
     if type(fill_value) is Tracer:
-        return broadcast(to_dtype(fill_value, dtype), shape=wanted)
+        return broadcast(to_dtype(fill_value, dtype), shape=target_shape)
     bottom = innermost(a)
     if shape_of(fill_value) == ():
-        made = constant_like(0.0 if bottom is None else bottom, fill_value, wanted, dtype)
+        filled = constant_like(0.0 if bottom is None else bottom, fill_value, target_shape, dtype)
     else:
-        made = namespace_of((bottom,)).full(wanted, fill_value, dtype)
-    return Tracer(EVALUATE, made, None) if type(a) is Tracer else made
+        filled = namespace_of((bottom,)).full(target_shape, fill_value, dtype)
+    return Tracer(EVALUATE, filled, None) if type(a) is Tracer else filled
 
 
 @implements(np.zeros_like)
 def zeros_like(
     a: Array, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> Array:
-    """Zeros of a's shape and dtype, which can be written with traced values where a is traced."""
+    """Zeros of a's shape and dtype, as numpy.zeros_like; traced values can be written into them where a is traced."""
     return full_like(a, 0, dtype, order, subok, shape, device=device)
 
 
@@ -197,7 +197,7 @@ def zeros_like(
 def ones_like(
     a: Array, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> Array:
-    """Ones of a's shape and dtype, which can be written with traced values where a is traced."""
+    """Ones of a's shape and dtype, as numpy.ones_like; traced values can be written into them where a is traced."""
     return full_like(a, 1, dtype, order, subok, shape, device=device)
 
 
@@ -205,34 +205,34 @@ def ones_like(
 def empty_like(
     prototype: Array, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> Array:
-    """Zeros of a's shape and dtype, which can be written with traced values where a is traced."""
+    """Zeros of a's shape and dtype, as numpy.empty_like; traced values can be written into them where a is traced."""
     return full_like(prototype, 0, dtype, order, subok, shape, device=device)
 
 
-def like_array(made: Array, like: Any) -> Array:
-    """A plain array as one that can be written with traced values, where `like` is traced; on `like`'s backend."""
-    if like is None or type(made) is Tracer:
-        return made
+def like_array(array: Array, like: Any) -> Array:
+    """An array on the backend of `like`; traced values can be written into it where `like` is traced."""
+    if like is None or type(array) is Tracer:
+        return array
     bottom = innermost(like) if type(like) is Tracer else like
-    made = namespace_of((bottom,)).asarray(made)
-    return Tracer(EVALUATE, made, None) if type(like) is Tracer else made
+    array = namespace_of((bottom,)).asarray(array)
+    return Tracer(EVALUATE, array, None) if type(like) is Tracer else array
 
 
 @implements_creation(np.zeros)
 def zeros(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Array:
-    """Zeros; with `like` a traced array they can be written with traced values."""
+    """Zeros, as numpy.zeros; traced values can be written into them where `like` is traced."""
     return like_array(np.zeros(shape, dtype, order, device=device), like)
 
 
 @implements_creation(np.ones)
 def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Array:
-    """Ones; with `like` a traced array they can be written with traced values."""
+    """Ones, as numpy.ones; traced values can be written into them where `like` is traced."""
     return like_array(np.ones(shape, dtype, order, device=device), like)
 
 
 @implements_creation(np.empty)
 def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Array:
-    """Zeros: an array to be written."""
+    """An array to be written, filled with zeros, as numpy.empty."""
     return zeros(shape, dtype, order, device=device, like=like)
 
 
@@ -240,7 +240,7 @@ def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = Non
 def full(
     shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
 ) -> Array:
-    """A constant array; the constant may be traced."""
+    """A constant array, as numpy.full; the constant may be traced, and its cotangent is the sum."""
     fill_value = operand(fill_value)
     if type(fill_value) is not Tracer:
         return like_array(np.full(shape, fill_value, dtype, order, device=device), like)
@@ -259,13 +259,13 @@ def eye(
     device: Any = None,
     like: Any = None,
 ) -> Array:
-    """Ones on diagonal k, zeros elsewhere."""
+    """Ones on diagonal k, zeros elsewhere, as numpy.eye."""
     return like_array(np.eye(N, M, k, dtype, order, device=device), like)
 
 
 @implements_creation(np.identity)
 def identity(n: int, dtype: Any = None, *, like: Any = None) -> Array:
-    """The identity matrix."""
+    """The identity matrix, as numpy.identity."""
     return like_array(np.identity(n, dtype), like)
 
 
@@ -273,10 +273,10 @@ def identity(n: int, dtype: Any = None, *, like: Any = None) -> Array:
 def arange(
     start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None, like: Any = None
 ) -> Array:
-    """Evenly spaced numbers within an interval; the bounds may be traced integers, whose values are read."""
+    """Evenly spaced numbers, as numpy.arange; the values of traced bounds are read, without a derivative."""
     first, last, gap = [_known_integer(x) for x in ((0, start, step) if stop is None else (start, stop, step))]
-    made: Any = np.arange
-    return like_array(made(first, last, gap, dtype, device=device), like)
+    numpy_arange: Any = np.arange
+    return like_array(numpy_arange(first, last, gap, dtype, device=device), like)
 
 
 def _known_integer(x: Any) -> Any:
@@ -287,7 +287,7 @@ def _known_integer(x: Any) -> Any:
 def as_type(
     x: Array, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
 ) -> Array:
-    """x.astype(dtype): complex to real keeps the real part."""
+    """x.astype(dtype); conversion from complex to real keeps the real part."""
     check_order(order, "ndarray.astype")
     x, dtype = operand(x), np.dtype(dtype)
     if not np.can_cast(dtype_of(x), dtype, casting):
@@ -299,25 +299,25 @@ def as_type(
 
 @implements(np.astype)
 def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
-    """x in another dtype; complex to real keeps the real part."""
+    """x in another dtype, as numpy.astype; conversion from complex to real keeps the real part."""
     _check_device(device)
     return as_type(x, dtype, copy=bool(_copy_wanted(copy)))
 
 
 def copied(x: Array) -> Array:
-    """A copy: writing it leaves the original alone."""
+    """A copy; writing it does not change the original."""
     return fresh(x) if type(x) is Tracer else namespace_of((x,)).array(x)
 
 
 @implements(np.copy)
 def copy(a: Array, order: str = "K", subok: bool = False) -> Array:
-    """A copy: writing it leaves the original alone."""
+    """A copy, as numpy.copy; writing it does not change the original."""
     check_order(order, "np.copy")
     return copied(operand(a))
 
 
 def _cast_operand(x: Array, dtype: Any, casting: str) -> Array:
-    """An operand of a ufunc with dtype=: Python numbers adapt, arrays are cast by the rule."""
+    """An operand of a ufunc with dtype=; Python numbers adapt, arrays are cast by the casting rule."""
     if not hasattr(x, "dtype"):
         return np.asarray(x, dtype)
     return as_type(x, dtype, casting=casting, copy=False)
@@ -328,7 +328,7 @@ WIRING.cast_operand = _cast_operand
 
 
 def sequence(values: Any) -> Sequence[Any]:
-    """The members of a sequence argument, a traced array being split along its first axis."""
+    """The items of a sequence argument; a traced array is split along its first axis."""
     if type(values) is not Tracer:
         return values  # type: ignore[no-any-return]
     return [getitem(values, i) for i in range(shape_of(values)[0])]

@@ -1,4 +1,4 @@
-"""Running sums, products and extrema."""
+"""Cumulative sums and products."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _cumprod_primitive(a: Array, axis: int) -> Array:
 
 
 def running(primitive: Callable[[Array, int], Array], a: Any, axis: Any, dtype: Any, out: Any) -> Array:
-    """A running row along an axis (None: of the flattened array), in a dtype."""
+    """A cumulative primitive along an axis (None: of the flattened array), computed in a dtype."""
     a = to_dtype(operand(a), dtype)
     if axis is None or not shape_of(a):
         one_axis(0 if axis is None else axis, rank_of(a) or 1)
@@ -38,13 +38,13 @@ def running(primitive: Callable[[Array, int], Array], a: Any, axis: Any, dtype: 
 
 @implements(np.cumsum)
 def cumsum(a: Array, axis: int | None = None, dtype: Any = None, out: Any = None) -> Array:
-    """The running sum along an axis."""
+    """The cumulative sum along an axis, as numpy.cumsum."""
     return running(_cumsum_primitive, a, axis, dtype, out)
 
 
 @implements(np.cumprod)
 def cumprod(a: Array, axis: int | None = None, dtype: Any = None, out: Any = None) -> Array:
-    """The running product along an axis; its derivative is exact also where elements are zero."""
+    """The cumulative product along an axis, as numpy.cumprod; its derivative is exact also where elements are zero."""
     return running(_cumprod_primitive, a, axis, dtype, out)
 
 
@@ -71,7 +71,7 @@ def _cumulative(
 def cumulative_sum(
     x: Array, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> Array:
-    """The running sum along an axis, with a zero in front if `include_initial`."""
+    """The cumulative sum along an axis, after a zero if `include_initial`, as numpy.cumulative_sum."""
     return _cumulative(_cumsum_primitive, 0, x, axis, dtype, out, include_initial)
 
 
@@ -79,5 +79,5 @@ def cumulative_sum(
 def cumulative_prod(
     x: Array, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> Array:
-    """The running product along an axis, with a one in front if `include_initial`."""
+    """The cumulative product along an axis, after a one if `include_initial`, as numpy.cumulative_prod."""
     return _cumulative(_cumprod_primitive, 1, x, axis, dtype, out, include_initial)

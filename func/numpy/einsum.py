@@ -1,4 +1,4 @@
-"""einsum over the contraction row: two operands at a time, in the order that opt_einsum finds."""
+"""einsum by the contraction primitive, which takes two operands at a time, in the order that opt_einsum chooses."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def einsum(
     order: str = "K",
     casting: str = "safe",
 ) -> Array:
-    """A sum of products over labelled axes, written as in NumPy.
+    """A sum of products over labelled axes, in NumPy's notation, as numpy.einsum.
 
-    Three and more operands are contracted two at a time in the order that opt_einsum finds (`optimize` names its
-    strategy, or is a path of einsum_path).
+    Three or more operands are contracted in pairs, in the order that opt_einsum chooses; `optimize` is the name of its
+    strategy or a path from einsum_path.
     """
     check_order(order, "np.einsum")
     refuse("einsum", casting=(casting, "safe"))
@@ -54,7 +54,7 @@ def einsum(
 
 
 def parse(operands: Sequence[Any]) -> tuple[list[str], str, list[Array]]:
-    """Labels of each operand, of the output, and the operands; "..." is written out."""
+    """The labels of each operand, the labels of the output, and the operands; "..." is expanded."""
     if isinstance(operands[0], str):
         text = operands[0].replace(" ", "")
         arrays = [operand(x) for x in operands[1:]]
@@ -101,7 +101,7 @@ def _sizes(terms: Sequence[str], arrays: Sequence[Array]) -> dict[str, int]:
 
 
 def _take_diagonals(a: Array, term: str) -> tuple[Array, str]:
-    """A label that occurs twice in one operand means its diagonal."""
+    """The operand without repeated labels: two axes of one label become their diagonal."""
     while len(set(term)) != len(term):
         label = next(c for c in term if term.count(c) > 1)
         first = term.index(label)
@@ -114,7 +114,7 @@ def _take_diagonals(a: Array, term: str) -> tuple[Array, str]:
 
 
 def _pairs(terms: Sequence[str], output: str, sizes: dict[str, int], optimize: Any) -> Sequence[tuple[int, int]]:
-    """Which two operands to contract next; the result goes to the end of the list."""
+    """The positions of the two operands of each contraction; its result goes to the end of the list."""
     if len(terms) <= 2:
         return [(0, 1)] * (len(terms) - 1)
     shapes = tuple([tuple([sizes[c] for c in term]) for term in terms])
@@ -122,8 +122,8 @@ def _pairs(terms: Sequence[str], output: str, sizes: dict[str, int], optimize: A
         return _in_pairs(optimize[1:], len(terms))
     if isinstance(optimize, (list, tuple)):
         optimize = optimize[0]  # ("greedy", memory limit): contractions of pairs need no more memory than NumPy's
-    wanted = optimize if isinstance(optimize, str) else "auto"
-    return _found_path(f"{','.join(terms)}->{output}", shapes, wanted)
+    strategy = optimize if isinstance(optimize, str) else "auto"
+    return _found_path(f"{','.join(terms)}->{output}", shapes, strategy)
 
 
 @functools.lru_cache(maxsize=512)
@@ -135,27 +135,27 @@ def _found_path(text: str, shapes: tuple[tuple[int, ...], ...], strategy: str) -
 
 
 def _in_pairs(path: Sequence[Sequence[int]], count: int) -> list[tuple[int, int]]:
-    """A path whose steps may take several operands, as steps of two."""
+    """A path whose steps may take several operands, as steps of two operands."""
     pool, new, pairs = list(range(count)), count, []
     for step in path:
         chosen = [pool[place] for place in step]
         while len(chosen) > 1:
             first, second = chosen.pop(0), chosen.pop(0)
             pairs.append((pool.index(first), pool.index(second)))
-            pool = [one for one in pool if one not in (first, second)] + [new]
+            pool = [number for number in pool if number not in (first, second)] + [new]
             chosen.append(new)
             new += 1
     return pairs + [(0, 1)] * (len(pool) - 1)
 
 
 def _sum_away(a: Array, term: str, needed: set[str]) -> tuple[Array, str]:
-    gone = tuple([i for i, c in enumerate(term) if c not in needed])
-    if not gone:
+    summed = tuple([i for i, c in enumerate(term) if c not in needed])
+    if not summed:
         return a, term
-    kept = "".join([c for c in term if c in needed])
+    remaining = "".join([c for c in term if c in needed])
     if a.dtype.kind == "b":
-        return reduce_any(a, axes=gone), kept
-    return to_dtype(reduce_sum(a, axes=gone), a.dtype), kept
+        return reduce_any(a, axes=summed), remaining
+    return to_dtype(reduce_sum(a, axes=summed), a.dtype), remaining
 
 
 def _contract_pair(first: Any, second: Any, later: set[str], output: str | None) -> tuple[Array, str]:
@@ -172,7 +172,7 @@ def _contract_pair(first: Any, second: Any, later: set[str], output: str | None)
 
 
 def _broadcast_ones(x: Array, s: str, y: Array, t: str) -> tuple[Array, str, Array, str]:
-    """A shared label of length one in one operand is broadcast to the other's length."""
+    """Both operands with equal lengths of shared labels: length one is broadcast."""
     a, b = shape_of(x), shape_of(y)
     for label in set(s) & set(t):
         n, m = a[s.index(label)], b[t.index(label)]
@@ -187,7 +187,7 @@ def _broadcast_ones(x: Array, s: str, y: Array, t: str) -> tuple[Array, str, Arr
 
 @implements(np.einsum_path)
 def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
-    """NumPy's contraction path, found from shapes alone."""
+    """NumPy's contraction path, from the shapes alone, as numpy.einsum_path."""
     terms, output, arrays = parse(operands)
     shapes = [np.broadcast_to(np.zeros(()), shape_of(a)) for a in arrays]
     return np.einsum_path(f"{','.join(terms)}->{output}", *shapes, optimize=optimize)

@@ -1,4 +1,4 @@
-"""Functions of elements that are not ufuncs: complex parts, rounding, replacing, comparing."""
+"""Elementwise functions that are not ufuncs: complex parts, rounding, replacement, comparison."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from func.numpy.reductions import all, deliver
 
 @implements(np.real)
 def real(val: Array) -> Array:
-    """The real part, a view of a complex array."""
+    """The real part, a view of a complex array, as numpy.real."""
     return view_real(operand(val))
 
 
 @implements(np.imag)
 def imag(val: Array) -> Array:
-    """The imaginary part, a view of a complex array."""
+    """The imaginary part, a view of a complex array, as numpy.imag."""
     return view_imag(operand(val))
 
 
@@ -36,7 +36,7 @@ def conjugated(x: Array) -> Array:
 
 @implements(np.angle)
 def angle(z: Array, deg: bool = False) -> Array:
-    """The phase of complex numbers."""
+    """The argument of complex numbers, in radians or degrees, as numpy.angle."""
     z = operand(z)
     complex_given = dtype_of(z).kind == "c"
     phase = ops.arctan2(ops.imag(z) if complex_given else 0, ops.real(z) if complex_given else z)
@@ -45,31 +45,31 @@ def angle(z: Array, deg: bool = False) -> Array:
 
 @implements(np.iscomplexobj)
 def iscomplexobj(x: Any) -> bool:
-    """Whether the dtype is complex."""
+    """Whether the dtype is complex, as numpy.iscomplexobj."""
     return dtype_of(operand(x)).kind == "c"
 
 
 @implements(np.isrealobj)
 def isrealobj(x: Any) -> bool:
-    """Whether the dtype is not complex."""
+    """Whether the dtype is not complex, as numpy.isrealobj."""
     return not iscomplexobj(x)
 
 
 @implements(np.isreal)
 def isreal(x: Array) -> Array:
-    """Whether the imaginary parts vanish."""
+    """Whether the imaginary parts vanish, as numpy.isreal."""
     return ops.equal(ops.imag(operand(x)), 0)
 
 
 @implements(np.iscomplex)
 def iscomplex(x: Array) -> Array:
-    """Whether the imaginary parts do not vanish."""
+    """Whether the imaginary parts do not vanish, as numpy.iscomplex."""
     return ops.not_equal(ops.imag(operand(x)), 0)
 
 
 @implements(np.real_if_close)
 def real_if_close(a: Array, tol: float = 100) -> Array:
-    """The real part where all imaginary parts are within tol machine epsilons of zero."""
+    """The real part if all imaginary parts are nearly zero, else the array, as numpy.real_if_close."""
     a = operand(a)
     if dtype_of(a).kind != "c":
         return a
@@ -101,7 +101,7 @@ def clip(
     dtype: Any = None,
     **options: Any,
 ) -> Array:
-    """Values between two bounds; at a bound the derivative is shared evenly, as for maximum and minimum."""
+    """Values clipped to an interval, as numpy.clip; at a bound, value and bound have derivative ½ each."""
     refuse("clip", **{name: (value, _CLIP_DEFAULTS.get(name)) for name, value in options.items()})
     a = to_dtype(operand(a), dtype)
     low, high = _bounds(a_min, a_max, min, max)
@@ -122,7 +122,7 @@ _CLIP_DEFAULTS: dict[str, Any] = {"where": True, "casting": "same_kind", "order"
 
 
 def _rounded(a: Array, decimals: int) -> Array:
-    """As NumPy rounds: scaled by a power of ten, to the nearest even integer, scaled back."""
+    """NumPy's rounding: scale by a power of ten, round half to even, scale back."""
     dtype = dtype_of(a)
     if dtype.kind == "c":
         return ops.make_complex(_rounded(ops.real(a), decimals), _rounded(ops.imag(a), decimals))
@@ -140,7 +140,7 @@ def _rounded(a: Array, decimals: int) -> Array:
 
 @implements(np.round)
 def round(a: Array, decimals: int = 0, out: Any = None) -> Array:
-    """Rounding to a number of decimals, whose derivative is zero."""
+    """Values rounded to a number of decimals, as numpy.round; the derivative is zero."""
     result = _rounded(operand(a), decimals)
     return result if out is None else deliver(result, out)
 
@@ -150,20 +150,20 @@ around = implements(np.around)(round)
 
 @implements(np.fix)
 def fix(x: Array, out: Any = None) -> Array:
-    """Rounding towards zero, whose derivative is zero."""
+    """Values rounded towards zero, as numpy.fix; the derivative is zero."""
     result = ops.trunc(operand(x))
     return result if out is None else write_into(out, result)
 
 
 @implements(np.sinc)
 def sinc(x: Array) -> Array:
-    """sin(πx) / (πx), which is 1 at 0; its derivatives of every order are exact there too."""
+    """sin(πx) / (πx), which is 1 at 0, as numpy.sinc; derivatives of every order are exact there too."""
     return derivative_families.sinc(operand(x), order=0)
 
 
 @implements(np.i0)
 def i0(x: Array) -> Array:
-    """The modified Bessel function of the first kind and order 0."""
+    """The modified Bessel function of the first kind and order 0, as numpy.i0."""
     x = operand(x)
     if dtype_of(x).kind == "c":
         raise TypeError("i0 not supported for complex values")
@@ -181,18 +181,18 @@ def _infinite(x: Array, negative: bool, out: Any) -> Array:
 
 @implements(np.isposinf)
 def isposinf(x: Array, out: Any = None) -> Array:
-    """Whether elements are +∞."""
+    """Whether elements are +∞, as numpy.isposinf."""
     return _infinite(x, False, out)
 
 
 @implements(np.isneginf)
 def isneginf(x: Array, out: Any = None) -> Array:
-    """Whether elements are -∞."""
+    """Whether elements are -∞, as numpy.isneginf."""
     return _infinite(x, True, out)
 
 
 def _numbers(x: Array, nan: Any, posinf: Any, neginf: Any) -> Array:
-    """NaN and infinities of a real array replaced."""
+    """A real array with NaN and infinities replaced."""
     dtype = dtype_of(x)
     info = np.finfo(dtype)
     for where, value in (
@@ -206,7 +206,7 @@ def _numbers(x: Array, nan: Any, posinf: Any, neginf: Any) -> Array:
 
 @implements(np.nan_to_num)
 def nan_to_num(x: Array, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
-    """NaN and infinities replaced by numbers, which have no derivative."""
+    """x with NaN and infinities replaced by numbers, as numpy.nan_to_num; the derivative there is zero."""
     target = x
     x = operand(x)
     if dtype_of(x).kind == "c":
@@ -225,7 +225,7 @@ def _size(x: Array) -> Array:
 
 @implements(np.isclose)
 def isclose(a: Array, b: Array, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Array:
-    """Whether elements are equal within atol + rtol |b|."""
+    """Whether elements are equal within atol + rtol |b|, as numpy.isclose."""
     a, b, rtol, atol = operand(a), operand(b), operand(rtol), operand(atol)
     if dtype_of(b).kind not in "fc":
         b = float(b) if type(b) in (int, bool) else to_dtype(b, np.result_type(dtype_of(b), 1.0))
@@ -239,13 +239,13 @@ def isclose(a: Array, b: Array, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: b
 
 @implements(np.allclose)
 def allclose(a: Array, b: Array, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> bool:
-    """Whether all elements are equal within tolerances."""
+    """Whether all elements are equal within tolerances, as numpy.allclose."""
     return bool(all(isclose(a, b, rtol, atol, equal_nan)))
 
 
 @implements(np.array_equal)
 def array_equal(a1: Array, a2: Array, equal_nan: bool = False) -> bool:
-    """Whether two arrays have the same shape and elements."""
+    """Whether two arrays have the same shape and elements, as numpy.array_equal."""
     a1, a2 = operand(a1), operand(a2)
     if shape_of(a1) != shape_of(a2):
         return False
@@ -257,7 +257,7 @@ def array_equal(a1: Array, a2: Array, equal_nan: bool = False) -> bool:
 
 @implements(np.array_equiv)
 def array_equiv(a1: Array, a2: Array) -> bool:
-    """Whether two arrays are equal after broadcasting."""
+    """Whether two arrays are equal after broadcasting, as numpy.array_equiv."""
     a1, a2 = operand(a1), operand(a2)
     try:
         np.broadcast_shapes(shape_of(a1), shape_of(a2))

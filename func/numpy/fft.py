@@ -1,4 +1,4 @@
-"""numpy.fft on traced arrays: all of its names. Every transform is linear, so that derivatives are transforms too."""
+"""numpy.fft for traced arrays, with all of its names. Transforms are linear: their derivatives are transforms too."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ def _length(n: Any, default: int) -> int:
 
 
 def resized(x: Array, axis: int, length: int) -> Array:
-    """An axis cut off, or filled up with zeros, to a length."""
+    """x with an axis truncated or padded with zeros to a length."""
     shape = shape_of(x)
     if shape[axis] == length:
         return x
-    kept = min(shape[axis], length)
-    index = tuple([(0, kept if i == axis else n, 1) for i, n in enumerate(shape)])
+    shorter = min(shape[axis], length)
+    index = tuple([(0, shorter if i == axis else n, 1) for i, n in enumerate(shape)])
     if length < shape[axis]:
         return getitem_primitive(x, index=index)
     return embed(x, index=index, shape=tuple([length if i == axis else n for i, n in enumerate(shape)]))
 
 
 def _array(a: Any) -> Array:
-    """An array in floating point."""
+    """An argument as an array of floating-point numbers."""
     a = operand(a)
     dtype = dtype_of(a)
     return a if dtype.kind in "fc" else convert(a, dtype=np.dtype(np.float32 if is_inexact(dtype) else np.float64))
@@ -73,19 +73,19 @@ def _transform(a: Any, n: Any, axis: int, norm: str | None, inverse: bool) -> Ar
 
 @implements(np.fft.fft)
 def fft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
-    """The discrete Fourier transform of an axis, first cut off or filled up to length n."""
+    """The discrete Fourier transform of an axis, truncated or padded with zeros to length n, as numpy.fft.fft."""
     return with_out(_transform(a, n, axis, norm, False), out)
 
 
 @implements(np.fft.ifft)
 def ifft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
-    """The inverse discrete Fourier transform of an axis."""
+    """The inverse discrete Fourier transform of an axis, as numpy.fft.ifft."""
     return with_out(_transform(a, n, axis, norm, True), out)
 
 
 @implements(np.fft.rfft)
 def rfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
-    """The non-negative frequencies of a real axis."""
+    """The discrete Fourier transform of a real axis, as numpy.fft.rfft: its non-negative frequencies."""
     a = _array(a)
     if dtype_of(a).kind == "c":
         raise TypeError("rfft takes real arrays; use np.fft.fft for complex ones")
@@ -96,7 +96,7 @@ def rfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None
 
 @implements(np.fft.irfft)
 def irfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
-    """The real axis of length n (by default even) with these non-negative frequencies."""
+    """The inverse of rfft, as numpy.fft.irfft: a real axis of length n (2 (m - 1) for m frequencies by default)."""
     a = _array(a)
     place = one_axis(axis, rank_of(a))
     length = _length(n, 2 * (shape_of(a)[place] - 1))
@@ -106,20 +106,20 @@ def irfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = Non
 
 @implements(np.fft.hfft)
 def hfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
-    """The real spectrum of a signal with Hermitian symmetry."""
+    """The real spectrum of a signal with Hermitian symmetry, as numpy.fft.hfft."""
     return with_out(irfft(conjugated(_array(a)), n, axis, ops.SWAPPED[_norm(norm)]), out)
 
 
 @implements(np.fft.ihfft)
 def ihfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
-    """The inverse of hfft."""
+    """The inverse of hfft, as numpy.fft.ihfft."""
     return with_out(conjugated(rfft(a, n, axis, ops.SWAPPED[_norm(norm)])), out)
 
 
 def _lengths_and_axes(
     a: Array, s: Sequence[int] | None, axes: Sequence[int] | None, half: bool = False
 ) -> tuple[list[int | None], list[int]]:
-    """Lengths (None: the default of the one-axis transform) and axes, as NumPy pairs them."""
+    """Lengths (None: the default of the transform of one axis) and axes, paired by NumPy's rules."""
     shape = shape_of(a)
     if axes is None:
         chosen = list(range(-len(shape if s is None else s), 0))
@@ -131,10 +131,10 @@ def _lengths_and_axes(
         if half and lengths:
             lengths[-1] = None
         return lengths, places
-    given = list(s)
-    if len(given) != len(places):
+    sizes = list(s)
+    if len(sizes) != len(places):
         raise ValueError("Shape and axes have different lengths.")
-    return [shape[place] if n == -1 else n for n, place in zip(given, places, strict=True)], places
+    return [shape[place] if n == -1 else n for n, place in zip(sizes, places, strict=True)], places
 
 
 def _over_axes(transform: Callable[..., Array], a: Any, s: Any, axes: Any, norm: str | None) -> Array:
@@ -147,19 +147,19 @@ def _over_axes(transform: Callable[..., Array], a: Any, s: Any, axes: Any, norm:
 
 @implements(np.fft.fftn)
 def fftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Array:
-    """The discrete Fourier transform of several axes (all by default)."""
+    """The discrete Fourier transform of several axes (all by default), as numpy.fft.fftn."""
     return with_out(_over_axes(fft, a, s, axes, norm), out)
 
 
 @implements(np.fft.ifftn)
 def ifftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Array:
-    """The inverse discrete Fourier transform of several axes (all by default)."""
+    """The inverse discrete Fourier transform of several axes (all by default), as numpy.fft.ifftn."""
     return with_out(_over_axes(ifft, a, s, axes, norm), out)
 
 
 @implements(np.fft.rfftn)
 def rfftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Array:
-    """The transform of several axes of a real array: half of the frequencies of the last one."""
+    """rfft of the last of several axes, fft of the others, as numpy.fft.rfftn."""
     a = _array(a)
     lengths, places = _lengths_and_axes(a, s, axes)
     a = rfft(a, lengths[-1], places[-1], norm)
@@ -170,7 +170,7 @@ def rfftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, ou
 
 @implements(np.fft.irfftn)
 def irfftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Array:
-    """The inverse of rfftn."""
+    """The inverse of rfftn, as numpy.fft.irfftn."""
     a = _array(a)
     lengths, places = _lengths_and_axes(a, s, axes, half=True)
     for length, place in zip(lengths[:-1], places[:-1], strict=True):
@@ -180,25 +180,25 @@ def irfftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, o
 
 @implements(np.fft.fft2)
 def fft2(a: Array, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None) -> Array:
-    """The discrete Fourier transform of two axes."""
+    """The discrete Fourier transform of two axes, as numpy.fft.fft2."""
     return fftn(a, s, axes, norm, out)
 
 
 @implements(np.fft.ifft2)
 def ifft2(a: Array, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None) -> Array:
-    """The inverse discrete Fourier transform of two axes."""
+    """The inverse discrete Fourier transform of two axes, as numpy.fft.ifft2."""
     return ifftn(a, s, axes, norm, out)
 
 
 @implements(np.fft.rfft2)
 def rfft2(a: Array, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None) -> Array:
-    """The transform of two axes of a real array: half of the frequencies of the last one."""
+    """The discrete Fourier transform of two axes of a real array, as numpy.fft.rfft2."""
     return rfftn(a, s, axes, norm, out)
 
 
 @implements(np.fft.irfft2)
 def irfft2(a: Array, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None) -> Array:
-    """The inverse of rfft2."""
+    """The inverse of rfft2, as numpy.fft.irfft2."""
     return irfftn(a, s, axes, norm, out)
 
 

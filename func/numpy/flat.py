@@ -18,7 +18,7 @@ from func.numpy.ufunc_methods import at as ufunc_at
 
 
 class Flat:
-    """What `x.flat` is: reading gives copies, writing writes the array, whatever its layout."""
+    """The value of `x.flat`: reading gives copies, writing changes x."""
 
     __slots__ = ("base",)
 
@@ -47,7 +47,7 @@ class Flat:
         return np.asarray(ravel(self.base), dtype)
 
     def copy(self) -> Array:
-        """The elements as a one-dimensional array of their own."""
+        """The elements as a new one-dimensional array."""
         return copy(ravel(self.base))
 
 
@@ -58,14 +58,14 @@ def _one_index(index: Any) -> Any:
 
 
 def _cycled(value: Array, size: int, shape: tuple[int, ...]) -> Array:
-    """NumPy repeats a value that is shorter than the places to write, and leaves out what is too long."""
+    """A value repeated or truncated to the number of elements to write, as NumPy does."""
     if shape_of(value) == ():
         return value
     value = ravel(value)
-    have = shape_of(value)[0]
-    if have == 0 and size:
+    length = shape_of(value)[0]
+    if length == 0 and size:
         raise ValueError("Error setting single item of array.")
-    return reshape(value if have == size else value[np.arange(size) % have], shape)
+    return reshape(value if length == size else value[np.arange(size) % length], shape)
 
 
 def set_flat(x: Tracer, value: Any) -> None:
@@ -74,7 +74,7 @@ def set_flat(x: Tracer, value: Any) -> None:
 
 
 class At:
-    """What `x.at` is: index it, then call one of the methods of `AtIndex`."""
+    """The value of `x.at`; indexing it gives an `AtIndex`."""
 
     __slots__ = ("base",)
 
@@ -89,11 +89,10 @@ class At:
 
 
 class AtIndex:
-    """`x.at[i]`: updates of an array at an index that return a new array and leave x as it is.
+    """`x.at[i]`: updates at an index that return a new array and do not change x.
 
-    Where an index occurs more than once, `add`, `multiply`, `min` and `max` count each occurrence; of several values
-    to `set` the last one stays. An index out of range raises IndexError, as everywhere in NumPy; other modes of JAX's
-    are refused.
+    `add`, `multiply`, `min` and `max` apply each occurrence of a repeated index; `set` keeps the last value. An index
+    out of range raises IndexError, as in NumPy; the other modes of JAX raise UnsupportedFunctionError.
     """
 
     __slots__ = ("base", "index")
@@ -126,7 +125,7 @@ class AtIndex:
         return self._by(np.subtract, values, options)
 
     def multiply(self, values: Any, **options: Any) -> Array:
-        """x with values multiplied in at the index."""
+        """x multiplied by values at the index."""
         return self._by(np.multiply, values, options)
 
     mul = multiply
@@ -182,7 +181,7 @@ def _refuse_modes(options: dict[str, Any]) -> None:
 
 
 def at(x: Array) -> At:
-    """The `x.at` of any array, traced or plain: `func.numpy.at(x)[i].set(v)` is x with v at i.
+    """`x.at` for any array, traced or plain: `func.numpy.at(x)[i].set(v)` is x with v at i.
 
     Example:
         >>> import numpy as np, func

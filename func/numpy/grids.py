@@ -1,4 +1,4 @@
-"""Ranges, grids, windows, triangles and the indices that select them."""
+"""Ranges, grids, window functions, triangles and the indices that select them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def linspace(
     *,
     device: Any = None,
 ) -> Any:
-    """Evenly spaced numbers between two ends, which may be traced arrays."""
+    """Evenly spaced numbers between two ends, as numpy.linspace; differentiable in both."""
     num = operator.index(num)
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
@@ -94,7 +94,7 @@ def logspace(
     dtype: Any = None,
     axis: int = 0,
 ) -> Array:
-    """base to evenly spaced powers."""
+    """base to evenly spaced powers, as numpy.logspace; differentiable in base and both ends."""
     base = operand(base)
     if rank_of(base):
         start, stop, base = [operand(x) for x in broadcast_arrays(start, stop, base)]
@@ -104,7 +104,7 @@ def logspace(
 
 @implements(np.geomspace)
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Array:
-    """Numbers between two ends with equal quotients; the ends may be negative or complex, but not zero."""
+    """A geometric progression between two ends, not zero, as numpy.geomspace; differentiable in both."""
     start, stop = operand(start), operand(stop)
     natural = np.result_type(_kind(start), _kind(stop), float(num), np.zeros((), dtype))
     start, stop = _arrayed(start, natural), _arrayed(stop, natural)
@@ -130,7 +130,7 @@ def _arrayed(x: Array, dtype: Any) -> Array:
 
 
 def kaiser(M: int, beta: Any) -> Array:
-    """The Kaiser window of M points, differentiable in beta."""
+    """The Kaiser window of M points, differentiable in beta, as numpy.kaiser."""
     beta = _floating(beta)
     if M == 1:
         return ops.add(ops.multiply(beta, 0.0), np.ones(1))
@@ -141,7 +141,7 @@ def kaiser(M: int, beta: Any) -> Array:
 
 @implements(np.meshgrid)
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Array, ...]:
-    """Coordinate grids of coordinate vectors."""
+    """Coordinate grids from coordinate vectors, as numpy.meshgrid."""
     if indexing not in ("xy", "ij"):
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
     rank = len(xi)
@@ -155,7 +155,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 @implements(np.vander)
 def vander(x: Array, N: int | None = None, increasing: bool = False) -> Array:
-    """The powers of x as columns."""
+    """The powers of x as columns, as numpy.vander."""
     x = operand(x)
     if rank_of(x) != 1:
         raise ValueError("x must be a one-dimensional array or sequence.")
@@ -172,7 +172,7 @@ def vander(x: Array, N: int | None = None, increasing: bool = False) -> Array:
 
 @implements_creation(np.tri)
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: Any = None) -> Array:
-    """Ones at and below diagonal k."""
+    """Ones on and below diagonal k, zeros elsewhere, as numpy.tri."""
     return like_array(np.tri(N, M, k, dtype), like)
 
 
@@ -188,19 +188,19 @@ def _band(m: Array, test: Callable[[Array, Array], Array]) -> Array:
 
 @implements(np.tril)
 def tril(m: Array, k: int = 0) -> Array:
-    """The lower triangle, zero above diagonal k."""
+    """The lower triangle of matrices, as numpy.tril: zero above diagonal k."""
     return _band(m, lambda i, j: j - i <= k)
 
 
 @implements(np.triu)
 def triu(m: Array, k: int = 0) -> Array:
-    """The upper triangle, zero below diagonal k."""
+    """The upper triangle of matrices, as numpy.triu: zero below diagonal k."""
     return _band(m, lambda i, j: j - i >= k)
 
 
 @implements(np.diag)
 def diag(v: Array, k: int = 0) -> Array:
-    """The diagonal of a matrix, or a matrix with a diagonal."""
+    """The diagonal of a matrix, or the matrix with a vector on its diagonal, as numpy.diag."""
     v = operand(v)
     if rank_of(v) == 2:
         return diagonal(v, k)
@@ -214,14 +214,14 @@ def diag(v: Array, k: int = 0) -> Array:
 
 @implements(np.diagflat)
 def diagflat(v: Any, k: int = 0) -> Array:
-    """A matrix with the flattened input as its diagonal."""
+    """The matrix with the flattened argument on its diagonal, as numpy.diagflat."""
     v = operand(v)
     return diag(ravel(arrayed(v)), k)
 
 
 @implements(np.diag_indices_from)
 def diag_indices_from(arr: Array) -> tuple[Any, ...]:
-    """The indices of the main diagonal of an array with equal axes."""
+    """The indices of the main diagonal of an array with equal axes, as numpy.diag_indices_from."""
     shape = shape_of(operand(arr))
     if len(shape) < 2:
         raise ValueError("input array must be at least 2-d")
@@ -239,11 +239,11 @@ def _triangle_of(arr: Array, select: Callable[..., Any], k: int) -> tuple[Any, .
 
 @implements(np.tril_indices_from)
 def tril_indices_from(arr: Array, k: int = 0) -> tuple[Any, ...]:
-    """The indices of the lower triangle of a matrix."""
+    """The indices of the lower triangle of a matrix, as numpy.tril_indices_from."""
     return _triangle_of(arr, tril_indices, k)
 
 
 @implements(np.triu_indices_from)
 def triu_indices_from(arr: Array, k: int = 0) -> tuple[Any, ...]:
-    """The indices of the upper triangle of a matrix."""
+    """The indices of the upper triangle of a matrix, as numpy.triu_indices_from."""
     return _triangle_of(arr, triu_indices, k)

@@ -1,4 +1,4 @@
-"""Histograms. Counts carry no derivative; the weights that are summed do, and so do edges taken from the sample."""
+"""Histograms: differentiable in the weights and, through the edges, in the sample; counts are piecewise constant."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from func.numpy.sorting import sort
 
 _BLOCK = 65536
 _axes_of = range
-"""`range` is the name of an argument here."""
+"""The builtin `range`, which parameters of this name hide."""
 
 
 def _all_known(values: Sequence[Any]) -> bool:
@@ -35,7 +35,7 @@ def _all_known(values: Sequence[Any]) -> bool:
 
 
 def _outer_edges(a: Array, range: Any) -> tuple[Array, Array]:
-    """The first and the last edge: the given range or that of the sample, widened where it is empty."""
+    """The first and the last edge: `range` or that of the sample, widened where it is empty."""
     if range is not None:
         first, last = range
         known = [innermost(edge) for edge in (first, last)]
@@ -60,7 +60,7 @@ def _outer_edges(a: Array, range: Any) -> tuple[Array, Array]:
 
 
 def _edges(a: Array, bins: Any, range: Any, weights: Any) -> tuple[Array, int | None]:
-    """The edges of the bins, and their number where they are equally wide."""
+    """The edges of the bins, and the number of bins where they are equally wide."""
     if isinstance(bins, str):
         if weights is not None:
             raise TypeError("Automated estimation of the number of bins is not supported for weighted data")
@@ -90,7 +90,7 @@ def _edges(a: Array, bins: Any, range: Any, weights: Any) -> tuple[Array, int | 
 
 @implements(np.histogram_bin_edges)
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Array:
-    """The edges of a histogram's bins."""
+    """The edges of a histogram's bins, as numpy.histogram_bin_edges."""
     sample, weights = _sample(a, weights)
     return _edges(sample, bins, range, weights)[0]
 
@@ -108,7 +108,7 @@ def _sample(a: Any, weights: Any) -> tuple[Array, Array | None]:
 
 
 def _blocks(*arrays: Array | None) -> list[list[Array | None]]:
-    """Arrays in the blocks in which NumPy adds them up."""
+    """Arrays split into the blocks by which NumPy sums them."""
     n = shape_of(arrays[0])[0]
     starts = range(0, n, _BLOCK) if n > _BLOCK else [0]
     return [[None if x is None else cut(x, 0, start, min(start + _BLOCK, n)) for x in arrays] for start in starts]
@@ -122,7 +122,7 @@ def _total(parts: Sequence[Array]) -> Array:
 
 
 def _added(place: Array, weights: Array | None, number: int, dtype: Any) -> Array:
-    """Ones or weights added up at places; the place `number` is outside."""
+    """Ones or weights summed at places; the place `number` is outside."""
     values = full_like(place, 1, None, dtype) if weights is None else to_dtype(weights, dtype)
     return cut(scatter_add(full_like(place, 0, (number + 1,), dtype), values, place, axis=0), 0, 0, number)
 
@@ -142,7 +142,7 @@ def _even_counts(a: Array, edges: Array, number: int, weights: Array | None, dty
 
 
 def _uneven_counts(a: Array, edges: Array, weights: Array | None, dtype: Any) -> Array:
-    """The histogram of any bins: differences of the cumulative histogram, as NumPy takes them."""
+    """The histogram of bins of any width: differences of the cumulative histogram, as in NumPy."""
     parts = []
     for block, block_weights in _blocks(a, weights):
         if block_weights is None:
@@ -166,7 +166,7 @@ def _uneven_counts(a: Array, edges: Array, weights: Array | None, dtype: Any) ->
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Array, Array]:
-    """How many elements, or how much weight, fall into each bin; and the edges."""
+    """The count or weight of each bin, and the edges, as numpy.histogram; differentiable in the weights."""
     a, weights = _sample(a, weights)
     edges, number = _edges(a, bins, range, weights)
     dtype = np.dtype(np.intp) if weights is None else dtype_of(weights)
@@ -194,16 +194,16 @@ def _columns(sample: Any) -> list[Array]:
 
 def _grid_edges(columns: Sequence[Array], bins: Any, ranges: Any) -> list[Array]:
     try:
-        given = list(bins)
+        bins_per_axis = list(bins)
     except TypeError:
-        given = [bins] * len(columns)
-    if len(given) != len(columns):
+        bins_per_axis = [bins] * len(columns)
+    if len(bins_per_axis) != len(columns):
         raise ValueError("The dimension of bins must be equal to the dimension of the sample x.")
     ranges = [None] * len(columns) if ranges is None else list(ranges)
     if len(ranges) != len(columns):
         raise ValueError("range argument must have one entry per dimension")
     edges = []
-    for i, (column, number, bounds) in enumerate(zip(columns, given, ranges, strict=True)):
+    for i, (column, number, bounds) in enumerate(zip(columns, bins_per_axis, ranges, strict=True)):
         if rank_of(operand(number)) == 0:
             if number < 1:
                 raise ValueError(f"`bins[{i}]` must be positive, when an integer")
@@ -223,17 +223,17 @@ def _grid_edges(columns: Sequence[Array], bins: Any, ranges: Any) -> list[Array]
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Array, list[Array]]:
-    """How many points, or how much weight, fall into each box; and the edges of each dimension."""
+    """The count or weight of each box, and the edges of each dimension, as numpy.histogramdd."""
     columns = _columns(sample)
     edges = _grid_edges(columns, bins, range)
     sizes = [shape_of(edge)[0] - 1 for edge in edges]
     place: Any = 0
     outside: Any = np.False_
     for column, edge, size in zip(columns, edges, sizes, strict=True):
-        found = ops.subtract(search(edge, column, side="right", batch_rank=0), 1)
-        found = where_primitive(ops.equal(column, getitem(edge, index=(size,))), size - 1, found)
-        outside = ops.logical_or(outside, ops.logical_or(ops.less(found, 0), ops.greater_equal(found, size)))
-        place = ops.add(ops.multiply(place, size), found)
+        bin_number = ops.subtract(search(edge, column, side="right", batch_rank=0), 1)
+        bin_number = where_primitive(ops.equal(column, getitem(edge, index=(size,))), size - 1, bin_number)
+        outside = ops.logical_or(outside, ops.logical_or(ops.less(bin_number, 0), ops.greater_equal(bin_number, size)))
+        place = ops.add(ops.multiply(place, size), bin_number)
     place = where_primitive(outside, count(sizes), place)
     weights = None if weights is None else flattened(operand(weights))
     counts = reshape_primitive(_added(place, weights, count(sizes), np.dtype(np.float64)), shape=tuple(sizes))
@@ -250,7 +250,7 @@ def histogramdd(
 def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Array, Array, Array]:
-    """How many points of a plane fall into each rectangle; and the edges of both axes."""
+    """The count or weight of each rectangle, and the edges of both axes, as numpy.histogram2d."""
     x, y = operand(x), operand(y)
     if shape_of(x) != shape_of(y):
         raise ValueError("x and y must have the same length.")

@@ -1,4 +1,4 @@
-"""Indexing: every NumPy index brought to one basic part and one gather, and the same for writing."""
+"""Indexing: every NumPy index is a basic slice followed by one gather; a write is a scatter."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _is_array_index(entry: Any) -> bool:
 
 
 def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
-    """One entry per axis, in bounds; masks become integer arrays. Raises NumPy's IndexErrors."""
+    """An index with one entry per axis, in bounds; masks become integer arrays. Raises NumPy's IndexErrors."""
     entries = list(index) if type(index) is tuple else [index]
     expanded: list[Any] = []
     for entry in entries:
@@ -136,7 +136,7 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
 
 
 def _together(expanded: Sequence[Any]) -> bool:
-    """NumPy keeps the index shape in place only if no slice, ellipsis or newaxis separates the arrays."""
+    """Whether no slice, ellipsis or newaxis separates the arrays: only then NumPy keeps their axes in place."""
     flags = [not (e is None or e is Ellipsis or isinstance(e, slice)) for e in expanded]
     first = flags.index(True) if any(flags) else 0
     last = len(flags) - flags[::-1].index(True) if any(flags) else 0
@@ -144,7 +144,7 @@ def _together(expanded: Sequence[Any]) -> bool:
 
 
 def values_for_shape(x: Array, what: str, instead: str) -> Any:
-    """The values that decide a shape; where they are not known, an error that names what to write instead."""
+    """The values that determine a shape; raises StagingError with `instead` where they are not known."""
     try:
         return concrete(x)
     except StagingError:
@@ -185,20 +185,20 @@ def take_basic(x: Array, basic: tuple[Any, ...]) -> Array:
 
 
 def read(x: Array, index: Any) -> tuple[Array, tuple[Any, ...] | None]:
-    """x[index], and the basic index where the result is a view of x."""
+    """x[index], and the basic index if the result is a view of x."""
     basic = _fast_basic(index, shape_of(x))
     if basic is None:
         plan = normalize(index, shape_of(x))
         if plan.axes:
             part = take_basic(x, plan.basic)
-            first, moved = _to_front(part, plan)
-            return gather(moved, *_checked(plan.indices, shape_of(moved), first), axis=first), None
+            first, permuted = _to_front(part, plan)
+            return gather(permuted, *_checked(plan.indices, shape_of(permuted), first), axis=first), None
         basic = plan.basic
     return getitem(x, index=basic), None if _is_scalar(basic, index) else basic
 
 
 def elements_at(x: Array, places: Any, axis: int) -> Array:
-    """The elements at known places along an axis."""
+    """The elements at concrete places along an axis."""
     leading = (slice(None),) * one_axis(axis, len(shape_of(x)))
     return read(x, (*leading, places))[0]
 
@@ -219,15 +219,14 @@ def entry(x: Array, place: int) -> Array:
 
 
 def _is_scalar(basic: tuple[Any, ...], index: Any) -> bool:
-    """True where NumPy gives a scalar, which is no view; with an ellipsis it gives an array of no axes."""
+    """True where NumPy returns a scalar, which is no view; with an ellipsis it returns a 0-d array."""
     if not all([type(entry) is int for entry in basic]):
         return False
     return index is not Ellipsis and not (type(index) is tuple and any([entry is Ellipsis for entry in index]))
 
 
 def _fast_basic(index: Any, shape: tuple[int, ...]) -> tuple[Any, ...] | None:
-    """The normalised form of an index of integers, slices, newaxis and ellipsis; None where it needs the full rules
-    (arrays, or something to complain about)."""
+    """The normalised form of an index of integers, slices, newaxis and ellipsis; None for any other index."""
     entries = index if type(index) is tuple else (index,)
     plan: list[Any] = []
     axis = 0
@@ -263,7 +262,7 @@ def _fast_basic(index: Any, shape: tuple[int, ...]) -> tuple[Any, ...] | None:
 
 
 def _checked(indices: Sequence[Array], shape: tuple[int, ...], first: int) -> Sequence[Array]:
-    """Bounds of traced integer indices, where their values are known."""
+    """The indices, after the bounds of traced ones were checked where their values are known."""
     for k, index in enumerate(indices):
         bottom = innermost(index)
         if type(index) is Tracer and bottom is not None:
@@ -272,7 +271,7 @@ def _checked(indices: Sequence[Array], shape: tuple[int, ...], first: int) -> Se
 
 
 def _to_front(part: Array, plan: Advanced) -> tuple[int, Array]:
-    """The indexed axes next to one another: in place if NumPy keeps them there, else in front."""
+    """The array with its indexed axes adjacent: in place if NumPy keeps them there, else in front."""
     rank = len(shape_of(part))
     first = plan.axes[0] if plan.adjacent else 0
     rest = [axis for axis in range(rank) if axis not in plan.axes]
@@ -281,12 +280,12 @@ def _to_front(part: Array, plan: Advanced) -> tuple[int, Array]:
 
 
 def write(x: Array, index: Any, value: Array, accumulate: bool = False) -> Array:
-    """x with value at an index, as a new array of x's dtype."""
+    """A copy of x with value at an index."""
     return plan_write(x, index, value, accumulate)(x)
 
 
 def plan_write(x: Array, index: Any, value: Any, accumulate: bool = False) -> Callable[[Array], Array]:
-    """How to write a value at an index of an array like x: index and value are checked here, x is not kept."""
+    """A function that writes a value at an index of an array like x; index and value are checked here."""
     masked = None if accumulate else _masked(x, index, value)
     if masked is not None:
         mask, fitted = masked
@@ -304,7 +303,7 @@ def plan_write(x: Array, index: Any, value: Any, accumulate: bool = False) -> Ca
 
 
 def _masked(x: Array, index: Any, value: Any) -> tuple[Array, Array] | None:
-    """A mask and a value that fits every place: written by a choice, which needs no count of the places."""
+    """A mask and a value that broadcasts to x: np.where writes it without counting the places."""
     if type(index) is not Tracer or index.dtype.kind != "b" or index.shape == ():
         return None
     value = operand(value)
@@ -316,21 +315,23 @@ def _masked(x: Array, index: Any, value: Any) -> tuple[Array, Array] | None:
     return reshape(index, shape=(*index.shape, *[1] * len(rest))), fitted
 
 
-def _plan_scatter(x: Array, plan: Advanced, value: Any, row: Any) -> Callable[[Array], Array]:
+def _plan_scatter(x: Array, plan: Advanced, value: Any, primitive: Any) -> Callable[[Array], Array]:
     whole = _is_whole(plan.basic, shape_of(x))
     part_shape = sliced_shape(plan.basic)
     rank = len(part_shape)
     first = plan.axes[0] if plan.adjacent else 0
     rest = [axis for axis in range(rank) if axis not in plan.axes]
     order = (*rest[:first], *plan.axes, *rest[first:])
-    moved = tuple([part_shape[axis] for axis in order])
-    indices = _checked(plan.indices, moved, first)
-    fitted = fit_value(value, (*moved[:first], *shape_of(indices[0]), *moved[first + len(indices) :]), x)
+    permuted_shape = tuple([part_shape[axis] for axis in order])
+    indices = _checked(plan.indices, permuted_shape, first)
+    fitted = fit_value(
+        value, (*permuted_shape[:first], *shape_of(indices[0]), *permuted_shape[first + len(indices) :]), x
+    )
     straight = order == tuple(range(rank))
 
     def scatter_into(x: Array) -> Array:
         part = x if whole else getitem(x, index=plan.basic)
-        out = row(part if straight else permute(part, order=order), fitted, *indices, axis=first)
+        out = primitive(part if straight else permute(part, order=order), fitted, *indices, axis=first)
         out = out if straight else permute(out, order=inverse_permutation(order))
         return out if whole else update(x, out, index=plan.basic)
 
@@ -342,22 +343,22 @@ def _is_whole(basic: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
 
 
 def fit_value(value: Any, region: tuple[int, ...], x: Array) -> Array:
-    """A value to write: converted to x's dtype as NumPy's assignment does, and broadcast to the region."""
+    """A value to write, converted to x's dtype by the rules of assignment and broadcast to the region."""
     value = operand(value)
     dtype = dtype_of(x)
-    have = shape_of(value)
-    if len(have) > len(region):
-        extra = len(have) - len(region)
-        if have[:extra] == (1,) * extra:
-            value = reshape(value, shape=have[extra:])
-            have = have[extra:]
-    if have != region and have:
+    shape = shape_of(value)
+    if len(shape) > len(region):
+        extra = len(shape) - len(region)
+        if shape[:extra] == (1,) * extra:
+            value = reshape(value, shape=shape[extra:])
+            shape = shape[extra:]
+    if shape != region and shape:
         try:
-            fits = np.broadcast_shapes(have, region) == region
+            fits = np.broadcast_shapes(shape, region) == region
         except ValueError:
             fits = False
         if not fits:
-            raise ValueError(f"could not broadcast input array from shape {have} into shape {region}")
+            raise ValueError(f"could not broadcast input array from shape {shape} into shape {region}")
     if dtype_of(value) != dtype or type(value) in (int, float, bool, complex):
         if dtype_of(value).kind == "c" and dtype.kind != "c":
             raise TypeError(f"a complex value cannot be written into an array of dtype {dtype}; take its real part")
@@ -367,4 +368,4 @@ def fit_value(value: Any, region: tuple[int, ...], x: Array) -> Array:
             if type(value) is int and dtype.kind in "iu":
                 dtype.type(value)  # raises OverflowError where it does not fit
             value = namespace_of((value,)).asarray(value).astype(dtype)
-    return value if have == region else broadcast(value, shape=region)
+    return value if shape == region else broadcast(value, shape=region)

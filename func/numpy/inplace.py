@@ -1,8 +1,8 @@
-"""In-place writes and views on traced arrays: a write rebinds the box, and whatever shares its memory follows.
+"""In-place writes and views of traced arrays.
 
-A basic slice, reshape or transpose of a box remembers its base, as NumPy's view remembers its memory. Writing any of
-them writes the box at the root and renews its views. Whether a reshape is a view is asked of NumPy's own arrays
-behind the boxes.
+A Tracer is a box that a write rebinds to a new value. A basic slice, reshape or transpose of a box keeps a reference
+to its base, as a NumPy view does. Writing one of them writes the box at the root and then updates all views of it. A
+reshape is a view if NumPy's reshape of the concrete arrays behind the boxes is.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from func.interpreters.primitives.structural.slicing import update
 from func.numpy.indexing import fit_value, normalize, plan_write, read
 
 Put = Callable[[Array, Array], Array]
-"""How a view's new value is put back: (base, value) to the new base."""
+"""Writes a view's new value back: (base, value) to the new base."""
 
 
 class View(NamedTuple):
-    """What a box is a view of: its base, the row to read it by, and how to write; None: NumPy's view is read-only."""
+    """What a box is a view of: its base, the primitive that reads it, and how to write (None: read-only)."""
 
     base: Tracer
     primitive: Callable[..., Array]
@@ -40,7 +40,7 @@ class View(NamedTuple):
 
 
 def link_view(out: Array, base: Any, primitive: Callable[..., Array], params: dict[str, Any], put: Put | None) -> Array:
-    """Remember that `out` is a view of `base`."""
+    """Record that `out` is a view of `base`."""
     if type(out) is not Tracer or type(base) is not Tracer or out is base:
         return out
     out.view_of = View(base, primitive, params, put)
@@ -55,12 +55,12 @@ def link_view(out: Array, base: Any, primitive: Callable[..., Array], params: di
 
 
 def view_of(box: Tracer) -> View | None:
-    """What a box is a view of, or None."""
+    """The View of a box, or None."""
     return getattr(box, "view_of", None)
 
 
 def base_of(box: Tracer) -> Tracer | None:
-    """The box whose memory a view shows, or None: what NumPy calls `x.base`."""
+    """The box that owns the memory of a view, or None: NumPy's `x.base`."""
     view = view_of(box)
     if view is None:
         return None
@@ -70,7 +70,7 @@ def base_of(box: Tracer) -> Tracer | None:
 
 
 def rebind(box: Tracer, new: Array) -> None:
-    """Give a box a new value of its shape and dtype, and with it everything that shares its memory."""
+    """Rebind a box to a new value of its shape and dtype, and update all that shares its memory."""
     new = snapshot(new)
     whole = tuple([(0, n, 1) for n in shape_of(new)])
     # The box keeps its memory layout, on which later reshapes depend.
@@ -79,10 +79,9 @@ def rebind(box: Tracer, new: Array) -> None:
 
 
 def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
-    """Give a box the value `change(present value)`, and with it everything that shares its memory.
+    """Rebind a box to `change(present value)`, and update all that shares its memory.
 
-    The views are emptied while their root is written, so that memory which only they and the root share counts as
-    held by nobody else and is written in place.
+    The views are emptied while the root is written: memory that only they and the root hold can then be reused.
     """
     chain = _views_above(box)
     root = chain[-1].base if chain else box
@@ -125,7 +124,7 @@ def _in_place(root: Tracer, change: Callable[[Array], Array]) -> Array:
 
 
 def _living_views(base: Tracer) -> list[tuple[Tracer, View]]:
-    """The views of a box that somebody still has."""
+    """The views of a box that are still alive."""
     boxes = [ref() for ref in getattr(base, "views", None) or ()]
     return [(box, view) for box in boxes if box is not None and (view := view_of(box)) and view.base is base]
 
@@ -139,9 +138,9 @@ def _empty_views(base: Tracer) -> None:
 
 
 def _renew_views(base: Tracer, written: Tracer | None, new: Array) -> None:
-    """Read the views of a box anew; the one that was written has its value already."""
+    """Recompute the views of a box; the written one has its value already."""
     bases = [base]
-    mode = MODE.set(None)  # views of a tensor go on belonging to its history, whoever writes it
+    mode = MODE.set(None)  # views of a tensor stay part of its history, whoever writes it
     try:
         while bases:
             base = bases.pop()
@@ -166,7 +165,7 @@ def _assign(box: Tracer, new: Array) -> None:
 
 
 def _assign_root(root: Tracer, new: Array) -> None:
-    """What was written itself: a tensor may keep its history, or refuse."""
+    """Assign to the box at the root; a tensor keeps its history or refuses."""
     if type(new) is not Tracer:
         new = Tracer(EVALUATE, new, None)
     if not interpreter.assign(root, new):
@@ -174,13 +173,13 @@ def _assign_root(root: Tracer, new: Array) -> None:
 
 
 def _is_contiguous(x: Array) -> bool:
-    """True for row-major memory, which all staged arrays have."""
+    """True for row-major memory; all staged arrays count as row-major."""
     bottom = innermost(x)
     return bottom is None or not hasattr(bottom, "flags") or bool(bottom.flags.c_contiguous)
 
 
 def _shares(view: Array, base: Array) -> bool:
-    """Whether NumPy made the one a view of the other: asked of the arrays at the bottom."""
+    """Whether the concrete array behind one box is a NumPy view of that behind the other."""
     x, y = innermost(view), innermost(base)
     if y is None:
         y = _replica(base)
@@ -190,7 +189,7 @@ def _shares(view: Array, base: Array) -> bool:
 
 
 def _replica(box: Tracer) -> Any:
-    """A plain array laid out as NumPy's would be behind a staged box, for which only shapes are known."""
+    """A plain array with the memory layout that NumPy's would have behind a staged box."""
     chain = []
     while (view := view_of(box)) is not None:
         chain.append(view)
@@ -221,7 +220,7 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
 
 
 def _apart(operand: Any) -> Any:
-    """What is written, or where, held apart from the box written to: a view of it is empty while it is written."""
+    """A value or index in a box apart from the written one, whose views are empty during the write."""
     if type(operand) is Tracer:
         return fresh(operand)
     if type(operand) is tuple:
@@ -238,7 +237,7 @@ def _is_item_of(value: Tracer, x: Tracer, index: Any) -> bool:
 
 
 def view_reshape(x: Array, shape: tuple[int, ...]) -> Array:
-    """A reshape that is a view where NumPy's is."""
+    """A reshape, which is a view where NumPy's is."""
     out = reshape(x, shape=shape)
     if type(x) is not Tracer or not _shares(out, x):
         return out
@@ -258,21 +257,21 @@ def view_broadcast(x: Array, shape: tuple[int, ...]) -> Array:
 
 
 def view_real(x: Array) -> Array:
-    """The real part, which is a view; a real array itself."""
+    """The real part, as a view; a real array itself."""
     if dtype_of(x).kind != "c":
         return x
     return link_view(ops.real(x), x, ops.real, {}, lambda base, re: ops.make_complex(re, ops.imag(base)))
 
 
 def view_imag(x: Array) -> Array:
-    """The imaginary part, which is a view; of a real array read-only zeros."""
+    """The imaginary part, as a view; read-only zeros for a real array."""
     if dtype_of(x).kind != "c":
         return link_view(ops.imag(x), x, ops.imag, {}, None)
     return link_view(ops.imag(x), x, ops.imag, {}, lambda base, im: ops.make_complex(ops.real(base), im))
 
 
 def write_into(target: Any, result: Array, broadcasts: bool = False) -> Array:
-    """out=target: the target's box is rebound to the result, cast to its dtype ('same_kind') and shape."""
+    """Write a result to out=target, cast to its dtype by the rule 'same_kind'."""
     if type(target) is not Tracer:
         if type(result) is not Tracer or type(target) in CARRIERS:
             target[...] = result
@@ -304,7 +303,7 @@ def _fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 
 
 def augmented(primitive: Callable[[Array, Array], Array]) -> Callable[[Tracer, Any], Any]:
-    """x += v and its kin: rebinds the box, unless x stands for a scalar, which NumPy does not write in place."""
+    """The in-place form of an operator, which rebinds the box; NumPy's scalars are not written in place."""
 
     plain_primitive = getattr(primitive, "primitive", None)
 

@@ -1,4 +1,4 @@
-"""Functions of neighbouring samples: differences, gradients, integrals, interpolation, phases."""
+"""Functions of neighbouring samples: differences, gradients, integrals, interpolation, phase unwrapping."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FLOAT = np.dtype(np.float64)
 
 @implements(np.diff)
 def diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue) -> Array:
-    """Differences of neighbours along an axis, n times."""
+    """The n-th differences of neighbours along an axis, as numpy.diff."""
     if n == 0:
         return a
     if n < 0:
@@ -50,7 +50,7 @@ def diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, appen
 
 @implements(np.ediff1d)
 def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
-    """Differences of neighbours of the flattened array, with values at the ends."""
+    """Differences of neighbours of the flattened array, with optional values at both ends, as numpy.ediff1d."""
     ary = flattened(operand(ary))
     dtype = dtype_of(ary)
     steps = ops.subtract(cut(ary, 0, 1), cut(ary, 0, 0, -1))
@@ -68,7 +68,7 @@ def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
 
 @implements(np.trapezoid)
 def trapezoid(y: Array, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
-    """The integral of samples by the trapezoidal rule."""
+    """The integral of samples by the trapezoidal rule, as numpy.trapezoid."""
     y = operand(y)
     rank = rank_of(y)
     place = one_axis(axis, rank)
@@ -89,13 +89,13 @@ def _spacings(f: Array, varargs: Sequence[Any], axes: Sequence[int]) -> list[Any
     """A number, or the distances between neighbours, for each axis."""
     if not varargs:
         return [1.0] * len(axes)
-    given = [operand(v) for v in varargs]
-    if len(given) == 1 and rank_of(given[0]) == 0:
-        return given * len(axes)
-    if len(given) != len(axes):
+    arguments = [operand(v) for v in varargs]
+    if len(arguments) == 1 and rank_of(arguments[0]) == 0:
+        return arguments * len(axes)
+    if len(arguments) != len(axes):
         raise TypeError("invalid number of arguments")
     spacings = []
-    for distances, axis in zip(given, axes, strict=True):
+    for distances, axis in zip(arguments, axes, strict=True):
         if rank_of(distances) > 1:
             raise ValueError("distances must be either scalars or 1d")
         if rank_of(distances) == 1:
@@ -109,7 +109,7 @@ def _spacings(f: Array, varargs: Sequence[Any], axes: Sequence[int]) -> list[Any
 
 
 def _weigh(f: Array, axis: int, start: int, weights: Sequence[Array], stop: int | None = None) -> Array:
-    """The weighted sum of the samples from start on, one shift per weight."""
+    """The weighted sum of shifted samples: weight k applies to the samples from start + k on."""
     n = shape_of(f)[axis]
     length = 1 if stop is None else stop
     total: Any = None
@@ -157,11 +157,11 @@ def _even(f: Array, h: Array, axis: int, edge_order: int) -> tuple[Array, Array,
 
 @implements(np.gradient)
 def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    """Second-order differences in the interior, one-sided ones of the given order at the edges."""
+    """The gradient by second-order differences in the interior and one-sided ones at the edges, as numpy.gradient."""
     f = operand(f)
     rank = rank_of(f)
-    given = range(rank) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    axes = [one_axis(i, rank) for i in given]
+    entries = range(rank) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = [one_axis(i, rank) for i in entries]
     if len(set(axes)) != len(axes):
         raise ValueError("repeated axis")
     spacings = _spacings(f, varargs, axes)
@@ -183,7 +183,7 @@ def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> 
 
 
 def _segments(x: Array, xp: Array, fp: Array, place: Array, inverse: bool) -> Array:
-    """On the line through the samples around each place; as NumPy for complex samples by the inverse distance."""
+    """Values on the line through the two samples around each x; `inverse` multiplies by 1 / run, as NumPy does."""
     n = shape_of(xp)[0]
     base = ops.maximum(ops.minimum(place, n - 1), 0)
     low = ops.minimum(base, n - 2)
@@ -195,13 +195,13 @@ def _segments(x: Array, xp: Array, fp: Array, place: Array, inverse: bool) -> Ar
     known = innermost(fp)
     if known is None or np.isfinite(known).all():
         return out
-    other = ops.add(ops.multiply(slope, ops.subtract(x, x1)), f1)
-    other = where_primitive(ops.logical_and(ops.isnan(other), ops.equal(f0, f1)), f0, other)
+    from_right = ops.add(ops.multiply(slope, ops.subtract(x, x1)), f1)
+    from_right = where_primitive(ops.logical_and(ops.isnan(from_right), ops.equal(f0, f1)), f0, from_right)
     lost = ops.logical_and(
         ops.isnan(out),
         ops.logical_not(ops.logical_or(ops.isnan(x), ops.equal(x, start))),
     )
-    return where_primitive(lost, other, out)
+    return where_primitive(lost, from_right, out)
 
 
 def _interpolated(x: Array, xp: Array, fp: Array, left: Any, right: Any) -> Array:
@@ -224,7 +224,7 @@ def _interpolated(x: Array, xp: Array, fp: Array, left: Any, right: Any) -> Arra
 
 @implements(np.interp)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Array:
-    """Linear interpolation between samples at increasing places, constant outside; at a sample its right slope."""
+    """Linear interpolation, as numpy.interp; at a sample the derivative is the slope to its right."""
     x, xp, fp = [arrayed(operand(v)) for v in (x, xp, fp)]
     if dtype_of(x).kind == "c" or dtype_of(xp).kind == "c":
         raise TypeError("x, xp: cannot cast from complex128 to float64 according to the rule 'safe'")
@@ -252,7 +252,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 
 @implements(np.unwrap)
 def unwrap(p: Array, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.pi) -> Array:
-    """Phases without jumps of more than half a period."""
+    """Phases with jumps of more than half a period removed, as numpy.unwrap."""
     p = operand(p)
     place = one_axis(axis, rank_of(p))
     steps = diff(p, axis=place)

@@ -1,4 +1,4 @@
-"""Joining and splitting: concatenate, stack, split, tile, repeat, delete, insert, append."""
+"""Joining and splitting arrays: concatenate, stack, split, tile, repeat, delete, insert, append."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from func.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, broadcast_to,
 def concatenate(
     arrays: Sequence[Any], /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
 ) -> Array:
-    """Arrays joined along an axis they have."""
+    """Arrays joined along an existing axis, as numpy.concatenate."""
     parts = [to_dtype(a, dtype) for a in common(sequence(arrays))]
     if not parts:
         raise ValueError("need at least one array to concatenate")
@@ -62,40 +62,40 @@ def joined(parts: Sequence[Array], axis: int) -> Array:
 def stack(
     arrays: Sequence[Any], axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
 ) -> Array:
-    """Arrays joined along a new axis."""
+    """Arrays joined along a new axis, as numpy.stack."""
     joined = stacked(sequence(arrays), axis, dtype)
     return joined if out is None else write_into(out, joined)
 
 
 @implements(np.vstack)
 def vstack(tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind") -> Array:
-    """Arrays as rows."""
+    """Arrays joined along the first axis, as numpy.vstack; vectors become rows."""
     return concatenate([atleast_2d(a) for a in sequence(tup)], 0, dtype=dtype)
 
 
 @implements(np.hstack)
 def hstack(tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind") -> Array:
-    """Arrays side by side."""
+    """Arrays joined along the second axis (vectors along their only one), as numpy.hstack."""
     parts = [atleast_1d(a) for a in sequence(tup)]
     return concatenate(parts, 0 if parts and rank_of(parts[0]) == 1 else 1, dtype=dtype)
 
 
 @implements(np.dstack)
 def dstack(tup: Sequence[Any]) -> Array:
-    """Arrays joined along the third axis."""
+    """Arrays joined along the third axis, as numpy.dstack."""
     return concatenate([atleast_3d(a) for a in sequence(tup)], 2)
 
 
 @implements(np.column_stack)
 def column_stack(tup: Sequence[Any]) -> Array:
-    """One-dimensional arrays as columns."""
+    """Arrays joined as columns, as numpy.column_stack."""
     parts = [operand(a) for a in sequence(tup)]
     return concatenate([a if rank_of(a) == 2 else expand_dims(atleast_1d(a), 1) for a in parts], 1)
 
 
 @implements(np.block)
 def block(arrays: Any) -> Array:
-    """Nested lists of blocks, joined along the last axis first."""
+    """An array from nested lists of blocks, as numpy.block; the innermost lists are joined along the last axis."""
 
     def depth(entry: Any) -> int:
         return 1 + max([depth(e) for e in entry], default=0) if isinstance(entry, list) else 0
@@ -118,7 +118,7 @@ def block(arrays: Any) -> Array:
 
 @implements(np.array_split)
 def array_split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    """Parts of an array along an axis: at indices, or so many of nearly equal length."""
+    """Parts of an array along an axis, at indices or of nearly equal length, as numpy.array_split."""
     ary = operand(ary)
     length = shape_of(ary)[axis]
     if isinstance(indices_or_sections, (int, np.integer)):
@@ -140,7 +140,7 @@ def array_split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Arr
 
 @implements(np.split)
 def split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    """Parts of an array along an axis: at indices, or so many of equal length."""
+    """Parts of an array along an axis, at indices or of equal length, as numpy.split."""
     if isinstance(indices_or_sections, (int, np.integer)) and shape_of(operand(ary))[axis] % indices_or_sections:
         raise ValueError("array split does not result in an equal division")
     return array_split(ary, indices_or_sections, axis)
@@ -148,7 +148,7 @@ def split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
 
 @implements(np.vsplit)
 def vsplit(ary: Array, indices_or_sections: Any) -> list[Array]:
-    """Parts along the first axis."""
+    """Parts along the first axis, as numpy.vsplit."""
     if rank_of(operand(ary)) < 2:
         raise ValueError("vsplit only works on arrays of 2 or more dimensions")
     return split(ary, indices_or_sections, 0)
@@ -156,7 +156,7 @@ def vsplit(ary: Array, indices_or_sections: Any) -> list[Array]:
 
 @implements(np.hsplit)
 def hsplit(ary: Array, indices_or_sections: Any) -> list[Array]:
-    """Parts along the second axis (the first of a vector)."""
+    """Parts along the second axis (the first of a vector), as numpy.hsplit."""
     if rank_of(operand(ary)) < 1:
         raise ValueError("hsplit only works on arrays of 1 or more dimensions")
     return split(ary, indices_or_sections, 1 if rank_of(operand(ary)) > 1 else 0)
@@ -164,16 +164,16 @@ def hsplit(ary: Array, indices_or_sections: Any) -> list[Array]:
 
 @implements(np.dsplit)
 def dsplit(ary: Array, indices_or_sections: Any) -> list[Array]:
-    """Parts along the third axis."""
+    """Parts along the third axis, as numpy.dsplit."""
     if rank_of(operand(ary)) < 3:
         raise ValueError("dsplit only works on arrays of 3 or more dimensions")
     return split(ary, indices_or_sections, 2)
 
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """The members along an axis."""
-    moved = moveaxis(x, axis, 0)
-    return tuple([moved[i] for i in range(shape_of(moved)[0])])
+    """The subarrays along an axis, without it, as numpy.unstack."""
+    members = moveaxis(x, axis, 0)
+    return tuple([members[i] for i in range(shape_of(members)[0])])
 
 
 if hasattr(np, "unstack"):
@@ -182,21 +182,21 @@ if hasattr(np, "unstack"):
 
 @implements(np.tile)
 def tile(A: Array, reps: Any) -> Array:
-    """An array laid side by side."""
+    """An array repeated along each axis, as numpy.tile."""
     A = operand(A)
     times = as_shape(reps)
-    have = (*[1] * (len(times) - rank_of(A)), *shape_of(A))
-    times = (*[1] * (len(have) - len(times)), *times)
+    lengths = (*[1] * (len(times) - rank_of(A)), *shape_of(A))
+    times = (*[1] * (len(lengths) - len(times)), *times)
     spread = broadcast(
-        reshape(A, tuple([n for length in have for n in (1, length)])),
-        shape=tuple([n for length, r in zip(have, times, strict=True) for n in (r, length)]),
+        reshape(A, tuple([n for length in lengths for n in (1, length)])),
+        shape=tuple([n for length, r in zip(lengths, times, strict=True) for n in (r, length)]),
     )
-    return reshape(spread, tuple([length * r for length, r in zip(have, times, strict=True)]))
+    return reshape(spread, tuple([length * r for length, r in zip(lengths, times, strict=True)]))
 
 
 @implements(np.repeat)
 def repeat(a: Array, repeats: Any, axis: int | None = None) -> Array:
-    """Each element several times."""
+    """Each element or subarray repeated, as numpy.repeat; the derivative sums over the repetitions."""
     a = operand(a)
     if axis is None or (axis in (0, -1) and not shape_of(a)):
         a, axis = ravel(a), 0
@@ -206,7 +206,7 @@ def repeat(a: Array, repeats: Any, axis: int | None = None) -> Array:
 
 @implements(np.append)
 def append(arr: Array, values: Any, axis: int | None = None) -> Array:
-    """Values at the end."""
+    """An array with values appended, as numpy.append."""
     if axis is None:
         return concatenate([ravel(operand(arr)), ravel(operand(values))])
     return concatenate([arr, values], axis)
@@ -214,7 +214,7 @@ def append(arr: Array, values: Any, axis: int | None = None) -> Array:
 
 @implements(np.delete)
 def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
-    """An array without the elements at some places."""
+    """An array without the elements at the places `obj`, as numpy.delete."""
     arr = operand(arr)
     if axis is None:
         arr, axis = ravel(arr), 0
@@ -223,7 +223,7 @@ def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
 
 @implements(np.insert)
 def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
-    """Values put before the given places."""
+    """An array with values inserted before the places `obj`, as numpy.insert."""
     arr, values = operand(arr), operand(values)
     if axis is None:
         arr, axis = ravel(arr), 0
@@ -247,7 +247,7 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
 
 @implements(np.resize)
 def resize(a: Array, new_shape: Any) -> Array:
-    """The elements repeated as often as a new shape needs."""
+    """The elements, repeated as often as the new shape needs, as numpy.resize."""
     flat = ravel(operand(a))
     shape = as_shape(new_shape)
     total = int(np.prod(shape, dtype=np.int64))

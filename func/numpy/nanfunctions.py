@@ -1,4 +1,4 @@
-"""Reductions that pass over NaN."""
+"""Reductions that ignore NaN; the derivative with respect to a NaN element is zero."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from func.numpy.reductions import finish, is_given, mask_for, reduction_axes, to
 
 
 def without_nan(a: Any, fill: Any) -> tuple[Array, Array | None]:
-    """The array with NaN replaced, and where it was; None for dtypes that have no NaN."""
+    """The array with NaN replaced, and the mask of NaN (None for dtypes without NaN)."""
     a = operand(a)
     if not is_inexact(dtype_of(a)):
         return a, None
@@ -37,7 +37,7 @@ def nansum(
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
 ) -> Array:
-    """The sum of the elements that are not NaN."""
+    """The sum of the elements that are not NaN, as numpy.nansum."""
     return reductions.sum(without_nan(a, 0)[0], axis, dtype, out, keepdims, initial, where)
 
 
@@ -51,19 +51,19 @@ def nanprod(
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
 ) -> Array:
-    """The product of the elements that are not NaN."""
+    """The product of the elements that are not NaN, as numpy.nanprod."""
     return reductions.prod(without_nan(a, 1)[0], axis, dtype, out, keepdims, initial, where)
 
 
 @implements(np.nancumsum)
 def nancumsum(a: Array, axis: int | None = None, dtype: Any = None, out: Any = None) -> Array:
-    """The running sum, NaN counted as zero."""
+    """The cumulative sum, with NaN as zero, as numpy.nancumsum."""
     return cumulative.cumsum(without_nan(a, 0)[0], axis, dtype, out)
 
 
 @implements(np.nancumprod)
 def nancumprod(a: Array, axis: int | None = None, dtype: Any = None, out: Any = None) -> Array:
-    """The running product, NaN counted as one."""
+    """The cumulative product, with NaN as one, as numpy.nancumprod."""
     return cumulative.cumprod(without_nan(a, 1)[0], axis, dtype, out)
 
 
@@ -79,7 +79,7 @@ def _count_valid(mask: Array, axes: tuple[int, ...], where: Any) -> Array:
 
 
 def _over_count(total: Array, number: Array) -> Array:
-    """total / number in the total's dtype; NaN where nothing was counted, and no derivative there."""
+    """total / number in the total's dtype; NaN, with derivative zero, where the number is zero."""
     empty = ops.equal(number, 0)
     safe = where_primitive(empty, full_like(number, 1, ()), number)
     return where_primitive(empty, full_like(total, np.nan, ()), statistics.divided(total, safe))
@@ -95,7 +95,7 @@ def nanmean(
     *,
     where: Any = NO_VALUE,
 ) -> Array:
-    """The mean of the elements that are not NaN."""
+    """The mean of the elements that are not NaN, as numpy.nanmean."""
     filled, mask = without_nan(a, 0)
     if mask is None:
         return statistics.mean(filled, axis, dtype, out, keepdims, where=where)
@@ -112,10 +112,10 @@ def _nan_variance(filled: Array, mask: Array, axes: Any, dtype: Any, ddof: Any, 
     shape = shape_of(filled)
     dtype = None if dtype is None else np.dtype(dtype)
     number = _count_valid(mask, axes, where)
-    kept = ones_at(shape, axes)
+    kept_shape = ones_at(shape, axes)
     if not is_given(center):
         total = total_of(filled, axes, dtype, NO_VALUE, where)
-        center = reshape_primitive(_over_count(total, number), shape=kept)
+        center = reshape_primitive(_over_count(total, number), shape=kept_shape)
     gap = to_dtype(ops.subtract(filled, operand(center)), dtype_of(filled))
     gap = where_primitive(mask, full_like(gap, 0, ()), gap)
     squares = ops.real(ops.multiply(gap, ops.conjugate(gap))) if dtype_of(gap).kind == "c" else ops.multiply(gap, gap)
@@ -142,7 +142,7 @@ def nanvar(
     mean: Any = NO_VALUE,
     correction: Any = NO_VALUE,
 ) -> Array:
-    """The variance of the elements that are not NaN."""
+    """The variance of the elements that are not NaN, as numpy.nanvar."""
     filled, mask = without_nan(a, 0)
     if mask is None:
         return statistics.var(filled, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
@@ -166,7 +166,7 @@ def nanstd(
     mean: Any = NO_VALUE,
     correction: Any = NO_VALUE,
 ) -> Array:
-    """The standard deviation of the elements that are not NaN; its derivative is zero where all are equal."""
+    """The standard deviation without NaN, as numpy.nanstd; its derivative at zero is zero."""
     result = ops.root(nanvar(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
     return result if out is None else reductions.deliver(result, out)
 
@@ -174,18 +174,18 @@ def nanstd(
 def _nan_extremum(
     a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any, name: str, fill: float
 ) -> Array:
-    """An extremum with NaN replaced by the value that always loses; NaN where nothing else was there."""
+    """An extremum with NaN replaced by `fill`; NaN where all elements are NaN."""
     filled, mask = without_nan(a, fill)
     shape = shape_of(filled)
     axes = reduction_axes(axis, len(shape))
     result = reductions.extremum(filled, axes, name, initial, where)
     if mask is not None:
-        chosen = mask_for(filled, where)
-        if chosen is not None:
-            mask = ops.logical_or(mask, ops.logical_not(chosen))
+        counted = mask_for(filled, where)
+        if counted is not None:
+            mask = ops.logical_or(mask, ops.logical_not(counted))
         if not is_given(initial):
-            nothing = reduce_all(mask, axes=axes)
-            result = where_primitive(nothing, full_like(result, np.nan, ()), result)
+            all_nan = reduce_all(mask, axes=axes)
+            result = where_primitive(all_nan, full_like(result, np.nan, ()), result)
         statistics.warn_where(ops.isnan(result), "All-NaN slice encountered")
     return finish(result, shape, axes, keepdims, out)
 
@@ -199,7 +199,7 @@ def nanmax(
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
 ) -> Array:
-    """The largest element that is not NaN."""
+    """The largest element that is not NaN, as numpy.nanmax."""
     return _nan_extremum(a, axis, out, keepdims, initial, where, "maximum", -np.inf)
 
 
@@ -212,7 +212,7 @@ def nanmin(
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
 ) -> Array:
-    """The smallest element that is not NaN."""
+    """The smallest element that is not NaN, as numpy.nanmin."""
     return _nan_extremum(a, axis, out, keepdims, initial, where, "minimum", np.inf)
 
 
@@ -227,7 +227,7 @@ def _refuse_all_nan(mask: Array | None, axis: Any) -> None:
 
 @implements(np.nanargmax)
 def nanargmax(a: Array, axis: int | None = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Array:
-    """The place of the largest element that is not NaN."""
+    """The index of the largest element that is not NaN, as numpy.nanargmax."""
     filled, mask = without_nan(a, -np.inf)
     _refuse_all_nan(mask, axis)
     return reductions.argmax(filled, axis, out, keepdims=keepdims)
@@ -235,7 +235,7 @@ def nanargmax(a: Array, axis: int | None = None, out: Any = None, *, keepdims: A
 
 @implements(np.nanargmin)
 def nanargmin(a: Array, axis: int | None = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Array:
-    """The place of the smallest element that is not NaN."""
+    """The index of the smallest element that is not NaN, as numpy.nanargmin."""
     filled, mask = without_nan(a, np.inf)
     _refuse_all_nan(mask, axis)
     return reductions.argmin(filled, axis, out, keepdims=keepdims)

@@ -1,4 +1,8 @@
-"""Python's operators on traced arrays, each one primitive row; and their in-place forms."""
+"""Python's operators on traced arrays, each one primitive, and their in-place forms.
+
+`bind` runs a primitive at the highest level among its operands. The operators skip that search where it is decided
+already: both operands have one interpreter, or the second is plain. They then call the interpreter's apply1 or apply2.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +58,7 @@ def _unary(primitive: Primitive) -> Callable[[Any], Any]:
 
 
 def power(x: Array, y: Array) -> Array:
-    """x ** y; the exponents 2, 1/2 and -1 take NumPy's short cuts: floating point arrays, and truth values for 2."""
+    """x ** y; the exponents 2, 1/2, -1 and 1 of inexact arrays become square, sqrt, reciprocal and x, as in NumPy."""
     kind = dtype_of(x).kind
     if kind == "b" and type(y) is int and y == 2 and shape_of(x):
         return ops.square(x)
@@ -133,7 +137,7 @@ def _round(self: Tracer, digits: int | None = None) -> Any:
 
 
 def _whole(primitive: Primitive) -> Callable[[Any], int]:
-    """math.floor and its kin give an int, which is piecewise constant."""
+    """The method behind math.floor, math.ceil or math.trunc: an int, which is piecewise constant."""
 
     def operate(self: Tracer) -> int:
         return int(primitive(self))

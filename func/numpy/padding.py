@@ -1,4 +1,4 @@
-"""np.pad in all of its modes: axis after axis, borders are made and joined to the array."""
+"""np.pad in all of its modes: borders are computed and joined axis by axis."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _KEYWORDS = {
 
 @implements(np.pad)
 def pad(array: Array, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
-    """An array with borders, in every mode of NumPy's (`empty` gives zeros), a function included."""
+    """An array with borders, in every mode, a function included, as numpy.pad; the mode `empty` gives zeros."""
     array = operand(array)
     array = arrayed(array)
     rank = rank_of(array)
@@ -64,7 +64,7 @@ def pad(array: Array, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> 
 
 
 def _pairs(value: Any, rank: int, name: str) -> list[tuple[Any, Any]]:
-    """(before, after) per axis, in the forms that NumPy takes; traced values stay traced."""
+    """(before, after) for each axis, from any form that NumPy accepts; traced values stay traced."""
     value = operand(value)
     try:
         whole = broadcast_to(arrayed(value), (rank, 2))
@@ -79,10 +79,10 @@ def _widths(value: Any, rank: int) -> list[Pair]:
         for axis, pair in value.items():
             full[axis] = pair if isinstance(pair, (tuple, list)) else (pair, pair)
         value = full
-    given = np.asarray(value)
-    if given.dtype.kind not in "iu" and given.size:
+    numbers = np.asarray(value)
+    if numbers.dtype.kind not in "iu" and numbers.size:
         raise TypeError("`pad_width` must be of integral type.")
-    widths = [(operator.index(low), operator.index(high)) for low, high in _pairs(given, rank, "pad_width")]
+    widths = [(operator.index(low), operator.index(high)) for low, high in _pairs(numbers, rank, "pad_width")]
     if any([side < 0 for pair in widths for side in pair]):
         raise ValueError("index can't contain negative values")
     return widths
@@ -102,7 +102,7 @@ def framed(array: Array, widths: Sequence[Pair]) -> Array:
 
 
 def _extension(mode: str, rank: int, options: dict[str, Any]) -> Callable[[Array, int, Pair], Array]:
-    """How an array is extended along one axis."""
+    """The function (array, axis, width) that extends an array along one axis."""
     if mode == "constant":
         values = _pairs(options["constant_values"], rank, "constant_values")
         return lambda x, axis, width: _joined(
@@ -167,7 +167,7 @@ def _statistics(x: Array, axis: int, width: Pair, lengths: tuple[int | None, int
 
 
 def _reflected(x: Array, axis: int, width: Pair, with_edge: bool) -> Array:
-    """Point reflections at the ends, as often as the widths need."""
+    """The array extended by point reflections at its ends, repeated as the widths require."""
     left, right = width
     period = shape_of(x)[axis]
     if period == 1:
@@ -190,7 +190,7 @@ def _reflected(x: Array, axis: int, width: Pair, with_edge: bool) -> Array:
 
 
 def _by_function(array: Array, widths: list[Pair], function: Callable[..., Any], options: dict[str, Any]) -> Array:
-    """NumPy's protocol for modes of the user's own: function(vector, width, axis, options) writes the borders."""
+    """NumPy's protocol for a mode that is a function: function(vector, width, axis, options) writes the borders."""
     padded = framed(array, widths)
     if type(padded) is not Tracer:
         return np.pad(array, widths, function, **options)

@@ -1,7 +1,7 @@
-"""`np.array([v, -np.sin(t)])` inside a transform: NumPy's converters, replaced while something is being traced.
+"""NumPy's converters, replaced while a transform runs, so that `np.array([v, -np.sin(t)])` may hold traced values.
 
-NumPy's protocols do not reach np.array, np.asarray and their kin. While at least one transform runs, in any thread,
-wrappers stand in their place: they look for a traced value in the argument and otherwise call the original.
+NumPy's protocols do not dispatch np.array, np.asarray and the other converters. While at least one transform runs, in
+any thread, wrappers replace them. A wrapper looks for a traced value in the argument, else calls the original.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _running = 0
 
 
 def original(name: str) -> Callable[..., Any]:
-    """NumPy's own function of that name."""
-    found: Callable[..., Any] = _originals[name]
-    return found
+    """NumPy's original function of this name."""
+    function: Callable[..., Any] = _originals[name]
+    return function
 
 
 def holds_tracer(value: Any) -> bool:
-    """True for traced values and for nested lists and tuples with one inside."""
+    """True for traced values and for nested lists and tuples that hold one."""
     kind = type(value)
     if kind is Tracer or kind in CARRIERS:
         return True
@@ -43,8 +43,8 @@ def _wrapper(name: str) -> Callable[..., Any]:
 
     def converter(*args: Any, **kwargs: Any) -> Any:
         traced = args and (holds_tracer(args[0]) or type(kwargs.get("like")) is Tracer)
-        made = WIRING.convert_traced(name, *args, **kwargs) if traced else original(*args, **kwargs)
-        return WIRING.adopt_array(made, args[0]) if args else made
+        array = WIRING.convert_traced(name, *args, **kwargs) if traced else original(*args, **kwargs)
+        return WIRING.adopt_array(array, args[0]) if args else array
 
     converter.__name__ = converter.__qualname__ = name
     converter.__doc__ = original.__doc__
@@ -54,15 +54,15 @@ def _wrapper(name: str) -> Callable[..., Any]:
 _wrappers: dict[str, Any] = {name: _wrapper(name) for name in _NAMES}
 
 
-def stand_in(**objects: Any) -> None:
-    """Registration from above: further objects that stand in NumPy's namespace while a transform runs."""
+def replace(**objects: Any) -> None:
+    """Register further objects that replace NumPy's while a transform runs."""
     for name, value in objects.items():
         _originals[name] = getattr(np, name)
         _wrappers[name] = value
 
 
 def enter() -> None:
-    """A transform starts."""
+    """Start a transform: the first one installs the wrappers."""
     global _running
     with _lock:
         _running += 1
@@ -71,7 +71,7 @@ def enter() -> None:
 
 
 def leave() -> None:
-    """A transform ends, by a value or an exception."""
+    """End a transform, after a value or an exception: the last one restores NumPy's functions."""
     global _running
     with _lock:
         _running -= 1
@@ -80,7 +80,7 @@ def leave() -> None:
 
 
 def is_tracing() -> bool:
-    """True while some transform runs, in any thread."""
+    """True while any transform runs, in any thread."""
     return _running > 0
 
 

@@ -1,4 +1,4 @@
-"""Polynomials as arrays of coefficients, the highest power first. A poly1d counts as its coefficients."""
+"""Polynomials as arrays of coefficients, the highest power first; a poly1d is taken as its coefficients."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _FLOAT = np.dtype(np.float64)
 
 
 def _coefficients(p: Any) -> Array:
-    """An array of at least one axis."""
+    """Coefficients as an array of at least one axis."""
     p = arrayed(operand(np.asarray(p.coeffs) if isinstance(p, np.poly1d) else p))
     return reshape_primitive(p, shape=(1,)) if rank_of(p) == 0 else p
 
 
 def _in_front(zeros: int, p: Array) -> Array:
-    """Zeros in front of a polynomial."""
+    """A polynomial with leading zeros."""
     return concatenate(full_like(p, 0, (zeros,)), p, axis=0) if zeros else p
 
 
 def _known_zeros(p: Array, front: bool) -> int:
-    """How many coefficients at an end are zero in all lanes, as far as values are known."""
+    """The number of coefficients at an end that are known to be zero in all batch elements."""
     known = innermost(p)
     if known is None:
         return 0
@@ -49,7 +49,7 @@ def _known_zeros(p: Array, front: bool) -> int:
 
 @implements(np.polyval)
 def polyval(p: Any, x: Any) -> Array:
-    """The polynomial at x, by Horner's rule."""
+    """The values of a polynomial at x, by Horner's rule, as numpy.polyval; differentiable in p and x."""
     p = operand(np.asarray(p.coeffs) if isinstance(p, np.poly1d) else p)
     if isinstance(x, np.poly1d):
         raise TypeError("np.polyval of a traced polynomial at a poly1d has no traced version; compose the functions")
@@ -68,19 +68,19 @@ def _aligned(a1: Any, a2: Any) -> tuple[Array, Array]:
 
 @implements(np.polyadd)
 def polyadd(a1: Any, a2: Any) -> Array:
-    """The sum of two polynomials."""
+    """The sum of two polynomials, as numpy.polyadd."""
     return ops.add(*_aligned(a1, a2))
 
 
 @implements(np.polysub)
 def polysub(a1: Any, a2: Any) -> Array:
-    """The difference of two polynomials."""
+    """The difference of two polynomials, as numpy.polysub."""
     return ops.subtract(*_aligned(a1, a2))
 
 
 @implements(np.polymul)
 def polymul(a1: Any, a2: Any) -> Array:
-    """The product of two polynomials, without leading zeros of the factors."""
+    """The product of two polynomials, as numpy.polymul; leading zeros of the factors are dropped."""
     factors = []
     for p in (_coefficients(a1), _coefficients(a2)):
         zeros = min(_known_zeros(p, front=True), shape_of(p)[0] - 1)
@@ -90,7 +90,7 @@ def polymul(a1: Any, a2: Any) -> Array:
 
 @implements(np.polydiv)
 def polydiv(u: Any, v: Any) -> tuple[Array, Array]:
-    """Quotient and remainder; leading coefficients of the remainder that vanish are dropped."""
+    """The quotient and the remainder, whose leading zeros are dropped, as numpy.polydiv."""
     u, v = ops.add(_coefficients(u), 0.0), ops.add(_coefficients(v), 0.0)
     dtype = np.result_type(dtype_of(u), dtype_of(v))
     m, n = shape_of(u)[0] - 1, shape_of(v)[0] - 1
@@ -109,7 +109,7 @@ def polydiv(u: Any, v: Any) -> tuple[Array, Array]:
 
 @implements(np.polyder)
 def polyder(p: Any, m: int = 1) -> Array:
-    """The derivative of an order of a polynomial."""
+    """The m-th derivative of a polynomial, as numpy.polyder."""
     m = int(m)
     if m < 0:
         raise ValueError("Order of derivative must be positive (see polyint)")
@@ -122,7 +122,7 @@ def polyder(p: Any, m: int = 1) -> Array:
 
 @implements(np.polyint)
 def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
-    """The integral of an order of a polynomial, with constants k."""
+    """The m-th antiderivative of a polynomial, with integration constants k, as numpy.polyint."""
     m = int(m)
     if m < 0:
         raise ValueError("Order of integral must be positive (see polyder)")
@@ -141,7 +141,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
 
 @implements(np.roots)
 def roots(p: Any) -> Array:
-    """The roots of a polynomial: eigenvalues of its companion matrix."""
+    """The roots of a polynomial, as numpy.roots; simple roots are differentiable."""
     p = _coefficients(p)
     if rank_of(p) != 1:
         raise ValueError("Input must be a rank-1 array.")
@@ -161,13 +161,13 @@ def roots(p: Any) -> Array:
         dtype_of(p),
     )
     companion = ops.add(below, embed(first, index=(0, (0, n - 1, 1)), shape=(n - 1, n - 1)))
-    found = linalg.eigvals(companion)
-    return concatenate(found, full_like(found, 0, (trailing,)), axis=0) if trailing else found
+    eigenvalues = linalg.eigvals(companion)
+    return concatenate(eigenvalues, full_like(eigenvalues, 0, (trailing,)), axis=0) if trailing else eigenvalues
 
 
 @implements(np.poly)
 def poly(seq_of_zeros: Any) -> Array:
-    """The polynomial with given roots, or the characteristic polynomial of a matrix."""
+    """The polynomial with these roots, or the characteristic polynomial of a matrix, as numpy.poly."""
     zeros = _coefficients(seq_of_zeros)
     shape = shape_of(zeros)
     if len(shape) == 2 and shape[0] == shape[1] and shape[0] != 0:
@@ -184,9 +184,9 @@ def poly(seq_of_zeros: Any) -> Array:
     dtype = dtype_of(zeros)
     p = full_like(zeros, 1, (1,))
     for place in range(n):
-        grown = ops.multiply(p, ops.negative(entry(zeros, place)))
+        scaled = ops.multiply(p, ops.negative(entry(zeros, place)))
         ends = full_like(zeros, 0, (1,))
-        p = ops.add(concatenate(p, ends, axis=0), concatenate(ends, grown, axis=0))
+        p = ops.add(concatenate(p, ends, axis=0), concatenate(ends, scaled, axis=0))
     if dtype.kind != "c":
         return p
     pairs = ops.equal(sort(zeros), sort(ops.conjugate(zeros)))
@@ -198,7 +198,7 @@ def _column(x: Array) -> Array:
 
 
 def _powers(x: Array, order: int) -> Array:
-    """Columns x^(order-1) ... x 1, multiplied up as np.vander does."""
+    """The columns x^(order-1), ..., x, 1, by repeated multiplication as in np.vander."""
     column = full_like(x, 1)
     columns = [_column(column)]
     for _ in range(order - 1):
@@ -208,7 +208,7 @@ def _powers(x: Array, order: int) -> Array:
 
 
 def _checked_samples(x: Array, y: Array, w: Any, deg: int) -> Any:
-    """NumPy's checks of polyfit's arguments; gives the weights."""
+    """NumPy's checks of the arguments of polyfit; returns the weights."""
     if deg < 0:
         raise ValueError("expected deg >= 0")
     if rank_of(x) != 1:
@@ -245,7 +245,7 @@ def _fit_covariance(lhs: Array, scale: Array, order: int, residuals: Array, y: A
 def polyfit(
     x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None, cov: Any = False
 ) -> Any:
-    """The least-squares polynomial through samples; differentiable in x, y and the weights."""
+    """The least-squares polynomial for samples, as numpy.polyfit; differentiable in x, y and the weights."""
     order = int(deg) + 1
     x, y = ops.add(arrayed(operand(x)), 0.0), ops.add(arrayed(operand(y)), 0.0)
     w = _checked_samples(x, y, w, deg)

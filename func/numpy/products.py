@@ -1,4 +1,4 @@
-"""Products of arrays, all by the one contraction row."""
+"""Products of arrays, all by the contraction primitive."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from func.numpy.shaping import moveaxis, ravel
 
 @implements_ufunc(np.matmul)
 def matmul(x1: Array, x2: Array, /, *, axes: Any = None, **options: Any) -> Array:
-    """np.matmul."""
+    """The matrix product of the last two axes, as numpy.matmul."""
     x, y = _single(operand(x1)), _single(operand(x2))
     if axes is not None or options:
         _only_default("matmul", axes=axes, **options)
@@ -43,7 +43,7 @@ def matmul(x1: Array, x2: Array, /, *, axes: Any = None, **options: Any) -> Arra
 
 
 def _single(x: Array) -> Array:
-    """NumPy's product of matrices of bfloat16 is in single precision."""
+    """x in single precision if it is bfloat16, as NumPy multiplies such matrices."""
     if "ml_dtypes" in sys.modules and dtype_of(x).kind == "V":
         return convert(x, dtype=np.dtype(np.float32))
     return x
@@ -58,7 +58,7 @@ def _only_default(function: str, **options: Any) -> None:
 def _over_batches(function: str, x: Array, y: Array, x_core: str, y_core: str) -> Array:
     """The product over "k" of the last axes of x and y, whose batch axes broadcast.
 
-    A batch axis of length one is left out of its operand, as a contraction lets an operand miss a label.
+    Batch axes of length one are dropped: a contraction allows an operand to lack a label.
     """
     a, b = shape_of(x), shape_of(y)
     own = [a[: len(a) - len(x_core)], b[: len(b) - len(y_core)]]
@@ -79,7 +79,7 @@ def _over_batches(function: str, x: Array, y: Array, x_core: str, y_core: str) -
 
 
 def _without_ones(x: Array, own: Sequence[int], rank: int) -> tuple[Array, tuple[int, ...]]:
-    """x without its batch axes of length one, and the labels of those that stay."""
+    """x without its batch axes of length one, and the labels of the others."""
     labels = tuple([3 + rank - len(own) + i for i, n in enumerate(own) if n != 1])
     if len(labels) != len(own):
         x = reshape(x, shape=(*[n for n in own if n != 1], *shape_of(x)[len(own) :]))
@@ -101,7 +101,7 @@ def _with_rank(function: str, name: str, x: Any, rank: int) -> Array:
 
 
 def vecdot(x1: Array, x2: Array, /, *, axis: int = -1, axes: Any = None, **options: Any) -> Array:
-    """The product of vectors along an axis, the first one conjugated."""
+    """The product of vectors along an axis, the first one conjugated, as numpy.vecdot."""
     _only_default("vecdot", axes=axes, **options)
     x, y = _with_rank("vecdot", "x1", x1, 1), _with_rank("vecdot", "x2", x2, 1)
     if axis != -1:
@@ -111,7 +111,7 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1, axes: Any = None, **optio
 
 
 def matvec(x1: Array, x2: Array, /, *, axes: Any = None, **options: Any) -> Array:
-    """Matrices times vectors."""
+    """The product of matrices and vectors, as numpy.matvec."""
     _only_default("matvec", axes=axes, **options)
     x, y = _with_rank("matvec", "x1", x1, 2), _with_rank("matvec", "x2", x2, 1)
     _vectors("matvec", x, y, (shape_of(x)[-1], shape_of(y)[-1]))
@@ -119,7 +119,7 @@ def matvec(x1: Array, x2: Array, /, *, axes: Any = None, **options: Any) -> Arra
 
 
 def vecmat(x1: Array, x2: Array, /, *, axes: Any = None, **options: Any) -> Array:
-    """Vectors, conjugated, times matrices."""
+    """The product of conjugated vectors and matrices, as numpy.vecmat."""
     _only_default("vecmat", axes=axes, **options)
     x, y = _with_rank("vecmat", "x1", x1, 1), _with_rank("vecmat", "x2", x2, 2)
     _vectors("vecmat", x, y, (shape_of(x)[-1], shape_of(y)[-2]))
@@ -133,7 +133,7 @@ for _name, _function in (("vecdot", vecdot), ("matvec", matvec), ("vecmat", vecm
 
 @implements(np.dot)
 def dot(a: Array, b: Array, out: Any = None) -> Array:
-    """np.dot: products of scalars, the last axis of a with the last but one of b otherwise."""
+    """The sum of products over the last axis of a and the second-to-last of b, as numpy.dot."""
     x, y = operand(a), operand(b)
     n, m = rank_of(x), rank_of(y)
     if n == 0 or m == 0:
@@ -152,7 +152,7 @@ def dot(a: Array, b: Array, out: Any = None) -> Array:
 
 @implements(np.inner)
 def inner(a: Array, b: Array, /) -> Array:
-    """The sum of products over the last axes."""
+    """The sum of products over the last axes, as numpy.inner."""
     x, y = operand(a), operand(b)
     if not shape_of(x) or not shape_of(y):
         return multiply(x, y)
@@ -166,14 +166,14 @@ def inner(a: Array, b: Array, /) -> Array:
 
 @implements(np.outer)
 def outer(a: Array, b: Array, out: Any = None) -> Array:
-    """All products of elements of two flattened arrays."""
+    """All products of elements of two flattened arrays, as numpy.outer."""
     x, y = ravel(a), ravel(b)
     return with_out(contract(x, y, spec=spec((0,), (1,), (0, 1))), out)
 
 
 @implements(np.vdot)
 def vdot(a: Array, b: Array, /) -> Array:
-    """The sum of products of two flattened arrays, the first one conjugated."""
+    """The sum of products of two flattened arrays, the first one conjugated, as numpy.vdot."""
     x, y = ravel(a), ravel(b)
     if shape_of(x) != shape_of(y):
         raise ValueError(f"vdot: cannot pair {shape_of(x)[0]} elements with {shape_of(y)[0]}")
@@ -186,7 +186,7 @@ def _axis_list(axes: Any) -> list[int]:
 
 @implements(np.tensordot)
 def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
-    """The sum of products over chosen axes of each array: a number of them, or (axes of a, axes of b)."""
+    """The sum of products over `axes`, as numpy.tensordot: a number of them, or (axes of a, axes of b)."""
     x, y = operand(a), operand(b)
     n, m = rank_of(x), rank_of(y)
     if np.iterable(axes):
@@ -211,13 +211,13 @@ def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
 
 @implements(np.trace)
 def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Array:
-    """The sum of a diagonal."""
+    """The sum of a diagonal, as numpy.trace."""
     return reductions.sum(diagonal(a, offset, axis1, axis2), -1, dtype, out)
 
 
 @implements(np.kron)
 def kron(a: Array, b: Array) -> Array:
-    """Copies of b scaled by the elements of a."""
+    """The Kronecker product, as numpy.kron: copies of b scaled by the elements of a."""
     x, y = operand(a), operand(b)
     if rank_of(x) == 0 or rank_of(y) == 0:
         return multiply(x, y)
@@ -232,7 +232,7 @@ def kron(a: Array, b: Array) -> Array:
 
 @implements(np.cross)
 def cross(a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Array:
-    """The vector product in three dimensions (two count as lying in the plane)."""
+    """The cross product of vectors of three components, as numpy.cross; of two, the third is zero."""
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = operand(a), operand(b)
@@ -259,7 +259,7 @@ def cross(a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = -1,
 
 
 def _cross_parts(x: Array, y: Array) -> list[Array]:
-    """The components, each rounded as NumPy does."""
+    """The components, each rounded as in NumPy."""
     x0, x1, y0, y1 = x[..., 0], x[..., 1], y[..., 0], y[..., 1]
     last = subtract(multiply(x0, y1), multiply(x1, y0))
     n, m = shape_of(x)[-1], shape_of(y)[-1]

@@ -1,7 +1,8 @@
-"""NumPy's protocols on traced arrays: which function of func.numpy stands for which function of NumPy.
+"""NumPy's dispatch protocols on traced arrays, and the tables of traced versions of NumPy's functions.
 
-Registered by explicit tables, no namespace is wrapped. `np.sin(x)` reaches `ufunc_protocol`, `np.mean(x)` reaches
-`function_protocol`; both look the NumPy function up and call its traced version.
+No namespace is wrapped. `np.sin(x)` reaches `ufunc_protocol`, `np.mean(x)` reaches `function_protocol`; both look up
+the NumPy function and call its traced version. A ufunc of one traced array calls apply1 of its interpreter directly:
+`bind` would search the operands for the highest level, and with one operand it is known.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ from func.numpy.conversions import refuse_conversion
 F = TypeVar("F", bound=Callable[..., Any])
 
 DIRECT: dict[Any, Primitive] = {}
-"""Ufuncs that are exactly one primitive row for every dtype."""
+"""Ufuncs that are exactly one primitive for every dtype."""
 
 UFUNCS: dict[Any, Callable[..., Any]] = {}
-"""Ufuncs that need more than one row (complex absolute value, matmul, divmod ...)."""
+"""Ufuncs that need more than one primitive (complex absolute value, matmul, divmod ...)."""
 
 METHODS: dict[str, Callable[..., Any]] = {}
-"""Ufunc methods: reduce, accumulate, outer, at, reduceat; called with the ufunc first."""
+"""Ufunc methods (reduce, accumulate, outer, at, reduceat), called with the ufunc first."""
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
-"""NumPy functions that dispatch by __array_function__."""
+"""Functions that NumPy dispatches by __array_function__."""
 
 CREATION: dict[Any, Callable[..., Any]] = {}
-"""NumPy functions that dispatch by the keyword like=."""
+"""Functions that NumPy dispatches by the keyword like=."""
 
 
 def _registrar(table: dict[Any, Callable[..., Any]]) -> Callable[..., Callable[[F], F]]:
@@ -63,7 +64,7 @@ _ABSENT = object()
 
 
 def ufunc_protocol(self: Tracer, ufunc: Any, method: str, x: Any, y: Any = _ABSENT, *more: Any, **kwargs: Any) -> Any:
-    """Tracer.__array_ufunc__. (Inputs are spelled out because collecting them costs as much as the dispatch.)"""
+    """Tracer.__array_ufunc__. The inputs are spelled out because collecting them costs as much as the dispatch."""
     if method == "__call__" and not kwargs and not more:
         primitive = DIRECT.get(ufunc)
         if primitive is not None:
@@ -83,16 +84,16 @@ def ufunc_protocol(self: Tracer, ufunc: Any, method: str, x: Any, y: Any = _ABSE
 
 
 def rule_of(ufunc: Any) -> Callable[..., Any] | None:
-    """What stands for a ufunc. func.special, which stands for SciPy's, is imported when the first one is met."""
-    found = DIRECT.get(ufunc) or UFUNCS.get(ufunc)
-    if found is None and "scipy.special" in sys.modules and "func.special" not in sys.modules:
+    """The traced version of a ufunc. The first one of scipy.special imports func.special, which registers them."""
+    function = DIRECT.get(ufunc) or UFUNCS.get(ufunc)
+    if function is None and "scipy.special" in sys.modules and "func.special" not in sys.modules:
         importlib.import_module("func.special")
         return DIRECT.get(ufunc) or UFUNCS.get(ufunc)
-    return found
+    return function
 
 
 def call_ufunc(ufunc: Any, primitive: Primitive | None, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A ufunc call with keywords (`out`, `where`, `dtype`) or without a row of its own."""
+    """A ufunc call with keywords (`out`, `where`, `dtype`) or without a primitive."""
     function: Callable[..., Any] | None = primitive if primitive is not None else rule_of(ufunc)
     if function is None:
         raise UnsupportedFunctionError(
@@ -140,7 +141,7 @@ def function_protocol(self: Tracer, function: Any, types: Any, args: Any, kwargs
 
 
 def no_array(self: Tracer, *args: Any, **kwargs: Any) -> Any:
-    """Tracer.__array__: a conversion that would lose the derivative, unless there is none to lose."""
+    """Tracer.__array__: raises, as the derivative would be lost, unless the value is a constant."""
     if self.interpreter is EVALUATE and isinstance(self.value, (np.ndarray, np.generic)):
         return np.array(self.value, *args)
     return refuse_conversion(self)

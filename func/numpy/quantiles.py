@@ -1,7 +1,7 @@
-"""Medians, quantiles and percentiles, also without NaN.
+"""Medians, quantiles and percentiles, also of the elements that are not NaN.
 
-The functions sort and interpolate as NumPy does, so that values agree to the bit. With NaN ignored the number of
-elements is an array: each slice has its own.
+The functions sort and interpolate as NumPy does, so that values agree to the bit. Where NaN is ignored, the number of
+elements is an array with one entry for each slice.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from func.numpy.sorting import argsort, sort
 
 
 def _sample_first(a: Array, axes: tuple[int, ...]) -> Array:
-    """The reduced axes joined into one axis in front."""
+    """The array with the reduced axes merged into one axis in front."""
     shape = shape_of(a)
-    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    remaining = [axis for axis in range(len(shape)) if axis not in axes]
     a = arrayed(a)
-    moved = a if (*axes, *kept) == tuple(range(len(shape))) else permute(a, order=(*axes, *kept))
-    return reshape_primitive(moved, shape=(count([shape[i] for i in axes]), *[shape[i] for i in kept]))
+    reordered = a if (*axes, *remaining) == tuple(range(len(shape))) else permute(a, order=(*axes, *remaining))
+    return reshape_primitive(reordered, shape=(count([shape[i] for i in axes]), *[shape[i] for i in remaining]))
 
 
 def _pick(ordered: Array, places: Array) -> Array:
-    """ordered[places] along the first axis: places of a shape (..., *1), the same for all slices, or one per slice."""
+    """ordered[places] along the first axis; places have shape (..., 1, ..., 1), or differ between slices."""
     rest = shape_of(ordered)[1:]
     if not rest or shape_of(places)[-len(rest) :] == (1,) * len(rest):
         plain = shape_of(places)[: len(shape_of(places)) - len(rest)]
@@ -49,13 +49,13 @@ def _pick(ordered: Array, places: Array) -> Array:
 
 
 def _has_nan(ordered: Array) -> Array:
-    """Which slices of the sorted sample hold NaN, which sort to the end."""
+    """Whether each slice of the sorted sample holds NaN, which sorts to the end."""
     return ops.isnan(entry(ordered, -1))
 
 
 @implements(np.median)
 def median(a: Array, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Array:
-    """The middle of the sorted elements; of an even number the mean of the middle two."""
+    """The median, as numpy.median; the derivative goes to the middle element, or in halves to the middle two."""
     a = operand(a)
     shape = shape_of(a)
     axes = many_axes(axis, len(shape))
@@ -75,7 +75,7 @@ def median(a: Array, axis: Any = None, out: Any = None, overwrite_input: bool = 
 def nanmedian(
     a: Array, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = NO_VALUE
 ) -> Array:
-    """The median of the elements that are not NaN."""
+    """The median of the elements that are not NaN, as numpy.nanmedian."""
     a = operand(a)
     if not is_inexact(dtype_of(a)) or count(shape_of(a)) == 0:
         return median(a, axis, out, keepdims=keepdims) if count(shape_of(a)) else nanmean(a, axis, None, out, keepdims)
@@ -114,13 +114,13 @@ def _as_index(x: Array) -> Array:
 
 
 def _boundary(index: Array, stays: Array) -> Array:
-    """The element at an index where `stays`, the next one elsewhere."""
+    """The index rounded down where `stays`, rounded down plus one elsewhere."""
     low = ops.floor(index)
     return ops.maximum(_as_index(where_primitive(stays, low, ops.add(low, 1))), 0)
 
 
 def _virtual_place(n: Any, q: Array, method: str) -> Array:
-    """Where a quantile lies in the sorted sample; an integer where nothing is interpolated.
+    """The place of a quantile in the sorted sample; an integer where the method does not interpolate.
 
     Source: R. J. Hyndman, Y. Fan (1996), "Sample quantiles in statistical packages".
     """
@@ -133,8 +133,8 @@ def _virtual_place(n: Any, q: Array, method: str) -> Array:
         return _boundary(index, ops.equal(ops.subtract(index, ops.floor(index)), 0))
     if method == "closest_observation":
         index = ops.subtract(ops.subtract(ops.multiply(n, q), 1), 0.5)
-        odd = ops.equal(ops.remainder(ops.floor(index), 2), 1)
-        return _boundary(index, ops.logical_and(ops.equal(ops.subtract(index, ops.floor(index)), 0), odd))
+        is_odd = ops.equal(ops.remainder(ops.floor(index), 2), 1)
+        return _boundary(index, ops.logical_and(ops.equal(ops.subtract(index, ops.floor(index)), 0), is_odd))
     if method == "averaged_inverted_cdf":
         return ops.subtract(ops.multiply(n, q), 1)
     place = ops.multiply(ops.subtract(n, 1), q)
@@ -156,7 +156,7 @@ def _share(gap: Array, place: Array, method: str) -> Array:
 
 
 def _between(ordered: Array, place: Array, n: Any, method: str, weak: bool) -> Array:
-    """Interpolation between the neighbours of a place, from the nearer side, as NumPy does it."""
+    """Interpolation between the neighbours of a place, from the nearer side as in NumPy."""
     low, last = ops.floor(place), ops.subtract(n, 1)
     above, below = ops.greater_equal(place, last), ops.less(place, 0)
 
@@ -173,7 +173,7 @@ def _between(ordered: Array, place: Array, n: Any, method: str, weak: bool) -> A
 def _lerp(a: Array, b: Array, share: Array, weak: bool) -> Array:
     step, rest = ops.subtract(b, a), ops.subtract(1, share)
     upper = ops.greater_equal(share, 0.5)
-    if weak:  # the share is a Python float in NumPy: it takes the dtype of the elements
+    if weak:  # the share is a Python float in NumPy and takes the dtype of the elements
         dtype = dtype_of(a) if dtype_of(a).kind == "f" else np.dtype(np.float64)
         share, rest = to_dtype(share, dtype), to_dtype(rest, dtype)
     near = ops.add(a, ops.multiply(step, share))
@@ -181,7 +181,7 @@ def _lerp(a: Array, b: Array, share: Array, weak: bool) -> Array:
 
 
 def _weighted_place(ordered_weights: Array, q: Array, valid: Any) -> Array:
-    """The first element whose share of the total weight, with all before it, reaches a quantile."""
+    """The index of the first element at which the cumulative share of the weights reaches a quantile."""
     n = shape_of(ordered_weights)[0]
     cdf = cumsum_primitive(to_dtype(ordered_weights, np.float64), axis=0, reverse=False)
     total = getitem(cdf, index=((n - 1, n, 1), *[(0, m, 1) for m in shape_of(cdf)[1:]]))
@@ -194,8 +194,8 @@ def _weighted_place(ordered_weights: Array, q: Array, valid: Any) -> Array:
     cdf = where_primitive(ops.equal(cdf, 0), full_like(cdf, -1, ()), cdf)
     q_rank = len(shape_of(q)) - len(shape_of(cdf)) + 1
     aligned = reshape_primitive(cdf, shape=(n, *[1] * q_rank, *shape_of(cdf)[1:]))
-    found = reduce_sum(ops.less(aligned, q), axes=(0,), dtype=np.dtype(np.intp))
-    return ops.minimum(found, ops.maximum(ops.subtract(valid, 1), 0))
+    index = reduce_sum(ops.less(aligned, q), axes=(0,), dtype=np.dtype(np.intp))
+    return ops.minimum(index, ops.maximum(ops.subtract(valid, 1), 0))
 
 
 def _checked_q(q: Array, top: int) -> None:
@@ -235,25 +235,25 @@ def _quantile(
     sample = _sample_first(a, axes)
     if shape_of(sample)[0] == 0:
         raise IndexError("index -1 is out of bounds for axis 0 with size 0")
-    wanted = reshape_primitive(q, shape=(*shape_of(q), *[1] * (len(shape_of(sample)) - 1)))
+    aligned_q = reshape_primitive(q, shape=(*shape_of(q), *[1] * (len(shape_of(sample)) - 1)))
     inexact = is_inexact(dtype_of(a))
-    result = _of_sample(sample, wanted, method, weak, skip_nan and inexact, weights, axes)
+    result = _of_sample(sample, aligned_q, method, weak, skip_nan and inexact, weights, axes)
     if keepdims is True:
-        kept = [1 if i in axes else n for i, n in enumerate(shape)]
-        result = reshape_primitive(arrayed(result), shape=(*shape_of(q), *kept))
+        kept_shape = [1 if i in axes else n for i, n in enumerate(shape)]
+        result = reshape_primitive(arrayed(result), shape=(*shape_of(q), *kept_shape))
     return result if out is None else deliver(result, out)
 
 
 def _of_sample(
     sample: Array, q: Array, method: str, weak: bool, skip_nan: bool, weights: Any, axes: tuple[int, ...]
 ) -> Array:
-    """Quantiles along the first axis: of all elements, or of those of each slice that are not NaN."""
+    """Quantiles along the first axis, of all elements or of those that are not NaN."""
     n: Any = shape_of(sample)[0]
     nan = ops.isnan(sample) if is_inexact(dtype_of(sample)) else None
     if skip_nan:
         n = reduce_sum(ops.logical_not(nan), axes=(0,), dtype=np.dtype(np.intp))
         statistics.warn_where(ops.equal(n, 0), "All-NaN slice encountered")
-        n = to_dtype(n, dtype_of(q))  # in NumPy a Python int, which takes the dtype of q
+        n = to_dtype(n, dtype_of(q))  # a Python int in NumPy, which takes the dtype of q
     if weights is None:
         ordered = sort(sample, 0)
         place = arrayed(_virtual_place(n, q, method))
@@ -285,7 +285,7 @@ def quantile(
     *,
     weights: Any = None,
 ) -> Array:
-    """Quantiles, differentiable in the sample and, where the method interpolates, in q."""
+    """Quantiles, as numpy.quantile; differentiable in the sample and, where the method interpolates, in q."""
     return _quantile(a, q, 1, axis, out, method, keepdims, weights, False)
 
 
@@ -301,7 +301,7 @@ def percentile(
     *,
     weights: Any = None,
 ) -> Array:
-    """Percentiles: quantiles of q / 100."""
+    """Percentiles, as numpy.percentile: quantiles of q / 100."""
     return _quantile(a, q, 100, axis, out, method, keepdims, weights, False)
 
 
@@ -317,7 +317,7 @@ def nanquantile(
     *,
     weights: Any = None,
 ) -> Array:
-    """Quantiles of the elements that are not NaN."""
+    """Quantiles of the elements that are not NaN, as numpy.nanquantile."""
     return _quantile(a, q, 1, axis, out, method, keepdims, weights, True)
 
 
@@ -333,5 +333,5 @@ def nanpercentile(
     *,
     weights: Any = None,
 ) -> Array:
-    """Percentiles of the elements that are not NaN."""
+    """Percentiles of the elements that are not NaN, as numpy.nanpercentile."""
     return _quantile(a, q, 100, axis, out, method, keepdims, weights, True)

@@ -1,4 +1,4 @@
-"""Sums, products, extrema, any and all, with all of NumPy's keywords."""
+"""Sums, products, extrema, any, all and argmax, with NumPy's keywords."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def is_given(value: Any) -> bool:
 
 
 def reduction_axes(axis: Any, rank: int) -> tuple[int, ...]:
-    """The axes of a reduction; as in NumPy a scalar has an axis 0 here."""
+    """The axes of a reduction; as in NumPy, a scalar accepts axis 0 and -1."""
     if rank == 0 and type(axis) is int and axis in (0, -1):
         return ()
     if isinstance(axis, list):
@@ -33,7 +33,7 @@ def reduction_axes(axis: Any, rank: int) -> tuple[int, ...]:
 
 
 def finish(x: Array, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: Any, out: Any) -> Array:
-    """Axes kept at length one if wanted, and the result written to `out`."""
+    """The result with keepdims applied, written to `out` if there is one."""
     if is_given(keepdims) and keepdims:
         x = reshape_primitive(arrayed(x), shape=ones_at(shape, axes))
     return x if out is None else deliver(x, out)
@@ -48,7 +48,7 @@ def _over_axes(reduce: Callable[..., Array], a: Any, axis: Any, keepdims: Any, o
 
 
 def deliver(x: Array, out: Any) -> Array:
-    """A result written to `out`, in whose dtype NumPy's reductions compute."""
+    """A result written to `out`, converted to its dtype."""
     if not hasattr(out, "dtype"):
         raise TypeError("return arrays must be of ArrayType")
     if shape_of(x) != shape_of(out):
@@ -102,7 +102,7 @@ def _plain_prod(a: Array, axes: tuple[int, ...], dtype: Any) -> Array:
 
 
 total_of = _accumulation(_plain_sum, reduction_primitives.sum_with, ops.add)
-"""The sum over normalised axes: (a, axes, dtype, initial, where)."""
+"""The sum over normalised axes, with arguments (a, axes, dtype, initial, where)."""
 product_of = _accumulation(_plain_prod, reduction_primitives.prod_with, ops.multiply)
 
 
@@ -116,7 +116,7 @@ def sum(
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
 ) -> Array:
-    """The sum over axes."""
+    """The sum over axes, as numpy.sum."""
     a = operand(a)
     shape = shape_of(a)
     axes = reduction_axes(axis, len(shape))
@@ -135,11 +135,15 @@ def prod(
     where: Any = NO_VALUE,
 ) -> Array:
     """The product over axes, as numpy.prod; its derivative is exact also where elements are zero."""
-    return _over_axes(product_of, a, axis, keepdims, out, None if dtype is None else np.dtype(dtype), initial, where)
+    a = operand(a)
+    shape = shape_of(a)
+    axes = reduction_axes(axis, len(shape))
+    total = product_of(a, axes, None if dtype is None else np.dtype(dtype), initial, where)
+    return finish(total, shape, axes, keepdims, out)
 
 
 def _worst(dtype: np.dtype[Any], sign: int) -> Any:
-    """The value that loses against every other: -∞ (sign -1) or +∞, or the end of the integers' range."""
+    """The neutral element of maximum (sign -1) or minimum (+1): ∓∞, or the end of the integers' range."""
     if dtype.kind == "c":
         return dtype.type(complex(sign * np.inf, sign * np.inf))
     if dtype.kind == "b":
@@ -184,7 +188,7 @@ def max(
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
 ) -> Array:
-    """The maximum over axes, as numpy.max; equal elements share the derivative."""
+    """The maximum over axes, as numpy.max; ties share the derivative evenly."""
     return _over_axes(extremum, a, axis, keepdims, out, "maximum", initial, where)
 
 
@@ -197,7 +201,7 @@ def min(
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
 ) -> Array:
-    """The minimum over axes, as numpy.min; equal elements share the derivative."""
+    """The minimum over axes, as numpy.min; ties share the derivative evenly."""
     return _over_axes(extremum, a, axis, keepdims, out, "minimum", initial, where)
 
 
@@ -207,7 +211,7 @@ amin = implements(np.amin)(min)
 
 @implements(np.ptp)
 def ptp(a: Array, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE) -> Array:
-    """The largest minus the smallest element."""
+    """The largest minus the smallest element, as numpy.ptp."""
     spread = ops.subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
     return spread if out is None else deliver(spread, out)
 
@@ -223,13 +227,13 @@ def truth_of(a: Array, axes: tuple[int, ...], primitive: Any, where: Any = NO_VA
 
 @implements(np.any)
 def any(a: Array, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE) -> Array:
-    """Whether some element is not zero, as numpy.any."""
+    """Whether any element along axes is not zero, as numpy.any."""
     return _over_axes(truth_of, a, axis, keepdims, out, reduction_primitives.reduce_any, where)
 
 
 @implements(np.all)
 def all(a: Array, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE) -> Array:
-    """Whether no element is zero, as numpy.all."""
+    """Whether all elements along axes are not zero, as numpy.all."""
     return _over_axes(truth_of, a, axis, keepdims, out, reduction_primitives.reduce_all, where)
 
 
@@ -257,11 +261,11 @@ def _position(primitive: Any, name: str, a: Array, axis: int | None, out: Any, k
 
 @implements(np.argmax)
 def argmax(a: Array, axis: int | None = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Array:
-    """The place of the largest element, the first of equal ones."""
+    """The index of the largest element, the first of equal ones, as numpy.argmax."""
     return _position(reduction_primitives.argmax, "argmax", a, axis, out, keepdims)
 
 
 @implements(np.argmin)
 def argmin(a: Array, axis: int | None = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Array:
-    """The place of the smallest element, the first of equal ones."""
+    """The index of the smallest element, the first of equal ones, as numpy.argmin."""
     return _position(reduction_primitives.argmin, "argmin", a, axis, out, keepdims)

@@ -1,4 +1,4 @@
-"""Choosing elements: where, take, put, diagonals, nonzero; and the functions that write into their argument."""
+"""Selection of elements (where, take, choose, diagonals) and writes into an argument (put, place, copyto)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MISSING = object()
 def where(
     condition: Array, x: Any = _MISSING, y: Any = _MISSING, /, *, size: int | None = None, fill_value: Any = None
 ) -> Any:
-    """x where the condition holds, y elsewhere; with the condition alone its nonzero places, `size` of them."""
+    """x where the condition holds, y elsewhere, as numpy.where; without x and y, `nonzero(condition)`."""
     if x is _MISSING and y is _MISSING:
         return nonzero(condition, size=size, fill_value=fill_value)
     if x is _MISSING or y is _MISSING:
@@ -41,7 +41,7 @@ def where(
 
 @implements(np.take)
 def take(a: Array, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Array:
-    """Elements at indices along an axis (of the flattened array by default)."""
+    """Elements at indices along an axis (of the flattened array by default), as numpy.take."""
     a, indices = operand(a), operand(indices)
     if axis is None:
         a, axis = ravel(a), 0
@@ -67,7 +67,7 @@ def _in_mode(indices: Array, length: int, mode: str) -> Array:
 
 
 def _grid_indices(arr: Array, indices: Array, axis: int) -> tuple[Array, ...]:
-    """One index array per axis: the given one along `axis`, the places themselves along the others."""
+    """One index array per axis: `indices` along `axis`, the positions along the others."""
     shape = list(shape_of(indices))
     grids = [
         np.arange(n).reshape([-1 if i == k else 1 for i in range(len(shape))]) for k, n in enumerate(shape_of(arr))
@@ -78,7 +78,7 @@ def _grid_indices(arr: Array, indices: Array, axis: int) -> tuple[Array, ...]:
 
 @implements(np.take_along_axis)
 def take_along_axis(arr: Array, indices: Array, axis: int | None = -1) -> Array:
-    """Elements at indices that differ from place to place."""
+    """Elements at indices along an axis, one index for each element of the result, as numpy.take_along_axis."""
     arr, indices = operand(arr), operand(indices)
     if dtype_of(indices).kind not in "iu":
         raise IndexError("`indices` must be an integer array")
@@ -91,7 +91,7 @@ def take_along_axis(arr: Array, indices: Array, axis: int | None = -1) -> Array:
 
 @implements(np.put_along_axis)
 def put_along_axis(arr: Array, indices: Array, values: Any, axis: int | None) -> None:
-    """Write values at indices that differ from place to place."""
+    """Write values at indices along an axis, one index for each value, as numpy.put_along_axis."""
     _writable(arr, "put_along_axis")
     flat = axis is None
     target = ravel(arr) if flat else arr
@@ -111,7 +111,7 @@ def _writable(arr: Any, function: str) -> None:
 
 @implements(np.choose)
 def choose(a: Array, choices: Any, out: Any = None, mode: str = "raise") -> Array:
-    """Elements from several arrays, by the number of the array."""
+    """Elements from several arrays, as numpy.choose; a holds the number of the array for each."""
     parts = broadcast_arrays(operand(a), *common(sequence(choices)))
     count = len(parts) - 1
     index = _in_mode(parts[0], count, mode)
@@ -119,14 +119,14 @@ def choose(a: Array, choices: Any, out: Any = None, mode: str = "raise") -> Arra
     if known is not None and count and bool(((known < 0) | (known >= count)).any()):
         raise ValueError("invalid entry in choice array")
     stacked = stack(parts[1:], 0)
-    chosen = take_along_axis(stacked, reshape(index, (1, *shape_of(index))), 0)
-    result = reshape(chosen, shape_of(index))
+    selected = take_along_axis(stacked, reshape(index, (1, *shape_of(index))), 0)
+    result = reshape(selected, shape_of(index))
     return result if out is None else write_into(out, result)
 
 
 @implements(np.select)
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
-    """From several arrays the first whose condition holds."""
+    """Elements of the first array whose condition holds, as numpy.select."""
     if len(condlist) != len(choicelist):
         raise ValueError("list of cases must be same length as list of conditions")
     if not condlist:
@@ -142,7 +142,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 @implements(np.piecewise)
 def piecewise(x: Array, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Array:
-    """A function given piece by piece: each piece gets the elements for which its condition is the last that holds."""
+    """A piecewise function, as numpy.piecewise; of several conditions that hold the last one counts."""
     x = operand(x)
     conditions = condlist if isinstance(condlist, (list, tuple)) else [condlist]
     if len(conditions) and rank_of(operand(conditions[0])) == 0 and rank_of(x):
@@ -173,35 +173,35 @@ def piecewise(x: Array, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> 
 
 @implements(np.extract)
 def extract(condition: Array, arr: Array) -> Array:
-    """The elements where a condition holds."""
+    """The elements for which a condition holds, as numpy.extract."""
     return take(ravel(operand(arr)), flatnonzero(condition), axis=0)
 
 
 @implements(np.compress)
 def compress(condition: Array, a: Array, axis: int | None = None, out: Any = None) -> Array:
-    """Slices of an array along an axis where a condition holds."""
+    """The subarrays along an axis for which a condition holds, as numpy.compress."""
     return take(a, flatnonzero(condition), axis=axis, out=out)
 
 
 @implements(np.diagonal)
 def diagonal(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """Diagonals in the plane of two axes, as the last axis."""
+    """The diagonals of the planes of two axes, as the last axis, as numpy.diagonal."""
     a = operand(a)
     if rank_of(a) < 2:
         raise ValueError("diag requires an array of at least two dimensions")
     first, second = one_axis(axis1, rank_of(a), "axis1"), one_axis(axis2, rank_of(a), "axis2")
     if first == second:
         raise ValueError("axis1 and axis2 cannot be the same")
-    moved = moveaxis(a, (first, second), (-2, -1))
-    n, m = shape_of(moved)[-2:]
+    planes = moveaxis(a, (first, second), (-2, -1))
+    n, m = shape_of(planes)[-2:]
     length = max(0, min(n, m - offset) if offset >= 0 else min(n + offset, m))
     i = np.arange(length)
-    return gather(moved, i + max(-offset, 0), i + max(offset, 0), axis=rank_of(a) - 2)
+    return gather(planes, i + max(-offset, 0), i + max(offset, 0), axis=rank_of(a) - 2)
 
 
 @implements(np.ix_)
 def ix_(*args: Any) -> tuple[Array, ...]:
-    """Index vectors as an open grid."""
+    """An open grid from index vectors, as numpy.ix_."""
     out = []
     for k, vector in enumerate(args):
         index = operand(vector)
@@ -215,7 +215,7 @@ def ix_(*args: Any) -> tuple[Array, ...]:
 
 @implements(np.put)
 def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
-    """Write values at places of the flattened array."""
+    """Write values at indices of the flattened array, as numpy.put."""
     _writable(a, "put")
     refuse("put", mode=(mode, "raise"))
     places = ravel(operand(ind))
@@ -226,13 +226,13 @@ def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
 
 @implements(np.place)
 def place(arr: Array, mask: Array, vals: Any) -> None:
-    """Write values, in turn, where a mask holds."""
+    """Write values, in order, where a mask holds, as numpy.place."""
     put(arr, flatnonzero(mask), vals)
 
 
 @implements(np.putmask)
 def putmask(a: Array, mask: Array, values: Any) -> None:
-    """Write values, repeated to a's shape, where a mask holds."""
+    """Write values, repeated to a's shape, where a mask holds, as numpy.putmask."""
     _writable(a, "putmask")
     values = operand(values)
     if shape_of(values) != a.shape:
@@ -242,7 +242,7 @@ def putmask(a: Array, mask: Array, values: Any) -> None:
 
 @implements(np.copyto)
 def copyto(dst: Array, src: Any, casting: str = "same_kind", where: Any = True) -> None:
-    """Write an array into another."""
+    """Write an array into another, as numpy.copyto."""
     _writable(dst, "copyto")
     src = operand(src)
     if not np.can_cast(src if type(src) in (int, float, complex, bool) else dtype_of(src), dst.dtype, casting):  # type: ignore[arg-type]
@@ -256,7 +256,7 @@ def copyto(dst: Array, src: Any, casting: str = "same_kind", where: Any = True) 
 
 @implements(np.fill_diagonal)
 def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
-    """Write the diagonal."""
+    """Write the diagonal, as numpy.fill_diagonal."""
     _writable(a, "fill_diagonal")
     refuse("fill_diagonal", wrap=(wrap, False))
     if rank_of(a) < 2:

@@ -1,7 +1,7 @@
-"""Sets: distinct elements and what is made of them.
+"""Set operations: distinct elements, unions, intersections and differences.
 
-How many elements come out depends on the values: where the lanes of a vmap differ they are parted, and staged code
-raises. The derivative goes to the first of equal elements.
+The shape of the result depends on values: under vmap the batch is split where it differs, and staged code raises
+StagingError. The derivative goes to the first of equal elements.
 """
 
 from __future__ import annotations
@@ -53,18 +53,19 @@ def unique(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """The distinct elements (of an axis: slices), on demand with their first places, the way back, and counts.
+    """The distinct elements or subarrays, optionally with indices, inverse indices and counts, as numpy.unique.
 
-    With `size` there are exactly so many: the largest are left out, missing ones are `fill_value` (the smallest).
+    With `size` the result has this length: the largest elements are dropped, missing ones are `fill_value` (default:
+    the smallest element).
     """
     ar = arrayed(operand(ar))
     if size is not None:
         if axis is not None:
             raise ArgumentError("func.numpy.unique: size goes with the flattened array, without axis")
-        values, *others = sized_unique(flattened(ar), size, fill_value, equal_nan)
-        others[1] = reshape(others[1], shape_of(ar))
-        wanted = (return_index, return_inverse, return_counts)
-        picked = [values, *[other for other, want in zip(others, wanted, strict=True) if want]]
+        values, *extras = sized_unique(flattened(ar), size, fill_value, equal_nan)
+        extras[1] = reshape(extras[1], shape_of(ar))
+        flags = (return_index, return_inverse, return_counts)
+        picked = [values, *[extra for extra, is_returned in zip(extras, flags, strict=True) if is_returned]]
         return picked[0] if len(picked) == 1 else tuple(picked)
     if axis is not None:
         axis = one_axis(axis, rank_of(ar))
@@ -73,44 +74,44 @@ def unique(
     values, first, *rest = distinct(known, True, return_inverse, return_counts, axis, equal_nan=equal_nan)
     if not (sorted or return_index or return_inverse or return_counts) and axis is None:
         first = first[np.searchsorted(values, distinct(known, equal_nan=equal_nan, **_UNSORTED))]
-    found = gather(flattened(ar), first, axis=0) if axis is None else gather(ar, first, axis=axis)
-    out = [found, *([first] if return_index else []), *rest]
+    elements = gather(flattened(ar), first, axis=0) if axis is None else gather(ar, first, axis=axis)
+    out = [elements, *([first] if return_index else []), *rest]
     return out[0] if len(out) == 1 else tuple(out)
 
 
 @implements(np.unique_all)
 def unique_all(x: Array) -> Any:
-    """The distinct elements with first places, the way back and counts."""
+    """The distinct elements with first indices, inverse indices and counts, as numpy.unique_all."""
     return _ALL_RESULT(*unique(x, True, True, True, equal_nan=False))
 
 
 @implements(np.unique_counts)
 def unique_counts(x: Array) -> Any:
-    """The distinct elements and how often they occur."""
+    """The distinct elements and their counts, as numpy.unique_counts."""
     return _COUNTS_RESULT(*unique(x, return_counts=True, equal_nan=False))
 
 
 @implements(np.unique_inverse)
 def unique_inverse(x: Array) -> Any:
-    """The distinct elements and the way back."""
+    """The distinct elements and the inverse indices, as numpy.unique_inverse."""
     return _INVERSE_RESULT(*unique(x, return_inverse=True, equal_nan=False))
 
 
 @implements(np.unique_values)
 def unique_values(x: Array) -> Array:
-    """The distinct elements, in the order that NumPy gives them."""
+    """The distinct elements, in NumPy's order, as numpy.unique_values."""
     return unique(x, equal_nan=False, sorted=False)
 
 
 @implements(np.union1d)
 def union1d(ar1: Array, ar2: Array) -> Array:
-    """The distinct elements of both."""
+    """The distinct elements of two arrays, as numpy.union1d."""
     return unique(joined([flattened(operand(ar1)), flattened(operand(ar2))], 0))
 
 
 @implements(np.intersect1d)
 def intersect1d(ar1: Array, ar2: Array, assume_unique: bool = False, return_indices: bool = False) -> Any:
-    """The elements that occur in both; the derivative goes to the first array."""
+    """The elements that occur in both arrays, as numpy.intersect1d; the derivative goes to the first array."""
     first, second = flattened(operand(ar1)), flattened(operand(ar2))
     _, places1, places2 = np.intersect1d(_host(first), _host(second), assume_unique, return_indices=True)
     both = joined([first, second], 0)
@@ -120,7 +121,7 @@ def intersect1d(ar1: Array, ar2: Array, assume_unique: bool = False, return_indi
 
 @implements(np.setxor1d)
 def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
-    """The elements that occur in one of both only."""
+    """The elements that occur in exactly one of two arrays, as numpy.setxor1d."""
     sets = [flattened(operand(ar)) for ar in (ar1, ar2)]
     both = joined(sets if assume_unique else [unique(x) for x in sets], 0)
     if shape_of(both)[0] == 0:
@@ -133,7 +134,7 @@ def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
 
 @implements(np.setdiff1d)
 def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
-    """The elements of the first array that do not occur in the second."""
+    """The elements of the first array that do not occur in the second, as numpy.setdiff1d."""
     first, second = flattened(operand(ar1)), flattened(operand(ar2))
     first = first if assume_unique else unique(first)
     missing = np.isin(_host(first), _host(second), assume_unique=assume_unique, invert=True)
@@ -144,7 +145,7 @@ def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: str | None = None
 ) -> Array:
-    """Whether each element occurs among others."""
+    """Whether each element occurs among others, as numpy.isin."""
     element, others = arrayed(operand(element)), flattened(operand(test_elements))
     if kind not in {None, "sort", "table"}:
         raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
@@ -157,5 +158,5 @@ def isin(
         return full_like(element, int(invert), None, np.bool_)
     ordered = sort(others)
     place = ops.minimum(search(ordered, element, side="left", batch_rank=0), n - 1)
-    found = gather(ordered, arrayed(place), axis=0)
-    return (ops.not_equal if invert else ops.equal)(found, element)
+    candidates = gather(ordered, arrayed(place), axis=0)
+    return (ops.not_equal if invert else ops.equal)(candidates, element)

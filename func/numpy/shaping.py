@@ -1,4 +1,4 @@
-"""Shapes: reshape, transpose, axes added and removed, flips and rolls. Views are linked as NumPy's are."""
+"""Changes of shape: reshape, transpose, new and removed axes, flips and rolls; views as in NumPy."""
 
 from __future__ import annotations
 
@@ -17,48 +17,47 @@ from func.numpy.protocol import implements
 
 @implements(np.shape)
 def shape(a: Any) -> tuple[int, ...]:
-    """The shape."""
+    """The shape, as numpy.shape."""
     return shape_of(operand(a))
 
 
 @implements(np.ndim)
 def ndim(a: Any) -> int:
-    """The number of axes."""
+    """The number of axes, as numpy.ndim."""
     return rank_of(operand(a))
 
 
 @implements(np.size)
 def size(a: Any, axis: int | None = None) -> int:
-    """The number of elements, or the length of an axis."""
-    have = shape_of(operand(a))
-    return count(have) if axis is None else have[one_axis(axis, len(have))]
+    """The number of elements, or the length of an axis, as numpy.size."""
+    lengths = shape_of(operand(a))
+    return count(lengths) if axis is None else lengths[one_axis(axis, len(lengths))]
 
 
 @implements(np.reshape)
 def reshape(
     a: Array, /, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: bool | None = None
 ) -> Array:
-    """The elements in another shape, a view where NumPy's is. order "F" reads and writes column by column."""
+    """The elements in another shape, as numpy.reshape; a view where NumPy's is."""
     a = operand(a)
     shape = newshape if shape is None else shape
-    wanted = list(as_shape(shape))
-    have = shape_of(a)
-    total = count(have)
-    if wanted.count(-1) > 1:
+    target = list(as_shape(shape))
+    total = count(shape_of(a))
+    if target.count(-1) > 1:
         raise ValueError("can only specify one unknown dimension")
-    if -1 in wanted:
-        known = count([n for n in wanted if n != -1])
+    if -1 in target:
+        known = count([n for n in target if n != -1])
         if known == 0 or total % known:
-            raise ValueError(f"cannot reshape array of size {total} into shape {tuple(wanted)}")
-        wanted[wanted.index(-1)] = total // known
-    if count(wanted) != total:
-        raise ValueError(f"cannot reshape array of size {total} into shape {tuple(wanted)}")
+            raise ValueError(f"cannot reshape array of size {total} into shape {tuple(target)}")
+        target[target.index(-1)] = total // known
+    if count(target) != total:
+        raise ValueError(f"cannot reshape array of size {total} into shape {tuple(target)}")
     if order == "A":
         order = "F" if memory_order(a) == tuple(reversed(range(rank_of(a)))) and rank_of(a) > 1 else "C"
     if order not in ("C", "F"):
         raise ValueError(f"order must be one of 'C', 'F' or 'A' (got {order!r})")
     in_columns = order == "F"
-    out = view_reshape(transpose(a) if in_columns else a, tuple(wanted[::-1] if in_columns else wanted))
+    out = view_reshape(transpose(a) if in_columns else a, tuple(target[::-1] if in_columns else target))
     out = transpose(out) if in_columns else out
     if copy is False and type(a) is Tracer and out is not a and view_of(out) is None:
         raise ValueError("Unable to avoid creating a copy while reshaping.")
@@ -66,7 +65,7 @@ def reshape(
 
 
 def memory_order(a: Array) -> tuple[int, ...]:
-    """The axes from the one that varies slowest in memory to the fastest, as NumPy's order "K" reads them."""
+    """The axes from the slowest to the fastest in memory, which is NumPy's order "K"."""
     rank = rank_of(a)
     strides = getattr(innermost(a), "strides", None)
     if not strides or len(strides) < rank:
@@ -77,7 +76,7 @@ def memory_order(a: Array) -> tuple[int, ...]:
 
 @implements(np.ravel)
 def ravel(a: Array, order: str = "C") -> Array:
-    """All elements in one axis."""
+    """The elements in one axis, as numpy.ravel; a view where NumPy's is."""
     a = operand(a)
     if order == "K":
         a, order = transpose(a, memory_order(a)), "C"
@@ -86,7 +85,7 @@ def ravel(a: Array, order: str = "C") -> Array:
 
 @implements(np.transpose, np.permute_dims)
 def transpose(a: Array, axes: Any = None) -> Array:
-    """Axes in another order, reversed by default."""
+    """The array with permuted axes (reversed by default), as a view, as numpy.transpose."""
     a = operand(a)
     rank = rank_of(a)
     if axes is None:
@@ -104,7 +103,7 @@ permute_dims = transpose
 
 @implements(np.matrix_transpose)
 def matrix_transpose(x: Array, /) -> Array:
-    """The last two axes swapped."""
+    """The array with its last two axes exchanged, as a view, as numpy.matrix_transpose."""
     if rank_of(operand(x)) < 2:
         raise ValueError("Input array must be at least 2-dimensional")
     return swapaxes(x, -1, -2)
@@ -112,7 +111,7 @@ def matrix_transpose(x: Array, /) -> Array:
 
 @implements(np.swapaxes)
 def swapaxes(a: Array, axis1: int, axis2: int) -> Array:
-    """Two axes swapped."""
+    """The array with two axes exchanged, as a view, as numpy.swapaxes."""
     a = operand(a)
     order = list(range(rank_of(a)))
     i, j = one_axis(axis1, len(order), "axis1"), one_axis(axis2, len(order), "axis2")
@@ -122,7 +121,7 @@ def swapaxes(a: Array, axis1: int, axis2: int) -> Array:
 
 @implements(np.moveaxis)
 def moveaxis(a: Array, source: Any, destination: Any) -> Array:
-    """Axes moved to other places, the rest in order."""
+    """The array with axes moved, the others in order, as a view, as numpy.moveaxis."""
     a = operand(a)
     rank = rank_of(a)
     sources = [one_axis(s, rank, "source") for s in as_shape(source)]
@@ -137,7 +136,7 @@ def moveaxis(a: Array, source: Any, destination: Any) -> Array:
 
 @implements(np.rollaxis)
 def rollaxis(a: Array, axis: int, start: int = 0) -> Array:
-    """An axis moved before another."""
+    """The array with an axis moved before another, as a view, as numpy.rollaxis."""
     rank = rank_of(operand(a))
     axis = one_axis(axis, rank)
     start = start + rank if start < 0 else start
@@ -146,46 +145,46 @@ def rollaxis(a: Array, axis: int, start: int = 0) -> Array:
 
 @implements(np.expand_dims)
 def expand_dims(a: Array, axis: Any) -> Array:
-    """New axes of length one."""
+    """The array with new axes of length one, as a view, as numpy.expand_dims."""
     a = operand(a)
-    given = axis if isinstance(axis, (tuple, list)) else (axis,)
-    wanted = list(shape_of(a))
-    for place in many_axes(tuple(given), len(wanted) + len(given)):
-        wanted.insert(place, 1)
-    return view_reshape(a, tuple(wanted))
+    new_axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    lengths = list(shape_of(a))
+    for place in many_axes(tuple(new_axes), len(lengths) + len(new_axes)):
+        lengths.insert(place, 1)
+    return view_reshape(a, tuple(lengths))
 
 
 @implements(np.squeeze)
 def squeeze(a: Array, axis: Any = None) -> Array:
-    """Axes of length one removed."""
+    """The array without axes of length one, as a view, as numpy.squeeze."""
     a = operand(a)
-    have = shape_of(a)
-    axes = [i for i, n in enumerate(have) if n == 1] if axis is None else many_axes(axis, len(have))
-    if any([have[i] != 1 for i in axes]):
+    lengths = shape_of(a)
+    axes = [i for i, n in enumerate(lengths) if n == 1] if axis is None else many_axes(axis, len(lengths))
+    if any([lengths[i] != 1 for i in axes]):
         raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
-    return view_reshape(a, tuple([n for i, n in enumerate(have) if i not in axes]))
+    return view_reshape(a, tuple([n for i, n in enumerate(lengths) if i not in axes]))
 
 
 @implements(np.broadcast_to)
 def broadcast_to(array: Array, shape: Any, subok: bool = False) -> Array:
-    """An array repeated to a shape."""
+    """An array broadcast to a shape, as numpy.broadcast_to."""
     array = operand(array)
-    wanted = as_shape(shape)
+    target = as_shape(shape)
     try:
-        fits = np.broadcast_shapes(shape_of(array), wanted) == wanted
+        fits = np.broadcast_shapes(shape_of(array), target) == target
     except ValueError:
         fits = False
     if not fits:
-        raise ValueError(f"an array of shape {shape_of(array)} cannot be broadcast to shape {wanted}")
-    return broadcast(array, shape=wanted)
+        raise ValueError(f"an array of shape {shape_of(array)} cannot be broadcast to shape {target}")
+    return broadcast(array, shape=target)
 
 
 @implements(np.broadcast_arrays)
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Array, ...]:
-    """Arrays repeated to their common shape."""
+    """Arrays broadcast to their common shape, as numpy.broadcast_arrays."""
     arrays = [operand(a) for a in args]
-    wanted = np.broadcast_shapes(*[shape_of(a) for a in arrays])
-    return tuple([a if shape_of(a) == wanted else broadcast(a, shape=wanted) for a in arrays])
+    target = np.broadcast_shapes(*[shape_of(a) for a in arrays])
+    return tuple([a if shape_of(a) == target else broadcast(a, shape=target) for a in arrays])
 
 
 def _atleast(arys: Sequence[Any], expand: Any) -> Any:
@@ -195,19 +194,19 @@ def _atleast(arys: Sequence[Any], expand: Any) -> Any:
 
 @implements(np.atleast_1d)
 def atleast_1d(*arys: Any) -> Any:
-    """Arrays of at least one axis."""
+    """Arrays of at least one axis, as numpy.atleast_1d."""
     return _atleast(arys, lambda a: a if rank_of(a) else view_reshape(_arrayed(a), (1,)))
 
 
 @implements(np.atleast_2d)
 def atleast_2d(*arys: Any) -> Any:
-    """Arrays of at least two axes, new ones in front."""
+    """Arrays of at least two axes, new ones in front, as numpy.atleast_2d."""
     return _atleast(arys, lambda a: _lead(a, 2))
 
 
 @implements(np.atleast_3d)
 def atleast_3d(*arys: Any) -> Any:
-    """Arrays of at least three axes, placed as NumPy does."""
+    """Arrays of at least three axes, new ones placed as in NumPy, as numpy.atleast_3d."""
     return _atleast(arys, lambda a: expand_dims(_lead(a, 2), -1) if rank_of(a) < 3 else a)
 
 
@@ -216,13 +215,13 @@ def _arrayed(a: Any) -> Array:
 
 
 def _lead(a: Array, rank: int) -> Array:
-    have = shape_of(a)
-    return view_reshape(_arrayed(a), (*[1] * (rank - len(have)), *have)) if len(have) < rank else a
+    lengths = shape_of(a)
+    return view_reshape(_arrayed(a), (*[1] * (rank - len(lengths)), *lengths)) if len(lengths) < rank else a
 
 
 @implements(np.flip)
 def flip(m: Array, axis: Any = None) -> Array:
-    """Elements along axes (all by default) in reversed order."""
+    """The array reversed along axes (all by default), as numpy.flip."""
     m = operand(m)
     axes = many_axes(axis, rank_of(m))
     index = tuple([slice(None, None, -1) if i in axes else slice(None) for i in range(rank_of(m))])
@@ -231,7 +230,7 @@ def flip(m: Array, axis: Any = None) -> Array:
 
 @implements(np.fliplr)
 def fliplr(m: Array) -> Array:
-    """Columns in reversed order."""
+    """The array reversed along its second axis, as numpy.fliplr."""
     if rank_of(operand(m)) < 2:
         raise ValueError("Input must be >= 2-d.")
     return flip(m, 1)
@@ -239,7 +238,7 @@ def fliplr(m: Array) -> Array:
 
 @implements(np.flipud)
 def flipud(m: Array) -> Array:
-    """Rows in reversed order."""
+    """The array reversed along its first axis, as numpy.flipud."""
     if rank_of(operand(m)) < 1:
         raise ValueError("Input must be >= 1-d.")
     return flip(m, 0)
@@ -247,7 +246,7 @@ def flipud(m: Array) -> Array:
 
 @implements(np.rot90)
 def rot90(m: Array, k: int = 1, axes: Any = (0, 1)) -> Array:
-    """A quarter turn, k times, in the plane of two axes."""
+    """The array rotated by k quarter turns in the plane of two axes, as numpy.rot90."""
     first, second = as_shape(axes)
     k %= 4
     if k == 0:
@@ -259,7 +258,7 @@ def rot90(m: Array, k: int = 1, axes: Any = (0, 1)) -> Array:
 
 @implements(np.roll)
 def roll(a: Array, shift: Any, axis: Any = None) -> Array:
-    """Elements shifted along axes, those that leave coming back at the other end."""
+    """The array shifted cyclically along axes, as numpy.roll."""
     a = operand(a)
     if axis is None:
         return reshape(roll(ravel(a), shift, 0), shape_of(a))

@@ -1,4 +1,4 @@
-"""Functions whose result is as long as the values say: with `size=` the length is fixed, so that code can be staged."""
+"""Functions whose result has a length that depends on values; `size=` fixes it, so that the code can be staged."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _checked_size(size: Any, function: str) -> int:
 
 
 def _first_places(mask: Array, size: int) -> tuple[Array, Array]:
-    """The first `size` places where a flat mask holds, and which of them there are."""
+    """The first `size` indices where a flat mask holds, and a mask of the valid ones."""
     n = shape_of(mask)[0]
     order = argsort(ops.logical_not(mask), axis=0, kind="stable")[:size]
     if n < size:
@@ -48,10 +48,11 @@ def _counted(mask: Array) -> Array:
 
 @implements(np.nonzero)
 def nonzero(a: Array, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
-    """The places of elements that are not zero, an index array for each axis.
+    """The indices of elements that are not zero, one array for each axis, as numpy.nonzero.
 
-    Their number depends on the values: lanes of a vmap are parted, staged code raises StagingError. With `size` there
-    are so many: later ones are left out, missing ones are `fill_value` (0; or one value for each axis).
+    Their number depends on the values: under vmap the batch is split where it differs, and staged code raises
+    StagingError. With `size` there are `size` indices: later ones are dropped, missing ones are `fill_value` (default
+    0; a tuple has one value for each axis).
     """
     mask = as_bool(a)
     if size is None:
@@ -67,23 +68,23 @@ def nonzero(a: Array, *, size: int | None = None, fill_value: Any = None) -> tup
     fills: Sequence[Any] = fill_value if isinstance(fill_value, tuple) else [fill_value or 0] * len(shape)
     if len(fills) != len(shape):
         raise ArgumentError(f"func.numpy.nonzero: fill_value has {len(fills)} entries for {len(shape)} axes")
-    found = []
+    indices = []
     for axis, fill in enumerate(fills):
         stride = count(shape[axis + 1 :])
         index = ops.remainder(ops.floor_divide(places, stride), shape[axis])
-        found.append(where_primitive(there, index, fill))
-    return tuple(found)
+        indices.append(where_primitive(there, index, fill))
+    return tuple(indices)
 
 
 @implements(np.flatnonzero)
 def flatnonzero(a: Array, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """The places in the flattened array of elements that are not zero; `size` and `fill_value` as for `nonzero`."""
+    """The flat indices of elements that are not zero, as numpy.flatnonzero; `size` and `fill_value` as in `nonzero`."""
     return nonzero(ravel(operand(a)), size=size, fill_value=fill_value)[0]
 
 
 @implements(np.argwhere)
 def argwhere(a: Array, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """The places of elements that are not zero, as rows; `size` and `fill_value` as for `nonzero`."""
+    """The indices of nonzero elements as rows, as numpy.argwhere; `size` and `fill_value` as in `nonzero`."""
     a = operand(a)
     if rank_of(a) == 0:
         return nonzero(ops.multiply(a, np.ones(1, dtype_of(a))), size=size, fill_value=fill_value)[0][:, None][:, :0]
@@ -91,8 +92,10 @@ def argwhere(a: Array, *, size: int | None = None, fill_value: Any = None) -> Ar
 
 
 def sized_unique(x: Array, size: Any, fill_value: Any, equal_nan: bool) -> tuple[Array, Array, Array, Array]:
-    """(values, first places, way back, counts) of exactly `size` distinct elements of a flat array; what is missing
-    has `fill_value` (the smallest element), place 0 and count 0."""
+    """(values, first indices, inverse indices, counts) of `size` distinct elements of a flat array.
+
+    A missing element has the value `fill_value` (default: the smallest element), index 0 and count 0.
+    """
     size, n = _checked_size(size, "unique"), shape_of(x)[0]
     order = argsort(x, axis=0, kind="stable")
     ordered = gather(x, order, axis=0)

@@ -1,4 +1,4 @@
-"""Sorting and searching."""
+"""Sorting, partitioning, searching and counting."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KINDS = {None, "quicksort", "mergesort", "heapsort", "stable"}
 
 
 def _prepared(a: Any, axis: int | None) -> tuple[Array, int]:
-    """The array and the axis to sort; None stands for the flattened array."""
+    """The array and the axis to sort; axis None sorts the flattened array."""
     a = operand(a)
     return (flattened(a), 0) if axis is None else (a, one_axis(axis, rank_of(a)))
 
@@ -37,7 +37,7 @@ def _kind(function: str, kind: Any, stable: Any, order: Any) -> Any:
 
 @implements(np.argsort)
 def argsort(a: Array, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Array:
-    """The order that sorts an axis."""
+    """The indices that sort an axis, as numpy.argsort."""
     kind = _kind("argsort", kind, stable, order)
     a = operand(a)
     if rank_of(a) == 0:
@@ -49,7 +49,7 @@ def argsort(a: Array, axis: int | None = -1, kind: Any = None, order: Any = None
 
 @implements(np.sort)
 def sort(a: Array, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Array:
-    """The elements along an axis in ascending order; the derivative follows each element to its place."""
+    """The elements along an axis in ascending order, as numpy.sort; the derivative is permuted with the elements."""
     kind = _kind("sort", kind, stable, order)
     a, place = _prepared(a, axis)
     return sorting_primitives.reorder(a, sorting_primitives.argsort(a, axis=place, kind=kind), axis=place)
@@ -57,7 +57,7 @@ def sort(a: Array, axis: int | None = -1, kind: Any = None, order: Any = None, *
 
 @implements(np.sort_complex)
 def sort_complex(a: Array) -> Array:
-    """The sorted elements of the last axis, as complex numbers."""
+    """The elements of the last axis in ascending order, as complex numbers, as numpy.sort_complex."""
     a = sort(a)
     if dtype_of(a).kind == "c":
         return a
@@ -66,7 +66,7 @@ def sort_complex(a: Array) -> Array:
 
 
 def _kth(kth: Any, length: int) -> tuple[int, ...]:
-    """Places to part at as non-negative numbers."""
+    """kth as a tuple of non-negative indices."""
     places = np.asarray(kth)
     if places.dtype.kind not in "iu" or places.ndim > 1:
         raise TypeError("Partition index must be integer")
@@ -78,7 +78,7 @@ def _kth(kth: Any, length: int) -> tuple[int, ...]:
 
 @implements(np.argpartition)
 def argpartition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Array:
-    """An order in which the kth element is at its sorted place, smaller ones before and larger ones behind it."""
+    """The indices that partition an axis at its kth element, as numpy.argpartition."""
     refuse("argpartition", order=(order, None))
     a, place = _prepared(a, axis)
     return sorting_primitives.argpartition(a, kth=_kth(kth, shape_of(a)[place]), axis=place, kind=kind)
@@ -86,7 +86,7 @@ def argpartition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introse
 
 @implements(np.partition)
 def partition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Array:
-    """The elements with the kth at its sorted place; the derivative follows each element to its place."""
+    """The elements partitioned at the kth one, as numpy.partition; the derivative is permuted with the elements."""
     refuse("partition", order=(order, None))
     a, place = _prepared(a, axis)
     order = sorting_primitives.partition_order(a, kth=_kth(kth, shape_of(a)[place]), axis=place, kind=kind)
@@ -95,7 +95,7 @@ def partition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introselec
 
 @implements(np.lexsort)
 def lexsort(keys: Any, axis: int = -1) -> Array:
-    """The order that sorts by several keys, the last one first."""
+    """The indices that sort by several keys, as numpy.lexsort; the last key is the primary one."""
     rows_of_keys = [arrayed(operand(key)) for key in sequence(keys)]
     if not rows_of_keys:
         raise TypeError("need sequence of keys with len > 0 in lexsort")
@@ -107,7 +107,7 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
 
 @implements(np.searchsorted)
 def searchsorted(a: Array, v: Any, side: str = "left", sorter: Any = None) -> Array:
-    """Where values would be put into a sorted vector."""
+    """The indices at which values keep a vector sorted, as numpy.searchsorted."""
     a, v = operand(a), operand(v)
     if side not in ("left", "right"):
         raise ValueError(f"search side must be one of 'left' or 'right' (got '{side}')")
@@ -125,7 +125,7 @@ def searchsorted(a: Array, v: Any, side: str = "left", sorter: Any = None) -> Ar
 
 @implements(np.digitize)
 def digitize(x: Array, bins: Any, right: bool = False) -> Array:
-    """The number of the bin that each element falls into."""
+    """The index of the bin of each element, as numpy.digitize."""
     x, bins = operand(x), operand(bins)
     if dtype_of(x).kind == "c":
         raise TypeError("x may not be complex")
@@ -143,7 +143,7 @@ def digitize(x: Array, bins: Any, right: bool = False) -> Array:
 
 @implements(np.bincount)
 def bincount(x: Array, /, weights: Any = None, minlength: int = 0) -> Array:
-    """How often each integer occurs, or the sums of its weights, which are differentiable."""
+    """The count of each integer, or the sum of its weights, as numpy.bincount; differentiable in the weights."""
     x = arrayed(operand(x))
     if minlength is None:
         raise TypeError("use 0 instead of None for minlength")

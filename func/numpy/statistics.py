@@ -1,4 +1,4 @@
-"""Means, variances, covariances."""
+"""Means, variances, standard deviations, covariances and correlations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _INTP = np.dtype(np.intp)
 
 
 def divided(total: Array, number: Any) -> Array:
-    """total / number in the dtype of the total: as NumPy divides by a count, in double precision where that matters."""
+    """total / number in the dtype of the total, rounded as NumPy's division by a count."""
     dtype = dtype_of(total)
     if counts_exactly(dtype, number):
         return ops.divide(total, number)
@@ -34,7 +34,7 @@ def divided(total: Array, number: Any) -> Array:
 
 
 def number_of(a: Array, axes: tuple[int, ...], where: Any) -> Any:
-    """How many elements are reduced: an int, or an array where `where` chooses them."""
+    """The number of elements that are reduced: an int, or an array where `where` selects them."""
     mask = mask_for(a, where)
     if mask is None:
         return count([shape_of(a)[axis] for axis in axes])
@@ -42,21 +42,21 @@ def number_of(a: Array, axes: tuple[int, ...], where: Any) -> Any:
 
 
 def warn_where(condition: Any, message: str) -> None:
-    """Warn as NumPy does, where a condition on known values holds somewhere."""
+    """Warn, as NumPy does, if a condition is known to hold anywhere."""
     known = innermost(condition)
     if known is not None and np.any(known):
         warnings.warn(message, RuntimeWarning, stacklevel=4)
 
 
 def _mean_dtype(a: Array, dtype: Any) -> np.dtype[Any] | None:
-    """What the mean accumulates in: integers in float64, float16 in float32."""
+    """The dtype in which the mean accumulates: float64 for integers, float32 for float16."""
     if dtype is not None:
-        given: np.dtype[Any] = np.dtype(dtype)
-        return given
-    have = dtype_of(a)
-    if have.kind in "iub":
+        requested: np.dtype[Any] = np.dtype(dtype)
+        return requested
+    present = dtype_of(a)
+    if present.kind in "iub":
         return np.dtype(np.float64)
-    return np.dtype(np.float32) if have.type is np.float16 else None
+    return np.dtype(np.float32) if present.type is np.float16 else None
 
 
 @implements(np.mean)
@@ -69,7 +69,7 @@ def mean(
     *,
     where: Any = NO_VALUE,
 ) -> Array:
-    """The arithmetic mean over axes."""
+    """The arithmetic mean over axes, as numpy.mean."""
     a = operand(a)
     shape = shape_of(a)
     if axis is None and dtype is None and out is None and keepdims is NO_VALUE and where is NO_VALUE:
@@ -91,7 +91,7 @@ def mean(
 
 
 def mean_axes(axis: Any, rank: int) -> tuple[int, ...]:
-    """The axes of a mean: unlike a sum's, a scalar has none."""
+    """The axes of a mean; other than for a sum, a scalar has no axis."""
     if isinstance(axis, list):
         raise TypeError("'list' object cannot be interpreted as an integer")
     return many_axes(axis, rank)
@@ -142,7 +142,7 @@ def var(
     mean: Any = NO_VALUE,
     correction: Any = NO_VALUE,
 ) -> Array:
-    """The variance over axes, with count - ddof in the denominator."""
+    """The variance over axes, with count - ddof in the denominator, as numpy.var."""
     a = operand(a)
     axes = mean_axes(axis, rank_of(a))
     result = variance(a, axes, dtype, freedom(ddof, correction), where, mean)
@@ -150,7 +150,7 @@ def var(
 
 
 def freedom(ddof: Any, correction: Any) -> Any:
-    """ddof, under either of its names."""
+    """ddof, passed under either of its names."""
     if correction is NO_VALUE:
         return ddof
     if ddof != 0:
@@ -171,7 +171,7 @@ def std(
     mean: Any = NO_VALUE,
     correction: Any = NO_VALUE,
 ) -> Array:
-    """The standard deviation over axes; its derivative is zero where all elements are equal."""
+    """The standard deviation over axes, as numpy.std; its derivative is zero where all elements are equal."""
     a = operand(a)
     axes = mean_axes(axis, rank_of(a))
     result = ops.root(variance(a, axes, dtype, freedom(ddof, correction), where, mean))
@@ -179,26 +179,26 @@ def std(
 
 
 def fit_weights(weights: Any, a: Array, axis: Any) -> Array:
-    """Weights brought to the rank of the array, with NumPy's checks."""
+    """Weights reshaped to broadcast with the array, after NumPy's checks."""
     weights = operand(weights)
     shape = shape_of(a)
     if shape_of(weights) == shape:
         return weights
     if axis is None:
         raise TypeError("Axis must be specified when shapes of a and weights differ.")
-    given = [one_axis(i, len(shape)) for i in (axis if isinstance(axis, tuple) else (axis,))]
-    if shape_of(weights) != tuple([shape[i] for i in given]):
+    axes = [one_axis(i, len(shape)) for i in (axis if isinstance(axis, tuple) else (axis,))]
+    if shape_of(weights) != tuple([shape[i] for i in axes]):
         raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
-    if len(given) > 1:
-        weights = permute(weights, order=tuple(np.argsort(given).tolist()))
-    return reshape_primitive(weights, shape=tuple([n if i in given else 1 for i, n in enumerate(shape)]))
+    if len(axes) > 1:
+        weights = permute(weights, order=tuple(np.argsort(axes).tolist()))
+    return reshape_primitive(weights, shape=tuple([n if i in axes else 1 for i, n in enumerate(shape)]))
 
 
 @implements(np.average)
 def average(
     a: Array, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = NO_VALUE
 ) -> Any:
-    """The weighted mean over axes; with `returned` also the sum of the weights."""
+    """The weighted mean over axes, as numpy.average; differentiable in the array and the weights."""
     a = operand(a)
     shape = shape_of(a)
     axes = mean_axes(axis, len(shape))
@@ -227,8 +227,8 @@ def _variables(m: Any, dtype: Any, rowvar: bool, name: str) -> Array:
     x = to_dtype(arrayed(m), dtype)
     if rank_of(x) < 2:
         x = reshape_primitive(x, shape=(1, count(shape_of(x))))
-    turned = not rowvar and (rank_of(m) != 1 if name == "m" else shape_of(x)[0] != 1)
-    return permute(x, order=(1, 0)) if turned else x
+    in_columns = not rowvar and (rank_of(m) != 1 if name == "m" else shape_of(x)[0] != 1)
+    return permute(x, order=(1, 0)) if in_columns else x
 
 
 def _frequency(weights: Any, name: str, observations: int) -> Array | None:
@@ -259,17 +259,17 @@ def cov(
     *,
     dtype: Any = None,
 ) -> Array:
-    """The covariance matrix of variables in rows (rowvar) or columns."""
+    """The covariance matrix of variables in rows (rowvar) or columns, as numpy.cov."""
     if ddof is not None and ddof != int(ddof):
         raise ValueError("ddof must be integer")
     m = operand(m)
-    given = [m] if y is None else [m, operand(y)]
-    dtype = np.result_type(*[dtype_of(v) for v in given], np.float64) if dtype is None else np.dtype(dtype)
+    samples = [m] if y is None else [m, operand(y)]
+    dtype = np.result_type(*[dtype_of(v) for v in samples], np.float64) if dtype is None else np.dtype(dtype)
     x = _variables(m, dtype, rowvar, "m")
     if shape_of(x)[0] == 0:
         return np.array([]).reshape(0, 0)
     if y is not None:
-        x = concatenate([x, _variables(given[1], dtype, rowvar, "y")], 0)
+        x = concatenate([x, _variables(samples[1], dtype, rowvar, "y")], 0)
     ddof = (0 if bias else 1) if ddof is None else ddof
     f = _frequency(fweights, "fweights", shape_of(x)[1])
     w = _frequency(aweights, "aweights", shape_of(x)[1])
@@ -277,14 +277,14 @@ def cov(
     center, total = average(x, axis=1, weights=both, returned=True)
     x = ops.subtract(x, reshape_primitive(center, shape=(shape_of(x)[0], 1)))
     weighted = x if both is None else ops.multiply(x, both)
-    turned = permute(weighted, order=(1, 0))
-    c = dot(x, conjugated(turned))
+    transposed = permute(weighted, order=(1, 0))
+    c = dot(x, conjugated(transposed))
     c = ops.multiply(c, ops.divide(1, _normalization(shape_of(x)[1], total, ddof, both, w)))
     return squeeze(c)
 
 
 def _normalization(observations: int, total: Array, ddof: Any, both: Any, aweights: Any) -> Any:
-    """What the sum of products is divided by, positive or zero."""
+    """The divisor of the sum of products, positive or zero."""
     if both is None:
         fact: Any = observations - ddof
     else:
@@ -303,7 +303,7 @@ def _normalization(observations: int, total: Array, ddof: Any, both: Any, aweigh
 
 @implements(np.corrcoef)
 def corrcoef(x: Array, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Array:
-    """The correlation coefficients of variables."""
+    """The correlation coefficients of variables in rows (rowvar) or columns, as numpy.corrcoef."""
     c = cov(x, y, rowvar, dtype=dtype)
     if rank_of(c) == 0:
         return ops.divide(c, c)
@@ -317,5 +317,5 @@ def corrcoef(x: Array, y: Any = None, rowvar: bool = True, *, dtype: Any = None)
 
 
 def _unit(c: Array) -> Array:
-    """Rounding errors beyond ±1 cut off."""
+    """Values clipped to [-1, 1], which rounding errors may exceed."""
     return ops.minimum(ops.maximum(c, -1.0), 1.0)

@@ -40,7 +40,7 @@ _RUNNING: dict[Any, Callable[[Array, int], Array]] = {
     np.minimum: lambda a, axis: scans.cummin(a, axis=axis),
 }
 _EXACT = {np.fmax, np.fmin, np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical_xor, np.gcd, np.lcm}
-"""Associative without rounding, so that an axis may be folded in halves."""
+"""Ufuncs that are associative without rounding, so that an axis may be folded by halves."""
 
 
 def _binary(ufunc: Any, method: str) -> Callable[..., Array]:
@@ -67,7 +67,7 @@ def reduce(
     initial: Any = NO_VALUE,
     where: Any = True,
 ) -> Array:
-    """ufunc.reduce: by the reduction of that name, or by folding the axis."""
+    """ufunc.reduce, by the reduction of this ufunc or by folding the axis."""
     function, out = _binary(ufunc, "reduce"), _single(out)
     array = to_dtype(operand(array), dtype)
     if ufunc in _LOGICAL and not is_given(initial):
@@ -86,17 +86,17 @@ def reduce(
 
 
 def _in_front(array: Array, axes: tuple[int, ...]) -> Array:
-    """The reduced axes joined into one in front."""
+    """The array with the reduced axes merged into one axis in front."""
     for place, axis in enumerate(axes):
         array = move_axis(array, axis, place)
-    kept = shape_of(array)[len(axes) :]
-    return reshape_primitive(arrayed(array), shape=(count(shape_of(array)[: len(axes)]), *kept))
+    remaining = shape_of(array)[len(axes) :]
+    return reshape_primitive(arrayed(array), shape=(count(shape_of(array)[: len(axes)]), *remaining))
 
 
 def _folded(ufunc: Any, function: Any, array: Array, axes: Any, initial: Any, mask: Array | None) -> Array:
-    """The first axis folded from its first element on, or from `initial`."""
+    """The fold of the axes, from the first element or from `initial`."""
     x = _in_front(array, axes)
-    n, kept = shape_of(x)[0], shape_of(x)[1:]
+    n, remaining = shape_of(x)[0], shape_of(x)[1:]
     start = initial if is_given(initial) else ufunc.identity
     if mask is None and not is_given(initial) and n:
         if ufunc is np.logaddexp:
@@ -108,7 +108,7 @@ def _folded(ufunc: Any, function: Any, array: Array, axes: Any, initial: Any, ma
         if start is None:
             problem = "zero-size array to" if n == 0 else "masked"
             raise ValueError(f"{problem} reduction operation {ufunc.__name__} which has no identity")
-        total, rest = broadcast(to_dtype(operand(start), dtype_of(array)), shape=kept), range(n)
+        total, rest = broadcast(to_dtype(operand(start), dtype_of(array)), shape=remaining), range(n)
     masks = None if mask is None else _in_front(mask, axes)
     for place in rest:
         new = function(total, entry(x, place))
@@ -125,7 +125,7 @@ def _halved(function: Any, x: Array) -> Array:
 
 
 def accumulate(ufunc: Any, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Array:
-    """ufunc.accumulate: running sums, products and extrema, or any binary ufunc folded along the axis."""
+    """ufunc.accumulate, by the cumulative primitive of this ufunc or by folding the axis."""
     function, out = _binary(ufunc, "accumulate"), _single(out)
     array = to_dtype(operand(array), dtype)
     if rank_of(array) == 0:
@@ -144,7 +144,7 @@ def accumulate(ufunc: Any, array: Any, axis: int = 0, dtype: Any = None, out: An
 
 
 def outer(ufunc: Any, A: Any, B: Any, /, **options: Any) -> Array:
-    """ufunc.outer: the ufunc of all pairs."""
+    """ufunc.outer: the ufunc of all pairs of elements."""
     _binary(ufunc, "outer")
     a, b = operand(A), operand(B)
     rank = rank_of(a)
@@ -172,7 +172,7 @@ def reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = N
 
 
 def _occurrences(places: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
-    """Positions in a list of places, parted so that within each part no place occurs twice, in order."""
+    """Positions in a list of places, split into groups in which no place occurs twice, in order."""
     order = np.argsort(places, kind="stable")
     ordered = places[order]
     first = np.searchsorted(ordered, ordered, side="left")
@@ -182,21 +182,21 @@ def _occurrences(places: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
 
 
 def _repeated(function: Callable[..., Array], a: Tracer, indices: Any, operands: Sequence[Array]) -> None:
-    """Apply a ufunc at places, once for each time that they occur."""
+    """Apply a ufunc at places, once for each occurrence."""
     index = tuple(indices) if isinstance(indices, tuple) else (indices,)
     known = tuple([np.asarray(concrete(i)) if type(i) is Tracer else i for i in index])
     places = np.arange(count(a.shape)).reshape(a.shape)[known]
     values = [reshape_primitive(broadcast(operand(b), shape=places.shape), shape=(places.size,)) for b in operands]
     flat = reshape_primitive(fresh(a), shape=(count(a.shape),))
-    for chosen in _occurrences(places.ravel()):
-        where = places.ravel()[chosen]
-        new = function(gather(flat, where, axis=0), *[gather(v, chosen, axis=0) for v in values])
+    for positions in _occurrences(places.ravel()):
+        where = places.ravel()[positions]
+        new = function(gather(flat, where, axis=0), *[gather(v, positions, axis=0) for v in values])
         flat = write(flat, where, fit_value(new, where.shape, flat))
     rebind(a, reshape_primitive(flat, shape=a.shape))
 
 
 def at(ufunc: Any, a: Any, indices: Any, b: Any = NO_VALUE, /) -> None:
-    """ufunc.at: unbuffered in-place operation, where repeated indices count each time; rebinds the first argument."""
+    """ufunc.at: an unbuffered in-place operation, which applies repeated indices each time."""
     if type(a) is not Tracer:
         raise TracerConversionError(
             f"np.{ufunc.__name__}.at cannot write traced values into a plain array{at_line()}\n"
@@ -206,8 +206,8 @@ def at(ufunc: Any, a: Any, indices: Any, b: Any = NO_VALUE, /) -> None:
     if function is None or ufunc.nout != 1:
         raise UnsupportedFunctionError(f"np.{ufunc.__name__}.at has no traced version{at_line()}")
     if (ufunc.nin == 2) != (b is not NO_VALUE):
-        given = "needed for ufunc" if ufunc.nin == 2 else "provided when ufunc is unary"
-        raise ValueError(f"second operand {given}")
+        requirement = "needed for ufunc" if ufunc.nin == 2 else "provided when ufunc is unary"
+        raise ValueError(f"second operand {requirement}")
     if ufunc in (np.add, np.subtract) and dtype_of(a).kind in "fc":
         change = operand(b) if ufunc is np.add else ops.negative(operand(b))
         rebind(a, write(fresh(a), indices, change, accumulate=True))

@@ -1,4 +1,4 @@
-"""NumPy's ufuncs on traced arrays: most are one primitive; the others are written here."""
+"""NumPy's ufuncs on traced arrays: most are one primitive, the others are composed here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from func.numpy.protocol import DIRECT, UFUNCS, implements_ufunc
 
 @implements_ufunc(np.absolute)
 def absolute(x: Array) -> Array:
-    """|x|; for complex x the modulus, whose derivative at zero is zero."""
+    """|x|, as numpy.absolute; for complex x the modulus, whose derivative at zero is zero."""
     x = operand(x)
     if dtype_of(x).kind == "c":
         return ops.hypot(ops.real(x), ops.imag(x))
@@ -21,7 +21,7 @@ def absolute(x: Array) -> Array:
 
 @implements_ufunc(np.fabs)
 def fabs(x: Array) -> Array:
-    """|x| of real x, as floating point."""
+    """|x| of real x as floating point, as numpy.fabs; the derivative at zero is zero."""
     x = operand(x)
     if dtype_of(x).kind == "c":
         raise TypeError("ufunc 'fabs' not supported for complex input; use np.abs")
@@ -30,7 +30,7 @@ def fabs(x: Array) -> Array:
 
 @implements_ufunc(np.sign)
 def sign(x: Array) -> Array:
-    """-1, 0 or 1; for complex x the unit x / |x|, zero at zero."""
+    """The sign -1, 0 or 1, with derivative zero, as numpy.sign; for complex x, x / |x| and zero at zero."""
     x = operand(x)
     if dtype_of(x).kind != "c":
         return ops.sign(x)
@@ -41,14 +41,14 @@ def sign(x: Array) -> Array:
 
 @implements_ufunc(np.divmod)
 def divmod(x: Array, y: Array) -> tuple[Array, Array]:
-    """(x // y, x % y)."""
+    """(x // y, x % y), as numpy.divmod."""
     x, y = operand(x), operand(y)
     return ops.floor_divide(x, y), ops.remainder(x, y)
 
 
 @implements_ufunc(np.modf)
 def modf(x: Array) -> tuple[Array, Array]:
-    """(fractional, integral) parts; the fractional part has derivative one."""
+    """(fractional, integral) parts, as numpy.modf; the fractional part has derivative one."""
     x = operand(x)
     if dtype_of(x).kind == "c":
         raise TypeError("ufunc 'modf' not supported for complex input")
@@ -59,7 +59,7 @@ def modf(x: Array) -> tuple[Array, Array]:
 
 
 def _real_floating(x: Array, ufunc: np.ufunc) -> Array:
-    """A real operand in the floating point dtype that NumPy's loop for it has."""
+    """A real operand in the floating-point dtype of NumPy's loop for it."""
     dtype = dtype_of(x)
     if is_inexact(dtype):
         return x
@@ -68,7 +68,7 @@ def _real_floating(x: Array, ufunc: np.ufunc) -> Array:
 
 @implements_ufunc(np.frexp)
 def frexp(x: Array) -> tuple[Array, Array]:
-    """(mantissa, exponent) with x = mantissa 2^exponent; the exponent is piecewise constant."""
+    """(mantissa, exponent) with x = mantissa 2^exponent, as numpy.frexp; the exponent is piecewise constant."""
     x = operand(x)
     power = ops.exponent(x)
     return ops.ldexp(x, ops.negative(power)), power
@@ -76,7 +76,7 @@ def frexp(x: Array) -> tuple[Array, Array]:
 
 @implements_ufunc(np.bitwise_count)
 def bitwise_count(x: Array) -> Array:
-    """The number of ones in the bits of |x|."""
+    """The number of ones in the bits of |x|, as numpy.bitwise_count."""
     return ops.bitwise_count(operand(x))
 
 

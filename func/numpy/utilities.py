@@ -1,4 +1,4 @@
-"""Functions of whole arrays that are no mathematics: along axes, flat places, bits, dtypes, printing."""
+"""Utilities: functions applied along axes, flat indices, bits, dtypes, shared memory, printing."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from func.numpy.shaping import expand_dims, moveaxis, reshape
 
 @implements(np.apply_along_axis)
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Array, *args: Any, **kwargs: Any) -> Array:
-    """A function of the one-dimensional slices along an axis, called for each of them."""
+    """The results of a function of the one-dimensional slices along an axis, as numpy.apply_along_axis."""
     arr = operand(arr)
     place = one_axis(axis, rank_of(arr))
-    moved = moveaxis(arr, place, -1)
-    shape = shape_of(moved)
+    slices = moveaxis(arr, place, -1)
+    shape = shape_of(slices)
     if 0 in shape[:-1]:
         raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
-    results = [operand(func1d(moved[index], *args, **kwargs)) for index in np.ndindex(*shape[:-1])]
+    results = [operand(func1d(slices[index], *args, **kwargs)) for index in np.ndindex(*shape[:-1])]
     inner = shape_of(results[0])
     out = reshape(stack(results), (*shape[:-1], *inner))
     rank = len(shape) - 1
@@ -38,7 +38,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Array, *args: A
 
 @implements(np.apply_over_axes)
 def apply_over_axes(func: Callable[..., Any], a: Array, axes: Any) -> Array:
-    """A function (x, axis) applied over several axes in turn, which stay at length one."""
+    """The result of a function (x, axis) applied over several axes in turn, as numpy.apply_over_axes."""
     out = operand(a)
     rank = rank_of(out)
     for axis in [axes] if np.ndim(axes) == 0 else axes:
@@ -54,7 +54,7 @@ def apply_over_axes(func: Callable[..., Any], a: Array, axes: Any) -> Array:
 
 @implements(np.trim_zeros)
 def trim_zeros(filt: Array, trim: str = "fb", axis: Any = None) -> Array:
-    """An array without the zeros at the ends of its axes; which elements are zero is read from the values."""
+    """An array without the zeros at the ends of its axes, as numpy.trim_zeros; its shape depends on the values."""
     filt = operand(filt)
     letters = trim.lower()
     if letters not in ("fb", "bf", "f", "b"):
@@ -77,7 +77,7 @@ def trim_zeros(filt: Array, trim: str = "fb", axis: Any = None) -> Array:
 
 
 def _known(x: Any) -> Any:
-    """Indices as plain arrays: their values are read."""
+    """Indices as plain arrays, whose values are read."""
     if isinstance(x, (tuple, list)):
         return type(x)([_known(part) for part in x])
     return np.asarray(concrete(x)) if type(x) is Tracer else x
@@ -85,7 +85,7 @@ def _known(x: Any) -> Any:
 
 @implements(np.unravel_index)
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Array, ...]:
-    """Flat places as an index for each axis."""
+    """The index for each axis of flat indices, as numpy.unravel_index."""
     if type(indices) is not Tracer or order != "C":
         return np.unravel_index(_known(indices), shape, order)  # type: ignore[call-overload, no-any-return]
     parts = []
@@ -97,48 +97,48 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Array, ..
 
 @implements(np.ravel_multi_index)
 def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Array:
-    """An index for each axis as flat places."""
+    """The flat indices of an index for each axis, as numpy.ravel_multi_index."""
     return np.ravel_multi_index(tuple(_known(tuple(multi_index))), dims, mode, order)  # type: ignore[call-overload]
 
 
 @implements(np.packbits)
 def packbits(a: Array, /, axis: int | None = None, bitorder: str = "big") -> Array:
-    """The bits of a boolean or integer array packed into bytes; their values are read."""
+    """The bits of a boolean or integer array packed into bytes, as numpy.packbits; their values are read."""
     return np.packbits(_known(operand(a)), axis, bitorder)  # type: ignore[call-overload]
 
 
 @implements(np.unpackbits)
 def unpackbits(a: Array, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
-    """The bits of bytes; their values are read."""
+    """The bits of an array of bytes, as numpy.unpackbits; their values are read."""
     return np.unpackbits(_known(operand(a)), axis, count, bitorder)  # type: ignore[call-overload]
 
 
 def _stand_in(x: Any) -> Any:
-    """Something of the same dtype: for traced values an empty array."""
+    """A value of the same dtype: an empty array for a traced one."""
     return np.empty(0, dtype_of(x)) if type(x) is Tracer else x
 
 
 @implements(np.result_type)
 def result_type(*arrays_and_dtypes: Any) -> Any:
-    """The dtype that NumPy's promotion gives."""
+    """The dtype that results from NumPy's promotion, as numpy.result_type."""
     return np.result_type(*[_stand_in(x) for x in arrays_and_dtypes])
 
 
 @implements(np.can_cast)
 def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
-    """Whether a dtype can be cast to another."""
+    """Whether a dtype can be cast to another, as numpy.can_cast."""
     return np.can_cast(dtype_of(from_) if type(from_) is Tracer else from_, to, casting)  # type: ignore[arg-type]
 
 
 @implements(np.common_type)
 def common_type(*arrays: Any) -> Any:
-    """The floating point type that arrays have in common."""
+    """The floating-point type that arrays have in common, as numpy.common_type."""
     return np.common_type(*[_stand_in(x) for x in arrays])
 
 
 @implements(np.min_scalar_type)
 def min_scalar_type(a: Any, /) -> Any:
-    """The smallest dtype that holds a value; of an array its dtype."""
+    """The smallest dtype that holds a value, as numpy.min_scalar_type; of an array its dtype."""
     return dtype_of(a) if type(a) is Tracer and a.shape else np.min_scalar_type(_known(a))
 
 
@@ -149,7 +149,7 @@ def _root(x: Any) -> Any:
 
 @implements(np.shares_memory)
 def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
-    """Whether writing one array may be seen in the other."""
+    """Whether a write to one array may change the other, as numpy.shares_memory."""
     if type(a) is not Tracer and type(b) is not Tracer:
         return bool(np.shares_memory(a, b, max_work))
     return _root(a) is _root(b)
@@ -157,7 +157,7 @@ def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
 
 @implements(np.may_share_memory)
 def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
-    """Whether writing one array may be seen in the other."""
+    """Whether a write to one array may change the other, as numpy.may_share_memory."""
     return shares_memory(a, b)
 
 

@@ -1,4 +1,4 @@
-"""`vectorize`: a function of small arrays as one that broadcasts, by nested vmap."""
+"""`vectorize`: a function of core arrays made to broadcast by nested vmap."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _SIGNATURE = re.compile(rf"^\s*(?:{_CORE}\s*(?:,\s*{_CORE}\s*)*)?->\s*{_CORE}\s*
 def vectorize(
     pyfunc: Callable[..., Any], *, excluded: Collection[int] = (), signature: str | None = None
 ) -> Callable[..., Any]:
-    """A function that broadcasts over the leading axes of its arguments, as np.vectorize, but by `vmap`.
+    """A function that broadcasts over the leading axes of its arguments, as numpy.vectorize, but by `vmap`.
 
     Args:
         pyfunc: The function of the core arrays; without `signature` of scalars.
-        excluded: Positions of arguments that are handed on whole.
+        excluded: Positions of arguments that are passed whole.
         signature: The core axes as in np.vectorize, for example "(n,k),(k)->(n)".
 
     Raises:

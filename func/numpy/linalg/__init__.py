@@ -1,4 +1,4 @@
-"""numpy.linalg on traced arrays: all of its names, with NumPy's signatures and results."""
+"""numpy.linalg for traced arrays, with all of its names, signatures and results."""
 
 # fmt: off
 from numpy.linalg import LinAlgError

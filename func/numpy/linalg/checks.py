@@ -1,4 +1,4 @@
-"""What numpy.linalg checks of its arguments, and its named results."""
+"""The argument checks and the named results of numpy.linalg."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SlogdetResult = np.linalg.slogdet(np.eye(1)).__class__
 
 
 def floating(a: Any) -> Array:
-    """An array in a floating point dtype that LAPACK knows."""
+    """An array in a floating-point dtype that LAPACK supports."""
     a = operand(a)
     dtype = dtype_of(a)
     if dtype.kind not in "fc":
@@ -31,7 +31,7 @@ def floating(a: Any) -> Array:
 
 
 def matrices(a: Any, square: bool = True) -> Array:
-    """A stack of floating point matrices."""
+    """A stack of floating-point matrices."""
     a = floating(a)
     if rank_of(a) < 2:
         raise LinAlgError(f"{rank_of(a)}-dimensional array given. Array must be at least two-dimensional")
@@ -41,7 +41,7 @@ def matrices(a: Any, square: bool = True) -> Array:
 
 
 def matrix(a: Any) -> Array:
-    """One floating point matrix."""
+    """One floating-point matrix."""
     a = floating(a)
     if rank_of(a) != 2:
         raise LinAlgError(f"{rank_of(a)}-dimensional array given. Array must be two-dimensional")
@@ -49,7 +49,7 @@ def matrix(a: Any) -> Array:
 
 
 def with_batch(x: Array, batch: tuple[int, ...], core: int = 2) -> Array:
-    """x with these batch axes in front of its last `core` axes."""
+    """x broadcast to these batch axes in front of its last `core` axes."""
     shape = shape_of(x)
-    wanted = (*batch, *shape[len(shape) - core :])
-    return x if shape == wanted else broadcast(x, shape=wanted)
+    target = (*batch, *shape[len(shape) - core :])
+    return x if shape == target else broadcast(x, shape=target)

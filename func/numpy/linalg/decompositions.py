@@ -1,4 +1,4 @@
-"""Factors, eigenvalues and singular values."""
+"""Matrix factorizations, eigenvalues and singular values."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from func.numpy.sorting import argsort, sort
 
 @implements(np.linalg.cholesky)
 def cholesky(a: Array, /, *, upper: bool = False) -> Array:
-    """The lower (upper) triangular factor of a Hermitian positive-definite matrix.
+    """The lower (upper) triangular factor of a Hermitian positive-definite matrix, as numpy.linalg.cholesky.
 
-    One triangle of the matrix is read; the derivative is that of the Hermitian matrix it stands for.
+    One triangle of the matrix is read; the derivative is that of the Hermitian matrix that it represents.
     """
     return solving.cholesky(matrices(a), upper=bool(upper))
 
@@ -38,10 +38,10 @@ def _lower(UPLO: str) -> bool:
 
 @implements(np.linalg.eigh)
 def eigh(a: Array, UPLO: str = "L") -> Any:
-    """Eigenvalues in ascending order and eigenvectors of a Hermitian matrix.
+    """Eigenvalues in ascending order and eigenvectors of a Hermitian matrix, as numpy.linalg.eigh.
 
-    One triangle of the matrix is read; the derivative is that of the Hermitian matrix it stands for. Vectors keep
-    their phase; of equal eigenvalues the undetermined part of the derivative is dropped.
+    One triangle of the matrix is read; the derivative is that of the Hermitian matrix that it represents. Vectors
+    keep their phase; the undetermined part of the derivative at equal eigenvalues is zero.
     """
     lower = _lower(UPLO)
     return EighResult(*spectral.eigh(matrices(a), lower=lower))
@@ -49,7 +49,7 @@ def eigh(a: Array, UPLO: str = "L") -> Any:
 
 @implements(np.linalg.eigvalsh)
 def eigvalsh(a: Array, UPLO: str = "L") -> Array:
-    """Eigenvalues of a Hermitian matrix in ascending order."""
+    """Eigenvalues of a Hermitian matrix in ascending order, as numpy.linalg.eigvalsh."""
     lower = _lower(UPLO)
     return spectral.eigvalsh(matrices(a), lower=lower)
 
@@ -62,17 +62,17 @@ def _finite(a: Array) -> Array:
 
 
 def _is_real(w: Array, a: Array) -> bool:
-    """Whether NumPy gives the eigenvalues of a real matrix as real numbers; unknown while staging, then not."""
+    """Whether NumPy returns the eigenvalues as real numbers; False while staging, where it is unknown."""
     known = innermost(w)
     return dtype_of(a).kind != "c" and known is not None and bool((known.imag == 0).all())
 
 
 @implements(np.linalg.eig)
 def eig(a: Array) -> Any:
-    """Eigenvalues and right eigenvectors of a square matrix.
+    """Eigenvalues and right eigenvectors of a square matrix, as numpy.linalg.eig.
 
-    Each vector keeps Euclidean length one and its largest component real, as LAPACK makes them; of equal eigenvalues
-    the undetermined part of the derivative is dropped. Real where all eigenvalues of a real matrix are real (always
+    Each vector keeps Euclidean length one and its largest component real, as in LAPACK; the undetermined part of the
+    derivative at equal eigenvalues is zero. The results are real if all eigenvalues of a real matrix are real (always
     complex while staging).
     """
     a = _finite(matrices(a))
@@ -82,7 +82,7 @@ def eig(a: Array) -> Any:
 
 @implements(np.linalg.eigvals)
 def eigvals(a: Array) -> Array:
-    """Eigenvalues of a square matrix, real where all those of a real matrix are (always complex while staging)."""
+    """Eigenvalues of a square matrix, as numpy.linalg.eigvals; always complex while staging."""
     a = _finite(matrices(a))
     w = spectral.eigvals(a)
     return ops.real(w) if _is_real(w, a) else w
@@ -90,10 +90,10 @@ def eigvals(a: Array) -> Array:
 
 @implements(np.linalg.svd)
 def svd(a: Array, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
-    """The singular value decomposition U diag(s) Vh.
+    """The singular value decomposition U diag(s) Vh, as numpy.linalg.svd.
 
-    Pairs of vectors keep their common phase; of equal singular values, and of the columns that full_matrices adds,
-    the undetermined part of the derivative is dropped.
+    Pairs of vectors keep their common phase. The undetermined part of the derivative is zero: at equal singular
+    values, and in the columns that full_matrices adds.
     """
     if hermitian:
         return _svd_of_hermitian(a, compute_uv)
@@ -104,7 +104,7 @@ def svd(a: Array, full_matrices: bool = True, compute_uv: bool = True, hermitian
 
 
 def _svd_of_hermitian(a: Array, compute_uv: bool) -> Any:
-    """By eigenvalues, whose signs go into V."""
+    """The decomposition of a Hermitian matrix by its eigenvalues, whose signs go into V."""
     if not compute_uv:
         return flip(sort(ops.absolute(eigvalsh(a))), -1)
     w, u = eigh(a)
@@ -117,13 +117,13 @@ def _svd_of_hermitian(a: Array, compute_uv: bool) -> Any:
 
 @implements(np.linalg.svdvals)
 def svdvals(x: Array, /) -> Array:
-    """The singular values in descending order."""
+    """The singular values in descending order, as numpy.linalg.svdvals."""
     return singular.svdvals(matrices(x, square=False))
 
 
 @implements(np.linalg.qr)
 def qr(a: Array, mode: str = "reduced") -> Any:
-    """The QR decomposition in modes reduced, complete, r and raw (whose factors have no derivative).
+    """The QR decomposition, as numpy.linalg.qr; the factors of mode "raw" have no derivative.
 
     A derivative needs the first min(m, n) columns to be independent.
     """

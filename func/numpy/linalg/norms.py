@@ -23,21 +23,21 @@ from func.numpy.ufuncs import absolute
 
 
 def _unless_zero(x: Array, root: Callable[[Array], Array], at_zero: float = 0.0) -> Array:
-    """root(x) where x is not zero, and a constant where it is: also for the derivative, which may be infinite there."""
-    nothing = ops.equal(x, 0)
-    safe = where_primitive(nothing, full_like(x, 1, ()), x)
-    return where_primitive(nothing, full_like(x, at_zero, ()), root(safe))
+    """root(x) where x is not zero, a constant with derivative zero where it is."""
+    is_zero = ops.equal(x, 0)
+    safe = where_primitive(is_zero, full_like(x, 1, ()), x)
+    return where_primitive(is_zero, full_like(x, at_zero, ()), root(safe))
 
 
 def _squared(x: Array) -> Array:
-    """|x|², as NumPy rounds it."""
+    """|x|², rounded as in NumPy."""
     if dtype_of(x).kind != "c":
         return ops.multiply(x, x)
     return ops.real(ops.multiply(ops.conjugate(x), x))
 
 
 def _euclidean(x: Array) -> Array:
-    """The root of the sum of all squares, by inner products."""
+    """The square root of the sum of all squares, by inner products."""
     flat = ravel(x)
     dot = spec((0,), (0,), ())
     if dtype_of(x).kind != "c":
@@ -89,7 +89,7 @@ def _matrix_norm(x: Array, ord: Any, axes: tuple[int, int], keepdims: bool) -> A
 
 @implements(np.linalg.norm)
 def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
-    """A vector or matrix norm."""
+    """A vector or matrix norm, as numpy.linalg.norm; its derivative at zero is zero."""
     x = operand(x)
     rank = rank_of(x)
     if dtype_of(x).kind not in "fc":
@@ -116,7 +116,7 @@ def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) ->
 
 @implements(np.linalg.vector_norm)
 def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Array:
-    """The norm of vectors along axes (all by default)."""
+    """The norm of vectors along axes (all by default), as numpy.linalg.vector_norm; its derivative at zero is zero."""
     x = operand(x)
     shape = shape_of(x)
     if axis is None:
@@ -126,8 +126,8 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: A
         if len(set(places)) != len(places):
             raise ValueError("repeated axis")
         rest = [n for i, n in enumerate(shape) if i not in places]
-        moved = moveaxis(x, places, list(range(len(places))))
-        flat = reshape(moved, (math.prod([shape[i] for i in places]), *rest))
+        in_front = moveaxis(x, places, list(range(len(places))))
+        flat = reshape(in_front, (math.prod([shape[i] for i in places]), *rest))
     else:
         places = [one_axis(axis, len(shape))]
         flat = x
@@ -137,13 +137,13 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: A
 
 @implements(np.linalg.matrix_norm)
 def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
-    """The norm of matrices in the last two axes."""
+    """The norm of matrices in the last two axes, as numpy.linalg.matrix_norm; its derivative at zero is zero."""
     return norm(x, ord, (-2, -1), keepdims)
 
 
 @implements(np.linalg.cond)
 def cond(x: Array, p: Any = None) -> Array:
-    """The condition number in a norm; infinite for singular matrices."""
+    """The condition number in a norm, as numpy.linalg.cond; infinite for singular matrices."""
     x = operand(x)
     if math.prod(shape_of(x)) == 0 and 0 in shape_of(x)[-2:]:
         raise LinAlgError("cond is not defined on empty arrays")

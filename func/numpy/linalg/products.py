@@ -1,4 +1,4 @@
-"""Products and diagonals by the names and signatures that numpy.linalg gives them."""
+"""Products and diagonals under the names and signatures of numpy.linalg."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from func.numpy.shaping import broadcast_to, ravel, swapaxes
 
 @implements(np.linalg.diagonal)
 def diagonal(x: Array, /, *, offset: int = 0) -> Array:
-    """The diagonals of matrices in the last two axes."""
+    """The diagonals of matrices in the last two axes, as numpy.linalg.diagonal."""
     return plane_diagonal(x, offset, -2, -1)
 
 
 @implements(np.linalg.trace)
 def trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
-    """The sums of the diagonals of matrices in the last two axes."""
+    """The sums of the diagonals of matrices in the last two axes, as numpy.linalg.trace."""
     return products.trace(x, offset, -2, -1, dtype)
 
 
 @implements(np.linalg.outer)
 def outer(x1: Array, x2: Array, /) -> Array:
-    """All products of elements of two vectors."""
+    """All products of elements of two vectors, as numpy.linalg.outer."""
     x, y = operand(x1), operand(x2)
     if rank_of(x) != 1 or rank_of(y) != 1:
         raise ValueError(
@@ -45,7 +45,7 @@ def outer(x1: Array, x2: Array, /) -> Array:
 
 @implements(np.linalg.cross)
 def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
-    """The vector product in three dimensions."""
+    """The cross product of vectors of three components, as numpy.linalg.cross."""
     x, y = operand(x1), operand(x2)
     if shape_of(x)[axis] != 3 or shape_of(y)[axis] != 3:
         raise ValueError(
@@ -57,25 +57,25 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
 
 @implements(np.linalg.matmul)
 def matmul(x1: Array, x2: Array, /) -> Array:
-    """The product of matrices in the last two axes."""
+    """The product of matrices in the last two axes, as numpy.linalg.matmul."""
     return products.matmul(x1, x2)
 
 
 @implements(np.linalg.tensordot)
 def tensordot(x1: Array, x2: Array, /, *, axes: Any = 2) -> Array:
-    """The sum of products over chosen axes of each array."""
+    """The sum of products over `axes` of each array, as numpy.linalg.tensordot."""
     return products.tensordot(x1, x2, axes)
 
 
 @implements(np.linalg.vecdot)
 def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
-    """The product of vectors along an axis, the first one conjugated."""
+    """The product of vectors along an axis, the first one conjugated, as numpy.linalg.vecdot."""
     return products.vecdot(x1, x2, axis=axis)
 
 
 @implements(np.linalg.matrix_transpose)
 def matrix_transpose(x: Array, /) -> Array:
-    """The last two axes exchanged."""
+    """The array with its last two axes exchanged, as a view, as numpy.linalg.matrix_transpose."""
     x = operand(x)
     if rank_of(x) < 2:
         raise ValueError(f"Input array must be at least 2-dimensional, but it is {rank_of(x)}")
@@ -84,7 +84,7 @@ def matrix_transpose(x: Array, /) -> Array:
 
 @implements(np.linalg.matrix_power)
 def matrix_power(a: Array, n: int) -> Array:
-    """An integer power of a square matrix, by repeated squaring."""
+    """An integer power of a square matrix, by repeated squaring, as numpy.linalg.matrix_power."""
     a = operand(a)
     if rank_of(a) < 2 or shape_of(a)[-1] != shape_of(a)[-2]:
         matrices(a)
@@ -100,8 +100,8 @@ def matrix_power(a: Array, n: int) -> Array:
         return products.matmul(products.matmul(a, a), a)
     result, square = None, a
     while n:
-        n, odd = divmod(n, 2)
-        if odd:
+        n, is_odd = divmod(n, 2)
+        if is_odd:
             result = square if result is None else products.matmul(result, square)
         square = products.matmul(square, square) if n else square
     return result
@@ -109,7 +109,7 @@ def matrix_power(a: Array, n: int) -> Array:
 
 @implements(np.linalg.multi_dot)
 def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Array:
-    """The product of several matrices, in the order that costs least; the first and last may be vectors."""
+    """The product of several matrices in the cheapest order, as numpy.linalg.multi_dot."""
     parts = [operand(a) for a in arrays]
     if len(parts) < 2:
         raise ValueError("Expecting at least two arrays.")
@@ -130,7 +130,7 @@ def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Array:
 
 
 def _cheapest_splits(parts: Sequence[Array]) -> dict[tuple[int, int], int]:
-    """Where to split each run of factors, by the cost of products alone."""
+    """The cheapest split of each run of factors, by the number of multiplications."""
     sizes = [shape_of(parts[0])[0], *[shape_of(part)[1] for part in parts]]
     cost = {(i, i): 0 for i in range(len(parts))}
     splits: dict[tuple[int, int], int] = {}

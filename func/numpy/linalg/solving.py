@@ -25,25 +25,25 @@ from func.numpy.shaping import broadcast_to, ravel, reshape, transpose
 
 @implements(np.linalg.inv)
 def inv(a: Array) -> Array:
-    """The inverse."""
+    """The inverse of square matrices, as numpy.linalg.inv."""
     return solving.inv(matrices(a))
 
 
 @implements(np.linalg.det)
 def det(a: Array) -> Array:
-    """The determinant; singular matrices have their derivative too."""
+    """The determinant of square matrices, as numpy.linalg.det; its derivative is exact for singular matrices too."""
     return determinants.det(matrices(a))
 
 
 @implements(np.linalg.slogdet)
 def slogdet(a: Array) -> Any:
-    """(sign, log |det|)."""
+    """(sign, log |det|) of square matrices, as numpy.linalg.slogdet; the sign of real ones has derivative zero."""
     return SlogdetResult(*determinants.slogdet(matrices(a)))
 
 
 @implements(np.linalg.solve)
 def solve(a: Array, b: Array) -> Array:
-    """The solution x of a x = b; a one-dimensional b is a vector, any other a stack of matrices."""
+    """The solution x of a x = b, as numpy.linalg.solve; b is a vector if it has one axis, else a stack of matrices."""
     a, b = matrices(a), floating(b)
     n = shape_of(a)[-1]
     vector = rank_of(b) == 1
@@ -61,9 +61,9 @@ def _first_column(x: Array) -> Array:
 
 @implements(np.linalg.pinv)
 def pinv(a: Array, rcond: Any = None, hermitian: bool = False, *, rtol: Any = NO_VALUE) -> Array:
-    """The pseudo-inverse; singular values up to rcond (rtol) times the largest count as zero.
+    """The pseudo-inverse, as numpy.linalg.pinv; singular values up to rcond (rtol) times the largest one count as zero.
 
-    The derivative is that at constant rank.
+    The derivative is the one at constant rank.
     """
     a = matrices(a, square=bool(hermitian))
     limit, cut = _rank_limit(a, rcond, rtol)
@@ -73,18 +73,18 @@ def pinv(a: Array, rcond: Any = None, hermitian: bool = False, *, rtol: Any = NO
 
 
 def _rank_limit(a: Array, rcond: Any, rtol: Any) -> tuple[Array, bool]:
-    """The limit, and whether it may cut off singular values that are more than rounding errors."""
+    """The limit, and whether it may drop singular values that are larger than rounding errors."""
     if rcond is not None:
         if rtol is not NO_VALUE:
             raise ValueError("`rtol` and `rcond` can't be both set.")
-        given = rcond
+        tolerance = rcond
     elif rtol is NO_VALUE:
-        given = 1e-15
+        tolerance = 1e-15
     elif rtol is None:
-        given = np.max(shape_of(a)[-2:]) * np.finfo(dtype_of(a)).eps
+        tolerance = np.max(shape_of(a)[-2:]) * np.finfo(dtype_of(a)).eps
     else:
-        given = rtol
-    limit = operand(given)
+        tolerance = rtol
+    limit = operand(tolerance)
     limit = limit if hasattr(limit, "dtype") else np.asarray(limit, real_dtype(dtype_of(a)))
     known = innermost(limit)
     return limit, known is None or bool((known > 1e-8).any())
@@ -92,7 +92,7 @@ def _rank_limit(a: Array, rcond: Any, rtol: Any) -> tuple[Array, bool]:
 
 @implements(np.linalg.matrix_rank)
 def matrix_rank(A: Array, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
-    """The number of singular values above a tolerance."""
+    """The number of singular values above a tolerance, as numpy.linalg.matrix_rank."""
     if rtol is not None and tol is not None:
         raise ValueError("`tol` and `rtol` can't be both set.")
     A = operand(A)
@@ -114,10 +114,10 @@ def _trailing(x: Any) -> Array:
 
 @implements(np.linalg.lstsq)
 def lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Array, Array, Any, Array]:
-    """Least-squares solutions of a x = b: (x, sums of squared residuals, rank, singular values of a).
+    """Least-squares solutions of a x = b, as numpy.linalg.lstsq: (x, residuals, rank, singular values of a).
 
-    The derivative is that at constant rank. The residuals are empty where NumPy's are: m <= n or deficient rank. While
-    jit traces, the rank is not known: the residuals are then NaN where it is deficient.
+    The derivative is the one at constant rank. The residuals are empty where NumPy's are: m <= n or deficient rank.
+    While jit traces, the rank is not known: the residuals are then NaN where it is deficient.
     """
     a, b = matrix(a), floating(b)
     vector = rank_of(b) == 1
@@ -139,7 +139,7 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Array, Array,
 
 @implements(np.linalg.tensorsolve)
 def tensorsolve(a: Array, b: Array, axes: Any = None) -> Array:
-    """The solution x of tensordot(a, x, x.ndim) = b."""
+    """The solution x of tensordot(a, x, x.ndim) = b, as numpy.linalg.tensorsolve."""
     a, b = operand(a), operand(b)
     rank = rank_of(a)
     if axes is not None:
@@ -157,7 +157,7 @@ def tensorsolve(a: Array, b: Array, axes: Any = None) -> Array:
 
 @implements(np.linalg.tensorinv)
 def tensorinv(a: Array, ind: int = 2) -> Array:
-    """The inverse of an array taken as a linear map from its last axes to its first `ind`."""
+    """The inverse of an array as a linear map from its last axes to its first `ind` ones, as numpy.linalg.tensorinv."""
     a = operand(a)
     if ind <= 0:
         raise ValueError("Invalid ind argument.")
