@@ -13,9 +13,9 @@ import func
 Array = np.ndarray[Any, Any]
 
 LENGTHS = np.array([0.6, 0.5, 0.3])
-"""Of the links, in metres."""
+"""Lengths of the links, in metres."""
 MASSES = np.array([3.0, 2.0, 1.0])
-"""At the ends of the links, in kilograms."""
+"""Masses at the ends of the links, in kilograms."""
 TARGET = np.array([0.3, 0.9])
 
 

@@ -1,4 +1,4 @@
-"""Kepler's equation by Newton's method under `vmap`: every lane takes as many steps as it needs."""
+"""Kepler's equation by Newton's method under `vmap`: every planet takes as many steps as it needs."""
 
 from typing import Any
 

@@ -2,8 +2,8 @@
 
 The data are scikit-learn's handwritten digits: 1,797 real images of 8 by 8 pixels. A multilayer perceptron
 and a convolutional network are trained by minibatch gradient descent. Then one call gives the gradient of the
-loss of every training image by itself, which tells which images pull hardest on the parameters and how noisy
-a minibatch gradient is. Hessian-vector products find the sharpest direction of the loss.
+loss of each training image, which shows which images have the largest gradients and how noisy a minibatch
+gradient is. Hessian-vector products find the sharpest direction of the loss.
 
     python examples/per_sample_gradients.py            # draws examples/output/per_sample_gradients.png
     python examples/per_sample_gradients.py --quick    # the same steps with little training
@@ -43,7 +43,7 @@ class Data(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """A network, how it starts, how it is trained, and the test accuracy it has to reach."""
+    """A network, its initialisation and training, and the test accuracy that it has to reach."""
 
     name: str
     model: Model
@@ -56,7 +56,7 @@ class Recipe(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What one network leaves for the figure."""
+    """The results of one network that the figure shows."""
 
     name: str
     losses: list[float]
@@ -209,8 +209,8 @@ def gradient_norms(gradients: Params) -> Array:
 def gradient_noise_scale(gradients: Params) -> float:
     """Returns tr(Σ) / |G|², G the mean of the per-sample gradients and Σ their covariance.
 
-    It counts images: a minibatch much smaller than it gives a gradient that is mostly noise. The n images are
-    taken as the whole population, so that G and Σ are exact.
+    Its unit is images: the gradient of a much smaller minibatch is mostly noise. The n images are taken as the
+    whole population, so that G and Σ are exact.
 
     Source: S. McCandlish et al. (2018), arXiv:1812.06162, the simple noise scale of equation 2.9.
     """
@@ -267,7 +267,7 @@ def check_mean(model: Model, params: Params, data: Data, gradients: Params) -> N
 
 
 def report_gradients(recipe: Recipe, params: Params, data: Data, first_noise: float) -> tuple[Array, Array]:
-    """Checks the per-sample gradients of a trained network and says what they show.
+    """Checks the per-sample gradients of a trained network and prints what they show.
 
     Returns their norms, and the probability that the network gives to the label of each image.
     """
@@ -292,7 +292,7 @@ def report_gradients(recipe: Recipe, params: Params, data: Data, first_noise: fl
 
 
 def report_curvature(recipe: Recipe, params: Params, training: Data, rng: np.random.Generator) -> None:
-    """Says how sharp the minimum is."""
+    """Prints how sharp the minimum is."""
     print("  the top eigenvalue of the Hessian of the training loss, by power iteration")
     loss = partial(batch_loss, recipe.model, images=training.images, labels=training.labels)
     eigenvalue, residual, steps = top_hessian_eigenvalue(loss, params, rng)
@@ -345,7 +345,7 @@ def draw(reports: list[Report], training: Data, path: Path, hardest: int = 8) ->
 
 
 def main() -> None:
-    """Runs the whole study and says how long it took."""
+    """Runs the whole study and prints how long it took."""
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="train less and ask for less accuracy")
     parser.add_argument("--seed", type=int, default=0, help="of the split, the start and the batches")

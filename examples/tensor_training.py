@@ -1,7 +1,7 @@
-"""A training loop with tensors, `backward` and `no_grad`, as it is written for PyTorch, on NumPy arrays.
+"""A training loop with tensors, `backward` and `no_grad`, written as for PyTorch, on NumPy arrays.
 
 A multilayer perceptron learns scikit-learn's handwritten digits: 1,797 real images of 8 by 8 pixels. A hook on each
-parameter limits the length of its gradient; the loss has a gradient of its own.
+parameter limits the length of its gradient; the loss is a `Function` with a custom gradient.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ images, labels = digits.data / 16.0, digits.target
 
 
 def weights(inputs: int, outputs: int) -> Any:
-    """A weight matrix to start from, which requires a gradient."""
+    """A random initial weight matrix, which requires a gradient."""
     return func.tensor(rng.normal(size=(inputs, outputs)) * np.sqrt(2 / inputs), requires_grad=True)
 
 
@@ -34,7 +34,7 @@ clipped = 0
 
 
 def clip(gradient: Any) -> Any:
-    """A gradient that is no longer than LONGEST."""
+    """The gradient, shortened to the length LONGEST if it is longer."""
     global clipped
     length = np.sqrt(np.sum(gradient**2))
     if length <= LONGEST:
@@ -53,20 +53,20 @@ def logits(x: Any) -> Any:
 
 
 class CrossEntropy(func.autograd.Function):
-    """The mean negative logarithm of the probability given to the label."""
+    """The mean negative logarithm of the probability of the label."""
 
     @staticmethod
-    def forward(ctx: Any, scores: Any, wanted: Any) -> Any:
+    def forward(ctx: Any, scores: Any, targets: Any) -> Any:
         shares = np.exp(scores - scores.max(axis=1, keepdims=True))
         shares = shares / shares.sum(axis=1, keepdims=True)
-        ctx.wanted = np.eye(10)[wanted]
+        ctx.targets = np.eye(10)[targets]
         ctx.save_for_backward(shares)
-        return -np.mean(np.log(np.sum(shares * ctx.wanted, axis=1)))
+        return -np.mean(np.log(np.sum(shares * ctx.targets, axis=1)))
 
     @staticmethod
     def backward(ctx: Any, ct: Any) -> Any:
         (shares,) = ctx.saved_tensors
-        return ct * (shares - ctx.wanted) / len(ctx.wanted), None
+        return ct * (shares - ctx.targets) / len(ctx.targets), None
 
 
 for epoch in range(EPOCHS):
