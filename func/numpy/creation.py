@@ -21,9 +21,7 @@ from func.interpreters.core import (
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.primitives.structural.shapes import broadcast, reshape
-from func.interpreters.primitives.structural.shapes import full_like as constant_like
-from func.interpreters.primitives.structural.slicing import concatenate
+from func.interpreters.primitives.structural import shapes, slicing
 from func.numpy import patching
 from func.numpy.arguments import as_shape, common, one_axis, rank_of, to_dtype
 from func.numpy.inplace import fresh, getitem
@@ -77,7 +75,7 @@ def stacked(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Array:
         raise ValueError("all input arrays must have the same shape")
     place = one_axis(axis, len(shape) + 1)
     longer = (*shape[:place], 1, *shape[place:])
-    return concatenate(*[to_dtype(reshape(part, shape=longer), dtype) for part in parts], axis=place)
+    return slicing.concatenate(*[to_dtype(shapes.reshape(part, shape=longer), dtype) for part in parts], axis=place)
 
 
 def array(
@@ -176,10 +174,10 @@ def full_like(
     target_shape = shape_of(a) if shape is None else as_shape(shape)
     dtype = dtype_of(a) if dtype is None else np.dtype(dtype)
     if type(fill_value) is Tracer:
-        return broadcast(to_dtype(fill_value, dtype), shape=target_shape)
+        return shapes.broadcast(to_dtype(fill_value, dtype), shape=target_shape)
     bottom = innermost(a)
     if shape_of(fill_value) == ():
-        filled = constant_like(0.0 if bottom is None else bottom, fill_value, target_shape, dtype)
+        filled = shapes.full_like(0.0 if bottom is None else bottom, fill_value, target_shape, dtype)
     else:
         filled = namespace_of((bottom,)).full(target_shape, fill_value, dtype)
     return Tracer(EVALUATE, filled, None) if type(a) is Tracer else filled
@@ -245,7 +243,7 @@ def full(
     if type(fill_value) is not Tracer:
         return like_array(np.full(shape, fill_value, dtype, order, device=device), like)
     check_order(order, "np.full")
-    return broadcast(to_dtype(fill_value, dtype), shape=as_shape(shape))
+    return shapes.broadcast(to_dtype(fill_value, dtype), shape=as_shape(shape))
 
 
 @implements_creation(np.eye)

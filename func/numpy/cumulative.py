@@ -8,18 +8,14 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
-from func.interpreters.primitives.structural import cumulative
-from func.interpreters.primitives.structural.shapes import cumsum as cumsum_primitive
-from func.interpreters.primitives.structural.shapes import full_like
-from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
-from func.interpreters.primitives.structural.slicing import concatenate
+from func.interpreters.primitives.structural import cumulative, shapes, slicing
 from func.numpy.arguments import arrayed, count, one_axis, rank_of, to_dtype
 from func.numpy.protocol import implements
 from func.numpy.reductions import deliver
 
 
 def _cumsum_primitive(a: Array, axis: int) -> Array:
-    return cumsum_primitive(a, axis=axis, reverse=False)
+    return shapes.cumsum(a, axis=axis, reverse=False)
 
 
 def _cumprod_primitive(a: Array, axis: int) -> Array:
@@ -31,7 +27,7 @@ def running(primitive: Callable[[Array, int], Array], a: Any, axis: Any, dtype: 
     a = to_dtype(operand(a), dtype)
     if axis is None or not shape_of(a):
         one_axis(0 if axis is None else axis, rank_of(a) or 1)
-        a, axis = reshape_primitive(arrayed(a), shape=(count(shape_of(a)),)), 0
+        a, axis = shapes.reshape(arrayed(a), shape=(count(shape_of(a)),)), 0
     result = to_dtype(primitive(a, one_axis(axis, rank_of(a))), dtype)
     return result if out is None else deliver(result, out)
 
@@ -54,7 +50,7 @@ def _cumulative(
     x = operand(x)
     rank = rank_of(x)
     if rank == 0:
-        x, rank = reshape_primitive(arrayed(x), shape=(1,)), 1
+        x, rank = shapes.reshape(arrayed(x), shape=(1,)), 1
     if axis is None:
         if rank != 1:
             raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
@@ -63,7 +59,7 @@ def _cumulative(
     result = running(primitive, x, place, dtype, None)
     if include_initial:
         start = tuple([1 if i == place else n for i, n in enumerate(shape_of(result))])
-        result = concatenate(full_like(result, first, start, dtype_of(result)), result, axis=place)
+        result = slicing.concatenate(shapes.full_like(result, first, start, dtype_of(result)), result, axis=place)
     return result if out is None else deliver(result, out)
 
 

@@ -9,8 +9,7 @@ import numpy as np
 from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.special import derivative_families
-from func.interpreters.primitives.structural.shapes import convert
-from func.interpreters.primitives.structural.shapes import where as where_primitive
+from func.interpreters.primitives.structural import shapes
 from func.numpy.arguments import NO_VALUE, refuse, to_dtype
 from func.numpy.inplace import view_imag, view_real, write_into
 from func.numpy.protocol import implements
@@ -200,7 +199,7 @@ def _numbers(x: Array, nan: Any, posinf: Any, neginf: Any) -> Array:
         (isposinf(x), info.max if posinf is None else posinf),
         (isneginf(x), info.min if neginf is None else neginf),
     ):
-        x = where_primitive(where, convert(operand(value), dtype=dtype), x)
+        x = shapes.where(where, shapes.convert(operand(value), dtype=dtype), x)
     return x
 
 

@@ -10,9 +10,8 @@ import numpy as np
 
 from func.interpreters.core import Array, dtype_of, is_inexact, operand, shape_of
 from func.interpreters.primitives.structural import fft as ops
+from func.interpreters.primitives.structural import slicing
 from func.interpreters.primitives.structural.shapes import convert
-from func.interpreters.primitives.structural.slicing import embed
-from func.interpreters.primitives.structural.slicing import getitem as getitem_primitive
 from func.numpy.arguments import as_shape, one_axis, rank_of
 from func.numpy.elementary import conjugated
 from func.numpy.inplace import with_out
@@ -53,8 +52,8 @@ def resized(x: Array, axis: int, length: int) -> Array:
     shorter = min(shape[axis], length)
     index = tuple([(0, shorter if i == axis else n, 1) for i, n in enumerate(shape)])
     if length < shape[axis]:
-        return getitem_primitive(x, index=index)
-    return embed(x, index=index, shape=tuple([length if i == axis else n for i, n in enumerate(shape)]))
+        return slicing.getitem(x, index=index)
+    return slicing.embed(x, index=index, shape=tuple([length if i == axis else n for i, n in enumerate(shape)]))
 
 
 def _array(a: Any) -> Array:

@@ -11,10 +11,8 @@ import numpy as np
 from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg.matrices import constant_mask
+from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.indexing import scatter
-from func.interpreters.primitives.structural.shapes import broadcast
-from func.interpreters.primitives.structural.shapes import full_like as constant_like
-from func.interpreters.primitives.structural.shapes import where as where_primitive
 from func.numpy.arguments import arrayed, rank_of, to_dtype
 from func.numpy.creation import copied, like_array, ones_like
 from func.numpy.elementary import i0
@@ -75,7 +73,7 @@ def linspace(
         out = ops.multiply(ticks, delta)
     out = ops.add(out, start)
     if endpoint and num > 1:
-        last = to_dtype(broadcast(expand_dims(stop, 0), shape=(1, *shape_of(out)[1:])), dtype_of(out))
+        last = to_dtype(shapes.broadcast(expand_dims(stop, 0), shape=(1, *shape_of(out)[1:])), dtype_of(out))
         out = concatenate([out[:-1], last])
     out = moveaxis(out, 0, axis) if axis else out
     if dtype is not None and np.issubdtype(dtype, np.integer):
@@ -117,9 +115,9 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     out = logspace(ops.log10(first), ops.log10(final), num, endpoint, 10.0, natural)
     shape = (1, *shape_of(out)[1:])
     if num > 0:
-        parts = [to_dtype(broadcast(expand_dims(first, 0), shape=shape), natural), out[1:]]
+        parts = [to_dtype(shapes.broadcast(expand_dims(first, 0), shape=shape), natural), out[1:]]
         if num > 1 and endpoint:
-            parts = [parts[0], out[1:-1], to_dtype(broadcast(expand_dims(final, 0), shape=shape), natural)]
+            parts = [parts[0], out[1:-1], to_dtype(shapes.broadcast(expand_dims(final, 0), shape=shape), natural)]
         out = concatenate(parts)
     out = ops.multiply(out, direction)
     return to_dtype(moveaxis(out, 0, axis) if axis else out, natural if dtype is None else dtype)
@@ -182,8 +180,8 @@ def _band(m: Array, test: Callable[[Array, Array], Array]) -> Array:
     if rank_of(m) == 0:
         raise ValueError("Input must be 1- or 2-d: a number has no triangle")
     if rank_of(m) < 2:
-        m = broadcast(m, shape=(*shape_of(m), *shape_of(m)))
-    return where_primitive(constant_mask(m, test), m, constant_like(m, 0, (), dtype_of(m)))
+        m = shapes.broadcast(m, shape=(*shape_of(m), *shape_of(m)))
+    return shapes.where(constant_mask(m, test), m, shapes.full_like(m, 0, (), dtype_of(m)))
 
 
 @implements(np.tril)
@@ -208,7 +206,7 @@ def diag(v: Array, k: int = 0) -> Array:
         raise ValueError("Input must be 1- or 2-d.")
     (n,) = shape_of(v)
     i = np.arange(n)
-    board = constant_like(v, 0, (n + abs(k), n + abs(k)))
+    board = shapes.full_like(v, 0, (n + abs(k), n + abs(k)))
     return scatter(board, v, i + max(-k, 0), i + max(k, 0), axis=0)
 
 

@@ -10,12 +10,9 @@ import numpy as np
 
 from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
+from func.interpreters.primitives.structural import shapes, slicing
 from func.interpreters.primitives.structural.indexing import gather, scatter_add
 from func.interpreters.primitives.structural.reductions import argsort
-from func.interpreters.primitives.structural.shapes import cumsum, full_like, reduce_sum
-from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
-from func.interpreters.primitives.structural.shapes import where as where_primitive
-from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.interpreters.primitives.structural.sorting import reorder, search
 from func.numpy import reductions
 from func.numpy.arguments import arrayed, count, flattened, host_values, rank_of, to_dtype
@@ -54,8 +51,8 @@ def _outer_edges(a: Array, range: Any) -> tuple[Array, Array]:
     if type(same) in (bool, np.bool_) and not same:
         return first, last
     return (
-        where_primitive(same, ops.subtract(first, 0.5), first),
-        where_primitive(same, ops.add(last, 0.5), last),
+        shapes.where(same, ops.subtract(first, 0.5), first),
+        shapes.where(same, ops.add(last, 0.5), last),
     )
 
 
@@ -123,8 +120,8 @@ def _total(parts: Sequence[Array]) -> Array:
 
 def _added(place: Array, weights: Array | None, number: int, dtype: Any) -> Array:
     """Ones or weights summed at places; the place `number` is outside."""
-    values = full_like(place, 1, None, dtype) if weights is None else to_dtype(weights, dtype)
-    return cut(scatter_add(full_like(place, 0, (number + 1,), dtype), values, place, axis=0), 0, 0, number)
+    values = shapes.full_like(place, 1, None, dtype) if weights is None else to_dtype(weights, dtype)
+    return cut(scatter_add(shapes.full_like(place, 0, (number + 1,), dtype), values, place, axis=0), 0, 0, number)
 
 
 def _even_counts(a: Array, edges: Array, number: int, weights: Array | None, dtype: Any) -> Array:
@@ -133,10 +130,10 @@ def _even_counts(a: Array, edges: Array, number: int, weights: Array | None, dty
     for block, block_weights in _blocks(a, weights):
         block = to_dtype(block, dtype_of(edges))
         place = ops.subtract(search(edges, block, side="right", batch_rank=0), 1)
-        first, last = getitem(edges, index=(0,)), getitem(edges, index=(number,))
-        place = where_primitive(ops.equal(block, last), number - 1, place)
+        first, last = slicing.getitem(edges, index=(0,)), slicing.getitem(edges, index=(number,))
+        place = shapes.where(ops.equal(block, last), number - 1, place)
         inside = ops.logical_and(ops.greater_equal(block, first), ops.less_equal(block, last))
-        place = where_primitive(inside, place, number)
+        place = shapes.where(inside, place, number)
         parts.append(_added(place, block_weights, number, dtype))
     return _total(parts)
 
@@ -150,10 +147,10 @@ def _uneven_counts(a: Array, edges: Array, weights: Array | None, dtype: Any) ->
         else:
             order = argsort(block, axis=0, kind=None)
             ordered = reorder(block, order, axis=0)
-            running = cumsum(to_dtype(reorder(block_weights, order, axis=0), dtype), axis=0, reverse=False)
-            below = concatenate(full_like(running, 0, (1,)), running, axis=0)
+            running = shapes.cumsum(to_dtype(reorder(block_weights, order, axis=0), dtype), axis=0, reverse=False)
+            below = slicing.concatenate(shapes.full_like(running, 0, (1,)), running, axis=0)
         n = shape_of(edges)[0]
-        places = concatenate(
+        places = slicing.concatenate(
             search(ordered, cut(edges, 0, 0, n - 1), side="left", batch_rank=0),
             search(ordered, cut(edges, 0, n - 1), side="right", batch_rank=0),
             axis=0,
@@ -177,7 +174,7 @@ def histogram(
     else:
         counts = _uneven_counts(a, edges, weights, dtype)
     if density:
-        counts = ops.divide(ops.divide(counts, to_dtype(diff(edges), float)), reduce_sum(counts, axes=(0,)))
+        counts = ops.divide(ops.divide(counts, to_dtype(diff(edges), float)), shapes.reduce_sum(counts, axes=(0,)))
     return counts, edges
 
 
@@ -189,7 +186,7 @@ def _columns(sample: Any) -> list[Array]:
     if rank_of(sample) != 2:
         return [flattened(sample)]
     points, dimensions = shape_of(sample)
-    return [getitem(sample, index=((0, points, 1), i)) for i in range(dimensions)]
+    return [slicing.getitem(sample, index=((0, points, 1), i)) for i in range(dimensions)]
 
 
 def _grid_edges(columns: Sequence[Array], bins: Any, ranges: Any) -> list[Array]:
@@ -231,17 +228,17 @@ def histogramdd(
     outside: Any = np.False_
     for column, edge, size in zip(columns, edges, sizes, strict=True):
         bin_number = ops.subtract(search(edge, column, side="right", batch_rank=0), 1)
-        bin_number = where_primitive(ops.equal(column, getitem(edge, index=(size,))), size - 1, bin_number)
+        bin_number = shapes.where(ops.equal(column, slicing.getitem(edge, index=(size,))), size - 1, bin_number)
         outside = ops.logical_or(outside, ops.logical_or(ops.less(bin_number, 0), ops.greater_equal(bin_number, size)))
         place = ops.add(ops.multiply(place, size), bin_number)
-    place = where_primitive(outside, count(sizes), place)
+    place = shapes.where(outside, count(sizes), place)
     weights = None if weights is None else flattened(operand(weights))
-    counts = reshape_primitive(_added(place, weights, count(sizes), np.dtype(np.float64)), shape=tuple(sizes))
+    counts = shapes.reshape(_added(place, weights, count(sizes), np.dtype(np.float64)), shape=tuple(sizes))
     if density:
-        total = reduce_sum(counts, axes=tuple(_axes_of(len(sizes))))
+        total = shapes.reduce_sum(counts, axes=tuple(_axes_of(len(sizes))))
         for i, edge in enumerate(edges):
             shape = tuple([size if i == k else 1 for k, size in enumerate(sizes)])
-            counts = ops.divide(counts, reshape_primitive(diff(edge), shape=shape))
+            counts = ops.divide(counts, shapes.reshape(diff(edge), shape=shape))
         counts = ops.divide(counts, total)
     return counts, edges
 

@@ -14,16 +14,8 @@ from func.interpreters.core import Array, Tracer, concrete, dtype_of, innermost,
 from func.interpreters.core.errors import StagingError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise.builder import add
+from func.interpreters.primitives.structural import shapes, slicing
 from func.interpreters.primitives.structural.indexing import gather, scatter, scatter_add
-from func.interpreters.primitives.structural.shapes import (
-    broadcast,
-    convert,
-    inverse_permutation,
-    permute,
-    reshape,
-    where,
-)
-from func.interpreters.primitives.structural.slicing import getitem, sliced_shape, update
 from func.numpy.arguments import one_axis
 
 
@@ -131,7 +123,7 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
     adjacent = all([b - a == 1 for a, b in itertools.pairwise(places)]) and _together(expanded)
     if arrays:
         common = np.broadcast_shapes(*[shape_of(a) for a in arrays])
-        arrays = [a if shape_of(a) == common else broadcast(a, shape=common) for a in arrays]
+        arrays = [a if shape_of(a) == common else shapes.broadcast(a, shape=common) for a in arrays]
     return Advanced(tuple(basic), tuple(places), tuple(arrays), adjacent)
 
 
@@ -181,7 +173,7 @@ def _check_bounds(index: Array, axis: int, length: int) -> None:
 
 def take_basic(x: Array, basic: tuple[Any, ...]) -> Array:
     """The basic part of an index."""
-    return x if _is_whole(basic, shape_of(x)) else getitem(x, index=basic)
+    return x if _is_whole(basic, shape_of(x)) else slicing.getitem(x, index=basic)
 
 
 def read(x: Array, index: Any) -> tuple[Array, tuple[Any, ...] | None]:
@@ -194,7 +186,7 @@ def read(x: Array, index: Any) -> tuple[Array, tuple[Any, ...] | None]:
             first, permuted = _to_front(part, plan)
             return gather(permuted, *_checked(plan.indices, shape_of(permuted), first), axis=first), None
         basic = plan.basic
-    return getitem(x, index=basic), None if _is_scalar(basic, index) else basic
+    return slicing.getitem(x, index=basic), None if _is_scalar(basic, index) else basic
 
 
 def elements_at(x: Array, places: Any, axis: int) -> Array:
@@ -209,13 +201,13 @@ def cut(x: Array, axis: int, start: int, stop: int | None = None) -> Array:
     n = shape[axis]
     bounds = slice(start, stop).indices(n)
     bounds = (bounds[0], max(bounds[0], bounds[1]), 1)
-    return getitem(x, index=tuple([bounds if i == axis else (0, m, 1) for i, m in enumerate(shape)]))
+    return slicing.getitem(x, index=tuple([bounds if i == axis else (0, m, 1) for i, m in enumerate(shape)]))
 
 
 def entry(x: Array, place: int) -> Array:
     """x[place] along the first axis."""
     first, *rest = shape_of(x)
-    return getitem(x, index=(place % first, *[(0, n, 1) for n in rest]))
+    return slicing.getitem(x, index=(place % first, *[(0, n, 1) for n in rest]))
 
 
 def _is_scalar(basic: tuple[Any, ...], index: Any) -> bool:
@@ -276,7 +268,7 @@ def _to_front(part: Array, plan: Advanced) -> tuple[int, Array]:
     first = plan.axes[0] if plan.adjacent else 0
     rest = [axis for axis in range(rank) if axis not in plan.axes]
     order = (*rest[:first], *plan.axes, *rest[first:])
-    return first, part if order == tuple(range(rank)) else permute(part, order=order)
+    return first, part if order == tuple(range(rank)) else shapes.permute(part, order=order)
 
 
 def write(x: Array, index: Any, value: Array, accumulate: bool = False) -> Array:
@@ -289,17 +281,17 @@ def plan_write(x: Array, index: Any, value: Any, accumulate: bool = False) -> Ca
     masked = None if accumulate else _masked(x, index, value)
     if masked is not None:
         mask, fitted = masked
-        return lambda x: where(mask, fitted, x)
+        return lambda x: shapes.where(mask, fitted, x)
     basic = _fast_basic(index, shape_of(x))
     if basic is None:
         plan = normalize(index, shape_of(x))
         if plan.axes:
             return _plan_scatter(x, plan, value, scatter_add if accumulate else scatter)
         basic = plan.basic
-    fitted = fit_value(value, sliced_shape(basic), x)
+    fitted = fit_value(value, slicing.sliced_shape(basic), x)
     if accumulate:
-        return lambda x: update(x, add(getitem(x, index=basic), fitted), index=basic)
-    return lambda x: update(x, fitted, index=basic)
+        return lambda x: slicing.update(x, add(slicing.getitem(x, index=basic), fitted), index=basic)
+    return lambda x: slicing.update(x, fitted, index=basic)
 
 
 def _masked(x: Array, index: Any, value: Any) -> tuple[Array, Array] | None:
@@ -311,13 +303,13 @@ def _masked(x: Array, index: Any, value: Any) -> tuple[Array, Array] | None:
     rest = shape_of(x)[rank:]
     if index.shape != shape_of(x)[:rank] or len(shape_of(value)) > len(rest):
         return None
-    fitted = broadcast(fit_value(value, rest, x), shape=shape_of(x)) if rest else fit_value(value, (), x)
-    return reshape(index, shape=(*index.shape, *[1] * len(rest))), fitted
+    fitted = shapes.broadcast(fit_value(value, rest, x), shape=shape_of(x)) if rest else fit_value(value, (), x)
+    return shapes.reshape(index, shape=(*index.shape, *[1] * len(rest))), fitted
 
 
 def _plan_scatter(x: Array, plan: Advanced, value: Any, primitive: Any) -> Callable[[Array], Array]:
     whole = _is_whole(plan.basic, shape_of(x))
-    part_shape = sliced_shape(plan.basic)
+    part_shape = slicing.sliced_shape(plan.basic)
     rank = len(part_shape)
     first = plan.axes[0] if plan.adjacent else 0
     rest = [axis for axis in range(rank) if axis not in plan.axes]
@@ -330,10 +322,10 @@ def _plan_scatter(x: Array, plan: Advanced, value: Any, primitive: Any) -> Calla
     straight = order == tuple(range(rank))
 
     def scatter_into(x: Array) -> Array:
-        part = x if whole else getitem(x, index=plan.basic)
-        out = primitive(part if straight else permute(part, order=order), fitted, *indices, axis=first)
-        out = out if straight else permute(out, order=inverse_permutation(order))
-        return out if whole else update(x, out, index=plan.basic)
+        part = x if whole else slicing.getitem(x, index=plan.basic)
+        out = primitive(part if straight else shapes.permute(part, order=order), fitted, *indices, axis=first)
+        out = out if straight else shapes.permute(out, order=shapes.inverse_permutation(order))
+        return out if whole else slicing.update(x, out, index=plan.basic)
 
     return scatter_into
 
@@ -350,7 +342,7 @@ def fit_value(value: Any, region: tuple[int, ...], x: Array) -> Array:
     if len(shape) > len(region):
         extra = len(shape) - len(region)
         if shape[:extra] == (1,) * extra:
-            value = reshape(value, shape=shape[extra:])
+            value = shapes.reshape(value, shape=shape[extra:])
             shape = shape[extra:]
     if shape != region and shape:
         try:
@@ -363,9 +355,9 @@ def fit_value(value: Any, region: tuple[int, ...], x: Array) -> Array:
         if dtype_of(value).kind == "c" and dtype.kind != "c":
             raise TypeError(f"a complex value cannot be written into an array of dtype {dtype}; take its real part")
         if type(value) is Tracer:
-            value = convert(value, dtype=dtype)
+            value = shapes.convert(value, dtype=dtype)
         else:
             if type(value) is int and dtype.kind in "iu":
                 dtype.type(value)  # raises OverflowError where it does not fit
             value = namespace_of((value,)).asarray(value).astype(dtype)
-    return value if shape == region else broadcast(value, shape=region)
+    return value if shape == region else shapes.broadcast(value, shape=region)

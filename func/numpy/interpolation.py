@@ -9,12 +9,9 @@ import numpy as np
 
 from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
+from func.interpreters.primitives.structural import shapes, slicing
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import argsort
-from func.interpreters.primitives.structural.shapes import broadcast, cumsum, full_like, reduce_sum
-from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
-from func.interpreters.primitives.structural.shapes import where as where_primitive
-from func.interpreters.primitives.structural.slicing import concatenate
 from func.interpreters.primitives.structural.sorting import reorder, search
 from func.numpy.arguments import arrayed, flattened, one_axis, rank_of, to_dtype
 from func.numpy.indexing import cut
@@ -37,10 +34,8 @@ def diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, appen
         raise ValueError("diff requires input that is at least one dimensional")
     place = one_axis(axis, rank_of(a))
     edge = tuple([1 if i == place else m for i, m in enumerate(shape_of(a))])
-    before, after = [
-        [] if not is_given(end) else [operand(end) if rank_of(operand(end)) else broadcast(operand(end), shape=edge)]
-        for end in (prepend, append)
-    ]
+    ends = [[operand(end)] if is_given(end) else [] for end in (prepend, append)]
+    before, after = [[end if rank_of(end) else shapes.broadcast(end, shape=edge) for end in part] for part in ends]
     a = joined([*before, a, *after], place) if before or after else a
     minus = ops.not_equal if dtype_of(a).kind == "b" else ops.subtract
     for _ in range(n):
@@ -78,11 +73,11 @@ def trapezoid(y: Array, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
         x = operand(x)
         if rank_of(x) == 1:
             step = diff(x)
-            step = reshape_primitive(step, shape=tuple([shape_of(step)[0] if i == place else 1 for i in range(rank)]))
+            step = shapes.reshape(step, shape=tuple([shape_of(step)[0] if i == place else 1 for i in range(rank)]))
         else:
             step = diff(x, axis=axis)
     both = ops.add(cut(y, place, 1), cut(y, place, 0, -1))
-    return reduce_sum(ops.divide(ops.multiply(step, both), 2.0), axes=(place,))
+    return shapes.reduce_sum(ops.divide(ops.multiply(step, both), 2.0), axes=(place,))
 
 
 def _spacings(f: Array, varargs: Sequence[Any], axes: Sequence[int]) -> list[Any]:
@@ -126,7 +121,7 @@ def _uneven(f: Array, d: Array, axis: int, edge_order: int) -> tuple[Array, Arra
     shape = tuple([-1 if i == axis else 1 for i in range(rank_of(f))])
 
     def fitted(x: Array) -> Array:
-        return reshape_primitive(x, shape=tuple([shape_of(x)[0] if m == -1 else 1 for m in shape]))
+        return shapes.reshape(x, shape=tuple([shape_of(x)[0] if m == -1 else 1 for m in shape]))
 
     d1, d2 = cut(d, 0, 0, -1), cut(d, 0, 1)
     weights = (-(d2) / (d1 * (d1 + d2)), (d2 - d1) / (d1 * d2), d1 / (d2 * (d1 + d2)))
@@ -178,7 +173,7 @@ def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> 
                 "required."
             )
         parts = (_uneven if rank_of(spacing) else _even)(f, spacing, place, edge_order)
-        out.append(concatenate(*[to_dtype(part, dtype) for part in parts], axis=place))
+        out.append(slicing.concatenate(*[to_dtype(part, dtype) for part in parts], axis=place))
     return out[0] if len(axes) == 1 else tuple(out)
 
 
@@ -196,12 +191,12 @@ def _segments(x: Array, xp: Array, fp: Array, place: Array, inverse: bool) -> Ar
     if known is None or np.isfinite(known).all():
         return out
     from_right = ops.add(ops.multiply(slope, ops.subtract(x, x1)), f1)
-    from_right = where_primitive(ops.logical_and(ops.isnan(from_right), ops.equal(f0, f1)), f0, from_right)
+    from_right = shapes.where(ops.logical_and(ops.isnan(from_right), ops.equal(f0, f1)), f0, from_right)
     lost = ops.logical_and(
         ops.isnan(out),
         ops.logical_not(ops.logical_or(ops.isnan(x), ops.equal(x, start))),
     )
-    return where_primitive(lost, from_right, out)
+    return shapes.where(lost, from_right, out)
 
 
 def _interpolated(x: Array, xp: Array, fp: Array, left: Any, right: Any) -> Array:
@@ -209,7 +204,7 @@ def _interpolated(x: Array, xp: Array, fp: Array, left: Any, right: Any) -> Arra
     place = ops.subtract(search(xp, x, side="right", batch_rank=0), 1)
     if n == 1:
         inside = ops.add(ops.multiply(x, 0), fp[0])
-        inside = where_primitive(ops.isnan(x), fp[0], inside)
+        inside = shapes.where(ops.isnan(x), fp[0], inside)
     elif dtype_of(fp).kind == "c":
         parts = [_segments(x, xp, part, place, True) for part in (ops.real(fp), ops.imag(fp))]
         inside = ops.make_complex(*parts)
@@ -218,8 +213,8 @@ def _interpolated(x: Array, xp: Array, fp: Array, left: Any, right: Any) -> Arra
     dtype = dtype_of(fp)
     lower = fp[0] if left is None else to_dtype(operand(left), dtype)
     upper = fp[n - 1] if right is None else to_dtype(operand(right), dtype)
-    inside = where_primitive(ops.less(x, xp[0]), lower, inside)
-    return where_primitive(ops.greater(x, xp[n - 1]), upper, inside)
+    inside = shapes.where(ops.less(x, xp[0]), lower, inside)
+    return shapes.where(ops.greater(x, xp[n - 1]), upper, inside)
 
 
 @implements(np.interp)
@@ -245,8 +240,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     order = argsort(xp, axis=0, kind=None)
     xp, fp = reorder(xp, order, axis=0), reorder(fp, order, axis=0)
     ends = ops.subtract(cut(xp, 0, -1), period), ops.add(cut(xp, 0, 0, 1), period)
-    xp = concatenate(ends[0], xp, ends[1], axis=0)
-    fp = concatenate(cut(fp, 0, -1), fp, cut(fp, 0, 0, 1), axis=0)
+    xp = slicing.concatenate(ends[0], xp, ends[1], axis=0)
+    fp = slicing.concatenate(cut(fp, 0, -1), fp, cut(fp, 0, 0, 1), axis=0)
     return _interpolated(x, xp, fp, None, None)
 
 
@@ -262,9 +257,9 @@ def unwrap(p: Array, discont: Any = None, axis: int = -1, *, period: Any = 2 * n
     wrapped = ops.add(ops.remainder(ops.subtract(steps, low), period), low)
     if ambiguous:
         edge = ops.logical_and(ops.equal(wrapped, low), ops.greater(steps, 0))
-        wrapped = where_primitive(edge, to_dtype(half, dtype_of(wrapped)), wrapped)
+        wrapped = shapes.where(edge, to_dtype(half, dtype_of(wrapped)), wrapped)
     change = ops.subtract(wrapped, steps)
     small = ops.less(ops.absolute(steps), ops.divide(period, 2) if discont is None else discont)
-    change = where_primitive(small, full_like(change, 0, ()), change)
-    rest = ops.add(cut(p, place, 1), cumsum(change, axis=place, reverse=False))
+    change = shapes.where(small, shapes.full_like(change, 0, ()), change)
+    rest = ops.add(cut(p, place, 1), shapes.cumsum(change, axis=place, reverse=False))
     return joined([to_dtype(cut(p, place, 0, 1), dtype), to_dtype(rest, dtype)], place)

@@ -8,10 +8,8 @@ import numpy as np
 
 from func.interpreters.core import Array, dtype_of, innermost, is_inexact, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
+from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.reductions import reduce_all
-from func.interpreters.primitives.structural.shapes import full_like, ones_at
-from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
-from func.interpreters.primitives.structural.shapes import where as where_primitive
 from func.numpy import cumulative, reductions, statistics
 from func.numpy.arguments import NO_VALUE, to_dtype
 from func.numpy.protocol import implements
@@ -24,7 +22,7 @@ def without_nan(a: Any, fill: Any) -> tuple[Array, Array | None]:
     if not is_inexact(dtype_of(a)):
         return a, None
     mask = ops.isnan(a)
-    return where_primitive(mask, full_like(a, fill, ()), a), mask
+    return shapes.where(mask, shapes.full_like(a, fill, ()), a), mask
 
 
 @implements(np.nansum)
@@ -81,8 +79,8 @@ def _count_valid(mask: Array, axes: tuple[int, ...], where: Any) -> Array:
 def _over_count(total: Array, number: Array) -> Array:
     """total / number in the total's dtype; NaN, with derivative zero, where the number is zero."""
     empty = ops.equal(number, 0)
-    safe = where_primitive(empty, full_like(number, 1, ()), number)
-    return where_primitive(empty, full_like(total, np.nan, ()), statistics.divided(total, safe))
+    safe = shapes.where(empty, shapes.full_like(number, 1, ()), number)
+    return shapes.where(empty, shapes.full_like(total, np.nan, ()), statistics.divided(total, safe))
 
 
 @implements(np.nanmean)
@@ -112,12 +110,12 @@ def _nan_variance(filled: Array, mask: Array, axes: Any, dtype: Any, ddof: Any, 
     shape = shape_of(filled)
     dtype = None if dtype is None else np.dtype(dtype)
     number = _count_valid(mask, axes, where)
-    kept_shape = ones_at(shape, axes)
+    kept_shape = shapes.ones_at(shape, axes)
     if not is_given(center):
         total = total_of(filled, axes, dtype, NO_VALUE, where)
-        center = reshape_primitive(_over_count(total, number), shape=kept_shape)
+        center = shapes.reshape(_over_count(total, number), shape=kept_shape)
     gap = to_dtype(ops.subtract(filled, operand(center)), dtype_of(filled))
-    gap = where_primitive(mask, full_like(gap, 0, ()), gap)
+    gap = shapes.where(mask, shapes.full_like(gap, 0, ()), gap)
     squares = ops.real(ops.multiply(gap, ops.conjugate(gap))) if dtype_of(gap).kind == "c" else ops.multiply(gap, gap)
     if dtype is not None and dtype.kind == "c":
         dtype = dtype_of(squares)
@@ -125,8 +123,8 @@ def _nan_variance(filled: Array, mask: Array, axes: Any, dtype: Any, ddof: Any, 
     freedom = ops.subtract(number, ddof)
     bad = ops.less_equal(freedom, 0)
     statistics.warn_where(bad, "Degrees of freedom <= 0 for slice.")
-    safe = where_primitive(bad, full_like(freedom, 1, ()), freedom)
-    return where_primitive(bad, full_like(total, np.nan, ()), statistics.divided(total, safe))
+    safe = shapes.where(bad, shapes.full_like(freedom, 1, ()), freedom)
+    return shapes.where(bad, shapes.full_like(total, np.nan, ()), statistics.divided(total, safe))
 
 
 @implements(np.nanvar)
@@ -185,7 +183,7 @@ def _nan_extremum(
             mask = ops.logical_or(mask, ops.logical_not(counted))
         if not is_given(initial):
             all_nan = reduce_all(mask, axes=axes)
-            result = where_primitive(all_nan, full_like(result, np.nan, ()), result)
+            result = shapes.where(all_nan, shapes.full_like(result, np.nan, ()), result)
         statistics.warn_where(ops.isnan(result), "All-NaN slice encountered")
     return finish(result, shape, axes, keepdims, out)
 

@@ -10,9 +10,7 @@ import numpy as np
 from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg.matrices import constant_mask
-from func.interpreters.primitives.structural.shapes import full_like, permute, reduce_sum
-from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
-from func.interpreters.primitives.structural.slicing import concatenate, embed, update
+from func.interpreters.primitives.structural import shapes, slicing
 from func.numpy import elementary, linalg
 from func.numpy.arguments import arrayed, count, rank_of, to_dtype, to_host
 from func.numpy.convolution import convolve
@@ -29,12 +27,12 @@ _FLOAT = np.dtype(np.float64)
 def _coefficients(p: Any) -> Array:
     """Coefficients as an array of at least one axis."""
     p = arrayed(operand(np.asarray(p.coeffs) if isinstance(p, np.poly1d) else p))
-    return reshape_primitive(p, shape=(1,)) if rank_of(p) == 0 else p
+    return shapes.reshape(p, shape=(1,)) if rank_of(p) == 0 else p
 
 
 def _in_front(zeros: int, p: Array) -> Array:
     """A polynomial with leading zeros."""
-    return concatenate(full_like(p, 0, (zeros,)), p, axis=0) if zeros else p
+    return slicing.concatenate(shapes.full_like(p, 0, (zeros,)), p, axis=0) if zeros else p
 
 
 def _known_zeros(p: Array, front: bool) -> int:
@@ -54,7 +52,7 @@ def polyval(p: Any, x: Any) -> Array:
     if isinstance(x, np.poly1d):
         raise TypeError("np.polyval of a traced polynomial at a poly1d has no traced version; compose the functions")
     x = arrayed(operand(x))
-    value: Array = full_like(x, 0)
+    value: Array = shapes.full_like(x, 0)
     for place in range(shape_of(p)[0]):
         value = ops.add(ops.multiply(value, x), entry(p, place))
     return value
@@ -99,12 +97,12 @@ def polydiv(u: Any, v: Any) -> tuple[Array, Array]:
     quotient = []
     for k in range(m - n + 1):
         factor = ops.multiply(scale, entry(rest, k))
-        quotient.append(to_dtype(reshape_primitive(arrayed(factor), shape=(1,)), dtype))
+        quotient.append(to_dtype(shapes.reshape(arrayed(factor), shape=(1,)), dtype))
         part = ops.subtract(cut(rest, 0, k, k + n + 1), ops.multiply(factor, v))
-        rest = update(rest, to_dtype(part, dtype), index=((k, k + n + 1, 1),))
+        rest = slicing.update(rest, to_dtype(part, dtype), index=((k, k + n + 1, 1),))
     while shape_of(rest)[0] > 1 and elementary.allclose(entry(rest, 0), 0, rtol=1e-14):
         rest = cut(rest, 0, 1)
-    return (concatenate(*quotient, axis=0) if quotient else full_like(rest, 0, (1,))), rest
+    return (slicing.concatenate(*quotient, axis=0) if quotient else shapes.full_like(rest, 0, (1,))), rest
 
 
 @implements(np.polyder)
@@ -134,7 +132,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
     p = operand(np.asarray(p.coeffs) if isinstance(p, np.poly1d) else p)
     for place in range(m):
         divided = ops.divide(p, np.arange(shape_of(p)[0], 0, -1))
-        constant = reshape_primitive(entry(k, place), shape=(1,))
+        constant = shapes.reshape(entry(k, place), shape=(1,))
         p = joined([divided, constant], 0)
     return p
 
@@ -157,12 +155,14 @@ def roots(p: Any) -> Array:
         return np.zeros(trailing)
     first = ops.divide(ops.negative(cut(p, 0, 1)), entry(p, 0))
     below = to_dtype(
-        constant_mask(full_like(p, 0, (n - 1, n - 1)), lambda i, j: ops.equal(i, ops.add(j, 1))),
+        constant_mask(shapes.full_like(p, 0, (n - 1, n - 1)), lambda i, j: ops.equal(i, ops.add(j, 1))),
         dtype_of(p),
     )
-    companion = ops.add(below, embed(first, index=(0, (0, n - 1, 1)), shape=(n - 1, n - 1)))
+    companion = ops.add(below, slicing.embed(first, index=(0, (0, n - 1, 1)), shape=(n - 1, n - 1)))
     eigenvalues = linalg.eigvals(companion)
-    return concatenate(eigenvalues, full_like(eigenvalues, 0, (trailing,)), axis=0) if trailing else eigenvalues
+    if not trailing:
+        return eigenvalues
+    return slicing.concatenate(eigenvalues, shapes.full_like(eigenvalues, 0, (trailing,)), axis=0)
 
 
 @implements(np.poly)
@@ -182,11 +182,11 @@ def poly(seq_of_zeros: Any) -> Array:
     if n == 0:
         return 1.0
     dtype = dtype_of(zeros)
-    p = full_like(zeros, 1, (1,))
+    p = shapes.full_like(zeros, 1, (1,))
     for place in range(n):
         scaled = ops.multiply(p, ops.negative(entry(zeros, place)))
-        ends = full_like(zeros, 0, (1,))
-        p = ops.add(concatenate(p, ends, axis=0), concatenate(ends, scaled, axis=0))
+        ends = shapes.full_like(zeros, 0, (1,))
+        p = ops.add(slicing.concatenate(p, ends, axis=0), slicing.concatenate(ends, scaled, axis=0))
     if dtype.kind != "c":
         return p
     pairs = ops.equal(sort(zeros), sort(ops.conjugate(zeros)))
@@ -194,17 +194,17 @@ def poly(seq_of_zeros: Any) -> Array:
 
 
 def _column(x: Array) -> Array:
-    return reshape_primitive(x, shape=(*shape_of(x), 1))
+    return shapes.reshape(x, shape=(*shape_of(x), 1))
 
 
 def _powers(x: Array, order: int) -> Array:
     """The columns x^(order-1), ..., x, 1, by repeated multiplication as in np.vander."""
-    column = full_like(x, 1)
+    column = shapes.full_like(x, 1)
     columns = [_column(column)]
     for _ in range(order - 1):
         column = ops.multiply(column, x)
         columns.insert(0, _column(column))
-    return concatenate(*columns, axis=1)
+    return slicing.concatenate(*columns, axis=1)
 
 
 def _checked_samples(x: Array, y: Array, w: Any, deg: int) -> Any:
@@ -230,7 +230,7 @@ def _checked_samples(x: Array, y: Array, w: Any, deg: int) -> Any:
 
 
 def _fit_covariance(lhs: Array, scale: Array, order: int, residuals: Array, y: Array, kind: Any) -> Array:
-    base = ops.divide(linalg.inv(dot(permute(lhs, order=(1, 0)), lhs)), outer(scale, scale))
+    base = ops.divide(linalg.inv(dot(shapes.permute(lhs, order=(1, 0)), lhs)), outer(scale, scale))
     if kind == "unscaled":
         factor: Any = 1
     else:
@@ -254,7 +254,7 @@ def polyfit(
     if w is not None:
         lhs = ops.multiply(lhs, _column(w))
         rhs = ops.multiply(rhs, _column(w) if rank_of(y) == 2 else w)
-    scale = ops.sqrt(reduce_sum(ops.multiply(lhs, lhs), axes=(0,)))
+    scale = ops.sqrt(shapes.reduce_sum(ops.multiply(lhs, lhs), axes=(0,)))
     lhs = ops.divide(lhs, scale)
     fitted, residuals, rank, s = linalg.lstsq(lhs, rhs, rcond)
     fitted = ops.divide(fitted, scale if rank_of(fitted) == 1 else _column(scale))

@@ -12,16 +12,12 @@ import numpy as np
 
 from func.interpreters.core import Array, dtype_of, innermost, is_inexact, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
+from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.indexing import gather
-from func.interpreters.primitives.structural.shapes import broadcast, convert, full_like, permute, reduce_sum
-from func.interpreters.primitives.structural.shapes import cumsum as cumsum_primitive
-from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
-from func.interpreters.primitives.structural.shapes import where as where_primitive
-from func.interpreters.primitives.structural.slicing import getitem
 from func.interpreters.primitives.structural.sorting import reorder
 from func.numpy import statistics
 from func.numpy.arguments import NO_VALUE, arrayed, count, many_axes, to_dtype
-from func.numpy.indexing import entry
+from func.numpy.indexing import cut, entry
 from func.numpy.nanfunctions import nanmean
 from func.numpy.protocol import implements
 from func.numpy.reductions import deliver, finish
@@ -33,8 +29,8 @@ def _sample_first(a: Array, axes: tuple[int, ...]) -> Array:
     shape = shape_of(a)
     remaining = [axis for axis in range(len(shape)) if axis not in axes]
     a = arrayed(a)
-    reordered = a if (*axes, *remaining) == tuple(range(len(shape))) else permute(a, order=(*axes, *remaining))
-    return reshape_primitive(reordered, shape=(count([shape[i] for i in axes]), *[shape[i] for i in remaining]))
+    reordered = a if (*axes, *remaining) == tuple(range(len(shape))) else shapes.permute(a, order=(*axes, *remaining))
+    return shapes.reshape(reordered, shape=(count([shape[i] for i in axes]), *[shape[i] for i in remaining]))
 
 
 def _pick(ordered: Array, places: Array) -> Array:
@@ -42,10 +38,10 @@ def _pick(ordered: Array, places: Array) -> Array:
     rest = shape_of(ordered)[1:]
     if not rest or shape_of(places)[-len(rest) :] == (1,) * len(rest):
         plain = shape_of(places)[: len(shape_of(places)) - len(rest)]
-        return gather(ordered, reshape_primitive(places, shape=plain), axis=0)
+        return gather(ordered, shapes.reshape(places, shape=plain), axis=0)
     full = np.broadcast_shapes(shape_of(places), rest)
-    grids = [broadcast(np.arange(n).reshape(-1, *[1] * (len(rest) - 1 - i)), shape=full) for i, n in enumerate(rest)]
-    return gather(ordered, broadcast(places, shape=full), *grids, axis=0)
+    grids = [np.arange(n).reshape(-1, *[1] * (len(rest) - 1 - i)) for i, n in enumerate(rest)]
+    return gather(ordered, *[shapes.broadcast(index, shape=full) for index in (places, *grids)], axis=0)
 
 
 def _has_nan(ordered: Array) -> Array:
@@ -64,10 +60,9 @@ def median(a: Array, axis: Any = None, out: Any = None, overwrite_input: bool = 
     if n == 0:
         return finish(statistics.mean(sample, 0), shape, axes, keepdims, out)
     ordered = sort(sample, 0)
-    middle = getitem(ordered, index=(((n - 1) // 2, n // 2 + 1, 1), *[(0, m, 1) for m in shape_of(ordered)[1:]]))
-    result = statistics.mean(middle, 0)
+    result = statistics.mean(cut(ordered, 0, (n - 1) // 2, n // 2 + 1), 0)
     if is_inexact(dtype_of(a)):
-        result = where_primitive(_has_nan(ordered), entry(ordered, -1), result)
+        result = shapes.where(_has_nan(ordered), entry(ordered, -1), result)
     return finish(result, shape, axes, keepdims, out)
 
 
@@ -83,17 +78,17 @@ def nanmedian(
     axes = many_axes(axis, len(shape))
     sample = _sample_first(a, axes)
     ordered = sort(sample, 0)
-    number = reduce_sum(ops.logical_not(ops.isnan(sample)), axes=(0,), dtype=np.dtype(np.intp))
+    number = shapes.reduce_sum(ops.logical_not(ops.isnan(sample)), axes=(0,), dtype=np.dtype(np.intp))
     below, above = [_pick(ordered, ops.floor_divide(ops.maximum(ops.subtract(number, k), 0), 2)) for k in (1, 0)]
     pair = ops.divide(ops.add(_widened(below), _widened(above)), 2)
-    result = where_primitive(ops.equal(ops.remainder(number, 2), 1), below, to_dtype(pair, dtype_of(a)))
+    result = shapes.where(ops.equal(ops.remainder(number, 2), 1), below, to_dtype(pair, dtype_of(a)))
     statistics.warn_where(ops.equal(number, 0), "All-NaN slice encountered")
     return finish(result, shape, axes, keepdims, out)
 
 
 def _widened(x: Array) -> Array:
     """float16 as float32, in which NumPy takes its means."""
-    return convert(x, dtype=np.dtype(np.float32)) if dtype_of(x) == np.float16 else x
+    return shapes.convert(x, dtype=np.dtype(np.float32)) if dtype_of(x) == np.float16 else x
 
 
 _ALPHA_BETA = {
@@ -110,13 +105,13 @@ _METHODS = [
 
 
 def _as_index(x: Array) -> Array:
-    return convert(arrayed(x), dtype=np.dtype(np.intp))
+    return shapes.convert(arrayed(x), dtype=np.dtype(np.intp))
 
 
 def _boundary(index: Array, stays: Array) -> Array:
     """The index rounded down where `stays`, rounded down plus one elsewhere."""
     low = ops.floor(index)
-    return ops.maximum(_as_index(where_primitive(stays, low, ops.add(low, 1))), 0)
+    return ops.maximum(_as_index(shapes.where(stays, low, ops.add(low, 1))), 0)
 
 
 def _virtual_place(n: Any, q: Array, method: str) -> Array:
@@ -148,10 +143,10 @@ def _virtual_place(n: Any, q: Array, method: str) -> Array:
 def _share(gap: Array, place: Array, method: str) -> Array:
     """The weight of the upper neighbour."""
     if method == "averaged_inverted_cdf":
-        return where_primitive(ops.equal(gap, 0), full_like(place, 0.5, ()), full_like(place, 1.0, ()))
+        return shapes.where(ops.equal(gap, 0), shapes.full_like(place, 0.5, ()), shapes.full_like(place, 1.0, ()))
     if method == "midpoint":
         whole = ops.equal(ops.remainder(place, 1), 0)
-        return where_primitive(whole, full_like(place, 0.0, ()), full_like(place, 0.5, ()))
+        return shapes.where(whole, shapes.full_like(place, 0.0, ()), shapes.full_like(place, 0.5, ()))
     return gap
 
 
@@ -161,11 +156,11 @@ def _between(ordered: Array, place: Array, n: Any, method: str, weak: bool) -> A
     above, below = ops.greater_equal(place, last), ops.less(place, 0)
 
     def neighbour(step: int) -> Array:
-        inside = _as_index(where_primitive(ops.logical_or(above, below), 0, ops.add(low, step)))
-        index = where_primitive(above, last, where_primitive(below, 0, inside))
+        inside = _as_index(shapes.where(ops.logical_or(above, below), 0, ops.add(low, step)))
+        index = shapes.where(above, last, shapes.where(below, 0, inside))
         return _pick(ordered, _as_index(ops.maximum(index, 0)))
 
-    base = where_primitive(above, -1, where_primitive(below, 0, low))
+    base = shapes.where(above, -1, shapes.where(below, 0, low))
     share = to_dtype(_share(ops.subtract(place, base), place, method), dtype_of(place))
     return _lerp(neighbour(0), neighbour(1), share, weak)
 
@@ -177,24 +172,24 @@ def _lerp(a: Array, b: Array, share: Array, weak: bool) -> Array:
         dtype = dtype_of(a) if dtype_of(a).kind == "f" else np.dtype(np.float64)
         share, rest = to_dtype(share, dtype), to_dtype(rest, dtype)
     near = ops.add(a, ops.multiply(step, share))
-    return where_primitive(upper, to_dtype(ops.subtract(b, ops.multiply(step, rest)), dtype_of(near)), near)
+    return shapes.where(upper, to_dtype(ops.subtract(b, ops.multiply(step, rest)), dtype_of(near)), near)
 
 
 def _weighted_place(ordered_weights: Array, q: Array, valid: Any) -> Array:
     """The index of the first element at which the cumulative share of the weights reaches a quantile."""
     n = shape_of(ordered_weights)[0]
-    cdf = cumsum_primitive(to_dtype(ordered_weights, np.float64), axis=0, reverse=False)
-    total = getitem(cdf, index=((n - 1, n, 1), *[(0, m, 1) for m in shape_of(cdf)[1:]]))
+    cdf = shapes.cumsum(to_dtype(ordered_weights, np.float64), axis=0, reverse=False)
+    total = cut(cdf, 0, n - 1)
     known = innermost(total)
     if known is not None and (np.isnan(known).any() or np.any(known == 0) or np.isinf(known).any()):
         raise ValueError("Weights included NaN, inf or were all zero.")
     cdf = ops.divide(cdf, total)
     if dtype_of(q).kind == "f":
         cdf = to_dtype(cdf, dtype_of(q))
-    cdf = where_primitive(ops.equal(cdf, 0), full_like(cdf, -1, ()), cdf)
+    cdf = shapes.where(ops.equal(cdf, 0), shapes.full_like(cdf, -1, ()), cdf)
     q_rank = len(shape_of(q)) - len(shape_of(cdf)) + 1
-    aligned = reshape_primitive(cdf, shape=(n, *[1] * q_rank, *shape_of(cdf)[1:]))
-    index = reduce_sum(ops.less(aligned, q), axes=(0,), dtype=np.dtype(np.intp))
+    aligned = shapes.reshape(cdf, shape=(n, *[1] * q_rank, *shape_of(cdf)[1:]))
+    index = shapes.reduce_sum(ops.less(aligned, q), axes=(0,), dtype=np.dtype(np.intp))
     return ops.minimum(index, ops.maximum(ops.subtract(valid, 1), 0))
 
 
@@ -215,7 +210,7 @@ def _checked_weights(weights: Any, a: Array, axis: Any, method: str) -> Array | 
     known = innermost(fitted)
     if known is not None and np.any(known < 0):
         raise ValueError("Weights must be non-negative.")
-    return broadcast(fitted, shape=shape_of(a))
+    return shapes.broadcast(fitted, shape=shape_of(a))
 
 
 def _quantile(
@@ -235,12 +230,12 @@ def _quantile(
     sample = _sample_first(a, axes)
     if shape_of(sample)[0] == 0:
         raise IndexError("index -1 is out of bounds for axis 0 with size 0")
-    aligned_q = reshape_primitive(q, shape=(*shape_of(q), *[1] * (len(shape_of(sample)) - 1)))
+    aligned_q = shapes.reshape(q, shape=(*shape_of(q), *[1] * (len(shape_of(sample)) - 1)))
     inexact = is_inexact(dtype_of(a))
     result = _of_sample(sample, aligned_q, method, weak, skip_nan and inexact, weights, axes)
     if keepdims is True:
         kept_shape = [1 if i in axes else n for i, n in enumerate(shape)]
-        result = reshape_primitive(arrayed(result), shape=(*shape_of(q), *kept_shape))
+        result = shapes.reshape(arrayed(result), shape=(*shape_of(q), *kept_shape))
     return result if out is None else deliver(result, out)
 
 
@@ -251,7 +246,7 @@ def _of_sample(
     n: Any = shape_of(sample)[0]
     nan = ops.isnan(sample) if is_inexact(dtype_of(sample)) else None
     if skip_nan:
-        n = reduce_sum(ops.logical_not(nan), axes=(0,), dtype=np.dtype(np.intp))
+        n = shapes.reduce_sum(ops.logical_not(nan), axes=(0,), dtype=np.dtype(np.intp))
         statistics.warn_where(ops.equal(n, 0), "All-NaN slice encountered")
         n = to_dtype(n, dtype_of(q))  # a Python int in NumPy, which takes the dtype of q
     if weights is None:
@@ -260,7 +255,7 @@ def _of_sample(
     else:
         weights = _sample_first(weights, axes)
         if skip_nan:
-            weights = where_primitive(nan, full_like(weights, 0, ()), weights)
+            weights = shapes.where(nan, shapes.full_like(weights, 0, ()), weights)
         order = argsort(sample, 0)
         ordered, weights = (reorder(x, order, axis=0) for x in (sample, weights))
         place = _as_index(_weighted_place(weights, q, n))
@@ -270,7 +265,7 @@ def _of_sample(
         result = _between(ordered, place, n, method, weak)
     if nan is None or skip_nan:
         return result
-    return where_primitive(_has_nan(ordered), entry(ordered, -1), result)
+    return shapes.where(_has_nan(ordered), entry(ordered, -1), result)
 
 
 @implements(np.quantile)

@@ -10,9 +10,7 @@ import numpy as np
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import reductions as reduction_primitives
-from func.interpreters.primitives.structural.shapes import broadcast, convert, full_like, ones_at, reduce_sum
-from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
-from func.interpreters.primitives.structural.shapes import where as where_primitive
+from func.interpreters.primitives.structural import shapes
 from func.numpy.arguments import NO_VALUE, arrayed, count, many_axes, one_axis, to_dtype
 from func.numpy.inplace import write_into
 from func.numpy.protocol import implements
@@ -35,7 +33,7 @@ def reduction_axes(axis: Any, rank: int) -> tuple[int, ...]:
 def finish(x: Array, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: Any, out: Any) -> Array:
     """The result with keepdims applied, written to `out` if there is one."""
     if is_given(keepdims) and keepdims:
-        x = reshape_primitive(arrayed(x), shape=ones_at(shape, axes))
+        x = shapes.reshape(arrayed(x), shape=shapes.ones_at(shape, axes))
     return x if out is None else deliver(x, out)
 
 
@@ -67,7 +65,7 @@ def mask_for(a: Array, where: Any) -> Array | None:
                 f"where: cannot cast array data from {dtype_of(mask)!r} to dtype('bool') according to the rule 'safe'"
             )
         mask = bool(mask)
-    return broadcast(mask, shape=shape_of(a)) if shape_of(mask) != shape_of(a) else mask
+    return shapes.broadcast(mask, shape=shape_of(a)) if shape_of(mask) != shape_of(a) else mask
 
 
 def _scalar(initial: Any) -> Any:
@@ -94,7 +92,7 @@ def _accumulation(plain: Any, optioned: Any, combine: Any) -> Callable[..., Arra
 
 
 def _plain_sum(a: Array, axes: tuple[int, ...], dtype: Any) -> Array:
-    return reduce_sum(a, axes=axes) if dtype is None else reduce_sum(a, axes=axes, dtype=dtype)
+    return shapes.reduce_sum(a, axes=axes) if dtype is None else shapes.reduce_sum(a, axes=axes, dtype=dtype)
 
 
 def _plain_prod(a: Array, axes: tuple[int, ...], dtype: Any) -> Array:
@@ -167,15 +165,15 @@ def extremum(a: Array, axes: tuple[int, ...], name: str, initial: Any = NO_VALUE
                 f"reduction operation '{name}' does not have an identity, so to use a where mask one has to "
                 "specify 'initial'"
             )
-        a = where_primitive(mask, a, full_like(a, _worst(dtype, sign), ()))
+        a = shapes.where(mask, a, shapes.full_like(a, _worst(dtype, sign), ()))
     if not is_given(initial):
         empty = count(shape) == 0 and count([n for i, n in enumerate(shape) if i not in axes])
         if empty:
             raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
         return primitive(a, axes=axes)
-    first = convert(initial, dtype=dtype) if type(initial) is Tracer else np.asarray(_scalar(initial), dtype)[()]
+    first = shapes.convert(initial, dtype=dtype) if type(initial) is Tracer else np.asarray(_scalar(initial), dtype)[()]
     if count([shape[i] for i in axes]) == 0:
-        return broadcast(first, shape=tuple([n for i, n in enumerate(shape) if i not in axes]))
+        return shapes.broadcast(first, shape=tuple([n for i, n in enumerate(shape) if i not in axes]))
     return pick(primitive(a, axes=axes), first)
 
 
@@ -221,7 +219,7 @@ def truth_of(a: Array, axes: tuple[int, ...], primitive: Any, where: Any = NO_VA
     mask = mask_for(a, where)
     if mask is not None:
         neutral = primitive is reduction_primitives.reduce_all
-        a = where_primitive(mask, ops.not_equal(a, 0), neutral)
+        a = shapes.where(mask, ops.not_equal(a, 0), neutral)
     return primitive(a, axes=axes)
 
 
@@ -250,7 +248,7 @@ def _position(primitive: Any, name: str, a: Array, axis: int | None, out: Any, k
         place, axes = 0, tuple(range(len(shape)))
         if shape or axis is not None:
             one_axis(0 if axis is None else axis, len(shape) or 1)
-        a = reshape_primitive(arrayed(a), shape=(count(shape),))
+        a = shapes.reshape(arrayed(a), shape=(count(shape),))
     else:
         place = one_axis(axis, len(shape))
         axes = (place,)

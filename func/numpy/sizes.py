@@ -10,10 +10,9 @@ import numpy as np
 from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.primitives.elementwise import table as ops
+from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import argsort
-from func.interpreters.primitives.structural.shapes import convert, cumsum, reduce_sum
-from func.interpreters.primitives.structural.shapes import where as where_primitive
 from func.numpy.arguments import count, rank_of
 from func.numpy.indexing import values_for_shape
 from func.numpy.joining import concatenate, stack
@@ -39,11 +38,11 @@ def _first_places(mask: Array, size: int) -> tuple[Array, Array]:
     order = argsort(ops.logical_not(mask), axis=0, kind="stable")[:size]
     if n < size:
         order = concatenate([order, np.zeros(size - n, np.intp)])
-    return order, ops.less(np.arange(size), reduce_sum(_counted(mask), axes=(0,)))
+    return order, ops.less(np.arange(size), shapes.reduce_sum(_counted(mask), axes=(0,)))
 
 
 def _counted(mask: Array) -> Array:
-    return convert(mask, dtype=np.dtype(np.intp))
+    return shapes.convert(mask, dtype=np.dtype(np.intp))
 
 
 @implements(np.nonzero)
@@ -72,7 +71,7 @@ def nonzero(a: Array, *, size: int | None = None, fill_value: Any = None) -> tup
     for axis, fill in enumerate(fills):
         stride = count(shape[axis + 1 :])
         index = ops.remainder(ops.floor_divide(places, stride), shape[axis])
-        indices.append(where_primitive(there, index, fill))
+        indices.append(shapes.where(there, index, fill))
     return tuple(indices)
 
 
@@ -105,11 +104,11 @@ def sized_unique(x: Array, size: Any, fill_value: Any, equal_nan: bool) -> tuple
         changes = ops.logical_and(changes, ops.logical_not(ops.logical_and(missing[1:], missing[:-1])))
     first = concatenate([np.ones(np.minimum(n, 1), bool), changes])
     places, there = _first_places(first, size + 1)
-    ends = where_primitive(there[1:], places[1:], n)
+    ends = shapes.where(there[1:], places[1:], n)
     places, there = places[:size], there[:size]
     fill = ordered[0] if fill_value is None else operand(fill_value)
-    values = where_primitive(there, gather(ordered, places, axis=0), fill)
-    group = ops.subtract(cumsum(_counted(first), axis=0, reverse=False), 1)
+    values = shapes.where(there, gather(ordered, places, axis=0), fill)
+    group = ops.subtract(shapes.cumsum(_counted(first), axis=0, reverse=False), 1)
     back = gather(group, argsort(order, axis=0, kind="stable"), axis=0)
-    counts = where_primitive(there, ops.subtract(ends, places), 0)
-    return values, where_primitive(there, gather(order, places, axis=0), 0), back, counts
+    counts = shapes.where(there, ops.subtract(ends, places), 0)
+    return values, shapes.where(there, gather(order, places, axis=0), 0), back, counts

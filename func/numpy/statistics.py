@@ -9,9 +9,8 @@ import numpy as np
 
 from func.interpreters.core import Array, Tracer, dtype_of, innermost, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
+from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.reductions import counts_exactly, reduce_mean, reduce_var
-from func.interpreters.primitives.structural.shapes import broadcast, full_like, ones_at, permute, reduce_sum
-from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
 from func.numpy.arguments import NO_VALUE, arrayed, count, many_axes, one_axis, rank_of, to_dtype
 from func.numpy.elementary import conjugated
 from func.numpy.grids import diag
@@ -38,7 +37,7 @@ def number_of(a: Array, axes: tuple[int, ...], where: Any) -> Any:
     mask = mask_for(a, where)
     if mask is None:
         return count([shape_of(a)[axis] for axis in axes])
-    return reduce_sum(mask, axes=axes, dtype=_INTP)
+    return shapes.reduce_sum(mask, axes=axes, dtype=_INTP)
 
 
 def warn_where(condition: Any, message: str) -> None:
@@ -102,7 +101,7 @@ def _deviations(a: Array, axes: tuple[int, ...], dtype: Any, where: Any, number:
     shape = shape_of(a)
     if not is_given(center):
         total = divided(total_of(a, axes, dtype, NO_VALUE, where), number)
-        center = reshape_primitive(total, shape=ones_at(shape, axes))
+        center = shapes.reshape(total, shape=shapes.ones_at(shape, axes))
     gap = ops.subtract(a, operand(center))
     if dtype_of(gap).kind == "c":
         return ops.add(ops.square(ops.real(gap)), ops.square(ops.imag(gap)))
@@ -190,8 +189,8 @@ def fit_weights(weights: Any, a: Array, axis: Any) -> Array:
     if shape_of(weights) != tuple([shape[i] for i in axes]):
         raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
     if len(axes) > 1:
-        weights = permute(weights, order=tuple(np.argsort(axes).tolist()))
-    return reshape_primitive(weights, shape=tuple([n if i in axes else 1 for i, n in enumerate(shape)]))
+        weights = shapes.permute(weights, order=tuple(np.argsort(axes).tolist()))
+    return shapes.reshape(weights, shape=tuple([n if i in axes else 1 for i, n in enumerate(shape)]))
 
 
 @implements(np.average)
@@ -204,7 +203,7 @@ def average(
     axes = mean_axes(axis, len(shape))
     if weights is None:
         result = mean(a, axis, keepdims=keepdims)
-        scale = full_like(result, count(shape) / max(count(shape_of(result)), 1))
+        scale = shapes.full_like(result, count(shape) / max(count(shape_of(result)), 1))
     else:
         weights = fit_weights(weights, a, axis)
         kinds = [dtype_of(a), dtype_of(weights)] + ([np.dtype(np.float64)] if dtype_of(a).kind in "iub" else [])
@@ -217,7 +216,7 @@ def average(
         result = ops.divide(finish(total_of(product, axes), shape, axes, keepdims, None), scale)
     if not returned:
         return result
-    return result, scale if shape_of(scale) == shape_of(result) else broadcast(scale, shape=shape_of(result))
+    return result, scale if shape_of(scale) == shape_of(result) else shapes.broadcast(scale, shape=shape_of(result))
 
 
 def _variables(m: Any, dtype: Any, rowvar: bool, name: str) -> Array:
@@ -226,9 +225,9 @@ def _variables(m: Any, dtype: Any, rowvar: bool, name: str) -> Array:
         raise ValueError(f"{name} has more than 2 dimensions")
     x = to_dtype(arrayed(m), dtype)
     if rank_of(x) < 2:
-        x = reshape_primitive(x, shape=(1, count(shape_of(x))))
+        x = shapes.reshape(x, shape=(1, count(shape_of(x))))
     in_columns = not rowvar and (rank_of(m) != 1 if name == "m" else shape_of(x)[0] != 1)
-    return permute(x, order=(1, 0)) if in_columns else x
+    return shapes.permute(x, order=(1, 0)) if in_columns else x
 
 
 def _frequency(weights: Any, name: str, observations: int) -> Array | None:
@@ -275,9 +274,9 @@ def cov(
     w = _frequency(aweights, "aweights", shape_of(x)[1])
     both = w if f is None else f if w is None else ops.multiply(f, w)
     center, total = average(x, axis=1, weights=both, returned=True)
-    x = ops.subtract(x, reshape_primitive(center, shape=(shape_of(x)[0], 1)))
+    x = ops.subtract(x, shapes.reshape(center, shape=(shape_of(x)[0], 1)))
     weighted = x if both is None else ops.multiply(x, both)
-    transposed = permute(weighted, order=(1, 0))
+    transposed = shapes.permute(weighted, order=(1, 0))
     c = dot(x, conjugated(transposed))
     c = ops.multiply(c, ops.divide(1, _normalization(shape_of(x)[1], total, ddof, both, w)))
     return squeeze(c)
@@ -292,7 +291,7 @@ def _normalization(observations: int, total: Array, ddof: Any, both: Any, aweigh
         if ddof and aweights is None:
             fact = ops.subtract(fact, ddof)
         elif ddof:
-            squared = reduce_sum(ops.multiply(both, aweights), axes=(0,))
+            squared = shapes.reduce_sum(ops.multiply(both, aweights), axes=(0,))
             fact = ops.subtract(fact, ops.divide(ops.multiply(ddof, squared), fact))
     known = innermost(fact)
     if known is not None and np.any(known <= 0):
@@ -309,8 +308,8 @@ def corrcoef(x: Array, y: Any = None, rowvar: bool = True, *, dtype: Any = None)
         return ops.divide(c, c)
     spread = ops.sqrt(ops.real(diag(c)))
     n = shape_of(spread)[0]
-    c = ops.divide(c, reshape_primitive(spread, shape=(n, 1)))
-    c = ops.divide(c, reshape_primitive(spread, shape=(1, n)))
+    c = ops.divide(c, shapes.reshape(spread, shape=(n, 1)))
+    c = ops.divide(c, shapes.reshape(spread, shape=(1, n)))
     if dtype_of(c).kind == "c":
         return ops.make_complex(_unit(ops.real(c)), _unit(ops.imag(c)))
     return _unit(c)

@@ -13,11 +13,9 @@ from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import cumulative as scans
 from func.interpreters.primitives.structural import reductions as reduction_primitives
+from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.segment_sums import segment_bounds, segment_sum
-from func.interpreters.primitives.structural.shapes import broadcast, expand, move_axis
-from func.interpreters.primitives.structural.shapes import reshape as reshape_primitive
-from func.interpreters.primitives.structural.shapes import where as where_primitive
 from func.numpy import cumulative, reductions
 from func.numpy.arguments import NO_VALUE, arrayed, count, one_axis, rank_of, to_dtype
 from func.numpy.indexing import cut, entry, fit_value, write
@@ -88,9 +86,9 @@ def reduce(
 def _in_front(array: Array, axes: tuple[int, ...]) -> Array:
     """The array with the reduced axes merged into one axis in front."""
     for place, axis in enumerate(axes):
-        array = move_axis(array, axis, place)
+        array = shapes.move_axis(array, axis, place)
     remaining = shape_of(array)[len(axes) :]
-    return reshape_primitive(arrayed(array), shape=(count(shape_of(array)[: len(axes)]), *remaining))
+    return shapes.reshape(arrayed(array), shape=(count(shape_of(array)[: len(axes)]), *remaining))
 
 
 def _folded(ufunc: Any, function: Any, array: Array, axes: Any, initial: Any, mask: Array | None) -> Array:
@@ -108,11 +106,11 @@ def _folded(ufunc: Any, function: Any, array: Array, axes: Any, initial: Any, ma
         if start is None:
             problem = "zero-size array to" if n == 0 else "masked"
             raise ValueError(f"{problem} reduction operation {ufunc.__name__} which has no identity")
-        total, rest = broadcast(to_dtype(operand(start), dtype_of(array)), shape=remaining), range(n)
+        total, rest = shapes.broadcast(to_dtype(operand(start), dtype_of(array)), shape=remaining), range(n)
     masks = None if mask is None else _in_front(mask, axes)
     for place in rest:
         new = function(total, entry(x, place))
-        total = new if masks is None else where_primitive(entry(masks, place), new, total)
+        total = new if masks is None else shapes.where(entry(masks, place), new, total)
     return total
 
 
@@ -148,7 +146,7 @@ def outer(ufunc: Any, A: Any, B: Any, /, **options: Any) -> Array:
     _binary(ufunc, "outer")
     a, b = operand(A), operand(B)
     rank = rank_of(a)
-    a = expand(arrayed(a), range(rank, rank + rank_of(b))) if rank_of(b) else a
+    a = shapes.expand(arrayed(a), range(rank, rank + rank_of(b))) if rank_of(b) else a
     return call_ufunc(ufunc, DIRECT.get(ufunc), (a, b), options)
 
 
@@ -186,13 +184,13 @@ def _repeated(function: Callable[..., Array], a: Tracer, indices: Any, operands:
     index = tuple(indices) if isinstance(indices, tuple) else (indices,)
     known = tuple([np.asarray(concrete(i)) if type(i) is Tracer else i for i in index])
     places = np.arange(count(a.shape)).reshape(a.shape)[known]
-    values = [reshape_primitive(broadcast(operand(b), shape=places.shape), shape=(places.size,)) for b in operands]
-    flat = reshape_primitive(fresh(a), shape=(count(a.shape),))
+    values = [shapes.reshape(shapes.broadcast(operand(b), shape=places.shape), shape=(places.size,)) for b in operands]
+    flat = shapes.reshape(fresh(a), shape=(count(a.shape),))
     for positions in _occurrences(places.ravel()):
         where = places.ravel()[positions]
         new = function(gather(flat, where, axis=0), *[gather(v, positions, axis=0) for v in values])
         flat = write(flat, where, fit_value(new, where.shape, flat))
-    rebind(a, reshape_primitive(flat, shape=a.shape))
+    rebind(a, shapes.reshape(flat, shape=a.shape))
 
 
 def at(ufunc: Any, a: Any, indices: Any, b: Any = NO_VALUE, /) -> None:

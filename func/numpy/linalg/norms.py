@@ -11,9 +11,8 @@ import numpy as np
 from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg import singular, solving
+from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.contraction import contract, spec
-from func.interpreters.primitives.structural.shapes import convert, full_like
-from func.interpreters.primitives.structural.shapes import where as where_primitive
 from func.numpy.arguments import one_axis, rank_of
 from func.numpy.linalg.checks import LinAlgError, matrices
 from func.numpy.protocol import implements
@@ -25,8 +24,8 @@ from func.numpy.ufuncs import absolute
 def _unless_zero(x: Array, root: Callable[[Array], Array], at_zero: float = 0.0) -> Array:
     """root(x) where x is not zero, a constant with derivative zero where it is."""
     is_zero = ops.equal(x, 0)
-    safe = where_primitive(is_zero, full_like(x, 1, ()), x)
-    return where_primitive(is_zero, full_like(x, at_zero, ()), root(safe))
+    safe = shapes.where(is_zero, shapes.full_like(x, 1, ()), x)
+    return shapes.where(is_zero, shapes.full_like(x, at_zero, ()), root(safe))
 
 
 def _squared(x: Array) -> Array:
@@ -57,7 +56,7 @@ def _vector_norm(x: Array, ord: Any, axis: int, keepdims: bool) -> Array:
     if ord == -np.inf:
         return min(size, axis, keepdims=keepdims)
     if ord == 0:
-        counted = convert(ops.not_equal(x, 0), dtype=dtype_of(size))
+        counted = shapes.convert(ops.not_equal(x, 0), dtype=dtype_of(size))
         return sum(counted, axis, keepdims=keepdims)
     if ord == 1:
         return sum(size, axis, keepdims=keepdims)
@@ -93,7 +92,7 @@ def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) ->
     x = operand(x)
     rank = rank_of(x)
     if dtype_of(x).kind not in "fc":
-        x = convert(x, dtype=np.dtype(np.float64))
+        x = shapes.convert(x, dtype=np.dtype(np.float64))
     if axis is None:
         if ord is None or (rank == 2 and ord in ("f", "fro")) or (rank == 1 and ord == 2):
             result = _euclidean(x)
@@ -157,4 +156,4 @@ def cond(x: Array, p: Any = None) -> Array:
         with np.errstate(all="ignore"):
             ratio = ops.multiply(norm(x, p, (-2, -1)), norm(solving.inv(x, strict=False), p, (-2, -1)))
     failed = ops.logical_and(ops.isnan(ratio), ops.logical_not(any(ops.isnan(x), (-2, -1))))
-    return where_primitive(failed, full_like(ratio, np.inf, ()), ratio)
+    return shapes.where(failed, shapes.full_like(ratio, np.inf, ()), ratio)
