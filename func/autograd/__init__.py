@@ -4,7 +4,7 @@
 from func.autograd import forward_ad, functional, graph
 from func.autograd.backwards import backward, grad
 from func.autograd.checkpointing import checkpoint, checkpoint_sequential
-from func.autograd.checks import gradcheck, gradgradcheck
+from func.autograd.derivative_checks import gradcheck, gradgradcheck
 from func.autograd.function import Function, once_differentiable
 from func.autograd.modes import (
     detect_anomaly, enable_grad, inference_mode, is_anomaly_enabled, is_grad_enabled, is_inference_mode_enabled,

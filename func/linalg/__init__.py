@@ -1,6 +1,7 @@
 """scipy.linalg on traced and plain arrays: its names and signatures, differentiable in both modes to any order.
 
-scipy.linalg converts its arguments to plain arrays, so traced code calls these instead. Leading axes are a batch.
+scipy.linalg converts its arguments to plain arrays, so traced code calls these functions instead. Leading axes are
+batch axes.
 
 >>> import numpy as np, func
 >>> def energy(a):
@@ -20,7 +21,7 @@ from func.linalg.factorizations import (
     cho_factor, cholesky, lu, lu_factor, null_space, orth, orthogonal_procrustes, pinv, pinvh, polar, qr, rq, schur,
     subspace_angles, svd, svdvals,
 )
-from func.linalg.functions import (
+from func.linalg.matrix_functions import (
     coshm, cosm, expm, expm_frechet, fractional_matrix_power, logm, signm, sinhm, sinm, solve_continuous_lyapunov,
     solve_discrete_lyapunov, solve_lyapunov, solve_sylvester, sqrtm, tanhm, tanm,
 )

@@ -1,4 +1,4 @@
-"""What scipy.linalg checks of its arguments."""
+"""Checks and conversions of the arguments of linear algebra functions, with scipy.linalg's errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def as_dtype(a: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def validated(a: Any, name: str, check_finite: bool = True) -> Array:
-    """An array in a dtype that LAPACK computes in, without infinities and NaNs where that is to be checked."""
+    """An array in a dtype of LAPACK; raises for infinities and NaNs with `check_finite`."""
     a = operand(a)
     dtype = dtype_of(a)
     if dtype.kind in "biu":
@@ -33,14 +33,14 @@ def validated(a: Any, name: str, check_finite: bool = True) -> Array:
         a = as_dtype(a, _LAPACK[dtype.char])
     elif dtype.kind not in "fc":
         raise TypeError(f"{name}: array type {dtype.name} is unsupported in linalg")
-    known = innermost(a) if check_finite else None
-    if known is not None and not is_device_array(known) and not np.isfinite(known).all():
+    value = innermost(a) if check_finite else None
+    if value is not None and not is_device_array(value) and not np.isfinite(value).all():
         raise ValueError(f"array must not contain infs or NaNs: {name}")
     return a
 
 
 def matrices(a: Any, name: str, check_finite: bool = True, error: type[ValueError] = ValueError) -> Array:
-    """Matrices (…, m, n)."""
+    """Validated matrices (…, m, n)."""
     a = validated(a, name, check_finite)
     if len(shape_of(a)) < 2:
         raise error(f"{name} must be at least two-dimensional (…, m, n), got shape {shape_of(a)}")
@@ -48,7 +48,7 @@ def matrices(a: Any, name: str, check_finite: bool = True, error: type[ValueErro
 
 
 def squares(a: Any, name: str, check_finite: bool = True, error: type[ValueError] = ValueError) -> Array:
-    """Square matrices (…, n, n)."""
+    """Validated square matrices (…, n, n)."""
     a = matrices(a, name, check_finite, error)
     if shape_of(a)[-1] != shape_of(a)[-2]:
         raise error(f"{name} must be a square matrix (…, n, n), got shape {shape_of(a)}")
@@ -56,20 +56,23 @@ def squares(a: Any, name: str, check_finite: bool = True, error: type[ValueError
 
 
 def vectors(a: Any, name: str, check_finite: bool = True) -> Array:
-    """Vectors (…, n)."""
+    """Validated vectors (…, n)."""
     a = validated(a, name, check_finite)
     return expand(a, (0,)) if shape_of(a) == () else a
 
 
-def alike(*arrays: Array, cores: tuple[int, ...] = (2, 2, 2)) -> list[Array]:
-    """Arrays in their common dtype with their common batch axes in front of the `cores` last ones of each."""
+def promoted(*arrays: Array, cores: tuple[int, ...] = (2, 2, 2)) -> list[Array]:
+    """Arrays converted to their common dtype and broadcast to their common batch axes.
+
+    `cores` are the numbers of trailing axes of each array that are not batch axes.
+    """
     dtype = np.result_type(*[dtype_of(a) for a in arrays])
-    fronts = [shape_of(a)[: len(shape_of(a)) - core] for a, core in zip(arrays, cores, strict=False)]
-    batch = np.broadcast_shapes(*fronts)
+    batches = [shape_of(a)[: len(shape_of(a)) - core] for a, core in zip(arrays, cores, strict=False)]
+    batch = np.broadcast_shapes(*batches)
     out = []
-    for a, front, core in zip(arrays, fronts, cores, strict=False):
+    for a, own_batch, core in zip(arrays, batches, cores, strict=False):
         a = as_dtype(a, dtype)
-        out.append(a if front == batch else broadcast(a, shape=(*batch, *shape_of(a)[len(shape_of(a)) - core :])))
+        out.append(a if own_batch == batch else broadcast(a, shape=(*batch, *shape_of(a)[len(shape_of(a)) - core :])))
     return out
 
 
@@ -81,12 +84,12 @@ def as_columns(b: Array) -> tuple[Array, bool]:
 
 
 def from_columns(x: Array, vector: bool) -> Array:
-    """A vector again, where the right-hand side was one."""
+    """The solution as a vector, if the right-hand side was one."""
     return getitem(x, index=(*[(0, n, 1) for n in shape_of(x)[:-1]], 0)) if vector else x
 
 
 def right_hand_side(a: Array, b: Any, check_finite: bool = True, name: str = "b") -> tuple[Array, bool]:
-    """Columns (…, n, k) that fit matrices with n rows."""
+    """The right-hand side as columns (…, n, k) for matrices with n rows, and whether it is one vector."""
     columns, vector = as_columns(vectors(b, name, check_finite))
     n = shape_of(a)[-2]
     if shape_of(columns)[-2] != n:
@@ -95,20 +98,20 @@ def right_hand_side(a: Array, b: Any, check_finite: bool = True, name: str = "b"
 
 
 def real_if_known(x: Array, *inputs: Array) -> Array:
-    """The real part, where all inputs are real and the result is known to be; unknown while staging, then complex."""
+    """The real part of a result with real inputs that is known to be real; while staging it stays complex."""
     if any(dtype_of(a).kind == "c" for a in inputs) or dtype_of(x).kind != "c":
         return x
-    known = innermost(x)
-    return real(x) if known is not None and bool((known.imag == 0).all()) else x
+    value = innermost(x)
+    return real(x) if value is not None and bool((value.imag == 0).all()) else x
 
 
 def is_plain(*values: Any) -> bool:
-    """Whether no value is traced and none lives on a device."""
+    """Whether all values are untraced and in host memory."""
     return not any(type(value) is Tracer or is_device_array(value) for value in values)
 
 
 def on_plain_arrays(name: str, why: str, arrays: tuple[Any, ...], **keywords: Any) -> Any:
-    """SciPy's own function for what has no traced version; traced arrays end in an error that says why."""
+    """Call SciPy's function for an option that has no traced version; raise for traced arrays."""
     if is_plain(*arrays):
         return getattr(scipy_of(np, "linalg"), name)(*arrays, **keywords)
     raise UnsupportedFunctionError(f"func.linalg.{name} of a traced array does not support {why}{at_line()}")

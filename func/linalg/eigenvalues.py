@@ -8,7 +8,7 @@ from func import numpy as fnp
 from func.interpreters.core import Array, concrete, dtype_of, shape_of
 from func.interpreters.primitives.elementwise.table import real
 from func.interpreters.primitives.linalg import pencils, spectral
-from func.linalg.checks import alike, on_plain_arrays, real_if_known, squares, vectors
+from func.linalg.checks import on_plain_arrays, promoted, real_if_known, squares, vectors
 
 _DRIVERS = (None, "ev", "evd", "evr", "evx", "gv", "gvd", "gvx")
 
@@ -30,11 +30,11 @@ def eigh(
     """(w, v): ascending eigenvalues and vectors of a Hermitian a (…, n, n), or of a with a positive-definite b.
 
     With b the problem is a v = b v w (type 1), a b v = v w (2) or b a v = v w (3), and vᴴ b v = 1 (1 and 2) or
-    vᴴ b⁻¹ v = 1 (3). One triangle of each is read; the derivative is that of the Hermitian matrix it stands for.
-    Vectors keep their phase; of equal eigenvalues the undetermined part of the derivative is dropped. A subset is taken
-    of all eigenvalues, by indices [first, last] or by values in (low, high].
+    vᴴ b⁻¹ v = 1 (3). One triangle of each matrix is read, and the derivative is that of the Hermitian matrix that it
+    represents. The phase of the vectors is kept constant, and the undetermined part of the derivative for equal
+    eigenvalues is dropped. Subsets select indices in [first, last] or values in (low, high].
 
-    Raises: ValueError for shapes and options, LinAlgError where b is not positive definite.
+    Raises: ValueError for shapes and options, LinAlgError if b is not positive definite.
 
     >>> import numpy as np, func
     >>> def lowest(b):
@@ -54,18 +54,18 @@ def eigh(
     if b is not None and driver is not None and not driver.startswith("g"):
         raise ValueError(f'driver: "{driver}" does not accept input b array for standard eigenvalue problems.')
     a = squares(a, "a", check_finite)
-    chosen = None if driver in ("evx", "gvx") else driver
+    lapack_driver = None if driver in ("evx", "gvx") else driver
     if b is None:
         if eigvals_only:
             w, v = spectral.eigvalsh(a, lower=bool(lower)), None
         else:
-            w, v = pencils.eigh_by_driver(a, lower=bool(lower), driver=chosen)
+            w, v = pencils.eigh_by_driver(a, lower=bool(lower), driver=lapack_driver)
     else:
         b = squares(b, "b", check_finite)
         if shape_of(a)[-1] != shape_of(b)[-1]:
             raise ValueError(f"b: wrong dimensions of input matrices, a {shape_of(a)} and b {shape_of(b)}")
-        a, b = alike(a, b)
-        w, v = pencils.eigh_pencil(a, b, kind=int(type), lower=bool(lower), driver=chosen)
+        a, b = promoted(a, b)
+        w, v = pencils.eigh_pencil(a, b, kind=int(type), lower=bool(lower), driver=lapack_driver)
     first, last = _subset(w, subset_by_index, subset_by_value)
     w = w[..., first:last]
     return w if eigvals_only or v is None else (w, v[..., first:last])
@@ -99,7 +99,7 @@ def eigvalsh(
 
 
 def _subset(w: Array, indices: Any, values: Any) -> tuple[int, int]:
-    """The range of ascending eigenvalues asked for."""
+    """The range of indices of the requested eigenvalues."""
     n = shape_of(w)[-1]
     if indices is not None:
         first, last = int(indices[0]), int(indices[1])
@@ -116,8 +116,8 @@ def _subset(w: Array, indices: Any, values: Any) -> tuple[int, int]:
         raise ValueError(f"subset_by_value: requested eigenvalue bounds are not valid: low={low}, high={high}")
     if len(shape_of(w)) != 1:
         raise ValueError("subset_by_value of a stack of matrices: the counts may differ; call it for each matrix")
-    known = concrete(fnp.stack([fnp.count_nonzero(w <= low), fnp.count_nonzero(w <= high)]))
-    return int(known[0]), int(known[1])
+    first, last = concrete(fnp.stack([fnp.count_nonzero(w <= low), fnp.count_nonzero(w <= high)]))
+    return int(first), int(last)
 
 
 def eigh_tridiagonal(
@@ -130,9 +130,9 @@ def eigh_tridiagonal(
     tol: float = 0.0,
     lapack_driver: str = "auto",
 ) -> Any:
-    """(w, v) of the real symmetric tridiagonal matrix with diagonal d (…, n) and e (…, n - 1) beside it.
+    """(w, v) of the real symmetric tridiagonal matrix with diagonal d (…, n) and off-diagonal e (…, n - 1).
 
-    select "a" gives all eigenvalues, "i" those with indices in select_range, "v" those with values in it.
+    `select` "a" gives all eigenvalues, "i" those with indices in select_range, "v" those with values in it.
     """
     if lapack_driver not in ("auto", "stemr", "stev", "stevd", "sterf", "stebz"):
         raise ValueError(f"lapack_driver: {lapack_driver!r} is not found")
@@ -142,7 +142,7 @@ def eigh_tridiagonal(
             raise TypeError(f"{name}: only real arrays currently supported")
     if shape_of(d)[-1] != shape_of(e)[-1] + 1:
         raise ValueError(f"d ({shape_of(d)[-1]}) must have one more element than e ({shape_of(e)[-1]})")
-    d, e = alike(d, e, cores=(1, 1))
+    d, e = promoted(d, e, cores=(1, 1))
     kind = {"a": "a", "all": "a", "i": "i", "index": "i", "v": "v", "value": "v", 0: "a", 1: "v", 2: "i"}.get(select)
     if kind is None:
         raise ValueError(f"select: invalid argument {select!r}")
@@ -180,8 +180,8 @@ def eig(
 ) -> Any:
     """(w, v): complex eigenvalues and right eigenvectors of a (…, n, n), or w alone with right=False.
 
-    The vectors of a real matrix with real eigenvalues are real (always complex while staging). Left vectors, pencils
-    and homogeneous eigenvalues are for plain arrays only.
+    The vectors of a real matrix with real eigenvalues are real, but complex while staging. Left vectors, pencils and
+    homogeneous eigenvalues are supported for plain arrays only.
     """
     if b is not None or left or homogeneous_eigvals:
         arrays = (a,) if b is None else (a, b)

@@ -1,4 +1,4 @@
-"""Factors of matrices: Cholesky, LU, QR, Schur, polar, singular values."""
+"""Matrix factorizations: Cholesky, LU, QR, Schur, polar, singular values; pseudo-inverses and subspaces."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from func.interpreters.primitives.linalg import qr as orthogonal
 from func.interpreters.primitives.linalg import schur as schur_primitives
 from func.interpreters.primitives.linalg.matrices import mH
 from func.interpreters.primitives.structural.reductions import argsort
-from func.linalg.checks import alike, matrices, on_plain_arrays, squares
+from func.linalg.checks import matrices, on_plain_arrays, promoted, squares
 
 
 def cholesky(a: Array, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """U with Uᴴ U = a, or with `lower` L with L Lᴴ = a, for a Hermitian positive-definite a (…, n, n).
 
-    One triangle is read; the derivative is that of the Hermitian matrix it stands for.
+    One triangle is read, and the derivative is that of the Hermitian matrix that it represents.
 
     >>> import numpy as np, func
     >>> func.linalg.cholesky(np.array([[4.0, 2.0], [2.0, 2.0]]))
@@ -33,12 +33,12 @@ def cholesky(a: Array, lower: bool = False, overwrite_a: bool = False, check_fin
 def cho_factor(
     a: Array, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, bool]:
-    """(c, lower) for cho_solve: a Cholesky factor. The other triangle is zero, where SciPy leaves what was there."""
+    """(c, lower) for cho_solve: a Cholesky factor. The other triangle is zero; SciPy leaves the input there."""
     return cholesky(a, lower, overwrite_a, check_finite), lower
 
 
 def lu_factor(a: Array, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
-    """(lu, piv) for lu_solve: L and U of a (…, m, n) in one matrix, and the exchange of rows at every step."""
+    """(lu, piv) for lu_solve: L and U of a (…, m, n) packed in one matrix, and the row interchanges."""
     packed, pivots, _ = factorizations.lu(matrices(a, "a", check_finite))
     return packed, pivots
 
@@ -52,7 +52,7 @@ def lu(
 ) -> tuple[Array, ...]:
     """(P, L, U) with a = P L U for a (…, m, n), or with `permute_l` (P L, U); P as indices with `p_indices`.
 
-    The permutation has no derivative: L and U move as long as the pivots stay.
+    The permutation has no derivative; that of L and U is the one at constant pivots.
 
     >>> import numpy as np, func
     >>> def log_det(a):
@@ -74,14 +74,14 @@ def lu(
 
 
 def _permutation(places: Array, dtype: np.dtype[Any]) -> Array:
-    """P with P[i, places[i]] = 1."""
+    """The permutation matrix P with P[i, places[i]] = 1."""
     m = shape_of(places)[-1]
     columns = fnp.arange(m) if isinstance(places, np.ndarray) else fnp.cumsum(fnp.ones_like(places), -1) - 1
     return (fnp.expand_dims(places, -1) == fnp.expand_dims(columns, -2)).astype(dtype)
 
 
 def rows_exchanged(b: Array, pivots: Array, back: bool = False) -> Array:
-    """The rows of b (…, n, k) after the exchanges of lu_factor, or before them."""
+    """The rows of b (…, n, k) after the row interchanges of lu_factor, or with `back` after their inverse."""
     order = factorizations.pivot_order(operand(pivots))
     if back:
         order = argsort(order, axis=len(shape_of(order)) - 1, kind=None)
@@ -100,8 +100,8 @@ def qr(
 ) -> Any:
     """(Q, R) of a (…, m, n) in the modes "full", "economic" and "r" (R alone); "raw" has no derivative.
 
-    With `pivoting` the columns are sorted first and their order is the last result; it has no derivative. A derivative
-    needs the first min(m, n) (sorted) columns to be independent.
+    With `pivoting` the columns are permuted first, and the permutation, which has no derivative, is the last result.
+    The derivative requires the first min(m, n) (permuted) columns to be linearly independent.
     """
     if mode not in ("full", "qr", "r", "economic", "raw"):
         raise ValueError(f"mode should be one of ['full', 'r', 'economic', 'raw'], got {mode!r}")
@@ -114,8 +114,8 @@ def qr(
         order = factorizations.qr_order(a)
         a = fnp.take_along_axis(a, fnp.expand_dims(order, -2), -1)
     q, r = orthogonal.qr(a, mode="complete" if mode != "economic" and m > n else "reduced")
-    found = (r,) if mode == "r" else (q, r)
-    return found if order is None else (*found, order.astype(np.int32))
+    factors = (r,) if mode == "r" else (q, r)
+    return factors if order is None else (*factors, order.astype(np.int32))
 
 
 def rq(
@@ -123,14 +123,14 @@ def rq(
 ) -> Any:
     """(R, Q) with a = R Q, R upper triangular, in the modes "full", "economic" and "r", by a QR of the reversed rows.
 
-    Signs (phases) of the rows of Q are those of that QR.
+    The signs (phases) of the rows of Q are those of that QR.
     """
     if mode not in ("full", "r", "economic"):
         raise ValueError(f"mode should be one of ['full', 'r', 'economic'], got {mode!r}")
     a = matrices(a, "a", check_finite)
     m, n = shape_of(a)[-2:]
-    turned = mH(fnp.flip(a, -2))
-    q, r = orthogonal.qr(turned, mode="complete" if mode == "full" and n > m else "reduced")
+    reversed_rows = mH(fnp.flip(a, -2))
+    q, r = orthogonal.qr(reversed_rows, mode="complete" if mode == "full" and n > m else "reduced")
     upper = fnp.flip(mH(r), (-2, -1))
     return upper if mode == "r" else (upper, fnp.flip(mH(q), -2))
 
@@ -145,9 +145,9 @@ def schur(
 ) -> Any:
     """(T, Z) with a = Z T Zᴴ for a (…, n, n), Z unitary, T upper triangular.
 
-    Of real matrices output="real" has a block on the diagonal for every pair of complex eigenvalues, and a derivative
-    only where there is none; output="complex" has one wherever eigenvalues are distinct. The phases of the columns of
-    Z, which nothing determines, stay.
+    For real matrices output="real" gives a diagonal block for every pair of complex eigenvalues, and has a derivative
+    only if there is no such block; output="complex" has a derivative if the eigenvalues are distinct. The derivative
+    keeps the undetermined phases of the columns of Z constant.
     """
     if output not in ("real", "complex", "r", "c"):
         raise ValueError("output must be 'real', or 'complex'")
@@ -159,7 +159,7 @@ def schur(
 
 
 def polar(a: Array, side: str = "right") -> tuple[Array, Array]:
-    """(u, p) with a = u p ("right") or a = p u ("left"), u of orthonormal rows or columns, p positive semidefinite."""
+    """(u, p) with a = u p ("right") or a = p u ("left"), u with orthonormal rows or columns, p semidefinite."""
     if side not in ("right", "left"):
         raise ValueError("`side` must be either 'right' or 'left'")
     w, s, vh = singular.svd(matrices(a, "a"), full_matrices=False)
@@ -190,7 +190,7 @@ def svdvals(a: Array, overwrite_a: bool = False, check_finite: bool = True) -> A
 
 
 def _tolerance(a: Array, s: Array, atol: Any, rtol: Any) -> Any:
-    """The share of the largest singular value below which others count as zero."""
+    """The largest singular value, and the fraction of it below which others count as zero."""
     atol = 0.0 if atol is None else atol
     rtol = max(shape_of(a)[-2:]) * float(np.finfo(dtype_of(a)).eps) if rtol is None else rtol
     if atol < 0.0 or rtol < 0.0:
@@ -202,6 +202,7 @@ def _tolerance(a: Array, s: Array, atol: Any, rtol: Any) -> Any:
 
 
 def _pinv(a: Array, atol: Any, rtol: Any, hermitian: bool, return_rank: bool) -> Any:
+    """The pseudo-inverse, with the rank if `return_rank`."""
     s = fnp.abs(fnp.linalg.eigvalsh(a)) if hermitian else singular.svdvals(a)
     largest, limit = _tolerance(a, s, atol, rtol)
     inverse = fnp.linalg.pinv(a, rtol=limit, hermitian=hermitian)
@@ -239,6 +240,7 @@ def pinvh(
 
 
 def _rank(s: Array, shape: tuple[int, ...], rcond: float | None) -> int:
+    """The rank of a matrix of this shape with singular values s."""
     if rcond is None:
         rcond = float(np.finfo(dtype_of(s)).eps) * max(shape)
     return int(fnp.count_nonzero(s > fnp.max(s, initial=0) * rcond))
@@ -252,14 +254,14 @@ def null_space(
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Array:
-    """An orthonormal basis (n, n - rank) of what A (m, n) maps to zero, with a derivative at constant rank."""
+    """An orthonormal basis (n, n - rank) of the null space of A (m, n), with the derivative at constant rank."""
     A = _one_matrix(A, check_finite)
     _, s, vh = singular.svd(A, full_matrices=True)
     return mH(vh[_rank(s, shape_of(A), rcond) :, :])
 
 
 def orth(A: Array, rcond: float | None = None) -> Array:
-    """An orthonormal basis (m, rank) of the range of A (m, n), with a derivative at constant rank."""
+    """An orthonormal basis (m, rank) of the range of A (m, n), with the derivative at constant rank."""
     A = _one_matrix(A, True)
     u, s, _ = singular.svd(A, full_matrices=False)
     return u[:, : _rank(s, shape_of(A), rcond)]
@@ -273,8 +275,8 @@ def _one_matrix(A: Array, check_finite: bool) -> Array:
 
 
 def orthogonal_procrustes(A: Array, B: Array, check_finite: bool = True) -> tuple[Array, Array]:
-    """(R, scale): the unitary R that makes ‖A R - B‖ least, and the sum of the singular values of Aᴴ B."""
-    A, B = alike(matrices(A, "A", check_finite), matrices(B, "B", check_finite))
+    """(R, scale): the unitary R that minimises ‖A R - B‖, and the sum of the singular values of Aᴴ B."""
+    A, B = promoted(matrices(A, "A", check_finite), matrices(B, "B", check_finite))
     if shape_of(A) != shape_of(B):
         raise ValueError(f"the shapes of A and B differ ({shape_of(A)} vs {shape_of(B)})")
     u, s, vh = singular.svd(mH(mH(B) @ A), full_matrices=False)
@@ -291,8 +293,8 @@ def subspace_angles(A: Array, B: Array) -> Array:
         raise ValueError(f"A and B must have the same number of rows, got {shape_of(QA)[0]} and {shape_of(QB)[0]}")
     inner = mH(QA) @ QB
     sigma = singular.svdvals(inner)
-    rest = QB - QA @ inner if shape_of(QA)[1] >= shape_of(QB)[1] else QA - QB @ mH(inner)
-    small = sigma**2 >= 0.5
-    sines = fnp.clip(singular.svdvals(rest), -1.0, 1.0)
-    angles = fnp.flip(fnp.arcsin(fnp.where(fnp.flip(small), sines[: shape_of(sigma)[0]], 0.0)))
-    return fnp.flip(fnp.where(small, angles, fnp.arccos(fnp.where(small, 0.0, fnp.clip(sigma, -1.0, 1.0)))))
+    residual = QB - QA @ inner if shape_of(QA)[1] >= shape_of(QB)[1] else QA - QB @ mH(inner)
+    is_small = sigma**2 >= 0.5
+    sines = fnp.clip(singular.svdvals(residual), -1.0, 1.0)
+    angles = fnp.flip(fnp.arcsin(fnp.where(fnp.flip(is_small), sines[: shape_of(sigma)[0]], 0.0)))
+    return fnp.flip(fnp.where(is_small, angles, fnp.arccos(fnp.where(is_small, 0.0, fnp.clip(sigma, -1.0, 1.0)))))

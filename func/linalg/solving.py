@@ -1,4 +1,4 @@
-"""Solving linear systems: dense, triangular, banded, factored, Toeplitz and circulant ones; inverses, least squares."""
+"""Linear systems (dense, triangular, banded, factored, Toeplitz, circulant), inverses and least squares."""
 
 from __future__ import annotations
 
@@ -12,34 +12,13 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg import banded, factorizations, singular, solving
 from func.interpreters.primitives.linalg.matrices import mT
 from func.interpreters.primitives.structural.shapes import full_like
-from func.linalg.checks import (
-    alike,
-    as_columns,
-    from_columns,
-    matrices,
-    right_hand_side,
-    squares,
-    validated,
-    vectors,
-)
+from func.linalg import checks
 from func.linalg.factorizations import rows_exchanged
 from func.linalg.special_matrices import circulant, toeplitz
 
 _STRUCTURES = {
-    None,
-    "diagonal",
-    "tridiagonal",
-    "banded",
-    "upper triangular",
-    "lower triangular",
-    "symmetric",
-    "sym",
-    "hermitian",
-    "her",
-    "positive definite",
-    "pos",
-    "general",
-    "gen",
+    *(None, "diagonal", "tridiagonal", "banded", "general", "gen"),
+    *(*factorizations.TRIANGLES, *factorizations.SYMMETRIC, *factorizations.HERMITIAN),
 }
 _FLIPPED = {"upper triangular": "lower triangular", "lower triangular": "upper triangular"}
 
@@ -56,8 +35,8 @@ def solve(
 ) -> Array:
     """The solution x of a x = b for a (…, n, n) and b (n,) or (…, n, k), by the solver for the structure of a.
 
-    Of "sym", "her" and "pos" one triangle is read (the upper one, or with `lower` the lower one), and the derivative is
-    that of the symmetric (Hermitian) matrix it stands for.
+    For "sym", "her" and "pos" one triangle is read (the upper one, or with `lower` the lower one), and the derivative
+    is that of the symmetric (Hermitian) matrix that it represents.
 
     Raises: ValueError for shapes that do not fit and unknown structures, LinAlgError for singular a,
     NotImplementedError for `transposed` with complex a.
@@ -71,18 +50,18 @@ def solve(
     """
     if assume_a not in _STRUCTURES:
         raise ValueError(f"assume_a: {assume_a} is not a recognized matrix structure")
-    a = validated(a, "a", check_finite)
-    a = squares(fnp.atleast_2d(a), "a", False)
+    a = checks.validated(a, "a", check_finite)
+    a = checks.squares(fnp.atleast_2d(a), "a", False)
     if transposed and dtype_of(a).kind == "c":
         raise NotImplementedError("transposed: a^T x = b of a complex a cannot be solved; pass a.T instead")
-    b, vector = right_hand_side(a, b, check_finite)
+    b, vector = checks.right_hand_side(a, b, check_finite)
     assume = "her" if assume_a == "hermitian" else assume_a
     if dtype_of(a).kind != "c" and assume == "her":
         assume = "sym"
     if transposed and assume not in (*factorizations.SYMMETRIC, *factorizations.HERMITIAN):
         a, assume = mT(a), _FLIPPED.get(assume or "", assume)
-    a, b = alike(a, b)
-    return from_columns(factorizations.solve_assumed(a, b, assume=assume, lower=bool(lower)), vector)
+    a, b = checks.promoted(a, b)
+    return checks.from_columns(factorizations.solve_assumed(a, b, assume=assume, lower=bool(lower)), vector)
 
 
 _TRANS = {"N": 0, "T": 1, "C": 2, 0: 0, 1: 1, 2: 2}
@@ -109,10 +88,10 @@ def solve_triangular(
     a zero on the diagonal.
     """
     kind = _trans(trans)
-    a = squares(a, "a", check_finite)
-    b, vector = right_hand_side(a, b, check_finite)
-    a, b = alike(a, b)
-    return from_columns(_by_triangle(a, b, kind, bool(lower), bool(unit_diagonal)), vector)
+    a = checks.squares(a, "a", check_finite)
+    b, vector = checks.right_hand_side(a, b, check_finite)
+    a, b = checks.promoted(a, b)
+    return checks.from_columns(_by_triangle(a, b, kind, bool(lower), bool(unit_diagonal)), vector)
 
 
 def _by_triangle(a: Array, b: Array, kind: int, lower: bool, unit: bool) -> Array:
@@ -122,7 +101,7 @@ def _by_triangle(a: Array, b: Array, kind: int, lower: bool, unit: bool) -> Arra
 
 
 def cho_solve(c_and_lower: Any, b: Array, overwrite_b: bool = False, check_finite: bool = True) -> Array:
-    """The solution x of a x = b from (c, lower), what cho_factor made of a.
+    """The solution x of a x = b from (c, lower), the result of cho_factor(a).
 
     >>> import numpy as np, func
     >>> def by_factor(a, b):
@@ -131,25 +110,29 @@ def cho_solve(c_and_lower: Any, b: Array, overwrite_b: bool = False, check_finit
     array([ 1., -1.])
     """
     c, lower = c_and_lower
-    c = squares(c, "c", check_finite)
-    b, vector = right_hand_side(c, b, check_finite)
-    c, b = alike(c, b)
-    half = solving.triangular_solve(c, b, lower=bool(lower), adjoint=not lower, unit=False)
-    return from_columns(solving.triangular_solve(c, half, lower=bool(lower), adjoint=bool(lower), unit=False), vector)
+    c = checks.squares(c, "c", check_finite)
+    b, vector = checks.right_hand_side(c, b, check_finite)
+    c, b = checks.promoted(c, b)
+    intermediate = solving.triangular_solve(c, b, lower=bool(lower), adjoint=not lower, unit=False)
+    return checks.from_columns(
+        solving.triangular_solve(c, intermediate, lower=bool(lower), adjoint=bool(lower), unit=False), vector
+    )
 
 
 def lu_solve(lu_and_piv: Any, b: Array, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Array:
-    """The solution x of a x = b (trans 0), aᵀ x = b (1) or aᴴ x = b (2) from (lu, piv), what lu_factor made of a."""
+    """The solution x of a x = b (trans 0), aᵀ x = b (1) or aᴴ x = b (2) from (lu, piv), the result of lu_factor(a)."""
     kind = _trans(trans)
     packed, pivots = lu_and_piv
-    packed = squares(packed, "lu", check_finite)
-    b, vector = right_hand_side(packed, b, check_finite)
-    packed, b = alike(packed, b)
+    packed = checks.squares(packed, "lu", check_finite)
+    b, vector = checks.right_hand_side(packed, b, check_finite)
+    packed, b = checks.promoted(packed, b)
     if kind == 0:
-        half = _by_triangle(packed, rows_exchanged(b, pivots), 0, True, True)
-        return from_columns(_by_triangle(packed, half, 0, False, False), vector)
-    half = _by_triangle(packed, b, kind, False, False)
-    return from_columns(rows_exchanged(_by_triangle(packed, half, kind, True, True), pivots, back=True), vector)
+        intermediate = _by_triangle(packed, rows_exchanged(b, pivots), 0, True, True)
+        return checks.from_columns(_by_triangle(packed, intermediate, 0, False, False), vector)
+    intermediate = _by_triangle(packed, b, kind, False, False)
+    return checks.from_columns(
+        rows_exchanged(_by_triangle(packed, intermediate, kind, True, True), pivots, back=True), vector
+    )
 
 
 def solve_banded(
@@ -165,18 +148,18 @@ def solve_banded(
     ab[u + i - j, j] = a[i, j]. Raises: ValueError for shapes that do not fit, LinAlgError for singular matrices.
     """
     lower, upper = int(l_and_u[0]), int(l_and_u[1])
-    ab = matrices(ab, "ab", check_finite)
+    ab = checks.matrices(ab, "ab", check_finite)
     if lower + upper + 1 != shape_of(ab)[-2]:
         raise ValueError(
             f"l_and_u: ab must have l + u + 1 = {lower + upper + 1} rows, got {shape_of(ab)[-2]} (shape {shape_of(ab)})"
         )
     b, vector = _band_columns(ab, b, check_finite)
-    ab, b = alike(ab, b)
-    return from_columns(banded.solve_banded(ab, b, lower=lower, upper=upper), vector)
+    ab, b = checks.promoted(ab, b)
+    return checks.from_columns(banded.solve_banded(ab, b, lower=lower, upper=upper), vector)
 
 
 def _band_columns(ab: Array, b: Any, check_finite: bool) -> tuple[Array, bool]:
-    columns, vector = as_columns(vectors(b, "b", check_finite))
+    columns, vector = checks.as_columns(checks.vectors(b, "b", check_finite))
     if shape_of(columns)[-2] != shape_of(ab)[-1]:
         raise ValueError(f"ab of shape {shape_of(ab)} and b of shape {shape_of(b)} do not match")
     return columns, vector
@@ -194,35 +177,36 @@ def solveh_banded(
 
     Upper form ab[u + i - j, j] = a[i, j] (i <= j), lower form ab[i - j, j] = a[i, j] (i >= j).
     """
-    ab = matrices(ab, "ab", check_finite)
+    ab = checks.matrices(ab, "ab", check_finite)
     b, vector = _band_columns(ab, b, check_finite)
-    ab, b = alike(ab, b)
-    return from_columns(banded.solveh_banded(ab, b, lower=bool(lower)), vector)
+    ab, b = checks.promoted(ab, b)
+    return checks.from_columns(banded.solveh_banded(ab, b, lower=bool(lower)), vector)
 
 
 def _column_and_row(c_or_cr: Any) -> tuple[Array, Array | None]:
+    """The first column and the first row (or None) of a Toeplitz matrix."""
     return c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, None)
 
 
 def solve_toeplitz(c_or_cr: Any, b: Array, check_finite: bool = True) -> Array:
     """The solution x of T x = b for the Toeplitz matrix T with first column c (and first row r), by elimination."""
     c, r = _column_and_row(c_or_cr)
-    c = vectors(c, "c", check_finite)
-    matrix = toeplitz(c, None if r is None else vectors(r, "r", check_finite))
-    matrix = squares(matrix, "c and r", False)
-    b, vector = right_hand_side(matrix, b, check_finite)
-    matrix, b = alike(matrix, b)
-    return from_columns(factorizations.solve_assumed(matrix, b, assume="gen", lower=False), vector)
+    c = checks.vectors(c, "c", check_finite)
+    matrix = toeplitz(c, None if r is None else checks.vectors(r, "r", check_finite))
+    matrix = checks.squares(matrix, "c and r", False)
+    b, vector = checks.right_hand_side(matrix, b, check_finite)
+    matrix, b = checks.promoted(matrix, b)
+    return checks.from_columns(factorizations.solve_assumed(matrix, b, assume="gen", lower=False), vector)
 
 
 def matmul_toeplitz(c_or_cr: Any, x: Array, check_finite: bool = False, workers: int | None = None) -> Array:
     """The product T x with the Toeplitz matrix T with first column c (and first row r)."""
     c, r = _column_and_row(c_or_cr)
-    matrix = toeplitz(vectors(c, "c", check_finite), None if r is None else vectors(r, "r", check_finite))
-    columns, vector = as_columns(vectors(x, "x", check_finite))
+    matrix = toeplitz(checks.vectors(c, "c", check_finite), None if r is None else checks.vectors(r, "r", check_finite))
+    columns, vector = checks.as_columns(checks.vectors(x, "x", check_finite))
     if shape_of(columns)[-2] != shape_of(matrix)[-1]:
         raise ValueError(f"x of shape {shape_of(x)} does not have {shape_of(matrix)[-1]} rows")
-    return from_columns(fnp.matmul(*alike(matrix, columns)), vector)
+    return checks.from_columns(fnp.matmul(*checks.promoted(matrix, columns)), vector)
 
 
 def solve_circulant(
@@ -236,21 +220,21 @@ def solve_circulant(
 ) -> Array:
     """The solution x of C x = b for the circulant matrix C with first column c, for one c (n,) and b (n,) or (n, k).
 
-    Singular matrices raise LinAlgError; least squares (singular="lstsq") by the pseudo-inverse.
+    Singular matrices raise LinAlgError; with singular="lstsq" the pseudo-inverse gives the least-squares solution.
     """
     if singular not in ("raise", "lstsq"):
         raise ValueError(f"singular must be 'raise' or 'lstsq', got {singular!r}")
-    c = fnp.moveaxis(vectors(c, "c"), caxis, -1)
-    b = vectors(b, "b")
+    c = fnp.moveaxis(checks.vectors(c, "c"), caxis, -1)
+    b = checks.vectors(b, "b")
     b = b if len(shape_of(b)) == 1 else fnp.moveaxis(b, baxis, -2)
     matrix = circulant(c)
-    b, vector = right_hand_side(matrix, b)
-    matrix, b = alike(matrix, b)
+    b, vector = checks.right_hand_side(matrix, b)
+    matrix, b = checks.promoted(matrix, b)
     if singular == "lstsq":
         x = fnp.matmul(fnp.linalg.pinv(matrix, rtol=tol), b)
     else:
         x = factorizations.solve_assumed(matrix, b, assume="gen", lower=False)
-    x = from_columns(x, vector)
+    x = checks.from_columns(x, vector)
     return x if vector else fnp.moveaxis(x, -2, outaxis)
 
 
@@ -266,23 +250,23 @@ def lstsq(
     """Least-squares solutions of a x = b: (x, sums of squared residuals, rank, singular values of a).
 
     Singular values up to cond (the dtype's epsilon) times the largest count as zero; the derivative is that at constant
-    rank. The residuals are empty where m <= n or the rank is deficient, as SciPy's are.
+    rank. As in SciPy the residuals are empty if m <= n or the rank is deficient.
     """
     if lapack_driver not in (None, "gelsd", "gelsy", "gelss"):
         raise ValueError(f"lapack_driver: LAPACK driver {lapack_driver!r} is not found")
-    a = matrices(a, "a", check_finite)
-    b, vector = right_hand_side(a, b, check_finite)
-    a, b = alike(a, b)
+    a = checks.matrices(a, "a", check_finite)
+    b, vector = checks.right_hand_side(a, b, check_finite)
+    a, b = checks.promoted(a, b)
     m, n = shape_of(a)[-2:]
     limit = float(np.finfo(dtype_of(a)).eps) if cond is None else float(cond)
     x, residuals, s = singular.lstsq(a, b, limit=limit, cut=limit > 1e-8)
-    kept = ops.greater(s, ops.multiply(fnp.max(s, axis=-1, keepdims=True, initial=0), limit))
-    rank = fnp.count_nonzero(kept, axis=-1)
+    is_nonzero = ops.greater(s, ops.multiply(fnp.max(s, axis=-1, keepdims=True, initial=0), limit))
+    rank = fnp.count_nonzero(is_nonzero, axis=-1)
     if m <= n or not bool(fnp.all(ops.equal(rank, n))):
         residuals = fnp.zeros_like(residuals, shape=(0,))
     return (
-        from_columns(x, vector),
-        from_columns(residuals, vector) if shape_of(residuals) != (0,) else residuals,
+        checks.from_columns(x, vector),
+        checks.from_columns(residuals, vector) if shape_of(residuals) != (0,) else residuals,
         rank,
         s,
     )
@@ -296,11 +280,11 @@ def inv(
     assume_a: str | None = None,
     lower: bool = False,
 ) -> Array:
-    """The inverse of a (…, n, n); with assume_a of one triangle or structure, as in solve.
+    """The inverse of a (…, n, n); assume_a and lower have the same meaning as in solve.
 
     Raises: ValueError for shapes, LinAlgError for singular matrices.
     """
-    a = squares(a, "a", check_finite)
+    a = checks.squares(a, "a", check_finite)
     if assume_a in (None, "general", "gen"):
         return solving.inv(a)
     n = shape_of(a)[-1]
@@ -308,5 +292,5 @@ def inv(
 
 
 def det(a: Array, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """The determinant of a (…, n, n); singular matrices have their derivative too."""
-    return fnp.linalg.det(squares(a, "a", check_finite))
+    """The determinant of a (…, n, n), with the derivative also for singular matrices."""
+    return fnp.linalg.det(checks.squares(a, "a", check_finite))

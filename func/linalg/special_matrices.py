@@ -1,4 +1,4 @@
-"""Matrices built from vectors, and constant matrices."""
+"""Structured matrices built from vectors, constant matrices, and norms."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from func import numpy as fnp
 from func.backends.support.arrays import scipy_of
 from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
 from func.interpreters.primitives.elementwise.builder import conjugate
-from func.linalg.checks import alike
+from func.linalg.checks import promoted
 from func.numpy.linalg import norm as numpy_norm
 
 
 def norm(a: Array, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Array:
-    """A vector or matrix norm, whose derivative at zero is zero."""
+    """A vector or matrix norm, whose derivative at zero is taken as zero."""
     a = operand(a)
-    known = innermost(a)
-    if check_finite and isinstance(known, np.ndarray) and not np.isfinite(known).all():
+    value = innermost(a)
+    if check_finite and isinstance(value, np.ndarray) and not np.isfinite(value).all():
         raise ValueError("array must not contain infs or NaNs: a")
     return numpy_norm(a, ord, axis, keepdims)
 
 
-def _row(x: Any) -> Array:
+def _vector(x: Any) -> Array:
+    """An array with at least one axis."""
     return fnp.atleast_1d(operand(x))
 
 
-def _taken(values: Array, index: Any) -> Array:
+def _take_last(values: Array, index: Any) -> Array:
     """values[..., index]."""
     return fnp.take(values, np.asarray(index), axis=-1)
 
@@ -41,39 +42,39 @@ def toeplitz(c: Array, r: Array | None = None) -> Array:
            [2, 1],
            [3, 2]])
     """
-    c = _row(c)
-    given: Array = (conjugate(c) if dtype_of(c).kind == "c" else c) if r is None else _row(r)
-    c, given = alike(c, given, cores=(1, 1))
-    m, n = shape_of(c)[-1], shape_of(given)[-1]
-    values = fnp.concatenate([c, given[..., 1:]], -1)
+    c = _vector(c)
+    row: Array = (conjugate(c) if dtype_of(c).kind == "c" else c) if r is None else _vector(r)
+    c, row = promoted(c, row, cores=(1, 1))
+    m, n = shape_of(c)[-1], shape_of(row)[-1]
+    values = fnp.concatenate([c, row[..., 1:]], -1)
     offset = np.arange(m)[:, None] - np.arange(n)
-    return _taken(values, np.where(offset >= 0, offset, m - 1 - offset))
+    return _take_last(values, np.where(offset >= 0, offset, m - 1 - offset))
 
 
 def circulant(c: Array) -> Array:
-    """The matrix (…, n, n) with first column c (…, n), each further column turned down by one."""
-    c = _row(c)
+    """The matrix (…, n, n) with first column c (…, n), in which each column is the previous one rotated down by one."""
+    c = _vector(c)
     n = shape_of(c)[-1]
-    return _taken(c, (np.arange(n)[:, None] - np.arange(n)) % max(n, 1))
+    return _take_last(c, (np.arange(n)[:, None] - np.arange(n)) % max(n, 1))
 
 
 def hankel(c: Array, r: Array | None = None) -> Array:
     """The matrix (…, m, n) with first column c (…, m) and last row r (…, n), by default zero; r[0] is not read."""
-    c = _row(c)
-    given: Array = fnp.zeros_like(c) if r is None else _row(r)
-    c, given = alike(c, given, cores=(1, 1))
-    m, n = shape_of(c)[-1], shape_of(given)[-1]
-    return _taken(fnp.concatenate([c, given[..., 1:]], -1), np.arange(m)[:, None] + np.arange(n))
+    c = _vector(c)
+    row: Array = fnp.zeros_like(c) if r is None else _vector(r)
+    c, row = promoted(c, row, cores=(1, 1))
+    m, n = shape_of(c)[-1], shape_of(row)[-1]
+    return _take_last(fnp.concatenate([c, row[..., 1:]], -1), np.arange(m)[:, None] + np.arange(n))
 
 
 def companion(a: Array) -> Array:
     """The matrix (…, n - 1, n - 1) whose eigenvalues are the roots of the polynomial with coefficients a (…, n)."""
-    a = _row(a)
+    a = _vector(a)
     n = shape_of(a)[-1]
     if n < 2:
         raise ValueError(f"The length of `a` along the last axis must be at least 2, got {n}.")
-    known = innermost(a)
-    if isinstance(known, np.ndarray) and np.any(known[..., 0] == 0):
+    value = innermost(a)
+    if isinstance(value, np.ndarray) and np.any(value[..., 0] == 0):
         raise ValueError("The first coefficient(s) of `a` (i.e. elements of `a[..., 0]`) must not be zero.")
     first = fnp.expand_dims(-a[..., 1:] / (1.0 * a[..., 0:1]), -2)
     below = np.eye(n - 2, n - 1, dtype=dtype_of(first))
@@ -81,8 +82,8 @@ def companion(a: Array) -> Array:
 
 
 def block_diag(*arrs: Array) -> Array:
-    """The matrix with the matrices (…, m, n) on its diagonal; vectors are single rows."""
-    blocks = alike(*[fnp.atleast_2d(operand(a)) for a in (arrs or ([],))], cores=(2,) * max(len(arrs), 1))
+    """The block-diagonal matrix of matrices (…, m, n); vectors count as single rows."""
+    blocks = promoted(*[fnp.atleast_2d(operand(a)) for a in (arrs or ([],))], cores=(2,) * max(len(arrs), 1))
     width = sum([shape_of(a)[-1] for a in blocks])
     rows = []
     start = 0
@@ -96,7 +97,7 @@ def block_diag(*arrs: Array) -> Array:
 
 
 def khatri_rao(a: Array, b: Array) -> Array:
-    """The products of every column of a (…, m, k) with that of b (…, n, k) by Kronecker, (…, m n, k)."""
+    """The column-wise Kronecker product (…, m n, k) of a (…, m, k) and b (…, n, k)."""
     a, b = operand(a), operand(b)
     if len(shape_of(a)) < 2 or len(shape_of(b)) < 2:
         raise ValueError(f"The both arrays should be 2-dimensional: a {shape_of(a)}, b {shape_of(b)}.")
@@ -109,33 +110,29 @@ def khatri_rao(a: Array, b: Array) -> Array:
 
 def diagsvd(s: Array, M: int, N: int) -> Array:
     """The matrix (…, M, N) of a singular value decomposition, with s (…, min(M, N)) on its diagonal."""
-    s = _row(s)
+    s = _vector(s)
     k = shape_of(s)[-1]
     if k not in (M, N):
         raise ValueError(f"Length of s must be M or N: got {k}, M={M}, N={N}.")
-    return fnp.expand_dims(s, -1) * np.eye(k, N, dtype=dtype_of(s)) if k == M else _tall(s, M, N)
-
-
-def _tall(s: Array, M: int, N: int) -> Array:
-    return np.eye(M, N, dtype=dtype_of(s)) * fnp.expand_dims(s, -2)
+    return fnp.expand_dims(s, -1 if k == M else -2) * np.eye(M, N, dtype=dtype_of(s))
 
 
 def leslie(f: Array, s: Array) -> Array:
-    """The population matrix (…, n, n) of fecundities f (…, n) and survivals s (…, n - 1)."""
-    f, s = _row(f), _row(s)
+    """The Leslie matrix (…, n, n) of fecundities f (…, n) and survivals s (…, n - 1)."""
+    f, s = _vector(f), _vector(s)
     n = shape_of(f)[-1]
     if shape_of(s)[-1] != n - 1:
         raise ValueError(f"The length of s must be one less than the length of f: got {shape_of(s)[-1]} and {n}.")
     if n < 2:
         raise ValueError("The length of f must be at least 2.")
-    f, s = alike(f, s, cores=(1, 1))
+    f, s = promoted(f, s, cores=(1, 1))
     below = fnp.expand_dims(s, -1) * np.eye(n - 1, n, dtype=dtype_of(s))
     return fnp.concatenate([fnp.expand_dims(f, -2), below], -2)
 
 
 def fiedler(a: Array) -> Array:
     """The symmetric matrix (…, n, n) of the distances |a_i - a_j|."""
-    a = _row(a)
+    a = _vector(a)
     return fnp.abs(fnp.expand_dims(a, -1) - fnp.expand_dims(a, -2))
 
 
@@ -151,7 +148,7 @@ def convolution_matrix(a: Array, n: int, mode: str = "full") -> Array:
         raise ValueError(f"'mode' argument must be one of ('full', 'valid', 'same'), got {mode!r}")
     padded = fnp.concatenate([a, fnp.zeros_like(a, shape=(*shape_of(a)[:-1], 1))], -1)
     offset = np.arange(m + n - 1)[:, None] - np.arange(n)
-    full = _taken(padded, np.where((offset >= 0) & (offset < m), offset, m))
+    full = _take_last(padded, np.where((offset >= 0) & (offset < m), offset, m))
     trim = 0 if mode == "full" else min(n, m) - 1
     first = trim // 2 if mode == "same" else trim
     last = trim - first if mode == "same" else trim
@@ -168,7 +165,7 @@ def dft(n: int, scale: str | None = None) -> Any:
 
 
 def hadamard(n: int, dtype: Any = int) -> Any:
-    """Sylvester's Hadamard matrix (n, n), n a power of two."""
+    """Sylvester's Hadamard matrix (n, n), for n a power of two."""
     return _constant("hadamard", n, dtype)
 
 

@@ -1,4 +1,4 @@
-"""Bessel functions and their relatives. None has a derivative by its order, which is refused."""
+"""Bessel, Airy and Struve functions. Derivatives by the order are not defined and raise."""
 
 from __future__ import annotations
 
@@ -7,14 +7,6 @@ from typing import Any
 from func.interpreters.core import Array, operand
 from func.interpreters.primitives.special import bessel as ops
 from func.special.protocol import implements_scipy
-
-# fmt: off
-__all__ = [
-    "airy", "hankel1", "hankel1e", "hankel2", "hankel2e", "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jn", "jv",
-    "jve", "k0", "k0e", "k1", "k1e", "kn", "kv", "kve", "modstruve", "spherical_in", "spherical_jn", "spherical_kn",
-    "spherical_yn", "struve", "y0", "y1", "yn", "yv", "yve",
-]
-# fmt: on
 
 
 def j0(x: Array) -> Array:
@@ -93,7 +85,7 @@ def i0(x: Array) -> Array:
 
 
 def i0e(x: Array) -> Array:
-    """i0(x) exp(-|x|); at zero the derivative of |x| counts as zero."""
+    """i0(x) exp(-|x|), where the derivative of |x| at zero is taken as zero."""
     return ops.i0e(operand(x))
 
 
@@ -172,12 +164,9 @@ jn = jv
 
 
 def _spherical(primitive: Any, n: Any, z: Array, derivative: bool) -> Array:
-    """A spherical Bessel function of integer order or its derivative by the argument."""
+    """A spherical Bessel function of integer order, or its derivative by the argument."""
     n, z = operand(n), operand(z)
-    if not derivative:
-        return primitive(n, z)
-    partial = primitive.partials[1]
-    return partial.rule(n, z)
+    return primitive.partials[1].rule(n, z) if derivative else primitive(n, z)
 
 
 @implements_scipy("_spherical_jn")

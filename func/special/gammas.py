@@ -1,4 +1,4 @@
-"""The gamma function and its relatives."""
+"""Gamma, beta and zeta functions, binomial coefficients and factorials."""
 
 from __future__ import annotations
 
@@ -20,13 +20,6 @@ from func.numpy.arguments import floating
 from func.numpy.joining import stack
 from func.numpy.reductions import any, sum
 from func.special.protocol import implements_scipy
-
-# fmt: off
-__all__ = [
-    "bernoulli", "beta", "betaln", "binom", "comb", "digamma", "factorial", "gamma", "gammaln", "gammasgn", "loggamma",
-    "multigammaln", "perm", "poch", "polygamma", "psi", "rgamma", "zeta", "zetac",
-]
-# fmt: on
 
 
 def gamma(z: Array) -> Array:
@@ -55,7 +48,7 @@ def gammasgn(x: Array) -> Array:
 
 
 def rgamma(z: Array) -> Array:
-    """1 / Γ(z), an entire function: its derivative is right at the poles of Γ too. DLMF 5.5.3."""
+    """1 / Γ(z), an entire function: its derivative holds at the poles of Γ too. DLMF 5.5.3."""
     return ops.rgamma(operand(z))
 
 
@@ -99,7 +92,7 @@ psi = digamma
 
 @implements_scipy("_zeta", "_riemann_zeta")
 def zeta(x: Array, q: Any = None) -> Array:
-    """Hurwitz' ζ(x, q), or Riemann's ζ(x) where q is not given; no derivative by x. DLMF 25.11.1."""
+    """Hurwitz' ζ(x, q), or Riemann's ζ(x) without q; no derivative by x. DLMF 25.11.1."""
     return ops.riemann_zeta(operand(x)) if q is None else ops.zeta(operand(x), operand(q))
 
 
@@ -119,49 +112,51 @@ def multigammaln(a: Array, d: int) -> Array:
 
 
 def factorial(n: Array, exact: bool = False) -> Any:
-    """n! = Γ(n + 1), zero for negative n; `exact` for integers, which SciPy computes."""
+    """n! = Γ(n + 1), zero for negative n; with `exact` SciPy computes integers."""
     n = operand(n)
     if exact:
         return scipy_of(np, "special").factorial(_plain("factorial", n), exact=True)
     n = floating(n)
-    inside = greater_equal(n, 0)
-    safe = where(inside, n, full_like(n, 0, ()))
-    return where(inside, ops.gamma(add(safe, 1)), full_like(n, 0, ()))
+    is_valid = greater_equal(n, 0)
+    safe = where(is_valid, n, full_like(n, 0, ()))
+    return where(is_valid, ops.gamma(add(safe, 1)), full_like(n, 0, ()))
 
 
 def _plain(function: str, value: Any) -> Any:
-    """A value for integer arithmetic, which no derivative passes."""
+    """An untraced value, since integer arithmetic has no derivative."""
     if type(value) is Tracer:
         raise UnsupportedFunctionError(f"{function}(exact=True) of a traced array has no traced version{at_line()}")
     return value
 
 
 def comb(N: Array, k: Array, *, exact: bool = False, repetition: bool = False) -> Any:
-    """The number of ways to take k of N things, zero outside 0 <= k <= N; `exact` for integers."""
+    """The number of combinations of k out of N, zero outside 0 <= k <= N; with `exact` SciPy computes integers."""
     if exact:
         plain = [_plain("comb", value) for value in (N, k)]
         return scipy_of(np, "special").comb(*plain, exact=True, repetition=repetition)
     N, k = floating(N), floating(k)
     if repetition:
-        one = logical_and(equal(k, 0), greater_equal(N, 0))
+        is_one = logical_and(equal(k, 0), greater_equal(N, 0))
         value = ops.binom(subtract(add(N, k), 1), k)
-        return where(one, full_like(value, 1, ()), value)
-    inside = logical_and(logical_and(less_equal(k, N), greater_equal(N, 0)), greater_equal(k, 0))
-    value = ops.binom(N, k)
-    return where(inside, value, full_like(value, 0, ()))
+        return where(is_one, full_like(value, 1, ()), value)
+    return _zero_outside(N, k, ops.binom(N, k))
+
+
+def _zero_outside(N: Array, k: Array, value: Array) -> Array:
+    """A value where 0 <= k <= N, and zero elsewhere."""
+    is_valid = logical_and(logical_and(less_equal(k, N), greater_equal(N, 0)), greater_equal(k, 0))
+    return where(is_valid, value, full_like(value, 0, ()))
 
 
 def perm(N: Array, k: Array, exact: bool = False) -> Any:
-    """The number of ways to arrange k of N things, zero outside 0 <= k <= N; `exact` for integers."""
+    """The number of permutations of k out of N, zero outside 0 <= k <= N; with `exact` SciPy computes integers."""
     if exact:
         plain = [_plain("perm", value) for value in (N, k)]
         return scipy_of(np, "special").perm(*plain, exact=True)
     N, k = floating(N), floating(k)
-    inside = logical_and(logical_and(less_equal(k, N), greater_equal(N, 0)), greater_equal(k, 0))
-    value = ops.poch(add(subtract(N, k), 1), k)
-    return where(inside, value, full_like(value, 0, ()))
+    return _zero_outside(N, k, ops.poch(add(subtract(N, k), 1), k))
 
 
 def bernoulli(n: int) -> Any:
-    """The Bernoulli numbers B₀ ... Bₙ, which are constants."""
+    """The Bernoulli numbers B₀ ... Bₙ (constants)."""
     return scipy_of(np, "special").bernoulli(n)

@@ -1,16 +1,9 @@
-"""Incomplete gamma and beta functions and the distribution functions made of them."""
+"""Incomplete gamma and beta functions, and distribution functions expressed by them."""
 
 from __future__ import annotations
 
 from func.interpreters.core import Array, operand
 from func.interpreters.primitives.special import incomplete as ops
-
-# fmt: off
-__all__ = [
-    "bdtr", "bdtrc", "betainc", "betaincc", "betainccinv", "betaincinv", "chdtr", "chdtrc", "fdtr", "fdtrc", "gammainc",
-    "gammaincc", "gammainccinv", "gammaincinv", "gdtr", "gdtrc", "pdtr", "pdtrc", "stdtr",
-]
-# fmt: on
 
 
 def gammainc(a: Array, x: Array) -> Array:
@@ -94,7 +87,7 @@ def fdtrc(dfn: Array, dfd: Array, x: Array) -> Array:
 
 
 def bdtr(k: Array, n: Array, p: Array) -> Array:
-    """The binomial distribution function, of which only p carries a derivative."""
+    """The binomial distribution function; it has a derivative by p alone."""
     return ops.bdtr(operand(k), operand(n), operand(p))
 
 
@@ -104,7 +97,7 @@ def bdtrc(k: Array, n: Array, p: Array) -> Array:
 
 
 def pdtr(k: Array, m: Array) -> Array:
-    """The Poisson distribution function, of which only the mean m carries a derivative."""
+    """The Poisson distribution function; it has a derivative by the mean m alone."""
     return ops.pdtr(operand(k), operand(m))
 
 

@@ -9,14 +9,6 @@ from func.interpreters.primitives.special import derivative_families
 from func.interpreters.primitives.special import integrals as ops
 from func.special.protocol import implements_scipy
 
-# fmt: off
-__all__ = [
-    "agm", "cbrt", "cosdg", "cosm1", "cotdg", "ellipe", "ellipeinc", "ellipk", "ellipkinc", "ellipkm1", "exp1", "exp2",
-    "exp10", "expi", "expm1", "expn", "hyp0f1", "hyp1f1", "hyp2f1", "hyperu", "lambertw", "log1p", "shichi", "sici",
-    "sinc", "sindg", "spence", "sph_harm_y", "tandg", "wrightomega",
-]
-# fmt: on
-
 
 def cbrt(x: Array) -> Array:
     """The real cube root."""
@@ -154,7 +146,7 @@ def ellipk(m: Array) -> Array:
 
 @implements_scipy("ellipkm1")
 def ellipkm1(p: Array) -> Array:
-    """K(1 - p), exact for small p."""
+    """K(1 - p), accurate for small p."""
     return ops.ellipkm1(operand(p), order=0)
 
 

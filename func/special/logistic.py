@@ -6,16 +6,9 @@ from func.interpreters.core import Array, operand
 from func.interpreters.primitives.special import logistic as ops
 from func.special.protocol import implements_scipy
 
-# fmt: off
-__all__ = [
-    "boxcox", "boxcox1p", "entr", "expit", "exprel", "huber", "inv_boxcox", "inv_boxcox1p", "kl_div", "log_expit",
-    "logit", "powm1", "pseudo_huber", "rel_entr", "xlog1py", "xlogy",
-]
-# fmt: on
-
 
 def expit(x: Array) -> Array:
-    """The logistic function 1 / (1 + exp(-x)); its derivative keeps its precision in both tails.
+    """The logistic function 1 / (1 + exp(-x)); its derivative is accurate in both tails.
 
     >>> import func
     >>> float(func.grad(func.special.expit)(0.0))
@@ -70,7 +63,7 @@ def pseudo_huber(delta: Array, r: Array) -> Array:
 
 
 def boxcox(x: Array, lmbda: Array) -> Array:
-    """(x^λ - 1) / λ, log(x) for λ = 0; the derivative by λ is right there too."""
+    """(x^λ - 1) / λ, log(x) for λ = 0; its derivative by λ holds there too."""
     return ops.boxcox(operand(x), operand(lmbda))
 
 
@@ -96,5 +89,5 @@ def powm1(x: Array, y: Array) -> Array:
 
 @implements_scipy("exprel")
 def exprel(x: Array) -> Array:
-    """(exp(x) - 1) / x, which is 1 at 0; its derivatives are right there too. DLMF 13.4.1."""
+    """(exp(x) - 1) / x, which is 1 at 0; its derivatives hold there too. DLMF 13.4.1."""
     return ops.exprel(operand(x), order=0)

@@ -1,4 +1,4 @@
-"""SciPy's ufuncs on traced arrays: the primitive, or the function of func.special, that implements each of them."""
+"""SciPy's ufuncs on traced arrays: each is implemented by a primitive or by a function of func.special."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from func.numpy.protocol import DIRECT, F, implements_ufunc
 def implements_scipy(*names: str) -> Callable[[F], F]:
     """Register a function as the traced version of ufuncs of scipy.special, by name.
 
-    Names with an underscore are the ufuncs behind SciPy's Python functions, which not every version of SciPy has.
+    Names with an underscore are private ufuncs of SciPy, which not every version has; missing ones are skipped.
     """
-    places = [scipy.special._ufuncs if name.startswith("_") else scipy.special for name in names]
-    ufuncs = [getattr(place, name, None) for place, name in zip(places, names, strict=True)]
+    ufuncs = [getattr(scipy.special._ufuncs if name.startswith("_") else scipy.special, name, None) for name in names]
     return implements_ufunc(*[ufunc for ufunc in ufuncs if ufunc is not None])
 
 

@@ -13,12 +13,6 @@ from func.interpreters.primitives.structural.reductions import keep_axes
 from func.interpreters.primitives.structural.shapes import broadcast, full_like
 from func.numpy.arguments import floating, many_axes
 
-# fmt: off
-__all__ = [
-    "log_softmax", "logsumexp", "softmax", "softplus",
-]
-# fmt: on
-
 
 def softmax(x: Array, axis: Any = None) -> Array:
     """exp(x) / Σ exp(x) over `axis` (None: all axes).
@@ -37,16 +31,16 @@ def log_softmax(x: Array, axis: Any = None) -> Array:
     return ops.log_softmax(x, axes=many_axes(axis, len(shape_of(x))))
 
 
-def _spread(x: Array, shape: tuple[int, ...]) -> Array:
+def _broadcast_to(x: Array, shape: tuple[int, ...]) -> Array:
     """x broadcast to a shape."""
     return x if shape_of(x) == shape else broadcast(x, shape=shape)
 
 
 def logsumexp(a: Array, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
-    """log Σ b exp(a) over `axis` (None: all axes) without overflow; b = 1 where it is not given.
+    """log Σ b exp(a) over `axis` (None: all axes) without overflow; b defaults to 1.
 
     A negative sum of real numbers gives NaN. With `return_sign` the result is the pair of log|Σ b exp(a)| and the
-    sign of the sum, which for complex numbers is its phase. Infinite terms share the derivative evenly.
+    sign of the sum, which for complex numbers is its phase. Infinite terms share the derivative equally.
 
     >>> import numpy as np, func
     >>> func.grad(lambda x: func.special.logsumexp(x))(np.array([1000.0, 1000.0]))
@@ -58,11 +52,11 @@ def logsumexp(a: Array, axis: Any = None, b: Any = None, keepdims: bool = False,
     shape = np.broadcast_shapes(shape_of(a), () if b is None else shape_of(b))
     full = shape or (1,)
     axes = many_axes(axis, len(full))
-    a = _spread(a, full)
+    a = _broadcast_to(a, full)
     if b is None and not return_sign:
         outs = (ops.logsumexp(a, axes=axes),)
     else:
-        weights = full_like(a, 1, full) if b is None else _spread(b, full)
+        weights = full_like(a, 1, full) if b is None else _broadcast_to(b, full)
         outs = ops.weighted_logsumexp(a, weights, axes=axes, signed=return_sign)
     if keepdims:
         outs = tuple([keep_axes(out, full, axes) for out in outs])

@@ -337,7 +337,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("expm", (V,), {}, "A must be at least"),
     ("logm", (TALL,), {}, "A must be a square matrix"),
     ("inv", (np.zeros((2, 2)),), {}, "ingular"),
-    ("solve_sylvester", (A, A, B), {}, "q: wanted"),
+    ("solve_sylvester", (A, A, B), {}, "q: expected"),
     ("solve_discrete_lyapunov", (A, A, "odd"), {}, "method"),
     ("polar", (A, "up"), {}, "side"),
     ("eigh", (A, S), {"type": 4}, "type"),

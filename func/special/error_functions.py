@@ -1,17 +1,10 @@
-"""The error function and its relatives, and the normal distribution."""
+"""Error functions, Dawson's and Fresnel's integrals, and the normal distribution function."""
 
 from __future__ import annotations
 
 from func.interpreters.core import Array, operand
 from func.interpreters.primitives.special import error_functions as ops
 from func.special.protocol import implements_scipy
-
-# fmt: off
-__all__ = [
-    "dawsn", "erf", "erfc", "erfcinv", "erfcx", "erfi", "erfinv", "fresnel", "log_ndtr", "ndtr", "ndtri", "ndtri_exp",
-    "owens_t", "wofz",
-]
-# fmt: on
 
 
 def erf(z: Array) -> Array:
@@ -71,7 +64,7 @@ def ndtr(x: Array) -> Array:
 
 
 def log_ndtr(x: Array) -> Array:
-    """log Φ(x), also far in the tail."""
+    """log Φ(x), accurate in the far tail."""
     return ops.log_ndtr(operand(x))
 
 

@@ -1,4 +1,4 @@
-"""Functions of square matrices, and matrix equations of Sylvester's and Lyapunov's kind."""
+"""Matrix functions, and Sylvester and Lyapunov equations."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from func.interpreters.primitives.elementwise.table import imag, real
 from func.interpreters.primitives.linalg import matrix_functions as functions
 from func.interpreters.primitives.linalg import solving
 from func.interpreters.primitives.linalg.matrices import identity_like, mH
-from func.linalg.checks import alike, as_dtype, matrices, real_if_known, squares
+from func.linalg.checks import as_dtype, matrices, promoted, real_if_known, squares
 from func.numpy.linalg import LinAlgError, matrix_power
 
 
 def expm(A: Array) -> Array:
     """The matrix exponential of A (…, n, n).
 
-    Raises: LinAlgError where A is not square. Source of the derivative: A. Al-Mohy and N. Higham (2009), SIAM J. Matrix
+    Raises: LinAlgError if A is not square. Source of the derivative: A. Al-Mohy and N. Higham (2009), SIAM J. Matrix
     Anal. Appl. 30, 1639.
 
     >>> import numpy as np, func
@@ -36,13 +36,13 @@ def expm(A: Array) -> Array:
 def expm_frechet(
     A: Array, E: Array, method: str | None = None, compute_expm: bool = True, check_finite: bool = True
 ) -> Any:
-    """(exp(A), L(A, E)), or with compute_expm=False the derivative L(A, E) of exp at A in the direction E alone."""
+    """(exp(A), L(A, E)) with the derivative L(A, E) of exp at A in direction E; compute_expm=False gives L alone."""
     if method not in (None, "SPS", "blockEnlarge"):
         raise ValueError(f"method: unknown implementation {method!r}; use 'SPS' or 'blockEnlarge'")
     A, E = squares(A, "A", check_finite), squares(E, "E", check_finite)
     if shape_of(A)[-1] != shape_of(E)[-1]:
         raise ValueError(f"expected A and E to be the same shape, got {shape_of(A)} and {shape_of(E)}")
-    A, E = alike(A, E)
+    A, E = promoted(A, E)
     slope = functions.expm_frechet(A, E)
     return (functions.expm(A), slope) if compute_expm else slope
 
@@ -50,16 +50,16 @@ def expm_frechet(
 def logm(A: Array) -> Array:
     """The principal logarithm of A (…, n, n), which must not have eigenvalues on the closed negative real axis.
 
-    Real where the logarithm of a real matrix is (always complex while staging).
+    Real for real A with a real logarithm, but complex while staging.
     """
     A = squares(A, "A", False)
     return real_if_known(functions.logm(A), A)
 
 
 def sqrtm(A: Array) -> Array:
-    """The principal square root of A (…, n, n), real where that of a real matrix is (always complex while staging).
+    """The principal square root of A (…, n, n), real for real A with a real root, but complex while staging.
 
-    The derivative solves a Sylvester equation; what a singular A leaves undetermined of it is dropped.
+    The derivative solves a Sylvester equation; its undetermined part for singular A is dropped.
 
     >>> import numpy as np, func
     >>> def trace_of_root(a):
@@ -73,7 +73,7 @@ def sqrtm(A: Array) -> Array:
 
 
 def fractional_matrix_power(A: Array, t: float) -> Array:
-    """The principal power Aᵗ for a real number t (which is not differentiated), by products where t is an integer."""
+    """The principal power Aᵗ for a real constant t, by products if t is an integer."""
     A = squares(A, "A", False)
     if isinstance(t, (int, np.integer)) or float(t).is_integer():
         return matrix_power(A, operator.index(int(t)))
@@ -87,30 +87,26 @@ def signm(A: Array) -> Array:
     return real_if_known(solving.solve(root, as_dtype(A, dtype_of(root))), A)
 
 
-def _turned(A: Array, sign: int = 1) -> Array:
+def _exp_of_i_times(A: Array, sign: int = 1) -> Array:
     """exp(± i A)."""
-    A = squares(A, "A", False)
-    return functions.expm(as_dtype(A, complex_dtype(dtype_of(A))) * dtype_of(A).type(sign) * _unit(A))
-
-
-def _unit(A: Array) -> Any:
-    return complex_dtype(dtype_of(A)).type(1j)
+    complex_type = complex_dtype(dtype_of(A))
+    return functions.expm(as_dtype(A, complex_type) * dtype_of(A).type(sign) * complex_type.type(1j))
 
 
 def cosm(A: Array) -> Array:
     """The matrix cosine (exp(i A) + exp(-i A)) / 2 of A (…, n, n)."""
     A = squares(A, "A", False)
     if dtype_of(A).kind != "c":
-        return real(_turned(A))
-    return 0.5 * (_turned(A) + _turned(A, -1))
+        return real(_exp_of_i_times(A))
+    return 0.5 * (_exp_of_i_times(A) + _exp_of_i_times(A, -1))
 
 
 def sinm(A: Array) -> Array:
     """The matrix sine (exp(i A) - exp(-i A)) / 2i of A (…, n, n)."""
     A = squares(A, "A", False)
     if dtype_of(A).kind != "c":
-        return imag(_turned(A))
-    return -0.5j * (_turned(A) - _turned(A, -1))
+        return imag(_exp_of_i_times(A))
+    return -0.5j * (_exp_of_i_times(A) - _exp_of_i_times(A, -1))
 
 
 def tanm(A: Array) -> Array:
@@ -138,7 +134,7 @@ def tanhm(A: Array) -> Array:
 def solve_sylvester(a: Array, b: Array, q: Array) -> Array:
     """X (…, m, n) with a X + X b = q, for a (…, m, m), b (…, n, n), q (…, m, n).
 
-    The derivative solves the same equation. Raises: LinAlgError where a and -b share an eigenvalue.
+    The derivative solves the same equation. Raises: LinAlgError if a and -b have a common eigenvalue.
 
     >>> import numpy as np, func
     >>> a, b = np.diag([1.0, 2.0]), np.diag([3.0])
@@ -149,17 +145,18 @@ def solve_sylvester(a: Array, b: Array, q: Array) -> Array:
     a, b, q = squares(a, "a"), squares(b, "b"), matrices(q, "q")
     if (shape_of(a)[-1], shape_of(b)[-1]) != shape_of(q)[-2:]:
         raise ValueError(
-            f"q: wanted a (m, m), b (n, n) and q (m, n), got {shape_of(a)}, {shape_of(b)} and {shape_of(q)}"
+            f"q: expected a (m, m), b (n, n) and q (m, n), got {shape_of(a)}, {shape_of(b)} and {shape_of(q)}"
         )
-    a, b, q = alike(a, b, q)
+    a, b, q = promoted(a, b, q)
     return functions.sylvester(a, b, q, drop=False)
 
 
 def _lyapunov_pair(a: Array, q: Array) -> list[Array]:
+    """The checked arguments of a Lyapunov equation."""
     a, q = squares(a, "a"), squares(q, "q")
     if shape_of(a)[-1] != shape_of(q)[-1]:
         raise ValueError(f"Matrix a and q should have the same shape, got {shape_of(a)} and {shape_of(q)}")
-    return alike(a, q)
+    return promoted(a, q)
 
 
 def solve_continuous_lyapunov(a: Array, q: Array) -> Array:
@@ -180,15 +177,15 @@ def solve_discrete_lyapunov(a: Array, q: Array, method: str | None = None) -> Ar
         return _direct_lyapunov(a, q)
     if kind != "bilinear":
         raise ValueError(f"method: Unknown solver {method}")
-    one = identity_like(a, shape_of(a)[-1])
-    inverse = solving.inv(mH(a) + one)
-    moved = (mH(a) - one) @ inverse
-    right = 2 * (solving.inv(a + one) @ q @ inverse)
-    return functions.sylvester(mH(moved), moved, -right, drop=False)
+    identity = identity_like(a, shape_of(a)[-1])
+    inverse = solving.inv(mH(a) + identity)
+    transformed = (mH(a) - identity) @ inverse
+    right = 2 * (solving.inv(a + identity) @ q @ inverse)
+    return functions.sylvester(mH(transformed), transformed, -right, drop=False)
 
 
 def _direct_lyapunov(a: Array, q: Array) -> Array:
-    """(1 - a ⊗ conj a) vec X = vec q."""
+    """The solution X of (1 - a ⊗ conj a) vec X = vec q."""
     *batch, n, _ = shape_of(a)
     product = fnp.reshape(fnp.einsum("...ij,...kl->...ikjl", a, fnp.conj(a)), (*batch, n * n, n * n))
     system = identity_like(a, n * n) - product
