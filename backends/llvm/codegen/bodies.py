@@ -7,28 +7,28 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from func.backends.llvm import ir
-from func.backends.llvm.codegen.counted_loops import INDEX, Memory, number
+from func.backends.llvm.codegen.counted_loops import INDEX, BufferPointers, number
 from func.backends.llvm.scalars.operations import Scalars
 from func.backends.llvm.scalars.values import Value, constant, gathered, lane, read, shuffled, splat, stored, write
 from func.backends.loops import kernels
 
 
-class Context(NamedTuple):
+class CodeContext(NamedTuple):
     """A function that code is emitted to."""
 
     builder: ir.IRBuilder
     scalars: Scalars
-    memory: Memory
+    memory: BufferPointers
     bits: int
     """The size of vector registers."""
 
 
-class Body:
+class BodyEmitter:
     """Emits instructions at one index: `dims` are the axes that `at` gives the positions of."""
 
     def __init__(
         self,
-        context: Context,
+        context: CodeContext,
         dims: list[int],
         at: list[ir.Value],
         width: int,
@@ -107,7 +107,7 @@ class Body:
             value = read(b, b.gep(pointer, [number(1 - width)], source_etype=kind), dtype, width)
             return shuffled(b, value, value, list(reversed(range(width))))
         lanes = [b.gep(pointer, [number(place * stride)], source_etype=kind) for place in range(width)]
-        return gathered(b, [read(b, one, dtype) for one in lanes])
+        return gathered(b, [read(b, pointer, dtype) for pointer in lanes])
 
     def store(self, ref: kernels.StridedRef, value: ir.Value) -> None:
         """Write the elements at the present index."""
@@ -123,29 +123,34 @@ class Body:
         for place in range(width) if stride else (width - 1,):
             write(b, b.gep(pointer, [number(place * stride)], source_etype=kind), dtype, lane(b, value, place))
 
-    def emit(self, one: kernels.Instruction) -> None:
+    def emit(self, instruction: kernels.Instruction) -> None:
         """Any instruction but a Reduce."""
-        if isinstance(one, kernels.Load):
-            self.regs[id(one.out)] = self.load(one.ref)
-        elif isinstance(one, kernels.Apply):
-            self.regs[id(one.out)] = self.apply(one)
-        elif isinstance(one, kernels.Store):
-            self.store(one.ref, self.value(one.value))
-        elif isinstance(one, kernels.Position):
-            self.regs[id(one.out)] = self.place(one.axis)
-        elif isinstance(one, kernels.LoadAt):
-            self.regs[id(one.out)] = self.load_at(one)
-        elif isinstance(one, kernels.StoreAt):
-            self.store_at(one)
-        elif isinstance(one, kernels.Accumulate):
-            dtype = one.ref.buffer.dtype
-            have = self.load(one.ref)
-            self.store(one.ref, self.context.scalars.apply(one.op, dtype, [have, self.value(one.value)], dtype))
+        if isinstance(instruction, kernels.Load):
+            self.regs[id(instruction.out)] = self.load(instruction.ref)
+        elif isinstance(instruction, kernels.Apply):
+            self.regs[id(instruction.out)] = self.apply(instruction)
+        elif isinstance(instruction, kernels.Store):
+            self.store(instruction.ref, self.value(instruction.value))
+        elif isinstance(instruction, kernels.Position):
+            self.regs[id(instruction.out)] = self.place(instruction.axis)
+        elif isinstance(instruction, kernels.LoadAt):
+            self.regs[id(instruction.out)] = self.load_at(instruction)
+        elif isinstance(instruction, kernels.StoreAt):
+            self.store_at(instruction)
+        elif isinstance(instruction, kernels.Accumulate):
+            dtype = instruction.ref.buffer.dtype
+            have = self.load(instruction.ref)
+            self.store(
+                instruction.ref,
+                self.context.scalars.apply(instruction.op, dtype, [have, self.value(instruction.value)], dtype),
+            )
 
-    def apply(self, one: kernels.Apply) -> Value:
+    def apply(self, instruction: kernels.Apply) -> Value:
         """An operation on the present elements."""
-        dtype = one.args[-1].dtype
-        return self.context.scalars.apply(one.op, dtype, [self.value(x) for x in one.args], one.out.dtype)
+        dtype = instruction.args[-1].dtype
+        return self.context.scalars.apply(
+            instruction.op, dtype, [self.value(x) for x in instruction.args], instruction.out.dtype
+        )
 
     def place(self, axis: int) -> ir.Value:
         """The present index along a dimension."""
@@ -156,17 +161,19 @@ class Body:
         lanes = list(range(width)) if axis == self.dims[-1] else [0] * width
         return b.add(self.splat(i), ir.Constant(ir.VectorType(INDEX, width), lanes))
 
-    def load_at(self, one: kernels.LoadAt) -> Value:
+    def load_at(self, instruction: kernels.LoadAt) -> Value:
         """Elements at dynamic positions, lane by lane."""
-        b, dtype = self.context.builder, one.ref.buffer.dtype
-        return gathered(b, [read(b, pointer, dtype) for pointer in self.lane_addresses(one.ref, one.indices)])
+        b, dtype = self.context.builder, instruction.ref.buffer.dtype
+        return gathered(
+            b, [read(b, pointer, dtype) for pointer in self.lane_addresses(instruction.ref, instruction.indices)]
+        )
 
-    def store_at(self, one: kernels.StoreAt) -> None:
+    def store_at(self, instruction: kernels.StoreAt) -> None:
         """Write at dynamic positions, or add to what is there, one lane after the other."""
-        b, dtype, value = self.context.builder, one.ref.buffer.dtype, self.value(one.value)
-        for place, pointer in enumerate(self.lane_addresses(one.ref, one.indices)):
+        b, dtype, value = self.context.builder, instruction.ref.buffer.dtype, self.value(instruction.value)
+        for place, pointer in enumerate(self.lane_addresses(instruction.ref, instruction.indices)):
             mine = lane(b, value, place)
-            if one.adds:
+            if instruction.adds:
                 mine = self.context.scalars.apply("add", dtype, [read(b, pointer, dtype), mine], dtype)
             write(b, pointer, dtype, mine)
 
@@ -207,6 +214,6 @@ class Body:
         if self.width > 1:
             mask = ir.IntType(self.width)
             found = b.icmp_unsigned("!=", b.bitcast(outside, mask), ir.Constant(mask, 0))
-        bad, word = self.context.memory.bad, ir.IntType(32)
-        b.store(b.or_(b.load(bad, typ=word), b.shl(b.zext(found, word), ir.Constant(word, 1))), bad)
+        status, word = self.context.memory.status, ir.IntType(32)
+        b.store(b.or_(b.load(status, typ=word), b.shl(b.zext(found, word), ir.Constant(word, 1))), status)
         return b.select(outside, zero, wide)

@@ -19,12 +19,12 @@ def number(value: int) -> ir.Constant:
     return ir.Constant(INDEX, value)
 
 
-class Memory:
+class BufferPointers:
     """Where the buffers of a function lie: a pointer for every buffer."""
 
     def __init__(self) -> None:
         self.pointers: dict[int, ir.Value] = {}
-        self.bad: Any = None
+        self.status: Any = None
         """Memory for the number of an error."""
 
     def pointer(self, buffer: Buffer) -> ir.Value:
@@ -32,7 +32,7 @@ class Memory:
         return self.pointers[id(buffer)]
 
 
-class Part(NamedTuple):
+class LoopChunk(NamedTuple):
     """One chunk of the loop whose last dimension is `axis`."""
 
     axis: int

@@ -11,18 +11,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from func.backends.llvm import ir
-from func.backends.llvm.codegen.bodies import Context
-from func.backends.llvm.codegen.counted_loops import Part, loop, number, span
+from func.backends.llvm.codegen.bodies import CodeContext
+from func.backends.llvm.codegen.counted_loops import LoopChunk, loop, number, span
 from func.backends.llvm.codegen.parallel import Task
 from func.backends.llvm.linalg import blas, routines
 from func.backends.llvm.linalg.blas_threads import BlasThreads, has_control
 from func.backends.llvm.linalg.matrices import Matrix
 from func.backends.llvm.math.elementary import Features
-from func.backends.llvm.scalars.values import constant, element, stored, widened
+from func.backends.llvm.scalars.values import constant, element, splat, stored, widened
 from func.backends.loops.kernels import Chunking, Dot, DType, StridedRef
 from func.backends.loops.product_blocks import step_of
 
-PRIMITIVES, VECTORS = 4, 2
+ROWS, VECTORS = 4, 2
 """Rows and vectors of columns of a block; its sums, a row's factor and the columns fill the registers of AVX2."""
 BY_BLAS = 48**3
 """Products of more multiplications than this are BLAS's."""
@@ -36,7 +36,7 @@ class DotPrinter:
     """Emits products. `chunk` says which of the chunks of its products it emits; None stands for all."""
 
     def __init__(
-        self, context: Context, features: Features, threads: BlasThreads, chunk: ir.Value | None = None
+        self, context: CodeContext, features: Features, threads: BlasThreads, chunk: ir.Value | None = None
     ) -> None:
         self.context = context
         self.builder = context.builder
@@ -74,7 +74,7 @@ class DotPrinter:
 
         if depth == 0 and grid[0] > 1:
             chunk = self.builder.udiv(self.chunk, number(grid[1] * grid[2]))
-            span(self.builder, *Part(0, chunk, grid[0]).bounds(self.builder, length, 1), 1, body)
+            span(self.builder, *LoopChunk(0, chunk, grid[0]).bounds(self.builder, length, 1), 1, body)
         else:
             loop(self.builder, length, 1, body)
 
@@ -175,7 +175,7 @@ class DotPrinter:
         def rows(i: ir.Value, count: int) -> None:
             self._steps(n, wide, lambda j, width: self._block(dtype, out, x, y, k, i, j, count, width))
 
-        self._steps(m, PRIMITIVES, rows)
+        self._steps(m, ROWS, rows)
 
     def _steps(self, length: int, step: int, body: Callable[[ir.Value, int], None]) -> None:
         """body(start, count) over the length in steps, and the rest."""
@@ -201,32 +201,22 @@ class DotPrinter:
         kind = widened(element(dtype), width)
         with b.goto_entry_block():
             sums = [b.alloca(kind) for _ in range(count)]
-        for one in sums:
-            b.store(constant(dtype, 0, width), one)
+        for accumulator in sums:
+            b.store(constant(dtype, 0, width), accumulator)
         rows = [b.add(i, number(row)) if row else i for row in range(count)]
         starts = [self._at(dtype, x.start, (row, x.first)) for row in rows]
         columns = self._at(dtype, y.start, (j, y.second))
 
         def step(place: ir.Value) -> None:
             vector = b.load(self._at(dtype, columns, (place, y.first)), align=dtype.itemsize, typ=kind)
-            for one, start in zip(sums, starts, strict=True):
+            for accumulator, start in zip(sums, starts, strict=True):
                 factor = b.load(self._at(dtype, start, (place, x.second)), align=dtype.itemsize, typ=element(dtype))
-                b.store(self._fused(dtype, self._spread(factor, width), vector, b.load(one, typ=kind)), one)
+                b.store(self._fused(dtype, splat(b, factor, width), vector, b.load(accumulator, typ=kind)), accumulator)
 
         loop(b, k, 1, step)
-        for one, row in zip(sums, rows, strict=True):
+        for accumulator, row in zip(sums, rows, strict=True):
             pointer = self._at(dtype, out.start, (row, out.first), (j, out.second))
-            b.store(b.load(one, typ=kind), pointer, align=dtype.itemsize)
-
-    def _spread(self, value: ir.Value, width: int) -> ir.Value:
-        if width == 1:
-            return value
-        b = self.builder
-        kind = ir.VectorType(value.type, width)
-        place = ir.IntType(32)
-        one = b.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(place, 0))
-        first = ir.Constant(ir.VectorType(place, width), [0] * width)
-        return b.shuffle_vector(one, ir.Constant(kind, ir.Undefined), first)
+            b.store(b.load(accumulator, typ=kind), pointer, align=dtype.itemsize)
 
     def _sums(
         self, dtype: DType, out: StridedMatrix, x: StridedMatrix, y: StridedMatrix, m: int, k: int, n: int
@@ -246,30 +236,30 @@ class DotPrinter:
             loop(b, m, 1, lambda i: row(i, j, starts, sums))
 
         def row(i: ir.Value, j: ir.Value, starts: list[Any], sums: list[Any]) -> None:
-            for one in sums:
-                b.store(constant(dtype, 0, width), one)
+            for accumulator in sums:
+                b.store(constant(dtype, 0, width), accumulator)
             first = self._at(dtype, x.start, (i, x.first))
             main = k // width * width
 
             def step(place: ir.Value) -> None:
                 left = b.load(self._at(dtype, first, (place, 1)), align=dtype.itemsize, typ=kind)
-                for one, start in zip(sums, starts, strict=True):
+                for accumulator, start in zip(sums, starts, strict=True):
                     right = b.load(self._at(dtype, start, (place, 1)), align=dtype.itemsize, typ=kind)
-                    b.store(self._fused(dtype, left, right, b.load(one, typ=kind)), one)
+                    b.store(self._fused(dtype, left, right, b.load(accumulator, typ=kind)), accumulator)
 
             loop(b, main, width, step)
-            for number_, (one, start) in enumerate(zip(sums, starts, strict=True)):
-                total = self._folded(dtype, b.load(one, typ=kind), width)
+            for column, (accumulator, start) in enumerate(zip(sums, starts, strict=True)):
+                total = self._folded(dtype, b.load(accumulator, typ=kind), width)
                 if k > main:
                     rest = widened(element(dtype), k - main)
                     left = b.load(self._at(dtype, first, (number(main), 1)), align=dtype.itemsize, typ=rest)
                     right = b.load(self._at(dtype, start, (number(main), 1)), align=dtype.itemsize, typ=rest)
                     product = b.fmul(left, right) if dtype.kind == "f" else b.mul(left, right)
                     total = self._added(dtype, total, self._folded(dtype, product, k - main))
-                place = b.add(j, number(number_)) if number_ else j
+                place = b.add(j, number(column)) if column else j
                 b.store(total, self._at(dtype, out.start, (i, out.first), (place, out.second)), align=dtype.itemsize)
 
-        self._steps(n, PRIMITIVES, columns)
+        self._steps(n, ROWS, columns)
 
     def _added(self, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
         return self.builder.fadd(x, y) if dtype.kind == "f" else self.builder.add(x, y)

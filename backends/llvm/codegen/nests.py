@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from func.backends.llvm import ir
-from func.backends.llvm.codegen.bodies import Body, Context
-from func.backends.llvm.codegen.counted_loops import Memory, Part, loop, span
-from func.backends.llvm.codegen.parallel import Errors, Task, emit_stage, filling, set_apart
+from func.backends.llvm.codegen.bodies import BodyEmitter, CodeContext
+from func.backends.llvm.codegen.counted_loops import BufferPointers, LoopChunk, loop, span
+from func.backends.llvm.codegen.parallel import ChunkErrors, Task, emit_stage, filling, set_apart
 from func.backends.llvm.codegen.stages import StageLoops
 from func.backends.llvm.scalars.operations import Scalars
 from func.backends.loops.chunking import chunkings_of, length_of, row_groups
@@ -17,8 +17,8 @@ from func.backends.loops.kernels import Buffer, Chunking, LoopNest
 class NestPrinter:
     """Emits one nest after the other with a builder."""
 
-    def __init__(self, builder: ir.IRBuilder, scalars: Scalars, memory: Memory, bits: int) -> None:
-        self.context = Context(builder, scalars, memory, bits)
+    def __init__(self, builder: ir.IRBuilder, scalars: Scalars, memory: BufferPointers, bits: int) -> None:
+        self.context = CodeContext(builder, scalars, memory, bits)
 
     def emit(self, nest: LoopNest) -> None:
         """All loops of a nest."""
@@ -42,25 +42,25 @@ class NestPrinter:
     def _in_chunks(self, nest: LoopNest, chunking: Chunking) -> None:
         """The rows by chunks."""
         task = Task(self.context, chunking)
-        errors = Errors(task, nest.stages)
+        errors = ChunkErrors(task, nest.stages)
         left = set_apart(task, chunking)
-        NestPrinter(*task.context)._rows(nest, [], task.part)
+        NestPrinter(*task.context)._rows(nest, [], task.loop_chunk)
         task.run()
         errors.report()
-        for one in left:
-            self.emit(one)
+        for following in left:
+            self.emit(following)
 
-    def _rows(self, nest: LoopNest, at: list[ir.Value], part: Part | None = None) -> None:
+    def _rows(self, nest: LoopNest, at: list[ir.Value], loop_chunk: LoopChunk | None = None) -> None:
         """The loops over rows, those of the part only."""
         groups = row_groups(nest)
         if len(at) == len(groups):
             self._stages(nest, [group[-1] for group in groups], at)
             return
         b, length = self.context.builder, length_of(nest, groups[len(at)])
-        if part is not None and part.axis == groups[len(at)][-1]:
-            span(b, *part.bounds(b, length, 1), 1, lambda i: self._rows(nest, [*at, i], part))
+        if loop_chunk is not None and loop_chunk.axis == groups[len(at)][-1]:
+            span(b, *loop_chunk.bounds(b, length, 1), 1, lambda i: self._rows(nest, [*at, i], loop_chunk))
         else:
-            loop(b, length, 1, lambda i: self._rows(nest, [*at, i], part))
+            loop(b, length, 1, lambda i: self._rows(nest, [*at, i], loop_chunk))
 
     def _stages(self, nest: LoopNest, dims: list[int], at: list[ir.Value]) -> None:
         """Everything at one row."""
@@ -68,8 +68,8 @@ class NestPrinter:
         by_stage = {id(chunking.stage): chunking for chunking in nest.chunkings if chunking.stage is not None}
         for stage in nest.stages:
             if not stage.inner:
-                for one in stage.code:
-                    Body(self.context, dims, at, 1, rows, rows).emit(one)
+                for instruction in stage.code:
+                    BodyEmitter(self.context, dims, at, 1, rows, rows).emit(instruction)
             elif id(stage) in by_stage:
                 for left in emit_stage(self.context, nest, by_stage[id(stage)], dims, at, rows):
                     self.emit(left)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from func.backends.llvm import ir
-from func.backends.llvm.codegen.bodies import Context
+from func.backends.llvm.codegen.bodies import CodeContext
 from func.backends.llvm.codegen.counted_loops import INDEX, neutral, number
 from func.backends.llvm.scalars.values import Pair, Value, Variable, constant, lane, shuffled, width_of
 from func.backends.loops.kernels import DType
@@ -23,10 +23,10 @@ BLOCK, LONG = 16, 64
 """Additions of a block, one after the other, and of a sum that is worth cutting into blocks."""
 
 
-class Sums:
+class PairwiseSums:
     """Variables, each with its dtype and lanes, that are added to in blocks, `most` of them at most."""
 
-    def __init__(self, context: Context, variables: Sequence[tuple[Variable, DType, int]], most: int) -> None:
+    def __init__(self, context: CodeContext, variables: Sequence[tuple[Variable, DType, int]], most: int) -> None:
         self.context = context
         self.sums: list[tuple[Variable, DType, int, list[ir.Value]]] = []
         b, levels = context.builder, most.bit_length() + 1
@@ -93,7 +93,7 @@ def _parts(value: Value) -> list[Any]:
     return [value.re, value.im] if isinstance(value, Pair) else [value]
 
 
-def folded(context: Context, op: str, dtype: DType, value: Value) -> Value:
+def folded(context: CodeContext, op: str, dtype: DType, value: Value) -> Value:
     """The lanes of a vector as one value: halves are combined until one lane is left, bits are looked at at once."""
     b = context.builder
     width = width_of(value)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from func.backends.llvm import ir
-from func.backends.llvm.codegen.bodies import Context
-from func.backends.llvm.codegen.counted_loops import INDEX, POINTER, Memory, Part, neutral, number
+from func.backends.llvm.codegen.bodies import CodeContext
+from func.backends.llvm.codegen.counted_loops import INDEX, POINTER, BufferPointers, LoopChunk, neutral, number
 from func.backends.llvm.codegen.pairwise_sums import folded
 from func.backends.llvm.codegen.stages import StageLoops
 from func.backends.llvm.scalars.operations import Scalars
@@ -30,10 +30,10 @@ CACHE_LINE = ir.VectorType(ir.IntType(64), 8)
 ERRORS = np.dtype(np.int32)
 
 
-class Inherited(Memory):
+class InheritedPointers(BufferPointers):
     """The buffers of the function that a task belongs to."""
 
-    def __init__(self, task: Task, outer: Memory) -> None:
+    def __init__(self, task: Task, outer: BufferPointers) -> None:
         super().__init__()
         self.task = task
         self.outer = outer
@@ -49,7 +49,7 @@ class Inherited(Memory):
 class Task:
     """The function of the chunks of a loop."""
 
-    def __init__(self, outer: Context, chunking: kernels.Chunking) -> None:
+    def __init__(self, outer: CodeContext, chunking: kernels.Chunking) -> None:
         self.outer = outer
         self.values: list[ir.Value] = []
         module = outer.builder.module
@@ -58,16 +58,16 @@ class Task:
         self.function.linkage = "internal"
         self.data, self.chunk = self.function.args
         self.chunks = chunking.chunks
-        self.part = Part(chunking.axis, self.chunk, chunking.chunks)
+        self.loop_chunk = LoopChunk(chunking.axis, self.chunk, chunking.chunks)
         builder = ir.IRBuilder(self.function.append_basic_block("entry"))
         start = builder.append_basic_block("start")
         builder.branch(start)
         builder.position_at_end(start)
-        memory = Inherited(self, outer.memory)
+        memory = InheritedPointers(self, outer.memory)
         scalars = Scalars(outer.scalars.module, outer.scalars.elementary)
         scalars.flags = outer.scalars.flags
         scalars.builder = builder
-        self.context = Context(builder, scalars, memory, outer.bits)
+        self.context = CodeContext(builder, scalars, memory, outer.bits)
 
     def taken(self, value: Value) -> Value:
         """A scalar value of the outer function, inside."""
@@ -114,24 +114,24 @@ class Task:
         b.call(parallel, [self.function, data, number(self.chunks)])
 
 
-class Errors:
+class ChunkErrors:
     """The numbers of errors that chunks have met."""
 
     def __init__(self, task: Task, stages: Iterable[kernels.NestStage]) -> None:
         self.task = task
         b = task.context.builder
         self.memory: Any = None
-        if any([isinstance(one, kernels.LoadAt) for stage in stages for one in stage.code]):
+        if any([isinstance(instruction, kernels.LoadAt) for stage in stages for instruction in stage.code]):
             self.memory = task.every(ERRORS)
-            task.context.memory.bad = task.of_chunk(self.memory, ERRORS, 1)
-            b.store(ir.Constant(ir.IntType(32), 0), task.context.memory.bad)
+            task.context.memory.status = task.of_chunk(self.memory, ERRORS, 1)
+            b.store(ir.Constant(ir.IntType(32), 0), task.context.memory.status)
 
     def report(self) -> None:
         """Hand them on, once all chunks have run."""
         if self.memory is not None:
-            b, bad = self.task.outer.builder, self.task.outer.memory.bad
+            b, status = self.task.outer.builder, self.task.outer.memory.status
             found = folded(self.task.outer, "bitwise_or", ERRORS, read(b, self.memory, ERRORS, self.task.chunks))
-            b.store(b.or_(b.load(bad, typ=ir.IntType(32)), found), bad)
+            b.store(b.or_(b.load(status, typ=ir.IntType(32)), found), status)
 
 
 def filling(buffer: kernels.Buffer, value: Any) -> kernels.LoopNest:
@@ -160,8 +160,8 @@ def set_apart(task: Task, chunking: kernels.Chunking) -> list[kernels.LoopNest]:
     for buffer, pieces in chunking.private:
         start = task.frame(buffer.bytes) if pieces is None else task.piece(pieces, buffer)
         memory.pointers[id(buffer)] = start
-    for one, pieces in chunking.accumulators:
-        buffer, op = one.ref.buffer, one.op
+    for instruction, pieces in chunking.accumulators:
+        buffer, op = instruction.ref.buffer, instruction.op
         memory.pointers[id(buffer)] = task.piece(pieces, buffer)
         nest = filling(buffer, neutral(op, buffer.dtype))
         StageLoops(task.context, nest, nest.stages[0], [], [], {}).emit()
@@ -183,7 +183,7 @@ def _gathering(pieces: kernels.Buffer, buffer: kernels.Buffer, op: str, chunks: 
 
 
 def emit_stage(
-    context: Context,
+    context: CodeContext,
     nest: kernels.LoopNest,
     chunking: kernels.Chunking,
     dims: list[int],
@@ -194,25 +194,29 @@ def emit_stage(
     stage = chunking.stage
     assert stage is not None
     task = Task(context, chunking)
-    errors = Errors(task, [stage])
+    errors = ChunkErrors(task, [stage])
     left = set_apart(task, chunking)
     inside = {id(x): task.taken(rows[id(x)]) for x in registers_of(stage) if id(x) in rows}
-    StageLoops(task.context, nest, stage, dims, [task.taken(i) for i in at], inside, task.part).emit()
-    reduced = [(one, task.every(one.out.dtype)) for one in stage.code if isinstance(one, kernels.Reduce)]
-    for one, memory in reduced:
-        dtype = one.out.dtype
-        write(task.context.builder, task.of_chunk(memory, dtype, 1), dtype, inside[id(one.out)])
+    StageLoops(task.context, nest, stage, dims, [task.taken(i) for i in at], inside, task.loop_chunk).emit()
+    reduced = [
+        (instruction, task.every(instruction.out.dtype))
+        for instruction in stage.code
+        if isinstance(instruction, kernels.Reduce)
+    ]
+    for instruction, memory in reduced:
+        dtype = instruction.out.dtype
+        write(task.context.builder, task.of_chunk(memory, dtype, 1), dtype, inside[id(instruction.out)])
     task.run()
     errors.report()
-    for one, memory in reduced:
-        parts = read(context.builder, memory, one.out.dtype, chunking.chunks)
-        rows[id(one.out)] = folded(context, one.op, one.out.dtype, parts)
+    for instruction, memory in reduced:
+        parts = read(context.builder, memory, instruction.out.dtype, chunking.chunks)
+        rows[id(instruction.out)] = folded(context, instruction.op, instruction.out.dtype, parts)
     return left
 
 
 def registers_of(stage: kernels.NestStage) -> list[kernels.Register]:
     """The registers that the code of a stage reads, each once."""
     found: dict[int, kernels.Register] = {}
-    for one in stage.code:
-        found.update({id(x): x for x in operands_of(one) if isinstance(x, kernels.Register)})
+    for instruction in stage.code:
+        found.update({id(x): x for x in operands_of(instruction) if isinstance(x, kernels.Register)})
     return list(found.values())

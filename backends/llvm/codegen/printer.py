@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from func.backends.llvm import ir
-from func.backends.llvm.codegen.counted_loops import INDEX, POINTER, Memory, loop, number
+from func.backends.llvm.codegen.counted_loops import INDEX, POINTER, BufferPointers, loop, number
 from func.backends.llvm.codegen.matrix_products import DotPrinter
 from func.backends.llvm.codegen.nests import NestPrinter
 from func.backends.llvm.codegen.parallel import copying
@@ -51,7 +51,7 @@ class Printer:
         self.module = module
         self.builder = builder
         self.program = program
-        self.memory = Memory()
+        self.memory = BufferPointers()
         self.scalars = Scalars(module, Elementary(module, features))
         if program.fast:
             self.scalars.flags = FAST
@@ -66,8 +66,8 @@ class Printer:
     def emit(self) -> None:
         """The whole function."""
         builder = self.builder
-        self.memory.bad = builder.alloca(STATUS, name="bad")
-        builder.store(ir.Constant(STATUS, 0), self.memory.bad)
+        self.memory.status = builder.alloca(STATUS, name="bad")
+        builder.store(ir.Constant(STATUS, 0), self.memory.status)
         start = builder.append_basic_block("start")
         builder.branch(start)
         builder.position_at_end(start)
@@ -81,13 +81,13 @@ class Printer:
             builder.branch(self._end)
             builder.position_at_end(self._end)
         self.threads.release()
-        builder.ret(builder.load(self.memory.bad, typ=STATUS))
+        builder.ret(builder.load(self.memory.status, typ=STATUS))
 
     def _note(self, flag: kernels.StridedRef) -> None:
         """Let the status tell that a NaN was found, where a boolean is true."""
-        b, bad = self.builder, self.memory.bad
+        b, status = self.builder, self.memory.status
         found = b.load(self.memory.pointer(flag.buffer), typ=BYTE)
-        b.store(b.or_(b.load(bad, typ=STATUS), b.zext(found, STATUS)), bad)
+        b.store(b.or_(b.load(status, typ=STATUS), b.zext(found, STATUS)), status)
 
     def _halt(self, item: kernels.EarlyExit) -> None:
         b = self.builder
@@ -96,7 +96,7 @@ class Printer:
         if self._end is None:
             self._end = b.append_basic_block("end")
         onwards = b.append_basic_block()
-        is_well = b.icmp_unsigned("==", b.load(self.memory.bad, typ=STATUS), ir.Constant(STATUS, 0))
+        is_well = b.icmp_unsigned("==", b.load(self.memory.status, typ=STATUS), ir.Constant(STATUS, 0))
         b.cbranch(is_well, onwards, self._end)
         b.position_at_end(onwards)
 
@@ -106,7 +106,7 @@ class Printer:
         constants: Any = None
         if self.program.constants:
             table = ir.ArrayType(POINTER, len(self.program.constants))
-            mark = hashlib.sha256(b"".join([one.tobytes() for one in self.program.constants])).hexdigest()
+            mark = hashlib.sha256(b"".join([constant.tobytes() for constant in self.program.constants])).hexdigest()
             self.module.add_metadata([mark])  # code is shared by equal text: equal constants too, then
             constants = ir.GlobalVariable(self.module, table, "constants")
             constants.initializer = ir.Constant(table, None)
@@ -179,9 +179,9 @@ class Printer:
         b.call(copy, [target, source, number(item.target.bytes), ir.Constant(ir.IntType(1), 0)])
 
     def _check(self, item: kernels.FlagCheck) -> None:
-        b, bad = self.builder, self.memory.bad
+        b, status = self.builder, self.memory.status
         flag = b.load(self.memory.pointer(item.flag.buffer), typ=BYTE)
-        b.store(b.or_(b.load(bad, typ=STATUS), b.shl(b.zext(flag, STATUS), ir.Constant(STATUS, 1))), bad)
+        b.store(b.or_(b.load(status, typ=STATUS), b.shl(b.zext(flag, STATUS), ir.Constant(STATUS, 1))), status)
 
     def _loop(self, item: kernels.CountedLoop) -> None:
         b = self.builder
@@ -195,11 +195,11 @@ class Printer:
 
     def _slide(self, slices: Sequence[kernels.Buffer], at: ir.Value) -> None:
         b = self.builder
-        for one in slices:
-            assert one.base is not None
-            place = b.add(b.mul(at, number(one.step)), number(one.start))
-            self.memory.pointers[id(one)] = b.gep(
-                self.memory.pointer(one.base), [place], source_etype=stored(one.dtype)
+        for view in slices:
+            assert view.base is not None
+            place = b.add(b.mul(at, number(view.step)), number(view.start))
+            self.memory.pointers[id(view)] = b.gep(
+                self.memory.pointer(view.base), [place], source_etype=stored(view.dtype)
             )
 
     def _while(self, item: kernels.ConditionalLoop) -> None:
@@ -211,7 +211,7 @@ class Printer:
         start = self.memory.pointer(item.flag.buffer)
         flag = b.load(b.gep(start, [number(item.flag.offset)], source_etype=BYTE), typ=BYTE)
         goes_on = b.icmp_unsigned("!=", flag, ir.Constant(BYTE, 0))
-        is_well = b.icmp_unsigned("==", b.load(self.memory.bad, typ=STATUS), ir.Constant(STATUS, 0))
+        is_well = b.icmp_unsigned("==", b.load(self.memory.status, typ=STATUS), ir.Constant(STATUS, 0))
         b.cbranch(b.and_(goes_on, is_well), inside, done)
         b.position_at_end(inside)
         self._items(item.body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from func.backends.llvm.codegen.counted_loops import Part
+from func.backends.llvm.codegen.counted_loops import LoopChunk
 from func.backends.llvm.codegen.pairwise_sums import BLOCK, LONG
 from func.backends.llvm.scalars.values import part_of
 from func.backends.loops import kernels
@@ -31,7 +31,7 @@ MOST_LINES = 8
 """Lines of one array that stay in the cache however far they are apart."""
 
 
-class Block(NamedTuple):
+class LoopBlocks(NamedTuple):
     """Which loop is cut into blocks, how many of its steps make one, and how many blocks there are at most."""
 
     depth: int
@@ -47,23 +47,29 @@ class Tile(NamedTuple):
     steps: int
 
 
-def accumulated(one: kernels.Reduce | kernels.Running | kernels.Accumulate) -> kernels.DType:
+def accumulated(instruction: kernels.Reduce | kernels.Running | kernels.Accumulate) -> kernels.DType:
     """The dtype of an accumulator."""
-    return one.ref.buffer.dtype if isinstance(one, kernels.Accumulate) else one.out.dtype
+    return instruction.ref.buffer.dtype if isinstance(instruction, kernels.Accumulate) else instruction.out.dtype
 
 
-def is_sum(one: kernels.Instruction) -> bool:
+def is_sum(instruction: kernels.Instruction) -> bool:
     """Whether something is added up that must be rounded."""
-    return isinstance(one, (kernels.Reduce, kernels.Accumulate)) and one.op == "add" and accumulated(one).kind in "fc"
+    return (
+        isinstance(instruction, (kernels.Reduce, kernels.Accumulate))
+        and instruction.op == "add"
+        and accumulated(instruction).kind in "fc"
+    )
 
 
-class Plan:
+class StagePlan:
     """The loops of a stage, outermost first: the last dimension of each (`dims`), how often each runs (`lengths`), and
     the instructions by the number of loops that they are inside of (`levels`)."""
 
-    def __init__(self, nest: kernels.LoopNest, stage: kernels.NestStage, part: Part | None, bits: int) -> None:
+    def __init__(
+        self, nest: kernels.LoopNest, stage: kernels.NestStage, loop_chunk: LoopChunk | None, bits: int
+    ) -> None:
         groups = stage_groups(nest, stage)
-        self.part = part
+        self.loop_chunk = loop_chunk
         self.bits = bits
         self.dims = [group[-1] for group in groups]
         self.lengths = [length_of(nest, group) for group in groups]
@@ -77,7 +83,9 @@ class Plan:
         if len(self.dims) < 2 or self.lengths[-1] < FAR:
             return None
         found = next(filter(None, map(self._nearest, refs_of(stage.code))), None)
-        if found is None or not all([self._in_any_order(nest, stage, one, found) for one in stage.code]):
+        if found is None or not all(
+            [self._in_any_order(nest, stage, instruction, found) for instruction in stage.code]
+        ):
             return None
         return found
 
@@ -95,17 +103,19 @@ class Plan:
         return None
 
     def _in_any_order(
-        self, nest: kernels.LoopNest, stage: kernels.NestStage, one: kernels.Instruction, tile: Tile
+        self, nest: kernels.LoopNest, stage: kernels.NestStage, instruction: kernels.Instruction, tile: Tile
     ) -> bool:
         """Whether it does not matter when a tile does what."""
-        if isinstance(one, (kernels.StoreAt, kernels.Running)) or (is_sum(one) and not self.moves(one)):
+        if isinstance(instruction, (kernels.StoreAt, kernels.Running)) or (
+            is_sum(instruction) and not self.moves(instruction)
+        ):
             return False
-        if isinstance(one, kernels.Accumulate):
-            return self.moves(one) or not one.ref.strides[self.dims[tile.depth]]
-        if isinstance(one, kernels.Store):
-            uses = [other for other in refs_of(stage.code) if other.buffer.storage is one.ref.buffer.storage]
+        if isinstance(instruction, kernels.Accumulate):
+            return self.moves(instruction) or not instruction.ref.strides[self.dims[tile.depth]]
+        if isinstance(instruction, kernels.Store):
+            uses = [other for other in refs_of(stage.code) if other.buffer.storage is instruction.ref.buffer.storage]
             inner = range(nest.outer or 0, len(nest.domain))
-            return len(uses) == 1 and not may_alias(nest.domain, one.ref, one.ref, inner)
+            return len(uses) == 1 and not may_alias(nest.domain, instruction.ref, instruction.ref, inner)
         return True
 
     def _levels(self, stage: kernels.NestStage) -> list[list[kernels.Instruction]]:
@@ -121,26 +131,28 @@ class Plan:
             return max(varying, default=0)
 
         written = {
-            id(one.ref.buffer)
-            for one in stage.code
-            if isinstance(one, (kernels.Store, kernels.StoreAt, kernels.Accumulate))
+            id(instruction.ref.buffer)
+            for instruction in stage.code
+            if isinstance(instruction, (kernels.Store, kernels.StoreAt, kernels.Accumulate))
         }
-        for one in stage.code:
-            if isinstance(one, kernels.Load):
-                level = len(self.dims) if id(one.ref.buffer) in written else of_ref(one.ref)
-            elif isinstance(one, kernels.Position):
-                level = self.dims.index(one.axis) + 1 if one.axis in self.dims else 0
-            elif isinstance(one, kernels.Apply):
-                level = max([of(x) for x in one.args], default=0)
-            elif isinstance(one, kernels.LoadAt):
-                level = max(of_ref(one.ref), *[of(index.value) for index in one.indices])
+        for instruction in stage.code:
+            if isinstance(instruction, kernels.Load):
+                level = len(self.dims) if id(instruction.ref.buffer) in written else of_ref(instruction.ref)
+            elif isinstance(instruction, kernels.Position):
+                level = self.dims.index(instruction.axis) + 1 if instruction.axis in self.dims else 0
+            elif isinstance(instruction, kernels.Apply):
+                level = max([of(x) for x in instruction.args], default=0)
+            elif isinstance(instruction, kernels.LoadAt):
+                level = max(of_ref(instruction.ref), *[of(index.value) for index in instruction.indices])
             else:
                 level = len(self.dims)
             if self.tile is not None and level > self.tile.depth:
                 level = len(self.dims)
-            if isinstance(one, (kernels.Load, kernels.Position, kernels.Apply, kernels.LoadAt, kernels.Running)):
-                depth[id(one.out)] = level
-            levels[level].append(one)
+            if isinstance(
+                instruction, (kernels.Load, kernels.Position, kernels.Apply, kernels.LoadAt, kernels.Running)
+            ):
+                depth[id(instruction.out)] = level
+            levels[level].append(instruction)
         return levels
 
     def _width(self) -> int:
@@ -149,16 +161,16 @@ class Plan:
             return 1
         code = self.levels[-1]
         sizes = [
-            part_of(one.out.dtype).itemsize
-            for one in code
-            if isinstance(one, (kernels.Load, kernels.Apply, kernels.LoadAt, kernels.Position))
+            part_of(instruction.out.dtype).itemsize
+            for instruction in code
+            if isinstance(instruction, (kernels.Load, kernels.Apply, kernels.LoadAt, kernels.Position))
         ]
         sizes += [
-            part_of(one.ref.buffer.dtype).itemsize
-            for one in code
-            if isinstance(one, (kernels.Store, kernels.Accumulate))
+            part_of(instruction.ref.buffer.dtype).itemsize
+            for instruction in code
+            if isinstance(instruction, (kernels.Store, kernels.Accumulate))
         ]
-        if any([isinstance(one, (kernels.StoreAt, kernels.Running)) for one in code]):
+        if any([isinstance(instruction, (kernels.StoreAt, kernels.Running)) for instruction in code]):
             return 1
         native = self.bits // (8 * max(sizes, default=8))
         if self.tile is not None:
@@ -167,27 +179,29 @@ class Plan:
         times = 4 if len(code) <= light else 2 if len(code) <= middle else 1
         width = native * times
         length = self.lengths[-1]
-        if self.part is not None and self.part.axis == self.dims[-1]:
-            length //= 2 * self.part.chunks
+        if self.loop_chunk is not None and self.loop_chunk.axis == self.dims[-1]:
+            length //= 2 * self.loop_chunk.chunks
         while width > native and width > length:
             width //= 2
         return max(1, min(width, length))
 
-    def _block(self) -> Block | None:
+    def _block(self) -> LoopBlocks | None:
         """Which loop is to be cut into blocks so that sums are accurate; None without long ones."""
-        if not self.dims or not any([is_sum(one) and not self.moves(one) for one in self.levels[-1]]):
+        if not self.dims or not any(
+            [is_sum(instruction) and not self.moves(instruction) for instruction in self.levels[-1]]
+        ):
             return None
         counts = [*self.lengths[:-1], -(-self.lengths[-1] // self.width)]
-        if self.part is not None and self.part.axis in self.dims:
-            depth = self.dims.index(self.part.axis)
-            counts[depth] = -(-counts[depth] // self.part.chunks)
+        if self.loop_chunk is not None and self.loop_chunk.axis in self.dims:
+            depth = self.dims.index(self.loop_chunk.axis)
+            counts[depth] = -(-counts[depth] // self.loop_chunk.chunks)
         for depth in reversed(range(len(counts))):
             inside = math.prod(counts[depth + 1 :])
             if counts[depth] * inside >= LONG:
                 count = max(1, BLOCK // inside)
-                return Block(depth, count, math.prod(counts[:depth]) * (counts[depth] // count + 2))
+                return LoopBlocks(depth, count, math.prod(counts[:depth]) * (counts[depth] // count + 2))
         return None
 
-    def moves(self, one: kernels.Instruction) -> bool:
+    def moves(self, instruction: kernels.Instruction) -> bool:
         """Whether something accumulates in another place at every step of the innermost loop."""
-        return isinstance(one, kernels.Accumulate) and one.ref.strides[self.dims[-1]] != 0
+        return isinstance(instruction, kernels.Accumulate) and instruction.ref.strides[self.dims[-1]] != 0

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from func.backends.llvm import ir
-from func.backends.llvm.codegen.bodies import Body, Context
-from func.backends.llvm.codegen.counted_loops import INDEX, Part, blocks, neutral, number, span
-from func.backends.llvm.codegen.pairwise_sums import Sums, folded
-from func.backends.llvm.codegen.stage_plans import TWICE, Plan, accumulated, is_sum
+from func.backends.llvm.codegen.bodies import BodyEmitter, CodeContext
+from func.backends.llvm.codegen.counted_loops import INDEX, LoopChunk, blocks, neutral, number, span
+from func.backends.llvm.codegen.pairwise_sums import PairwiseSums, folded
+from func.backends.llvm.codegen.stage_plans import TWICE, StagePlan, accumulated, is_sum
 from func.backends.llvm.scalars.values import (
     Value,
     Variable,
@@ -35,53 +35,59 @@ class StageLoops:
 
     def __init__(
         self,
-        context: Context,
+        context: CodeContext,
         nest: kernels.LoopNest,
         stage: kernels.NestStage,
         dims: list[int],
         at: list[ir.Value],
         rows: dict[int, ir.Value],
-        part: Part | None = None,
+        loop_chunk: LoopChunk | None = None,
     ) -> None:
         self.context = context
-        self.part = part
+        self.loop_chunk = loop_chunk
         self.outer_dims, self.outer_at = dims, at
         self.rows = rows
-        self.plan = Plan(nest, stage, part, context.bits)
+        self.plan = StagePlan(nest, stage, loop_chunk, context.bits)
         self.dims, self.lengths, self.levels = self.plan.dims, self.plan.lengths, self.plan.levels
         self.accumulators: list[tuple[kernels.Reduce | kernels.Running | kernels.Accumulate, Variable, int]] = []
-        self.sums: list[Sums] = []
+        self.sums: list[PairwiseSums] = []
         self.tile: tuple[ir.Value, ir.Value] | None = None
         """Where the present tile begins and ends."""
 
     def emit(self) -> None:
         """Loops, and the values of reductions afterwards."""
-        for one in self.levels[-1]:
-            if isinstance(one, (kernels.Reduce, kernels.Running)):
-                self._accumulator(one, self.plan.width)
+        for instruction in self.levels[-1]:
+            if isinstance(instruction, (kernels.Reduce, kernels.Running)):
+                self._accumulator(instruction, self.plan.width)
         sums = self._pairwise(self.accumulators)
         self._loops(0, [], dict(self.rows))
         if sums is not None:
             sums.total()
-        for one, memory, _ in self.accumulators:
-            if isinstance(one, kernels.Reduce):
-                self.rows[id(one.out)] = folded(self.context, one.op, one.out.dtype, memory.get())
+        for instruction, memory, _ in self.accumulators:
+            if isinstance(instruction, kernels.Reduce):
+                self.rows[id(instruction.out)] = folded(
+                    self.context, instruction.op, instruction.out.dtype, memory.get()
+                )
 
-    def _accumulator(self, one: kernels.Reduce | kernels.Running | kernels.Accumulate, lanes: int) -> Variable:
-        dtype = accumulated(one)
+    def _accumulator(self, instruction: kernels.Reduce | kernels.Running | kernels.Accumulate, lanes: int) -> Variable:
+        dtype = accumulated(instruction)
         memory = Variable(self.context.builder, dtype, lanes)
-        memory.set(constant(dtype, neutral(one.op, dtype), lanes))
-        self.accumulators.append((one, memory, lanes))
+        memory.set(constant(dtype, neutral(instruction.op, dtype), lanes))
+        self.accumulators.append((instruction, memory, lanes))
         return memory
 
     def _pairwise(
         self, accumulators: Sequence[tuple[kernels.Reduce | kernels.Running | kernels.Accumulate, Variable, int]]
-    ) -> Sums | None:
+    ) -> PairwiseSums | None:
         """Let the sums among accumulators be added up block by block."""
-        found = [(memory, accumulated(one), lanes) for one, memory, lanes in accumulators if is_sum(one)]
+        found = [
+            (memory, accumulated(instruction), lanes)
+            for instruction, memory, lanes in accumulators
+            if is_sum(instruction)
+        ]
         if self.plan.block is None or not found:
             return None
-        self.sums.append(Sums(self.context, found, self.plan.block.most))
+        self.sums.append(PairwiseSums(self.context, found, self.plan.block.most))
         return self.sums[-1]
 
     def _steps(self, depth: int, start: ir.Value, stop: ir.Value, step: int, body: Callable[[ir.Value], None]) -> None:
@@ -92,28 +98,28 @@ class StageLoops:
             span(self.context.builder, start, stop, step, body)
 
     def _push(self) -> None:
-        for one in self.sums:
-            one.push()
+        for sums in self.sums:
+            sums.push()
 
     def _bounds(self, depth: int, length: int, step: int) -> tuple[ir.Value, ir.Value]:
         """Where a loop begins and ends; length is a multiple of step."""
-        if self.part is not None and self.part.axis == self.dims[depth]:
-            return self.part.bounds(self.context.builder, length, step)
+        if self.loop_chunk is not None and self.loop_chunk.axis == self.dims[depth]:
+            return self.loop_chunk.bounds(self.context.builder, length, step)
         return number(0), number(length)
 
     def _loops(self, depth: int, at: list[ir.Value], regs: dict[int, ir.Value]) -> None:
         if depth < len(self.dims):
             body = self._body(at, 1, regs)
-            for one in self.levels[depth]:
-                body.emit(one)
+            for instruction in self.levels[depth]:
+                body.emit(instruction)
             if depth == len(self.dims) - 1:
                 self._innermost(at, regs)
             else:
                 self._outer(depth, at, regs)
             return
         body = self._body(at, 1, regs)
-        for one in self.levels[depth]:
-            self._emit(body, one)
+        for instruction in self.levels[depth]:
+            self._emit(body, instruction)
 
     def _outer(self, depth: int, at: list[ir.Value], regs: dict[int, ir.Value]) -> None:
         """A loop that encloses others."""
@@ -130,9 +136,9 @@ class StageLoops:
         else:
             self._steps(depth, start, stop, 1, lambda i: self._loops(depth + 1, [*at, i], dict(regs)))
 
-    def _body(self, at: list[ir.Value], width: int, regs: dict[int, ir.Value], bases: Any = None) -> Body:
+    def _body(self, at: list[ir.Value], width: int, regs: dict[int, ir.Value], bases: Any = None) -> BodyEmitter:
         dims = [*self.outer_dims, *self.dims[: len(at)]]
-        return Body(self.context, dims, [*self.outer_at, *at], width, regs, regs, bases)
+        return BodyEmitter(self.context, dims, [*self.outer_at, *at], width, regs, regs, bases)
 
     def _innermost(self, at: list[ir.Value], regs: dict[int, ir.Value]) -> None:
         length, width = self.lengths[-1], self.plan.width
@@ -140,9 +146,9 @@ class StageLoops:
         code = self.levels[-1]
         axis = self.dims[-1]
         local = []
-        for one in code:
-            if isinstance(one, kernels.Accumulate) and not self.plan.moves(one):
-                local.append((one, self._accumulator(one, width), width))
+        for instruction in code:
+            if isinstance(instruction, kernels.Accumulate) and not self.plan.moves(instruction):
+                local.append((instruction, self._accumulator(instruction, width), width))
         bases: dict[Any, ir.Value] = {}
         outside = self._body(at, 1, regs)
         for ref in refs_of(code):  # addresses are worked out before the loop
@@ -169,8 +175,8 @@ class StageLoops:
         def vector(at: list[ir.Value], lanes: int, inside: dict[int, Any], bases: dict[Any, Any], again: Any) -> None:
             body = self._body(at, lanes, inside, bases)
             body.again = again
-            for one in code:
-                self._emit(body, one)
+            for instruction in code:
+                self._emit(body, instruction)
 
         sums = self._pairwise(local) if self.plan.block is not None and self.plan.block.depth == len(at) else None
         if rest and self._overlaps(code, axis):
@@ -180,8 +186,8 @@ class StageLoops:
         if sums is not None:
             sums.total()
             self.sums.remove(sums)
-        for one, memory, _ in local:
-            self._finish(one, memory, outside)
+        for instruction, memory, _ in local:
+            self._finish(instruction, memory, outside)
 
     def _vectors(self, main: int, rest: int, width: int, run: Callable[..., None]) -> None:
         """Whole vectors, and a shorter one at the end."""
@@ -191,8 +197,8 @@ class StageLoops:
         elif main:
             start, stop = self._bounds(depth, main, width)
             self._steps(depth, start, stop, width, lambda i: run(i, width))
-        if rest and self.part is not None and self.part.axis == self.dims[depth]:
-            with b.if_then(self.part.is_last(b)):
+        if rest and self.loop_chunk is not None and self.loop_chunk.axis == self.dims[depth]:
+            with b.if_then(self.loop_chunk.is_last(b)):
                 run(number(main), rest)
         elif rest:
             run(number(main), rest)
@@ -202,11 +208,17 @@ class StageLoops:
         twice takes time, and doing elements again changes nothing."""
         if len(code) <= TWICE:
             return False
-        read = {id(one.ref.buffer.storage) for one in code if isinstance(one, (kernels.Load, kernels.LoadAt))}
-        for one in code:
-            if isinstance(one, kernels.Store) and id(one.ref.buffer.storage) in read:
+        read = {
+            id(instruction.ref.buffer.storage)
+            for instruction in code
+            if isinstance(instruction, (kernels.Load, kernels.LoadAt))
+        }
+        for instruction in code:
+            if isinstance(instruction, kernels.Store) and id(instruction.ref.buffer.storage) in read:
                 return False
-            if isinstance(one, kernels.StoreAt) or (isinstance(one, kernels.Accumulate) and one.ref.strides[axis]):
+            if isinstance(instruction, kernels.StoreAt) or (
+                isinstance(instruction, kernels.Accumulate) and instruction.ref.strides[axis]
+            ):
                 return False
         return True
 
@@ -223,9 +235,9 @@ class StageLoops:
             run(start, width, again)
 
         depth = len(self.dims) - 1
-        if self.part is not None and self.part.axis == self.dims[depth]:
-            start, stop = self.part.bounds(b, length, width)
-            stop = b.select(self.part.is_last(b), number(length), stop)
+        if self.loop_chunk is not None and self.loop_chunk.axis == self.dims[depth]:
+            start, stop = self.loop_chunk.bounds(b, length, width)
+            stop = b.select(self.loop_chunk.is_last(b), number(length), stop)
         else:
             start, stop = number(0), number(length)
         self._steps(depth, start, stop, width, step)
@@ -235,27 +247,29 @@ class StageLoops:
         if width == 1:
             return {}
         used: dict[int, ir.Value] = {}
-        helper = Body(self.context, [], [], width, regs, regs)
-        for one in code:
-            for x in operands_of(one):
+        helper = BodyEmitter(self.context, [], [], width, regs, regs)
+        for instruction in code:
+            for x in operands_of(instruction):
                 if isinstance(x, kernels.Register) and id(x) in regs and id(x) not in used:
                     used[id(x)] = helper.splat(regs[id(x)])
         return used
 
-    def _emit(self, body: Body, one: kernels.Instruction) -> None:
-        kept = next((memory for known, memory, _ in self.accumulators if known is one), None)
-        if kept is None or not isinstance(one, (kernels.Reduce, kernels.Running, kernels.Accumulate)):
-            body.emit(one)
+    def _emit(self, body: BodyEmitter, instruction: kernels.Instruction) -> None:
+        kept = next((memory for known, memory, _ in self.accumulators if known is instruction), None)
+        if kept is None or not isinstance(instruction, (kernels.Reduce, kernels.Running, kernels.Accumulate)):
+            body.emit(instruction)
             return
-        lanes = next(lanes for known, _, lanes in self.accumulators if known is one)
-        dtype = accumulated(one)
-        value = self._filled(body.value(one.value), one.op, dtype, lanes)
+        lanes = next(lanes for known, _, lanes in self.accumulators if known is instruction)
+        dtype = accumulated(instruction)
+        value = self._filled(body.value(instruction.value), instruction.op, dtype, lanes)
         if body.again is not None:
-            value = chosen(self.context.builder, body.again, constant(dtype, neutral(one.op, dtype), lanes), value)
-        made = self.context.scalars.apply(one.op, dtype, [kept.get(), value], dtype)
+            value = chosen(
+                self.context.builder, body.again, constant(dtype, neutral(instruction.op, dtype), lanes), value
+            )
+        made = self.context.scalars.apply(instruction.op, dtype, [kept.get(), value], dtype)
         kept.set(made)
-        if isinstance(one, kernels.Running):
-            body.regs[id(one.out)] = made
+        if isinstance(instruction, kernels.Running):
+            body.regs[id(instruction.out)] = made
 
     def _filled(self, value: Value, op: str, dtype: kernels.DType, lanes: int) -> Value:
         """A shorter vector lengthened by neutral elements."""
@@ -268,11 +282,16 @@ class StageLoops:
         more = constant(dtype, neutral(op, dtype), have)
         return shuffled(self.context.builder, value, more, [place if place < have else have for place in range(lanes)])
 
-    def _finish(self, one: kernels.Accumulate, memory: Variable, body: Body) -> None:
+    def _finish(self, instruction: kernels.Accumulate, memory: Variable, body: BodyEmitter) -> None:
         """Add what the innermost loop has gathered to the element in memory."""
         b = self.context.builder
-        dtype = one.ref.buffer.dtype
-        value = folded(self.context, one.op, dtype, memory.get())
-        pointer = body.base(one.ref, [*self.outer_dims, *self.dims[:-1]], body.at)
-        write(b, pointer, dtype, self.context.scalars.apply(one.op, dtype, [read(b, pointer, dtype), value], dtype))
-        self.accumulators = [known for known in self.accumulators if known[0] is not one]
+        dtype = instruction.ref.buffer.dtype
+        value = folded(self.context, instruction.op, dtype, memory.get())
+        pointer = body.base(instruction.ref, [*self.outer_dims, *self.dims[:-1]], body.at)
+        write(
+            b,
+            pointer,
+            dtype,
+            self.context.scalars.apply(instruction.op, dtype, [read(b, pointer, dtype), value], dtype),
+        )
+        self.accumulators = [known for known in self.accumulators if known[0] is not instruction]

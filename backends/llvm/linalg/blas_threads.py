@@ -41,9 +41,9 @@ def _addresses() -> dict[str, int]:
     except (ImportError, OSError):
         return {}
     for names in NAMES:
-        found = [_address(library, name) for name in names]
-        if all(found):
-            return dict(zip((GET, SET), found, strict=True))
+        addresses = [_address(library, name) for name in names]
+        if all(addresses):
+            return dict(zip((GET, SET), addresses, strict=True))
     return {}
 
 
@@ -73,24 +73,24 @@ class BlasThreads:
 
     def __init__(self, builder: ir.IRBuilder) -> None:
         self.builder = builder
-        self._found: Any = None
+        self._user_threads: Any = None
 
     def hold(self) -> None:
-        """One thread from the beginning of the function on."""
-        if self._found is None and has_control():
+        """Use one thread from the beginning of the function on."""
+        if self._user_threads is None and has_control():
             b = self.builder
             with b.goto_entry_block():
-                self._found = b.call(self._function(GET, INT, []), [])
+                self._user_threads = b.call(self._function(GET, INT, []), [])
                 self._set(ir.Constant(INT, 1))
 
     def release(self) -> None:
-        """As many as there were."""
-        if self._found is not None:
-            self._set(self._found)
+        """The number of threads from before `hold`."""
+        if self._user_threads is not None:
+            self._set(self._user_threads)
 
     def resume(self) -> None:
         """One thread again, after `release`."""
-        if self._found is not None:
+        if self._user_threads is not None:
             self._set(ir.Constant(INT, 1))
 
     def _set(self, number: ir.Value) -> None:

@@ -51,7 +51,7 @@ def library_routine(name: str, scratch: Callable[..., int] | None = None) -> Cal
 
 
 def scratch_of(name: str, dtype: DType, **params: Any) -> int | None:
-    """The bytes of scratch memory that a routine needs; None for those which take none.
+    """The bytes of scratch memory that a routine needs; None for a routine without scratch memory.
 
     >>> scratch_of("potrf", "float64", n=3, lower=True) is None, scratch_of("solve", "float64", n=8, k=1)
     (True, 640)
@@ -61,32 +61,32 @@ def scratch_of(name: str, dtype: DType, **params: Any) -> int | None:
 
 
 def emit_library(printer: Any, item: LibraryCall) -> None:
-    """The calls of a routine; where one fails, the program's error bit is set."""
+    """The calls of a routine; where a routine fails, the error bit of the program's status is set."""
     params = dict(item.params)
     batch = params.pop("batch")
     if 0 in batch:
         return
     builder = printer.builder
     with ExitStack() as loops:
-        at = [loops.enter_context(loop(builder, length)) for length in batch]
-        outs, args = ([_matrix(printer, ref, at) for ref in refs] for refs in (item.outs, item.args))
+        indices = [loops.enter_context(loop(builder, length)) for length in batch]
+        outs, args = ([_matrix(printer, ref, indices) for ref in refs] for refs in (item.outs, item.args))
         status = ROUTINES[item.routine](RoutineCall(builder, outs, args), **params)
         if status is not None:
-            bad = printer.memory.bad
+            flags = printer.memory.status
             failed = builder.zext(builder.icmp_signed("!=", status, FINE), INT)
             bits = builder.shl(failed, ir.Constant(INT, 1))
-            builder.store(builder.or_(builder.load(bad, typ=INT), bits), bad)
+            builder.store(builder.or_(builder.load(flags, typ=INT), bits), flags)
 
 
-def _matrix(printer: Any, ref: StridedRef, at: list[ir.Value]) -> Matrix:
+def _matrix(printer: Any, ref: StridedRef, indices: list[ir.Value]) -> Matrix:
     builder, dtype = printer.builder, ref.buffer.dtype
     total: Any = number(ref.offset)
-    for stride, i in zip(ref.strides, at, strict=False):
+    for stride, i in zip(ref.strides, indices, strict=False):
         if stride:
             total = builder.add(total, builder.mul(i, number(stride)))
     kind = matrices.BYTE if dtype.itemsize == 1 else matrices.element(dtype)
     start = builder.gep(printer.memory.pointer(ref.buffer), [total], source_etype=kind)
-    strides = ref.strides[len(at) :]
+    strides = ref.strides[len(indices) :]
     return Matrix(start, strides[0] if len(strides) > 1 else 1, dtype)
 
 

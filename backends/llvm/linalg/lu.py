@@ -11,7 +11,7 @@ from func.backends.llvm import ir
 from func.backends.llvm.linalg import matrices
 from func.backends.llvm.linalg.blas import emit_trsm
 from func.backends.llvm.linalg.lapack import FINE, WIDTH, areas, emit_first_zero, run, scratch_size, sizes_of
-from func.backends.llvm.linalg.matrices import INDEX, INT, Matrix, emit_transpose, loop, moved, number
+from func.backends.llvm.linalg.matrices import INDEX, INT, Matrix, address_at, emit_transpose, loop, number
 from func.backends.llvm.linalg.routines import call, routine
 from func.backends.loops.kernels import DType
 
@@ -37,7 +37,7 @@ def emit_lu(
     status = run(builder, routine(a.dtype, "getrf"), m, n, scratch, m, pivots)
     emit_transpose(builder, n, m, turned, lu)
     with loop(builder, min(m, n)) as i:
-        place = moved(builder, "int32", pivots, i)
+        place = address_at(builder, "int32", pivots, i)
         builder.store(builder.sub(builder.load(place, typ=INT), ir.Constant(INT, 1)), place)
     return status
 
@@ -54,17 +54,17 @@ def emit_getrf(builder: ir.IRBuilder, n: int, a: Matrix, pivots: ir.Value) -> ir
 def _add(builder: ir.IRBuilder, count: int, source: ir.Value, target: ir.Value, term: int) -> None:
     """Write int32 numbers plus a term."""
     with loop(builder, count) as i:
-        value = builder.load(moved(builder, "int32", source, i), typ=INT)
-        builder.store(builder.add(value, ir.Constant(INT, term)), moved(builder, "int32", target, i))
+        value = builder.load(address_at(builder, "int32", source, i), typ=INT)
+        builder.store(builder.add(value, ir.Constant(INT, term)), address_at(builder, "int32", target, i))
 
 
 def emit_order(builder: ir.IRBuilder, m: int, count: int, pivots: ir.Value, order: ir.Value) -> None:
     """Write the order (int64) of m rows after their exchanges."""
     with loop(builder, m) as i:
-        builder.store(i, moved(builder, "int64", order, i))
+        builder.store(i, address_at(builder, "int64", order, i))
     with loop(builder, count) as i:
-        j = builder.sext(builder.load(moved(builder, "int32", pivots, i), typ=INT), INDEX)
-        places = [moved(builder, "int64", order, place) for place in (i, j)]
+        j = builder.sext(builder.load(address_at(builder, "int32", pivots, i), typ=INT), INDEX)
+        places = [address_at(builder, "int64", order, place) for place in (i, j)]
         values = [builder.load(place, typ=INDEX) for place in places]
         for value, place in zip(values, reversed(places), strict=True):
             builder.store(value, place)
@@ -101,7 +101,7 @@ def emit_getrs(
 def _exchange_rows(builder: ir.IRBuilder, n: int, k: int, pivots: ir.Value, b: Matrix, *, backwards: bool) -> None:
     with loop(builder, n) as step:
         i = builder.sub(number(n - 1), step) if backwards else step
-        j = builder.sext(builder.load(moved(builder, "int32", pivots, i), typ=INT), INDEX)
+        j = builder.sext(builder.load(address_at(builder, "int32", pivots, i), typ=INT), INDEX)
         with builder.if_then(builder.icmp_signed("!=", i, j)):
             rows = [b.shifted(builder, builder.mul(row, number(b.ld))).at for row in (i, j)]
             call(builder, routine(b.dtype, "swap"), k, rows[0], 1, rows[1], 1)
@@ -236,7 +236,7 @@ def _along_diagonal(
             value = builder.load(place.at, typ=kind, align=matrices.alignment(lu.dtype))
             turned, size = _factor(builder, lu.dtype, builder.load(sign, typ=kind), value)
             row = builder.trunc(builder.add(i, number(first)), INT)
-            pivot = builder.load(moved(builder, "int32", pivots, i), typ=INT)
+            pivot = builder.load(address_at(builder, "int32", pivots, i), typ=INT)
             stays = builder.icmp_signed("==", pivot, row)
             builder.store(builder.select(stays, turned, builder.fneg(turned)), sign)
             total = builder.fadd(builder.load(logarithm, typ=modulus), _libm(builder, "log", size))

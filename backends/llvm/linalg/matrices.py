@@ -42,7 +42,7 @@ class Matrix(NamedTuple):
 
     def shifted(self, builder: ir.IRBuilder, steps: ir.Value | int) -> "Matrix":
         """The matrix that begins `steps` elements further on."""
-        return self._replace(at=moved(builder, self.dtype, self.at, steps))
+        return self._replace(at=address_at(builder, self.dtype, self.at, steps))
 
 
 def element(dtype: Any) -> ir.Type:
@@ -69,7 +69,7 @@ def number(value: int) -> ir.Constant:
     return ir.Constant(INDEX, value)
 
 
-def moved(builder: ir.IRBuilder, dtype: Any, start: ir.Value, steps: ir.Value | int) -> ir.Value:
+def address_at(builder: ir.IRBuilder, dtype: Any, start: ir.Value, steps: ir.Value | int) -> ir.Value:
     """The address `steps` elements after the start."""
     steps = number(steps) if isinstance(steps, int) else steps
     return builder.gep(start, [steps], source_etype=element(dtype))
@@ -104,7 +104,7 @@ def _least(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
     return builder.select(builder.icmp_signed("<", x, y), x, y)
 
 
-class _Cells:
+class _Elements:
     """Reads and writes elements of a matrix."""
 
     def __init__(self, builder: ir.IRBuilder, dtype: DType, start: ir.Value, ld: ir.Value) -> None:
@@ -112,7 +112,7 @@ class _Cells:
 
     def address(self, row: ir.Value, column: ir.Value) -> ir.Value:
         place = self.builder.add(self.builder.mul(row, self.ld), column)
-        return moved(self.builder, self.dtype, self.start, place)
+        return address_at(self.builder, self.dtype, self.start, place)
 
     def load(self, row: ir.Value, column: ir.Value) -> ir.Value:
         return self.builder.load(self.address(row, column), align=alignment(self.dtype), typ=element(self.dtype))
@@ -128,7 +128,7 @@ def _conjugate(builder: ir.IRBuilder, dtype: DType, value: ir.Value) -> ir.Value
     return builder.insert_element(value, builder.fneg(builder.extract_element(value, imaginary)), imaginary)
 
 
-Write: TypeAlias = Callable[[ir.IRBuilder, list[_Cells], Sequence[ir.Value]], None]
+Write: TypeAlias = Callable[[ir.IRBuilder, list[_Elements], Sequence[ir.Value]], None]
 
 
 def _call_helper(
@@ -148,7 +148,7 @@ def _call_helper(
         function.attributes.add("nounwind")
         inner = ir.IRBuilder(function.append_basic_block("entry"))
         *places, height, width = function.args
-        cells = [_Cells(inner, dtype, *places[i : i + 2]) for i in range(0, len(places), 2)]
+        cells = [_Elements(inner, dtype, *places[i : i + 2]) for i in range(0, len(places), 2)]
         write(inner, cells, (height, width))
         inner.ret_void()
     arguments = [value for matrix in matrices for value in (matrix.at, number(matrix.ld))]
@@ -160,7 +160,7 @@ def emit_transpose(builder: ir.IRBuilder, rows: int, columns: int, source: Matri
     if rows == 0 or columns == 0:
         return
 
-    def write(b: ir.IRBuilder, cells: list[_Cells], shape: Sequence[ir.Value]) -> None:
+    def write(b: ir.IRBuilder, cells: list[_Elements], shape: Sequence[ir.Value]) -> None:
         here, there = cells
         with (
             loop(b, shape[0], step=BLOCK) as top,
@@ -193,7 +193,7 @@ def emit_upper(builder: ir.IRBuilder, rows: int, columns: int, source: Matrix, t
     if rows == 0 or columns == 0:
         return
 
-    def write(b: ir.IRBuilder, cells: list[_Cells], shape: Sequence[ir.Value]) -> None:
+    def write(b: ir.IRBuilder, cells: list[_Elements], shape: Sequence[ir.Value]) -> None:
         here, there = cells
         with loop(b, shape[0]) as i:
             diagonal = _least(b, i, shape[1])
@@ -210,7 +210,7 @@ def emit_mirror(builder: ir.IRBuilder, n: int, a: Matrix, *, lower: bool) -> Non
     if n < 2:
         return
 
-    def write(b: ir.IRBuilder, cells: list[_Cells], shape: Sequence[ir.Value]) -> None:
+    def write(b: ir.IRBuilder, cells: list[_Elements], shape: Sequence[ir.Value]) -> None:
         (matrix,) = cells
         with (
             loop(b, shape[0], step=BLOCK) as top,
@@ -229,7 +229,7 @@ def emit_clear(builder: ir.IRBuilder, n: int, a: Matrix, *, lower: bool) -> None
     if n < 2:
         return
 
-    def write(b: ir.IRBuilder, cells: list[_Cells], shape: Sequence[ir.Value]) -> None:
+    def write(b: ir.IRBuilder, cells: list[_Elements], shape: Sequence[ir.Value]) -> None:
         (matrix,) = cells
         with loop(b, shape[0]) as i:
             start, stop = (number(0), i) if lower else (b.add(i, number(1)), shape[1])
@@ -242,6 +242,6 @@ def emit_clear(builder: ir.IRBuilder, n: int, a: Matrix, *, lower: bool) -> None
 def emit_fill(builder: ir.IRBuilder, rows: int, columns: int, a: Matrix, value: float) -> None:
     """Write a number everywhere into a matrix."""
     data = ir.Constant(element(a.dtype), [value, 0.0] if a.dtype.kind == "c" else float(value))
-    cells = _Cells(builder, a.dtype, a.at, number(a.ld))
+    cells = _Elements(builder, a.dtype, a.at, number(a.ld))
     with loop(builder, rows) as i, loop(builder, columns) as j:
         cells.store(data, i, j)

@@ -28,7 +28,7 @@ _RETURNS = {"void": ir.VoidType(), "int": INT, "s": FLOAT, "d": DOUBLE}
 
 
 def library_path() -> str:
-    """The file of the module that exports BLAS. Raises: ImportError, AttributeError where there is none."""
+    """The file of the module that exports BLAS. Raises: ImportError, AttributeError without such a module."""
     return str(_module("cython_blas").__file__)
 
 
@@ -41,8 +41,8 @@ def _exports(module: str) -> dict[str, Any]:
 @functools.cache
 def _module(module: str) -> ModuleType:
     name = f"scipy.linalg.{module}"
-    found = sys.modules.get(name) or (None if sys.platform == "win32" else _loaded_alone(module))
-    return found if found is not None else importlib.import_module(name)
+    loaded = sys.modules.get(name) or (None if sys.platform == "win32" else _loaded_alone(module))
+    return loaded if loaded is not None else importlib.import_module(name)
 
 
 def _loaded_alone(module: str) -> ModuleType | None:
@@ -81,8 +81,8 @@ def _capsule(name: str) -> Any | None:
 def _capsule_name(capsule: Any) -> bytes:
     get_name = ctypes.pythonapi.PyCapsule_GetName
     get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    found: bytes = get_name(capsule)
-    return found
+    name: bytes = get_name(capsule)
+    return name
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Functions composed of elementary ones, whichever way those are computed."""
+"""Functions composed of other elementary functions."""
 
 from __future__ import annotations
 

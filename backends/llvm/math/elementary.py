@@ -1,8 +1,8 @@
-"""Elementary functions on vectors of any length: glibc's libmvec where it is, own polynomials elsewhere.
+"""Elementary functions on vectors of any length: glibc's libmvec where it is available, polynomials elsewhere.
 
-A vector is cut into pieces as wide as the registers, the last one filled up with its own lane; each piece is one call
-of libmvec or of a function of polynomials, which is compiled once for all programs. A scalar fills a whole
-register: one and the same code serves every lane, so a result does not depend on where in an array its argument stands.
+A vector is cut into pieces as wide as the registers. Each piece is one call of libmvec or of a polynomial function,
+which is compiled once for all programs. A scalar fills a whole register: the same code computes every lane, so a result
+does not depend on the position of its argument in an array.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Features(NamedTuple):
 
 @cache
 def load_libmvec() -> bool:
-    """Whether glibc's vector library is there; its symbols can be linked afterwards."""
+    """Load glibc's vector library, whose symbols can be linked afterwards; whether it is available."""
     try:
         llvm.load_library_permanently("libmvec.so.1")
     except RuntimeError:
@@ -63,14 +63,14 @@ def _host_features(libmvec: bool) -> Features:
         return Features(libmvec=libmvec and load_libmvec(), bits=bits, fma=bool(known.get("fma")))
 
 
-# What functions made of own instructions are called: the features they are made for, their type, NumPy's name.
+# Names of functions that are not libmvec's: the features they are compiled for, their type, NumPy's name.
 OWN_PREFIX = "func_own_"
 OWN_NAME = re.compile(
     OWN_PREFIX + r"(?P<bits>\d+)(?P<libmvec>m?)(?P<fma>f?)_v(?P<count>\d+)f(?P<width>\d+)_(?P<name>\w+)"
 )
 
 _compiled: dict[str, MachineCode] = {}
-"""Functions made of own instructions, which stay for as long as the process lives."""
+"""Compiled functions that are not libmvec's; they live as long as the process."""
 
 # The letter of an instruction set in the names of the vector ABI.
 LETTERS = {128: "b", 256: "d", 512: "e"}
@@ -123,9 +123,9 @@ class Elementary:
         if kind is scalar:
             filled = [splat(builder, arg, lanes) for arg in args]
             return builder.extract_element(self.native(builder, name, filled), index(0))
-        pieces = [cut(builder, arg, lanes) for arg in args]
-        return joined(
-            builder, [self.native(builder, name, list(some)) for some in zip(*pieces, strict=True)], kind.count
+        pieces = [pieces_of(builder, arg, lanes) for arg in args]
+        return concatenated(
+            builder, [self.native(builder, name, list(piece)) for piece in zip(*pieces, strict=True)], kind.count
         )
 
     def intrinsic(self, builder: ir.IRBuilder, name: str, args: tuple[Any, ...]) -> Any:
@@ -146,7 +146,7 @@ class Elementary:
         return builder.call(self.fixed_up(name, symbol, function_type), args)
 
     def vector_symbol(self, name: str, kind: ir.VectorType) -> str | None:
-        """libmvec's function, where it is there and the better choice."""
+        """The symbol of libmvec's function where it exists and is the better choice."""
         double, record = isinstance(kind.element, ir.DoubleType), FUNCTIONS[name]
         if not self.features.libmvec or record.libmvec is None or (64 if double else 32) in record.preferred:
             return None
@@ -160,29 +160,29 @@ class Elementary:
         return known[name] if name in known else ir.Function(self.module, kind, name)
 
     def own(self, name: str, kind: ir.FunctionType) -> Any:
-        """The function made of own instructions, which `provide` compiles when it is first linked."""
+        """The function that is not libmvec's, which `provide` compiles when it is first linked."""
         features = f"{self.features.bits}{'m' * self.features.libmvec}{'f' * self.features.fma}"
         function = self.function(f"{OWN_PREFIX}{features}_{suffix(kind.return_type)}_{name}", kind)
         function.attributes.add("nounwind")
         return function
 
     def define(self, function: Any, name: str) -> None:
-        """Write the body of a function made of own instructions."""
+        """Write the body of a function that is not libmvec's."""
         emit = self.emitter(function)
         emit.builder.ret(body_of(name)(emit, *emit.reals(function.args)).value)
 
     def fixed_up(self, name: str, symbol: str, kind: ir.FunctionType) -> Any:
-        """libmvec's function within the range in which it is fast and right, and what is known outside."""
+        """libmvec's function in the range where it is fast and right, and the known values outside."""
         function, fresh = self.internal(f"func_{name}_{suffix(kind.return_type)}", kind)
         if fresh:
             function.attributes.add("alwaysinline")
             emit = self.emitter(function)
             library = self.function(symbol, kind)
 
-            def found(*xs: Real) -> Real:
+            def library_function(*xs: Real) -> Real:
                 return emit.reals([emit.builder.call(library, emit.values(xs))])[0]
 
-            emit.builder.ret(fixup_of(name)(emit, found, *emit.reals(function.args)).value)
+            emit.builder.ret(fixup_of(name)(emit, library_function, *emit.reals(function.args)).value)
         return function
 
     def internal(self, name: str, kind: ir.FunctionType) -> tuple[Any, bool]:
@@ -211,13 +211,13 @@ class Elementary:
         function = self.function(symbol, ir.FunctionType(scalar, [scalar] * len(args)))
         out: ir.Value = ir.Constant(kind, ir.Undefined)
         for lane in range(kind.count):
-            one = builder.call(function, [builder.extract_element(arg, index(lane)) for arg in args])
-            out = builder.insert_element(out, one, index(lane))
+            value = builder.call(function, [builder.extract_element(arg, index(lane)) for arg in args])
+            out = builder.insert_element(out, value, index(lane))
         return out
 
 
 def provide(name: str) -> bool:
-    """Whether the name is that of a function made of own instructions; then it is compiled and can be linked.
+    """Compile the function of this name, so that it can be linked; False if it is not one of these functions.
 
     >>> provide("func_own_256f_v4f64_exp"), provide("exp")
     (True, False)
@@ -262,7 +262,7 @@ def index(i: int) -> Any:
     return ir.Constant(ir.IntType(32), i)
 
 
-def streams_of(numbers: list[int]) -> Any:
+def shuffle_mask(numbers: list[int]) -> Any:
     """The mask of a shuffle."""
     return ir.Constant(ir.VectorType(ir.IntType(32), len(numbers)), numbers)
 
@@ -271,29 +271,29 @@ def splat(builder: ir.IRBuilder, value: Any, count: int) -> Any:
     """A vector of one number."""
     empty = ir.Constant(ir.VectorType(value.type, count), ir.Undefined)
     first = builder.insert_element(empty, value, index(0))
-    return builder.shuffle_vector(first, empty, streams_of([0] * count))
+    return builder.shuffle_vector(first, empty, shuffle_mask([0] * count))
 
 
-def cut(builder: ir.IRBuilder, value: Any, lanes: int) -> list[Any]:
-    """Vectors of so many lanes that hold those of one, the last one's own lane repeated at the end."""
+def pieces_of(builder: ir.IRBuilder, value: Any, lanes: int) -> list[Any]:
+    """The vector in pieces of `lanes` lanes; its last lane fills up the last piece."""
     count = value.type.count
     if count == lanes:
         return [value]
     empty = ir.Constant(value.type, ir.Undefined)
     starts = range(0, count, lanes)
-    wanted = [[min(start + lane, count - 1) for lane in range(lanes)] for start in starts]
-    return [builder.shuffle_vector(value, empty, streams_of(some)) for some in wanted]
+    masks = [[min(start + lane, count - 1) for lane in range(lanes)] for start in starts]
+    return [builder.shuffle_vector(value, empty, shuffle_mask(mask)) for mask in masks]
 
 
-def joined(builder: ir.IRBuilder, pieces: list[Any], count: int) -> Any:
+def concatenated(builder: ir.IRBuilder, pieces: list[Any], count: int) -> Any:
     """The first `count` lanes of some vectors of equal length, one after another."""
     while len(pieces) > 1:
         if len(pieces) % 2:
             pieces.append(ir.Constant(pieces[0].type, ir.Undefined))
         size = 2 * pieces[0].type.count
         pairs = zip(pieces[::2], pieces[1::2], strict=True)
-        pieces = [builder.shuffle_vector(a, b, streams_of(list(range(size)))) for a, b in pairs]
+        pieces = [builder.shuffle_vector(a, b, shuffle_mask(list(range(size)))) for a, b in pairs]
     whole = pieces[0]
     if whole.type.count == count:
         return whole
-    return builder.shuffle_vector(whole, ir.Constant(whole.type, ir.Undefined), streams_of(list(range(count))))
+    return builder.shuffle_vector(whole, ir.Constant(whole.type, ir.Undefined), shuffle_mask(list(range(count))))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from func.backends.llvm.math.vector_arithmetic import Emitter, Real, Table
+from func.backends.llvm.math.vector_arithmetic import Coefficients, Emitter, Real
 
 # (exp(r) - 1 - r) / r² on |r| ≤ ½ ln 2; the error is below 2**-56 (2**-26) of exp(r) - 1. These and the other
 # coefficients without a source are minimax ones, computed by Remez's exchange in 50 digits and rounded.
-EXP = Table(
+EXP = Coefficients(
     double=(
         0.5000000000000006,
         0.16666666666666685,
@@ -25,7 +25,7 @@ EXP = Table(
 )
 
 # (log((1 + s) / (1 - s)) / s - 2) / s² on |s| ≤ (√2 - 1) / (√2 + 1), in s².
-LOG = Table(
+LOG = Coefficients(
     double=(
         0.6666666666666734,
         0.3999999999941692,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from func.backends.llvm.math.exponential import exp_of_sum
-from func.backends.llvm.math.vector_arithmetic import Emitter, Real, Table
+from func.backends.llvm.math.vector_arithmetic import Coefficients, Emitter, Real
 
 # erf(v) / v - 1 in v², |v| ≤ 0.8. Minimax.
-ERF = Table(
+ERF = Coefficients(
     double=(
         0.12837916709551256,
         -0.3761263890318363,
@@ -28,7 +28,7 @@ ERF = Table(
 # (1 + 2v) exp(v²) erfc(v) in t = (v - K) / (v + K), 0 ≤ v ≤ 28 (10). Minimax, below 2**-56 (2**-29) of it. Source of
 # the form: Shepherd and Laframboise (1981), Mathematics of Computation 36.
 CENTRE = {64: 3.5, 32: 3.0}
-ERFCX = Table(
+ERFCX = Coefficients(
     double=(
         1.2423492448711544,
         -0.14000918013761926,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from func.backends.llvm.math.exponential import exp_of_sum
-from func.backends.llvm.math.vector_arithmetic import Emitter, Mask, Real, Table
+from func.backends.llvm.math.vector_arithmetic import Coefficients, Emitter, Mask, Real
 
 # ((log((1 + s) / (1 - s)) / s - 2) / s² - 2/3) / s² in s², |s| ≤ (√2 - 1) / (√2 + 1). Minimax, below 2**-72.
 LOG_TAIL = (
@@ -21,7 +21,7 @@ LOG_TAIL = (
 TWO_THIRDS = (2 / 3, 3.700743415417188e-17)
 LN2 = (float.fromhex("0x1.62e42fefa3800p-1"), float.fromhex("0x1.ef35793c76730p-45"))
 
-# As `polynomials_exp.LOG` and `polynomials_exp.EXP`, to 2**-44 and 2**-31: single precision computed in double.
+# As `LOG` and `EXP` of `exponential`, to 2**-44 and 2**-31: single precision computed in double.
 LOG_MIDDLE = (0.6666666667577124, 0.3999999563040095, 0.285721083366857, 0.22176220899319704, 0.19583707350074356)
 EXP_MIDDLE = (
     0.5000000044768186,
@@ -33,7 +33,7 @@ EXP_MIDDLE = (
 )
 
 # ∛m on [√½, √2]. Minimax, below 2**-19 (2**-13) of it.
-CBRT = Table(
+CBRT = Coefficients(
     double=(
         0.4216900165134256,
         1.056013911018043,
@@ -102,13 +102,13 @@ def power(emit: Emitter, x: Real, y: Real) -> Real:
     edge = size.equals(0.0) | size.equals(math.inf)
     positive = edge.select(1.0, size)
     usual = (power_of_positive if emit.double else power_in_double)(emit, positive, y)
-    whole, odd = parity(emit, y)
+    whole, is_odd = parity(emit, y)
     usual = ((x < 0.0) & ~whole & ~edge).select(math.nan, usual)
     rising = (size > 1.0).select(y, -y)
     limit = (rising > 0.0).select(math.inf, 0.0)
     limit = size.equals(1.0).select(1.0, limit)
     usual = (edge | abs(y).equals(math.inf)).select(limit, usual)
-    usual = usual.flipped(odd.bits_where(x.sign_bit()))
+    usual = usual.flipped(is_odd.bits_where(x.sign_bit()))
     usual = (x.is_nan() | y.is_nan()).select(x + y, usual)
     return (y.equals(0.0) | x.equals(1.0)).select(1.0, usual)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from func.backends.llvm.math.vector_arithmetic import Emitter, Mask, Real, Table
+from func.backends.llvm.math.vector_arithmetic import Coefficients, Emitter, Mask, Real
 
 # (sin(r) - r) / r³ in r², |r| ≤ π/2. Minimax.
-SIN = Table(
+SIN = Coefficients(
     double=(
         -0.16666666666666666,
         0.008333333333333193,
@@ -22,7 +22,7 @@ SIN = Table(
 )
 
 # (cos(r) - 1 + r²/2) / r⁴ in r², |r| ≤ π/4. Minimax.
-COS = Table(
+COS = Coefficients(
     double=(
         0.04166666666666659,
         -0.00138888888888726,
@@ -35,7 +35,7 @@ COS = Table(
 )
 
 # (arctan(t) - t) / t³ in t², |t| ≤ tan(π/8). Minimax.
-ARCTAN = Table(
+ARCTAN = Coefficients(
     double=(
         -0.333333333333332,
         0.1999999999995325,
@@ -53,7 +53,7 @@ ARCTAN = Table(
 )
 
 # (arcsin(t) - t) / t³ in t², |t| ≤ ½. Minimax.
-ARCSIN = Table(
+ARCSIN = Coefficients(
     double=(
         0.1666666666666537,
         0.07500000000346586,
@@ -111,16 +111,16 @@ def cos_reduced(emit: Emitter, r: Real) -> Real:
 def sin(emit: Emitter, x: Real) -> Real:
     """The sine: with n whole half turns taken off, it changes its sign n times."""
     n = emit.nearest(x, 1 / math.pi)
-    odd = emit.low_bits(n) << (emit.width - 1)
-    usual = sin_reduced(emit, reduced(emit, x, n + n)).flipped(odd)
+    sign = emit.low_bits(n) << (emit.width - 1)
+    usual = sin_reduced(emit, reduced(emit, x, n + n)).flipped(sign)
     return emit.unless_rare(abs(x) > largest(emit), x.equals(0.0).select(x, usual), "sin", x)
 
 
 def cos(emit: Emitter, x: Real) -> Real:
     """The cosine: the sine of a quarter turn less than an odd number of them."""
     n = emit.nearest(emit.fma(x, 1 / math.pi, -0.5))
-    odd = (emit.low_bits(n) + 1) << (emit.width - 1)
-    usual = sin_reduced(emit, reduced(emit, x, n + n + 1.0)).flipped(odd)
+    sign = (emit.low_bits(n) + 1) << (emit.width - 1)
+    usual = sin_reduced(emit, reduced(emit, x, n + n + 1.0)).flipped(sign)
     return emit.unless_rare(abs(x) > largest(emit), usual, "cos", x)
 
 
@@ -128,9 +128,9 @@ def tan(emit: Emitter, x: Real) -> Real:
     """The tangent: sine by cosine, or minus cosine by sine after an odd number of quarter turns."""
     n = emit.nearest(x, 2 / math.pi)
     r = reduced(emit, x, n)
-    odd = (emit.low_bits(n) & 1).equals(1)
+    is_odd = (emit.low_bits(n) & 1).equals(1)
     sine, cosine = sin_reduced(emit, r), cos_reduced(emit, r)
-    usual = odd.select(-cosine, sine) / odd.select(sine, cosine)
+    usual = is_odd.select(-cosine, sine) / is_odd.select(sine, cosine)
     return emit.unless_rare(abs(x) > largest(emit), x.equals(0.0).select(x, usual), "tan", x)
 
 

@@ -1,6 +1,6 @@
-"""Arithmetic on vectors of IR: what the elementary functions are written in.
+"""Arithmetic on vectors of IR: the language of the elementary functions.
 
-A function body is ordinary Python on `Real`, `Bits` and `Mask`, one instruction an operator. An `Emitter` knows the
+A function body is ordinary Python on `Real`, `Bits` and `Mask`, one instruction per operator. An `Emitter` knows the
 vector type, the builder and whether the host has fused multiply-add. Python numbers stand for splatted constants.
 """
 
@@ -19,7 +19,7 @@ Number: TypeAlias = "Real | float"
 Integer: TypeAlias = "Bits | int"
 
 
-class Table(NamedTuple):
+class Coefficients(NamedTuple):
     """Coefficients of one function, lowest order first, for each precision."""
 
     double: tuple[float, ...]
@@ -27,13 +27,13 @@ class Table(NamedTuple):
 
 
 def vector_of(scalar: ir.Type, count: int) -> ir.Type:
-    """The vector type of so many lanes."""
+    """The vector type of `count` lanes."""
     return ir.VectorType(scalar, count)
 
 
 @functools.cache
 def splatted(kind: Any, number: float | int, negative: bool) -> Any:
-    """A constant vector of one number, `negative` if its sign bit is set; the same one each time, as is its text."""
+    """A constant vector of one number, `negative` if its sign bit is set; memoized together with its text."""
     lane = ir.Constant(kind.element, number)
     return ir.Constant(kind, [lane] * kind.count)
 
@@ -73,8 +73,8 @@ class Emitter:
         """The first in double precision, the second in single."""
         return double if self.double else single
 
-    def coefficients(self, table: Table) -> tuple[float, ...]:
-        """The row of a table in this precision."""
+    def coefficients(self, table: Coefficients) -> tuple[float, ...]:
+        """The coefficients in this precision."""
         return table.double if self.double else table.single
 
     def number(self, x: Number) -> Real:
@@ -163,9 +163,9 @@ class Emitter:
         return product, ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2
 
     def halves(self, x: Real) -> tuple[Real, Real]:
-        """x as a sum of two numbers of half the digits: the upper ones are what a mask of bits keeps."""
-        kept = (self.digits + 2) // 2
-        upper = (x.bits() & (-1 << kept)).real()
+        """x as a sum of two numbers of half the digits; a mask of bits gives the upper half."""
+        cleared = (self.digits + 2) // 2
+        upper = (x.bits() & (-1 << cleared)).real()
         return upper, x - upper
 
     def nearest(self, x: Number, scale: Number = 1.0) -> Real:
@@ -190,7 +190,7 @@ class Emitter:
         return x * self.power_of_two(half) * self.power_of_two(n - half)
 
     def mantissa_exponent(self, x: Real, subnormal: bool = True) -> tuple[Real, Real]:
-        """m in [√½, √2) and the integer e with x = m·2**e, for positive finite x, also for subnormal ones if asked."""
+        """m in [√½, √2) and the integer e with x = m·2**e, for positive finite x; subnormal x only if `subnormal`."""
         whole = 2.0**self.digits
         offset: Number = whole + self.bias
         if subnormal:
@@ -204,17 +204,17 @@ class Emitter:
         return mantissa, (biased | self.pattern(whole)).real() - offset
 
     def unless_rare(self, rare: Mask, usual: Real, name: str, *xs: Number) -> Real:
-        """`usual`, and where `rare` holds libm's function: a branch that is not taken as long as no lane is rare."""
+        """libm's function where `rare` holds, `usual` elsewhere, by a branch that is taken only if a lane is rare."""
         builder = self.builder
         every = ir.IntType(self.count)
         some = builder.icmp_unsigned("!=", builder.bitcast(rare.value, every), ir.Constant(every, 0))
         before = builder.block
         with builder.if_then(some, likely=False):
-            mended = rare.select(self.scalar(name, *xs), usual)
+            exact = rare.select(self.scalar(name, *xs), usual)
             inside = builder.block
         joined = builder.phi(self.real)
         joined.add_incoming(usual.value, before)
-        joined.add_incoming(mended.value, inside)
+        joined.add_incoming(exact.value, inside)
         return Real(self, joined)
 
 
@@ -227,33 +227,33 @@ class Real:
         self.emit = emit
         self.value = value
 
-    def of(self, name: str, left: Number, right: Number) -> Real:
+    def apply(self, name: str, left: Number, right: Number) -> Real:
         build = getattr(self.emit.builder, name)
         return Real(self.emit, build(self.emit.number(left).value, self.emit.number(right).value))
 
     def __add__(self, other: Number) -> Real:
-        return self.of("fadd", self, other)
+        return self.apply("fadd", self, other)
 
     def __radd__(self, other: float) -> Real:
-        return self.of("fadd", other, self)
+        return self.apply("fadd", other, self)
 
     def __sub__(self, other: Number) -> Real:
-        return self.of("fsub", self, other)
+        return self.apply("fsub", self, other)
 
     def __rsub__(self, other: float) -> Real:
-        return self.of("fsub", other, self)
+        return self.apply("fsub", other, self)
 
     def __mul__(self, other: Number) -> Real:
-        return self.of("fmul", self, other)
+        return self.apply("fmul", self, other)
 
     def __rmul__(self, other: float) -> Real:
-        return self.of("fmul", other, self)
+        return self.apply("fmul", other, self)
 
     def __truediv__(self, other: Number) -> Real:
-        return self.of("fdiv", self, other)
+        return self.apply("fdiv", self, other)
 
     def __rtruediv__(self, other: float) -> Real:
-        return self.of("fdiv", other, self)
+        return self.apply("fdiv", other, self)
 
     def __neg__(self) -> Real:
         return Real(self.emit, self.emit.builder.fneg(self.value))
@@ -292,9 +292,9 @@ class Real:
         """The greater of both; NaN stays."""
         return (self < limit).select(limit, self)
 
-    def with_sign(self, of: Real) -> Real:
-        """The absolute value with another one's sign."""
-        return self.emit.intrinsic("copysign", self, of)
+    def with_sign(self, signed: Real) -> Real:
+        """The absolute value with the sign of another number."""
+        return self.emit.intrinsic("copysign", self, signed)
 
     def sign_bit(self) -> Bits:
         """The bit of the sign."""
@@ -318,29 +318,29 @@ class Bits:
         self.emit = emit
         self.value = value
 
-    def of(self, name: str, other: Integer) -> Bits:
+    def apply(self, name: str, other: Integer) -> Bits:
         return Bits(self.emit, getattr(self.emit.builder, name)(self.value, self.emit.bits(other).value))
 
     def __add__(self, other: Integer) -> Bits:
-        return self.of("add", other)
+        return self.apply("add", other)
 
     def __sub__(self, other: Integer) -> Bits:
-        return self.of("sub", other)
+        return self.apply("sub", other)
 
     def __and__(self, other: Integer) -> Bits:
-        return self.of("and_", other)
+        return self.apply("and_", other)
 
     def __or__(self, other: Integer) -> Bits:
-        return self.of("or_", other)
+        return self.apply("or_", other)
 
     def __xor__(self, other: Integer) -> Bits:
-        return self.of("xor", other)
+        return self.apply("xor", other)
 
     def __lshift__(self, other: Integer) -> Bits:
-        return self.of("shl", other)
+        return self.apply("shl", other)
 
     def __rshift__(self, other: Integer) -> Bits:
-        return self.of("lshr", other)
+        return self.apply("lshr", other)
 
     def equals(self, other: Integer) -> Mask:
         """Where both are equal."""
@@ -381,4 +381,4 @@ class Mask:
 
 
 # A function of an emitter and its arguments.
-Body: TypeAlias = Callable[..., Real]
+FunctionBody: TypeAlias = Callable[..., Real]

@@ -17,9 +17,9 @@ AXES = "ijklmn"
 KINDS = {"input": "in", "output": "out", "constant": "const", "arena": "m"}
 REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 PLAIN = CHEAP | {"divide", "square", "reciprocal", "isnan", "isfinite", "real", "imag", "complex", "conjugate"}
-"""Operations that say little about a kernel: its title leaves them out if there are others."""
+"""Operations that say little about a kernel; its title names them only if there are no others."""
 MOST_NAMED = 5
-"""So many operations and buffers stand in a title."""
+"""Operations and buffers that a title names at most."""
 
 
 class Names:
@@ -52,13 +52,13 @@ class Names:
 def listing(program: kernels.NativeProgram) -> str:
     """The program with the loops and the scalar code of every kernel."""
     names = Names(program)
-    return "\n".join([*_memory(program, names), *_items(program.items, names, "", "", _Nests(names))])
+    return "\n".join([*_memory(program, names), *_items(program.items, names, "", "", _LoopListing(names))])
 
 
 def summary(program: kernels.NativeProgram) -> str:
     """The program with a few words on every kernel."""
     names = Names(program)
-    return "\n".join([*_memory(program, names), *_items(program.items, names, "", "", _Outlines(names))])
+    return "\n".join([*_memory(program, names), *_items(program.items, names, "", "", _LoopSummary(names))])
 
 
 def _memory(program: kernels.NativeProgram, names: Names) -> Iterator[str]:
@@ -92,7 +92,9 @@ def parts_of(item: kernels.Item) -> list[tuple[str, str, list[kernels.Item]]]:
     return []
 
 
-def _items(items: Sequence[kernels.Item], names: Names, prefix: str, indent: str, inside: _Nests) -> Iterator[str]:
+def _items(
+    items: Sequence[kernels.Item], names: Names, prefix: str, indent: str, inside: _LoopListing
+) -> Iterator[str]:
     for place, item in enumerate(items):
         number = f"{prefix}{place}"
         yield f"{indent}{number}: {title(item, names)}"
@@ -102,9 +104,9 @@ def _items(items: Sequence[kernels.Item], names: Names, prefix: str, indent: str
         elif isinstance(item, kernels.Dot) and is_cut(item):
             yield f"{indent}{INDENT}{times(item.grid)} chunks of places, rows and columns that threads share"
         elif isinstance(item, kernels.CountedLoop):
-            for one in item.slices:
-                start = _sum(one.start, [(one.step, "t")])
-                yield f"{indent}{INDENT}{names[one]} starts at {start} of {names[one.base or one]}"
+            for view in item.slices:
+                start = _sum(view.start, [(view.step, "t")])
+                yield f"{indent}{INDENT}{names[view]} starts at {start} of {names[view.base or view]}"
         for mark, word, body in parts_of(item):
             if word:
                 yield f"{indent}{INDENT}{word}:"
@@ -114,9 +116,9 @@ def _items(items: Sequence[kernels.Item], names: Names, prefix: str, indent: str
 
 def _divisions(nest: kernels.LoopNest) -> Iterator[str]:
     """How the loops of a nest are shared by threads."""
-    for one in nest.chunkings:
-        where = ", row by row" if one.stage is not None and nest.outer else ""
-        yield f"{one.chunks} chunks of {_axis(one.axis)} that threads share{where}"
+    for chunking in nest.chunkings:
+        where = ", row by row" if chunking.stage is not None and nest.outer else ""
+        yield f"{chunking.chunks} chunks of {_axis(chunking.axis)} that threads share{where}"
 
 
 def title(item: kernels.Item, names: Names) -> str:
@@ -141,8 +143,11 @@ def title(item: kernels.Item, names: Names) -> str:
     if isinstance(item, kernels.EarlyExit):
         return "stop if something is wrong; donated memory is written from here on"
     if isinstance(item, kernels.LibraryCall):
-        given = [*[names[ref.buffer] for ref in item.args], *[f"{key}={one}" for key, one in item.params.items()]]
-        return f"{item.routine}({', '.join(given)}) → {_few([names[ref.buffer] for ref in item.outs])}"
+        arguments = [
+            *[names[ref.buffer] for ref in item.args],
+            *[f"{key}={value}" for key, value in item.params.items()],
+        ]
+        return f"{item.routine}({', '.join(arguments)}) → {_few([names[ref.buffer] for ref in item.outs])}"
     if isinstance(item, kernels.CountedLoop):
         return f"loop, {item.length} steps{', backwards' if item.reverse else ''}"
     if isinstance(item, kernels.ConditionalLoop):
@@ -160,40 +165,46 @@ def _over(domain: kernels.Shape) -> str:
 
 
 def _few(words: Iterable[str]) -> str:
-    found = list(dict.fromkeys(words))
-    return ", ".join([*found[:MOST_NAMED], *(["…"] if len(found) > MOST_NAMED else [])])
+    distinct = list(dict.fromkeys(words))
+    return ", ".join([*distinct[:MOST_NAMED], *(["…"] if len(distinct) > MOST_NAMED else [])])
 
 
 def _work(nest: kernels.LoopNest) -> str:
     """The operations of a nest that tell it from others."""
     telling: list[str] = []
     plain: list[str] = []
-    for one in _code(nest):
-        if isinstance(one, kernels.Running):
-            telling.append(f"running {REDUCTIONS.get(one.op, one.op)}")
-        elif isinstance(one, (kernels.Reduce, kernels.Accumulate)):
-            telling.append(REDUCTIONS.get(one.op, one.op))
-        elif isinstance(one, (kernels.LoadAt, kernels.StoreAt)):
-            telling.append("gather" if isinstance(one, kernels.LoadAt) else "scatter")
-        elif isinstance(one, kernels.Apply):
-            (plain if one.op in PLAIN else telling).append(one.op)
-    return _few(telling or plain) or ("copy" if any([isinstance(one, kernels.Load) for one in _code(nest)]) else "fill")
+    for instruction in _code(nest):
+        if isinstance(instruction, kernels.Running):
+            telling.append(f"running {REDUCTIONS.get(instruction.op, instruction.op)}")
+        elif isinstance(instruction, (kernels.Reduce, kernels.Accumulate)):
+            telling.append(REDUCTIONS.get(instruction.op, instruction.op))
+        elif isinstance(instruction, (kernels.LoadAt, kernels.StoreAt)):
+            telling.append("gather" if isinstance(instruction, kernels.LoadAt) else "scatter")
+        elif isinstance(instruction, kernels.Apply):
+            (plain if instruction.op in PLAIN else telling).append(instruction.op)
+    return _few(telling or plain) or (
+        "copy" if any([isinstance(instruction, kernels.Load) for instruction in _code(nest)]) else "fill"
+    )
 
 
 def _targets(nest: kernels.LoopNest, names: Names) -> list[str]:
-    """What a nest writes, outputs first; what only its own rows use is left out."""
-    found = [one.ref for one in _code(nest) if isinstance(one, (kernels.Store, kernels.StoreAt, kernels.Accumulate))]
+    """What a nest writes, outputs first, without the memory that only its own rows use."""
+    written = [
+        instruction.ref
+        for instruction in _code(nest)
+        if isinstance(instruction, (kernels.Store, kernels.StoreAt, kernels.Accumulate))
+    ]
     outer = nest.outer or 0
-    lasting = [ref for ref in found if not outer or any(ref.strides[:outer]) or ref.buffer.kind != "arena"]
+    lasting = [ref for ref in written if not outer or any(ref.strides[:outer]) or ref.buffer.kind != "arena"]
     lasting.sort(key=lambda ref: ref.buffer.kind != "output")
-    return [names[ref.buffer] for ref in lasting or found]
+    return [names[ref.buffer] for ref in lasting or written]
 
 
 def _code(nest: kernels.LoopNest) -> list[kernels.Instruction]:
-    return [one for stage in nest.stages for one in stage.code]
+    return [instruction for stage in nest.stages for instruction in stage.code]
 
 
-class _Nests:
+class _LoopListing:
     """Prints the loops of a nest and its code."""
 
     def __init__(self, names: Names) -> None:
@@ -213,41 +224,40 @@ class _Nests:
             deep = f"{depth}{INDENT if inner else ''}"
             if inner:
                 yield f"{depth}{_header(nest.domain, inner)}"
-            for one in stage.code:
-                yield f"{deep}{self._instruction(one, inner)}"
+            for instruction in stage.code:
+                yield f"{deep}{self._instruction(instruction, inner)}"
 
-    def _instruction(self, one: Any, inner: Sequence[int]) -> str:
-        if isinstance(one, kernels.Load):
-            return f"{self._new(one.out)} = {self._ref(one.ref)}"
-        if isinstance(one, kernels.LoadAt):
-            return f"{self._new(one.out)} = {self._ref(one.ref, one.indices)}"
-        if isinstance(one, kernels.Apply):
-            args = ", ".join(map(self._operand, one.args))
-            return f"{self._new(one.out)} = {one.out.dtype if one.op == 'convert' else one.op}({args})"
-        if isinstance(one, kernels.Store):
-            return f"{self._ref(one.ref)} = {self._operand(one.value)}"
-        if isinstance(one, kernels.StoreAt):
-            return f"{self._ref(one.ref, one.indices)} {'+=' if one.adds else '='} {self._operand(one.value)}"
-        if isinstance(one, kernels.Reduce):
-            axes = ", ".join(map(_axis, inner))
-            return f"{self._new(one.out)} = {REDUCTIONS.get(one.op, one.op)} of {self._operand(one.value)} over {axes}"
-        if isinstance(one, kernels.Running):
-            what = REDUCTIONS.get(one.op, one.op)
-            axes = ", ".join(map(_axis, inner))
-            return f"{self._new(one.out)} = running {what} of {self._operand(one.value)} over {axes}"
-        if isinstance(one, kernels.Position):
-            return f"{self._new(one.out)} = {_axis(one.axis)}"
-        if isinstance(one, kernels.Accumulate):
-            place = self._ref(one.ref)
-            return f"{place} = {one.op}({place}, {self._operand(one.value)})"
-        return self._other(one)
+    def _instruction(self, instruction: Any, inner: Sequence[int]) -> str:
+        if isinstance(instruction, kernels.Load):
+            return f"{self._new(instruction.out)} = {self._ref(instruction.ref)}"
+        if isinstance(instruction, kernels.LoadAt):
+            return f"{self._new(instruction.out)} = {self._ref(instruction.ref, instruction.indices)}"
+        if isinstance(instruction, kernels.Apply):
+            args = ", ".join(map(self._operand, instruction.args))
+            operation = instruction.out.dtype if instruction.op == "convert" else instruction.op
+            return f"{self._new(instruction.out)} = {operation}({args})"
+        if isinstance(instruction, kernels.Store):
+            return f"{self._ref(instruction.ref)} = {self._operand(instruction.value)}"
+        if isinstance(instruction, kernels.StoreAt):
+            place, assigns = self._ref(instruction.ref, instruction.indices), "+=" if instruction.adds else "="
+            return f"{place} {assigns} {self._operand(instruction.value)}"
+        if isinstance(instruction, (kernels.Reduce, kernels.Running)):
+            kind = "running " if isinstance(instruction, kernels.Running) else ""
+            reduction = f"{kind}{REDUCTIONS.get(instruction.op, instruction.op)} of {self._operand(instruction.value)}"
+            return f"{self._new(instruction.out)} = {reduction} over {', '.join(map(_axis, inner))}"
+        if isinstance(instruction, kernels.Position):
+            return f"{self._new(instruction.out)} = {_axis(instruction.axis)}"
+        if isinstance(instruction, kernels.Accumulate):
+            place = self._ref(instruction.ref)
+            return f"{place} = {instruction.op}({place}, {self._operand(instruction.value)})"
+        return self._other(instruction)
 
-    def _other(self, one: Any) -> str:
+    def _other(self, instruction: Any) -> str:
         """An instruction by the names of its fields."""
-        fields = {name: getattr(one, name) for name in one.fields}
+        fields = {name: getattr(instruction, name) for name in instruction.fields}
         out = fields.pop("out", None)
-        given = ", ".join([f"{key}={self._field(value)}" for key, value in fields.items()])
-        return f"{'' if out is None else f'{self._new(out)} = '}{type(one).__name__.lower()}({given})"
+        arguments = ", ".join([f"{key}={self._field(value)}" for key, value in fields.items()])
+        return f"{'' if out is None else f'{self._new(out)} = '}{type(instruction).__name__.lower()}({arguments})"
 
     def _field(self, value: Any) -> str:
         if isinstance(value, (kernels.Register, kernels.Literal)):
@@ -266,7 +276,7 @@ class _Nests:
         return f"{self.names[ref.buffer]}[{_sum(ref.offset, terms)}]"
 
 
-class _Outlines(_Nests):
+class _LoopSummary(_LoopListing):
     """Prints what a nest reads and writes, and how much it computes."""
 
     def lines(self, nest: kernels.LoopNest) -> Iterator[str]:
@@ -278,13 +288,21 @@ class _Outlines(_Nests):
             rows = times(nest.domain[:outer])
             yield f"rows {rows}, passes over {times(nest.domain[outer:])} each: {passes}"
         reads = dict.fromkeys(
-            [self.names[one.ref.buffer] for one in code if isinstance(one, (kernels.Load, kernels.LoadAt))]
+            [
+                self.names[instruction.ref.buffer]
+                for instruction in code
+                if isinstance(instruction, (kernels.Load, kernels.LoadAt))
+            ]
         )
-        writes = [one.ref for one in code if isinstance(one, (kernels.Store, kernels.StoreAt, kernels.Accumulate))]
-        operations = sum([not isinstance(one, (kernels.Load, kernels.Store)) for one in code])
+        writes = [
+            instruction.ref
+            for instruction in code
+            if isinstance(instruction, (kernels.Store, kernels.StoreAt, kernels.Accumulate))
+        ]
+        operations = sum([not isinstance(instruction, (kernels.Load, kernels.Store)) for instruction in code])
         written = dict.fromkeys([self.names[ref.buffer] for ref in writes])
-        read, made = [", ".join(names) or "nothing" for names in (reads, written)]
-        yield f"reads {read}; {_count(operations, 'operation')}; writes {made}"
+        read, stored = [", ".join(names) or "nothing" for names in (reads, written)]
+        yield f"reads {read}; {_count(operations, 'operation')}; writes {stored}"
 
 
 def _count(number: int, word: str) -> str:

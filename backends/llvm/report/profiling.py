@@ -47,30 +47,30 @@ class Timing(NamedTuple):
     moved: Traffic
 
 
-class Measured(NamedTuple):
+class Measurement(NamedTuple):
     """The items of a program, those inside loops and branches after them, and its outputs."""
 
     timings: list[Timing]
     outputs: tuple[Any, ...]
     is_whole: bool
-    """Whether native code made the outputs; else they were computed another way after it had noticed something."""
+    """Whether the outputs are those of native code and not of the fallback."""
 
 
-def measure(executable: NativeExecutable, args: Sequence[Any], repeat: int) -> Measured:
+def measure(executable: NativeExecutable, args: Sequence[Any], repeat: int) -> Measurement:
     """Times of a program's items: the least of `repeat` runs on the same arguments.
 
     Items inside loops and branches are timed by a second program, in which the clock is read around them, too; so their
     times do not add to that of the loop.
     """
     program = executable.program
-    outer = _Timed(executable, program.items)
+    outer = _TimedExecutable(executable, program.items)
     everything = list(_all(program.items))
     with _lock:
         ticks, counts, outputs = outer.run(args, repeat)
         if len(everything) > len(program.items):
-            found = dict(zip(map(id, program.items), ticks, strict=True))
-            inner, counts, _ = _Timed(executable, everything).run(args, repeat)
-            ticks = [found.get(id(item), more) for item, more in zip(everything, inner, strict=True)]
+            outer_ticks = dict(zip(map(id, program.items), ticks, strict=True))
+            inner, counts, _ = _TimedExecutable(executable, everything).run(args, repeat)
+            ticks = [outer_ticks.get(id(item), tick) for item, tick in zip(everything, inner, strict=True)]
     rate = _clock().rate
     names = Names(program)
     runs = dict(zip(map(id, everything), counts, strict=True))
@@ -78,7 +78,7 @@ def measure(executable: NativeExecutable, args: Sequence[Any], repeat: int) -> M
         Timing(number, title(item, names), tick / rate, runs[id(item)], _moved(item, runs))
         for (number, item), tick in zip(_numbered(program.items, ""), ticks, strict=True)
     ]
-    return Measured(timings, outputs, not outer.has_failed)
+    return Measurement(timings, outputs, not outer.has_failed)
 
 
 def _all(items: Sequence[Item]) -> Iterator[Item]:
@@ -87,7 +87,7 @@ def _all(items: Sequence[Item]) -> Iterator[Item]:
 
 
 def _numbered(items: Sequence[Item], prefix: str) -> Iterator[tuple[str, Item]]:
-    """Items with the numbers that listings give them."""
+    """Items with their numbers in listings."""
     for place, item in enumerate(items):
         number = f"{prefix}{place}"
         yield number, item
@@ -97,11 +97,11 @@ def _numbered(items: Sequence[Item], prefix: str) -> Iterator[tuple[str, Item]]:
 
 def _moved(item: Item, runs: dict[int, int]) -> Traffic:
     """What all runs of an item have moved."""
-    inside = [_moved(one, runs) for _, _, body in parts_of(item) for one in body]
+    inside = [_moved(child, runs) for _, _, body in parts_of(item) for child in body]
     return functools.reduce(Traffic.plus, inside, NOTHING) if inside else traffic(item).times(runs[id(item)])
 
 
-class _Timed(NativeExecutable):
+class _TimedExecutable(NativeExecutable):
     """A program that adds up for some of its items how long they take and how often they run."""
 
     def __init__(self, executable: NativeExecutable, items: Sequence[Item]) -> None:
@@ -112,7 +112,7 @@ class _Timed(NativeExecutable):
     def module(self) -> ir.Module:
         """The program as IR."""
         module, builder = _function("run")
-        _Printer(module, builder, host_features(), self.program, self.items).emit()
+        _TimedPrinter(module, builder, host_features(), self.program, self.items).emit()
         return module
 
     def failed(self, status: int, inputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -135,7 +135,7 @@ class _Timed(NativeExecutable):
         return np.maximum(least, 0).tolist(), table[size:].tolist(), outputs
 
 
-class _Printer(Printer):
+class _TimedPrinter(Printer):
     """Emits items with a clock around some of them."""
 
     def __init__(self, module: ir.Module, builder: ir.IRBuilder, features: Any, program: Any, items: Any) -> None:
@@ -240,7 +240,7 @@ def copy_bandwidth() -> float:
 
 
 def copy_program(size: int) -> NativeProgram:
-    """A copy of so many float64."""
+    """A copy of `size` float64."""
     dtype = np.dtype(np.float64)
     fuser = Fuser()
     source = fuser.storage.located(Buffer(size, dtype, "input", 0), (size,))

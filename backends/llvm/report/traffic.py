@@ -35,7 +35,7 @@ def traffic(item: kernels.Item) -> Traffic:
         return _of_nest(item)
     if isinstance(item, kernels.Dot):
         rows, summed, columns = item.sizes
-        read, written = Touched(), Touched()
+        read, written = TouchedElements(), TouchedElements()
         read.add(item.x, (*item.batch, rows, summed))
         read.add(item.y, (*item.batch, summed, columns))
         written.add(item.out, (*item.batch, rows, columns))
@@ -55,7 +55,7 @@ def _whole(buffers: Sequence[kernels.Buffer]) -> int:
     return sum([buffer.bytes for buffer in dict.fromkeys(buffers)])
 
 
-class Touched:
+class TouchedElements:
     """Elements of buffers, each counted once."""
 
     def __init__(self) -> None:
@@ -73,8 +73,8 @@ class Touched:
         if most is not None:
             count, low, span = most, 0, ref.buffer.size
         strides = tuple([stride for stride, _ in pairs])
-        found = self._ranges.setdefault(ref.buffer, {}).setdefault(strides, {})
-        found[low] = (max(count, found.get(low, (0, 0))[0]), span)
+        ranges = self._ranges.setdefault(ref.buffer, {}).setdefault(strides, {})
+        ranges[low] = (max(count, ranges.get(low, (0, 0))[0]), span)
 
     @property
     def bytes(self) -> int:
@@ -83,26 +83,28 @@ class Touched:
 
     def _count(self, buffer: kernels.Buffer) -> int:
         total = 0
-        for found in self._ranges[buffer].values():
-            span = max([low + span for low, (_, span) in found.items()]) - min(found)
-            total += min(sum([count for count, _ in found.values()]), span)
+        for ranges in self._ranges[buffer].values():
+            span = max([low + span for low, (_, span) in ranges.items()]) - min(ranges)
+            total += min(sum([count for count, _ in ranges.values()]), span)
         return min(total, buffer.size) if buffer.size else total
 
 
 def _of_nest(nest: kernels.LoopNest) -> Traffic:
-    read, written = Touched(), Touched()
+    read, written = TouchedElements(), TouchedElements()
     for buffer, _ in nest.fills:
         written.add(kernels.StridedRef(buffer, 0, (1,)), (buffer.size,))
-    for one, lengths in _accesses(nest):
-        picked = math.prod(lengths) if isinstance(one, (kernels.LoadAt, kernels.StoreAt)) else None
-        if isinstance(one, (kernels.Load, kernels.LoadAt)):
-            if one.ref.buffer not in written:  # else it is at hand
-                read.add(one.ref, lengths, picked)
-        elif isinstance(one, (kernels.Store, kernels.StoreAt, kernels.Accumulate)):
-            is_updated = isinstance(one, kernels.Accumulate) or (isinstance(one, kernels.StoreAt) and one.adds)
-            if is_updated and one.ref.buffer not in written:
-                read.add(one.ref, lengths, picked)
-            written.add(one.ref, lengths, picked)
+    for instruction, lengths in _accesses(nest):
+        picked = math.prod(lengths) if isinstance(instruction, (kernels.LoadAt, kernels.StoreAt)) else None
+        if isinstance(instruction, (kernels.Load, kernels.LoadAt)):
+            if instruction.ref.buffer not in written:  # else it is at hand
+                read.add(instruction.ref, lengths, picked)
+        elif isinstance(instruction, (kernels.Store, kernels.StoreAt, kernels.Accumulate)):
+            is_updated = isinstance(instruction, kernels.Accumulate) or (
+                isinstance(instruction, kernels.StoreAt) and instruction.adds
+            )
+            if is_updated and instruction.ref.buffer not in written:
+                read.add(instruction.ref, lengths, picked)
+            written.add(instruction.ref, lengths, picked)
     return Traffic(read.bytes, written.bytes)
 
 
@@ -110,5 +112,5 @@ def _accesses(nest: kernels.LoopNest) -> Iterator[tuple[kernels.Instruction, ker
     """The instructions of a nest, each with the index space that it runs over."""
     for stage in nest.stages:
         lengths = nest.domain if stage.inner else nest.domain[: nest.outer or 0]
-        for one in stage.code:
-            yield one, lengths
+        for instruction in stage.code:
+            yield instruction, lengths

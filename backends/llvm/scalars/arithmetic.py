@@ -86,9 +86,9 @@ def _extremum(name: str, sign: str, ignores_nan: bool) -> None:
         if d.kind != "f":
             compare = b.icmp_signed if d.kind == "i" else b.icmp_unsigned
             return b.select(compare(sign, x, y), x, y)
-        odd = y if ignores_nan else x
-        larger = b.select(b.fcmp_ordered(sign, x, y), x, y)  # of zeros the second one, as in NumPy's vectors
-        return b.select(b.fcmp_unordered("uno", odd, odd), x, larger)
+        tested = y if ignores_nan else x
+        larger = b.select(b.fcmp_ordered(sign, x, y), x, y)  # the second of two zeros, as NumPy's vector loops
+        return b.select(b.fcmp_unordered("uno", tested, tested), x, larger)
 
     for kind in "iuf":
         TABLE[name, kind] = emit

@@ -1,7 +1,7 @@
-"""Operations on complex numbers, on their parts.
+"""Operations on the parts of complex numbers.
 
-Quotients are Smith's (R. L. Smith, Algorithm 116, Communications of the ACM 5, 1962), as NumPy has them; what is more
-than arithmetic is the C library's, lane by lane.
+Quotients use Smith's algorithm as NumPy does (R. L. Smith, Algorithm 116, Communications of the ACM 5, 1962). Functions
+beyond arithmetic call the C library lane by lane.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ def _divide(s: Scalars, d: DType, a: list[Value]) -> Value:
     turned = b.fmul(first, ratio)
     real = b.fmul(b.fadd(first, b.fmul(second, ratio)), scale)
     imag = b.fmul(b.fsub(b.select(is_real, second, turned), b.select(is_real, turned, second)), scale)
-    nothing = b.and_(b.fcmp_ordered("==", re, zero), b.fcmp_ordered("==", im, zero))
+    is_zero = b.and_(b.fcmp_ordered("==", re, zero), b.fcmp_ordered("==", im, zero))
     by_zero = Pair(b.fdiv(x.re, re), b.fdiv(x.im, re))
-    return chosen(b, nothing, by_zero, Pair(real, imag))
+    return chosen(b, is_zero, by_zero, Pair(real, imag))
 
 
 @emits("reciprocal", "c")
@@ -117,21 +117,21 @@ def _absolute(s: Scalars, d: DType, a: list[Value]) -> Value:
 
 @emits("sign", "c")
 def _sign(s: Scalars, d: DType, a: list[Value]) -> Value:
-    """x / |x|; an infinite part counts alone, and two are no direction."""
+    """x / |x|; a single infinite part sets the direction, two give NaN."""
     (x,), b, part = a, s.builder, part_of(d)
     width = width_of(x)
     zero, infinity = constant(part, 0, width), constant(part, np.inf, width)
     size = _absolute(s, d, a)
-    endless = [b.fcmp_ordered("==", one, infinity) for one in _magnitudes(s, x)]
-    both = b.and_(*endless)
+    infinite = [b.fcmp_ordered("==", modulus, infinity) for modulus in _magnitudes(s, x)]
+    both = b.and_(*infinite)
 
-    def share(of: Value, own: Value, other: Value) -> Value:
+    def direction(of: Value, is_infinite: Value, other_is_infinite: Value) -> Value:
         sign = s.intrinsic("copysign", constant(part, 1, width), of)
-        made = b.select(own, sign, b.select(other, zero, b.fdiv(of, size)))
-        return b.select(b.or_(both, b.fcmp_unordered("uno", size, size)), constant(part, np.nan, width), made)
+        quotient = b.select(is_infinite, sign, b.select(other_is_infinite, zero, b.fdiv(of, size)))
+        return b.select(b.or_(both, b.fcmp_unordered("uno", size, size)), constant(part, np.nan, width), quotient)
 
-    made = Pair(share(x.re, *endless), share(x.im, *reversed(endless)))
-    return chosen(b, b.fcmp_ordered("==", size, zero), constant(d, 0, width), made)
+    unit = Pair(direction(x.re, *infinite), direction(x.im, *reversed(infinite)))
+    return chosen(b, b.fcmp_ordered("==", size, zero), constant(d, 0, width), unit)
 
 
 @emits("nan_safe_multiply", "c")
@@ -192,7 +192,7 @@ def _isnan(s: Scalars, d: DType, a: list[Value]) -> Value:
     return _isnan_pair(s, a[0])
 
 
-def _asked(name: str, method: str) -> None:
+def _tested_parts(name: str, method: str) -> None:
     def emit(s: Scalars, d: DType, a: list[Value]) -> Value:
         parts = [s.apply(name, part_of(d), [part], BOOL) for part in (a[0].re, a[0].im)]
         return getattr(s.builder, method)(*parts)
@@ -200,14 +200,14 @@ def _asked(name: str, method: str) -> None:
     TABLE[name, "c"] = emit
 
 
-_asked("isinf", "or_")
-_asked("isfinite", "and_")
+_tested_parts("isinf", "or_")
+_tested_parts("isfinite", "and_")
 
 
 def _extremum(name: str, sign: str, ignores_nan: bool) -> None:
     def emit(s: Scalars, d: DType, a: list[Value]) -> Value:
-        odd = _isnan_pair(s, a[1] if ignores_nan else a[0])
-        return chosen(s.builder, s.builder.or_(_compared(s, sign, *a), odd), *a)
+        is_nan = _isnan_pair(s, a[1] if ignores_nan else a[0])
+        return chosen(s.builder, s.builder.or_(_compared(s, sign, *a), is_nan), *a)
 
     TABLE[name, "c"] = emit
 
@@ -234,13 +234,13 @@ def _by_library(s: Scalars, name: str, d: DType, *args: Value) -> Value:
         double = ir.DoubleType()
         both = ir.LiteralStructType([double, double])
         function = ir.Function(s.module, ir.FunctionType(both, [double, double] * len(args)), name)
-    given = [s.convert(x, d, wide) for x in args]
-    found = []
-    for place in range(width_of(given[0])):
-        parts = [part for x in given for part in (lane(b, x.re, place), lane(b, x.im, place))]
-        made = b.call(function, parts)
-        found.append(Pair(b.extract_value(made, 0), b.extract_value(made, 1)))
-    return s.convert(gathered(b, found), wide, d)
+    operands = [s.convert(x, d, wide) for x in args]
+    results = []
+    for place in range(width_of(operands[0])):
+        parts = [part for x in operands for part in (lane(b, x.re, place), lane(b, x.im, place))]
+        pair = b.call(function, parts)
+        results.append(Pair(b.extract_value(pair, 0), b.extract_value(pair, 1)))
+    return s.convert(gathered(b, results), wide, d)
 
 
 @functools.cache
@@ -253,7 +253,7 @@ def _zero_has_real_powers_only() -> bool:
 def _power(s: Scalars, d: DType, a: list[Value]) -> Value:
     """Powers of zero are one, zero or NaN by the exponent: 0, positive in its real part, any other.
 
-    Before NumPy 2.3 or so, positive exponents were real: this NumPy is asked.
+    NumPy before about 2.3 required real positive exponents; a call of the installed NumPy tells which rule holds.
     """
     (x, y), b = a, s.builder
     width, zero = width_of(x), constant(part_of(d), 0, width_of(x))
@@ -261,8 +261,8 @@ def _power(s: Scalars, d: DType, a: list[Value]) -> Value:
     if _zero_has_real_powers_only():
         positive = b.and_(positive, b.fcmp_ordered("==", y.im, zero))
     of_zero = chosen(b, positive, constant(d, 0, width), constant(d, complex(np.nan, np.nan), width))
-    made = chosen(b, s.nonzero(x, d), _by_library(s, "cpow", d, x, y), of_zero)
-    return chosen(b, s.nonzero(y, d), made, constant(d, 1, width))
+    power = chosen(b, s.nonzero(x, d), _by_library(s, "cpow", d, x, y), of_zero)
+    return chosen(b, s.nonzero(y, d), power, constant(d, 1, width))
 
 
 def _function(name: str, routine: str) -> None:
@@ -275,9 +275,9 @@ for _own, _routine in LIBRARY.items():
 
 def _scaled_logarithm(name: str, base: float) -> None:
     def emit(s: Scalars, d: DType, a: list[Value]) -> Value:
-        made = _by_library(s, "clog", d, a[0])
-        factor = constant(part_of(d), 1 / np.log(base), width_of(made))
-        return each(lambda part: s.builder.fmul(part, factor), made)
+        logarithm = _by_library(s, "clog", d, a[0])
+        factor = constant(part_of(d), 1 / np.log(base), width_of(logarithm))
+        return each(lambda part: s.builder.fmul(part, factor), logarithm)
 
     TABLE[name, "c"] = emit
 

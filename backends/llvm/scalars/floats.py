@@ -1,4 +1,4 @@
-"""What concerns the exponent and the last bit of floating point numbers."""
+"""The exponent and the last bit of floating point numbers."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ def _patterns(d: DType) -> tuple[int, int]:
 
 @emits("nextafter", "f")
 def _nextafter(s: Scalars, d: DType, a: list[Value]) -> Value:
-    """x one step towards y; as whole numbers, floats of one sign are in order."""
+    """x one step towards y; the bits of floats of one sign are ordered as integers."""
     (x, y), b, width, whole = a, s.builder, width_of(a[0]), _integer(d)
     infinity, rest = _patterns(d)
     zero, one = constant(whole, 0, width), constant(whole, 1, width)
     p, q = bits_of(s, d, x), bits_of(s, d, y)
-    size, other = [b.and_(bits, constant(whole, rest, width)) for bits in (p, q)]
+    size, other_size = [b.and_(bits, constant(whole, rest, width)) for bits in (p, q)]
     sign = b.and_(q, constant(whole, -rest - 1, width))
-    nan = [b.icmp_signed(">", bits, constant(whole, infinity, width)) for bits in (size, other)]
-    shrinks = b.or_(b.icmp_signed("<", b.xor(p, q), zero), b.icmp_signed(">", size, other))
-    moved = b.select(shrinks, b.sub(p, one), b.add(p, one))
-    moved = b.select(b.icmp_signed("==", size, zero), b.or_(sign, one), moved)
-    same = b.or_(b.icmp_signed("==", p, q), b.icmp_signed("==", b.or_(size, other), zero))
-    moved = b.select(same, p if d.itemsize == 2 else q, moved)  # zeros of half precision keep their sign
-    moved = b.select(nan[0], p, b.select(nan[1], q, moved))
-    return from_bits(s, d, moved)
+    nan = [b.icmp_signed(">", bits, constant(whole, infinity, width)) for bits in (size, other_size)]
+    shrinks = b.or_(b.icmp_signed("<", b.xor(p, q), zero), b.icmp_signed(">", size, other_size))
+    stepped = b.select(shrinks, b.sub(p, one), b.add(p, one))
+    stepped = b.select(b.icmp_signed("==", size, zero), b.or_(sign, one), stepped)
+    same = b.or_(b.icmp_signed("==", p, q), b.icmp_signed("==", b.or_(size, other_size), zero))
+    stepped = b.select(same, p if d.itemsize == 2 else q, stepped)  # zeros of half precision keep their sign
+    stepped = b.select(nan[0], p, b.select(nan[1], q, stepped))
+    return from_bits(s, d, stepped)
 
 
 @emits("spacing", "f")
 def _spacing(s: Scalars, d: DType, a: list[Value]) -> Value:
-    """The distance to the next number away from zero, with the sign of x (of zeros without)."""
+    """The distance to the next number away from zero, with the sign of x; positive for zeros."""
     (x,), b, width, whole = a, s.builder, width_of(a[0]), _integer(d)
     infinity, rest = _patterns(d)
     fraction = FRACTION[d.itemsize]
@@ -68,18 +68,18 @@ def _spacing(s: Scalars, d: DType, a: list[Value]) -> Value:
     shift = b.sub(exponent, constant(whole, 1, width))
     inside = b.icmp_signed(">", shift, constant(whole, 0, width))
     tiny = b.shl(constant(whole, 1, width), b.select(inside, shift, constant(whole, 0, width)))
-    made = b.select(b.icmp_signed(">", exponent, constant(whole, fraction, width)), normal, tiny)
+    distance = b.select(b.icmp_signed(">", exponent, constant(whole, fraction, width)), normal, tiny)
     last = b.icmp_signed("==", size, constant(whole, infinity - 1, width))
     sign = b.and_(p, constant(whole, -rest - 1, width))
     sign = b.select(b.icmp_signed("==", size, constant(whole, 0, width)), size, sign)
-    made = b.or_(b.select(last, constant(whole, infinity, width), made), sign)
+    distance = b.or_(b.select(last, constant(whole, infinity, width), distance), sign)
     quiet = constant(whole, infinity | 1 << (fraction - 1), width)
-    return from_bits(s, d, b.select(b.icmp_signed(">=", size, constant(whole, infinity, width)), quiet, made))
+    return from_bits(s, d, b.select(b.icmp_signed(">=", size, constant(whole, infinity, width)), quiet, distance))
 
 
 @emits("exponent", "f")
 def _exponent(s: Scalars, d: DType, a: list[Value]) -> Value:
-    """The exponent that frexp gives, as a 32-bit integer; 0 for zero and for what is not finite."""
+    """The exponent of frexp as a 32-bit integer; 0 for zero, infinities and NaN."""
     (x,), b, width, whole = a, s.builder, width_of(a[0]), _integer(d)
     infinity, rest = _patterns(d)
     fraction = FRACTION[d.itemsize]
@@ -92,5 +92,5 @@ def _exponent(s: Scalars, d: DType, a: list[Value]) -> Value:
     number = b.sub(raised, constant(whole, bias, width))
     number = b.select(tiny, b.sub(number, constant(whole, scale, width)), number)
     endless = b.icmp_signed(">=", size, constant(whole, infinity, width))
-    odd = b.or_(b.icmp_signed("==", size, constant(whole, 0, width)), endless)
-    return s.convert(b.select(odd, constant(whole, 0, width), number), whole, np.dtype(np.int32))
+    has_no_exponent = b.or_(b.icmp_signed("==", size, constant(whole, 0, width)), endless)
+    return s.convert(b.select(has_no_exponent, constant(whole, 0, width), number), whole, np.dtype(np.int32))

@@ -1,4 +1,4 @@
-"""Comparisons, logic, and what is asked of one number."""
+"""Comparisons, logic, and tests of one number."""
 
 from __future__ import annotations
 

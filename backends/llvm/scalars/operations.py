@@ -1,9 +1,8 @@
 """Operations of NumPy on elements as LLVM IR, on scalars and on vectors alike.
 
-Semantics are NumPy's: NaN goes through max and min, remainders have the divisor's sign, integers wrap around, division
-of integers by zero gives zero, a shift by too many bits gives what shifting them out would, floats out of an integer's
-range become its smallest value (as x86 has it), and half precision is computed in single precision, rounded after
-every operation.
+Semantics are NumPy's: max and min propagate NaN, remainders have the divisor's sign, integers wrap around, division of
+integers by zero gives zero, a shift by too many bits shifts all bits out, floats out of an integer's range become its
+smallest value (as on x86), and half precision is computed in single precision and rounded after every operation.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ from func.backends.llvm.scalars.values import (
 from func.backends.loops.kernels import DType
 
 KNOWN = frozenset([np.dtype(name) for name in "?bBhHiIlLqQefdFD"])
-"""Element types that can be computed on."""
+"""Element types that generated code computes with."""
 TABLES = (arithmetic, complex_numbers, floats, integers, logic, powers)
-"""The modules whose operations are in the table."""
+"""The modules that fill the table of operations."""
 HALF, SINGLE, DOUBLE = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
 UNWIDENED = frozenset({"select", "positive", "nextafter", "spacing"})
-"""Operations on half precision as it is."""
+"""Operations that half precision does not convert to single precision."""
 EXTREMA = frozenset({"maximum", "minimum", "fmax", "fmin"})
 
 
@@ -48,7 +47,7 @@ class Scalars:
         self.elementary = elementary
         self.builder: ir.IRBuilder
         self.flags: tuple[str, ...] = ()
-        """What the arithmetic of floats allows, as LLVM's words for it."""
+        """LLVM's fast-math flags of float arithmetic."""
         self._intrinsics: dict[tuple[str, str], ir.Function] = {}
 
     def apply(self, op: str, dtype: DType, args: list[Value], out: DType) -> Value:
@@ -57,9 +56,10 @@ class Scalars:
         if op == "convert":
             return self.convert(args[0], dtype, out)
         if dtype == HALF and op not in UNWIDENED:
-            args = args[::-1] if op in EXTREMA else args  # of zeros the first one
-            made = self.apply(op, SINGLE, [self.convert(x, HALF, SINGLE) for x in args], SINGLE if out == HALF else out)
-            return self.convert(made, SINGLE, HALF) if out == HALF else made
+            args = args[::-1] if op in EXTREMA else args  # the first of two zeros
+            singles = [self.convert(x, HALF, SINGLE) for x in args]
+            value = self.apply(op, SINGLE, singles, SINGLE if out == HALF else out)
+            return self.convert(value, SINGLE, HALF) if out == HALF else value
         emit = operation(op, dtype)
         return self.elementary.call(self.builder, op, *args) if emit is None else emit(self, dtype, args)
 
@@ -80,7 +80,7 @@ class Scalars:
         return self.builder.call(function, args)
 
     def convert(self, x: Value, have: DType, want: DType) -> Value:
-        """A cast as `astype` has it; of complex numbers to others the real part is left."""
+        """A cast as by `astype`; complex to real keeps the real part."""
         if have == want:
             return x
         if have.kind == "c" and want.kind == "c":
@@ -94,7 +94,7 @@ class Scalars:
         if have == HALF:
             return self.convert(self.builder.fpext(x, self._type(SINGLE, x)), SINGLE, want)
         if want == HALF:
-            single = self._odd(x) if have == DOUBLE else self.convert(x, have, SINGLE)
+            single = self._round_to_odd(x) if have == DOUBLE else self.convert(x, have, SINGLE)
             return self.builder.fptrunc(single, self._type(HALF, x))
         if have.kind == "f":
             return self._from_float(x, have, want)
@@ -120,7 +120,7 @@ class Scalars:
             return x
         return b.sext(x, target) if have.kind == "i" else b.zext(x, target)
 
-    def _odd(self, x: ir.Value) -> ir.Value:
+    def _round_to_odd(self, x: ir.Value) -> ir.Value:
         """A double in single precision, cut off and odd where that is not exact: rounding it again rounds once."""
         b, width = self.builder, width_of(x)
         bits = np.dtype(np.int32)
@@ -129,8 +129,8 @@ class Scalars:
         number = b.bitcast(near, self._type(bits, x))
         above = b.fcmp_ordered(">", self.intrinsic("fabs", back), self.intrinsic("fabs", x))
         cut = b.sub(number, b.zext(above, number.type))
-        odd = b.select(b.fcmp_ordered("!=", back, x), b.or_(cut, constant(bits, 1, width)), number)
-        return b.bitcast(odd, near.type)
+        rounded = b.select(b.fcmp_ordered("!=", back, x), b.or_(cut, constant(bits, 1, width)), number)
+        return b.bitcast(rounded, near.type)
 
     def _to_integer(self, x: ir.Value, have: DType, want: DType) -> ir.Value:
         b, width = self.builder, width_of(x)

@@ -1,4 +1,4 @@
-"""Powers of two and whole powers; greatest common divisors."""
+"""Powers of two, integer powers, greatest common divisors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INDEX = np.dtype(np.int64)
 
 @emits("ldexp", "f")
 def _ldexp(s: Scalars, d: DType, a: list[Value]) -> Value:
-    """a[1] · 2^a[0], rounded once: what would be subnormal on the way is kept normal until the last product."""
+    """a[1] · 2^a[0], rounded once: intermediate values stay normal until the last product."""
     (n, x), b, width, whole = a, s.builder, width_of(a[1]), np.dtype(f"i{d.itemsize}")
     top = int(np.finfo(d).maxexp) - 1
     least, fraction = 1 - top, FRACTION[d.itemsize]
@@ -42,10 +42,10 @@ def _ldexp(s: Scalars, d: DType, a: list[Value]) -> Value:
     return b.fmul(x, from_bits(s, d, power))
 
 
-def _looping(
+def _loop_function(
     s: Scalars, name: str, d: DType, step: Callable[[Any, Any, Any, Any], tuple[Any, Any, Any]]
 ) -> ir.Function:
-    """A function (x, y) of unsigned numbers: the third of (x, y, 1), stepped until y is zero."""
+    """A function (x, y) of unsigned numbers that steps (x, y, 1) until y is zero and returns the third number."""
     kind = element(d)
     full = f"func_{name}_{kind}"
     function: Any = s.module.globals.get(full)
@@ -72,7 +72,7 @@ def _looping(
 
 def _divisor(s: Scalars, d: DType, a: list[Value]) -> Value:
     """Euclid's algorithm."""
-    function = _looping(s, "gcd", d, lambda b, x, y, one: (y, b.urem(x, y), one))
+    function = _loop_function(s, "gcd", d, lambda b, x, y, one: (y, b.urem(x, y), one))
     return s.per_lane(function, [s.apply("absolute", d, [x], d) for x in a])
 
 
@@ -97,7 +97,7 @@ def _power(s: Scalars, d: DType, a: list[Value]) -> Value:
 
     def step(b: Any, x: Any, y: Any, total: Any) -> tuple[Any, Any, Any]:
         one = ir.Constant(x.type, 1)
-        odd = b.icmp_unsigned("!=", b.and_(y, one), ir.Constant(x.type, 0))
-        return b.mul(x, x), b.lshr(y, one), b.select(odd, b.mul(total, x), total)
+        is_odd = b.icmp_unsigned("!=", b.and_(y, one), ir.Constant(x.type, 0))
+        return b.mul(x, x), b.lshr(y, one), b.select(is_odd, b.mul(total, x), total)
 
-    return s.per_lane(_looping(s, "power", d, step), a)
+    return s.per_lane(_loop_function(s, "power", d, step), a)

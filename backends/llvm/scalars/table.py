@@ -1,4 +1,4 @@
-"""The table of operations on elements, and how a row gets into it."""
+"""The table of operations on elements and the decorator that fills it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Emit: TypeAlias = Callable[["Scalars", DType, list[Value]], Value]
 
 TABLE: dict[tuple[str, str], Emit] = {}
-"""By operation and kind of dtype; "*" for all kinds that are not complex."""
+"""By operation and kind of dtype; "*" is all kinds but complex."""
 
 
 def emits(name: str, kinds: str) -> Callable[[Emit], Emit]:
@@ -28,5 +28,5 @@ def emits(name: str, kinds: str) -> Callable[[Emit], Emit]:
 
 
 def operation(op: str, dtype: DType) -> Emit | None:
-    """How an operation on elements of a dtype is emitted, if it is in the table."""
+    """The emitter of an operation on elements of a dtype, None if the table has none."""
     return TABLE.get((op, dtype.kind)) or (None if dtype.kind == "c" else TABLE.get((op, "*")))

@@ -1,4 +1,4 @@
-"""Values of a body as LLVM has them: scalars, vectors, and for complex numbers pairs of those."""
+"""Values of a body in LLVM: scalars, vectors, and for complex numbers pairs of those."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def part_of(dtype: DType) -> DType:
 
 
 def alignment(dtype: DType) -> int:
-    """How elements are aligned in memory, in bytes."""
+    """The alignment of elements in memory, in bytes."""
     return part_of(dtype).itemsize
 
 
@@ -84,7 +84,7 @@ def constant(dtype: DType, value: Any, width: int = 1) -> Value:
 
 
 def each(emit: Callable[..., Any], *values: Value) -> Value:
-    """emit on values, or part by part where some are pairs; what is no pair goes to both parts."""
+    """emit on values, part by part where some are pairs; a value that is not a pair goes to both parts."""
     if not any([isinstance(x, Pair) for x in values]):
         return emit(*values)
     re = emit(*[x.re if isinstance(x, Pair) else x for x in values])
@@ -96,14 +96,14 @@ def splat(b: ir.IRBuilder, value: Value, width: int) -> Value:
     if width == 1 or width_of(value) == width:
         return value
 
-    def one(x: ir.Value) -> ir.Value:
+    def splat_part(x: ir.Value) -> ir.Value:
         kind = ir.VectorType(x.type, width)
         first = b.insert_element(ir.Constant(kind, ir.Undefined), x, ir.Constant(LANE, 0))
         return b.shuffle_vector(
             first, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(LANE, width), [0] * width)
         )
 
-    return each(one, value)
+    return each(splat_part, value)
 
 
 def lane(b: ir.IRBuilder, value: Value, place: int) -> Value:
@@ -119,14 +119,14 @@ def gathered(b: ir.IRBuilder, lanes: Sequence[Value]) -> Value:
         return lanes[0]
     if isinstance(lanes[0], Pair):
         return Pair(gathered(b, [x.re for x in lanes]), gathered(b, [x.im for x in lanes]))
-    made: Any = ir.Constant(ir.VectorType(lanes[0].type, len(lanes)), ir.Undefined)
+    vector: Any = ir.Constant(ir.VectorType(lanes[0].type, len(lanes)), ir.Undefined)
     for place, x in enumerate(lanes):
-        made = b.insert_element(made, x, ir.Constant(LANE, place))
-    return made
+        vector = b.insert_element(vector, x, ir.Constant(LANE, place))
+    return vector
 
 
 def shuffled(b: ir.IRBuilder, x: Value, y: Value, order: Sequence[int]) -> Value:
-    """Lanes of two vectors behind one another, in an order."""
+    """Lanes of two concatenated vectors, in an order."""
     mask = ir.Constant(ir.VectorType(LANE, len(order)), list(order))
     return each(lambda p, q: b.shuffle_vector(p, q, mask), x, y)
 
@@ -137,7 +137,7 @@ def chosen(b: ir.IRBuilder, condition: ir.Value, x: Value, y: Value) -> Value:
 
 
 def as_bits(b: ir.IRBuilder, value: ir.Value, dtype: DType) -> ir.Value:
-    """Elements out of memory as values: booleans are bytes there."""
+    """Elements loaded from memory as values: booleans are bytes in memory."""
     if dtype.kind != "b":
         return value
     width = width_of(value)
@@ -145,12 +145,12 @@ def as_bits(b: ir.IRBuilder, value: ir.Value, dtype: DType) -> ir.Value:
 
 
 def as_bytes(b: ir.IRBuilder, value: Value, dtype: DType) -> Value:
-    """Values as they lie in memory."""
+    """Values as they are stored in memory."""
     return b.zext(value, widened(BYTE, width_of(value))) if dtype.kind == "b" else value
 
 
 def read(b: ir.IRBuilder, pointer: ir.Value, dtype: DType, width: int = 1) -> Value:
-    """`width` elements next to each other."""
+    """Load `width` adjacent elements."""
     if dtype.kind != "c":
         return as_bits(b, b.load(pointer, align=alignment(dtype), typ=widened(stored(dtype), width)), dtype)
     both = b.load(pointer, align=alignment(dtype), typ=ir.VectorType(element(dtype), 2 * width))
@@ -161,7 +161,7 @@ def read(b: ir.IRBuilder, pointer: ir.Value, dtype: DType, width: int = 1) -> Va
 
 
 def write(b: ir.IRBuilder, pointer: ir.Value, dtype: DType, value: Value) -> None:
-    """Elements next to each other."""
+    """Store adjacent elements."""
     if dtype.kind != "c":
         b.store(as_bytes(b, value, dtype), pointer, align=alignment(dtype))
         return
@@ -174,7 +174,7 @@ def write(b: ir.IRBuilder, pointer: ir.Value, dtype: DType, value: Value) -> Non
 
 
 class Variable:
-    """Memory of the function's frame for one value of a body."""
+    """Stack memory of the function for one value of a body."""
 
     def __init__(self, b: ir.IRBuilder, dtype: DType, width: int) -> None:
         self.builder = b
@@ -183,12 +183,12 @@ class Variable:
             self.parts = [b.alloca(self.kind) for _ in range(2 if dtype.kind == "c" else 1)]
 
     def get(self) -> Value:
-        """The present value."""
-        parts = [self.builder.load(one, typ=self.kind) for one in self.parts]
+        """The current value."""
+        parts = [self.builder.load(address, typ=self.kind) for address in self.parts]
         return Pair(*parts) if len(parts) == 2 else parts[0]
 
     def set(self, value: Value) -> None:
-        """Another value."""
+        """Replace the value."""
         parts = [value.re, value.im] if isinstance(value, Pair) else [value]
-        for one, part in zip(self.parts, parts, strict=True):
-            self.builder.store(part, one)
+        for address, part in zip(self.parts, parts, strict=True):
+            self.builder.store(part, address)

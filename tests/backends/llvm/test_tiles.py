@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import func
-from func.backends.llvm.codegen.stage_plans import Plan, Tile
+from func.backends.llvm.codegen.stage_plans import StagePlan, Tile
 from func.backends.loops.kernels import Buffer, Load, LoopNest, NestStage, Reduce, Register, Store, StridedRef
 from tests.interpreters.compile.native.test_native import check, numbers
 
@@ -66,4 +66,4 @@ def test_only_what_may_be_done_in_any_order(
     stage = NestStage(True, [Load(value, source), Store(target, value)])
     if reduced is not None:
         stage.code.append(Reduce(Register(np.dtype(float)), reduced, value))
-    assert Plan(LoopNest((100, 100), 0, [stage]), stage, None, 256).tile == tile
+    assert StagePlan(LoopNest((100, 100), 0, [stage]), stage, None, 256).tile == tile
