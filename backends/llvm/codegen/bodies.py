@@ -1,4 +1,4 @@
-"""Bodies of loop nests as LLVM IR: instructions at one index, on one element or on several next to each other."""
+"""Bodies of loop nests as LLVM IR: instructions at one index, on one element or on several adjacent ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CodeContext(NamedTuple):
 
 
 class BodyEmitter:
-    """Emits instructions at one index: `dims` are the axes that `at` gives the positions of."""
+    """Emits instructions at one index: `at` holds the positions along the axes `dims`."""
 
     def __init__(
         self,
@@ -43,17 +43,15 @@ class BodyEmitter:
         self.rows = rows
         self.regs = regs
         self.bases: dict[Any, ir.Value] = {} if bases is None else bases
-        self.again: Any = None
-        """Lanes that were done before, which reductions pass over."""
+        self.repeated: Any = None
+        """A mask of lanes that were computed before, which reductions skip."""
 
     def value(self, x: kernels.Operand) -> Value:
         """An operand, in every lane."""
         if isinstance(x, kernels.Literal):
             return constant(x.dtype, x.value, self.width)
-        found = self.regs.get(id(x))
-        if found is None:
-            found = self.rows[id(x)]
-        return self.splat(found)
+        value = self.regs.get(id(x))
+        return self.splat(self.rows[id(x)] if value is None else value)
 
     def splat(self, value: Value) -> Value:
         """A scalar in every lane."""
@@ -63,17 +61,17 @@ class BodyEmitter:
         """The address at positions of some axes."""
         b = self.context.builder
         key = (id(ref.buffer), ref.offset, tuple([ref.strides[axis] for axis in dims]), len(at))
-        found = self.bases.get(key)
-        if found is None:
+        address = self.bases.get(key)
+        if address is None:
             total: Any = number(ref.offset)
             for axis, i in zip(dims, at, strict=True):
                 stride = ref.strides[axis]
                 if stride:
                     total = b.add(total, i if stride == 1 else b.mul(i, number(stride)))
             start = self.context.memory.pointer(ref.buffer)
-            found = b.gep(start, [total], source_etype=stored(ref.buffer.dtype))
-            self.bases[key] = found
-        return found
+            address = b.gep(start, [total], source_etype=stored(ref.buffer.dtype))
+            self.bases[key] = address
+        return address
 
     def last_stride(self, ref: kernels.StridedRef) -> int:
         """The stride along the vector."""
@@ -92,7 +90,7 @@ class BodyEmitter:
         return b.gep(start, [i if stride == 1 else b.mul(i, number(stride))], source_etype=stored(ref.buffer.dtype))
 
     def load(self, ref: kernels.StridedRef) -> Value:
-        """The elements at the present index."""
+        """The elements at the current index."""
         stride = self.last_stride(ref)
         return self.load_from(self.address(ref, stride), ref.buffer.dtype, stride)
 
@@ -110,12 +108,12 @@ class BodyEmitter:
         return gathered(b, [read(b, pointer, dtype) for pointer in lanes])
 
     def store(self, ref: kernels.StridedRef, value: ir.Value) -> None:
-        """Write the elements at the present index."""
+        """Write the elements at the current index."""
         stride = self.last_stride(ref)
         self.store_to(self.address(ref, stride), ref.buffer.dtype, stride, value)
 
     def store_to(self, pointer: ir.Value, dtype: kernels.DType, stride: int, value: Value) -> None:
-        """Write elements at an address, `stride` apart; where they fall together the last one stays."""
+        """Write elements at an address, `stride` apart; the last lane wins for stride 0."""
         b, width, kind = self.context.builder, self.width, stored(dtype)
         if width == 1 or stride == 1:
             write(b, pointer, dtype, value)
@@ -146,14 +144,14 @@ class BodyEmitter:
             )
 
     def apply(self, instruction: kernels.Apply) -> Value:
-        """An operation on the present elements."""
+        """An operation on the current elements."""
         dtype = instruction.args[-1].dtype
         return self.context.scalars.apply(
             instruction.op, dtype, [self.value(x) for x in instruction.args], instruction.out.dtype
         )
 
     def place(self, axis: int) -> ir.Value:
-        """The present index along a dimension."""
+        """The current index along a dimension."""
         b, width = self.context.builder, self.width
         i = self.at[self.dims.index(axis)]
         if width == 1:
@@ -169,16 +167,16 @@ class BodyEmitter:
         )
 
     def store_at(self, instruction: kernels.StoreAt) -> None:
-        """Write at dynamic positions, or add to what is there, one lane after the other."""
+        """Write or add at dynamic positions, one lane after the other."""
         b, dtype, value = self.context.builder, instruction.ref.buffer.dtype, self.value(instruction.value)
         for place, pointer in enumerate(self.lane_addresses(instruction.ref, instruction.indices)):
-            mine = lane(b, value, place)
+            element = lane(b, value, place)
             if instruction.adds:
-                mine = self.context.scalars.apply("add", dtype, [read(b, pointer, dtype), mine], dtype)
-            write(b, pointer, dtype, mine)
+                element = self.context.scalars.apply("add", dtype, [read(b, pointer, dtype), element], dtype)
+            write(b, pointer, dtype, element)
 
     def lane_addresses(self, ref: kernels.StridedRef, indices: tuple[kernels.DynamicIndex, ...]) -> list[ir.Value]:
-        """For every lane the address at its dynamic positions; positions out of range are noted and become 0."""
+        """The address of every lane at its dynamic positions; positions out of range set the error bit and become 0."""
         b, width = self.context.builder, self.width
         stride = self.last_stride(ref)
         start = self.address(ref, stride)
@@ -190,11 +188,11 @@ class BodyEmitter:
         kind = stored(ref.buffer.dtype)
         if width == 1:
             return [b.gep(start, [total], source_etype=kind)]
-        found = []
+        addresses = []
         for place in range(width):
             at = b.add(lane(b, total, place), number(place * stride))
-            found.append(b.gep(start, [at], source_etype=kind))
-        return found
+            addresses.append(b.gep(start, [at], source_etype=kind))
+        return addresses
 
     def constant_index(self, value: int) -> ir.Constant:
         """An index in every lane."""
@@ -203,17 +201,17 @@ class BodyEmitter:
         return ir.Constant(ir.VectorType(INDEX, self.width), [value] * self.width)
 
     def position(self, index: kernels.DynamicIndex) -> ir.Value:
-        """A position in range, counted from the start."""
+        """A position from the start, 0 for one that is out of range."""
         b = self.context.builder
         wide = self.context.scalars.convert(self.value(index.value), index.value.dtype, np.dtype(np.int64))
         length, zero = self.constant_index(index.length), self.constant_index(0)
         if index.value.dtype.kind == "i":
             wide = b.select(b.icmp_signed("<", wide, zero), b.add(wide, length), wide)
         outside = b.icmp_unsigned(">=", wide, length)
-        found: Any = outside
+        is_outside: Any = outside
         if self.width > 1:
             mask = ir.IntType(self.width)
-            found = b.icmp_unsigned("!=", b.bitcast(outside, mask), ir.Constant(mask, 0))
+            is_outside = b.icmp_unsigned("!=", b.bitcast(outside, mask), ir.Constant(mask, 0))
         status, word = self.context.memory.status, ir.IntType(32)
-        b.store(b.or_(b.load(status, typ=word), b.shl(b.zext(found, word), ir.Constant(word, 1))), status)
+        b.store(b.or_(b.load(status, typ=word), b.shl(b.zext(is_outside, word), ir.Constant(word, 1))), status)
         return b.select(outside, zero, wide)

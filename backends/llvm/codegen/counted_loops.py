@@ -1,4 +1,4 @@
-"""What loops as LLVM IR are made of: indices, memory, counting."""
+"""Counted loops as LLVM IR, and the addresses of the memory that they use."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def number(value: int) -> ir.Constant:
 
 
 class BufferPointers:
-    """Where the buffers of a function lie: a pointer for every buffer."""
+    """The pointers to the buffers of a function."""
 
     def __init__(self) -> None:
         self.pointers: dict[int, ir.Value] = {}
         self.status: Any = None
-        """Memory for the number of an error."""
+        """The address of the function's status, whose bits tell errors."""
 
     def pointer(self, buffer: Buffer) -> ir.Value:
         """The first byte of a buffer."""
@@ -40,7 +40,7 @@ class LoopChunk(NamedTuple):
     chunks: int
 
     def bounds(self, builder: ir.IRBuilder, length: int, step: int) -> tuple[ir.Value, ir.Value]:
-        """Where the chunk begins and ends; as nearly as possible all have as many steps."""
+        """The bounds of the chunk; the numbers of steps of chunks differ by at most one."""
         return self._edge(builder, self.chunk, length // step, step), self._edge(
             builder, builder.add(self.chunk, number(1)), length // step, step
         )
@@ -88,7 +88,7 @@ def blocks(
     body: Callable[[ir.Value], None],
     after: Callable[[], None],
 ) -> None:
-    """What `span` does with steps[0], and after() whenever steps[1] of them have been done, and at the end."""
+    """`span` with step steps[0], and after() after every steps[1] of its steps and at the end."""
     step, count = steps
 
     def block(i: ir.Value) -> None:
@@ -101,7 +101,7 @@ def blocks(
 
 
 def neutral(op: str, dtype: DType) -> Any:
-    """What a reduction starts with."""
+    """The start value of a reduction."""
     if op == "add":
         return 0
     if op == "multiply":

@@ -25,7 +25,7 @@ from func.backends.loops.product_blocks import step_of
 ROWS, VECTORS = 4, 2
 """Rows and vectors of columns of a block; its sums, a row's factor and the columns fill the registers of AVX2."""
 BY_BLAS = 48**3
-"""Products of more multiplications than this are BLAS's."""
+"""Products of more multiplications than this go to BLAS."""
 
 Grid: TypeAlias = tuple[int, int, int]
 Problem: TypeAlias = tuple["StridedMatrix", "StridedMatrix", "StridedMatrix", int, int, int]
@@ -33,7 +33,7 @@ Problem: TypeAlias = tuple["StridedMatrix", "StridedMatrix", "StridedMatrix", in
 
 
 class DotPrinter:
-    """Emits products. `chunk` says which of the chunks of its products it emits; None stands for all."""
+    """Emits products, or the chunk `chunk` of each of them."""
 
     def __init__(
         self, context: CodeContext, features: Features, threads: BlasThreads, chunk: ir.Value | None = None
@@ -56,7 +56,7 @@ class DotPrinter:
         task.run()
 
     def _grid(self, dot: Dot) -> Grid:
-        """The chunks of a product: of rows and columns only if BLAS computes it, and leaves the threads to us."""
+        """The chunks of a product; rows and columns are cut only for BLAS whose threads can be controlled."""
         if self._goes_to_blas(dot.out.buffer.dtype, *_oriented(*_matrices(dot, [None] * 3), *dot.sizes)):
             self.threads.hold()
             return dot.grid if has_control() else (1, 1, 1)
@@ -117,7 +117,7 @@ class DotPrinter:
         k: int,
         n: int,
     ) -> None:
-        """By BLAS, all of it or one of the chunks of rows and columns that it is cut into."""
+        """By BLAS: the whole product or one chunk of its rows and columns."""
         i, rows = self._chunk_of(m, cuts[0], cuts[1])
         j, columns = self._chunk_of(n, cuts[1], 1)
         left = self._at(dtype, x.start, (i, x.first))
@@ -136,8 +136,10 @@ class DotPrinter:
         )
 
     def _chunk_of(self, length: int, cuts: int, others: int) -> tuple[ir.Value, Any]:
-        """Where the chunk begins along an axis, and the address of how long it is there; `others` is how many chunks
-        follow each other at the same place of the axis."""
+        """The start of the chunk along an axis, and its length or the address of that.
+
+        `others` is the number of successive chunks with the same place along the axis.
+        """
         if cuts == 1:
             return number(0), length
         b = self.builder
@@ -332,7 +334,7 @@ class StridedMatrix:
 
 
 def _matrices(dot: Dot, starts: Sequence[Any]) -> tuple[StridedMatrix, StridedMatrix, StridedMatrix]:
-    """The matrices of a product, which begin there."""
+    """The matrices of a product from their start addresses."""
     out, x, y = [
         StridedMatrix(start, *ref.strides[-2:]) for start, ref in zip(starts, (dot.out, dot.x, dot.y), strict=True)
     ]
@@ -340,7 +342,7 @@ def _matrices(dot: Dot, starts: Sequence[Any]) -> tuple[StridedMatrix, StridedMa
 
 
 def _oriented(out: StridedMatrix, x: StridedMatrix, y: StridedMatrix, m: int, k: int, n: int) -> Problem:
-    """The product, or the transposed one where that has its results along rows."""
+    """The product, transposed where that makes its results contiguous along rows."""
     if m != 1 and (n == 1 or (x.first == 1 and out.first == 1 and not (y.second == 1 and out.second == 1))):
         return out.turned(), y.turned(), x.turned(), n, k, m
     return out, x, y, m, k, n

@@ -7,7 +7,7 @@ from typing import Any
 from func.backends.llvm import ir
 from func.backends.llvm.codegen.bodies import BodyEmitter, CodeContext
 from func.backends.llvm.codegen.counted_loops import BufferPointers, LoopChunk, loop, span
-from func.backends.llvm.codegen.parallel import ChunkErrors, Task, emit_stage, filling, set_apart
+from func.backends.llvm.codegen.parallel import ChunkErrors, Task, emit_stage, filling, privatize
 from func.backends.llvm.codegen.stages import StageLoops
 from func.backends.llvm.scalars.operations import Scalars
 from func.backends.loops.chunking import chunkings_of, length_of, row_groups
@@ -43,15 +43,15 @@ class NestPrinter:
         """The rows by chunks."""
         task = Task(self.context, chunking)
         errors = ChunkErrors(task, nest.stages)
-        left = set_apart(task, chunking)
+        following = privatize(task, chunking)
         NestPrinter(*task.context)._rows(nest, [], task.loop_chunk)
         task.run()
         errors.report()
-        for following in left:
-            self.emit(following)
+        for combining in following:
+            self.emit(combining)
 
     def _rows(self, nest: LoopNest, at: list[ir.Value], loop_chunk: LoopChunk | None = None) -> None:
-        """The loops over rows, those of the part only."""
+        """The loops over rows, or over those of a chunk."""
         groups = row_groups(nest)
         if len(at) == len(groups):
             self._stages(nest, [group[-1] for group in groups], at)
@@ -71,7 +71,7 @@ class NestPrinter:
                 for instruction in stage.code:
                     BodyEmitter(self.context, dims, at, 1, rows, rows).emit(instruction)
             elif id(stage) in by_stage:
-                for left in emit_stage(self.context, nest, by_stage[id(stage)], dims, at, rows):
-                    self.emit(left)
+                for combining in emit_stage(self.context, nest, by_stage[id(stage)], dims, at, rows):
+                    self.emit(combining)
             else:
                 StageLoops(self.context, nest, stage, dims, at, rows).emit()

@@ -1,8 +1,8 @@
-"""Accuracy of long sums: blocks are added up pairwise.
+"""Pairwise summation of blocks, for accurate long sums.
 
-What a loop adds up one after the other is a block of `BLOCK` vectors. Sums of blocks go to a stack on which two sums of
-equally many blocks become one at once, as the digits of a binary number carry over. So an element goes through about
-BLOCK + log2(blocks) additions, not through as many as there are elements.
+A loop adds up a block of `BLOCK` vectors sequentially and pushes its sum on a stack. Two sums of equally many blocks on
+the stack are added at once, as the digits of a binary number carry over. So an element takes part in about
+BLOCK + log2(blocks) additions, not in as many as there are elements.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from func.backends.llvm.scalars.values import Pair, Value, Variable, constant, l
 from func.backends.loops.kernels import DType
 
 ANY, ALL = frozenset({"logical_or", "maximum", "bitwise_or"}), frozenset({"logical_and", "minimum", "bitwise_and"})
-"""Reductions of bits that ask whether one is set, and whether all are."""
+"""Reductions of bits that test whether any bit is set, and whether all are."""
 
 BLOCK, LONG = 16, 64
-"""Additions of a block, one after the other, and of a sum that is worth cutting into blocks."""
+"""Sequential additions of a block, and of a sum that is worth cutting into blocks."""
 
 
 class PairwiseSums:
-    """Variables, each with its dtype and lanes, that are added to in blocks, `most` of them at most."""
+    """Variables, each with its dtype and lanes, that sum in at most `most` blocks."""
 
     def __init__(self, context: CodeContext, variables: Sequence[tuple[Variable, DType, int]], most: int) -> None:
         self.context = context
@@ -38,7 +38,7 @@ class PairwiseSums:
         b.store(number(0), self.count)
 
     def push(self) -> None:
-        """A block is complete."""
+        """Push the sums of a complete block."""
         b = self.context.builder
         count = b.load(self.count, typ=INDEX)
         b.store(b.add(count, number(1)), self.count)
@@ -64,7 +64,7 @@ class PairwiseSums:
         return b.icmp_unsigned("!=", b.and_(bits, number(1)), number(0))
 
     def _walk(self, bits: ir.Value, goes_on: Callable[[Any], Any], step: Callable[[Any], None]) -> None:
-        """step(the bits from there on) at level 0, 1, … as long as it goes on."""
+        """step(bits shifted to the level) at level 0, 1, … while `goes_on` holds."""
         b = self.context.builder
         b.store(bits, self.bits)
         b.store(number(0), self.level)
@@ -94,13 +94,13 @@ def _parts(value: Value) -> list[Any]:
 
 
 def folded(context: CodeContext, op: str, dtype: DType, value: Value) -> Value:
-    """The lanes of a vector as one value: halves are combined until one lane is left, bits are looked at at once."""
+    """The reduction of a vector's lanes: halves are combined until one lane is left; bits are compared at once."""
     b = context.builder
     width = width_of(value)
     if dtype.kind == "b" and width > 1 and op in ANY | ALL:
         bits = ir.IntType(width)
-        whole, wanted = b.bitcast(value, bits), ir.Constant(bits, 0 if op in ANY else -1)
-        return b.icmp_unsigned("!=" if op in ANY else "==", whole, wanted)
+        whole, reference = b.bitcast(value, bits), ir.Constant(bits, 0 if op in ANY else -1)
+        return b.icmp_unsigned("!=" if op in ANY else "==", whole, reference)
     while width > 2:
         half = (width + 1) // 2
         low = shuffled(b, value, value, range(half))

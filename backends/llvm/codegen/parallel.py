@@ -1,7 +1,7 @@
 """Chunks of nests as functions of their own, which the thread pool runs.
 
-A task is `void task(ptr data, i64 chunk)`. What the loops of a chunk use of the function that the nest belongs to, such
-as the addresses of buffers, is written to `data` before the job and read where the task begins.
+A task is `void task(ptr data, i64 chunk)`. Values of the enclosing function that the loops of a chunk use, such as the
+addresses of buffers, are written to `data` before the job and read where the task begins.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ERRORS = np.dtype(np.int32)
 
 
 class InheritedPointers(BufferPointers):
-    """The buffers of the function that a task belongs to."""
+    """The buffers of the enclosing function of a task."""
 
     def __init__(self, task: Task, outer: BufferPointers) -> None:
         super().__init__()
@@ -40,10 +40,10 @@ class InheritedPointers(BufferPointers):
 
     def pointer(self, buffer: kernels.Buffer) -> ir.Value:
         """The first byte of a buffer."""
-        found = self.pointers.get(id(buffer))
-        if found is None:
-            found = self.pointers[id(buffer)] = self.task.taken(self.outer.pointer(buffer))
-        return found
+        pointer = self.pointers.get(id(buffer))
+        if pointer is None:
+            pointer = self.pointers[id(buffer)] = self.task.taken(self.outer.pointer(buffer))
+        return pointer
 
 
 class Task:
@@ -81,17 +81,17 @@ class Task:
             return b.load(place, typ=value.type)
 
     def frame(self, size: int) -> ir.Value:
-        """So many bytes of the chunk's own."""
+        """`size` bytes of stack memory of the chunk."""
         with self.context.builder.goto_entry_block():
             return self.context.builder.alloca(CACHE_LINE, size=-(-size // 64))
 
-    def every(self, dtype: kernels.DType) -> ir.Value:
-        """Memory of the outer function for an element of every chunk."""
+    def per_chunk(self, dtype: kernels.DType) -> ir.Value:
+        """Memory of the outer function for one element per chunk."""
         with self.outer.builder.goto_entry_block():
             return self.outer.builder.alloca(ir.ArrayType(stored(dtype), self.chunks))
 
     def of_chunk(self, start: ir.Value, dtype: kernels.DType, step: int) -> ir.Value:
-        """The address, inside, of what belongs to the chunk in memory of the outer function."""
+        """The chunk's address, inside, in memory of the outer function."""
         b, inside = self.context.builder, self.taken(start)
         with b.goto_entry_block():
             place = b.mul(self.chunk, number(step))
@@ -115,23 +115,23 @@ class Task:
 
 
 class ChunkErrors:
-    """The numbers of errors that chunks have met."""
+    """The error bits of the chunks."""
 
     def __init__(self, task: Task, stages: Iterable[kernels.NestStage]) -> None:
         self.task = task
         b = task.context.builder
         self.memory: Any = None
         if any([isinstance(instruction, kernels.LoadAt) for stage in stages for instruction in stage.code]):
-            self.memory = task.every(ERRORS)
+            self.memory = task.per_chunk(ERRORS)
             task.context.memory.status = task.of_chunk(self.memory, ERRORS, 1)
             b.store(ir.Constant(ir.IntType(32), 0), task.context.memory.status)
 
     def report(self) -> None:
-        """Hand them on, once all chunks have run."""
+        """Add the errors to the status once all chunks have run."""
         if self.memory is not None:
             b, status = self.task.outer.builder, self.task.outer.memory.status
-            found = folded(self.task.outer, "bitwise_or", ERRORS, read(b, self.memory, ERRORS, self.task.chunks))
-            b.store(b.or_(b.load(status, typ=ir.IntType(32)), found), status)
+            errors = folded(self.task.outer, "bitwise_or", ERRORS, read(b, self.memory, ERRORS, self.task.chunks))
+            b.store(b.or_(b.load(status, typ=ir.IntType(32)), errors), status)
 
 
 def filling(buffer: kernels.Buffer, value: Any) -> kernels.LoopNest:
@@ -154,9 +154,9 @@ def copying(target: kernels.Buffer, source: kernels.Buffer) -> kernels.LoopNest:
     return kernels.LoopNest(domain, None, [kernels.NestStage(True, [load, store])])
 
 
-def set_apart(task: Task, chunking: kernels.Chunking) -> list[kernels.LoopNest]:
-    """Give the chunk its own scratch and its own accumulators; the nests that add up what all chunks accumulate."""
-    memory, left = task.context.memory, []
+def privatize(task: Task, chunking: kernels.Chunking) -> list[kernels.LoopNest]:
+    """Give the chunk private scratch memory and accumulators; return the nests that combine the accumulators."""
+    memory, following = task.context.memory, []
     for buffer, pieces in chunking.private:
         start = task.frame(buffer.bytes) if pieces is None else task.piece(pieces, buffer)
         memory.pointers[id(buffer)] = start
@@ -165,11 +165,11 @@ def set_apart(task: Task, chunking: kernels.Chunking) -> list[kernels.LoopNest]:
         memory.pointers[id(buffer)] = task.piece(pieces, buffer)
         nest = filling(buffer, neutral(op, buffer.dtype))
         StageLoops(task.context, nest, nest.stages[0], [], [], {}).emit()
-        left.append(_gathering(pieces, buffer, op, chunking.chunks))
-    return left
+        following.append(_combining(pieces, buffer, op, chunking.chunks))
+    return following
 
 
-def _gathering(pieces: kernels.Buffer, buffer: kernels.Buffer, op: str, chunks: int) -> kernels.LoopNest:
+def _combining(pieces: kernels.Buffer, buffer: kernels.Buffer, op: str, chunks: int) -> kernels.LoopNest:
     """A nest that accumulates the pieces of the chunks in a buffer, one after the other."""
     domain = (chunks, buffer.size) if buffer.size > 1 else (chunks,)
     inner = kernels.row_major(domain[1:])
@@ -190,16 +190,16 @@ def emit_stage(
     at: Sequence[ir.Value],
     rows: dict[int, Value],
 ) -> list[kernels.LoopNest]:
-    """The stage of a chunking, by chunks, at one row; the nests that are to follow."""
+    """Emit the stage of a chunking, in chunks, at one row; return the nests that must follow."""
     stage = chunking.stage
     assert stage is not None
     task = Task(context, chunking)
     errors = ChunkErrors(task, [stage])
-    left = set_apart(task, chunking)
+    following = privatize(task, chunking)
     inside = {id(x): task.taken(rows[id(x)]) for x in registers_of(stage) if id(x) in rows}
     StageLoops(task.context, nest, stage, dims, [task.taken(i) for i in at], inside, task.loop_chunk).emit()
     reduced = [
-        (instruction, task.every(instruction.out.dtype))
+        (instruction, task.per_chunk(instruction.out.dtype))
         for instruction in stage.code
         if isinstance(instruction, kernels.Reduce)
     ]
@@ -211,12 +211,12 @@ def emit_stage(
     for instruction, memory in reduced:
         parts = read(context.builder, memory, instruction.out.dtype, chunking.chunks)
         rows[id(instruction.out)] = folded(context, instruction.op, instruction.out.dtype, parts)
-    return left
+    return following
 
 
 def registers_of(stage: kernels.NestStage) -> list[kernels.Register]:
     """The registers that the code of a stage reads, each once."""
-    found: dict[int, kernels.Register] = {}
+    registers: dict[int, kernels.Register] = {}
     for instruction in stage.code:
-        found.update({id(x): x for x in operands_of(instruction) if isinstance(x, kernels.Register)})
-    return list(found.values())
+        registers.update({id(x): x for x in operands_of(instruction) if isinstance(x, kernels.Register)})
+    return list(registers.values())

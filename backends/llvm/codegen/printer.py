@@ -24,10 +24,10 @@ from func.backends.loops.traversal import buffers_of
 STATUS = ir.IntType(32)
 BYTE = ir.IntType(8)
 FAST = ("contract", "reassoc", "arcp", "nsz")
-"""Fast-math without a promise that there are no NaN and infinities, and without other functions than asked for."""
+"""Fast-math flags without nnan and ninf, and without approximate functions."""
 FOUND_NAN, FOUND_ERROR = 1, 2
 LONG_SIDE = 1200
-"""Rows or columns of matrices whose factors take some ten milliseconds: LAPACK then has all threads of BLAS."""
+"""Rows or columns of matrices that LAPACK factors with all threads of BLAS, in some ten milliseconds."""
 
 
 def print_program(program: kernels.NativeProgram, features: Features, name: str = "run") -> ir.Module:
@@ -61,7 +61,7 @@ class Printer:
         self.dots = DotPrinter(self.nests.context, features, self.threads)
         self.bits = features.bits
         self._end: Any = None
-        """Where the program returns, if something before the last item may end it."""
+        """The block that returns, if an item before the last one may end the program."""
 
     def emit(self) -> None:
         """The whole function."""
@@ -84,10 +84,10 @@ class Printer:
         builder.ret(builder.load(self.memory.status, typ=STATUS))
 
     def _note(self, flag: kernels.StridedRef) -> None:
-        """Let the status tell that a NaN was found, where a boolean is true."""
+        """Set the status bit for NaN where a boolean is true."""
         b, status = self.builder, self.memory.status
-        found = b.load(self.memory.pointer(flag.buffer), typ=BYTE)
-        b.store(b.or_(b.load(status, typ=STATUS), b.zext(found, STATUS)), status)
+        has_nan = b.load(self.memory.pointer(flag.buffer), typ=BYTE)
+        b.store(b.or_(b.load(status, typ=STATUS), b.zext(has_nan, STATUS)), status)
 
     def _halt(self, item: kernels.EarlyExit) -> None:
         b = self.builder
@@ -101,21 +101,21 @@ class Printer:
         b.position_at_end(onwards)
 
     def _tables(self) -> dict[str, ir.Value]:
-        """Where the addresses of memory stand, by its kind; the arena's own address."""
+        """The tables of addresses by kind of memory, and the address of the arena."""
         inputs, outputs, arena = self.builder.function.args
         constants: Any = None
         if self.program.constants:
             table = ir.ArrayType(POINTER, len(self.program.constants))
             mark = hashlib.sha256(b"".join([constant.tobytes() for constant in self.program.constants])).hexdigest()
-            self.module.add_metadata([mark])  # code is shared by equal text: equal constants too, then
+            self.module.add_metadata([mark])  # code is shared by equal text, so the text includes the constants
             constants = ir.GlobalVariable(self.module, table, "constants")
             constants.initializer = ir.Constant(table, None)
         return {"input": inputs, "output": outputs, "constant": constants, "arena": arena}
 
     def _pointers(self, item: kernels.Item, tables: dict[str, ir.Value]) -> None:
-        """The addresses that an item is the first to use.
+        """Load the addresses that an item is the first to use.
 
-        All of them at the start would be one run of loads, over which LLVM takes time quadratic in their number.
+        Loading all of them at the start takes LLVM time quadratic in their number.
         """
         builder = self.builder
         for buffer in buffers_of(item):

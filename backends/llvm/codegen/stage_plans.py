@@ -1,4 +1,4 @@
-"""How the loops of a stage are emitted: what at which depth, how many elements at a time, in which blocks and tiles."""
+"""Plans for the loops of a stage: the depth of each instruction, the vector width, blocks and tiles."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from func.backends.loops.memory_dependence import may_alias
 from func.backends.loops.traversal import refs_of
 
 LIGHT, MIDDLE = 32, 200
-"""Bodies of up to so many instructions take four, and two, registers at a time in long loops."""
+"""Instructions of the longest bodies that take four, and two, registers at a time in long loops."""
 LONG_LOOP = 512
-"""Elements from which on a loop is worth the code of bodies of any size."""
+"""Elements from which a loop is long."""
 SHORT = 12, 40
-"""What LIGHT and MIDDLE are for other loops."""
+"""LIGHT and MIDDLE for other loops."""
 TWICE = 40
 """Instructions of the longest body that is emitted twice."""
 LINE = 64
-"""Bytes that come into the cache together."""
+"""Bytes of a cache line."""
 REACH = 1 << 22
-"""Bytes over which far apart elements lie from which on several lines are used at a time: so pages are found again."""
+"""Span in bytes of distant elements from which a tile takes several cache lines, so that pages stay in the TLB."""
 FAR = 16
-"""Steps of a loop that are worth tiles."""
+"""Steps from which a loop is worth tiling."""
 MOST_LINES = 8
-"""Lines of one array that stay in the cache however far they are apart."""
+"""Lines of one array that stay in the cache at any distance."""
 
 
 class LoopBlocks(NamedTuple):
-    """Which loop is cut into blocks, how many of its steps make one, and how many blocks there are at most."""
+    """The loop that is cut into blocks, the steps of a block, and the largest number of blocks."""
 
     depth: int
     steps: int
@@ -40,8 +40,11 @@ class LoopBlocks(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """Which loop runs by so many steps inside the innermost one: what lies far apart along the innermost dimension lies
-    together along its own, and so every line of the cache is used up when it is there."""
+    """A loop that runs `steps` steps at a time inside the innermost one.
+
+    Elements that are distant along the innermost dimension are adjacent along this loop's, so that every cache line is
+    used completely when it is loaded.
+    """
 
     depth: int
     steps: int
@@ -53,7 +56,7 @@ def accumulated(instruction: kernels.Reduce | kernels.Running | kernels.Accumula
 
 
 def is_sum(instruction: kernels.Instruction) -> bool:
-    """Whether something is added up that must be rounded."""
+    """Whether an instruction sums values with rounding."""
     return (
         isinstance(instruction, (kernels.Reduce, kernels.Accumulate))
         and instruction.op == "add"
@@ -79,15 +82,13 @@ class StagePlan:
         self.block = self._block()
 
     def _tile(self, nest: kernels.LoopNest, stage: kernels.NestStage) -> Tile | None:
-        """Which loop is to run inside the innermost one; None where that is of no use or not allowed."""
+        """The loop to run inside the innermost one; None where tiling is useless or not allowed."""
         if len(self.dims) < 2 or self.lengths[-1] < FAR:
             return None
-        found = next(filter(None, map(self._nearest, refs_of(stage.code))), None)
-        if found is None or not all(
-            [self._in_any_order(nest, stage, instruction, found) for instruction in stage.code]
-        ):
+        tile = next(filter(None, map(self._nearest, refs_of(stage.code))), None)
+        if tile is None or not all([self._in_any_order(nest, stage, instruction, tile) for instruction in stage.code]):
             return None
-        return found
+        return tile
 
     def _nearest(self, ref: kernels.StridedRef) -> Tile | None:
         """The loop along which elements of a reference are adjacent, if they are far apart along the innermost one."""
@@ -105,7 +106,7 @@ class StagePlan:
     def _in_any_order(
         self, nest: kernels.LoopNest, stage: kernels.NestStage, instruction: kernels.Instruction, tile: Tile
     ) -> bool:
-        """Whether it does not matter when a tile does what."""
+        """Whether an instruction may run in the order of the tile."""
         if isinstance(instruction, (kernels.StoreAt, kernels.Running)) or (
             is_sum(instruction) and not self.moves(instruction)
         ):
@@ -113,7 +114,7 @@ class StagePlan:
         if isinstance(instruction, kernels.Accumulate):
             return self.moves(instruction) or not instruction.ref.strides[self.dims[tile.depth]]
         if isinstance(instruction, kernels.Store):
-            uses = [other for other in refs_of(stage.code) if other.buffer.storage is instruction.ref.buffer.storage]
+            uses = [ref for ref in refs_of(stage.code) if ref.buffer.storage is instruction.ref.buffer.storage]
             inner = range(nest.outer or 0, len(nest.domain))
             return len(uses) == 1 and not may_alias(nest.domain, instruction.ref, instruction.ref, inner)
         return True
@@ -156,7 +157,7 @@ class StagePlan:
         return levels
 
     def _width(self) -> int:
-        """How many elements are taken at a time."""
+        """The number of elements per vector."""
         if not self.dims:
             return 1
         code = self.levels[-1]
@@ -186,7 +187,7 @@ class StagePlan:
         return max(1, min(width, length))
 
     def _block(self) -> LoopBlocks | None:
-        """Which loop is to be cut into blocks so that sums are accurate; None without long ones."""
+        """The loop to cut into blocks for accurate sums; None without long sums."""
         if not self.dims or not any(
             [is_sum(instruction) and not self.moves(instruction) for instruction in self.levels[-1]]
         ):
@@ -203,5 +204,5 @@ class StagePlan:
         return None
 
     def moves(self, instruction: kernels.Instruction) -> bool:
-        """Whether something accumulates in another place at every step of the innermost loop."""
+        """Whether an instruction accumulates in another element at every step of the innermost loop."""
         return isinstance(instruction, kernels.Accumulate) and instruction.ref.strides[self.dims[-1]] != 0

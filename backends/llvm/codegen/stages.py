@@ -1,8 +1,8 @@
 """The loops of one stage of a nest as LLVM IR: vectors along the innermost dimension, reductions.
 
-Every instruction is emitted at the depth of the deepest loop that it depends on: what does not vary along the innermost
-dimension is a scalar outside its loop. The innermost loop takes `width` elements at a time as one vector, and what is
-left over as one shorter vector, so that the code of a body is emitted at most twice.
+Every instruction is emitted at the depth of the deepest loop that it depends on: a value that does not vary along the
+innermost dimension is a scalar outside its loop. The innermost loop takes `width` elements at a time as one vector and
+the remainder as one shorter vector, so that the code of a body is emitted at most twice.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class StageLoops:
         self.accumulators: list[tuple[kernels.Reduce | kernels.Running | kernels.Accumulate, Variable, int]] = []
         self.sums: list[PairwiseSums] = []
         self.tile: tuple[ir.Value, ir.Value] | None = None
-        """Where the present tile begins and ends."""
+        """The bounds of the current tile."""
 
     def emit(self) -> None:
         """Loops, and the values of reductions afterwards."""
@@ -79,19 +79,19 @@ class StageLoops:
     def _pairwise(
         self, accumulators: Sequence[tuple[kernels.Reduce | kernels.Running | kernels.Accumulate, Variable, int]]
     ) -> PairwiseSums | None:
-        """Let the sums among accumulators be added up block by block."""
-        found = [
+        """Pairwise sums of the accumulators that are sums; None without any."""
+        summed = [
             (memory, accumulated(instruction), lanes)
             for instruction, memory, lanes in accumulators
             if is_sum(instruction)
         ]
-        if self.plan.block is None or not found:
+        if self.plan.block is None or not summed:
             return None
-        self.sums.append(PairwiseSums(self.context, found, self.plan.block.most))
+        self.sums.append(PairwiseSums(self.context, summed, self.plan.block.most))
         return self.sums[-1]
 
     def _steps(self, depth: int, start: ir.Value, stop: ir.Value, step: int, body: Callable[[ir.Value], None]) -> None:
-        """One of the loops, by blocks if it is the one that is cut."""
+        """One of the loops, in blocks if it is the loop that the plan cuts."""
         if self.plan.block is not None and self.plan.block.depth == depth:
             blocks(self.context.builder, start, stop, (step, self.plan.block.steps), body, self._push)
         else:
@@ -151,30 +151,32 @@ class StageLoops:
                 local.append((instruction, self._accumulator(instruction, width), width))
         bases: dict[Any, ir.Value] = {}
         outside = self._body(at, 1, regs)
-        for ref in refs_of(code):  # addresses are worked out before the loop
+        for ref in refs_of(code):  # addresses are computed before the loop
             key_dims = [*self.outer_dims, *self.dims[:-1]]
             outside.bases = bases
             outside.base(ref, key_dims, [*self.outer_at, *at])
         splats = self._splats(code, regs, width)
 
-        def run(i: ir.Value, lanes: int, again: Any = None) -> None:
+        def run(i: ir.Value, lanes: int, repeated: Any = None) -> None:
             inside = dict(regs)
             if lanes == width:
                 inside.update(splats)
             if self.plan.tile is None:
-                vector([*at, i], lanes, inside, bases, again)
+                vector([*at, i], lanes, inside, bases, repeated)
                 return
             assert self.tile is not None
             depth = self.plan.tile.depth
 
             def step(k: ir.Value) -> None:
-                vector([*at[:depth], k, *at[depth + 1 :], i], lanes, dict(inside), {}, again)
+                vector([*at[:depth], k, *at[depth + 1 :], i], lanes, dict(inside), {}, repeated)
 
             span(self.context.builder, *self.tile, 1, step)
 
-        def vector(at: list[ir.Value], lanes: int, inside: dict[int, Any], bases: dict[Any, Any], again: Any) -> None:
+        def vector(
+            at: list[ir.Value], lanes: int, inside: dict[int, Any], bases: dict[Any, Any], repeated: Any
+        ) -> None:
             body = self._body(at, lanes, inside, bases)
-            body.again = again
+            body.repeated = repeated
             for instruction in code:
                 self._emit(body, instruction)
 
@@ -204,8 +206,9 @@ class StageLoops:
             run(number(main), rest)
 
     def _overlaps(self, code: list[kernels.Instruction], axis: int) -> bool:
-        """Whether the last vector may begin before the one in front of it ends: the body is long, so that emitting it
-        twice takes time, and doing elements again changes nothing."""
+        """Whether the last vector may overlap the vector before it.
+
+        Then the body is long, so that emitting it twice takes time, and computing elements twice changes nothing."""
         if len(code) <= TWICE:
             return False
         read = {
@@ -231,8 +234,8 @@ class StageLoops:
         def step(i: ir.Value) -> None:
             is_last = b.icmp_unsigned(">", i, last)
             start = b.select(is_last, last, i)
-            again = b.icmp_unsigned("<", lanes, helper.splat(b.sub(i, start)))
-            run(start, width, again)
+            repeated = b.icmp_unsigned("<", lanes, helper.splat(b.sub(i, start)))
+            run(start, width, repeated)
 
         depth = len(self.dims) - 1
         if self.loop_chunk is not None and self.loop_chunk.axis == self.dims[depth]:
@@ -243,7 +246,7 @@ class StageLoops:
         self._steps(depth, start, stop, width, step)
 
     def _splats(self, code: list[kernels.Instruction], regs: dict[int, ir.Value], width: int) -> dict[int, ir.Value]:
-        """Scalars that the innermost loop uses, spread over vectors before it."""
+        """Scalars that the innermost loop uses, splatted before the loop."""
         if width == 1:
             return {}
         used: dict[int, ir.Value] = {}
@@ -255,35 +258,37 @@ class StageLoops:
         return used
 
     def _emit(self, body: BodyEmitter, instruction: kernels.Instruction) -> None:
-        kept = next((memory for known, memory, _ in self.accumulators if known is instruction), None)
-        if kept is None or not isinstance(instruction, (kernels.Reduce, kernels.Running, kernels.Accumulate)):
+        entry = next((entry for entry in self.accumulators if entry[0] is instruction), None)
+        if entry is None or not isinstance(instruction, (kernels.Reduce, kernels.Running, kernels.Accumulate)):
             body.emit(instruction)
             return
-        lanes = next(lanes for known, _, lanes in self.accumulators if known is instruction)
+        _, variable, lanes = entry
         dtype = accumulated(instruction)
         value = self._filled(body.value(instruction.value), instruction.op, dtype, lanes)
-        if body.again is not None:
+        if body.repeated is not None:
             value = chosen(
-                self.context.builder, body.again, constant(dtype, neutral(instruction.op, dtype), lanes), value
+                self.context.builder, body.repeated, constant(dtype, neutral(instruction.op, dtype), lanes), value
             )
-        made = self.context.scalars.apply(instruction.op, dtype, [kept.get(), value], dtype)
-        kept.set(made)
+        total = self.context.scalars.apply(instruction.op, dtype, [variable.get(), value], dtype)
+        variable.set(total)
         if isinstance(instruction, kernels.Running):
-            body.regs[id(instruction.out)] = made
+            body.regs[id(instruction.out)] = total
 
     def _filled(self, value: Value, op: str, dtype: kernels.DType, lanes: int) -> Value:
-        """A shorter vector lengthened by neutral elements."""
-        have = width_of(value)
-        if have == lanes:
+        """A vector extended to `lanes` lanes by neutral elements."""
+        width = width_of(value)
+        if width == lanes:
             return value
-        if have == 1:
+        if width == 1:
             start = constant(dtype, neutral(op, dtype), 1)
             return gathered(self.context.builder, [value, *[start] * (lanes - 1)])
-        more = constant(dtype, neutral(op, dtype), have)
-        return shuffled(self.context.builder, value, more, [place if place < have else have for place in range(lanes)])
+        more = constant(dtype, neutral(op, dtype), width)
+        return shuffled(
+            self.context.builder, value, more, [place if place < width else width for place in range(lanes)]
+        )
 
     def _finish(self, instruction: kernels.Accumulate, memory: Variable, body: BodyEmitter) -> None:
-        """Add what the innermost loop has gathered to the element in memory."""
+        """Add the accumulator of the innermost loop to the element in memory."""
         b = self.context.builder
         dtype = instruction.ref.buffer.dtype
         value = folded(self.context, instruction.op, dtype, memory.get())

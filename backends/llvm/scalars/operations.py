@@ -79,49 +79,49 @@ class Scalars:
             self._intrinsics[key] = function
         return self.builder.call(function, args)
 
-    def convert(self, x: Value, have: DType, want: DType) -> Value:
+    def convert(self, x: Value, source: DType, result: DType) -> Value:
         """A cast as by `astype`; complex to real keeps the real part."""
-        if have == want:
+        if source == result:
             return x
-        if have.kind == "c" and want.kind == "c":
-            return each(lambda part: self.convert(part, part_of(have), part_of(want)), x)
-        if have.kind == "c":
-            return self.convert(x.re, part_of(have), want)
-        if want.kind == "c":
-            return Pair(self.convert(x, have, part_of(want)), constant(part_of(want), 0, width_of(x)))
-        if want.kind == "b":
-            return self.nonzero(x, have)
-        if have == HALF:
-            return self.convert(self.builder.fpext(x, self._type(SINGLE, x)), SINGLE, want)
-        if want == HALF:
-            single = self._round_to_odd(x) if have == DOUBLE else self.convert(x, have, SINGLE)
+        if source.kind == "c" and result.kind == "c":
+            return each(lambda part: self.convert(part, part_of(source), part_of(result)), x)
+        if source.kind == "c":
+            return self.convert(x.re, part_of(source), result)
+        if result.kind == "c":
+            return Pair(self.convert(x, source, part_of(result)), constant(part_of(result), 0, width_of(x)))
+        if result.kind == "b":
+            return self.nonzero(x, source)
+        if source == HALF:
+            return self.convert(self.builder.fpext(x, self._type(SINGLE, x)), SINGLE, result)
+        if result == HALF:
+            single = self._round_to_odd(x) if source == DOUBLE else self.convert(x, source, SINGLE)
             return self.builder.fptrunc(single, self._type(HALF, x))
-        if have.kind == "f":
-            return self._from_float(x, have, want)
-        return self._from_integer(x, have, want)
+        if source.kind == "f":
+            return self._from_float(x, source, result)
+        return self._from_integer(x, source, result)
 
     def _type(self, dtype: DType, like: ir.Value) -> ir.Type:
         return widened(element(dtype), width_of(like))
 
-    def _from_float(self, x: ir.Value, have: DType, want: DType) -> ir.Value:
+    def _from_float(self, x: ir.Value, source: DType, result: DType) -> ir.Value:
         b = self.builder
-        if want.kind != "f":
-            return self._to_integer(x, have, want)
-        target = self._type(want, x)
-        return b.fpext(x, target) if want.itemsize > have.itemsize else b.fptrunc(x, target)
+        if result.kind != "f":
+            return self._to_integer(x, source, result)
+        target = self._type(result, x)
+        return b.fpext(x, target) if result.itemsize > source.itemsize else b.fptrunc(x, target)
 
-    def _from_integer(self, x: ir.Value, have: DType, want: DType) -> ir.Value:
-        b, target = self.builder, self._type(want, x)
-        if want.kind == "f":
-            return b.sitofp(x, target) if have.kind == "i" else b.uitofp(x, target)
-        if want.itemsize < have.itemsize:
+    def _from_integer(self, x: ir.Value, source: DType, result: DType) -> ir.Value:
+        b, target = self.builder, self._type(result, x)
+        if result.kind == "f":
+            return b.sitofp(x, target) if source.kind == "i" else b.uitofp(x, target)
+        if result.itemsize < source.itemsize:
             return b.trunc(x, target)
-        if have.kind != "b" and want.itemsize == have.itemsize:
+        if source.kind != "b" and result.itemsize == source.itemsize:
             return x
-        return b.sext(x, target) if have.kind == "i" else b.zext(x, target)
+        return b.sext(x, target) if source.kind == "i" else b.zext(x, target)
 
     def _round_to_odd(self, x: ir.Value) -> ir.Value:
-        """A double in single precision, cut off and odd where that is not exact: rounding it again rounds once."""
+        """A double rounded to odd in single precision, so that rounding it again to half precision rounds once."""
         b, width = self.builder, width_of(x)
         bits = np.dtype(np.int32)
         near = b.fptrunc(x, self._type(SINGLE, x))
@@ -132,28 +132,28 @@ class Scalars:
         rounded = b.select(b.fcmp_ordered("!=", back, x), b.or_(cut, constant(bits, 1, width)), number)
         return b.bitcast(rounded, near.type)
 
-    def _to_integer(self, x: ir.Value, have: DType, want: DType) -> ir.Value:
+    def _to_integer(self, x: ir.Value, source: DType, result: DType) -> ir.Value:
         b, width = self.builder, width_of(x)
-        target = widened(element(want), width)
-        if want.itemsize < 4:
-            return b.trunc(self._to_integer(x, have, np.dtype(np.int32)), target)
-        if want == np.uint32:
-            return b.trunc(self._to_integer(x, have, np.dtype(np.int64)), target)
-        bits = 8 * want.itemsize
+        target = widened(element(result), width)
+        if result.itemsize < 4:
+            return b.trunc(self._to_integer(x, source, np.dtype(np.int32)), target)
+        if result == np.uint32:
+            return b.trunc(self._to_integer(x, source, np.dtype(np.int64)), target)
+        bits = 8 * result.itemsize
         top = 2.0 ** (bits - 1)
-        if want.kind == "u":  # the upper half of the range by an offset, as compilers do
+        if result.kind == "u":  # the upper half of the range by an offset, as compilers do
             signed = np.dtype(np.int64)
-            low = self._to_integer(x, have, signed)
-            shifted = self._to_integer(b.fsub(x, constant(have, top, width)), have, signed)
+            low = self._to_integer(x, source, signed)
+            shifted = self._to_integer(b.fsub(x, constant(source, top, width)), source, signed)
             high = b.xor(shifted, constant(signed, -(2**63), width))
-            return b.select(b.fcmp_ordered("<", x, constant(have, top, width)), low, high)
-        below = b.fcmp_ordered("<", x, constant(have, top, width))
-        inside = b.and_(below, b.fcmp_ordered(">", x, constant(have, -top - 1.0, width)))
-        if have.itemsize * 8 <= bits:  # -top - 1 is -top then, which is inside
-            edge = b.fcmp_ordered("==", x, constant(have, -top, width))
+            return b.select(b.fcmp_ordered("<", x, constant(source, top, width)), low, high)
+        below = b.fcmp_ordered("<", x, constant(source, top, width))
+        inside = b.and_(below, b.fcmp_ordered(">", x, constant(source, -top - 1.0, width)))
+        if source.itemsize * 8 <= bits:  # -top - 1 is -top then, which is inside
+            edge = b.fcmp_ordered("==", x, constant(source, -top, width))
             inside = b.or_(inside, edge)
-        safe = b.select(inside, x, constant(have, 0.0, width))
-        return b.select(inside, b.fptosi(safe, target), constant(want, -(2 ** (bits - 1)), width))
+        safe = b.select(inside, x, constant(source, 0.0, width))
+        return b.select(inside, b.fptosi(safe, target), constant(result, -(2 ** (bits - 1)), width))
 
     def nonzero(self, x: Value, dtype: DType) -> Value:
         """Whether elements are not zero (NaN is not)."""
