@@ -1,4 +1,4 @@
-"""Checkpoints of tensors: no intermediate value of a function is saved, and backward computes them again."""
+"""Checkpoints for tensors: backward recomputes the intermediate values of a function, which are not saved."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ def checkpoint(
     preserve_rng_state: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """function(*args, **kwargs), trading time for memory: backward computes the intermediate values again.
+    """Call a function without saving its intermediate values, which backward recomputes.
 
-    Gradients flow to the arguments and to the tensors that the function finds elsewhere: in its closure, in the globals
-    of its module, and in the attributes of the object that it is (a method of). It must not depend on anything that
-    changes before backward. Where gradients are off the function is just called. Attributes that it sets on an object
-    with tensors are set by the first run alone. Inside, tensors do not require gradients: what is recorded is the call.
+    Gradients flow to the arguments and to the tensors in the function's closure, in the globals of its module, and in
+    the attributes of the object that it is or whose method it is. It must not depend on anything that changes before
+    backward. While gradients are off the function is called as it is. Only the first run sets attributes of objects
+    with tensors. Inside the function tensors do not require gradients: the call as a whole is recorded.
 
     Args:
         function: The function, or an object that can be called.
-        *args: Its arguments; tensors and arrays in trees, and anything else.
-        use_reentrant: Accepted for torch's sake: there is one implementation, without its restrictions.
-        determinism_check: "default" compares the shapes and dtypes of the outputs when they are computed again with
-            those of the first time; "none" does not.
-        preserve_rng_state: Compute again with the state that NumPy's global generator had the first time.
+        *args: Its arguments: pytrees of tensors, arrays and other values.
+        use_reentrant: Accepted for compatibility with torch; it has no effect.
+        determinism_check: "default" compares the shapes and dtypes of recomputed outputs with those of the first run;
+            "none" does not.
+        preserve_rng_state: Recompute with the state that NumPy's global generator had in the first run.
         **kwargs: Keyword arguments of the function.
 
     Raises:
         ArgumentError: Another determinism_check (a ValueError).
-        CheckpointError: Raised by backward if the function did not repeat what it did (a RuntimeError).
+        CheckpointError: Backward raises it if the recomputed outputs differ in number, shape or dtype (a RuntimeError).
 
     Example:
         >>> import numpy as np, func
@@ -74,9 +74,9 @@ def checkpoint(
 
 
 class Rerun:
-    """The arrays among the outputs, as a function of the flat leaves of (captured tensors, args, kwargs).
+    """The arrays among the outputs as a function of the leaves of (captured tensors, args, kwargs).
 
-    The first call notes what later ones must repeat, and the outputs that are not arrays.
+    The first call stores the signature that later ones must repeat, and the outputs that are not arrays.
     """
 
     __slots__ = (
@@ -128,17 +128,17 @@ class Rerun:
         return arrays
 
     def _run(self, leaves: Sequence[Any]) -> Any:
-        values = [boxed(leaf) if yes else leaf for leaf, yes in zip(leaves, self._is_tensor, strict=True)]
+        values = [boxed(leaf) if is_tensor else leaf for leaf, is_tensor in zip(leaves, self._is_tensor, strict=True)]
         captured, args, kwargs = tree.unflatten(self._spec, values)
         return self._closure.rebuilt(captured)(*args, **kwargs)
 
     def assembled(self, arrays: Sequence[Any]) -> Any:
-        """The output of the function, given the arrays in it."""
+        """The output of the function with these arrays in it."""
         remaining = iter(arrays)
         return tree.unflatten(self._out_spec, [next(remaining) if rest is None else rest[0] for rest in self._rest])
 
     def _compare(self, signature: Sequence[Any]) -> None:
-        """Raise CheckpointError for outputs that differ from the first ones in number, shape or dtype."""
+        """Raise CheckpointError for outputs that differ from those of the first run in number, shape or dtype."""
         if len(signature) != len(self._first_signature):
             raise CheckpointError(
                 f"checkpoint: {self._name} returned {len(self._first_signature)} arrays the first time, but "
@@ -172,12 +172,12 @@ def checkpoint_sequential(
     determinism_check: str = "default",
     preserve_rng_state: bool = True,
 ) -> Any:
-    """A chain of functions of one value in segments, each of which but the last is checkpointed.
+    """Call a chain of functions of one value in segments, all but the last of them checkpointed.
 
     Args:
-        functions: The functions, the first of which takes the input and each other the result of the one before.
-        segments: Into how many parts of about equal length to divide the chain; about the square root of its length
-            keeps the fewest values.
+        functions: The functions; the first takes the input, each other one the result of the previous one.
+        segments: The number of parts of about equal length; about the square root of the number of functions saves
+            the fewest values.
         input: The input of the first function.
         use_reentrant: As `checkpoint`.
         determinism_check: As `checkpoint`.
@@ -213,7 +213,7 @@ def checkpoint_sequential(
 
 
 def _run_chain(functions: Sequence[Callable[[Any], Any]], value: Any) -> Any:
-    """The functions one after the other."""
+    """Apply functions to a value one after the other."""
     for function in functions:
         value = function(value)
     return value

@@ -1,6 +1,6 @@
-"""Derivatives of functions of tensors in the manner of torch.autograd.functional: products, Jacobians, Hessians.
+"""Jacobian and Hessian products and matrices of functions of tensors, with the API of torch.autograd.functional.
 
-The function is called with fresh tensors that require a gradient, so that it may itself use `func.autograd.grad`.
+The function is called with new tensors that require a gradient, so that it may itself use `func.autograd.grad`.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         (tensor([1., 4.]), tensor([ 2., 40.]))
     """
     check_callable(func, "autograd.functional.vjp")
-    several, values = _checked_inputs(inputs, "vjp")
-    xs = _fresh_tensors(values, create_graph)
-    several_out, outs = _output_tensors(func(*xs), func, "vjp")
-    vectors = _vectors_like(v, outs, several_out, "vjp", "output of the function", create_graph)
+    is_tuple, values = _checked_inputs(inputs, "vjp")
+    xs = _new_leaves(values, create_graph)
+    returns_tuple, outs = _output_tensors(func(*xs), func, "vjp")
+    vectors = _vectors_like(v, outs, returns_tuple, "vjp", "output of the function", create_graph)
     if strict:
         _check_dependence(outs, xs, "vjp")
     cts = _cotangents(outs, xs, vectors, create_graph)
-    return _results(outs, several_out, create_graph), _results(cts, several, create_graph)
+    return _results(outs, returns_tuple, create_graph), _results(cts, is_tuple, create_graph)
 
 
 @enable_grad()
@@ -94,20 +94,12 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         (tensor([1., 4.]), tensor([ 2., 40.]))
     """
     check_callable(func, "autograd.functional.jvp")
-    several, values = _checked_inputs(inputs, "jvp")
+    is_tuple, values = _checked_inputs(inputs, "jvp")
     values = _primal_tensors(values, create_graph)
-    vectors = _vectors_like(v, values, several, "jvp", "input of the function", create_graph)
-    several_out = [False]
-
-    def called(*primals: Any) -> tuple[Any, ...]:
-        xs = _fresh_tensors(primals, False)
-        several_out[0], outs = _output_tensors(func(*xs), func, "jvp")
-        if strict:
-            _check_dependence(outs, xs, "jvp")
-        return tuple([_detached(out, xs) for out in outs])
-
-    outs, tangents = forward.jvp(called, values, vectors)
-    return _results(outs, several_out[0], create_graph), _results(tangents, several_out[0], create_graph)
+    vectors = _vectors_like(v, values, is_tuple, "jvp", "input of the function", create_graph)
+    on_primals = _FunctionOfPrimals(func, "jvp", strict)
+    outs, tangents = forward.jvp(on_primals, values, vectors)
+    return tuple([_results(arrays, on_primals.returns_tuple, create_graph) for arrays in (outs, tangents)])
 
 
 @enable_grad()
@@ -133,12 +125,12 @@ def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         (tensor(9.), tensor([ 6., 12.]))
     """
     check_callable(func, "autograd.functional.vhp")
-    several, values = _checked_inputs(inputs, "vhp")
-    xs = _fresh_tensors(values, create_graph)
-    vectors = _vectors_like(v, xs, several, "vhp", "input of the function", create_graph)
+    is_tuple, values = _checked_inputs(inputs, "vhp")
+    xs = _new_leaves(values, create_graph)
+    vectors = _vectors_like(v, xs, is_tuple, "vhp", "input of the function", create_graph)
     out, gradients = _recorded_gradient(func, xs, "vhp", strict)
     products = _cotangents(gradients, xs, vectors, create_graph)
-    return _results([out], False, create_graph), _results(products, several, create_graph)
+    return _results([out], False, create_graph), _results(products, is_tuple, create_graph)
 
 
 @enable_grad()
@@ -155,17 +147,17 @@ def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         (tensor(9.), tensor([ 6., 12.]))
     """
     check_callable(func, "autograd.functional.hvp")
-    several, values = _checked_inputs(inputs, "hvp")
+    is_tuple, values = _checked_inputs(inputs, "hvp")
     values = _primal_tensors(values, create_graph)
-    vectors = _vectors_like(v, values, several, "hvp", "input of the function", create_graph)
+    vectors = _vectors_like(v, values, is_tuple, "hvp", "input of the function", create_graph)
 
     def gradient_of(*primals: Any) -> Any:
-        xs = _fresh_tensors(primals, False)
+        xs = _new_leaves(primals, False)
         out, gradients = _recorded_gradient(func, xs, "hvp", strict, create=strict)
         return tuple([_detached(gradient, xs) for gradient in gradients]), _detached(out, xs)
 
     _, products, out = forward.jvp(gradient_of, values, vectors, has_aux=True)
-    return _results([out], False, create_graph), _results(products, several, create_graph)
+    return _results([out], False, create_graph), _results(products, is_tuple, create_graph)
 
 
 @enable_grad()
@@ -184,7 +176,7 @@ def jacobian(
         inputs: A tensor (or array), or a tuple of them.
         create_graph: The Jacobian can be differentiated again.
         strict: Raise where an output does not depend on an input, instead of giving zeros.
-        vectorize: All rows (columns) at once, as by `func.vmap`; by default one after the other.
+        vectorize: Compute all rows (columns) at once, as by `func.vmap`; by default one after the other.
         strategy: "reverse-mode" computes rows, "forward-mode" columns.
 
     Raises:
@@ -220,7 +212,7 @@ def hessian(
         inputs: A tensor (or array), or a tuple of them.
         create_graph: The Hessian can be differentiated again.
         strict: Raise where the output or its gradient does not depend on an input, instead of giving zeros.
-        vectorize: All rows (columns) at once, as by `func.vmap`; by default one after the other.
+        vectorize: Compute all rows (columns) at once, as by `func.vmap`; by default one after the other.
         outer_jacobian_strategy: The mode in which the gradient is differentiated, "reverse-mode" or "forward-mode".
 
     Raises:
@@ -237,16 +229,16 @@ def hessian(
                 [ 0., 12.]])
     """
     check_callable(func, "autograd.functional.hessian")
-    several, values = _checked_inputs(inputs, "hessian")
+    is_tuple, values = _checked_inputs(inputs, "hessian")
 
     def gradient(*values: Any) -> Any:
-        xs = _fresh_tensors(values, True)
+        xs = _new_leaves(values, True)
         _, gradients = _recorded_gradient(func, xs, "hessian", strict)
-        return tuple(gradients) if several else gradients[0]
+        return tuple(gradients) if is_tuple else gradients[0]
 
     return _jacobian(
         gradient,
-        tuple(values) if several else values[0],
+        tuple(values) if is_tuple else values[0],
         create_graph,
         strict,
         vectorize,
@@ -260,7 +252,7 @@ def _check_strategy(strategy: str, name: str, word: str, strict: bool, vectorize
     if strategy not in ("reverse-mode", "forward-mode"):
         raise ArgumentError(
             f'functional.{name}: {word} must be "reverse-mode" or "forward-mode", not {strategy!r}. Forward mode is '
-            "the cheaper one where there are fewer inputs than outputs."
+            "the cheaper one if there are fewer inputs than outputs."
         )
     if strict and vectorize:
         raise BackwardError(f"functional.{name}: strict=True and vectorize=True are not supported together")
@@ -279,45 +271,36 @@ def _jacobian(
     word: str,
 ) -> Any:
     _check_strategy(strategy, name, word, strict, vectorize)
-    several, values = _checked_inputs(inputs, name)
-    by_columns = strategy == "forward-mode"
-    several_out, blocks = (
-        _columns(function, values, create, vectorize, name)
-        if by_columns
-        else _rows(function, values, create, strict, vectorize, name)
-    )
-    rows = [_results(row, several, create) for row in blocks]
-    return tuple(rows) if several_out else rows[0]
+    is_tuple, values = _checked_inputs(inputs, name)
+    if strategy == "forward-mode":
+        returns_tuple, blocks = _columns(function, values, create, vectorize, name)
+    else:
+        returns_tuple, blocks = _rows(function, values, create, strict, vectorize, name)
+    rows = [_results(row, is_tuple, create) for row in blocks]
+    return tuple(rows) if returns_tuple else rows[0]
 
 
 def _rows(
     function: Callable[..., Any], values: Sequence[Any], create: bool, strict: bool, vectorize: bool, name: str
 ) -> tuple[bool, list[list[Any]]]:
-    """Blocks of the Jacobian by reverse mode."""
-    xs = _fresh_tensors(values, create)
-    several_out, outs = _output_tensors(function(*xs), function, name)
+    """The blocks of the Jacobian by reverse mode, and whether the function returns a tuple."""
+    xs = _new_leaves(values, create)
+    returns_tuple, outs = _output_tensors(function(*xs), function, name)
     if strict:
         _check_dependence(outs, xs, name)
-    return several_out, [_rows_of(out, xs, create, vectorize) for out in outs]
+    return returns_tuple, [_rows_of(out, xs, create, vectorize) for out in outs]
 
 
 def _rows_of(out: Any, xs: Sequence[Any], create: bool, vectorize: bool) -> list[Any]:
-    """The blocks of one output."""
+    """The blocks of the Jacobian of an output."""
     shapes = [(*out.shape, *x.shape) for x in xs]
     if out.size == 0 or not _is_recorded(out, xs):
         return [full_like(_without_history(x), 0, shape) for x, shape in zip(xs, shapes, strict=True)]
     like = _without_history(out)
     if vectorize:
         basis = reshape(jacobians.unit_rows(like, 0, out.size, out.size), shape=(out.size, *out.shape))
-        stacked = grad(
-            out,
-            xs,
-            basis,
-            retain_graph=True,
-            create_graph=create,
-            is_grads_batched=True,
-            allow_unused=True,
-        )
+        options = {"retain_graph": True, "create_graph": create, "is_grads_batched": True, "allow_unused": True}
+        stacked = grad(out, xs, basis, **options)
         return [
             full_like(_without_history(x), 0, shape) if block is None else reshape(block, shape=shape)
             for x, block, shape in zip(xs, stacked, shapes, strict=True)
@@ -330,29 +313,38 @@ def _rows_of(out: Any, xs: Sequence[Any], create: bool, vectorize: bool) -> list
 
 
 def _stacked(rows: Sequence[Any], shape: tuple[int, ...]) -> Any:
-    """Rows of equal shape as one block."""
+    """Rows of equal shape, stacked to a block."""
     return reshape(operand(np.stack([as_tensor(row) for row in rows])), shape=shape)
 
 
 def _columns(
     function: Callable[..., Any], values: Sequence[Any], create: bool, vectorize: bool, name: str
 ) -> tuple[bool, list[list[Any]]]:
-    """Blocks of the Jacobian by forward mode."""
+    """The blocks of the Jacobian by forward mode, and whether the function returns a tuple."""
     primals = _primal_tensors(values, create)
-    several_out = [False]
+    on_primals = _FunctionOfPrimals(function, name)
+    argnums = tuple(range(len(primals)))
+    blocks = jacobians.jacfwd(on_primals, argnums, chunk_size=None if vectorize else 1)(*primals)
+    return on_primals.returns_tuple, [list(row) for row in blocks]
 
-    def called(*primals: Any) -> tuple[Any, ...]:
-        xs = _fresh_tensors(primals, False)
-        several_out[0], outs = _output_tensors(function(*xs), function, name)
+
+class _FunctionOfPrimals:
+    """The outputs of a function of tensors, in a tuple, as a function of primals; notes whether it returns a tuple."""
+
+    def __init__(self, function: Callable[..., Any], name: str, strict: bool = False) -> None:
+        self._function, self._name, self._strict = function, name, strict
+        self.returns_tuple = False
+
+    def __call__(self, *primals: Any) -> tuple[Any, ...]:
+        xs = _new_leaves(primals, False)
+        self.returns_tuple, outs = _output_tensors(self._function(*xs), self._function, self._name)
+        if self._strict:
+            _check_dependence(outs, xs, self._name)
         return tuple([_detached(out, xs) for out in outs])
-
-    places = tuple(range(len(primals)))
-    blocks = jacobians.jacfwd(called, places, chunk_size=None if vectorize else 1)(*primals)
-    return several_out[0], [list(row) for row in blocks]
 
 
 def _as_tuple(value: Any) -> tuple[bool, tuple[Any, ...]]:
-    """Whether a tuple (or list) was given, and the values as a tuple."""
+    """Whether a value is a tuple or list, and the value as a tuple."""
     return (True, tuple(value)) if isinstance(value, (tuple, list)) else (False, (value,))
 
 
@@ -360,7 +352,7 @@ def _checked_inputs(inputs: Any, name: str) -> tuple[bool, tuple[Any, ...]]:
     """The inputs as a tuple of tensors, arrays or numbers; a list of plain numbers is one array."""
     if isinstance(inputs, list) and not any([type(x) is Tracer or hasattr(x, "dtype") for x in inputs]):
         inputs = np.asarray(inputs)
-    several, values = _as_tuple(inputs)
+    is_tuple, values = _as_tuple(inputs)
     if not values:
         raise BackwardError(f"functional.{name}: at least one input is needed")
     for i, value in enumerate(values):
@@ -370,65 +362,66 @@ def _checked_inputs(inputs: Any, name: str) -> tuple[bool, tuple[Any, ...]]:
                 f"functional.{name}: input {i} has dtype {dtype}; derivatives need floating point input, convert it "
                 "with .astype(float)"
             )
-    return several, values
+    return is_tuple, values
 
 
 def _without_history(value: Any) -> Any:
-    """A value outside of every imperative graph that it is directly part of."""
+    """A value without its history in imperative interpreters."""
     while type(value) is Tracer and type(value.interpreter) is Imperative:
         value = value.value
     return value
 
 
 def _level(value: Any) -> float:
+    """The level of a value's interpreter."""
     return value.interpreter.level if type(value) is Tracer else 0
 
 
-def _fresh_tensors(values: Sequence[Any], create: bool) -> tuple[Any, ...]:
-    """Tensors of the same values that require gradients; with `create` they depend on the given ones."""
+def _new_leaves(values: Sequence[Any], create: bool) -> tuple[Any, ...]:
+    """New tensors with these values that require gradients; with `create` they depend on the values."""
     values = [operand(value) if create else _without_history(operand(value)) for value in values]
-    home = ambient()
-    if all([_level(value) <= home.level for value in values]):
-        return tuple([_tensor_at(value, home) for value in values])
-    above = Imperative("autograd.functional")  # some value belongs to a dual level that was entered meanwhile
-    return tuple([_tensor_at(value, above) for value in values])
+    interpreter = ambient()
+    if any([_level(value) > interpreter.level for value in values]):
+        interpreter = Imperative("autograd.functional")  # above the dual levels that some values belong to
+    return tuple([_tensor_at(value, interpreter) for value in values])
 
 
-def _tensor_at(value: Any, home: Imperative) -> Any:
-    """A tensor of an interpreter with this value; its own history goes on."""
+def _tensor_at(value: Any, interpreter: Imperative) -> Any:
+    """A tensor of an interpreter with this value, which keeps its own history."""
     if type(value) is not Tracer or value.interpreter is EVALUATE:
-        if home is ambient():
+        if interpreter is ambient():
             return requires_grad_(tensor(value))
         value = tensor(value).value
-    if type(value) is Tracer and value.interpreter is home:
+    if type(value) is Tracer and value.interpreter is interpreter:
         return clone(value)
-    fresh = Tracer(home, snapshot(value), None)
-    state: TensorState = state_of(fresh)
-    fresh.attached = home.leaf(fresh.value, state)
-    return fresh
+    leaf = Tracer(interpreter, snapshot(value), None)
+    state: TensorState = state_of(leaf)
+    leaf.attached = interpreter.leaf(leaf.value, state)
+    return leaf
 
 
 def _primal_tensors(values: Sequence[Any], create: bool) -> tuple[Any, ...]:
-    """The inputs as forward mode takes them: tensors, without their history unless it is to go on."""
+    """The primals of forward mode: the inputs as tensors, without their history unless `create`."""
     return tuple(
         [as_tensor(_as_array(operand(value) if create else _without_history(operand(value)))) for value in values]
     )
 
 
 def _detached(out: Any, inputs: Sequence[Any]) -> Any:
-    """An output without the graph that began at the fresh tensors."""
+    """An output without the graph of the new leaves."""
     return out.value if _is_recorded(out, inputs) else out
 
 
 def _is_recorded(out: Any, inputs: Sequence[Any]) -> bool:
+    """Whether an output belongs to the interpreter of the inputs."""
     return type(out) is Tracer and out.interpreter is inputs[0].interpreter
 
 
 def _output_tensors(outputs: Any, function: Callable[..., Any], name: str) -> tuple[bool, tuple[Any, ...]]:
     """The outputs of the function as a tuple of tensors."""
-    several, values = _as_tuple(outputs)
+    is_tuple, values = _as_tuple(outputs)
     try:
-        return several, tuple([as_tensor(_as_array(operand(value))) for value in values])
+        return is_tuple, tuple([as_tensor(_as_array(operand(value))) for value in values])
     except TypeError:
         kinds = ", ".join([type(value).__name__ for value in values])
         raise TypeError(
@@ -442,9 +435,9 @@ def _as_array(value: Array) -> Array:
 
 
 def _single(outputs: tuple[bool, tuple[Any, ...]], function: Callable[..., Any], name: str) -> Any:
-    """The one output of one element that a Hessian is taken of."""
-    several, (out, *rest) = outputs
-    if several and rest:
+    """The output of a function whose Hessian is taken: one tensor of one element."""
+    is_tuple, (out, *rest) = outputs
+    if is_tuple and rest:
         raise BackwardError(
             f"functional.{name}: {name_of(function)} should return a single tensor, not {len(rest) + 1} of them"
         )
@@ -456,8 +449,8 @@ def _single(outputs: tuple[bool, tuple[Any, ...]], function: Callable[..., Any],
     return out
 
 
-def _vectors_like(v: Any, like: Sequence[Any], several: bool, name: str, what: str, create: bool) -> tuple[Any, ...]:
-    """The given vectors, one of the shape of each tensor; None stands for one for a single element."""
+def _vectors_like(v: Any, like: Sequence[Any], is_tuple: bool, name: str, what: str, create: bool) -> tuple[Any, ...]:
+    """The vectors `v`, with the shapes of the tensors; None stands for the number one for a single element."""
     if v is None:
         if len(like) != 1 or like[0].size != 1:
             raise BackwardError(
@@ -465,7 +458,7 @@ def _vectors_like(v: Any, like: Sequence[Any], several: bool, name: str, what: s
                 "element"
             )
         return (full_like(_without_history(like[0]), 1),)
-    if not several and isinstance(v, list) and not any([type(x) is Tracer or hasattr(x, "dtype") for x in v]):
+    if not is_tuple and isinstance(v, list) and not any([type(x) is Tracer or hasattr(x, "dtype") for x in v]):
         v = np.asarray(v)
     _, values = _as_tuple(v)
     if len(values) != len(like):
@@ -487,21 +480,21 @@ def _vectors_like(v: Any, like: Sequence[Any], several: bool, name: str, what: s
     return tuple(vectors)
 
 
-def _results(values: Sequence[Any], several: bool, create: bool) -> Any:
-    """Tensors to hand out: without history unless it was asked for."""
+def _results(values: Sequence[Any], is_tuple: bool, create: bool) -> Any:
+    """The results as tensors, without their history unless `create`."""
     tensors = [as_tensor(_as_array(value if create else _without_history(value))) for value in values]
-    return tuple(tensors) if several else tensors[0]
+    return tuple(tensors) if is_tuple else tensors[0]
 
 
 def _depends(out: Any, value: Any) -> bool:
-    """Whether an output was computed from a fresh tensor."""
+    """Whether an output depends on a new leaf."""
     if type(out) is not Tracer or out.interpreter is not value.interpreter:
         return False
     return bool(value.attached[SERIAL] in reachable([out.attached]))
 
 
 def _check_dependence(outputs: Sequence[Any], inputs: Sequence[Any], name: str, what: str = "Output") -> None:
-    """Strict mode: every output must depend on every input."""
+    """Raise if an output does not depend on every input (strict mode)."""
     for i, out in enumerate(outputs):
         for j, value in enumerate(inputs):
             if not _depends(out, value):
@@ -512,7 +505,7 @@ def _check_dependence(outputs: Sequence[Any], inputs: Sequence[Any], name: str, 
 
 
 def _cotangents(outputs: Sequence[Any], inputs: Sequence[Any], vectors: Sequence[Any], create: bool) -> list[Any]:
-    """Cotangents of the inputs, zeros where no output depends on them."""
+    """Cotangents of the inputs, which are zeros for inputs that no output depends on."""
     pairs = [(o, v) for o, v in zip(outputs, vectors, strict=True) if _is_recorded(o, inputs)]
     if not pairs:
         return [zeros_like(_without_history(value)) for value in inputs]
@@ -523,7 +516,7 @@ def _cotangents(outputs: Sequence[Any], inputs: Sequence[Any], vectors: Sequence
 def _recorded_gradient(
     function: Callable[..., Any], xs: Sequence[Any], name: str, strict: bool, create: bool = True
 ) -> tuple[Any, list[Any]]:
-    """The one output and its gradient, which can be differentiated again with `create`."""
+    """The output and its gradient, which can be differentiated again with `create`."""
     out = _single(_output_tensors(function(*xs), function, name), function, name)
     if strict:
         _check_dependence([out], xs, name)
