@@ -17,7 +17,7 @@ from func.interpreters.primitives.structural.shapes import convert, reshape
 NO_VALUE: Any = np._NoValue
 
 
-def one_axis(axis: Any, rank: int, name: str = "axis") -> int:
+def normalize_axis(axis: Any, rank: int, name: str = "axis") -> int:
     """An axis as a non-negative number; raises NumPy's AxisError."""
     number = operator.index(axis)
     if not -rank <= number < rank:
@@ -25,12 +25,12 @@ def one_axis(axis: Any, rank: int, name: str = "axis") -> int:
     return number % rank
 
 
-def many_axes(axis: Any, rank: int) -> tuple[int, ...]:
+def normalize_axes(axis: Any, rank: int) -> tuple[int, ...]:
     """Axes (None: all), sorted and non-negative; duplicates raise ValueError."""
     if axis is None:
         return tuple(range(rank))
     entries = axis if isinstance(axis, (tuple, list)) else (axis,)
-    axes = [one_axis(a, rank) for a in entries]
+    axes = [normalize_axis(a, rank) for a in entries]
     if len(set(axes)) != len(axes):
         raise ValueError("duplicate value in 'axis'")
     return tuple(sorted(axes))

@@ -135,14 +135,14 @@ def to_complex(tracer: Tracer) -> complex:
 
 def item(tracer: Tracer, *args: int) -> Any:
     """x.item(); raises where a derivative would be lost."""
-    chosen: Any = tracer
+    element: Any = tracer
     if args:
-        chosen = getitem(tracer.reshape(-1), args[0]) if len(args) == 1 else getitem(tracer, args)  # type: ignore[attr-defined]
-        if type(chosen) is not Tracer:
-            return chosen.item()
-    if chosen.dtype.kind in "fc" and carries_derivative(chosen):
-        _refuse_number(chosen, ".item()")
-    return _scalar(chosen, "item").item()
+        element = getitem(tracer.reshape(-1), args[0]) if len(args) == 1 else getitem(tracer, args)  # type: ignore[attr-defined]
+        if type(element) is not Tracer:
+            return element.item()
+    if element.dtype.kind in "fc" and carries_derivative(element):
+        _refuse_number(element, ".item()")
+    return _scalar(element, "item").item()
 
 
 def tolist(tracer: Tracer) -> Any:

@@ -15,7 +15,7 @@ from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.convolution import correlate as correlate_primitive
 from func.interpreters.primitives.structural.convolution import windows
 from func.interpreters.primitives.structural.shapes import reshape
-from func.numpy.arguments import arrayed, as_shape, one_axis, rank_of
+from func.numpy.arguments import arrayed, as_shape, normalize_axis, rank_of
 from func.numpy.elementary import conjugated
 from func.numpy.padding import framed
 from func.numpy.protocol import implements
@@ -34,7 +34,7 @@ def sliding_window_view(
             "Its windows overlap: add to the array itself, x[i : i + n] += v."
         )
     sizes = as_shape(window_shape)
-    axes = tuple(range(rank_of(x))) if axis is None else tuple([one_axis(k, rank_of(x)) for k in as_shape(axis)])
+    axes = tuple(range(rank_of(x))) if axis is None else tuple([normalize_axis(k, rank_of(x)) for k in as_shape(axis)])
     if any([size < 0 for size in sizes]):
         raise ValueError("`window_shape` cannot contain negative values")
     if len(sizes) != len(axes):

@@ -23,7 +23,7 @@ from func.interpreters.core.source import at_line
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.structural import shapes, slicing
 from func.numpy import patching
-from func.numpy.arguments import as_shape, common, one_axis, rank_of, to_dtype
+from func.numpy.arguments import as_shape, common, normalize_axis, rank_of, to_dtype
 from func.numpy.inplace import fresh, getitem
 from func.numpy.protocol import implements, implements_creation
 
@@ -73,7 +73,7 @@ def stacked(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Array:
     (shape, *others) = {shape_of(part) for part in parts}
     if others:
         raise ValueError("all input arrays must have the same shape")
-    place = one_axis(axis, len(shape) + 1)
+    place = normalize_axis(axis, len(shape) + 1)
     longer = (*shape[:place], 1, *shape[place:])
     return slicing.concatenate(*[to_dtype(shapes.reshape(part, shape=longer), dtype) for part in parts], axis=place)
 

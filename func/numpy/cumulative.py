@@ -9,7 +9,7 @@ import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.structural import cumulative, shapes, slicing
-from func.numpy.arguments import arrayed, count, one_axis, rank_of, to_dtype
+from func.numpy.arguments import arrayed, count, normalize_axis, rank_of, to_dtype
 from func.numpy.protocol import implements
 from func.numpy.reductions import deliver
 
@@ -26,9 +26,9 @@ def running(primitive: Callable[[Array, int], Array], a: Any, axis: Any, dtype: 
     """A cumulative primitive along an axis (None: of the flattened array), computed in a dtype."""
     a = to_dtype(operand(a), dtype)
     if axis is None or not shape_of(a):
-        one_axis(0 if axis is None else axis, rank_of(a) or 1)
+        normalize_axis(0 if axis is None else axis, rank_of(a) or 1)
         a, axis = shapes.reshape(arrayed(a), shape=(count(shape_of(a)),)), 0
-    result = to_dtype(primitive(a, one_axis(axis, rank_of(a))), dtype)
+    result = to_dtype(primitive(a, normalize_axis(axis, rank_of(a))), dtype)
     return result if out is None else deliver(result, out)
 
 
@@ -55,7 +55,7 @@ def _cumulative(
         if rank != 1:
             raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
         axis = 0
-    place = one_axis(axis, rank)
+    place = normalize_axis(axis, rank)
     result = running(primitive, x, place, dtype, None)
     if include_initial:
         start = tuple([1 if i == place else n for i, n in enumerate(shape_of(result))])

@@ -128,7 +128,7 @@ def _pairs(terms: Sequence[str], output: str, sizes: dict[str, int], optimize: A
 
 @functools.lru_cache(maxsize=512)
 def _found_path(text: str, shapes: tuple[tuple[int, ...], ...], strategy: str) -> list[tuple[int, int]]:
-    import opt_einsum
+    import opt_einsum  # imported on first use: `import func` does without it
 
     path, _ = opt_einsum.contract_path(text, *shapes, shapes=True, optimize=strategy)
     return _in_pairs(path, len(shapes))
@@ -138,12 +138,12 @@ def _in_pairs(path: Sequence[Sequence[int]], count: int) -> list[tuple[int, int]
     """A path whose steps may take several operands, as steps of two operands."""
     pool, new, pairs = list(range(count)), count, []
     for step in path:
-        chosen = [pool[place] for place in step]
-        while len(chosen) > 1:
-            first, second = chosen.pop(0), chosen.pop(0)
+        numbers = [pool[place] for place in step]
+        while len(numbers) > 1:
+            first, second = numbers.pop(0), numbers.pop(0)
             pairs.append((pool.index(first), pool.index(second)))
             pool = [number for number in pool if number not in (first, second)] + [new]
-            chosen.append(new)
+            numbers.append(new)
             new += 1
     return pairs + [(0, 1)] * (len(pool) - 1)
 

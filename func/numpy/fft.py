@@ -12,7 +12,7 @@ from func.interpreters.core import Array, dtype_of, is_inexact, operand, shape_o
 from func.interpreters.primitives.structural import fft as ops
 from func.interpreters.primitives.structural import slicing
 from func.interpreters.primitives.structural.shapes import convert
-from func.numpy.arguments import as_shape, one_axis, rank_of
+from func.numpy.arguments import as_shape, normalize_axis, rank_of
 from func.numpy.elementary import conjugated
 from func.numpy.inplace import with_out
 from func.numpy.protocol import implements
@@ -65,7 +65,7 @@ def _array(a: Any) -> Array:
 
 def _transform(a: Any, n: Any, axis: int, norm: str | None, inverse: bool) -> Array:
     a = _array(a)
-    place = one_axis(axis, rank_of(a))
+    place = normalize_axis(axis, rank_of(a))
     length = _length(n, shape_of(a)[place])
     return ops.fft(resized(a, place, length), axis=place, norm=_norm(norm), inverse=inverse)
 
@@ -88,7 +88,7 @@ def rfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None
     a = _array(a)
     if dtype_of(a).kind == "c":
         raise TypeError("rfft takes real arrays; use np.fft.fft for complex ones")
-    place = one_axis(axis, rank_of(a))
+    place = normalize_axis(axis, rank_of(a))
     length = _length(n, shape_of(a)[place])
     return with_out(ops.rfft(resized(a, place, length), axis=place, norm=_norm(norm)), out)
 
@@ -97,7 +97,7 @@ def rfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None
 def irfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
     """The inverse of rfft, as numpy.fft.irfft: a real axis of length n (2 (m - 1) for m frequencies by default)."""
     a = _array(a)
-    place = one_axis(axis, rank_of(a))
+    place = normalize_axis(axis, rank_of(a))
     length = _length(n, 2 * (shape_of(a)[place] - 1))
     halved = resized(a, place, length // 2 + 1)
     return with_out(ops.irfft(halved, axis=place, length=length, norm=_norm(norm)), out)
@@ -121,10 +121,10 @@ def _lengths_and_axes(
     """Lengths (None: the default of the transform of one axis) and axes, paired by NumPy's rules."""
     shape = shape_of(a)
     if axes is None:
-        chosen = list(range(-len(shape if s is None else s), 0))
+        entries = list(range(-len(shape if s is None else s), 0))
     else:
-        chosen = [operator.index(axis) for axis in axes]
-    places = [one_axis(axis, len(shape)) for axis in chosen]
+        entries = [operator.index(axis) for axis in axes]
+    places = [normalize_axis(axis, len(shape)) for axis in entries]
     if s is None:
         lengths: list[int | None] = [shape[place] for place in places]
         if half and lengths:
@@ -204,8 +204,8 @@ def irfft2(a: Array, s: Any = None, axes: Any = (-2, -1), norm: str | None = Non
 def _shifted(x: Any, axes: Any, sign: int) -> Array:
     """x rolled along axes by half of their lengths, rounded down, times the sign."""
     x = operand(x)
-    chosen = tuple(range(rank_of(x))) if axes is None else as_shape(axes)
-    return roll(x, tuple([sign * (shape_of(x)[axis] // 2) for axis in chosen]), chosen)
+    places = tuple(range(rank_of(x))) if axes is None else as_shape(axes)
+    return roll(x, tuple([sign * (shape_of(x)[axis] // 2) for axis in places]), places)
 
 
 @implements(np.fft.fftshift)

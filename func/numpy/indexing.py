@@ -16,7 +16,7 @@ from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise.builder import add
 from func.interpreters.primitives.structural import shapes, slicing
 from func.interpreters.primitives.structural.indexing import gather, scatter, scatter_add
-from func.numpy.arguments import one_axis
+from func.numpy.arguments import normalize_axis
 
 
 class Advanced(NamedTuple):
@@ -191,7 +191,7 @@ def read(x: Array, index: Any) -> tuple[Array, tuple[Any, ...] | None]:
 
 def elements_at(x: Array, places: Any, axis: int) -> Array:
     """The elements at concrete places along an axis."""
-    leading = (slice(None),) * one_axis(axis, len(shape_of(x)))
+    leading = (slice(None),) * normalize_axis(axis, len(shape_of(x)))
     return read(x, (*leading, places))[0]
 
 

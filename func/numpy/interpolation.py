@@ -13,7 +13,7 @@ from func.interpreters.primitives.structural import shapes, slicing
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import argsort
 from func.interpreters.primitives.structural.sorting import reorder, search
-from func.numpy.arguments import arrayed, flattened, one_axis, rank_of, to_dtype
+from func.numpy.arguments import arrayed, flattened, normalize_axis, rank_of, to_dtype
 from func.numpy.indexing import cut
 from func.numpy.joining import joined
 from func.numpy.protocol import implements
@@ -32,7 +32,7 @@ def diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, appen
     a = operand(a)
     if rank_of(a) == 0:
         raise ValueError("diff requires input that is at least one dimensional")
-    place = one_axis(axis, rank_of(a))
+    place = normalize_axis(axis, rank_of(a))
     edge = tuple([1 if i == place else m for i, m in enumerate(shape_of(a))])
     ends = [[operand(end)] if is_given(end) else [] for end in (prepend, append)]
     before, after = [[end if rank_of(end) else shapes.broadcast(end, shape=edge) for end in part] for part in ends]
@@ -66,7 +66,7 @@ def trapezoid(y: Array, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
     """The integral of samples by the trapezoidal rule, as numpy.trapezoid."""
     y = operand(y)
     rank = rank_of(y)
-    place = one_axis(axis, rank)
+    place = normalize_axis(axis, rank)
     if x is None:
         step: Array = operand(dx)
     else:
@@ -156,7 +156,7 @@ def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> 
     f = operand(f)
     rank = rank_of(f)
     entries = range(rank) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    axes = [one_axis(i, rank) for i in entries]
+    axes = [normalize_axis(i, rank) for i in entries]
     if len(set(axes)) != len(axes):
         raise ValueError("repeated axis")
     spacings = _spacings(f, varargs, axes)
@@ -249,7 +249,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 def unwrap(p: Array, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.pi) -> Array:
     """Phases with jumps of more than half a period removed, as numpy.unwrap."""
     p = operand(p)
-    place = one_axis(axis, rank_of(p))
+    place = normalize_axis(axis, rank_of(p))
     steps = diff(p, axis=place)
     dtype = np.result_type(dtype_of(steps), period if type(period) in (int, float) else dtype_of(operand(period)))
     half, ambiguous = (period // 2, period % 2 == 0) if dtype.kind in "iu" else (ops.divide(period, 2), True)

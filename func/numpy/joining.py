@@ -12,7 +12,7 @@ import numpy as np
 from func.interpreters.core import Array, operand, shape_of
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import concatenate as join
-from func.numpy.arguments import as_shape, common, one_axis, rank_of, to_dtype
+from func.numpy.arguments import as_shape, common, normalize_axis, rank_of, to_dtype
 from func.numpy.creation import sequence, stacked
 from func.numpy.indexing import elements_at
 from func.numpy.inplace import write_into
@@ -33,7 +33,7 @@ def concatenate(
     rank = rank_of(parts[0])
     if rank == 0:
         raise ValueError("zero-dimensional arrays cannot be concatenated")
-    place = one_axis(axis, rank)
+    place = normalize_axis(axis, rank)
     for a in parts[1:]:
         if rank_of(a) != rank:
             raise ValueError(
@@ -129,7 +129,7 @@ def array_split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Arr
         cuts = np.cumsum([0, *[each + 1] * extra, *[each] * (sections - extra)]).tolist()
     else:
         cuts = [0, *[operator.index(i) for i in indices_or_sections], length]
-    place = one_axis(axis, rank_of(ary))
+    place = normalize_axis(axis, rank_of(ary))
     whole: list[Any] = [slice(None)] * rank_of(ary)
     parts = []
     for start, stop in itertools.pairwise(cuts):
@@ -227,7 +227,7 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     arr, values = operand(arr), operand(values)
     if axis is None:
         arr, axis = ravel(arr), 0
-    place = one_axis(axis, rank_of(arr))
+    place = normalize_axis(axis, rank_of(arr))
     length = shape_of(arr)[place]
     marks = np.insert(np.arange(length), obj, -1)
     count = len(marks) - length

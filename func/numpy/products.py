@@ -15,7 +15,7 @@ from func.interpreters.primitives.elementwise.table import subtract
 from func.interpreters.primitives.structural.contraction import contract, matmul_spec, spec
 from func.interpreters.primitives.structural.shapes import convert, expand, reshape
 from func.numpy import reductions
-from func.numpy.arguments import one_axis, rank_of, refuse, to_dtype
+from func.numpy.arguments import normalize_axis, rank_of, refuse, to_dtype
 from func.numpy.elementary import conjugated
 from func.numpy.inplace import with_out
 from func.numpy.joining import concatenate
@@ -61,13 +61,13 @@ def _over_batches(function: str, x: Array, y: Array, x_core: str, y_core: str) -
     Batch axes of length one are dropped: a contraction allows an operand to lack a label.
     """
     a, b = shape_of(x), shape_of(y)
-    own = [a[: len(a) - len(x_core)], b[: len(b) - len(y_core)]]
+    batches = [a[: len(a) - len(x_core)], b[: len(b) - len(y_core)]]
     try:
-        batch = np.broadcast_shapes(*own)
+        batch = np.broadcast_shapes(*batches)
     except ValueError:
         raise ValueError(f"{function}: the batch axes of shapes {a} and {b} do not broadcast") from None
-    x, x_labels = _without_ones(x, own[0], len(batch))
-    y, y_labels = _without_ones(y, own[1], len(batch))
+    x, x_labels = _without_ones(x, batches[0], len(batch))
+    y, y_labels = _without_ones(y, batches[1], len(batch))
     core = {"k": 0, "n": 1, "m": 2}
     free = tuple([core[c] for c in x_core + y_core if c != "k"])
     out = tuple([3 + i for i, n in enumerate(batch) if 3 + i in x_labels or 3 + i in y_labels])
@@ -78,11 +78,11 @@ def _over_batches(function: str, x: Array, y: Array, x_core: str, y_core: str) -
     return reshape(result, shape=(*batch, *shape_of(result)[len(out) :]))
 
 
-def _without_ones(x: Array, own: Sequence[int], rank: int) -> tuple[Array, tuple[int, ...]]:
+def _without_ones(x: Array, batch_shape: Sequence[int], rank: int) -> tuple[Array, tuple[int, ...]]:
     """x without its batch axes of length one, and the labels of the others."""
-    labels = tuple([3 + rank - len(own) + i for i, n in enumerate(own) if n != 1])
-    if len(labels) != len(own):
-        x = reshape(x, shape=(*[n for n in own if n != 1], *shape_of(x)[len(own) :]))
+    labels = tuple([3 + rank - len(batch_shape) + i for i, n in enumerate(batch_shape) if n != 1])
+    if len(labels) != len(batch_shape):
+        x = reshape(x, shape=(*[n for n in batch_shape if n != 1], *shape_of(x)[len(batch_shape) :]))
     return x, labels
 
 
@@ -193,8 +193,8 @@ def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
         left, right = [_axis_list(side) for side in axes]
     else:
         left, right = list(range(-axes, 0)), list(range(axes))
-    left = [one_axis(axis, n) for axis in left]
-    right = [one_axis(axis, m) for axis in right]
+    left = [normalize_axis(axis, n) for axis in left]
+    right = [normalize_axis(axis, m) for axis in right]
     if len(set(left)) != len(left) or len(set(right)) != len(right):
         raise ValueError("duplicate axes are not allowed in tensordot")
     pairs = list(zip(left, right, strict=False))
@@ -238,8 +238,8 @@ def cross(a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     x, y = operand(a), operand(b)
     if rank_of(x) < 1 or rank_of(y) < 1:
         raise ValueError("At least one array has zero dimension")
-    x = moveaxis(x, one_axis(axisa, rank_of(x), "axisa"), -1)
-    y = moveaxis(y, one_axis(axisb, rank_of(y), "axisb"), -1)
+    x = moveaxis(x, normalize_axis(axisa, rank_of(x), "axisa"), -1)
+    y = moveaxis(y, normalize_axis(axisb, rank_of(y), "axisb"), -1)
     n, m = shape_of(x)[-1], shape_of(y)[-1]
     if n not in (2, 3) or m not in (2, 3):
         raise ValueError("incompatible dimensions for cross product\n(dimension must be 2 or 3)")
@@ -255,7 +255,7 @@ def cross(a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = -1,
         return parts[0]
     rank = rank_of(parts[0])
     result = concatenate([expand(part, (rank,)) for part in parts], -1)
-    return moveaxis(result, -1, one_axis(axisc, rank + 1, "axisc"))
+    return moveaxis(result, -1, normalize_axis(axisc, rank + 1, "axisc"))
 
 
 def _cross_parts(x: Array, y: Array) -> list[Array]:

@@ -16,7 +16,7 @@ from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.sorting import reorder
 from func.numpy import statistics
-from func.numpy.arguments import NO_VALUE, arrayed, count, many_axes, to_dtype
+from func.numpy.arguments import NO_VALUE, arrayed, count, normalize_axes, to_dtype
 from func.numpy.indexing import cut, entry
 from func.numpy.nanfunctions import nanmean
 from func.numpy.protocol import implements
@@ -54,7 +54,7 @@ def median(a: Array, axis: Any = None, out: Any = None, overwrite_input: bool = 
     """The median, as numpy.median; the derivative goes to the middle element, or in halves to the middle two."""
     a = operand(a)
     shape = shape_of(a)
-    axes = many_axes(axis, len(shape))
+    axes = normalize_axes(axis, len(shape))
     sample = _sample_first(a, axes)
     n = shape_of(sample)[0]
     if n == 0:
@@ -75,7 +75,7 @@ def nanmedian(
     if not is_inexact(dtype_of(a)) or count(shape_of(a)) == 0:
         return median(a, axis, out, keepdims=keepdims) if count(shape_of(a)) else nanmean(a, axis, None, out, keepdims)
     shape = shape_of(a)
-    axes = many_axes(axis, len(shape))
+    axes = normalize_axes(axis, len(shape))
     sample = _sample_first(a, axes)
     ordered = sort(sample, 0)
     number = shapes.reduce_sum(ops.logical_not(ops.isnan(sample)), axes=(0,), dtype=np.dtype(np.intp))
@@ -226,7 +226,7 @@ def _quantile(
     if method not in _METHODS:
         raise ValueError(f"{method!r} is not a valid method. Use one of: {_METHODS}")
     shape = shape_of(a)
-    axes = many_axes(axis, len(shape))
+    axes = normalize_axes(axis, len(shape))
     sample = _sample_first(a, axes)
     if shape_of(sample)[0] == 0:
         raise IndexError("index -1 is out of bounds for axis 0 with size 0")

@@ -11,7 +11,7 @@ from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import reductions as reduction_primitives
 from func.interpreters.primitives.structural import shapes
-from func.numpy.arguments import NO_VALUE, arrayed, count, many_axes, one_axis, to_dtype
+from func.numpy.arguments import NO_VALUE, arrayed, count, normalize_axes, normalize_axis, to_dtype
 from func.numpy.inplace import write_into
 from func.numpy.protocol import implements
 
@@ -27,7 +27,7 @@ def reduction_axes(axis: Any, rank: int) -> tuple[int, ...]:
         return ()
     if isinstance(axis, list):
         raise TypeError("'list' object cannot be interpreted as an integer")
-    return many_axes(axis, rank)
+    return normalize_axes(axis, rank)
 
 
 def finish(x: Array, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: Any, out: Any) -> Array:
@@ -247,10 +247,10 @@ def _position(primitive: Any, name: str, a: Array, axis: int | None, out: Any, k
     if axis is None or not shape:
         place, axes = 0, tuple(range(len(shape)))
         if shape or axis is not None:
-            one_axis(0 if axis is None else axis, len(shape) or 1)
+            normalize_axis(0 if axis is None else axis, len(shape) or 1)
         a = shapes.reshape(arrayed(a), shape=(count(shape),))
     else:
-        place = one_axis(axis, len(shape))
+        place = normalize_axis(axis, len(shape))
         axes = (place,)
     if shape_of(a)[place] == 0:
         raise ValueError(f"attempt to get {name} of an empty sequence")

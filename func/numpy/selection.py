@@ -13,7 +13,7 @@ from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.indexing import gather, scatter
 from func.interpreters.primitives.structural.shapes import where as where_primitive
-from func.numpy.arguments import common, one_axis, rank_of, refuse
+from func.numpy.arguments import common, normalize_axis, rank_of, refuse
 from func.numpy.creation import sequence, zeros_like
 from func.numpy.indexing import fit_value, read, values_for_shape, write
 from func.numpy.inplace import fresh, rebind, setitem, write_into
@@ -45,7 +45,7 @@ def take(a: Array, indices: Any, axis: int | None = None, out: Any = None, mode:
     a, indices = operand(a), operand(indices)
     if axis is None:
         a, axis = ravel(a), 0
-    place = one_axis(axis, rank_of(a))
+    place = normalize_axis(axis, rank_of(a))
     if dtype_of(indices).kind not in "iu":
         raise TypeError(f"Cannot cast array data from {dtype_of(indices)} to int64 according to the rule 'safe'")
     length = shape_of(a)[place]
@@ -86,7 +86,7 @@ def take_along_axis(arr: Array, indices: Array, axis: int | None = -1) -> Array:
         arr, axis = ravel(arr), 0
     if rank_of(arr) != rank_of(indices):
         raise ValueError("`indices` and `arr` must have the same number of dimensions")
-    return gather(arr, *_grid_indices(arr, indices, one_axis(axis, rank_of(arr))), axis=0)
+    return gather(arr, *_grid_indices(arr, indices, normalize_axis(axis, rank_of(arr))), axis=0)
 
 
 @implements(np.put_along_axis)
@@ -95,7 +95,7 @@ def put_along_axis(arr: Array, indices: Array, values: Any, axis: int | None) ->
     _writable(arr, "put_along_axis")
     flat = axis is None
     target = ravel(arr) if flat else arr
-    place = 0 if axis is None else one_axis(axis, rank_of(arr))
+    place = 0 if axis is None else normalize_axis(axis, rank_of(arr))
     indices = operand(indices)
     new = scatter(target, fit_value(values, shape_of(indices), arr), *_grid_indices(target, indices, place), axis=0)
     rebind(arr, reshape(new, shape_of(arr)))
@@ -189,7 +189,7 @@ def diagonal(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array
     a = operand(a)
     if rank_of(a) < 2:
         raise ValueError("diag requires an array of at least two dimensions")
-    first, second = one_axis(axis1, rank_of(a), "axis1"), one_axis(axis2, rank_of(a), "axis2")
+    first, second = normalize_axis(axis1, rank_of(a), "axis1"), normalize_axis(axis2, rank_of(a), "axis2")
     if first == second:
         raise ValueError("axis1 and axis2 cannot be the same")
     planes = moveaxis(a, (first, second), (-2, -1))

@@ -16,7 +16,7 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import full_like
 from func.interpreters.primitives.structural.sorting import search
-from func.numpy.arguments import arrayed, flattened, one_axis, rank_of, to_host
+from func.numpy.arguments import arrayed, flattened, normalize_axis, rank_of, to_host
 from func.numpy.indexing import values_for_shape
 from func.numpy.joining import joined
 from func.numpy.protocol import implements
@@ -68,7 +68,7 @@ def unique(
         picked = [values, *[extra for extra, is_returned in zip(extras, flags, strict=True) if is_returned]]
         return picked[0] if len(picked) == 1 else tuple(picked)
     if axis is not None:
-        axis = one_axis(axis, rank_of(ar))
+        axis = normalize_axis(axis, rank_of(ar))
     known = _host(ar)
     distinct: Any = np.unique
     values, first, *rest = distinct(known, True, return_inverse, return_counts, axis, equal_nan=equal_nan)
@@ -145,18 +145,18 @@ def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: str | None = None
 ) -> Array:
-    """Whether each element occurs among others, as numpy.isin."""
-    element, others = arrayed(operand(element)), flattened(operand(test_elements))
+    """Whether each element occurs among the test elements, as numpy.isin."""
+    element, tested = arrayed(operand(element)), flattened(operand(test_elements))
     if kind not in {None, "sort", "table"}:
         raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
-    if kind == "table" and "f" in dtype_of(element).kind + dtype_of(others).kind:
+    if kind == "table" and "f" in dtype_of(element).kind + dtype_of(tested).kind:
         raise ValueError(
             "The 'table' method is only supported for boolean or integer arrays. Please select 'sort' or None for kind."
         )
-    n = shape_of(others)[0]
+    n = shape_of(tested)[0]
     if n == 0:
         return full_like(element, int(invert), None, np.bool_)
-    ordered = sort(others)
+    ordered = sort(tested)
     place = ops.minimum(search(ordered, element, side="left", batch_rank=0), n - 1)
-    candidates = gather(ordered, arrayed(place), axis=0)
-    return (ops.not_equal if invert else ops.equal)(candidates, element)
+    neighbours = gather(ordered, arrayed(place), axis=0)
+    return (ops.not_equal if invert else ops.equal)(neighbours, element)

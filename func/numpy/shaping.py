@@ -10,7 +10,7 @@ import numpy as np
 from func.interpreters.core import Array, Tracer, innermost, operand, shape_of
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import concatenate
-from func.numpy.arguments import as_shape, count, many_axes, one_axis, rank_of
+from func.numpy.arguments import as_shape, count, normalize_axes, normalize_axis, rank_of
 from func.numpy.inplace import fresh, getitem, view_of, view_permute, view_reshape
 from func.numpy.protocol import implements
 
@@ -31,7 +31,7 @@ def ndim(a: Any) -> int:
 def size(a: Any, axis: int | None = None) -> int:
     """The number of elements, or the length of an axis, as numpy.size."""
     lengths = shape_of(operand(a))
-    return count(lengths) if axis is None else lengths[one_axis(axis, len(lengths))]
+    return count(lengths) if axis is None else lengths[normalize_axis(axis, len(lengths))]
 
 
 @implements(np.reshape)
@@ -70,8 +70,8 @@ def memory_order(a: Array) -> tuple[int, ...]:
     strides = getattr(innermost(a), "strides", None)
     if not strides or len(strides) < rank:
         return tuple(range(rank))
-    own = strides[len(strides) - rank :]
-    return tuple(sorted(range(rank), key=lambda axis: -abs(own[axis])))
+    element_strides = strides[len(strides) - rank :]
+    return tuple(sorted(range(rank), key=lambda axis: -abs(element_strides[axis])))
 
 
 @implements(np.ravel)
@@ -90,7 +90,7 @@ def transpose(a: Array, axes: Any = None) -> Array:
     rank = rank_of(a)
     if axes is None:
         return view_permute(a, tuple(reversed(range(rank)))) if rank > 1 else a
-    order = tuple([one_axis(axis, rank) for axis in as_shape(axes)])
+    order = tuple([normalize_axis(axis, rank) for axis in as_shape(axes)])
     if len(order) != rank:
         raise ValueError("axes don't match array")
     if len(set(order)) != rank:
@@ -114,7 +114,7 @@ def swapaxes(a: Array, axis1: int, axis2: int) -> Array:
     """The array with two axes exchanged, as a view, as numpy.swapaxes."""
     a = operand(a)
     order = list(range(rank_of(a)))
-    i, j = one_axis(axis1, len(order), "axis1"), one_axis(axis2, len(order), "axis2")
+    i, j = normalize_axis(axis1, len(order), "axis1"), normalize_axis(axis2, len(order), "axis2")
     order[i], order[j] = order[j], order[i]
     return view_permute(a, tuple(order))
 
@@ -124,8 +124,8 @@ def moveaxis(a: Array, source: Any, destination: Any) -> Array:
     """The array with axes moved, the others in order, as a view, as numpy.moveaxis."""
     a = operand(a)
     rank = rank_of(a)
-    sources = [one_axis(s, rank, "source") for s in as_shape(source)]
-    places = [one_axis(d, rank, "destination") for d in as_shape(destination)]
+    sources = [normalize_axis(s, rank, "source") for s in as_shape(source)]
+    places = [normalize_axis(d, rank, "destination") for d in as_shape(destination)]
     if len(sources) != len(places):
         raise ValueError("`source` and `destination` arguments must have the same number of elements")
     order = [axis for axis in range(rank) if axis not in sources]
@@ -138,7 +138,7 @@ def moveaxis(a: Array, source: Any, destination: Any) -> Array:
 def rollaxis(a: Array, axis: int, start: int = 0) -> Array:
     """The array with an axis moved before another, as a view, as numpy.rollaxis."""
     rank = rank_of(operand(a))
-    axis = one_axis(axis, rank)
+    axis = normalize_axis(axis, rank)
     start = start + rank if start < 0 else start
     return moveaxis(a, axis, start - 1 if axis < start else start)
 
@@ -149,7 +149,7 @@ def expand_dims(a: Array, axis: Any) -> Array:
     a = operand(a)
     new_axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     lengths = list(shape_of(a))
-    for place in many_axes(tuple(new_axes), len(lengths) + len(new_axes)):
+    for place in normalize_axes(tuple(new_axes), len(lengths) + len(new_axes)):
         lengths.insert(place, 1)
     return view_reshape(a, tuple(lengths))
 
@@ -159,7 +159,7 @@ def squeeze(a: Array, axis: Any = None) -> Array:
     """The array without axes of length one, as a view, as numpy.squeeze."""
     a = operand(a)
     lengths = shape_of(a)
-    axes = [i for i, n in enumerate(lengths) if n == 1] if axis is None else many_axes(axis, len(lengths))
+    axes = [i for i, n in enumerate(lengths) if n == 1] if axis is None else normalize_axes(axis, len(lengths))
     if any([lengths[i] != 1 for i in axes]):
         raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
     return view_reshape(a, tuple([n for i, n in enumerate(lengths) if i not in axes]))
@@ -223,7 +223,7 @@ def _lead(a: Array, rank: int) -> Array:
 def flip(m: Array, axis: Any = None) -> Array:
     """The array reversed along axes (all by default), as numpy.flip."""
     m = operand(m)
-    axes = many_axes(axis, rank_of(m))
+    axes = normalize_axes(axis, rank_of(m))
     index = tuple([slice(None, None, -1) if i in axes else slice(None) for i in range(rank_of(m))])
     return getitem(m, index) if type(m) is Tracer else m[index]
 
@@ -265,7 +265,7 @@ def roll(a: Array, shift: Any, axis: Any = None) -> Array:
     axes = as_shape(axis)
     shifts = np.broadcast_to(np.asarray(shift), (len(axes),)).tolist()
     for place, by in zip(axes, shifts, strict=True):
-        place = one_axis(place, rank_of(a))
+        place = normalize_axis(place, rank_of(a))
         length = shape_of(a)[place]
         cut = (length - by % length) if length else 0
         if not length or cut == length:

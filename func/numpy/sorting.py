@@ -13,7 +13,7 @@ from func.interpreters.primitives.structural.indexing import gather, scatter_add
 from func.interpreters.primitives.structural.shapes import convert, full_like
 from func.interpreters.primitives.structural.slicing import getitem
 from func.numpy import reductions
-from func.numpy.arguments import arrayed, flattened, one_axis, rank_of, refuse, to_dtype
+from func.numpy.arguments import arrayed, flattened, normalize_axis, rank_of, refuse, to_dtype
 from func.numpy.creation import sequence
 from func.numpy.protocol import implements
 
@@ -23,7 +23,7 @@ _KINDS = {None, "quicksort", "mergesort", "heapsort", "stable"}
 def _prepared(a: Any, axis: int | None) -> tuple[Array, int]:
     """The array and the axis to sort; axis None sorts the flattened array."""
     a = operand(a)
-    return (flattened(a), 0) if axis is None else (a, one_axis(axis, rank_of(a)))
+    return (flattened(a), 0) if axis is None else (a, normalize_axis(axis, rank_of(a)))
 
 
 def _kind(function: str, kind: Any, stable: Any, order: Any) -> Any:
@@ -41,7 +41,7 @@ def argsort(a: Array, axis: int | None = -1, kind: Any = None, order: Any = None
     kind = _kind("argsort", kind, stable, order)
     a = operand(a)
     if rank_of(a) == 0:
-        one_axis(-1 if axis is None else axis, 1)
+        normalize_axis(-1 if axis is None else axis, 1)
         return np.zeros(1, np.intp)
     a, place = _prepared(a, axis)
     return sorting_primitives.argsort(a, axis=place, kind=kind)
@@ -102,7 +102,7 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     shape = np.broadcast_shapes(*[shape_of(key) for key in rows_of_keys])
     if any([shape_of(key) != shape for key in rows_of_keys]):
         raise ValueError("all keys need to be the same shape")
-    return sorting_primitives.lexsort(*rows_of_keys, axis=one_axis(axis, len(shape) or 1))
+    return sorting_primitives.lexsort(*rows_of_keys, axis=normalize_axis(axis, len(shape) or 1))
 
 
 @implements(np.searchsorted)

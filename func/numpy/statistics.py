@@ -11,7 +11,7 @@ from func.interpreters.core import Array, Tracer, dtype_of, innermost, operand, 
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.reductions import counts_exactly, reduce_mean, reduce_var
-from func.numpy.arguments import NO_VALUE, arrayed, count, many_axes, one_axis, rank_of, to_dtype
+from func.numpy.arguments import NO_VALUE, arrayed, count, normalize_axes, normalize_axis, rank_of, to_dtype
 from func.numpy.elementary import conjugated
 from func.numpy.grids import diag
 from func.numpy.joining import concatenate
@@ -93,7 +93,7 @@ def mean_axes(axis: Any, rank: int) -> tuple[int, ...]:
     """The axes of a mean; other than for a sum, a scalar has no axis."""
     if isinstance(axis, list):
         raise TypeError("'list' object cannot be interpreted as an integer")
-    return many_axes(axis, rank)
+    return normalize_axes(axis, rank)
 
 
 def _deviations(a: Array, axes: tuple[int, ...], dtype: Any, where: Any, number: Any, center: Any) -> Array:
@@ -185,7 +185,7 @@ def fit_weights(weights: Any, a: Array, axis: Any) -> Array:
         return weights
     if axis is None:
         raise TypeError("Axis must be specified when shapes of a and weights differ.")
-    axes = [one_axis(i, len(shape)) for i in (axis if isinstance(axis, tuple) else (axis,))]
+    axes = [normalize_axis(i, len(shape)) for i in (axis if isinstance(axis, tuple) else (axis,))]
     if shape_of(weights) != tuple([shape[i] for i in axes]):
         raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
     if len(axes) > 1:

@@ -17,7 +17,7 @@ from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.segment_sums import segment_bounds, segment_sum
 from func.numpy import cumulative, reductions
-from func.numpy.arguments import NO_VALUE, arrayed, count, one_axis, rank_of, to_dtype
+from func.numpy.arguments import NO_VALUE, arrayed, count, normalize_axis, rank_of, to_dtype
 from func.numpy.indexing import cut, entry, fit_value, write
 from func.numpy.inplace import fresh, rebind
 from func.numpy.joining import joined
@@ -128,7 +128,7 @@ def accumulate(ufunc: Any, array: Any, axis: int = 0, dtype: Any = None, out: An
     array = to_dtype(operand(array), dtype)
     if rank_of(array) == 0:
         raise TypeError("cannot accumulate on a scalar")
-    place = one_axis(axis, rank_of(array))
+    place = normalize_axis(axis, rank_of(array))
     if ufunc in _RUNNING:
         result = to_dtype(_RUNNING[ufunc](array, place), dtype)
     elif shape_of(array)[place] == 0:
@@ -155,7 +155,7 @@ def reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = N
     _binary(ufunc, "reduceat")
     out = _single(out)
     array = to_dtype(operand(array), dtype)
-    place = one_axis(axis, rank_of(array))
+    place = normalize_axis(axis, rank_of(array))
     length = shape_of(array)[place]
     starts = tuple(np.asarray(concrete(operand(indices))).ravel().tolist())
     for start in starts:

@@ -34,9 +34,9 @@ def sign(x: Array) -> Array:
     x = operand(x)
     if dtype_of(x).kind != "c":
         return ops.sign(x)
-    size = absolute(x)
-    nothing = ops.equal(size, 0)
-    return where(nothing, full_like(x, 0, ()), ops.divide(x, where(nothing, full_like(size, 1, ()), size)))
+    modulus = absolute(x)
+    is_zero = ops.equal(modulus, 0)
+    return where(is_zero, full_like(x, 0, ()), ops.divide(x, where(is_zero, full_like(modulus, 1, ()), modulus)))
 
 
 @implements_ufunc(np.divmod)

@@ -10,7 +10,7 @@ import numpy as np
 
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
-from func.numpy.arguments import many_axes, one_axis, rank_of
+from func.numpy.arguments import normalize_axes, normalize_axis, rank_of
 from func.numpy.indexing import values_for_shape
 from func.numpy.inplace import base_of
 from func.numpy.joining import stack
@@ -22,7 +22,7 @@ from func.numpy.shaping import expand_dims, moveaxis, reshape
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Array, *args: Any, **kwargs: Any) -> Array:
     """The results of a function of the one-dimensional slices along an axis, as numpy.apply_along_axis."""
     arr = operand(arr)
-    place = one_axis(axis, rank_of(arr))
+    place = normalize_axis(axis, rank_of(arr))
     slices = moveaxis(arr, place, -1)
     shape = shape_of(slices)
     if 0 in shape[:-1]:
@@ -42,7 +42,7 @@ def apply_over_axes(func: Callable[..., Any], a: Array, axes: Any) -> Array:
     out = operand(a)
     rank = rank_of(out)
     for axis in [axes] if np.ndim(axes) == 0 else axes:
-        place = one_axis(axis, rank)
+        place = normalize_axis(axis, rank)
         result = func(out, place)
         if rank_of(result) != rank:
             result = expand_dims(result, place)
@@ -63,7 +63,7 @@ def trim_zeros(filt: Array, trim: str = "fb", axis: Any = None) -> Array:
         values_for_shape(ops.not_equal(filt, 0), "np.trim_zeros(x)", "Slice with indices that are known, x[i:j].")
     )
     rank = rank_of(filt)
-    axes = many_axes(axis, rank)
+    axes = normalize_axes(axis, rank)
     first, last = (places.min(axis=0), places.max(axis=0)) if len(places) else (np.array(shape_of(filt)), [0] * rank)
     index = []
     for k, n in enumerate(shape_of(filt)):

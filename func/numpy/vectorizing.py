@@ -40,24 +40,26 @@ def vectorize(
 
     @functools.wraps(pyfunc)
     def vectorized(*args: Any) -> Any:
-        moving = [i for i in range(len(args)) if i not in excluded]
-        cores = [0] * len(moving) if ranks is None else ranks
-        if len(cores) != len(moving):
-            raise ArgumentError(f"vectorize: signature {signature!r} is of {len(cores)} arguments, given {len(moving)}")
-        arrays = [operand(args[i]) for i in moving]
-        for i, x, core in zip(moving, arrays, cores, strict=True):
+        mapped_places = [i for i in range(len(args)) if i not in excluded]
+        cores = [0] * len(mapped_places) if ranks is None else ranks
+        if len(cores) != len(mapped_places):
+            raise ArgumentError(
+                f"vectorize: signature {signature!r} is of {len(cores)} arguments, given {len(mapped_places)}"
+            )
+        arrays = [operand(args[i]) for i in mapped_places]
+        for i, x, core in zip(mapped_places, arrays, cores, strict=True):
             if len(shape_of(x)) < core:
                 raise ArgumentError(f"vectorize: argument {i} of shape {shape_of(x)} has fewer than {core} core axes")
         batches = [shape_of(x)[: len(shape_of(x)) - core] for x, core in zip(arrays, cores, strict=True)]
         batch = np.broadcast_shapes(*batches)
         arrays = [
-            broadcast_to(x, (*batch, *shape_of(x)[len(own) :])) if own != batch else x
-            for x, own in zip(arrays, batches, strict=True)
+            broadcast_to(x, (*batch, *shape_of(x)[len(leading) :])) if leading != batch else x
+            for x, leading in zip(arrays, batches, strict=True)
         ]
 
         def core_function(*inner: Any) -> Any:
             full = list(args)
-            for i, x in zip(moving, inner, strict=True):
+            for i, x in zip(mapped_places, inner, strict=True):
                 full[i] = x
             return pyfunc(*full)
 

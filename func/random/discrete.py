@@ -15,7 +15,7 @@ from func.interpreters.primitives.structural.reductions import argmax, argsort
 from func.interpreters.primitives.structural.shapes import convert, cumsum, move_axis
 from func.interpreters.primitives.structural.slicing import getitem
 from func.interpreters.primitives.structural.sorting import search
-from func.numpy.arguments import count, one_axis
+from func.numpy.arguments import count, normalize_axis
 from func.numpy.joining import stack
 from func.numpy.selection import take, take_along_axis
 from func.numpy.shaping import reshape
@@ -175,7 +175,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Arr
     if dtype_of(logits).kind not in "f":
         logits = keys.parameter("categorical", "logits", logits, _DOUBLE)
     rank = len(shape_of(logits))
-    logits = move_axis(logits, one_axis(axis, rank), rank - 1)
+    logits = move_axis(logits, normalize_axis(axis, rank), rank - 1)
     full = keys.full_shape("categorical", shape, shape_of(logits)[:-1])
     noise = gumbel(
         keys.check_key(key, "categorical"), (*full, shape_of(logits)[-1]), keys.float_dtype("categorical", logits.dtype)
@@ -203,7 +203,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> A
         if dtype_of(x).kind not in "iu":
             raise TypeError("func.random.permutation takes an array or an integer")
         return _order(key, (int(x),), 0)
-    axis = one_axis(axis, len(shape_of(x)))
+    axis = normalize_axis(axis, len(shape_of(x)))
     if independent:
         return take_along_axis(x, _order(key, shape_of(x), axis), axis)
     return take(x, _order(key, (shape_of(x)[axis],), 0), axis)
@@ -227,7 +227,7 @@ def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = Non
     is_integer = shape_of(a) == ()
     if is_integer and dtype_of(a).kind not in "iu":
         raise TypeError("func.random.choice takes an array or an integer")
-    axis = 0 if is_integer else one_axis(axis, len(shape_of(a)))
+    axis = 0 if is_integer else normalize_axis(axis, len(shape_of(a)))
     total = int(a) if is_integer else shape_of(a)[axis]
     sample = keys.sample_shape("choice", shape)
     size = count(sample)

@@ -11,7 +11,7 @@ from func.interpreters.primitives.elementwise.table import logaddexp
 from func.interpreters.primitives.special import logsumexp as ops
 from func.interpreters.primitives.structural.reductions import keep_axes
 from func.interpreters.primitives.structural.shapes import broadcast, full_like
-from func.numpy.arguments import floating, many_axes
+from func.numpy.arguments import floating, normalize_axes
 
 
 def softmax(x: Array, axis: Any = None) -> Array:
@@ -22,13 +22,13 @@ def softmax(x: Array, axis: Any = None) -> Array:
     0.5
     """
     x = floating(x)
-    return ops.softmax(x, axes=many_axes(axis, len(shape_of(x))))
+    return ops.softmax(x, axes=normalize_axes(axis, len(shape_of(x))))
 
 
 def log_softmax(x: Array, axis: Any = None) -> Array:
     """x - log Σ exp(x) over `axis` (None: all axes)."""
     x = floating(x)
-    return ops.log_softmax(x, axes=many_axes(axis, len(shape_of(x))))
+    return ops.log_softmax(x, axes=normalize_axes(axis, len(shape_of(x))))
 
 
 def _broadcast_to(x: Array, shape: tuple[int, ...]) -> Array:
@@ -51,7 +51,7 @@ def logsumexp(a: Array, axis: Any = None, b: Any = None, keepdims: bool = False,
         b = floating(b)
     shape = np.broadcast_shapes(shape_of(a), () if b is None else shape_of(b))
     full = shape or (1,)
-    axes = many_axes(axis, len(full))
+    axes = normalize_axes(axis, len(full))
     a = _broadcast_to(a, full)
     if b is None and not return_sign:
         outs = (ops.logsumexp(a, axes=axes),)

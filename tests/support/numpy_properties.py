@@ -1,4 +1,4 @@
-"""What is checked of every function of a table: value to the bit, both modes, second order, mapping."""
+"""Checks of a table of functions: values to the bit, both derivative modes, second order, vmap."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def assert_same(got: Any, expected: Any) -> None:
     """Equal in dtype, shape and every element, also inside tuples and lists."""
     if isinstance(expected, (tuple, list)):
         assert len(got) == len(expected)
-        for one, other in zip(got, expected, strict=True):
-            assert_same(one, other)
+        for got_item, expected_item in zip(got, expected, strict=True):
+            assert_same(got_item, expected_item)
         return
     got, expected = np.asarray(got), np.asarray(expected)
     assert got.dtype == expected.dtype and got.shape == expected.shape
@@ -35,7 +35,7 @@ def extrapolated(f: Function, x: Any, tangent: Any) -> Any:
 
 
 def is_single(value: Any) -> bool:
-    """Whether a result is too coarse to be differenced."""
+    """Whether a result is in single precision, too coarse for differences."""
     return np.asarray(value).dtype in (np.float32, np.complex64)
 
 
@@ -47,12 +47,12 @@ def direction(x: Any, seed: int) -> Any:
 
 
 def inner(x: Any, y: Any) -> float:
-    """The real inner product that adjoints refer to."""
+    """The real inner product, by which adjoints are defined."""
     return float(np.sum(np.real(np.conj(x) * y)))
 
 
 def check_value(case: Case, exact: bool = True) -> None:
-    """Under both modes the value is NumPy's."""
+    """The value is NumPy's in both modes."""
     f, x = case
     expected = f(x)
     for got in (func.vjp(f, x)[0], func.jvp(f, (x,), (x,))[0]):
@@ -89,11 +89,11 @@ def check_second_order(case: Case) -> None:
 
 
 def check_mapped(case: Case) -> None:
-    """vmap is the stack of singles, of values and of gradients."""
+    """vmap gives the stack of the results for single elements, of values and of gradients."""
     f, x = case
     batch = np.stack([x, x * 1.01, x * 0.5])
     mapped = func.vmap(f)(batch)
-    expected = np.stack([np.asarray(f(one)) for one in batch])
+    expected = np.stack([np.asarray(f(element)) for element in batch])
     assert mapped.dtype == expected.dtype
     tolerance = 1e-5 if is_single(expected) else 1e-11
     np.testing.assert_allclose(mapped, expected, rtol=tolerance, atol=tolerance)
@@ -101,7 +101,7 @@ def check_mapped(case: Case) -> None:
     def gradient(y: Any) -> Any:
         return func.grad(lambda z: np.sum(np.real(f(z) * np.conj(f(z)))))(y)
 
-    singles = np.stack([gradient(one) for one in batch])
+    singles = np.stack([gradient(element) for element in batch])
     np.testing.assert_allclose(func.vmap(gradient)(batch), singles, rtol=100 * tolerance, atol=100 * tolerance)
 
 

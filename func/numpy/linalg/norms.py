@@ -13,7 +13,7 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg import singular, solving
 from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.contraction import contract, spec
-from func.numpy.arguments import one_axis, rank_of
+from func.numpy.arguments import normalize_axis, rank_of
 from func.numpy.linalg.checks import LinAlgError, matrices
 from func.numpy.protocol import implements
 from func.numpy.reductions import any, max, min, sum
@@ -103,7 +103,7 @@ def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) ->
             axis = (int(axis),)
         except Exception as error:
             raise TypeError("'axis' must be None, an integer or a tuple of integers") from error
-    places = [one_axis(k, rank) for k in axis]
+    places = [normalize_axis(k, rank) for k in axis]
     if len(places) == 1:
         return _vector_norm(x, ord, places[0], keepdims)
     if len(places) != 2:
@@ -121,14 +121,14 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: A
     if axis is None:
         flat, places = ravel(x), list(range(len(shape)))
     elif isinstance(axis, tuple):
-        places = [one_axis(k, len(shape)) for k in axis]
+        places = [normalize_axis(k, len(shape)) for k in axis]
         if len(set(places)) != len(places):
             raise ValueError("repeated axis")
         rest = [n for i, n in enumerate(shape) if i not in places]
         in_front = moveaxis(x, places, list(range(len(places))))
         flat = reshape(in_front, (math.prod([shape[i] for i in places]), *rest))
     else:
-        places = [one_axis(axis, len(shape))]
+        places = [normalize_axis(axis, len(shape))]
         flat = x
     result = norm(flat, ord, places[0] if flat is x else 0)
     return reshape(result, tuple([1 if i in places else n for i, n in enumerate(shape)])) if keepdims else result

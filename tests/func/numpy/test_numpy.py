@@ -1,4 +1,4 @@
-"""NumPy's functions on traced arrays: one table, and for each row value, both derivative modes, and mapping."""
+"""NumPy's functions on traced arrays: one table, each case checked in value, in both modes and under vmap."""
 
 from __future__ import annotations
 
@@ -314,9 +314,9 @@ def test_map_is_the_stack_of_singles(name: str) -> None:
     f, x = SMOOTH[name]
     batch = np.stack([x, x * 1.01, x * 0.99])
     mapped = func.vmap(f)(batch)
-    np.testing.assert_allclose(mapped, np.stack([np.asarray(f(one)) for one in batch]), rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(mapped, np.stack([np.asarray(f(element)) for element in batch]), rtol=1e-9, atol=1e-11)
     gradients = func.vmap(func.grad(lambda y: np.sum(f(y))))(batch)
-    singles = [func.grad(lambda y: np.sum(f(y)))(one) for one in batch]
+    singles = [func.grad(lambda y: np.sum(f(y)))(element) for element in batch]
     np.testing.assert_allclose(gradients, np.stack(singles), rtol=1e-8, atol=1e-9)
 
 

@@ -15,13 +15,13 @@ def shifted(y: Any) -> None:
     y[1:] = y[:-1]
 
 
-def kept(y: Any) -> None:
+def held_view(y: Any) -> None:
     part = y[:-1]
     y[1:] = part
     y *= part[0]
 
 
-def turned(y: Any) -> None:
+def flipped(y: Any) -> None:
     y[:] = y[::-1]
 
 
@@ -33,7 +33,7 @@ def exchanged(y: Any) -> None:
     y[0], y[1] = y[1], y[0]
 
 
-def picked(y: Any) -> None:
+def by_index_list(y: Any) -> None:
     y[[0, 1]] = y[3:]
 
 
@@ -47,7 +47,7 @@ def through_reshape(y: Any) -> None:
     rows[0, 1:] = y[:4]
 
 
-WRITES = [shifted, kept, turned, swapped, exchanged, picked, smeared, through_reshape]
+WRITES = [shifted, held_view, flipped, swapped, exchanged, by_index_list, smeared, through_reshape]
 VALUES = np.array([3.0, 1.0, 4.0, 1.5, 9.0])
 
 
@@ -60,7 +60,7 @@ def copying(write: Callable[[Any], None]) -> Callable[[Any], Any]:
     return f
 
 
-@pytest.mark.parametrize("write", WRITES, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("write", WRITES, ids=lambda write: write.__name__)
 def test_values_are_read_before_the_write(write: Callable[[Any], None]) -> None:
     f = copying(write)
     np.testing.assert_array_equal(func.jit(f)(VALUES), f(VALUES))

@@ -1,4 +1,4 @@
-"""Views both ways, `x.flat`, `x.at[...]`, padding, creation with like=, and functions of places."""
+"""Views, `x.flat`, `x.at[...]`, padding, creation with like=, and functions of indices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ C = M + 1j * RNG.normal(size=(3, 4))
 
 
 def written(write: Callable[[Any, Any], Any]) -> Function:
-    """A function of x that writes into a copy of x (by the given function of the copy and x) and returns it."""
+    """A function of x that calls write(copy of x, x) and returns the copy."""
 
     def f(x: Any) -> Any:
         y = np.zeros_like(x) + x
@@ -232,10 +232,10 @@ def test_pad_refusals(call: Function) -> None:
 )
 def test_creation_like(make: Function) -> None:
     def f(x: Any) -> Any:
-        made = make(x)
-        check.assert_same(np.asarray(func.stop_gradient(made)), make(V))
-        made[..., 0] = x[0]
-        return np.sum(made * 1.0)
+        array = make(x)
+        check.assert_same(np.asarray(func.stop_gradient(array)), make(V))
+        array[..., 0] = x[0]
+        return np.sum(array * 1.0)
 
     expected = float(np.size(make(V)[..., 0])) if make(V).dtype.kind == "f" else 0.0
     np.testing.assert_allclose(func.grad(f)(V)[0], expected)
@@ -404,7 +404,7 @@ def test_staging_refuses_shapes_of_values(call: Function, words: str) -> None:
     assert "test_places.py" in str(info.value)
 
 
-def test_boolean_masks_split_lanes() -> None:
+def test_boolean_masks_split_the_batch() -> None:
     def f(x: Any) -> Any:
         return np.sum(np.sin(x[x > 1.0])) + np.unique(x).shape[0]
 
@@ -413,7 +413,7 @@ def test_boolean_masks_split_lanes() -> None:
     np.testing.assert_allclose(func.vmap(func.grad(f))(batch), [func.grad(f)(x) for x in batch])
 
 
-def test_piecewise_hands_out_the_elements_of_its_part() -> None:
+def test_piecewise_passes_the_elements_of_each_condition() -> None:
     def f(x: Any) -> Any:
         return np.piecewise(x, [x < 0.5], [lambda v: v - np.mean(v), lambda v: np.sqrt(v)])
 

@@ -192,7 +192,7 @@ def test_nan_takes_over_the_quantiles_of_its_slice() -> None:
         check.assert_same(func.vjp(lambda x, f=f: f(x, axis=0), HOLES)[0], f(HOLES, axis=0))
 
 
-def test_lanes_of_a_map_may_have_sets_of_their_own() -> None:
+def test_batch_elements_may_have_sets_of_different_sizes() -> None:
     x = np.array([[1.0, 2.0, 2.0], [3.0, 3.0, 3.0], [5.0, 4.0, 5.0]])
     sums = func.vmap(lambda row: np.sum(np.unique(row) ** 2))(x)
     np.testing.assert_array_equal(sums, [5.0, 9.0, 41.0])
