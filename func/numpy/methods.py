@@ -158,8 +158,6 @@ _BY_NAME: dict[Any, str] = {
     products: "dot trace",
     creation: "copy",
 }
-
-
 """Functions that are methods as they stand, by module."""
 
 
