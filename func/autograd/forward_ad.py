@@ -170,7 +170,7 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
         if type(value) is Tracer and value.interpreter.level > interpreter.level:
             raise DualLevelError(
                 f"make_dual: the {what} belongs to a level or transform that was entered inside this level; make the "
-                "dual there, in a level of its own"
+                "dual there, at a new level"
             )
     if not is_inexact(dtype_of(primal)):
         raise TypeError(

@@ -105,8 +105,8 @@ def test_gradients_are_those_of_the_plain_function(name: str) -> None:
         total = sum((g**2).sum() for g in first)
         second = func.autograd.grad(total, targets, materialize_grads=True) if total.requires_grad else ()
         results.append([y, *first, *second])
-    for plain, made in zip(*results, strict=True):
-        np.testing.assert_allclose(made.detach().numpy(), plain.detach().numpy(), rtol=1e-12, atol=1e-14)
+    for plain, recomputed in zip(*results, strict=True):
+        np.testing.assert_allclose(recomputed.detach().numpy(), plain.detach().numpy(), rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "tensor methods"])
@@ -146,10 +146,10 @@ def test_under_every_transform(name: str) -> None:
         return (np.tanh(np.sin(x * w)) ** 2).sum()
 
     expected = TRANSFORMS[name](plain)
-    made = TRANSFORMS[name](lambda x: checkpoint(plain, x))
-    np.testing.assert_allclose(made.detach().numpy(), expected.detach().numpy(), rtol=1e-12)
-    if made.requires_grad:
-        (slope,) = func.autograd.grad(made.sum(), w)
+    actual = TRANSFORMS[name](lambda x: checkpoint(plain, x))
+    np.testing.assert_allclose(actual.detach().numpy(), expected.detach().numpy(), rtol=1e-12)
+    if actual.requires_grad:
+        (slope,) = func.autograd.grad(actual.sum(), w)
         (slope_expected,) = func.autograd.grad(expected.sum(), w)
         np.testing.assert_allclose(slope.numpy(), slope_expected.numpy(), rtol=1e-10)
 
@@ -327,8 +327,8 @@ def test_chains(segments: int) -> None:
     ):
         x = func.tensor(X, requires_grad=True)
         results.append([g.numpy() for g in func.autograd.grad(run(x).sum(), (x, w, GLOBAL))])
-    for plain, made in zip(*results, strict=True):
-        np.testing.assert_allclose(made, plain, rtol=1e-12)
+    for plain, recomputed in zip(*results, strict=True):
+        np.testing.assert_allclose(recomputed, plain, rtol=1e-12)
 
 
 def test_the_decorator_checkpoints_tensors_too() -> None:

@@ -43,8 +43,8 @@ SCALARS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 
 
 def tensors(values: Any, **options: Any) -> Any:
-    made = tuple([func.tensor(value, **options) for value in values])
-    return made if len(made) > 1 else made[0]
+    result = tuple([func.tensor(value, **options) for value in values])
+    return result if len(result) > 1 else result[0]
 
 
 def tupled(value: Any) -> tuple[Any, ...]:
@@ -55,24 +55,24 @@ def flat(value: Any) -> list[np.ndarray]:
     return [leaf.detach().numpy() if hasattr(leaf, "detach") else np.asarray(leaf) for leaf in func.tree.leaves(value)]
 
 
-def agree(made: Any, expected: Any, **options: Any) -> None:
-    found, wanted = flat(made), flat(expected)
-    assert [a.shape for a in found] == [a.shape for a in wanted]
-    for a, b in zip(found, wanted, strict=True):
+def agree(actual: Any, expected: Any, **options: Any) -> None:
+    actual_leaves, expected_leaves = flat(actual), flat(expected)
+    assert [a.shape for a in actual_leaves] == [a.shape for a in expected_leaves]
+    for a, b in zip(actual_leaves, expected_leaves, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5 if a.dtype == np.float32 else 1e-10, atol=1e-12, **options)
 
 
 def like(values: Any, seed: int = 0) -> Any:
     """Random arrays of the same shapes and dtypes."""
     rng = np.random.default_rng(seed)
-    made = tuple([np.asarray(rng.normal(size=v.shape)).astype(v.dtype) for v in tupled(values)])
-    return made if isinstance(values, tuple) else made[0]
+    arrays = tuple([np.asarray(rng.normal(size=v.shape)).astype(v.dtype) for v in tupled(values)])
+    return arrays if isinstance(values, tuple) else arrays[0]
 
 
 def blocks(function: Callable[..., Any], values: Any) -> Any:
     """The expected Jacobian: by jacrev, which agrees with differences elsewhere."""
-    made = func.jacrev(lambda *args: tupled(function(*args)), argnums=tuple(range(len(values))))(*values)
-    rows = [tuple(row) if len(values) > 1 else row[0] for row in made]
+    jacobian = func.jacrev(lambda *args: tupled(function(*args)), argnums=tuple(range(len(values))))(*values)
+    rows = [tuple(row) if len(values) > 1 else row[0] for row in jacobian]
     return tuple(rows) if isinstance(function(*values), tuple) else rows[0]
 
 
@@ -84,15 +84,15 @@ def test_vjp_and_jvp(name: str, create_graph: bool) -> None:
     out = function(*values)
     out = tuple([np.asarray(o) for o in out]) if isinstance(out, tuple) else np.asarray(out)
     vectors = like(out)
-    made, cts = functional.vjp(function, xs, vectors, create_graph=create_graph)
-    agree(made, out)
+    actual, cts = functional.vjp(function, xs, vectors, create_graph=create_graph)
+    agree(actual, out)
     expected = func.vjp(function, *values)[1](vectors)
     agree(cts, expected if len(values) > 1 else expected[0])
     directions = like(values)
-    made, tangents = functional.jvp(function, xs, directions, create_graph=create_graph)
-    agree((made, tangents), func.jvp(function, values, directions))
+    actual, tangents = functional.jvp(function, xs, directions, create_graph=create_graph)
+    agree((actual, tangents), func.jvp(function, values, directions))
     if not create_graph:
-        assert not any([leaf.requires_grad for leaf in func.tree.leaves((made, cts, tangents))])
+        assert not any([leaf.requires_grad for leaf in func.tree.leaves((actual, cts, tangents))])
 
 
 @pytest.mark.parametrize(("vectorize", "strategy"), MODES)
@@ -101,26 +101,26 @@ def test_jacobian(name: str, vectorize: bool, strategy: str) -> None:
     function, values = OUTPUTS[name]
     xs = tensors(values, requires_grad=True)
     for create_graph in (False, True):
-        made = functional.jacobian(function, xs, create_graph, vectorize=vectorize, strategy=strategy)
-        agree(made, blocks(function, values))
-        assert func.tree.structure(made) == func.tree.structure(blocks(function, values))
+        actual = functional.jacobian(function, xs, create_graph, vectorize=vectorize, strategy=strategy)
+        agree(actual, blocks(function, values))
+        assert func.tree.structure(actual) == func.tree.structure(blocks(function, values))
         if not create_graph:
-            assert not any([leaf.requires_grad for leaf in func.tree.leaves(made)])
+            assert not any([leaf.requires_grad for leaf in func.tree.leaves(actual)])
 
 
 def second(function: Callable[..., Any], values: Any) -> Any:
     places = tuple(range(len(values)))
-    made = func.hessian(lambda *args: function(*args).sum(), argnums=places)(*values)
-    return made if len(values) > 1 else made[0][0]
+    hessian = func.hessian(lambda *args: function(*args).sum(), argnums=places)(*values)
+    return hessian if len(values) > 1 else hessian[0][0]
 
 
 @pytest.mark.parametrize(("vectorize", "strategy"), MODES)
 @pytest.mark.parametrize("name", SCALARS)
 def test_hessian(name: str, vectorize: bool, strategy: str) -> None:
     function, values = SCALARS[name]
-    made = functional.hessian(function, tensors(values), vectorize=vectorize, outer_jacobian_strategy=strategy)
-    agree(made, second(function, values))
-    assert not any([leaf.requires_grad for leaf in func.tree.leaves(made)])
+    actual = functional.hessian(function, tensors(values), vectorize=vectorize, outer_jacobian_strategy=strategy)
+    agree(actual, second(function, values))
+    assert not any([leaf.requires_grad for leaf in func.tree.leaves(actual)])
 
 
 @pytest.mark.parametrize("product", [functional.vhp, functional.hvp])
@@ -134,10 +134,10 @@ def test_hessian_products(name: str, product: Any) -> None:
         sum(np.tensordot(block, v, axes=v.ndim) for block, v in zip(row, directions, strict=True)) for row in rows
     ]
     for create_graph in (False, True):
-        out, made = product(function, tensors(values, requires_grad=True), directions, create_graph=create_graph)
+        out, actual = product(function, tensors(values, requires_grad=True), directions, create_graph=create_graph)
         agree(out, function(*values))
-        agree(made, tuple(expected) if len(values) > 1 else expected[0])
-        assert create_graph or not any([leaf.requires_grad for leaf in func.tree.leaves((out, made))])
+        agree(actual, tuple(expected) if len(values) > 1 else expected[0])
+        assert create_graph or not any([leaf.requires_grad for leaf in func.tree.leaves((out, actual))])
 
 
 GRAPHS: dict[str, tuple[Callable[[Any, Any, Any], Any], Callable[[Any, Any, Any], Any]]] = {
@@ -199,8 +199,8 @@ def test_results_backpropagate(name: str, grad_mode: Any) -> None:
         with func.no_grad():
             product = functional.vjp(lambda x: x**2, leaves[0], V, create_graph=True)[1]
         assert product.requires_grad
-    made = func.autograd.grad((run(*leaves) ** 2).sum(), leaves)
-    agree(list(made), list(expected))
+    actual = func.autograd.grad((run(*leaves) ** 2).sum(), leaves)
+    agree(list(actual), list(expected))
     assert all([leaf.grad is None for leaf in leaves])
 
 
@@ -229,16 +229,16 @@ def test_inside_transforms(name: str) -> None:
 
 def test_functions_may_differentiate_inside() -> None:
     def slope(x: Any) -> Any:
-        (made,) = func.autograd.grad((x**3).sum(), x, create_graph=True)
-        return made
+        (actual,) = func.autograd.grad((x**3).sum(), x, create_graph=True)
+        return actual
 
-    for made in (
+    for actual in (
         functional.jacobian(slope, X),
         functional.jacobian(slope, X, strategy="forward-mode"),
         functional.jacobian(slope, X, vectorize=True),
         functional.jacobian(slope, X, vectorize=True, strategy="forward-mode"),
     ):
-        agree(made, np.diag(6 * X))
+        agree(actual, np.diag(6 * X))
     agree(functional.jvp(slope, X, V)[1], 6 * X * V)
     agree(functional.hvp(lambda x: slope(x).sum(), X, V)[1], 6 * V)
 

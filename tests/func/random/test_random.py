@@ -83,10 +83,10 @@ DISCRETE: dict[str, tuple[Callable[..., Any], Any]] = {
         st.rv_discrete(values=(range(3), PROBABILITIES)),
     ),
     "choice_one": (
-        lambda k, s: func.vmap(lambda one: fr.choice(one, 5, (2,), False)[1])(fr.split(k, s)),
+        lambda k, s: func.vmap(lambda key: fr.choice(key, 5, (2,), False)[1])(fr.split(k, s)),
         st.randint(0, 5),
     ),
-    "permutation": (lambda k, s: func.vmap(lambda one: fr.permutation(one, 4)[2])(fr.split(k, s)), st.randint(0, 4)),
+    "permutation": (lambda k, s: func.vmap(lambda key: fr.permutation(key, 4)[2])(fr.split(k, s)), st.randint(0, 4)),
 }
 
 PARAMETERS: dict[str, tuple[Callable[[Any], Any], Any]] = {
