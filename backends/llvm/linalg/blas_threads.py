@@ -2,8 +2,8 @@
 
 The threads of OpenBLAS wait for each other in a busy loop. Where another thread has their core, a product of a tenth
 of a millisecond waits for milliseconds. Native code therefore asks for one thread, cuts its products into chunks for
-the pool, and leaves the number as it found it. What is large enough that waiting hardly matters runs on the threads
-that the user gave BLAS.
+the pool, and restores the number afterwards. Routines so large that waiting hardly matters run on the threads
+that the user has set for BLAS.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NAMES = tuple(
         for suffix in ("", "64_")
     ]
 )
-"""What the two functions are called in SciPy's wheels, and in other builds of OpenBLAS."""
+"""The names of the two functions in SciPy's wheels and in other builds of OpenBLAS."""
 
 
 @functools.cache
@@ -48,18 +48,18 @@ def _addresses() -> dict[str, int]:
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:
-    """Where a function of a library is; 0 if it has none of this name."""
+    """The address of a function of a library; 0 if the library does not have it."""
     function = getattr(library, name, None)
     return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def has_control() -> bool:
-    """Whether the number of BLAS's threads can be asked for and set from native code."""
+    """Whether native code can read and set the number of BLAS's threads."""
     return bool(_addresses()) and all([provide(name) for name in (GET, SET)])
 
 
 def provide(name: str) -> bool:
-    """Whether the name is one of OpenBLAS's two functions here; then it can be linked from now on."""
+    """Register the address of one of OpenBLAS's two functions; False for other names or without OpenBLAS."""
     address = _addresses().get(name) if name in (GET, SET) else None
     if not address:
         return False

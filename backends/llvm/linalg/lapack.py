@@ -6,8 +6,8 @@ that says where a matrix turned out singular or not positive definite. Shapes an
 code is emitted. A routine that needs scratch memory takes the address of as many bytes as its `…_scratch` says, aligned
 to 64.
 
-What NumPy computes from the columns of a matrix is computed from them here as well, on a transposed copy: the pivots,
-signs and singular matrices are the same.
+Where NumPy works on the columns of a matrix, a transposed copy is factored here: pivots, signs and the matrices that
+count as singular are the same.
 """
 
 from collections.abc import Sequence

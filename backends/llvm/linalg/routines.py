@@ -105,7 +105,7 @@ def symbol(name: str) -> str:
 
 
 def provide(name: str) -> bool:
-    """Whether `name` is that of a routine under `symbol`; then its address is registered now.
+    """Register the address of the routine with this symbol; False if there is none.
 
     >>> provide("func_dpotrf"), provide("func_of_nobody")
     (True, False)
@@ -141,7 +141,7 @@ def declare(module: ir.Module, name: str) -> ir.Function:
 
 
 def fits(*sizes: int) -> bool:
-    """Whether sizes and strides can be told to BLAS, whose integers have 32 bits."""
+    """Whether sizes and strides fit the 32-bit integers of BLAS."""
     return all(size < 2**31 for size in sizes)
 
 
@@ -172,7 +172,7 @@ def _number(value: Any, dtype: np.dtype[Any]) -> ir.Constant:
 
 
 def call(builder: ir.IRBuilder, name: str, *arguments: Any) -> ir.Value:
-    """Call a routine: Python's ints and letters go as constants, addresses as they are.
+    """Call a routine, with Python's ints and letters as constants and addresses unchanged.
 
     Raises: OverflowError for an integer beyond 32 bits.
     """

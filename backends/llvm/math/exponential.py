@@ -62,7 +62,7 @@ def exp_reduced(emit: Emitter, r: Real) -> Real:
 
 
 def limits(emit: Emitter) -> tuple[float, float]:
-    """Below the first exp is 0, above the second infinite."""
+    """The arguments below which exp is 0 and above which it is infinite."""
     return emit.pick((-746.0, 710.0), (-104.5, 89.0))
 
 
@@ -103,12 +103,12 @@ def expm1(emit: Emitter, x: Real) -> Real:
 
 
 def near_zero(emit: Emitter, x: Real, usual: Real) -> Real:
-    """An odd function of slope 1, with its argument's sign, where its steps would leave the normal numbers x itself."""
+    """An odd function of slope 1 with the sign of x; x itself where intermediate values would be subnormal."""
     return (abs(x) < 8 * emit.tiny).select(x, usual.with_sign(x))
 
 
 def log_parts(emit: Emitter, f: Real) -> tuple[Real, Real]:
-    """log(1 + f) = f - (half - rest), for 1 + f in [√½, √2): f²/2 and what follows.
+    """log(1 + f) = f - (half - rest), for 1 + f in [√½, √2): as half = f²/2 and rest.
 
     Source: FreeBSD msun, e_log.c: with s = f / (2 + f), log(1 + f) = f - (f²/2 - s·(f²/2 + R(s²))).
     """
@@ -155,7 +155,7 @@ def log10(emit: Emitter, x: Real) -> Real:
 def log1p_usual(emit: Emitter, x: Real) -> Real:
     """log(1 + x) of -1 < x < inf.
 
-    What 1 + x loses to rounding enters as its quotient by 1 + x. Source: FreeBSD msun, s_log1p.c.
+    The rounding error of 1 + x enters as its quotient by 1 + x. Source: FreeBSD msun, s_log1p.c.
     """
     one = x + 1.0
     lost = (x < 1.0).select(x - (one - 1.0), 1.0 - (one - x)) / one

@@ -87,8 +87,8 @@ def erfcx_quotient(emit: Emitter, v: Real) -> tuple[Real, Real]:
 def tail(emit: Emitter, v: Real, square: Real, rest: Real) -> tuple[Real, Real]:
     """erfc(v) of v ≥ 0 with v² given as a sum of two numbers, and exp(v²) erfc(v).
 
-    What rounding takes from the denominator and the quotient goes, as a fraction of it, into the exponent; 0.85 is the
-    numerator's inverse, near enough.
+    The rounding errors of the denominator and of the quotient enter the exponent as a fraction of the result; 0.85
+    approximates the inverse of the numerator.
     """
     numerator, denominator = erfcx_quotient(emit, v)
     quotient = numerator / denominator
@@ -99,7 +99,7 @@ def tail(emit: Emitter, v: Real, square: Real, rest: Real) -> tuple[Real, Real]:
 
 
 def complement(emit: Emitter, v: Real, size: Real, tail: Real) -> Real:
-    """erfc(v), with |v| bounded, from that of |v| where this is not small."""
+    """erfc(v) of bounded v, from `tail` = erfc(|v|) where |v| is not small."""
     excess = erf_excess(emit, v)
     middle = (v < 0.25).select(1.0 - (v + excess), 0.5 - ((v - 0.5) + excess))
     far = (v < 0.0).select(2.0 - tail, tail)

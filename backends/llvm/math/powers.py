@@ -49,8 +49,8 @@ CBRT = Coefficients(
 def log_sum(emit: Emitter, x: Real) -> tuple[Real, Real]:
     """log x of positive finite x as a sum of two numbers, to 2**-64 of it.
 
-    As log x = n ln 2 + 2s + s³·(2/3 + s²·R(s²)) with s = (m - 1) / (m + 1), each sum and product that counts together
-    with what it loses.
+    As log x = n ln 2 + 2s + s³·(2/3 + s²·R(s²)) with s = (m - 1) / (m + 1), where the sums and products that
+    matter carry their rounding errors.
     """
     mantissa, exponent = emit.mantissa_exponent(x)
     f = mantissa - 1.0

@@ -101,7 +101,7 @@ def sin_reduced(emit: Emitter, r: Real) -> Real:
 
 
 def cos_reduced(emit: Emitter, r: Real) -> Real:
-    """cos(r) of |r| ≤ π/4. Source: FreeBSD msun, k_cos.c, for what 1 - r²/2 loses."""
+    """cos(r) of |r| ≤ π/4. Source: FreeBSD msun, k_cos.c, for the rounding error of 1 - r²/2."""
     z = r * r
     half = z * 0.5
     near = 1.0 - half
@@ -109,7 +109,7 @@ def cos_reduced(emit: Emitter, r: Real) -> Real:
 
 
 def sin(emit: Emitter, x: Real) -> Real:
-    """The sine: with n whole half turns taken off, it changes its sign n times."""
+    """The sine: with n half turns subtracted, it changes its sign n times."""
     n = emit.nearest(x, 1 / math.pi)
     sign = emit.low_bits(n) << (emit.width - 1)
     usual = sin_reduced(emit, reduced(emit, x, n + n)).flipped(sign)
@@ -117,7 +117,7 @@ def sin(emit: Emitter, x: Real) -> Real:
 
 
 def cos(emit: Emitter, x: Real) -> Real:
-    """The cosine: the sine of a quarter turn less than an odd number of them."""
+    """The cosine: with n + ½ half turns subtracted, a sine that changes its sign n + 1 times."""
     n = emit.nearest(emit.fma(x, 1 / math.pi, -0.5))
     sign = (emit.low_bits(n) + 1) << (emit.width - 1)
     usual = sin_reduced(emit, reduced(emit, x, n + n + 1.0)).flipped(sign)
@@ -150,12 +150,12 @@ def arctan_quotient(emit: Emitter, y: Real, x: Real) -> tuple[Real, Real]:
     return base, swapped.select(-rest, rest)
 
 
-# π/2 less its nearest number, by width.
+# π/2 minus its nearest number, by width.
 HALF_PI_REST = {64: 6.123233995736766e-17, 32: -4.371139000186243e-08}
 
 
 def with_rest(emit: Emitter, base: Real, rest: Real) -> Real:
-    """The sum of a multiple of π/4, rounded, and a rest, with what the multiple lost."""
+    """The sum of a multiple of π/4, rounded, and a rest, with the multiple's rounding error."""
     return base + emit.fma(base, HALF_PI_REST[emit.width] / (math.pi / 2), rest)
 
 
@@ -184,7 +184,7 @@ def arctan2(emit: Emitter, y: Real, x: Real) -> Real:
 
 
 def negative(emit: Emitter, x: Real) -> Mask:
-    """Where the sign bit is set, that of -0 too."""
+    """Where the sign bit is set, also for -0."""
     return emit.number(1.0).with_sign(x) < 0.0
 
 

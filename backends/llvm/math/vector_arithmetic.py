@@ -218,14 +218,20 @@ class Emitter:
         return Real(self, joined)
 
 
-class Real:
-    """A vector of float64 or float32."""
+class _Vector:
+    """An IR value and the emitter of instructions on it."""
 
     __slots__ = ("emit", "value")
 
     def __init__(self, emit: Emitter, value: Any) -> None:
         self.emit = emit
         self.value = value
+
+
+class Real(_Vector):
+    """A vector of float64 or float32."""
+
+    __slots__ = ()
 
     def apply(self, name: str, left: Number, right: Number) -> Real:
         build = getattr(self.emit.builder, name)
@@ -309,14 +315,10 @@ class Real:
         return Bits(self.emit, self.emit.builder.bitcast(self.value, self.emit.integer))
 
 
-class Bits:
+class Bits(_Vector):
     """A vector of integers as wide as the reals."""
 
-    __slots__ = ("emit", "value")
-
-    def __init__(self, emit: Emitter, value: Any) -> None:
-        self.emit = emit
-        self.value = value
+    __slots__ = ()
 
     def apply(self, name: str, other: Integer) -> Bits:
         return Bits(self.emit, getattr(self.emit.builder, name)(self.value, self.emit.bits(other).value))
@@ -351,14 +353,10 @@ class Bits:
         return Real(self.emit, self.emit.builder.bitcast(self.value, self.emit.real))
 
 
-class Mask:
+class Mask(_Vector):
     """A vector of truth values."""
 
-    __slots__ = ("emit", "value")
-
-    def __init__(self, emit: Emitter, value: Any) -> None:
-        self.emit = emit
-        self.value = value
+    __slots__ = ()
 
     def __and__(self, other: Mask) -> Mask:
         return Mask(self.emit, self.emit.builder.and_(self.value, other.value))

@@ -1,4 +1,4 @@
-"""Native programs as text: every item with its loops, what it reads and writes, and how memory is laid out."""
+"""Native programs as text: items with their loops, reads and writes, and the layout of memory."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def listing(program: kernels.NativeProgram) -> str:
 
 
 def summary(program: kernels.NativeProgram) -> str:
-    """The program with a few words on every kernel."""
+    """The program with a summary of every kernel."""
     names = Names(program)
     return "\n".join([*_memory(program, names), *_items(program.items, names, "", "", _LoopSummary(names))])
 
@@ -81,8 +81,7 @@ def _array(value: Any) -> str:
 
 
 def parts_of(item: kernels.Item) -> list[tuple[str, str, list[kernels.Item]]]:
-    """The lists of items inside an item of control flow: what their numbers begin with, what each list is, and the
-    list."""
+    """The lists of items inside an item of control flow, each with the prefix of its numbers and its title."""
     if isinstance(item, kernels.CountedLoop):
         return [("", "", item.body)]
     if isinstance(item, kernels.ConditionalLoop):
@@ -115,7 +114,7 @@ def _items(
 
 
 def _divisions(nest: kernels.LoopNest) -> Iterator[str]:
-    """How the loops of a nest are shared by threads."""
+    """How threads share the loops of a nest."""
     for chunking in nest.chunkings:
         where = ", row by row" if chunking.stage is not None and nest.outer else ""
         yield f"{chunking.chunks} chunks of {_axis(chunking.axis)} that threads share{where}"
@@ -170,7 +169,7 @@ def _few(words: Iterable[str]) -> str:
 
 
 def _work(nest: kernels.LoopNest) -> str:
-    """The operations of a nest that tell it from others."""
+    """The operations that characterize a nest."""
     telling: list[str] = []
     plain: list[str] = []
     for instruction in _code(nest):
@@ -277,10 +276,10 @@ class _LoopListing:
 
 
 class _LoopSummary(_LoopListing):
-    """Prints what a nest reads and writes, and how much it computes."""
+    """Prints the reads, writes and number of operations of a nest."""
 
     def lines(self, nest: kernels.LoopNest) -> Iterator[str]:
-        """A few words on a nest."""
+        """A summary of a nest."""
         code = _code(nest)
         outer = nest.outer or 0
         passes = sum([stage.inner for stage in nest.stages])

@@ -1,4 +1,4 @@
-"""How long each item of a native program takes: the program once more, with a clock read around its items."""
+"""Times of the items of a native program, from a second program that reads a clock around its items."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ CALIBRATION = 0.02
 SMALLEST_COPY, LARGEST_COPY = 1 << 25, 1 << 28
 COPIES = 5
 _lock = threading.Lock()
-"""Programs with the same text share the memory of their times."""
+"""Held while a program runs: programs with the same text share the memory of their times."""
 
 
 class Timing(NamedTuple):
-    """One item: its number ("2.0" inside item 2), what it computes, seconds in one call, how often it ran in it, and
-    what all these runs must move."""
+    """One item: its number ("2.0" inside item 2), its title, seconds and runs in one call, and the memory traffic of
+    these runs."""
 
     number: str
     title: str
@@ -59,8 +59,8 @@ class Measurement(NamedTuple):
 def measure(executable: NativeExecutable, args: Sequence[Any], repeat: int) -> Measurement:
     """Times of a program's items: the least of `repeat` runs on the same arguments.
 
-    Items inside loops and branches are timed by a second program, in which the clock is read around them, too; so their
-    times do not add to that of the loop.
+    Another program, which also reads the clock inside loops and branches, times the items there; so their clocks do not
+    add to the time of the loop.
     """
     program = executable.program
     outer = _TimedExecutable(executable, program.items)
@@ -96,13 +96,13 @@ def _numbered(items: Sequence[Item], prefix: str) -> Iterator[tuple[str, Item]]:
 
 
 def _moved(item: Item, runs: dict[int, int]) -> Traffic:
-    """What all runs of an item have moved."""
+    """The memory traffic of all runs of an item."""
     inside = [_moved(child, runs) for _, _, body in parts_of(item) for child in body]
     return functools.reduce(Traffic.plus, inside, NOTHING) if inside else traffic(item).times(runs[id(item)])
 
 
 class _TimedExecutable(NativeExecutable):
-    """A program that adds up for some of its items how long they take and how often they run."""
+    """A program that accumulates the times and the numbers of runs of some of its items."""
 
     def __init__(self, executable: NativeExecutable, items: Sequence[Item]) -> None:
         super().__init__(executable.program, executable.fallback, executable.nan_safe)
@@ -116,7 +116,7 @@ class _TimedExecutable(NativeExecutable):
         return module
 
     def failed(self, status: int, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        """The outputs for which native code has returned a status."""
+        """The outputs of the fallback after native code has returned a status."""
         self.has_failed = True
         return super().failed(status, inputs)
 
@@ -171,14 +171,14 @@ def _function(name: str) -> tuple[ir.Module, ir.IRBuilder]:
 
 
 class _Clock(NamedTuple):
-    """Ticks a second, and those that two readings are apart."""
+    """Ticks per second, and the ticks between two successive readings."""
 
     rate: float
     pause: int
 
 
 def emit_clock(builder: ir.IRBuilder) -> ir.Value:
-    """The time in ticks: the processor's counter where every program may read it, else nanoseconds."""
+    """The time in ticks: the processor's counter on x86, else nanoseconds."""
     if host().triple.startswith(("x86_64", "i686", "i386")):
         builder.call(_declared(builder.module, "llvm.x86.sse2.lfence", ir.VoidType(), []), [])
         return builder.call(_declared(builder.module, "llvm.readcyclecounter", WORD, []), [])

@@ -1,4 +1,4 @@
-"""What the items of a native program must move: bytes read and written, each element once, and products' operations."""
+"""Memory traffic of the items of a native program, each element counted once, and the operations of products."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Traffic(NamedTuple):
     operations: int = 0
 
     def times(self, count: int) -> Traffic:
-        """So many runs."""
+        """The traffic of `count` runs."""
         return Traffic(self.read * count, self.written * count, self.operations * count)
 
     def plus(self, other: Traffic) -> Traffic:
-        """Both."""
+        """The sum of both."""
         return Traffic(self.read + other.read, self.written + other.written, self.operations + other.operations)
 
 
@@ -29,8 +29,7 @@ NOTHING = Traffic(0, 0)
 
 
 def traffic(item: kernels.Item) -> Traffic:
-    """What one run of an item moves. What an item of control flow moves depends on how often its items run: nothing is
-    said of it."""
+    """The traffic of one run of an item; nothing for control flow, whose traffic depends on how often its items run."""
     if isinstance(item, kernels.LoopNest):
         return _of_nest(item)
     if isinstance(item, kernels.Dot):
@@ -65,7 +64,7 @@ class TouchedElements:
         return buffer in self._ranges
 
     def add(self, ref: kernels.StridedRef, lengths: kernels.Shape, most: int | None = None) -> None:
-        """The elements of a reference over an index space; `most` is their number where they are at random places."""
+        """The elements of a reference over an index space; `most` is their number where they are at dynamic indices."""
         pairs = [(stride, n) for stride, n in zip(ref.strides, lengths, strict=True) if stride and n != 1]
         count = math.prod([n for _, n in pairs]) if 0 not in lengths else 0
         low = ref.offset + sum([stride * (n - 1) for stride, n in pairs if stride < 0])
@@ -94,17 +93,17 @@ def _of_nest(nest: kernels.LoopNest) -> Traffic:
     for buffer, _ in nest.fills:
         written.add(kernels.StridedRef(buffer, 0, (1,)), (buffer.size,))
     for instruction, lengths in _accesses(nest):
-        picked = math.prod(lengths) if isinstance(instruction, (kernels.LoadAt, kernels.StoreAt)) else None
+        most = math.prod(lengths) if isinstance(instruction, (kernels.LoadAt, kernels.StoreAt)) else None
         if isinstance(instruction, (kernels.Load, kernels.LoadAt)):
-            if instruction.ref.buffer not in written:  # else it is at hand
-                read.add(instruction.ref, lengths, picked)
+            if instruction.ref.buffer not in written:  # else it is in the cache
+                read.add(instruction.ref, lengths, most)
         elif isinstance(instruction, (kernels.Store, kernels.StoreAt, kernels.Accumulate)):
             is_updated = isinstance(instruction, kernels.Accumulate) or (
                 isinstance(instruction, kernels.StoreAt) and instruction.adds
             )
             if is_updated and instruction.ref.buffer not in written:
-                read.add(instruction.ref, lengths, picked)
-            written.add(instruction.ref, lengths, picked)
+                read.add(instruction.ref, lengths, most)
+            written.add(instruction.ref, lengths, most)
     return Traffic(read.bytes, written.bytes)
 
 
