@@ -270,7 +270,7 @@ def view_imag(x: Array) -> Array:
     return link_view(ops.imag(x), x, ops.imag, {}, lambda base, im: ops.make_complex(ops.real(base), im))
 
 
-def write_into(target: Any, result: Array, broadcasts: bool = False) -> Array:
+def write_into(target: Any, result: Array) -> Array:
     """Write a result to out=target, cast to its dtype by the rule 'same_kind'."""
     if type(target) is not Tracer:
         if type(result) is not Tracer or type(target) in CARRIERS:
@@ -280,7 +280,7 @@ def write_into(target: Any, result: Array, broadcasts: bool = False) -> Array:
             f"out= is a plain array, which cannot hold a traced value{at_line()}\n"
             "Make it with np.zeros_like(x, shape=...) of a traced x, or leave out= away."
         )
-    if shape_of(result) != target.shape and not (broadcasts and _fits(shape_of(result), target.shape)):
+    if shape_of(result) != target.shape:
         raise ValueError(f"non-broadcastable output operand with shape {target.shape} doesn't match {shape_of(result)}")
     if not np.can_cast(dtype_of(result), target.dtype, "same_kind"):
         raise TypeError(
@@ -293,13 +293,6 @@ def write_into(target: Any, result: Array, broadcasts: bool = False) -> Array:
 def with_out(result: Array, out: Any) -> Array:
     """A function's result, written to `out` where one is given."""
     return result if out is None else write_into(out, result)
-
-
-def _fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    try:
-        return np.broadcast_shapes(shape, target) == target
-    except ValueError:
-        return False
 
 
 def augmented(primitive: Callable[[Array, Array], Array]) -> Callable[[Tracer, Any], Any]:
