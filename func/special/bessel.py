@@ -8,6 +8,14 @@ from func.interpreters.core import Array, operand
 from func.interpreters.primitives.special import bessel as ops
 from func.special.protocol import implements_scipy
 
+# fmt: off
+__all__ = [
+    "airy", "hankel1", "hankel1e", "hankel2", "hankel2e", "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jn", "jv",
+    "jve", "k0", "k0e", "k1", "k1e", "kn", "kv", "kve", "modstruve", "spherical_in", "spherical_jn", "spherical_kn",
+    "spherical_yn", "struve", "y0", "y1", "yn", "yv", "yve",
+]
+# fmt: on
+
 
 def j0(x: Array) -> Array:
     """The Bessel function of the first kind and order 0. DLMF 10.2.2.

@@ -6,6 +6,13 @@ from func.interpreters.core import Array, operand
 from func.interpreters.primitives.special import error_functions as ops
 from func.special.protocol import implements_scipy
 
+# fmt: off
+__all__ = [
+    "dawsn", "erf", "erfc", "erfcinv", "erfcx", "erfi", "erfinv", "fresnel", "log_ndtr", "ndtr", "ndtri", "ndtri_exp",
+    "owens_t", "wofz",
+]
+# fmt: on
+
 
 def erf(z: Array) -> Array:
     """The error function, real or complex. DLMF 7.2.1.

@@ -21,6 +21,13 @@ from func.numpy.joining import stack
 from func.numpy.reductions import any, sum
 from func.special.protocol import implements_scipy
 
+# fmt: off
+__all__ = [
+    "bernoulli", "beta", "betaln", "binom", "comb", "digamma", "factorial", "gamma", "gammaln", "gammasgn", "loggamma",
+    "multigammaln", "perm", "poch", "polygamma", "psi", "rgamma", "zeta", "zetac",
+]
+# fmt: on
+
 
 def gamma(z: Array) -> Array:
     """The gamma function Γ(z), real or complex; poles at 0, -1, -2, ... DLMF 5.2.1.

@@ -5,6 +5,13 @@ from __future__ import annotations
 from func.interpreters.core import Array, operand
 from func.interpreters.primitives.special import incomplete as ops
 
+# fmt: off
+__all__ = [
+    "bdtr", "bdtrc", "betainc", "betaincc", "betainccinv", "betaincinv", "chdtr", "chdtrc", "fdtr", "fdtrc", "gammainc",
+    "gammaincc", "gammainccinv", "gammaincinv", "gdtr", "gdtrc", "pdtr", "pdtrc", "stdtr",
+]
+# fmt: on
+
 
 def gammainc(a: Array, x: Array) -> Array:
     """The regularised lower incomplete gamma function P(a, x), a > 0, x >= 0. DLMF 8.2.4.

@@ -9,6 +9,14 @@ from func.interpreters.primitives.special import derivative_families
 from func.interpreters.primitives.special import integrals as ops
 from func.special.protocol import implements_scipy
 
+# fmt: off
+__all__ = [
+    "agm", "cbrt", "cosdg", "cosm1", "cotdg", "ellipe", "ellipeinc", "ellipk", "ellipkinc", "ellipkm1", "exp1", "exp2",
+    "exp10", "expi", "expm1", "expn", "hyp0f1", "hyp1f1", "hyp2f1", "hyperu", "lambertw", "log1p", "shichi", "sici",
+    "sinc", "sindg", "spence", "sph_harm_y", "tandg", "wrightomega",
+]
+# fmt: on
+
 
 def cbrt(x: Array) -> Array:
     """The real cube root."""

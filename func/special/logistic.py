@@ -6,6 +6,13 @@ from func.interpreters.core import Array, operand
 from func.interpreters.primitives.special import logistic as ops
 from func.special.protocol import implements_scipy
 
+# fmt: off
+__all__ = [
+    "boxcox", "boxcox1p", "entr", "expit", "exprel", "huber", "inv_boxcox", "inv_boxcox1p", "kl_div", "log_expit",
+    "logit", "powm1", "pseudo_huber", "rel_entr", "xlog1py", "xlogy",
+]
+# fmt: on
+
 
 def expit(x: Array) -> Array:
     """The logistic function 1 / (1 + exp(-x)); its derivative is accurate in both tails.

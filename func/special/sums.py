@@ -13,6 +13,12 @@ from func.interpreters.primitives.structural.reductions import keep_axes
 from func.interpreters.primitives.structural.shapes import broadcast, full_like
 from func.numpy.arguments import floating, normalize_axes
 
+# fmt: off
+__all__ = [
+    "log_softmax", "logsumexp", "softmax", "softplus",
+]
+# fmt: on
+
 
 def softmax(x: Array, axis: Any = None) -> Array:
     """exp(x) / Σ exp(x) over `axis` (None: all axes).
