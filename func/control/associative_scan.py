@@ -68,7 +68,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         return outs
 
     flipped = [_flipped(x, a) for x, a in zip(leaves, axes, strict=True)] if reverse else leaves
-    outs = _prefixes(combine, flipped, axes) if leaves and min(lengths.values()) > 0 else flipped
+    outs = _scan_halving(combine, flipped, axes) if leaves and min(lengths.values()) > 0 else flipped
     outs = [_flipped(x, a) for x, a in zip(outs, axes, strict=True)] if reverse else outs
     return tree.unflatten(spec, [snapshot(out) for out in outs])
 
@@ -78,7 +78,7 @@ def _flipped(x: Array, axis: int) -> Array:
     return part_of(x, n - 1, -1, axis, -1) if n else x
 
 
-def _prefixes(
+def _scan_halving(
     combine: Callable[[Sequence[Array], Sequence[Array]], list[Array]], xs: Sequence[Array], axes: Sequence[int]
 ) -> list[Array]:
     """Prefixes of pairs of neighbours give those that end in odd places; one more element each gives the others."""
@@ -90,7 +90,7 @@ def _prefixes(
         return [part_of(y, start, stop, axis, step) for y, axis in zip(ys, axes, strict=True)]
 
     even = n - n % 2
-    odd = _prefixes(combine, combine(cut(xs, 0, even, 2), cut(xs, 1, even, 2)), axes)
+    odd = _scan_halving(combine, combine(cut(xs, 0, even, 2), cut(xs, 1, even, 2)), axes)
     first = cut(xs, 0, 1)
     if n == 2:
         return [concatenate(a, b, axis=axis) for a, b, axis in zip(first, odd, axes, strict=True)]

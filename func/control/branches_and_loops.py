@@ -13,8 +13,8 @@ from func.control import loop_carry
 from func.control.loop_carry import Carry, Widened
 from func.control.scanning import Rows, check_count, scan, scanned
 from func.interpreters.calls.compiled_call import CompiledCall
-from func.interpreters.control.bodies import is_abstract
 from func.interpreters.control.branches import INDEX, cond_call
+from func.interpreters.control.compiled_bodies import is_abstract
 from func.interpreters.control.while_loops import WhileLoop, while_call
 from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, concrete, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError, BranchError, PredicateError

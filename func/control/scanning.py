@@ -12,7 +12,7 @@ from func import tree
 from func.backends import namespace_of
 from func.control import loop_carry
 from func.control.loop_carry import Carry, Widened
-from func.interpreters.control.bodies import is_abstract
+from func.interpreters.control.compiled_bodies import is_abstract
 from func.interpreters.control.scan import scan_call
 from func.interpreters.control.scan_derivatives import ScanLoop
 from func.interpreters.core import Array, Tracer, dtype_of, innermost, shape_of, snapshot

@@ -16,7 +16,7 @@ from func.interpreters import drivers
 from func.interpreters.calls.call_primitives import CallPrimitive, CallPullback
 from func.interpreters.calls.compiled_call import CompiledCall, PartitionedCall, snapshots
 from func.interpreters.calls.partition import active_arguments, dense_cotangents, expand, select
-from func.interpreters.control.bodies import (
+from func.interpreters.control.compiled_bodies import (
     choose,
     compiled_function,
     dependents,

@@ -13,7 +13,7 @@ import numpy as np
 from func.interpreters.calls.call_primitives import CallPrimitive, CallPullback
 from func.interpreters.calls.compiled_call import CompiledCall, snapshots
 from func.interpreters.calls.partition import active_arguments, expand, select
-from func.interpreters.control.bodies import (
+from func.interpreters.control.compiled_bodies import (
     active_inputs,
     batched_body,
     compiled_function,

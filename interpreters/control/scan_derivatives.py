@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from func.interpreters.calls.compiled_call import CompiledCall, PartitionedCall
 from func.interpreters.calls.partition import expand, select
-from func.interpreters.control.bodies import compiled_function, dependents, split, strong, zeros
+from func.interpreters.control.compiled_bodies import compiled_function, dependents, split, strong, zeros
 from func.interpreters.control.scan_sums import SumsBehindLoop, unchanging_variables
 from func.interpreters.core import PRIMITIVES, ZERO, Array, Aval, Shaped, is_inexact
 from func.interpreters.primitives.elementwise.builder import add

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, NoReturn
 from func.interpreters.calls.call_primitives import CallPrimitive
 from func.interpreters.calls.compiled_call import CompiledCall, batched_avals, snapshots
 from func.interpreters.calls.partition import active_arguments, expand, select
-from func.interpreters.control.bodies import (
+from func.interpreters.control.compiled_bodies import (
     active_inputs,
     batched_body,
     choose,

@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 
 from func.backends.llvm import ir, machine
-from func.backends.llvm.linalg.matrices import Matrix
+from func.backends.llvm.linalg.matrix_copies import Matrix
 
 POINTER = ir.PointerType()
 STATUS = ir.IntType(32)

@@ -8,8 +8,8 @@ import numpy as np
 
 from func.backends.llvm import ir
 from func.backends.llvm.codegen.counted_loops import INDEX, BufferPointers, number
+from func.backends.llvm.scalars.ir_values import Value, constant, gathered, lane, read, shuffled, splat, stored, write
 from func.backends.llvm.scalars.operations import Scalars
-from func.backends.llvm.scalars.values import Value, constant, gathered, lane, read, shuffled, splat, stored, write
 from func.backends.loops import kernels
 
 

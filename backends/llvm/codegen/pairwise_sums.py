@@ -13,7 +13,7 @@ from typing import Any
 from func.backends.llvm import ir
 from func.backends.llvm.codegen.bodies import CodeContext
 from func.backends.llvm.codegen.counted_loops import INDEX, neutral, number
-from func.backends.llvm.scalars.values import Pair, Value, Variable, constant, lane, shuffled, width_of
+from func.backends.llvm.scalars.ir_values import Pair, Value, Variable, constant, lane, shuffled, width_of
 from func.backends.loops.kernels import DType
 
 ANY, ALL = frozenset({"logical_or", "maximum", "bitwise_or"}), frozenset({"logical_and", "minimum", "bitwise_and"})

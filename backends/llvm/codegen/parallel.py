@@ -16,8 +16,8 @@ from func.backends.llvm.codegen.bodies import CodeContext
 from func.backends.llvm.codegen.counted_loops import INDEX, POINTER, BufferPointers, LoopChunk, neutral, number
 from func.backends.llvm.codegen.pairwise_sums import folded
 from func.backends.llvm.codegen.stages import StageLoops
+from func.backends.llvm.scalars.ir_values import Value, each, read, stored, write
 from func.backends.llvm.scalars.operations import Scalars
-from func.backends.llvm.scalars.values import Value, each, read, stored, write
 from func.backends.loops import kernels
 from func.backends.loops.chunking import chunk_stride
 from func.backends.loops.traversal import operands_of

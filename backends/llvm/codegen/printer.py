@@ -15,8 +15,8 @@ from func.backends.llvm.codegen.nests import NestPrinter
 from func.backends.llvm.codegen.parallel import copying
 from func.backends.llvm.linalg.blas_threads import BlasThreads
 from func.backends.llvm.math.elementary import Elementary, Features
+from func.backends.llvm.scalars.ir_values import stored
 from func.backends.llvm.scalars.operations import Scalars
-from func.backends.llvm.scalars.values import stored
 from func.backends.loops import kernels
 from func.backends.loops.chunking import chunkings_of
 from func.backends.loops.traversal import buffers_of

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from func.backends.llvm.codegen.counted_loops import LoopChunk
 from func.backends.llvm.codegen.pairwise_sums import BLOCK, LONG
-from func.backends.llvm.scalars.values import part_of
+from func.backends.llvm.scalars.ir_values import part_of
 from func.backends.loops import kernels
 from func.backends.loops.chunking import length_of, stage_groups
 from func.backends.loops.memory_dependence import may_alias

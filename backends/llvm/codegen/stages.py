@@ -15,7 +15,7 @@ from func.backends.llvm.codegen.bodies import BodyEmitter, CodeContext
 from func.backends.llvm.codegen.counted_loops import INDEX, LoopChunk, blocks, neutral, number, span
 from func.backends.llvm.codegen.pairwise_sums import PairwiseSums, folded
 from func.backends.llvm.codegen.stage_plans import TWICE, StagePlan, accumulated, is_sum
-from func.backends.llvm.scalars.values import (
+from func.backends.llvm.scalars.ir_values import (
     Value,
     Variable,
     chosen,

@@ -17,7 +17,7 @@ import llvmlite.binding as llvm
 
 from func.backends.llvm import ir
 from func.backends.llvm.linalg import routines
-from func.backends.llvm.linalg.matrices import INT
+from func.backends.llvm.linalg.matrix_copies import INT
 from func.backends.llvm.machine import lock
 
 GET, SET = "func_blas_get_threads", "func_blas_set_threads"

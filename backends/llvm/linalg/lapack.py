@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from func.backends.llvm import ir
-from func.backends.llvm.linalg import matrices
+from func.backends.llvm.linalg import matrix_copies
 from func.backends.llvm.linalg.blas import emit_trsm
-from func.backends.llvm.linalg.matrices import INT, Matrix, loop, number, slot
+from func.backends.llvm.linalg.matrix_copies import INT, Matrix, loop, number, slot
 from func.backends.llvm.linalg.routines import call, leading, routine, triangle
 
 FINE = ir.Constant(INT, 0)
@@ -49,13 +49,13 @@ def scratch_size(sizes: Sequence[int]) -> int:
 def areas(builder: ir.IRBuilder, scratch: ir.Value, sizes: Sequence[int]) -> list[ir.Value]:
     """The addresses of areas of these sizes inside scratch memory."""
     starts = [scratch_size(sizes[:index]) for index in range(len(sizes))]
-    return [builder.gep(scratch, [number(start)], source_etype=matrices.BYTE) for start in starts]
+    return [builder.gep(scratch, [number(start)], source_etype=matrix_copies.BYTE) for start in starts]
 
 
 def sizes_of(dtype: Any) -> tuple[int, int]:
     """Bytes of a number and of its real part."""
     size = int(np.dtype(dtype).itemsize)
-    return size, matrices.alignment(dtype)
+    return size, matrix_copies.alignment(dtype)
 
 
 def emit_potrf(builder: ir.IRBuilder, n: int, a: Matrix, *, lower: bool = True) -> ir.Value:
@@ -73,7 +73,7 @@ def emit_potri(builder: ir.IRBuilder, n: int, a: Matrix, *, lower: bool = True) 
     with builder.if_then(builder.icmp_signed("==", status, FINE), likely=True):
         emit_trtri(builder, n, a, lower=lower)
         run(builder, routine(a.dtype, "lauum"), triangle(lower), n, a.at, leading(a.ld, n))
-        matrices.emit_mirror(builder, n, a, lower=lower)
+        matrix_copies.emit_mirror(builder, n, a, lower=lower)
     return status
 
 
@@ -101,11 +101,11 @@ def emit_first_zero(builder: ir.IRBuilder, n: int, a: Matrix) -> ir.Value:
     """The place of the first zero on the diagonal, counted from 1; 0 where there is none."""
     first = slot(builder)
     builder.store(FINE, first)
-    kind = matrices.element(a.dtype)
+    kind = matrix_copies.element(a.dtype)
     with loop(builder, n) as steps:
         i = builder.sub(number(n - 1), steps)
         place = a.shifted(builder, builder.mul(i, number(a.ld + 1)))
-        value = builder.load(place.at, typ=kind, align=matrices.alignment(a.dtype))
+        value = builder.load(place.at, typ=kind, align=matrix_copies.alignment(a.dtype))
         zero = builder.fcmp_ordered("==", value, ir.Constant(kind, None))
         if a.dtype.kind == "c":
             zero = builder.and_(*(builder.extract_element(zero, ir.Constant(INT, part)) for part in (0, 1)))

@@ -13,7 +13,7 @@ import numpy as np
 from func.backends.llvm import ir
 from func.backends.llvm.linalg.blas import emit_gemm
 from func.backends.llvm.linalg.lapack import FINE, WIDTH, areas, run, scratch_size, sizes_of
-from func.backends.llvm.linalg.matrices import (
+from func.backends.llvm.linalg.matrix_copies import (
     INT,
     Matrix,
     alignment,

@@ -13,10 +13,10 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple, TypeAlias
 
 from func.backends.llvm import ir
-from func.backends.llvm.linalg import lapack, least_squares, lu, matrices, spectra, structured_solves
+from func.backends.llvm.linalg import lapack, least_squares, lu, matrix_copies, spectra, structured_solves
 from func.backends.llvm.linalg.blas import emit_trsm, emit_trsv
 from func.backends.llvm.linalg.lapack import FINE
-from func.backends.llvm.linalg.matrices import INT, Matrix, loop, number
+from func.backends.llvm.linalg.matrix_copies import INT, Matrix, loop, number
 from func.backends.loops.kernels import DType, LibraryCall, StridedRef
 
 
@@ -84,7 +84,7 @@ def _matrix(printer: Any, ref: StridedRef, indices: list[ir.Value]) -> Matrix:
     for stride, i in zip(ref.strides, indices, strict=False):
         if stride:
             total = builder.add(total, builder.mul(i, number(stride)))
-    kind = matrices.BYTE if dtype.itemsize == 1 else matrices.element(dtype)
+    kind = matrix_copies.BYTE if dtype.itemsize == 1 else matrix_copies.element(dtype)
     start = builder.gep(printer.memory.pointer(ref.buffer), [total], source_etype=kind)
     strides = ref.strides[len(indices) :]
     return Matrix(start, strides[0] if len(strides) > 1 else 1, dtype)
@@ -95,7 +95,7 @@ def _potrf(call: RoutineCall, *, n: int, lower: bool) -> ir.Value:
     """The Cholesky factor in place of the matrix."""
     (a,) = call.outs
     status = lapack.emit_potrf(call.builder, n, a, lower=lower)
-    matrices.emit_clear(call.builder, n, a, lower=not lower)
+    matrix_copies.emit_clear(call.builder, n, a, lower=not lower)
     return status
 
 
@@ -132,7 +132,7 @@ def _inverse(call: RoutineCall, *, n: int, strict: bool) -> ir.Value | None:
     if strict:
         return status
     with b.if_then(b.icmp_signed("!=", status, FINE), likely=False):
-        matrices.emit_fill(b, n, n, out, math.nan)
+        matrix_copies.emit_fill(b, n, n, out, math.nan)
     return None
 
 
@@ -140,7 +140,7 @@ def _inverse(call: RoutineCall, *, n: int, strict: bool) -> ir.Value | None:
 def _factors(call: RoutineCall, *, n: int, turned: bool) -> None:
     """LU factors with their columns in memory, and the exchanges of rows from 0; singular matrices are allowed."""
     factors, pivots = call.outs
-    (matrices.emit_copy if turned else matrices.emit_transpose)(call.builder, n, n, call.args[0], factors)
+    (matrix_copies.emit_copy if turned else matrix_copies.emit_transpose)(call.builder, n, n, call.args[0], factors)
     lu.emit_getrf(call.builder, n, factors, pivots.at)
 
 
@@ -171,13 +171,13 @@ def _getrs(call: RoutineCall, *, n: int, k: int, trans: str, turned: bool) -> ir
 def _getri(call: RoutineCall, *, n: int, turned: bool, safe: bool) -> ir.Value | None:
     """The inverse by LU factors, its columns in memory; with `safe` the identity for a singular matrix."""
     b, out, (factors, pivots) = call.builder, call.outs[0], call.args
-    (matrices.emit_copy if turned else matrices.emit_transpose)(b, n, n, factors, out)
+    (matrix_copies.emit_copy if turned else matrix_copies.emit_transpose)(b, n, n, factors, out)
     status = lu.emit_factored_inverse(b, n, out, pivots.at, call.scratch)
     if not safe:
         return status
     with b.if_then(b.icmp_signed("!=", status, FINE), likely=False):
-        matrices.emit_fill(b, n, n, out, 0)
-        matrices.emit_fill(b, n, 1, out._replace(ld=out.ld + 1), 1)
+        matrix_copies.emit_fill(b, n, n, out, 0)
+        matrix_copies.emit_fill(b, n, 1, out._replace(ld=out.ld + 1), 1)
     return None
 
 

@@ -8,10 +8,10 @@ import math
 from typing import Any
 
 from func.backends.llvm import ir
-from func.backends.llvm.linalg import matrices
+from func.backends.llvm.linalg import matrix_copies
 from func.backends.llvm.linalg.blas import emit_trsm
 from func.backends.llvm.linalg.lapack import FINE, WIDTH, areas, emit_first_zero, run, scratch_size, sizes_of
-from func.backends.llvm.linalg.matrices import INDEX, INT, Matrix, address_at, emit_transpose, loop, number
+from func.backends.llvm.linalg.matrix_copies import INDEX, INT, Matrix, address_at, emit_transpose, loop, number
 from func.backends.llvm.linalg.routines import call, routine
 from func.backends.loops.kernels import DType
 
@@ -189,7 +189,7 @@ def emit_det(builder: ir.IRBuilder, n: int, a: Matrix, out: ir.Value, scratch: i
         value = _times(builder, sign, _complex(builder, size, zero))
     else:
         value = builder.fmul(sign, size)
-    builder.store(value, out, align=matrices.alignment(a.dtype))
+    builder.store(value, out, align=matrix_copies.alignment(a.dtype))
 
 
 def emit_slogdet(
@@ -198,7 +198,7 @@ def emit_slogdet(
     """Write the determinant's sign, for complex matrices a number of modulus 1, and the logarithm of its modulus; 0 and
     -inf for a singular matrix."""
     for value, place in zip(_slogdet(builder, n, a, scratch), (sign, logarithm), strict=True):
-        builder.store(value, place, align=matrices.alignment(a.dtype))
+        builder.store(value, place, align=matrix_copies.alignment(a.dtype))
 
 
 def emit_factored_slogdet(
@@ -208,7 +208,7 @@ def emit_factored_slogdet(
     status = emit_first_zero(builder, n, lu)
     values = _along_diagonal(builder, n, lu, pivots, 0, status)
     for value, place in zip(values, (sign, logarithm), strict=True):
-        builder.store(value, place, align=matrices.alignment(lu.dtype))
+        builder.store(value, place, align=matrix_copies.alignment(lu.dtype))
 
 
 def _slogdet(builder: ir.IRBuilder, n: int, a: Matrix, scratch: ir.Value) -> tuple[ir.Value, ir.Value]:
@@ -225,15 +225,15 @@ def _along_diagonal(
     builder: ir.IRBuilder, n: int, lu: Matrix, pivots: ir.Value, first: int, status: ir.Value
 ) -> tuple[ir.Value, ir.Value]:
     """The sign and the logarithm by factors, and by exchanges that count rows from `first`."""
-    kind, modulus = matrices.element(lu.dtype), matrices.real_element(lu.dtype)
+    kind, modulus = matrix_copies.element(lu.dtype), matrix_copies.real_element(lu.dtype)
     one = ir.Constant(kind, [1.0, 0.0] if lu.dtype.kind == "c" else 1.0)
-    sign, logarithm = matrices.slot(builder, kind), matrices.slot(builder, modulus)
+    sign, logarithm = matrix_copies.slot(builder, kind), matrix_copies.slot(builder, modulus)
     builder.store(one, sign)
     builder.store(ir.Constant(modulus, 0.0), logarithm)
     with builder.if_else(builder.icmp_signed("==", status, FINE)) as (regular, singular):
         with regular, loop(builder, n) as i:
             place = lu.shifted(builder, builder.mul(i, number(lu.ld + 1)))
-            value = builder.load(place.at, typ=kind, align=matrices.alignment(lu.dtype))
+            value = builder.load(place.at, typ=kind, align=matrix_copies.alignment(lu.dtype))
             turned, size = _factor(builder, lu.dtype, builder.load(sign, typ=kind), value)
             row = builder.trunc(builder.add(i, number(first)), INT)
             pivot = builder.load(address_at(builder, "int32", pivots, i), typ=INT)
@@ -274,7 +274,7 @@ def _times(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
 
 def _libm(builder: ir.IRBuilder, name: str, *arguments: ir.Value) -> ir.Value:
     kind = arguments[0].type
-    full = name + ("f" if kind == matrices.FLOAT else "")
+    full = name + ("f" if kind == matrix_copies.FLOAT else "")
     function = builder.module.globals.get(full)
     if function is None:
         function = ir.Function(builder.module, ir.FunctionType(kind, [kind] * len(arguments)), full)

@@ -18,7 +18,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from func.backends.llvm import ir
-from func.backends.llvm.linalg.matrices import DOUBLE, FLOAT, INT, POINTER, element
+from func.backends.llvm.linalg.matrix_copies import DOUBLE, FLOAT, INT, POINTER, element
 from func.backends.llvm.machine import lock
 
 PREFIX = "func_"

@@ -12,7 +12,7 @@ import numpy as np
 
 from func.backends.llvm import ir
 from func.backends.llvm.linalg.lapack import FINE, WIDTH, areas, run, scratch_size, sizes_of
-from func.backends.llvm.linalg.matrices import Matrix, emit_transpose, emit_upper
+from func.backends.llvm.linalg.matrix_copies import Matrix, emit_transpose, emit_upper
 from func.backends.llvm.linalg.routines import routine
 
 

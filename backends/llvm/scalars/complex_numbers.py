@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from func.backends.llvm import ir
-from func.backends.llvm.scalars.table import TABLE, emits
-from func.backends.llvm.scalars.values import Pair, Value, chosen, constant, each, gathered, lane, part_of, width_of
+from func.backends.llvm.scalars.ir_values import Pair, Value, chosen, constant, each, gathered, lane, part_of, width_of
+from func.backends.llvm.scalars.operation_table import TABLE, emits
 from func.backends.loops.kernels import DType
 
 if TYPE_CHECKING:

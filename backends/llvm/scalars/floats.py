@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from func.backends.llvm.scalars.table import emits
-from func.backends.llvm.scalars.values import Value, constant, element, widened, width_of
+from func.backends.llvm.scalars.ir_values import Value, constant, element, widened, width_of
+from func.backends.llvm.scalars.operation_table import emits
 from func.backends.loops.kernels import DType
 
 if TYPE_CHECKING:

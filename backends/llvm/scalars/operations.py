@@ -13,9 +13,8 @@ import numpy as np
 
 from func.backends.llvm import ir
 from func.backends.llvm.math.elementary import Elementary
-from func.backends.llvm.scalars import arithmetic, complex_numbers, floats, integers, logic, powers
-from func.backends.llvm.scalars.table import operation
-from func.backends.llvm.scalars.values import (
+from func.backends.llvm.scalars import arithmetic, complex_numbers, floats, integer_powers, integers, logic
+from func.backends.llvm.scalars.ir_values import (
     Pair,
     Value,
     constant,
@@ -27,11 +26,12 @@ from func.backends.llvm.scalars.values import (
     widened,
     width_of,
 )
+from func.backends.llvm.scalars.operation_table import operation
 from func.backends.loops.kernels import DType
 
 KNOWN = frozenset([np.dtype(name) for name in "?bBhHiIlLqQefdFD"])
 """Element types that generated code computes with."""
-TABLES = (arithmetic, complex_numbers, floats, integers, logic, powers)
+TABLES = (arithmetic, complex_numbers, floats, integers, logic, integer_powers)
 """The modules that fill the table of operations."""
 HALF, SINGLE, DOUBLE = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
 UNWIDENED = frozenset({"select", "positive", "nextafter", "spacing"})

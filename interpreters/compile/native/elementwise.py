@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from func.backends.llvm.math.elementary import names
+from func.backends.llvm.scalars.operation_table import operation
 from func.backends.llvm.scalars.operations import HALF, KNOWN
-from func.backends.llvm.scalars.table import operation
 from func.backends.loops.kernels import DType
 from func.backends.loops.values import ArrayValue, uniform
 from func.interpreters.compile.native.rules import NotNative, TranslationContext, native

@@ -12,7 +12,7 @@ from func.backends.loops.buffer_assignment import assign_buffers
 from func.backends.loops.chunking import chunk_loops
 from func.backends.loops.dead_code import eliminate_dead_code
 from func.backends.loops.fusion import Fuser
-from func.backends.loops.inplace import write_in_place
+from func.backends.loops.inplace_results import write_in_place
 from func.backends.loops.kernels import ArraySpec, Buffer, NativeProgram, StridedRef, row_major
 from func.backends.loops.values import ArrayValue, uniform
 from func.interpreters.compile.native import (

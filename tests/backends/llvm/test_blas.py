@@ -11,7 +11,7 @@ pytest.importorskip("llvmlite")
 pytest.importorskip("scipy")
 
 from func.backends.llvm import ir, machine
-from func.backends.llvm.linalg import blas, matrices, routines
+from func.backends.llvm.linalg import blas, matrix_copies, routines
 from tests.support.native_matrices import DTYPES, Calls, assert_close, padded, random, run, triangular
 
 SIZES = (0, 1, 3, 50)
@@ -140,8 +140,8 @@ def test_transpose_and_copy(dtype, shape):
     turned, copied = padded(np.zeros(shape[::-1], dtype), 1), padded(np.zeros(shape, dtype), 3)
 
     def emit(b, a, turned, copied):
-        matrices.emit_transpose(b, *shape, a, turned)
-        matrices.emit_copy(b, *shape, a, copied)
+        matrix_copies.emit_transpose(b, *shape, a, turned)
+        matrix_copies.emit_copy(b, *shape, a, copied)
 
     run(emit, a, turned, copied)
     np.testing.assert_array_equal(turned, a.T)
@@ -157,7 +157,7 @@ def test_upper_triangle_of_a_matrix_by_columns(dtype):
         a = random(np.random.default_rng(0), dtype, *shape)
         source = padded(np.ascontiguousarray(a.T), 1)
         out = padded(np.full(shape, np.nan, dtype), 2)
-        calls.add(lambda b, source, out, shape=shape: matrices.emit_upper(b, *shape, source, out), source, out)
+        calls.add(lambda b, source, out, shape=shape: matrix_copies.emit_upper(b, *shape, source, out), source, out)
         results.append((out, np.triu(a)))
     calls.run()
     for out, expected in results:
@@ -173,8 +173,8 @@ def test_mirror_and_clear(dtype):
         cleared = padded(a, 1)
         results.append((a, strict + strict.conj().T + np.diag(np.diag(a))))
         results.append((cleared, a - strict))
-        calls.add(lambda b, a, n=n, lower=lower: matrices.emit_mirror(b, n, a, lower=lower), a)
-        calls.add(lambda b, a, n=n, lower=lower: matrices.emit_clear(b, n, a, lower=lower), cleared)
+        calls.add(lambda b, a, n=n, lower=lower: matrix_copies.emit_mirror(b, n, a, lower=lower), a)
+        calls.add(lambda b, a, n=n, lower=lower: matrix_copies.emit_clear(b, n, a, lower=lower), cleared)
     calls.run()
     for a, expected in results:
         np.testing.assert_array_equal(a, expected)

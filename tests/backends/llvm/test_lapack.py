@@ -10,7 +10,7 @@ pytest.importorskip("scipy")
 
 from scipy import linalg as scipy_linalg
 
-from func.backends.llvm.linalg import lapack, lu, matrices, spectra
+from func.backends.llvm.linalg import lapack, lu, matrix_copies, spectra
 from tests.support.native_matrices import DTYPES, Calls, assert_close, padded, random, run
 
 SIZES = (0, 1, 3, 50)
@@ -69,11 +69,11 @@ def test_cholesky_and_inverse(dtype, n):
 
         def emit_factor(b, factor, lower=lower):
             status = lapack.emit_potrf(b, n, factor, lower=lower)
-            matrices.emit_clear(b, n, factor, lower=not lower)
+            matrix_copies.emit_clear(b, n, factor, lower=not lower)
             return status
 
         def emit_inverse(b, factor, inverse, lower=lower):
-            matrices.emit_copy(b, n, n, factor, inverse)
+            matrix_copies.emit_copy(b, n, n, factor, inverse)
             return lapack.emit_potri(b, n, inverse, lower=lower)
 
         calls.add(emit_factor, factor)

@@ -9,8 +9,8 @@ import numpy as np
 
 from func.backends.llvm import ir
 from func.backends.llvm.scalars.floats import FRACTION, from_bits
-from func.backends.llvm.scalars.table import emits
-from func.backends.llvm.scalars.values import Value, constant, element, width_of
+from func.backends.llvm.scalars.ir_values import Value, constant, element, width_of
+from func.backends.llvm.scalars.operation_table import emits
 from func.backends.loops.kernels import DType
 
 if TYPE_CHECKING:

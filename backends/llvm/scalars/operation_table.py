@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from func.backends.llvm.scalars.values import Value
+from func.backends.llvm.scalars.ir_values import Value
 from func.backends.loops.kernels import DType
 
 if TYPE_CHECKING:
