@@ -42,7 +42,7 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
         if isinstance(entry, (bool, np.bool_)):
             entry = np.asarray(entry)
         if _is_array_index(entry):
-            array = np.zeros(0, np.intp) if isinstance(entry, list) and not entry else operand(entry)
+            array: Any = np.zeros(0, np.intp) if isinstance(entry, list) and not entry else operand(entry)
             kind = dtype_of(array).kind
             if kind == "b":
                 mask = values_for_shape(
