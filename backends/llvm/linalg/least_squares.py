@@ -11,20 +11,10 @@ from typing import Any
 import numpy as np
 
 from func.backends.llvm import ir
+from func.backends.llvm.linalg import matrix_copies
 from func.backends.llvm.linalg.blas import emit_gemm
 from func.backends.llvm.linalg.lapack import FINE, WIDTH, areas, run, scratch_size, sizes_of
-from func.backends.llvm.linalg.matrix_copies import (
-    INT,
-    Matrix,
-    alignment,
-    element,
-    emit_copy,
-    emit_transpose,
-    loop,
-    number,
-    real_element,
-    slot,
-)
+from func.backends.llvm.linalg.matrix_copies import INT, Matrix, emit_copy, emit_transpose, loop, number, slot
 from func.backends.llvm.linalg.routines import constant, routine
 
 SMALL = 25
@@ -86,7 +76,7 @@ def emit_lstsq(
     emit_transpose(builder, m, n, a, matrix)
     emit_transpose(builder, m, k, b, right)
     rank = slot(builder)
-    bound = constant(builder, limit, "float32" if alignment(dtype) == 4 else "float64")
+    bound = constant(builder, limit, "float32" if matrix_copies.alignment(dtype) == 4 else "float64")
     spaces = (work, length, rwork, iwork) if real else (work, length, iwork)
     status = run(builder, routine(dtype, "gelsd"), m, n, k, matrix.at, m, right.at, tall, s, bound, rank, *spaces)
     emit_transpose(builder, k, n, right, x)
@@ -113,14 +103,14 @@ def _emit_squares(
     builder: ir.IRBuilder, rows: int, columns: int, matrix: Matrix, down: int, across: int, out: ir.Value
 ) -> None:
     """Write the sums of squared moduli of columns; the strides are those along a column and to the next one."""
-    dtype, kind = matrix.dtype, real_element(matrix.dtype)
+    dtype, kind = matrix.dtype, matrix_copies.real_element(matrix.dtype)
     total = slot(builder, kind)
     with loop(builder, columns) as j:
         builder.store(ir.Constant(kind, 0.0), total)
         column = matrix.shifted(builder, builder.mul(j, number(across)))
         with loop(builder, rows) as i:
             place = column.shifted(builder, builder.mul(i, number(down)))
-            value = builder.load(place.at, typ=element(dtype), align=alignment(dtype))
+            value = builder.load(place.at, typ=matrix_copies.element(dtype), align=matrix_copies.alignment(dtype))
             square = builder.fmul(value, value)
             if dtype.kind == "c":
                 square = builder.fadd(*(builder.extract_element(square, ir.Constant(INT, part)) for part in (0, 1)))
