@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -102,14 +101,17 @@ def _target(value: Any, i: int, interpreter: Imperative) -> Any:
     return value.attached if value.interpreter is interpreter else None
 
 
-@contextlib.contextmanager
-def _recording(interpreter: Imperative, create: bool) -> Iterator[None]:
-    """Switches recording by one interpreter on or off; the mode of all others stays."""
-    token = MODE.set(Mode(interpreter.level + 0.25, create, False, MODE.get(), interpreter.level))
-    try:
-        yield
-    finally:
-        MODE.reset(token)
+class _recording:
+    """Switches recording by one interpreter on or off; a class, since backward enters it twice and must be fast."""
+
+    def __init__(self, interpreter: Imperative, create: bool) -> None:
+        self.level, self.create = interpreter.level, create
+
+    def __enter__(self) -> None:
+        self.token = MODE.set(Mode(self.level + 0.25, self.create, False, MODE.get(), self.level))
+
+    def __exit__(self, *error: object) -> None:
+        MODE.reset(self.token)
 
 
 def backward(
