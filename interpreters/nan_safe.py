@@ -4,8 +4,8 @@ A value that was not selected, as in the branch that `np.where` does not take, h
 infinite or NaN there: the plain product is NaN, the derivative is zero. A NaN-safe rule gives zero, at the cost of a
 slower product. So plain rules run first, and NaN decides:
 
-1. A primitive whose partial is infinite at points where its value is finite says `nan_safe` in its definition. Both of
-   its rules are NaN-safe.
+1. A primitive whose partial can be infinite (`sqrt`, `log`, `power`, `divide`, …) says `nan_safe` in its definition.
+   Both of its rules are NaN-safe.
 2. Every other pullback runs by the plain rules. Where a gradient has a NaN, the whole pullback runs again by the
    NaN-safe rules: `pull`.
 3. While a pullback is traced, its gradients are not known. The stage is told that the pullback is inside

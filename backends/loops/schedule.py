@@ -63,8 +63,8 @@ class Schedule:
         rows: bool = True,
     ) -> int:
         """The first nest after an item that runs over a shape and in which all arguments are available; a new one at
-        the end if there is none. `outer`: preferably one with so many dimensions of rows; `rows`: it may be one whose
-        rows have the shape; `new`: no nest that takes anything else."""
+        the end if there is none. `outer`: preferably one with that number of row dimensions; `rows`: it may be one
+        whose rows have the shape; `new`: no nest that takes anything else."""
         domain, _ = domain_of(shape)
         start = after + 1
         for x in args:

@@ -28,7 +28,7 @@ from func.interpreters.imperative.interpreter import (
 from func.interpreters.imperative.node_state import is_leaf_node
 from func.interpreters.primitives.structural.identity import stop_gradient
 from func.numpy import inplace
-from func.numpy.arguments import to_dtype
+from func.numpy.argument_checks import to_dtype
 
 Tensor = Tracer
 

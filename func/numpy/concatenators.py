@@ -8,7 +8,7 @@ import numpy as np
 
 from func.interpreters.core import Array, Tracer, operand
 from func.numpy import patching
-from func.numpy.arguments import arrayed, rank_of
+from func.numpy.argument_checks import arrayed, rank_of
 from func.numpy.creation import arange
 from func.numpy.grids import linspace
 from func.numpy.joining import concatenate

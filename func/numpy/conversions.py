@@ -13,7 +13,7 @@ from func.interpreters.grad import Grad
 from func.interpreters.imperative.interpreter import Imperative
 from func.interpreters.jvp import Jvp
 from func.interpreters.stage import Recorder
-from func.numpy.arguments import to_host
+from func.numpy.argument_checks import to_host
 from func.numpy.inplace import getitem
 
 

@@ -15,7 +15,7 @@ from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.convolution import correlate as correlate_primitive
 from func.interpreters.primitives.structural.convolution import windows
 from func.interpreters.primitives.structural.shapes import reshape
-from func.numpy.arguments import arrayed, as_shape, normalize_axis, rank_of
+from func.numpy.argument_checks import arrayed, as_shape, normalize_axis, rank_of
 from func.numpy.elementary import conjugated
 from func.numpy.padding import framed
 from func.numpy.protocol import implements

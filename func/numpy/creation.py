@@ -23,7 +23,7 @@ from func.interpreters.core.source import at_line
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.structural import shapes, slicing
 from func.numpy import patching
-from func.numpy.arguments import as_shape, common, normalize_axis, rank_of, to_dtype
+from func.numpy.argument_checks import as_shape, common, normalize_axis, rank_of, to_dtype
 from func.numpy.inplace import fresh, getitem
 from func.numpy.protocol import implements, implements_creation
 

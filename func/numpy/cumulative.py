@@ -9,7 +9,7 @@ import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.structural import cumulative, shapes, slicing
-from func.numpy.arguments import arrayed, count, normalize_axis, rank_of, to_dtype
+from func.numpy.argument_checks import arrayed, count, normalize_axis, rank_of, to_dtype
 from func.numpy.protocol import implements
 from func.numpy.reductions import deliver
 

@@ -13,7 +13,7 @@ from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import reduce_any
 from func.interpreters.primitives.structural.shapes import broadcast, permute, reduce_sum
-from func.numpy.arguments import rank_of, refuse, to_dtype
+from func.numpy.argument_checks import rank_of, refuse, to_dtype
 from func.numpy.creation import check_order
 from func.numpy.inplace import write_into
 from func.numpy.protocol import implements

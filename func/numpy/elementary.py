@@ -10,7 +10,7 @@ from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.special import derivative_families
 from func.interpreters.primitives.structural import shapes
-from func.numpy.arguments import NO_VALUE, refuse, to_dtype
+from func.numpy.argument_checks import NO_VALUE, refuse, to_dtype
 from func.numpy.inplace import view_imag, view_real, write_into
 from func.numpy.protocol import implements
 from func.numpy.reductions import all, deliver

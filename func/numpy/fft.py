@@ -12,7 +12,7 @@ from func.interpreters.core import Array, dtype_of, is_inexact, operand, shape_o
 from func.interpreters.primitives.structural import fft as ops
 from func.interpreters.primitives.structural import slicing
 from func.interpreters.primitives.structural.shapes import convert
-from func.numpy.arguments import as_shape, normalize_axis, rank_of
+from func.numpy.argument_checks import as_shape, normalize_axis, rank_of
 from func.numpy.elementary import conjugated
 from func.numpy.inplace import with_out
 from func.numpy.protocol import implements

@@ -10,7 +10,7 @@ import numpy as np
 from func.interpreters.core import EVALUATE, Array, Tracer, operand, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
-from func.numpy.arguments import count
+from func.numpy.argument_checks import count
 from func.numpy.creation import copy
 from func.numpy.indexing import fit_value, write
 from func.numpy.shaping import ravel, reshape

@@ -13,7 +13,7 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg.matrices import constant_mask
 from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.indexing import scatter
-from func.numpy.arguments import arrayed, rank_of, to_dtype
+from func.numpy.argument_checks import arrayed, rank_of, to_dtype
 from func.numpy.creation import copied, like_array, ones_like
 from func.numpy.elementary import i0
 from func.numpy.joining import concatenate, stack

@@ -15,7 +15,7 @@ from func.interpreters.primitives.structural.indexing import gather, scatter_add
 from func.interpreters.primitives.structural.reductions import argsort
 from func.interpreters.primitives.structural.sorting import reorder, search
 from func.numpy import reductions
-from func.numpy.arguments import arrayed, count, flattened, host_values, rank_of, to_dtype
+from func.numpy.argument_checks import arrayed, count, flattened, host_values, rank_of, to_dtype
 from func.numpy.grids import linspace
 from func.numpy.indexing import cut
 from func.numpy.interpolation import diff

@@ -16,7 +16,7 @@ from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise.builder import add
 from func.interpreters.primitives.structural import shapes, slicing
 from func.interpreters.primitives.structural.indexing import gather, scatter, scatter_add
-from func.numpy.arguments import normalize_axis
+from func.numpy.argument_checks import normalize_axis
 
 
 class Advanced(NamedTuple):

@@ -13,7 +13,7 @@ from func.interpreters.primitives.structural import shapes, slicing
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import argsort
 from func.interpreters.primitives.structural.sorting import reorder, search
-from func.numpy.arguments import arrayed, flattened, normalize_axis, rank_of, to_dtype
+from func.numpy.argument_checks import arrayed, flattened, normalize_axis, rank_of, to_dtype
 from func.numpy.indexing import cut
 from func.numpy.joining import joined
 from func.numpy.protocol import implements

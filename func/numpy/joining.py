@@ -12,7 +12,7 @@ import numpy as np
 from func.interpreters.core import Array, operand, shape_of
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import concatenate as join
-from func.numpy.arguments import as_shape, common, normalize_axis, rank_of, to_dtype
+from func.numpy.argument_checks import as_shape, common, normalize_axis, rank_of, to_dtype
 from func.numpy.creation import sequence, stacked
 from func.numpy.indexing import elements_at
 from func.numpy.inplace import write_into

@@ -29,7 +29,7 @@ from func.numpy import (
     sorting,
     statistics,
 )
-from func.numpy.arguments import count, refuse
+from func.numpy.argument_checks import count, refuse
 from func.numpy.inplace import base_of, fresh, getitem, rebind, setitem
 from func.numpy.operators import operator_table
 

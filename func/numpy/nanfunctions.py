@@ -11,7 +11,7 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.reductions import reduce_all
 from func.numpy import cumulative, reductions, statistics
-from func.numpy.arguments import NO_VALUE, to_dtype
+from func.numpy.argument_checks import NO_VALUE, to_dtype
 from func.numpy.protocol import implements
 from func.numpy.reductions import finish, is_given, mask_for, reduction_axes, total_of
 

@@ -12,7 +12,7 @@ from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import embed
-from func.numpy.arguments import arrayed, rank_of, to_dtype
+from func.numpy.argument_checks import arrayed, rank_of, to_dtype
 from func.numpy.elementary import round
 from func.numpy.grids import linspace
 from func.numpy.joining import concatenate

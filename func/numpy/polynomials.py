@@ -12,7 +12,7 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg.matrices import constant_mask
 from func.interpreters.primitives.structural import shapes, slicing
 from func.numpy import elementary, linalg
-from func.numpy.arguments import arrayed, count, rank_of, to_dtype, to_host
+from func.numpy.argument_checks import arrayed, count, rank_of, to_dtype, to_host
 from func.numpy.convolution import convolve
 from func.numpy.indexing import cut, entry
 from func.numpy.joining import joined

@@ -15,7 +15,7 @@ from func.interpreters.primitives.elementwise.table import subtract
 from func.interpreters.primitives.structural.contraction import contract, matmul_spec, spec
 from func.interpreters.primitives.structural.shapes import convert, expand, reshape
 from func.numpy import reductions
-from func.numpy.arguments import normalize_axis, rank_of, refuse, to_dtype
+from func.numpy.argument_checks import normalize_axis, rank_of, refuse, to_dtype
 from func.numpy.elementary import conjugated
 from func.numpy.inplace import with_out
 from func.numpy.joining import concatenate

@@ -16,7 +16,7 @@ from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.sorting import reorder
 from func.numpy import statistics
-from func.numpy.arguments import NO_VALUE, arrayed, count, normalize_axes, to_dtype
+from func.numpy.argument_checks import NO_VALUE, arrayed, count, normalize_axes, to_dtype
 from func.numpy.indexing import cut, entry
 from func.numpy.nanfunctions import nanmean
 from func.numpy.protocol import implements

@@ -11,7 +11,7 @@ from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import reductions as reduction_primitives
 from func.interpreters.primitives.structural import shapes
-from func.numpy.arguments import NO_VALUE, arrayed, count, normalize_axes, normalize_axis, to_dtype
+from func.numpy.argument_checks import NO_VALUE, arrayed, count, normalize_axes, normalize_axis, to_dtype
 from func.numpy.inplace import write_into
 from func.numpy.protocol import implements
 

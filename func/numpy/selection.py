@@ -13,7 +13,7 @@ from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.indexing import gather, scatter
 from func.interpreters.primitives.structural.shapes import where as where_primitive
-from func.numpy.arguments import common, normalize_axis, rank_of, refuse
+from func.numpy.argument_checks import common, normalize_axis, rank_of, refuse
 from func.numpy.creation import sequence, zeros_like
 from func.numpy.indexing import fit_value, read, values_for_shape, write
 from func.numpy.inplace import fresh, rebind, setitem, write_into

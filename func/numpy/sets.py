@@ -16,7 +16,7 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import full_like
 from func.interpreters.primitives.structural.sorting import search
-from func.numpy.arguments import arrayed, flattened, normalize_axis, rank_of, to_host
+from func.numpy.argument_checks import arrayed, flattened, normalize_axis, rank_of, to_host
 from func.numpy.indexing import values_for_shape
 from func.numpy.joining import joined
 from func.numpy.protocol import implements

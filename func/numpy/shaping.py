@@ -10,7 +10,7 @@ import numpy as np
 from func.interpreters.core import Array, Tracer, innermost, operand, shape_of
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import concatenate
-from func.numpy.arguments import as_shape, count, normalize_axes, normalize_axis, rank_of
+from func.numpy.argument_checks import as_shape, count, normalize_axes, normalize_axis, rank_of
 from func.numpy.inplace import fresh, getitem, view_of, view_permute, view_reshape
 from func.numpy.protocol import implements
 

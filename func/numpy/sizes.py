@@ -13,7 +13,7 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import argsort
-from func.numpy.arguments import count, rank_of
+from func.numpy.argument_checks import count, rank_of
 from func.numpy.indexing import values_for_shape
 from func.numpy.joining import concatenate, stack
 from func.numpy.protocol import implements

@@ -13,7 +13,7 @@ from func.interpreters.primitives.structural.indexing import gather, scatter_add
 from func.interpreters.primitives.structural.shapes import convert, full_like
 from func.interpreters.primitives.structural.slicing import getitem
 from func.numpy import reductions
-from func.numpy.arguments import arrayed, flattened, normalize_axis, rank_of, refuse, to_dtype
+from func.numpy.argument_checks import arrayed, flattened, normalize_axis, rank_of, refuse, to_dtype
 from func.numpy.creation import sequence
 from func.numpy.protocol import implements
 

@@ -11,7 +11,7 @@ from func.interpreters.core import Array, Tracer, dtype_of, innermost, operand, 
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.reductions import counts_exactly, reduce_mean, reduce_var
-from func.numpy.arguments import NO_VALUE, arrayed, count, normalize_axes, normalize_axis, rank_of, to_dtype
+from func.numpy.argument_checks import NO_VALUE, arrayed, count, normalize_axes, normalize_axis, rank_of, to_dtype
 from func.numpy.elementary import conjugated
 from func.numpy.grids import diag
 from func.numpy.joining import concatenate

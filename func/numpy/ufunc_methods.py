@@ -17,7 +17,7 @@ from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.segment_sums import segment_bounds, segment_sum
 from func.numpy import cumulative, reductions
-from func.numpy.arguments import NO_VALUE, arrayed, count, normalize_axis, rank_of, to_dtype
+from func.numpy.argument_checks import NO_VALUE, arrayed, count, normalize_axis, rank_of, to_dtype
 from func.numpy.indexing import cut, entry, fit_value, write
 from func.numpy.inplace import fresh, rebind
 from func.numpy.joining import joined

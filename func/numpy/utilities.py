@@ -10,7 +10,7 @@ import numpy as np
 
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
-from func.numpy.arguments import normalize_axes, normalize_axis, rank_of
+from func.numpy.argument_checks import normalize_axes, normalize_axis, rank_of
 from func.numpy.indexing import values_for_shape
 from func.numpy.inplace import base_of
 from func.numpy.joining import stack

@@ -18,7 +18,7 @@ from func.interpreters.primitives.random import normal as normal_primitives
 from func.interpreters.primitives.random.variates import loggamma as loggamma_primitive
 from func.interpreters.primitives.structural.reductions import reduce_max
 from func.interpreters.primitives.structural.shapes import convert, expand, reduce_sum, where
-from func.numpy.arguments import to_dtype
+from func.numpy.argument_checks import to_dtype
 from func.random.keys import broadcast_parameter, check_key, float_dtype, full_shape, keys_of, parameter, require
 
 

@@ -15,7 +15,7 @@ from func.interpreters.primitives.structural.reductions import argmax, argsort
 from func.interpreters.primitives.structural.shapes import convert, cumsum, move_axis
 from func.interpreters.primitives.structural.slicing import getitem
 from func.interpreters.primitives.structural.sorting import search
-from func.numpy.arguments import count, normalize_axis
+from func.numpy.argument_checks import count, normalize_axis
 from func.numpy.joining import stack
 from func.numpy.selection import take, take_along_axis
 from func.numpy.shaping import reshape

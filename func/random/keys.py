@@ -13,7 +13,7 @@ from func.interpreters.core.source import at_line
 from func.interpreters.primitives.random import bits as ops
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import getitem
-from func.numpy.arguments import as_shape, to_dtype
+from func.numpy.argument_checks import as_shape, to_dtype
 
 _KEY_DTYPE = np.dtype(np.uint32)
 _WORDS = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.uint32), np.dtype(np.uint64))

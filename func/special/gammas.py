@@ -16,7 +16,7 @@ from func.interpreters.primitives.elementwise.builder import add
 from func.interpreters.primitives.elementwise.table import equal, greater_equal, less_equal, logical_and, subtract
 from func.interpreters.primitives.special import gamma as ops
 from func.interpreters.primitives.structural.shapes import full_like, where
-from func.numpy.arguments import floating
+from func.numpy.argument_checks import floating
 from func.numpy.joining import stack
 from func.numpy.reductions import any, sum
 from func.special.protocol import implements_scipy

@@ -11,7 +11,7 @@ from func.interpreters.primitives.elementwise.table import logaddexp
 from func.interpreters.primitives.special import logsumexp as ops
 from func.interpreters.primitives.structural.reductions import keep_axes
 from func.interpreters.primitives.structural.shapes import broadcast, full_like
-from func.numpy.arguments import floating, normalize_axes
+from func.numpy.argument_checks import floating, normalize_axes
 
 # fmt: off
 __all__ = [

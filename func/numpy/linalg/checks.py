@@ -8,7 +8,7 @@ import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.structural.shapes import broadcast, convert
-from func.numpy.arguments import rank_of
+from func.numpy.argument_checks import rank_of
 
 LinAlgError = np.linalg.LinAlgError
 

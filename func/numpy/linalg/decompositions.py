@@ -13,7 +13,7 @@ from func.interpreters.primitives.linalg import qr as orthogonal
 from func.interpreters.primitives.linalg import singular, solving, spectral
 from func.interpreters.primitives.linalg.matrices import mH
 from func.interpreters.primitives.structural.shapes import expand
-from func.numpy.arguments import rank_of
+from func.numpy.argument_checks import rank_of
 from func.numpy.linalg.checks import EighResult, EigResult, LinAlgError, QRResult, SVDResult, matrices
 from func.numpy.protocol import implements
 from func.numpy.selection import take_along_axis

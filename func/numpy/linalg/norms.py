@@ -13,7 +13,7 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg import singular, solving
 from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.contraction import contract, spec
-from func.numpy.arguments import normalize_axis, rank_of
+from func.numpy.argument_checks import normalize_axis, rank_of
 from func.numpy.linalg.checks import LinAlgError, matrices
 from func.numpy.protocol import implements
 from func.numpy.reductions import any, max, min, sum

@@ -11,7 +11,7 @@ import numpy as np
 from func.interpreters.core import Array, operand, shape_of
 from func.interpreters.primitives.linalg.matrices import identity_like
 from func.numpy import products
-from func.numpy.arguments import rank_of
+from func.numpy.argument_checks import rank_of
 from func.numpy.inplace import write_into
 from func.numpy.linalg.checks import LinAlgError, matrices
 from func.numpy.linalg.solving import inv

@@ -14,7 +14,7 @@ from func.interpreters.primitives.linalg import determinants, singular, solving
 from func.interpreters.primitives.structural.identity import stop_gradient
 from func.interpreters.primitives.structural.shapes import convert, expand
 from func.interpreters.primitives.structural.slicing import getitem
-from func.numpy.arguments import NO_VALUE, rank_of
+from func.numpy.argument_checks import NO_VALUE, rank_of
 from func.numpy.linalg.checks import LinAlgError, SlogdetResult, floating, matrices, matrix, with_batch
 from func.numpy.linalg.decompositions import svd
 from func.numpy.protocol import implements

@@ -145,7 +145,7 @@ def same_dtype(x: Array, like: Shaped | Tracer | Array) -> Array:
 
 
 SMALL = 1024
-"""Up to so many elements a filled array is faster than NumPy's view, which takes 3 µs to make."""
+"""Up to this number of elements a filled array is faster than NumPy's view, which takes 3 µs to make."""
 
 
 def _broadcast_impl(xp: Any, x: Array, *, shape: Shape) -> Array:

@@ -1,0 +1,55 @@
+"""One name, one meaning: modules and classes of the source, and words that the glossary replaces."""
+
+import ast
+import collections
+import io
+import re
+import tokenize
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FILES = [
+    path
+    for folder in ("func", "interpreters", "backends")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+    if not (folder == "func" and path.relative_to(ROOT / folder).parts[0] in ("interpreters", "backends"))
+]
+
+# Modules of one name that have one subject, at different levels: public functions, their primitives, native code.
+# fmt: off
+SAME_SUBJECT = {
+    "bessel", "checkpointing", "checks", "collectives", "contraction", "control", "convolution", "cumulative",
+    "diagonals", "elementary", "error_functions", "errors", "factorizations", "fft", "gamma", "incomplete", "indexing",
+    "integrals", "inverses", "linalg", "logistic", "matrix_functions", "modes", "normal", "products", "protocol",
+    "reductions", "rules", "solving", "sorting", "special", "spectra", "spectral",
+}
+# fmt: on
+
+# Public classes, and what they show: func.autograd's Function and Node, LLVM's Function.
+SAME_CLASS_NAME = {"Function", "Node"}
+
+REPLACED = re.compile(
+    r"(?i)(?:^|_)(zero_?wins|congruences|rehearsal|rehearsed|mended|woven|strands?|dear|patient|prefixes|grown|settled)(?:_|$)"
+)
+
+
+def test_modules_of_one_name_have_one_subject() -> None:
+    places = collections.Counter(path.stem for path in FILES if path.name != "__init__.py")
+    assert {name for name, count in places.items() if count > 1} == SAME_SUBJECT
+
+
+def test_classes_of_one_name_are_one_class() -> None:
+    names = collections.Counter(
+        node.name for path in FILES for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)
+    )
+    assert {name for name, count in names.items() if count > 1} == SAME_CLASS_NAME
+
+
+def test_no_identifier_has_a_word_that_the_glossary_replaces() -> None:
+    replaced = {
+        f"{path.relative_to(ROOT)}: {token.string}"
+        for path in FILES
+        for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline)
+        if token.type == tokenize.NAME and REPLACED.search(token.string)
+    }
+    assert not replaced
