@@ -41,8 +41,10 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
     for entry in entries:
         if isinstance(entry, (bool, np.bool_)):
             entry = np.asarray(entry)
+        if isinstance(entry, list) and not entry:
+            entry = np.zeros(0, np.intp)
         if _is_array_index(entry):
-            array: Any = np.zeros(0, np.intp) if isinstance(entry, list) and not entry else operand(entry)
+            array = operand(entry)
             kind = dtype_of(array).kind
             if kind == "b":
                 mask = values_for_shape(
@@ -59,7 +61,7 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
             if kind not in "iu":
                 raise IndexError("arrays used as indices must be of integer (or boolean) type")
             plain_number = shape_of(array) == () and type(array) is not Tracer
-            entry = int(array) if plain_number else array
+            entry = int(array) if plain_number else array  # pyright: ignore[reportArgumentType]
         expanded.append(entry)
     used = sum([e.mask.ndim if isinstance(e, _Mask) else e is not None and e is not Ellipsis for e in expanded])
     if sum([e is Ellipsis for e in expanded]) > 1:
