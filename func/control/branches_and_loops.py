@@ -105,7 +105,7 @@ def _traced_branches(
     """The primitive of branches that are traced on abstract operands."""
     leaves, spec = tree.flatten(operands)
     array_places = [i for i, leaf in enumerate(leaves) if type(leaf) is Tracer or isinstance(leaf, np.ndarray)]
-    arrays = [array_leaf(leaves[i], f"operand {i}", transform) for i in array_places]
+    arrays = [loop_carry.strong(array_leaf(leaves[i], f"operand {i}", transform)) for i in array_places]
     avals = loop_carry.avals_of(arrays)
     compiled_branches: list[CompiledCall] = []
     specs: dict[int, Any] = {}

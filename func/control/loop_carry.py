@@ -12,6 +12,7 @@ from func.interpreters.calls.compiled_call import CompiledCall, trace_function
 from func.interpreters.core import PYTHON_SCALARS, Array, Aval, Tracer, aval_of, dtype_of, shape_of, snapshot
 from func.interpreters.core.errors import CarryError
 from func.interpreters.core.source import at_line
+from func.interpreters.primitives.structural.shapes import convert
 from func.interpreters.program.program import Program, Var
 from func.transforms.boundary import array_leaf, describe, output_leaf, unbox
 
@@ -36,7 +37,7 @@ class Carry:
     def values(self) -> list[Array]:
         """The first values, as the loop's own arrays."""
         return [
-            dtype.type(leaf) if is_number else snapshot(leaf)
+            dtype.type(leaf) if is_number else snapshot(strong(leaf))
             for leaf, is_number, dtype in zip(self.initial, self.are_numbers, self.dtypes, strict=True)
         ]
 
@@ -86,6 +87,11 @@ class Carry:
             f"{at_line()}\nA carry keeps its shapes and dtypes from step to step: start from an array of the shape and "
             "dtype that the body returns, or convert what it returns with .astype(...)."
         )
+
+
+def strong(value: Array) -> Array:
+    """A value whose dtype is its own: a number that is traced becomes an array, as the program's inputs are."""
+    return convert(value, dtype=dtype_of(value)) if aval_of(value).weak else value
 
 
 def avals_of(values: Sequence[Array]) -> list[Aval]:

@@ -159,6 +159,7 @@ SAMPLES |= {
     "mean": [
         Sample((real(2, 3, 4),), {"axes": (0, 2), "dtype": None}),
         Sample((complex_(3),), {"axes": (0,), "dtype": None}),
+        Sample((real(3, 2).astype(np.float32),), {"axes": (0,), "dtype": np.dtype(np.float64)}, ()),
     ],
     "variance": [
         Sample((real(3, 4),), {"axes": (1,), "ddof": 0}),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from func.backends.llvm import cache
+from func.backends.llvm import cache, machine
 
 CODE = cache.ObjectCode(b"\x7fELF and so on" * 50, ("exp", "func_dgemm"))
 KEY = cache.digest("a program")
@@ -60,6 +60,17 @@ def test_source_fingerprint_follows_edits(monkeypatch, tmp_path):
     assert cache.source_fingerprint.__wrapped__() == before
     module.write_text("a = 10\n")
     assert cache.source_fingerprint.__wrapped__() != before
+
+
+@pytest.mark.parametrize("field", ["triple", "cpu", "features", "llvm_version"])
+def test_code_for_another_machine_is_not_used(monkeypatch, field):
+    """A folder of caches may be shared by machines, and outlives updates of LLVM."""
+    source, key = "define i32 @seven() { ret i32 7 }", f"seven for another {field}"
+    code = machine.compile_ir(source, key)
+    assert machine.existing_code(source, key) is code
+    other = machine.host()._replace(**{field: "another"})
+    monkeypatch.setattr(machine, "host", lambda: other)
+    assert machine.existing_code(source, key) is None
 
 
 @pytest.mark.parametrize(

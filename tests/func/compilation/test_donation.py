@@ -42,3 +42,14 @@ def test_what_a_donating_call_returns_may_be_donated_to_the_next() -> None:
     third = step(second)
     assert np.shares_memory(third[0], first[0])
     assert np.array_equal(third, [[0.25] * 4, [0.5] * 4])
+
+
+@pytest.mark.parametrize("compiler", [None, "numpy"])
+def test_static_arguments_do_not_shift_what_is_donated(compiler: str | None) -> None:
+    step = func.jit(lambda n, x, y: x * n + y, static_argnums=0, donate_argnums=1, compiler=compiler)
+    for size in (4, 300_000):
+        x, y = np.ones(size), np.full(size, 2.0)
+        np.testing.assert_array_equal(step(3, x, y), np.full(size, 5.0))
+        np.testing.assert_array_equal(y, np.full(size, 2.0))
+        with pytest.raises(func.errors.DonatedBufferError):
+            step(3, x, y)

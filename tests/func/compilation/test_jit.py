@@ -55,9 +55,10 @@ def test_trees_keywords_and_scalars() -> None:
     assert f.cache_info().misses == 2
 
 
-def test_results_are_the_callers_own() -> None:
+@pytest.mark.parametrize("compiler", [None, "numpy"])
+def test_results_are_the_callers_own(compiler: str | None) -> None:
     constant = np.ones(3)
-    f = func.jit(lambda x: (x, x, x.T, constant, x[1:]))
+    f = func.jit(lambda x: (x, x, x.T, constant, x[1:]), compiler=compiler)
     x = np.arange(4.0)
     outs = f(x)
     for out in outs:
@@ -167,8 +168,21 @@ def test_the_cache_is_bounded() -> None:
     for n in range(300):
         jitted(np.ones(n))
     assert jitted.cache_info().currsize == 256
-    jitted(np.ones(299))
+    for n in (299, 298, 44):
+        jitted(np.ones(n))
     assert len(calls) == 300
+    jitted(np.ones(43))
+    assert len(calls) == 301
+
+
+def test_numbers_and_arrays_of_one_dtype_have_programs_of_their_own() -> None:
+    """A number beside single precision gives single precision, an array of doubles does not; also where it is traced."""
+    x = np.ones(3, np.float32)
+    inner = func.jit(lambda x, s: x * s)
+    outer = func.jit(lambda x, s: inner(x, s))
+    for f in (inner, outer):
+        for s in (2.0, np.float64(2.0), 3.0, np.float64(3.0)):
+            assert f(x, s).dtype == (x * s).dtype
 
 
 def test_weak_types_are_kept() -> None:

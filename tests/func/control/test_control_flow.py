@@ -489,6 +489,39 @@ def test_numbers_closed_over_stay_numbers() -> None:
     assert_same(func.vmap(func.jit(f), in_dims=(None, 0))(0.5, rows), wanted)
 
 
+PASSED_ON: dict[str, Callable[[Any], Any]] = {
+    "cond": lambda x: func.cond(x > 0, lambda v: v, lambda v: v * 2, x),
+    "switch": lambda x: func.switch(np.sign(x).astype(int), [lambda v: v * 2, lambda v: v], x),
+    "scan": lambda x: func.scan(lambda c, _: (c, c), x, None, length=3),
+    "fori_loop": lambda x: func.fori_loop(0, 3, lambda i, c: c, x),
+    "while_loop": lambda x: func.while_loop(lambda c: c > 5, lambda c: c - 1, x),
+    "while_loop with a bound": lambda x: func.while_loop(lambda c: c > 5, lambda c: c - 1, x, max_steps=3),
+}
+
+
+@pytest.mark.parametrize("compiler", [None, "numpy"])
+@pytest.mark.parametrize("name", PASSED_ON)
+def test_numbers_that_are_passed_on_become_arrays(name: str, compiler: str | None) -> None:
+    f = PASSED_ON[name]
+    for number in (1.5, -2.0, 3):
+        expected = f(np.asarray(number)[()])
+        assert_same(func.jit(f, compiler=compiler)(number), expected)
+
+
+@pytest.mark.parametrize("compiler", [None, "numpy"])
+def test_indices_beyond_the_branches_are_clamped(compiler: str | None) -> None:
+    branches = [lambda v: v, lambda v: v * 2, lambda v: v * 3]
+
+    def f(index: Any, x: Any) -> Any:
+        return func.switch(index, branches, x)
+
+    program, compiled = func.make_program(f)(0, X), func.jit(f, compiler=compiler)
+    for index, factor in ((-7, 1), (-1, 1), (0, 1), (1, 2), (2, 3), (3, 3), (9, 3)):
+        for out in (f(index, X), compiled(index, X), program(index, X)[0]):
+            np.testing.assert_array_equal(out, factor * X)
+        np.testing.assert_array_equal(func.grad(lambda x, i=index: np.sum(compiled(i, x)))(X), np.full(len(X), factor))
+
+
 def test_complex_carries() -> None:
     def f(z: Any) -> Any:
         w, ys = func.scan(lambda c, r: (c * z + r, np.abs(c) ** 2), z * z, PRIMITIVES)
@@ -522,7 +555,7 @@ def test_nested_batches_of_nested_loops() -> None:
 
         return func.while_loop(lambda s: s[0] > 0, outer, (n, 0.0))[1]
 
-    ns, xs = np.array([3.0, 0.0, 2.0]), np.array([1.5, -0.5])
+    ns, xs = np.array([2.0, 0.0, 3.0]), np.array([1.5, -0.5])
     wanted = [[sum([x**k for k in range(1, int(n) + 1)]) for x in xs] for n in ns]
     slopes = [[sum([k * x ** (k - 1) for k in range(1, int(n) + 1)]) for x in xs] for n in ns]
     mapped = func.vmap(func.vmap(f, in_dims=(None, 0)), in_dims=(0, None))

@@ -155,3 +155,11 @@ def test_draws_for_each_element_inside_a_custom_rule_are_refused() -> None:
     with pytest.raises(fr.RandomnessError, match="custom rule"):
         func.vmap(noisy, randomness="different")(np.zeros(3))
     assert len(set(func.vmap(noisy, randomness="same")(np.zeros(3)).tolist())) == 1
+
+
+@pytest.mark.parametrize("transform", [func.jit, func.make_program, lambda f: func.grad(func.jit(f))])
+def test_draws_of_a_staged_function_are_refused(transform: Callable[[Any], Any]) -> None:
+    """The program would give the same numbers each time that it runs."""
+    rng = fr.Generator(0)
+    with pytest.raises(fr.RandomnessError, match="the same numbers each time"):
+        transform(lambda x: x + rng.normal())(1.0)

@@ -107,6 +107,7 @@ SMOOTH: dict[str, check.Case] = {
     "logsumexp": (lambda x: func.special.logsumexp(x), U),
     "logsumexp axis": (lambda x: func.special.logsumexp(x, axis=(1,), keepdims=True), U),
     "logsumexp b": (lambda x: func.special.logsumexp(x, axis=1, b=P), U),
+    "logsumexp larger b": (lambda x: func.special.logsumexp(x, axis=1, b=U**2 + 0.5), P[:1]),
     "logsumexp of b": (lambda b: func.special.logsumexp(U, b=b), P),
     "logsumexp sign": (lambda x: func.special.logsumexp(x, axis=1, b=np.array([1, -2, 3.0]), return_sign=True)[0], U),
     "logsumexp complex": (lambda x: func.special.logsumexp(x, axis=1), U + 0.4j),

@@ -157,6 +157,8 @@ TIES: list[tuple[Callable[[Any], Any], Any, Any]] = [
     (lambda x: np.median(x), [1.0, 2.0, 4.0, 8.0], [0, 0.5, 0.5, 0]),
     (lambda x: np.linalg.norm(x, np.inf), [2.0, -2.0], [0.5, -0.5]),
     (lambda x: np.linalg.norm(x, 1), [0.0, -2.0], [0, -1]),
+    (np.max, [1.0, np.nan, 2.0, np.nan], [0, 0.5, 0, 0.5]),
+    (np.min, [1.0, np.nan, 2.0], [0, 1, 0]),
     (lambda x: np.maximum.accumulate(x)[-1], [3.0, 1.0, 3.0, 2.0], [0.5, 0, 0.5, 0]),
     (lambda x: np.minimum.accumulate(x)[2], [1.0, 1.0, 1.0, 0.0], [1 / 3, 1 / 3, 1 / 3, 0]),
 ]

@@ -306,6 +306,13 @@ def test_custom_vjp_with_static_arguments_and_none() -> None:
     f.defvjp(lambda n, x, unused: (x**n, x), lambda n, x, ct: (ct * n * x ** (n - 1) * 10, None))
     assert func.grad(f, argnums=(1, 2))(3, 2.0, 1.0) == (120.0, 0.0)
 
+    @func.custom_vjp
+    def scaled(count: Any, x: Any) -> Any:
+        return count * x
+
+    scaled.defvjp(lambda count, x: (count * x, count), lambda count, ct: (None, 10 * count * ct))
+    np.testing.assert_array_equal(func.grad(lambda x: np.sum(scaled(np.arange(3), x)))(X), [0, 10, 20])
+
 
 def test_custom_gradient_and_stop_gradient() -> None:
     @func.custom_gradient

@@ -54,7 +54,7 @@ def test_random_programs(
         if gradient:
             f = func.grad(lambda x, y, f=f: sum([np.sum(np.sin(out)) for out in f(x, y)]), argnums=(0, 1))
         rng = np.random.default_rng(len(steps))
-        jitted = func.jit(f)
+        jitted = func.jit(f, compiler="numpy")
         earlier = []
         for _ in range(3):
             x, y = rng.normal(size=(2, 4, 4))
@@ -68,3 +68,18 @@ def test_random_programs(
         results = [a for got, _ in earlier for a in got]
         for i, a in enumerate(results):
             assert not any([np.shares_memory(a, b) for b in results[i + 1 :]])
+
+
+@pytest.mark.parametrize("compiler", ["numpy", "llvm"])
+def test_outputs_share_no_memory(compiler: str) -> None:
+    def f(x: Any) -> Any:
+        y = x * x + 1
+        return y, y.T, y[1:], y.reshape(-1), y, np.broadcast_to(y[0], y.shape), x.T, x[:, 0]
+
+    for n in (2, 40, 400):
+        x = np.linspace(0.0, 1.0, n * n).reshape(n, n)
+        outs = func.jit(f, compiler=compiler)(x)
+        for i, out in enumerate(outs):
+            np.testing.assert_array_equal(out, f(x)[i])
+            assert out.flags.writeable
+            assert not any([np.shares_memory(out, other) for other in (x, *outs[:i])])

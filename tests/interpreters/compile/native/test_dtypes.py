@@ -53,6 +53,45 @@ def test_python_numbers_need_not_fit_the_dtype_they_are_compared_with(compiler: 
         same(found, expected)
 
 
+def numbers_around_zero(dtype: str) -> np.ndarray[Any, Any]:
+    """Numbers of both signs, the ends of the range, and both zeros."""
+    if dtype in "fd":
+        return np.array([-1e30, -7.5, -6.0, -1.0, -0.3, -0.0, 0.0, 0.3, 1.0, 6.0, 7.5, 1e30], dtype)
+    ends = np.iinfo(dtype)
+    return np.array(
+        sorted({max(n, ends.min) for n in (ends.min, ends.min + 1, -7, -6, -3, -1, 0, 1, 3, 6, 7, ends.max)}), dtype
+    )
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("dtype", "bBhHiIqQfd")
+def test_quotients_and_remainders_of_all_signs(dtype: str, compiler: str) -> None:
+    def f(x: Any, y: Any) -> Any:
+        return x // y, x % y, np.fmod(x, y)
+
+    numbers = numbers_around_zero(dtype)
+    with np.errstate(all="ignore"):
+        expected = f(numbers[:, None], numbers)
+    for found, wanted in zip(func.jit(f, compiler=compiler)(numbers[:, None], numbers), expected, strict=True):
+        same(found, wanted)
+        if dtype in "fd":
+            np.testing.assert_array_equal(np.signbit(found)[found == 0], np.signbit(wanted)[found == 0])
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("dtype", "bBhHiIqQ")
+def test_shifts_by_up_to_more_than_the_width(dtype: str, compiler: str) -> None:
+    def f(x: Any, n: Any) -> Any:
+        return x << n, x >> n
+
+    numbers, width = numbers_around_zero(dtype), 8 * np.dtype(dtype).itemsize
+    counts = np.array([0, 1, 3, width - 1, width, width + 1, 100], dtype)
+    for found, wanted in zip(
+        func.jit(f, compiler=compiler)(numbers[:, None], counts), f(numbers[:, None], counts), strict=True
+    ):
+        same(found, wanted)
+
+
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_arithmetic_of_python_numbers_stays_weak(compiler: str) -> None:
     def f(x: Any, n: Any) -> Any:

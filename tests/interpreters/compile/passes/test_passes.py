@@ -72,6 +72,48 @@ def assert_same(before: Program, after: Program, args: Any, bounds: Any = None) 
             np.testing.assert_array_equal(got, want)
 
 
+ROUNDED: dict[str, Callable[[Any], Any]] = {
+    "a quotient is no product with the reciprocal": lambda x: x / 3.0,
+    "quotients by powers of two": lambda x: x / 4.0 + x / 0.5,
+    "factors in a row": lambda x: x * 3.3 * 1.7,
+    "factors below one": lambda x: x * 1e-200 * 0.1,
+    "a sum with zero": lambda x: x * 0.0 * -1.0 + 0.0,
+    "a difference with zero": lambda x: 0.0 - x * 0.0,
+    "narrow and wide again": lambda x: x.astype(np.float32).astype(np.float64),
+    "integers and back": lambda x: (x * 100).astype(np.int64).astype(np.float64),
+}
+
+
+@pytest.mark.parametrize("compiler", ["numpy", "llvm"])
+@pytest.mark.parametrize("name", ROUNDED)
+def test_rounding_and_signs_of_zero_stay(name: str, compiler: str) -> None:
+    x = np.concatenate([RNG.normal(size=50), [0.0, -0.0, 1e-120, -1e308]])
+    with np.errstate(all="ignore"):
+        expected = ROUNDED[name](x)
+    result = func.jit(ROUNDED[name], compiler=compiler)(x)
+    np.testing.assert_array_equal(result, expected)
+    np.testing.assert_array_equal(np.signbit(result), np.signbit(expected))
+
+
+@pytest.mark.parametrize("width", [2, 3, 4, 5])
+def test_gradients_by_slices_that_overlap(width: int) -> None:
+    def f(x: Any) -> Any:
+        return sum([np.sum(np.sin((i + 1) * x[3 * i : 3 * i + width])) for i in range(3)])
+
+    x = RNG.normal(size=12)
+    np.testing.assert_allclose(func.jit(func.grad(f))(x), func.grad(f)(x), rtol=1e-13)
+    rows = np.outer(x, x)
+    np.testing.assert_allclose(func.jit(func.grad(f))(rows), func.grad(f)(rows), rtol=1e-13)
+
+
+def test_equal_bits_of_other_dtypes_are_other_constants() -> None:
+    zeros, integers = np.zeros(3), np.zeros(3, np.int64)
+    program = func.make_program(lambda n: (n + zeros, n + integers))(np.arange(3))
+    after = eliminate_common_subexpressions(program)
+    assert_same(program, after, (np.arange(3),))
+    assert [aval.dtype for aval in avals(after)] == [np.float64, np.int64]
+
+
 @pytest.mark.parametrize("apply_pass", PASSES, ids=lambda apply_pass: apply_pass.__name__)
 @settings(max_examples=150)
 @given(drawn=programs())
