@@ -900,3 +900,11 @@ def test_gradients_of_outer_leaves_are_refused_inside() -> None:
 
     with pytest.raises(BackwardError, match="made inside the running transform"):
         func.grad(f)(A)
+
+
+def test_prehooks_may_replace_the_gradient() -> None:
+    x = func.tensor(2.0, requires_grad=True)
+    y = np.sin(x)
+    y.grad_fn.register_prehook(lambda grads: (grads[0] * 10,))
+    (y * 3).backward()
+    np.testing.assert_allclose(x.grad.numpy(), 30 * np.cos(2.0))

@@ -391,3 +391,21 @@ def test_unsupported_functions_say_so(tmp_path: Any) -> None:
         func.grad(lambda x: np.sum(np.copy(x, order="F")))(M)
     with pytest.raises(func.errors.UnsupportedFunctionError, match="order='F'"):
         func.grad(lambda x: np.sum(np.add(x, 1, order="F")))(M)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        (slice(None), [0, 1], ..., [1, 0]),
+        (slice(None), [0, 1], [1, 0]),
+        ([0, 1], slice(None), [1, 0]),
+        (slice(None), [0, 1], None, [1, 0]),
+        (..., [0, 1], 1),
+        (slice(None), 1, [[0, 1, 1]]),
+    ],
+    ids=str,
+)
+def test_the_axes_of_index_arrays_stand_where_numpy_puts_them(index: Any) -> None:
+    x = np.arange(24.0).reshape(2, 3, 4)
+    np.testing.assert_array_equal(func.jit(lambda t: t[index])(x), x[index])
+    np.testing.assert_array_equal(func.vmap(lambda t: t[index])(x[None])[0], x[index])
