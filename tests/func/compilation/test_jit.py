@@ -185,6 +185,17 @@ def test_numbers_and_arrays_of_one_dtype_have_programs_of_their_own() -> None:
             assert f(x, s).dtype == (x * s).dtype
 
 
+@pytest.mark.parametrize("compiler", [None, "numpy"])
+def test_trees_of_the_same_leaves_have_programs_of_their_own(compiler: str | None) -> None:
+    f = func.jit(lambda p: p["a"] - p["b"] if isinstance(p, dict) else p[0] * p[-1], compiler=compiler)
+    for _ in range(2):
+        np.testing.assert_array_equal(f({"a": X, "b": 3 * X}), X - 3 * X)
+        np.testing.assert_array_equal(f((X, 3 * X)), X * (3 * X))
+        np.testing.assert_array_equal(f([3 * X, X]), (3 * X) * X)
+        np.testing.assert_array_equal(f({"b": X, "a": 3 * X}), 3 * X - X)
+    assert f.cache_info().misses == 3
+
+
 def test_weak_types_are_kept() -> None:
     x = np.ones(3, np.float32)
     f = func.jit(lambda x, c: (x * (c * 2 + 1), c))
