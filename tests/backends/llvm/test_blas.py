@@ -192,7 +192,7 @@ from func.backends.llvm import machine
 def make():
     import numpy as np
     from func.backends.llvm.linalg.blas import emit_gemm
-    from func.backends.llvm.linalg.matrices import Matrix
+    from func.backends.llvm.linalg.matrix_copies import Matrix
     module = ir.Module()
     pointer = ir.PointerType()
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [pointer, pointer]), "square")
