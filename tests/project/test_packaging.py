@@ -23,7 +23,7 @@ LINKS = {"func/interpreters": "../interpreters", "func/backends": "../backends"}
 
 
 def modules_of_the_tree() -> set[Path]:
-    """Every module as a path inside the installed package, such as func/interpreters/core.py."""
+    """Every module as a path inside the installed package, such as func/interpreters/grad.py."""
     found = set()
     for package, name in FOLDERS.items():
         for folder, inner, files in os.walk(ROOT / name):  # which does not walk into links
