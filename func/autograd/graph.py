@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from func.backends import is_device_array
+from func.backends import is_device_array, namespace_of_type
 from func.interpreters.core import EVALUATE, Tracer
 from func.interpreters.core.errors import BackwardError, LeafError
 from func.interpreters.core.modes import SAVING, WATCHED
@@ -328,8 +328,6 @@ class save_on_cpu(saved_tensors_hooks):
         def unpack(packed: Any) -> Any:
             kind, value = packed
             if kind is not None:
-                from func.backends import namespace_of_type
-
                 value = namespace_of_type(kind).asarray(value)  # type: ignore[union-attr]
             return Tracer(EVALUATE, value, None)
 
@@ -338,7 +336,7 @@ class save_on_cpu(saved_tensors_hooks):
 
 def _to_host(value: Any, pin_memory: bool) -> Any:
     if pin_memory:
-        import cupyx
+        import cupyx  # CuPy is optional
 
         pinned = cupyx.empty_pinned(value.shape, value.dtype)
         value.get(out=pinned)

@@ -153,6 +153,7 @@ class Printer:
                 self._branch(item)
 
     def _library(self, item: kernels.LibraryCall) -> None:
+        # imported here, since a first call without linear algebra needs no table of routines
         from func.backends.llvm.linalg.library_calls import emit_library
 
         self.threads.hold()

@@ -196,7 +196,7 @@ class Elementary:
 
     def emitter(self, function: Any) -> Emitter:
         """An emitter at the start of a function."""
-        from func.backends.llvm.math.vector_arithmetic import Emitter
+        from func.backends.llvm.math.vector_arithmetic import Emitter  # start-up time: for own polynomials only
 
         kind = function.return_value.type
         width = 64 if isinstance(kind.element, ir.DoubleType) else 32
