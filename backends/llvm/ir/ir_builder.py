@@ -286,14 +286,15 @@ class IRBuilder:
         """The result of a function of a module."""
         return self.call_pointer(function, function.function_type, args)
 
-    def call_pointer(self, function: Value, kind: FunctionType, args: Sequence[Value]) -> Value:
-        """The result of the function of a type at an address."""
+    def call_pointer(self, function: Value, kind: FunctionType, args: Sequence[Value], tail: bool = False) -> Value:
+        """The result of the function of a type at an address; `tail`: it takes the place of the caller's frame."""
         types = [arg.type for arg in args]
         if types[: len(kind.args)] != kind.args or (len(types) > len(kind.args) and not kind.var_arg):
             name = function.name if isinstance(function, Function) else f"the function at {function.text}"
             raise TypeError(f"{name} takes {kind.text}, not {', '.join(map(str, types))}")
         result = kind.text if kind.var_arg else kind.return_type.text
-        text = f"call {result} {function.text}({', '.join([f'{arg.type.text} {arg.text}' for arg in args])})"
+        word = "tail call" if tail else "call"
+        text = f"{word} {result} {function.text}({', '.join([f'{arg.type.text} {arg.text}' for arg in args])})"
         if kind.return_type.text != "void":
             return self._value(kind.return_type, text)
         self.add_line(f"  {text}")

@@ -93,7 +93,7 @@ def trampoline_module() -> ir.Module:
     with b.loop(chunks) as chunk:
         pool = b.load_atomic(variable, "acquire", 8)
         with b.if_then(b.icmp_unsigned("!=", pool, pointer(None))):
-            b.call_pointer(pool, run_type, [task, data, chunk, chunks])
+            b.call_pointer(pool, run_type, [task, data, chunk, chunks], tail=True)
             b.ret_void()
         b.call_pointer(task, task_type, [data, chunk])
     b.ret_void()
