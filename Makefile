@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 JOBS ?= 2
+TIME ?= 2m
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,7 +11,7 @@ TORCH := torch==2.13.0+cpu
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint types docs bench mutants clean
+.PHONY: help demo test lint types docs bench mutants fuzz clean
 
 help:
 	@echo "make demo    train two digit classifiers and draw their per-sample gradients"
@@ -20,6 +21,7 @@ help:
 	@echo "make docs    build the pages into docs/_build/html, warnings being errors"
 	@echo "make bench   time func against its peers and renew docs/performance.md (ARGS='--quick' for a short run)"
 	@echo "make mutants plant small faults, one at a time, and look whether the tests notice (ARGS='--only fft')"
+	@echo "make fuzz    run random programs in every mode against the truth (TIME=2h, ARGS='nests --seed 7')"
 	@echo "make clean   remove everything that these verbs made"
 
 demo: $(VENV)/installed-examples
@@ -48,6 +50,9 @@ bench: $(VENV)/installed-peers $(VENV)/installed-examples $(VENV)/installed-torc
 
 mutants: $(VENV)/installed-test
 	$(BIN)/python -m tools.mutants --jobs $(JOBS) $(ARGS)
+
+fuzz: $(VENV)/installed-peers $(VENV)/installed-torch
+	$(BIN)/python -m tools.fuzz --jobs $(JOBS) --time $(TIME) $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist docs/_build examples/output *.egg-info
