@@ -59,7 +59,7 @@ class Watch(Interpreter):
         self.level = 0.25
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-        values = tuple([a.value if type(a) is Tracer and a.interpreter is self else unboxed(a) for a in args])
+        values = tuple([a._value if type(a) is Tracer and a._interpreter is self else unboxed(a) for a in args])
         pulled = self.notes.pulling.serial
         if pulled is None:
             self.notes.ticks.append(-next(grad.SERIALS))
@@ -128,8 +128,8 @@ def _is_floating(leaf: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    while type(value) is Tracer and isinstance(value.interpreter, Watch):
-        value = value.value
+    while type(value) is Tracer and isinstance(value._interpreter, Watch):
+        value = value._value
     return value
 
 

@@ -89,12 +89,12 @@ def pull_flat(fun: Flat, primals: Sequence[Array], active: Sequence[int], cts: d
         leaves = []
         for i in active:
             args[i] = interpreter.lift(args[i])
-            leaves.append(args[i].attached)
+            leaves.append(args[i]._attached)
         outs = fun(*args)
         seeds = [
-            (outs[i].attached, ct)
+            (outs[i]._attached, ct)
             for i, ct in cts.items()
-            if type(outs[i]) is Tracer and outs[i].interpreter is interpreter
+            if type(outs[i]) is Tracer and outs[i]._interpreter is interpreter
         ]
         del args, outs
     return pull_back(seeds, leaves)
@@ -119,7 +119,7 @@ def map_flat(
         try:
             outs = fun(*[level.lift(arg) if mapped else arg for arg, mapped in zip(args, which, strict=True)])
             mapped_outs = [level.is_mapped(out) for out in outs]
-            return [out.value if mapped else out for out, mapped in zip(outs, mapped_outs, strict=True)], mapped_outs
+            return [out._value if mapped else out for out, mapped in zip(outs, mapped_outs, strict=True)], mapped_outs
         except (SplitBatch, ValueError) as error:
             split = error if isinstance(error, SplitBatch) else error.__cause__  # NumPy wraps what float() raises
             if not isinstance(split, SplitBatch):
@@ -173,7 +173,7 @@ def stage_flat(fun: Flat, avals: Sequence[Aval], stage: Stage, example: Array = 
     stage.example = example_of(example)
     with running(stage):
         inputs = [stage.variable(aval) for aval in avals]
-        variables = [tracer.attached for tracer in inputs]
+        variables = [tracer._attached for tracer in inputs]
         return stage.program(variables, fun(*inputs))
 
 

@@ -113,7 +113,7 @@ class Grad(Interpreter):
 
     def unrecorded(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         """The primitive on the values alone: gradients are off here."""
-        values = [arg.value if type(arg) is Tracer and arg.interpreter is self else unboxed(arg) for arg in args]
+        values = [arg._value if type(arg) is Tracer and arg._interpreter is self else unboxed(arg) for arg in args]
         return bind(primitive, tuple(values), params)
 
     def recorded(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
@@ -121,9 +121,9 @@ class Grad(Interpreter):
         values = []
         parents = []
         for arg in args:
-            if type(arg) is Tracer and arg.interpreter is self:
-                values.append(arg.value)
-                parents.append(arg.attached)
+            if type(arg) is Tracer and arg._interpreter is self:
+                values.append(arg._value)
+                parents.append(arg._attached)
             else:
                 values.append(unboxed(arg))
                 parents.append(None)

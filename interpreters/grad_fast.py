@@ -68,10 +68,10 @@ class FastGrad(Grad):
         rule = primitive.fast
         if rule is None:
             rule = fast_rule(primitive)
-        value = x.value
+        value = x._value
         out = primitive.numpy(value) if type(value) in HOST_ARRAYS else primitive(value)  # type: ignore[misc]
         saved = (value if rule.keeps_x else None, out if rule.keeps_out else None)
-        node = x.attached
+        node = x._attached
         aval = needs_cotangent = node[AVAL]
         if type(out) is not _ARRAY or out.dtype is not aval.dtype:
             aval = _output_aval(out, aval, None)
@@ -93,14 +93,14 @@ class FastGrad(Grad):
         aval_x: Any = None
         aval_y: Any = None
         if type(x) is Tracer:
-            if x.interpreter is self:
-                node_x, x, mask = x.attached, x.value, 1
+            if x._interpreter is self:
+                node_x, x, mask = x._attached, x._value, 1
                 aval_x = node_x[AVAL]
             else:
                 x = unboxed(x)
         if type(y) is Tracer:
-            if y.interpreter is self:
-                node_y, y, mask = y.attached, y.value, mask | 2
+            if y._interpreter is self:
+                node_y, y, mask = y._attached, y._value, mask | 2
                 aval_y = node_y[AVAL]
             else:
                 y = unboxed(y)
@@ -133,12 +133,20 @@ class FastGrad(Grad):
 
     def _linear_map(self, primitive: Linear, x: Tracer, params: Params) -> Any:
         """A linear primitive of one array saves nothing but its parameters."""
-        value = x.value
+        value = x._value
         out = primitive.impl(np, value, **params) if type(value) in HOST_ARRAYS else bind(primitive, (value,), params)
         dtype = dtype_of(out)
         if not is_inexact(dtype):
             return out
-        node = (next(SERIALS), primitive, (x.attached,), (x.attached[AVAL],), None, params, Aval(shape_of(out), dtype))
+        node = (
+            next(SERIALS),
+            primitive,
+            (x._attached,),
+            (x._attached[AVAL],),
+            None,
+            params,
+            Aval(shape_of(out), dtype),
+        )
         return new_tracer(self, out, node)
 
     def _product(self, primitive: Bilinear, x: Array, y: Array, params: Params) -> Any:
@@ -146,13 +154,13 @@ class FastGrad(Grad):
         node_x: Any = None
         node_y: Any = None
         if type(x) is Tracer:
-            if x.interpreter is self:
-                node_x, x = x.attached, x.value
+            if x._interpreter is self:
+                node_x, x = x._attached, x._value
             else:
                 x = unboxed(x)
         if type(y) is Tracer:
-            if y.interpreter is self:
-                node_y, y = y.attached, y.value
+            if y._interpreter is self:
+                node_y, y = y._attached, y._value
             else:
                 y = unboxed(y)
         on_host = type(x) in HOST_ARRAYS and type(y) in HOST_ARRAYS
@@ -350,7 +358,7 @@ def compile_partial(partial: Partial) -> Callable[[Any], Any]:
     stage = DerivedStage("partial")
     try:
         inputs = [stage.variable(Aval((), np.float64)) for _ in partial.needs]
-        program = stage.program([tracer.attached for tracer in inputs], [partial.rule(*inputs)])
+        program = stage.program([tracer._attached for tracer in inputs], [partial.rule(*inputs)])
     finally:
         stage.close()
     if program.constants or not all([_is_ufunc(equation.primitive) for equation in program.equations]):

@@ -34,9 +34,9 @@ class Jvp(Interpreter):
         primals = []
         tangents = []
         for arg in args:
-            if type(arg) is Tracer and arg.interpreter is self:
-                primals.append(arg.value)
-                tangents.append(arg.attached)
+            if type(arg) is Tracer and arg._interpreter is self:
+                primals.append(arg._value)
+                tangents.append(arg._attached)
             else:
                 primals.append(snapshot(unboxed(arg)) if self.copies_operands else unboxed(arg))
                 tangents.append(ZERO)
@@ -52,6 +52,6 @@ class Jvp(Interpreter):
 
     def unpack(self, value: Array) -> tuple[Array, Any]:
         """(primal, tangent or ZERO) of an output."""
-        if type(value) is Tracer and value.interpreter is self:
-            return value.value, value.attached
+        if type(value) is Tracer and value._interpreter is self:
+            return value._value, value._attached
         return snapshot(value), ZERO

@@ -49,7 +49,7 @@ def has_nan(value: Any) -> bool:
     Arrays are read once: a sum of squares is NaN where an element is.
     """
     while type(value) is Tracer:
-        value = value.value
+        value = value._value
     if type(value) is not _ARRAY:
         if hasattr(value, "dtype"):
             return value.dtype.kind in "fc" and bool((value != value).any())
@@ -70,8 +70,8 @@ def note_pullback(values: Sequence[Any]) -> None:
     """Tell the stages in which some values are traced that a pullback is inside."""
     for value in values:
         while type(value) is Tracer:
-            stage: Any = value.interpreter
-            value = value.value
+            stage: Any = value._interpreter
+            value = value._value
             if value is None:
                 stage.has_pullbacks = True
 

@@ -47,17 +47,17 @@ class Stage(Interpreter):
         return Tracer(self, None, Var(aval))
 
     def shape(self, tracer: Tracer) -> Shape:
-        return tracer.attached.shape  # type: ignore[no-any-return]
+        return tracer._attached.shape  # type: ignore[no-any-return]
 
     def dtype(self, tracer: Tracer) -> np.dtype[Any]:
-        return tracer.attached.dtype  # type: ignore[no-any-return]
+        return tracer._attached.dtype  # type: ignore[no-any-return]
 
     def aval(self, tracer: Tracer) -> Aval:
-        return tracer.attached.aval  # type: ignore[no-any-return]
+        return tracer._attached.aval  # type: ignore[no-any-return]
 
     def concrete(self, tracer: Tracer) -> NoReturn:
         raise StagingError(
-            f"func.{self.transform} traces this code with abstract arrays, so the value of {tracer.attached.aval} is "
+            f"func.{self.transform} traces this code with abstract arrays, so the value of {tracer._attached.aval} is "
             f"not known{at_line()}\n"
             "Instead of `if x > 0:` write np.where(x > 0, a, b) or func.cond; instead of a value-dependent loop "
             "func.while_loop; pass numbers that decide shapes as static arguments."
@@ -66,8 +66,8 @@ class Stage(Interpreter):
     def atom(self, value: Array) -> Any:
         """What an equation holds for an argument: a variable or a Python scalar."""
         value = unboxed(value)
-        if type(value) is Tracer and value.interpreter is self:
-            return value.attached
+        if type(value) is Tracer and value._interpreter is self:
+            return value._attached
         if type(value) in PYTHON_SCALARS:
             return value
         constant, var = self._constant_vars.get(id(value), (None, None))
@@ -124,7 +124,7 @@ class Recorder(Stage):
         return Interpreter.shape(self, tracer)
 
     def aval(self, tracer: Tracer) -> Aval:
-        return aval_of(tracer.value)
+        return aval_of(tracer._value)
 
     def dtype(self, tracer: Tracer) -> np.dtype[Any]:
         return Interpreter.dtype(self, tracer)
@@ -144,7 +144,9 @@ class Recorder(Stage):
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         inputs = tuple([self.atom(arg) for arg in args])
-        values = tuple([arg.value if type(arg) is Tracer and arg.interpreter is self else unboxed(arg) for arg in args])
+        values = tuple(
+            [arg._value if type(arg) is Tracer and arg._interpreter is self else unboxed(arg) for arg in args]
+        )
         out = bind(primitive, values, params)
         outs = out if primitive.multiple else (out,)
         variables = tuple([Var(aval_of(value)) for value in outs])

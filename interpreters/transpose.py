@@ -113,7 +113,7 @@ def linearize_primitive(
             return out, None, None
         outs, out_tangents = (out, tangent) if primitive.multiple else ((out,), (tangent,))
         full = [zeros_like(o) if t is ZERO else t for o, t in zip(outs, out_tangents, strict=True)]
-        program = stage.program([tracer.attached for tracer in inputs], full)
+        program = stage.program([tracer._attached for tracer in inputs], full)
     finally:
         stage.close()
     return out, LINEARIZED, (program, [tangent is not ZERO for tangent in tangents], primitive.multiple)

@@ -79,20 +79,20 @@ class Vmap(Interpreter):
         return Tracer(self, value, None)
 
     def shape(self, tracer: Tracer) -> Shape:
-        return shape_of(tracer.value)[1:]
+        return shape_of(tracer._value)[1:]
 
     def aval(self, tracer: Tracer) -> Aval:
-        return Aval(self.shape(tracer), dtype_of(tracer.value))
+        return Aval(self.shape(tracer), dtype_of(tracer._value))
 
     def apply1(self, primitive: Primitive, x: Tracer) -> Any:
-        return Tracer(self, primitive.batch(self.size, (True,), (x.value,), {}), None)
+        return Tracer(self, primitive.batch(self.size, (True,), (x._value,), {}), None)
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         values = []
         batched = []
         for arg in args:
-            own = type(arg) is Tracer and arg.interpreter is self
-            values.append(arg.value if own else unboxed(arg))
+            own = type(arg) is Tracer and arg._interpreter is self
+            values.append(arg._value if own else unboxed(arg))
             batched.append(own)
         out = primitive.batch(self.size, batched, tuple(values), params)
         if primitive.multiple:
@@ -101,7 +101,7 @@ class Vmap(Interpreter):
 
     def is_mapped(self, value: Array) -> bool:
         """True for values that have a batch axis of this vmap."""
-        return type(value) is Tracer and value.interpreter is self
+        return type(value) is Tracer and value._interpreter is self
 
     def concrete(self, tracer: Tracer) -> Any:
         """The value that all batch elements share; where they differ, the batch of this or an outer vmap is split."""
@@ -122,11 +122,11 @@ def _whole_batch(tracer: Tracer) -> tuple[list[Vmap], Any]:
     levels: list[Vmap] = []
     value: Any = tracer
     while type(value) is Tracer:
-        if isinstance(value.interpreter, ClosedInterpreter) or value.value is None:
+        if isinstance(value._interpreter, ClosedInterpreter) or value._value is None:
             return levels, concrete(value)  # raises
-        if isinstance(value.interpreter, Vmap):
-            levels.append(value.interpreter)
-        value = value.value
+        if isinstance(value._interpreter, Vmap):
+            levels.append(value._interpreter)
+        value = value._value
     host = value.get() if hasattr(value, "get") else value
     levels.reverse()
     return levels, np.asarray(host)

@@ -33,13 +33,13 @@ def _root(out: Any, i: int) -> tuple[Any, Any, Any, Any]:
         return interpreter, node, node[AVAL].shape, node[AVAL].dtype
     if type(out) is not Tracer:
         raise TypeError(f"element {i} is not a tensor but {type(out).__name__}; make it with func.tensor")
-    if type(out.interpreter) is not Imperative:
+    if type(out._interpreter) is not Imperative:
         raise BackwardError(
             f"element {i} of tensors does not require grad and does not have a grad_fn: it does not depend on a "
             "tensor with requires_grad=True (made inside the running transform, if there is one), or was computed "
             "under no_grad"
         )
-    return out.interpreter, out.attached, out.shape, out.dtype
+    return out._interpreter, out._attached, out.shape, out.dtype
 
 
 def _seed(out: Any, seed: Any, i: int, shape: Any, dtype: Any, create: bool, is_batched: bool = False) -> Array:
@@ -55,7 +55,7 @@ def _seed(out: Any, seed: Any, i: int, shape: Any, dtype: Any, create: bool, is_
                 f"grad can be implicitly created only for real scalar outputs; output {i} is {dtype}. Pass the "
                 "gradient, or take .real or np.abs"
             )
-        value = out.value if type(out) is Tracer else np.zeros(())
+        value = out._value if type(out) is Tracer else np.zeros(())
         if shape == () and isinstance(value, (np.generic, np.ndarray)):
             return dtype.type(1)
         return full_like(value, 1, shape, dtype)
@@ -68,8 +68,8 @@ def _seed(out: Any, seed: Any, i: int, shape: Any, dtype: Any, create: bool, is_
     if dtype_of(seed).kind == "c" and dtype.kind != "c":
         raise BackwardError(f"grad_output[{i}] is complex, but output[{i}] is {dtype}")
     seed = seed if dtype_of(seed) == dtype and hasattr(seed, "dtype") else convert(seed, dtype=dtype)
-    if type(seed) is Tracer and type(seed.interpreter) is Imperative and not create:
-        return seed.value
+    if type(seed) is Tracer and type(seed._interpreter) is Imperative and not create:
+        return seed._value
     return unboxed(seed)
 
 
@@ -96,9 +96,9 @@ def _target(value: Any, i: int, interpreter: Imperative) -> Any:
         return value.ownership_token[1]
     if type(value) is not Tracer:
         raise TypeError(f"inputs[{i}] is not a tensor but {type(value).__name__}")
-    if type(value.interpreter) is not Imperative:
+    if type(value._interpreter) is not Imperative:
         raise BackwardError(f"One of the differentiated Tensors does not require grad: inputs[{i}]")
-    return value.attached if value.interpreter is interpreter else None
+    return value._attached if value._interpreter is interpreter else None
 
 
 class _recording:
@@ -170,7 +170,7 @@ def backward(
 
 def _accumulate_all(pairs: Sequence[tuple[Any, Any]], create: bool) -> None:
     """Add gradients to the `grad` of tensors; if a hook raises, undo it."""
-    previous = [(state, state.grad, None if state.grad is None else state.grad.value) for state, _ in pairs]
+    previous = [(state, state.grad, None if state.grad is None else state.grad._value) for state, _ in pairs]
     try:
         for state, ct in pairs:
             if ct is ZERO:
@@ -183,7 +183,7 @@ def _accumulate_all(pairs: Sequence[tuple[Any, Any]], create: bool) -> None:
         for state, previous_grad, value in previous:
             state.grad = previous_grad
             if previous_grad is not None:
-                previous_grad.value = value
+                previous_grad._value = value
         raise
 
 
@@ -193,11 +193,11 @@ def _accumulate(state: Any, ct: Any, create: bool) -> None:
     if old is None:
         state.grad = as_tensor(own([ct])[0] if type(ct) is not Tracer else ct)
         if type(ct) is Tracer:
-            state.grad = Tracer(ct.interpreter, ct.value, ct.attached)
-    elif create or type(ct) is Tracer or old.interpreter is not EVALUATE:
+            state.grad = Tracer(ct._interpreter, ct._value, ct._attached)
+    elif create or type(ct) is Tracer or old._interpreter is not EVALUATE:
         state.grad = as_tensor(add(old, ct))
     else:
-        old.value = add(old.value, ct)  # in place: other references to the gradient see the sum
+        old._value = add(old._value, ct)  # in place: other references to the gradient see the sum
 
 
 def tensor_backward(
@@ -270,7 +270,7 @@ def grad(
         if ct is not ZERO:
             results.append(as_tensor(ct if type(ct) is Tracer else own([ct])[0]))
         elif materialize_grads:
-            results.append(as_tensor(zeros_like(value.value if type(value) is Tracer else value)))
+            results.append(as_tensor(zeros_like(value._value if type(value) is Tracer else value)))
         elif allow:
             results.append(None)
         else:

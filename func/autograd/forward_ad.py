@@ -51,8 +51,8 @@ class ClosedDualLevel(Jvp):
 
 def primal_of(value: Array) -> Array:
     """A value without the tangents of closed levels."""
-    while type(value) is Tracer and type(value.interpreter) is ClosedDualLevel:
-        value = value.value
+    while type(value) is Tracer and type(value._interpreter) is ClosedDualLevel:
+        value = value._value
     return value
 
 
@@ -165,9 +165,9 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     primal = primal_of(array_leaf(tensor, "tensor", "autograd.forward_ad.make_dual"))
     direction = primal_of(tangent)
     for value, what in ((primal, "tensor"), (direction, "tangent")):
-        if type(value) is Tracer and value.interpreter is interpreter:
+        if type(value) is Tracer and value._interpreter is interpreter:
             raise DualLevelError(f"make_dual: the {what} carries a tangent of this level; unpack_dual gives its parts")
-        if type(value) is Tracer and value.interpreter.level > interpreter.level:
+        if type(value) is Tracer and value._interpreter.level > interpreter.level:
             raise DualLevelError(
                 f"make_dual: the {what} belongs to a level or transform that was entered inside this level; make the "
                 "dual there, at a new level"
@@ -183,8 +183,8 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
 
 def _snapshot(value: Array) -> Array:
     """The value of a tensor, which later writes to the tensor do not change."""
-    if type(value) is Tracer and value.interpreter is EVALUATE:
-        value = value.value
+    if type(value) is Tracer and value._interpreter is EVALUATE:
+        value = value._value
     elif isinstance(value, (np.ndarray, np.generic)) or type(value) is Tracer:
         value = snapshot(value)
     return value if hasattr(value, "dtype") else np.asarray(value)
@@ -218,8 +218,8 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     interpreter = _interpreter(level, "unpack_dual")
     if type(value) is not Tracer:
         return UnpackedDualTensor(value, None)
-    if value.interpreter is interpreter:
-        return UnpackedDualTensor(boxed(_snapshot(value.value)), boxed(_snapshot(value.attached)))
-    if type(value.interpreter) is Jvp and value.interpreter.level > interpreter.level and level is not None:
+    if value._interpreter is interpreter:
+        return UnpackedDualTensor(boxed(_snapshot(value._value)), boxed(_snapshot(value._attached)))
+    if type(value._interpreter) is Jvp and value._interpreter.level > interpreter.level and level is not None:
         raise DualLevelError(f"unpack_dual: the tensor carries a tangent inside level {level}; unpack that one first")
     return UnpackedDualTensor(value, None)

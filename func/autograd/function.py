@@ -172,8 +172,8 @@ class _FunctionCall:
         """The arguments of `apply`, with these arrays for the arrays among them."""
         arguments = list(self.args)
         for place, leaf in zip(self.places, leaves, strict=True):
-            is_plain = type(self.args[place]) is not Tracer and leaf.interpreter is EVALUATE
-            arguments[place] = namespace_of((leaf.value,)).array(leaf.value) if is_plain else leaf
+            is_plain = type(self.args[place]) is not Tracer and leaf._interpreter is EVALUATE
+            arguments[place] = namespace_of((leaf._value,)).array(leaf._value) if is_plain else leaf
         return arguments
 
     def run(self, inputs: list[Any]) -> tuple[FunctionCtx, Any]:
@@ -371,9 +371,9 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
 def _is_differentiated(value: Any) -> bool:
     """Whether a value is traced for a derivative in reverse or forward mode."""
     while type(value) is Tracer:
-        if isinstance(value.interpreter, (Grad, Jvp)):
+        if isinstance(value._interpreter, (Grad, Jvp)):
             return True
-        value = value.value
+        value = value._value
     return False
 
 

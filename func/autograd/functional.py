@@ -367,14 +367,14 @@ def _checked_inputs(inputs: Any, name: str) -> tuple[bool, tuple[Any, ...]]:
 
 def _without_history(value: Any) -> Any:
     """A value without its history in imperative interpreters."""
-    while type(value) is Tracer and type(value.interpreter) is Imperative:
-        value = value.value
+    while type(value) is Tracer and type(value._interpreter) is Imperative:
+        value = value._value
     return value
 
 
 def _level(value: Any) -> float:
     """The level of a value's interpreter."""
-    return value.interpreter.level if type(value) is Tracer else 0
+    return value._interpreter.level if type(value) is Tracer else 0
 
 
 def _new_leaves(values: Sequence[Any], create: bool) -> tuple[Any, ...]:
@@ -388,15 +388,15 @@ def _new_leaves(values: Sequence[Any], create: bool) -> tuple[Any, ...]:
 
 def _tensor_at(value: Any, interpreter: Imperative) -> Any:
     """A tensor of an interpreter with this value, which keeps its own history."""
-    if type(value) is not Tracer or value.interpreter is EVALUATE:
+    if type(value) is not Tracer or value._interpreter is EVALUATE:
         if interpreter is ambient():
             return requires_grad_(tensor(value))
-        value = tensor(value).value
-    if type(value) is Tracer and value.interpreter is interpreter:
+        value = tensor(value)._value
+    if type(value) is Tracer and value._interpreter is interpreter:
         return clone(value)
     leaf = Tracer(interpreter, snapshot(value), None)
     state: TensorState = state_of(leaf)
-    leaf.attached = interpreter.leaf(leaf.value, state)
+    leaf._attached = interpreter.leaf(leaf._value, state)
     return leaf
 
 
@@ -409,12 +409,12 @@ def _primal_tensors(values: Sequence[Any], create: bool) -> tuple[Any, ...]:
 
 def _detached(out: Any, inputs: Sequence[Any]) -> Any:
     """An output without the graph of the new leaves."""
-    return out.value if _is_recorded(out, inputs) else out
+    return out._value if _is_recorded(out, inputs) else out
 
 
 def _is_recorded(out: Any, inputs: Sequence[Any]) -> bool:
     """Whether an output belongs to the interpreter of the inputs."""
-    return type(out) is Tracer and out.interpreter is inputs[0].interpreter
+    return type(out) is Tracer and out._interpreter is inputs[0]._interpreter
 
 
 def _output_tensors(outputs: Any, function: Callable[..., Any], name: str) -> tuple[bool, tuple[Any, ...]]:
@@ -488,9 +488,9 @@ def _results(values: Sequence[Any], is_tuple: bool, create: bool) -> Any:
 
 def _depends(out: Any, value: Any) -> bool:
     """Whether an output depends on a new leaf."""
-    if type(out) is not Tracer or out.interpreter is not value.interpreter:
+    if type(out) is not Tracer or out._interpreter is not value._interpreter:
         return False
-    return bool(value.attached[SERIAL] in reachable([out.attached]))
+    return bool(value._attached[SERIAL] in reachable([out._attached]))
 
 
 def _check_dependence(outputs: Sequence[Any], inputs: Sequence[Any], name: str, what: str = "Output") -> None:

@@ -75,9 +75,9 @@ def hooks_of(node: Any) -> Hooks:
 
 def node_of(tensor: Any, what: str) -> Any:
     """The node of a tensor that requires a gradient."""
-    if type(tensor) is not Tracer or type(tensor.interpreter) is not Imperative:
+    if type(tensor) is not Tracer or type(tensor._interpreter) is not Imperative:
         raise BackwardError(f"{what}: the tensor does not require a gradient")
-    return tensor.attached
+    return tensor._attached
 
 
 class Node:
@@ -130,14 +130,14 @@ def _edge(node: Any) -> tuple[Node, int]:
 
 def grad_fn(tensor: Any) -> Node | None:
     """The operation that computed a tensor, or None for leaves and tensors without a gradient."""
-    if type(tensor.interpreter) is not Imperative or is_leaf_node(tensor.attached):
+    if type(tensor._interpreter) is not Imperative or is_leaf_node(tensor._attached):
         return None
-    return _edge(tensor.attached)[0]
+    return _edge(tensor._attached)[0]
 
 
 def output_number(tensor: Any) -> int:
     """The index of a tensor among the outputs of its operation."""
-    return 0 if type(tensor.interpreter) is not Imperative else _edge(tensor.attached)[1]
+    return 0 if type(tensor._interpreter) is not Imperative else _edge(tensor._attached)[1]
 
 
 class GradientEdge(NamedTuple):
@@ -160,7 +160,7 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
         (tensor(6.),)
     """
     node = node_of(tensor, "get_gradient_edge")
-    return GradientEdge(*_edge(node), ownership_token=(tensor.interpreter, node))
+    return GradientEdge(*_edge(node), ownership_token=(tensor._interpreter, node))
 
 
 def saved_bytes(tensor: Any) -> int:
@@ -177,7 +177,7 @@ def saved_bytes(tensor: Any) -> int:
 
     def count(value: Any) -> None:
         if type(value) is Tracer:
-            count(value.value)
+            count(value._value)
         elif isinstance(value, (tuple, list)):
             for part in value:
                 count(part)
@@ -266,7 +266,7 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
             if mode == "any" and len(grads) == 1:
                 fn(grad)
             elif mode == "all" and len(grads) == len(
-                [t for t in tensors if t.attached[SERIAL] in backward_pass.needed]
+                [t for t in tensors if t._attached[SERIAL] in backward_pass.needed]
             ):
                 fn([grads.get(i) for i in range(len(tensors))])
 
@@ -317,7 +317,7 @@ class save_on_cpu(saved_tensors_hooks):
 
         def pack(saved: Any) -> Any:
             nonlocal has_warned
-            value = saved.value
+            value = saved._value
             if isinstance(value, np.ndarray):
                 if not has_warned:
                     has_warned = True

@@ -70,8 +70,8 @@ def _plain(value: Array) -> Array:
     """A value without its history in an imperative interpreter."""
     if type(value) is not Tracer:
         return value
-    if value.interpreter is EVALUATE or type(value.interpreter) is Imperative:
-        return value.value
+    if value._interpreter is EVALUATE or type(value._interpreter) is Imperative:
+        return value._value
     return value
 
 
@@ -79,28 +79,28 @@ def requires_grad(self: Any) -> bool:
     """Whether operations on this tensor are recorded for a gradient."""
     value = self
     while type(value) is Tracer:
-        if isinstance(value.interpreter, Grad):
+        if isinstance(value._interpreter, Grad):
             return True
-        value = value.value
+        value = value._value
     return False
 
 
 def is_leaf(self: Any) -> bool:
     """Whether the tensor was created by the user, not by a recorded operation."""
-    return type(self.interpreter) is not Imperative or is_leaf_node(self.attached)
+    return type(self._interpreter) is not Imperative or is_leaf_node(self._attached)
 
 
 def requires_grad_(self: Any, requires_grad: bool = True) -> Any:
     """Start (or stop) recording operations on this tensor, which must be a leaf. Returns the tensor."""
-    if type(self.interpreter) is Imperative:
-        if not is_leaf_node(self.attached):
+    if type(self._interpreter) is Imperative:
+        if not is_leaf_node(self._attached):
             if requires_grad:
                 return self
             raise LeafError(
                 "requires_grad can be changed for leaf tensors only; use x.detach() for a tensor without history"
             )
         if not requires_grad:
-            _become(self, self.value)
+            _become(self, self._value)
         return self
     if not requires_grad:
         return self
@@ -113,25 +113,25 @@ def requires_grad_(self: Any, requires_grad: bool = True) -> Any:
     if state.inference:
         raise BackwardError("requires_grad cannot be set on a tensor made in inference mode; clone it outside first")
     interpreter = ambient()
-    if self.interpreter.level > interpreter.level:  # a dual number of func.autograd.forward_ad
-        interpreter = ambient_of(self.interpreter)
-    value = self.value if self.interpreter is EVALUATE else unboxed_copy(self)
-    self.attached = interpreter.leaf(value, state)
-    self.interpreter, self.value = interpreter, value
+    if self._interpreter.level > interpreter.level:  # a dual number of func.autograd.forward_ad
+        interpreter = ambient_of(self._interpreter)
+    value = self._value if self._interpreter is EVALUATE else unboxed_copy(self)
+    self._attached = interpreter.leaf(value, state)
+    self._interpreter, self._value = interpreter, value
     return self
 
 
 def _become(self: Any, value: Array) -> None:
     """Replace a tensor by its value, which drops its history."""
     if type(value) is Tracer:
-        self.interpreter, self.value, self.attached = value.interpreter, value.value, value.attached
+        self._interpreter, self._value, self._attached = value._interpreter, value._value, value._attached
     else:
-        self.interpreter, self.value, self.attached = EVALUATE, value, None
+        self._interpreter, self._value, self._attached = EVALUATE, value, None
 
 
 def get_grad(self: Any) -> Any:
     """The accumulated gradient of a leaf (or of a tensor that retains it), or None."""
-    state: TensorState | None = getattr(self, "state", None)
+    state: TensorState | None = getattr(self, "_state", None)
     return None if state is None else state.grad
 
 
@@ -149,24 +149,24 @@ def set_grad(self: Any, value: Any) -> None:
 
 def retain_grad(self: Any) -> None:
     """Make `backward` fill the `grad` of a tensor that is not a leaf."""
-    if type(self.interpreter) is not Imperative:
+    if type(self._interpreter) is not Imperative:
         raise LeafError("retain_grad: the tensor does not require a gradient")
-    if not is_leaf_node(self.attached):
+    if not is_leaf_node(self._attached):
         state = state_of(self)
         state.retains = True
-        graph.hooks_of(self.attached).retain = graph.weakly(state)
+        graph.hooks_of(self._attached).retain = graph.weakly(state)
 
 
 def retains_grad(self: Any) -> bool:
     """Whether `backward` fills the `grad` of a tensor that is not a leaf."""
-    state: TensorState | None = getattr(self, "state", None)
+    state: TensorState | None = getattr(self, "_state", None)
     return state is not None and state.retains
 
 
 def _detached(value: Any) -> Any:
     """The value of a tensor without its history, which no running transform differentiates either."""
-    value = value.value if type(value.interpreter) is Imperative else value
-    if type(value) is Tracer and value.interpreter is not EVALUATE:
+    value = value._value if type(value._interpreter) is Imperative else value
+    if type(value) is Tracer and value._interpreter is not EVALUATE:
         value = stop_gradient(value)
     if type(value) is not Tracer and not hasattr(value, "dtype"):
         value = np.asarray(value)[()]
@@ -174,7 +174,7 @@ def _detached(value: Any) -> Any:
 
 
 def _write_detached(base: Any, value: Any) -> Any:
-    return Tracer(EVALUATE, value.value, DETACHED) if value.interpreter is EVALUATE else value
+    return Tracer(EVALUATE, value._value, DETACHED) if value._interpreter is EVALUATE else value
 
 
 def detach(self: Any) -> Any:
@@ -185,10 +185,10 @@ def detach(self: Any) -> Any:
 
 def detach_(self: Any) -> Any:
     """Drop the history in place, which makes the tensor a leaf that requires no gradient."""
-    if type(self.interpreter) is Imperative:
+    if type(self._interpreter) is Imperative:
         if inplace.view_of(self) is not None:
             raise LeafError("detach_ of a view would separate it from its base; use x.detach()")
-        _become(self, self.value)
+        _become(self, self._value)
     return self
 
 
@@ -199,14 +199,14 @@ def set_data(self: Any, value: Any) -> None:
         value = np.array(value)
     if dtype_of(value) != self.dtype:
         raise BackwardError(f"x.data of dtype {self.dtype} cannot be set to {dtype_of(value)}; convert it")
-    if type(self.interpreter) is not Imperative:
+    if type(self._interpreter) is not Imperative:
         _become(self, value)
         return
-    if shape_of(value) != self.shape and not is_leaf_node(self.attached):
+    if shape_of(value) != self.shape and not is_leaf_node(self._attached):
         raise BackwardError("x.data of a tensor that is not a leaf cannot change its shape")
     if shape_of(value) != self.shape:
-        self.attached = self.interpreter.leaf(value, state_of(self))
-    self.value = value
+        self._attached = self._interpreter.leaf(value, state_of(self))
+    self._value = value
 
 
 def to_numpy(self: Any, *, force: bool = False) -> Any:
@@ -217,9 +217,9 @@ def to_numpy(self: Any, *, force: bool = False) -> Any:
         )
     value: Any = self
     while type(value) is Tracer:
-        if not isinstance(value.interpreter, Imperative) and value.interpreter is not EVALUATE:
+        if not isinstance(value._interpreter, Imperative) and value._interpreter is not EVALUATE:
             raise TracerConversionError("numpy() of a value traced by a running transform: return it instead")
-        value = value.value
+        value = value._value
     return value.get() if hasattr(value, "get") else np.asarray(value)
 
 
@@ -230,15 +230,15 @@ def clone(self: Any) -> Any:
 
 def reduce(self: Any, protocol: Any = None) -> Any:
     """Pickle or copy a leaf or a tensor without history; raise for values of a graph or of a transform."""
-    has_no_history = self.interpreter is EVALUATE or (
-        type(self.interpreter) is Imperative and is_leaf_node(self.attached)
+    has_no_history = self._interpreter is EVALUATE or (
+        type(self._interpreter) is Imperative and is_leaf_node(self._attached)
     )
-    if not has_no_history or type(self.value) is Tracer:
+    if not has_no_history or type(self._value) is Tracer:
         raise TypeError(
             "only tensors without history can be pickled: a leaf, or x.detach(); not values of a graph or of a running "
             "transform"
         )
-    return _restored, (self.value, type(self.interpreter) is Imperative, get_grad(self))
+    return _restored, (self._value, type(self._interpreter) is Imperative, get_grad(self))
 
 
 def _restored(value: Any, requires: bool, gradient: Any) -> Any:
@@ -249,16 +249,16 @@ def _restored(value: Any, requires: bool, gradient: Any) -> Any:
 
 def show(self: Any, fallback: Callable[[Any], str]) -> str:
     """The repr tensor([...], requires_grad=True) or tensor([...], grad_fn=<...>); `fallback` for other tracers."""
-    if self.interpreter is not EVALUATE and type(self.interpreter) is not Imperative:
+    if self._interpreter is not EVALUATE and type(self._interpreter) is not Imperative:
         return fallback(self)
     bottom = innermost(self)
-    if bottom is None or type(self.value) is Tracer:
+    if bottom is None or type(self._value) is Tracer:
         return fallback(self)
     array = np.asarray(bottom.get() if hasattr(bottom, "get") else bottom)
     text = np.array2string(array, separator=", ", prefix="tensor(", threshold=200)
     if array.dtype not in (np.float64, np.int64, np.bool_, np.complex128):
         text += f", dtype={array.dtype}"
-    if type(self.interpreter) is Imperative:
+    if type(self._interpreter) is Imperative:
         node = graph.grad_fn(self)
         text += ", requires_grad=True" if node is None else f", grad_fn=<{node.name()}>"
     return f"tensor({text})"
@@ -266,7 +266,7 @@ def show(self: Any, fallback: Callable[[Any], str]) -> str:
 
 def version(self: Any) -> int:
     """The number of writes to the tensor in place."""
-    state: TensorState | None = getattr(self, "state", None)
+    state: TensorState | None = getattr(self, "_state", None)
     if state is not None and state.inference:
         raise InferenceTensorError("Inference tensors do not track version counter.")
     return 0 if state is None else state.version
@@ -274,7 +274,7 @@ def version(self: Any) -> int:
 
 def is_inference(self: Any) -> bool:
     """Whether the tensor was created in inference mode."""
-    state: TensorState | None = getattr(self, "state", None)
+    state: TensorState | None = getattr(self, "_state", None)
     return state is not None and state.inference
 
 

@@ -314,7 +314,7 @@ class Jitted:
             nonlocal out_spec
             with running(stage, staging=True):
                 inputs = [stage.variable(aval) for aval in avals]
-                variables = [tracer.attached for tracer in inputs]
+                variables = [tracer._attached for tracer in inputs]
                 args, kwargs = tree.unflatten(spec, inputs)
                 outs, out_spec = output_leaves(self._static.call(args, kwargs, statics), "jit")
                 return stage.program(variables, outs)

@@ -65,7 +65,7 @@ def stage_call(
             for leaf, path in zip(leaves, names, strict=True)
         ]
         inputs = [stage.variable(aval) for aval in avals]
-        variables = [tracer.attached for tracer in inputs]
+        variables = [tracer._attached for tracer in inputs]
         traced_values, keywords = tree.unflatten(spec, inputs)
         remaining = iter(traced_values)
         full = [arg if i in fixed else next(remaining) for i, arg in enumerate(args)]

@@ -188,4 +188,4 @@ def with_shared_captures(
 
 def _identity(value: Tracer) -> Any:
     """Snapshots of one traced value are the same value."""
-    return id(value.interpreter), id(value.value), id(value.attached)
+    return id(value._interpreter), id(value._value), id(value._attached)

@@ -24,9 +24,9 @@ def carries_derivative(tracer: Tracer) -> bool:
     """
     value: Any = tracer
     while type(value) is Tracer:
-        if isinstance(value.interpreter, (Grad, Jvp, Recorder)) and type(value.interpreter) is not Imperative:
+        if isinstance(value._interpreter, (Grad, Jvp, Recorder)) and type(value._interpreter) is not Imperative:
             return True
-        value = value.value
+        value = value._value
     return False
 
 
@@ -113,7 +113,7 @@ def _is_read_unseen(tracer: Tracer) -> bool:
 
     math.sin, or an assignment into a plain array, would drop the gradient in silence.
     """
-    if type(tracer.interpreter) is not Imperative:
+    if type(tracer._interpreter) is not Imperative:
         return False
     line = user_line(3)
     return line is not None and line.text != "" and "float" not in line.text

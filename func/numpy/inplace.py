@@ -43,10 +43,10 @@ def link_view(out: Array, base: Any, primitive: Callable[..., Array], params: di
     """Record that `out` is a view of `base`."""
     if type(out) is not Tracer or type(base) is not Tracer or out is base:
         return out
-    out.view_of = View(base, primitive, params, put)
-    views = getattr(base, "views", None)
+    out._view_of = View(base, primitive, params, put)
+    views = getattr(base, "_views", None)
     if views is None:
-        base.views = [weakref.ref(out)]
+        base._views = [weakref.ref(out)]
     else:
         if len(views) >= 64 and len(views) & (len(views) - 1) == 0:
             views[:] = [ref for ref in views if ref() is not None]
@@ -56,7 +56,7 @@ def link_view(out: Array, base: Any, primitive: Callable[..., Array], params: di
 
 def view_of(box: Tracer) -> View | None:
     """The View of a box, or None."""
-    return getattr(box, "view_of", None)
+    return getattr(box, "_view_of", None)
 
 
 def base_of(box: Tracer) -> Tracer | None:
@@ -125,7 +125,7 @@ def _in_place(root: Tracer, change: Callable[[Array], Array]) -> Array:
 
 def _living_views(base: Tracer) -> list[tuple[Tracer, View]]:
     """The views of a box that are still alive."""
-    boxes = [ref() for ref in getattr(base, "views", None) or ()]
+    boxes = [ref() for ref in getattr(base, "_views", None) or ()]
     return [(box, view) for box in boxes if box is not None and (view := view_of(box)) and view.base is base]
 
 
@@ -133,7 +133,7 @@ def _empty_views(base: Tracer) -> None:
     bases = [base]
     while bases:
         for box, _ in _living_views(bases.pop()):
-            box.value = box.attached = None
+            box._value = box._attached = None
             bases.append(box)
 
 
@@ -153,15 +153,15 @@ def _renew_views(base: Tracer, written: Tracer | None, new: Array) -> None:
 
 def fresh(box: Tracer) -> Tracer:
     """The present value of a box, in another box."""
-    return Tracer(box.interpreter, box.value, box.attached)
+    return Tracer(box._interpreter, box._value, box._attached)
 
 
 def _assign(box: Tracer, new: Array) -> None:
     if type(new) is not Tracer:
         new = Tracer(EVALUATE, new, None)
-    if new.interpreter.level > box.interpreter.level:
-        box.written = user_line(2)
-    box.interpreter, box.value, box.attached = new.interpreter, new.value, new.attached
+    if new._interpreter.level > box._interpreter.level:
+        box._written = user_line(2)
+    box._interpreter, box._value, box._attached = new._interpreter, new._value, new._attached
 
 
 def _assign_root(root: Tracer, new: Array) -> None:
@@ -301,9 +301,9 @@ def augmented(primitive: Callable[[Array, Array], Array]) -> Callable[[Tracer, A
     plain_primitive = getattr(primitive, "primitive", None)
 
     def operate(self: Tracer, other: Any) -> Any:
-        if type(self.interpreter) is interpreter.Imperative and interpreter.update(plain_primitive, self, other):
+        if type(self._interpreter) is interpreter.Imperative and interpreter.update(plain_primitive, self, other):
             return self
-        if self.shape == () and view_of(self) is None and getattr(self, "state", None) is None:
+        if self.shape == () and view_of(self) is None and getattr(self, "_state", None) is None:
             return primitive(self, other)
         result = primitive(fresh(self), other)
         return result if result is NotImplemented else write_into(self, result)

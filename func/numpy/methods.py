@@ -71,7 +71,7 @@ def _repr(self: Tracer) -> str:
 
 
 def _traced_repr(self: Tracer) -> str:
-    interpreter = self.interpreter
+    interpreter = self._interpreter
     try:
         aval = interpreter.aval(self)
     except LeakedTracerError:

@@ -23,13 +23,13 @@ _PLAIN = frozenset({Tracer, np.ndarray, float, int, complex, bool})
 def _binary(primitive: Primitive) -> Callable[[Any, Any], Any]:
     def operate(self: Tracer, other: Any) -> Any:
         if type(other) is Tracer:
-            if other.interpreter is not self.interpreter:
+            if other._interpreter is not self._interpreter:
                 return primitive(self, other)
         elif type(other) not in _PLAIN:
             if not _is_operand(other):
                 return NotImplemented
             other = operand(other)
-        return self.interpreter.apply2(primitive, self, other)
+        return self._interpreter.apply2(primitive, self, other)
 
     operate.primitive = primitive  # type: ignore[attr-defined]
     return operate
@@ -52,7 +52,7 @@ def _is_operand(other: Any) -> bool:
 
 def _unary(primitive: Primitive) -> Callable[[Any], Any]:
     def operate(self: Tracer) -> Any:
-        return self.interpreter.apply1(primitive, self)
+        return self._interpreter.apply1(primitive, self)
 
     return operate
 

@@ -69,7 +69,7 @@ def ufunc_protocol(self: Tracer, ufunc: Any, method: str, x: Any, y: Any = _ABSE
         primitive = DIRECT.get(ufunc)
         if primitive is not None:
             if y is _ABSENT:
-                return x.interpreter.apply1(primitive, x)
+                return x._interpreter.apply1(primitive, x)
             return primitive(x if type(x) is Tracer else operand(x), y if type(y) is Tracer else operand(y))
         function = UFUNCS.get(ufunc)
         if function is not None:
@@ -142,6 +142,6 @@ def function_protocol(self: Tracer, function: Any, types: Any, args: Any, kwargs
 
 def no_array(self: Tracer, *args: Any, **kwargs: Any) -> Any:
     """Tracer.__array__: raises, as the derivative would be lost, unless the value is a constant."""
-    if self.interpreter is EVALUATE and isinstance(self.value, (np.ndarray, np.generic)):
-        return np.array(self.value, *args)
+    if self._interpreter is EVALUATE and isinstance(self._value, (np.ndarray, np.generic)):
+        return np.array(self._value, *args)
     return refuse_conversion(self)

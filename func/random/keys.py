@@ -147,7 +147,7 @@ def parameter(function: str, name: str, value: Any, dtype: Any) -> Array:
 def known(value: Array) -> np.ndarray[Any, Any] | None:
     """The value of a parameter (the whole batch of a mapped one) if it is in host memory, else None."""
     while type(value) is Tracer:
-        value = value.value
+        value = value._value
     return np.asarray(value) if type(value) in HOST_TYPES else None
 
 

@@ -71,8 +71,8 @@ def output_leaf(value: Any, path: str, transform: str) -> Array:
 def _without_tensors(value: Any) -> Any:
     """A value without the tensors that were made inside the running transform, which traces their values."""
     home = getattr(CURRENT.get(), "ambient", None)
-    while type(value) is Tracer and home is not None and value.interpreter is home:
-        value = value.value
+    while type(value) is Tracer and home is not None and value._interpreter is home:
+        value = value._value
     return value
 
 
@@ -105,7 +105,7 @@ def split_aux(out: Any, interpreter: Interpreter, transform: str, function: Call
         )
 
     def strip(leaf: Any) -> Any:
-        return leaf.value if type(leaf) is Tracer and leaf.interpreter is interpreter else leaf
+        return leaf._value if type(leaf) is Tracer and leaf._interpreter is interpreter else leaf
 
     return out[0], tree.map(strip, out[1])
 
@@ -146,7 +146,7 @@ def scalar_output(out: Any, transform: str, function: Callable[..., Any], holomo
 
 def unbox(value: Array) -> Array:
     """A value; where it is a box around a concrete array (np.zeros_like in traced code makes them), that array."""
-    return value.value if type(value) is Tracer and value.interpreter is EVALUATE else value
+    return value._value if type(value) is Tracer and value._interpreter is EVALUATE else value
 
 
 _EXCLUSIVE = sys.getrefcount(np.empty(0)) + 2
@@ -162,7 +162,7 @@ def own(leaves: list[Any]) -> list[Any]:
         leaf = leaves[i]
         if type(leaf) is Tracer:
             leaves[i] = (
-                unbox(leaf) if leaf.interpreter is EVALUATE else Tracer(leaf.interpreter, leaf.value, leaf.attached)
+                unbox(leaf) if leaf._interpreter is EVALUATE else Tracer(leaf._interpreter, leaf._value, leaf._attached)
             )
             leaf = leaves[i]
             if type(leaf) is np.ndarray:

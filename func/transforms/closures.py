@@ -19,7 +19,7 @@ Maker: TypeAlias = Callable[[Sequence[Any]], Any]
 
 def is_traced(value: Any) -> bool:
     """Whether a value belongs to a transform or is a tensor."""
-    return type(value) is Tracer and value.interpreter is not EVALUATE
+    return type(value) is Tracer and value._interpreter is not EVALUATE
 
 
 class Closure:

@@ -157,7 +157,7 @@ def linearize(func: Callable[..., Any], *primals: Any, has_aux: bool = False) ->
             for i, leaf in zip(call.arguments.active, call.arguments.values(), strict=True):
                 stage.example = innermost(leaf)
                 dx = stage.variable(avals[i])
-                inputs.append(dx.attached)
+                inputs.append(dx._attached)
                 lifted.append(interpreter.lift(leaf, dx))
             values, dots = _unzipped(interpreter, call.outputs(interpreter, lifted))
             program = stage.program(inputs, _materialized(values, dots))
@@ -226,7 +226,7 @@ def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., A
             avals.append(Aval(shape_of(leaf), dtype_of(leaf)))
         inputs = [stage.variable(aval) for aval in avals]
         outs, out_spec = output_leaves(func(*tree.unflatten(spec, inputs)), "linear_transpose")
-        program = stage.program([tracer.attached for tracer in inputs], outs)
+        program = stage.program([tracer._attached for tracer in inputs], outs)
     _check_linear(program, name_of(func))
     out_avals = [Aval(out.shape, out.dtype) for out in program.outputs if hasattr(out, "shape")]
 

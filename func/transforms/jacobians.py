@@ -59,9 +59,9 @@ def jacrev(
         interpreter = grad_interpreter("jacrev")
         with running(interpreter):
             lifted = [interpreter.lift(leaf) for leaf in leaves]
-            nodes = [tracer.attached for tracer in lifted]
+            nodes = [tracer._attached for tracer in lifted]
             outs = [
-                (out.value, out.attached) if type(out) is Tracer and out.interpreter is interpreter else (out, None)
+                (out._value, out._attached) if type(out) is Tracer and out._interpreter is interpreter else (out, None)
                 for out in call.outputs(interpreter, lifted)
             ]
             del lifted

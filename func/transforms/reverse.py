@@ -158,7 +158,7 @@ class _Gradients:
             places = self.selection.places(args, kwargs)
             arguments = differentiable(args, kwargs, places, transform, self.kinds, self.allow_int)
             tracers = [interpreter.lift(leaf) for leaf in arguments.values()]
-            nodes = [tracer.attached for tracer in tracers]
+            nodes = [tracer._attached for tracer in tracers]
             traced_args, traced_kwargs = arguments.bound(tracers)
             out = self.function(*traced_args, **traced_kwargs)
             del traced_args, traced_kwargs, tracers
@@ -166,9 +166,9 @@ class _Gradients:
                 out, aux = split_aux(out, interpreter, transform, self.function)
             out = scalar_output(out, transform, self.function, self.holomorphic)
             value, seeds = out, []
-            if type(out) is Tracer and out.interpreter is interpreter:
-                value = out.value
-                seeds.append((out.attached, full_like(value, 1, ())))
+            if type(out) is Tracer and out._interpreter is interpreter:
+                value = out._value
+                seeds.append((out._attached, full_like(value, 1, ())))
             del out
             gradients = self._arranged(pull_back(seeds, nodes), arguments)
         return unbox(own_tree(value)), gradients, own_tree(aux) if self.has_aux else None
@@ -208,7 +208,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         call = FlatCall(func, "vjp", arguments, has_aux)
         leaves = [interpreter.lift(leaf) for leaf in arguments.values()]
         outs = call.outputs(interpreter, leaves)
-        nodes = [out.attached if type(out) is Tracer and out.interpreter is interpreter else None for out in outs]
-        values = [unbox(out.value if node is not None else out) for out, node in zip(outs, nodes, strict=True)]
-    pullback = Pullback(name_of(func), arguments, [leaf.attached for leaf in leaves], nodes, values, call.out_spec)
+        nodes = [out._attached if type(out) is Tracer and out._interpreter is interpreter else None for out in outs]
+        values = [unbox(out._value if node is not None else out) for out, node in zip(outs, nodes, strict=True)]
+    pullback = Pullback(name_of(func), arguments, [leaf._attached for leaf in leaves], nodes, values, call.out_spec)
     return call.result(tree.unflatten(call.out_spec, defensive_copies(values)), pullback)

@@ -60,12 +60,12 @@ def _run_first(fun: Flat, primals: Sequence[Array], policy: Any) -> tuple[list[A
     recorder = Recorder("checkpoint", policy)
     with running(recorder):
         inputs = [recorder.lift(p) for p in primals]
-        variables = [tracer.attached for tracer in inputs]
+        variables = [tracer._attached for tracer in inputs]
         outs = fun(*inputs)
         program = recorder.program(variables, outs)
         places = {id(equation): i for i, equation in enumerate(program.equations)}
         saved = [(places[id(equation)], value) for equation, value in recorder.saved if id(equation) in places]
-        values = [out.value if type(out) is Tracer and out.interpreter is recorder else out for out in outs]
+        values = [out._value if type(out) is Tracer and out._interpreter is recorder else out for out in outs]
     return values, RerunProgram(program, tuple([place for place, _ in saved])), [value for _, value in saved]
 
 

@@ -245,7 +245,7 @@ def _captured(program: Program) -> dict[Any, Array]:
 
 
 def _identity(value: Tracer) -> tuple[int, int, int]:
-    return id(value.interpreter), id(value.value), id(value.attached)
+    return id(value._interpreter), id(value._value), id(value._attached)
 
 
 def _with_inputs(program: Program, captured: dict[Any, Array]) -> Program:

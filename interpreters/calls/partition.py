@@ -66,14 +66,14 @@ def partition_vjp(
         interpreter = grad_interpreter("vjp")
         with drivers.running(interpreter):
             args = [interpreter.lift(x) if on else x for x, on in zip(values, active, strict=False)]
-            nodes = [x.attached for x in select(args, active)]
+            nodes = [x._attached for x in select(args, active)]
             outs = list(program.run(args))
             seeds = [
-                (outs[i].attached, ct)
+                (outs[i]._attached, ct)
                 for i, ct in zip(inexact, values[count:], strict=True)
-                if type(outs[i]) is Tracer and outs[i].interpreter is interpreter
+                if type(outs[i]) is Tracer and outs[i]._interpreter is interpreter
             ]
-            primal_outs = [o.value if type(o) is Tracer and o.interpreter is interpreter else o for o in outs]
+            primal_outs = [o._value if type(o) is Tracer and o._interpreter is interpreter else o for o in outs]
             del args, outs
         cotangents = walk(seeds, nodes, nan_safe)
         has_cotangent[:] = [ct is not ZERO for ct in cotangents]

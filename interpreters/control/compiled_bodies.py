@@ -21,10 +21,10 @@ T = TypeVar("T")
 def is_abstract(value: Any) -> bool:
     """Whether the numbers of a value are not known: the innermost of its tracers is a variable of a stage."""
     while type(value) is Tracer:
-        owner = value.interpreter
+        owner = value._interpreter
         if isinstance(owner, Stage) and not isinstance(owner, Recorder):
             return True
-        value = value.value
+        value = value._value
     return False
 
 

@@ -215,8 +215,8 @@ def bind(primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
     top: Interpreter | None = None
     level: float = -1
     for arg in args:
-        if type(arg) is Tracer and arg.interpreter.level > level:
-            top = arg.interpreter
+        if type(arg) is Tracer and arg._interpreter.level > level:
+            top = arg._interpreter
             level = top.level
     if top is None:
         return evaluate(primitive, args, params)
@@ -228,11 +228,11 @@ class Evaluate(Interpreter):
     written with traced values later."""
 
     def apply2(self, primitive: Primitive, x: Array, y: Array) -> Any:
-        out = primitive(x.value if type(x) is Tracer else x, y.value if type(y) is Tracer else y)
+        out = primitive(x._value if type(x) is Tracer else x, y._value if type(y) is Tracer else y)
         return new_tracer(self, out, None) if not primitive.multiple else _boxed(out)
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-        values = tuple([arg.value if type(arg) is Tracer else arg for arg in args])
+        values = tuple([arg._value if type(arg) is Tracer else arg for arg in args])
         out = evaluate(primitive, values, params)
         return new_tracer(self, out, None) if not primitive.multiple else _boxed(out)
 
@@ -247,7 +247,7 @@ EVALUATE.level = 0
 
 def unboxed(value: Array) -> Array:
     """A box of level 0 as the array inside: what interpreters above compute with."""
-    return value.value if type(value) is Tracer and value.interpreter is EVALUATE else value
+    return value._value if type(value) is Tracer and value._interpreter is EVALUATE else value
 
 
 class Linear(Primitive):
@@ -260,7 +260,7 @@ class Linear(Primitive):
         if len(args) == 1:
             (x,) = args
             if type(x) is Tracer:
-                return x.interpreter.apply(self, args, params)
+                return x._interpreter.apply(self, args, params)
             if type(x) is np.ndarray:
                 return self.impl(np, x, **params)
         return bind(self, args, params)
@@ -459,7 +459,7 @@ def leading_axes(primitive_name: str) -> Callable[..., Any]:
 def refuse_captured(interpreter: Interpreter, outs: Sequence[Array]) -> None:
     """Raise where an output of a called function is traced by the level that called it: a captured traced value."""
     for out in outs:
-        if type(out) is Tracer and out.interpreter.level >= interpreter.level:
+        if type(out) is Tracer and out._interpreter.level >= interpreter.level:
             raise CustomRuleError(
                 f"a function with a custom rule or checkpoint uses a traced value that it was not given{at_line()}\n"
                 "Its derivative would be lost: pass the value as an argument."

@@ -129,42 +129,44 @@ def is_inexact(dtype: np.dtype[Any]) -> bool:
 class Tracer:
     """Stands in for an array: a box around an immutable value, owned by one interpreter.
 
-    `value` is the array one level down; `attached` is what the owner keeps beside it (a graph node, a tangent,
-    a variable). An in-place write rebinds all three. The last slots are unset until they are needed: `view_of` says
-    what this box is a view of, `views` lists the views of this box, `written` is the line of a write, `state` belongs
-    to the imperative interface.
-    The array interface (operators, methods, NumPy's protocols) is installed by `func.numpy`.
+    `_value` is the array one level down; `_attached` is what the owner keeps beside it (a graph node, a tangent,
+    a variable). An in-place write rebinds all three. The last slots are unset until they are needed: `_view_of` says
+    what this box is a view of, `_views` lists the views of this box, `_written` is the line of a write, `_state`
+    belongs to the imperative interface.
+    The slots are private to the engine: libraries look for attributes such as `value` on what they are given, and
+    would find the array without its derivative. The array interface (operators, methods, NumPy's protocols) is
+    installed by `func.numpy`.
     """
 
-    __slots__ = ("__weakref__", "attached", "interpreter", "state", "value", "view_of", "views", "written")
-    value: Any
-    attached: Any
-    interpreter: Interpreter
-    state: Any
-    view_of: Any
-    views: Any
-    written: Any
+    __slots__ = ("__weakref__", "_attached", "_interpreter", "_state", "_value", "_view_of", "_views", "_written")
+    _value: Any
+    _attached: Any
+    _interpreter: Interpreter
+    _state: Any
+    _view_of: Any
+    _views: Any
+    _written: Any
 
     def __init__(self, interpreter: Interpreter, value: Any, attached: Any) -> None:
-        self.interpreter = interpreter
-        self.value = value
-        self.attached = attached
+        self._interpreter = interpreter
+        self._value = value
+        self._attached = attached
 
     @property
     def shape(self) -> Shape:
-        return self.interpreter.shape(self)
+        return self._interpreter.shape(self)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.interpreter.dtype(self)
+        return self._interpreter.dtype(self)
 
 
 def new_tracer(interpreter: Interpreter, value: Any, attached: Any) -> Tracer:
     """A tracer, made without `__init__`, which is twice as fast."""
     tracer: Tracer = _make_tracer(Tracer)
-    tracer.interpreter = interpreter
-    tracer.value = value
-    tracer.attached = attached
+    tracer._interpreter = interpreter
+    tracer._value = value
+    tracer._attached = attached
     return tracer
 
 
@@ -206,17 +208,17 @@ class Interpreter:
         return self.apply(primitive, (x, y), {})
 
     def shape(self, tracer: Tracer) -> Shape:
-        return shape_of(tracer.value)
+        return shape_of(tracer._value)
 
     def dtype(self, tracer: Tracer) -> np.dtype[Any]:
-        return dtype_of(tracer.value)
+        return dtype_of(tracer._value)
 
     def aval(self, tracer: Tracer) -> Aval:
-        return aval_of(tracer.value)
+        return aval_of(tracer._value)
 
     def concrete(self, tracer: Tracer) -> Any:
         """The plain array behind a tracer; Vmap and Stage have one only under conditions."""
-        return concrete(tracer.value)
+        return concrete(tracer._value)
 
     def close(self) -> None:
         """End the transform: its tracers raise LeakedTracerError from here on."""
@@ -232,7 +234,7 @@ class ClosedInterpreter(Interpreter):
     """What an interpreter becomes when its transform returns."""
 
     def _refuse(self, tracer: Tracer | None = None) -> NoReturn:
-        written = getattr(tracer, "written", None)
+        written = getattr(tracer, "_written", None)
         places = f"\n  {self.transform} was called at {self.line}" if self.line is not None else ""
         if written is not None:
             places += f"\n  the value was written into an outer array at {written}"
@@ -245,7 +247,7 @@ class ClosedInterpreter(Interpreter):
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         for arg in args:
-            if type(arg) is Tracer and arg.interpreter is self:
+            if type(arg) is Tracer and arg._interpreter is self:
                 self._refuse(arg)
         self._refuse()
 
@@ -272,22 +274,22 @@ CURRENT: ContextVar[Any] = ContextVar("func_transform", default=None)
 def aval_of(value: Array) -> Aval:
     """The abstract value of an array, tracer or scalar."""
     if type(value) is Tracer:
-        return value.interpreter.aval(value)
+        return value._interpreter.aval(value)
     return Aval(shape_of(value), dtype_of(value), type(value) in PYTHON_SCALARS)
 
 
 def concrete(value: Array) -> Any:
     """The plain array behind a value at any depth; raises where there is none, or where batch elements differ."""
     if type(value) is Tracer:
-        return value.interpreter.concrete(value)
+        return value._interpreter.concrete(value)
     return value
 
 
 def innermost(value: Array) -> Any:
     """The plain array at the bottom of a stack of tracers, or None for an abstract one."""
     while type(value) is Tracer:
-        inner = value.value
-        value = value.interpreter.example if inner is None else inner
+        inner = value._value
+        value = value._interpreter.example if inner is None else inner
     return value
 
 
@@ -306,7 +308,7 @@ def snapshot(value: Array) -> Array:
     if kind is np.ndarray:
         return value.copy() if value.flags.writeable else value
     if kind is Tracer:
-        return Tracer(value.interpreter, value.value, value.attached)
+        return Tracer(value._interpreter, value._value, value._attached)
     if kind not in HOST_TYPES and is_device_array(value):
         return value.copy()
     return value

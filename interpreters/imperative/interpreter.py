@@ -49,9 +49,9 @@ class TensorState:
 
 def state_of(tensor: Tracer) -> TensorState:
     """The state of a tensor, created when first asked for."""
-    state: TensorState | None = getattr(tensor, "state", None)
+    state: TensorState | None = getattr(tensor, "_state", None)
     if state is None:
-        state = tensor.state = TensorState()
+        state = tensor._state = TensorState()
         state.owner = weakref.ref(tensor)
     return state
 
@@ -66,13 +66,13 @@ class Imperative(FastGrad):
 
     def apply1(self, primitive: Primitive, x: Tracer) -> Any:
         out = super().apply1(primitive, x)
-        return self._with_state(out, primitive, (x,)) if type(out) is Tracer and out.interpreter is self else out
+        return self._with_state(out, primitive, (x,)) if type(out) is Tracer and out._interpreter is self else out
 
     def apply2(self, primitive: Primitive, x: Array, y: Array) -> Any:
         if _has_inference_tensors:
             self._refuse_inference((x, y))
         out = super().apply2(primitive, x, y)
-        return self._with_state(out, primitive, (x, y)) if type(out) is Tracer and out.interpreter is self else out
+        return self._with_state(out, primitive, (x, y)) if type(out) is Tracer and out._interpreter is self else out
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         if _has_inference_tensors:
@@ -80,7 +80,7 @@ class Imperative(FastGrad):
         out = super().apply(primitive, args, params)
         if primitive.multiple and type(out) is tuple:
             return self._with_states(out, primitive, args)
-        return self._with_state(out, primitive, args) if type(out) is Tracer and out.interpreter is self else out
+        return self._with_state(out, primitive, args) if type(out) is Tracer and out._interpreter is self else out
 
     def unrecorded(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         """The primitive on the values alone; arrays stay tensors."""
@@ -93,7 +93,7 @@ class Imperative(FastGrad):
         if is_suspended(self.level):
             return
         for arg in args:
-            state = getattr(arg, "state", None) if type(arg) is Tracer else None
+            state = getattr(arg, "_state", None) if type(arg) is Tracer else None
             if state is not None and state.inference:
                 raise InferenceTensorError(
                     "a tensor made in inference mode cannot take part in a computation that is recorded for backward. "
@@ -102,7 +102,7 @@ class Imperative(FastGrad):
 
     def _with_state(self, out: Tracer, primitive: Primitive, args: tuple[Array, ...]) -> Tracer:
         """The output, whose new node gets a state."""
-        serial, rule, parents, needs_cotangent, saved, params, aval = out.attached
+        serial, rule, parents, needs_cotangent, saved, params, aval = out._attached
         if type(saved) is NodeState:  # apply1 and apply2 call apply for other primitives
             return out
         state = NodeState((saved, None, None, None))
@@ -112,33 +112,33 @@ class Imperative(FastGrad):
             if SAVING.get():
                 pack(state)
             if ANOMALY.get() is not None:
-                state[LINE] = line_and_operands(primitive, args, (out.value,))
-        out.attached = (serial, rule, parents, needs_cotangent, state, params, aval)
+                state[LINE] = line_and_operands(primitive, args, (out._value,))
+        out._attached = (serial, rule, parents, needs_cotangent, state, params, aval)
         return out
 
     def _with_states(self, outs: tuple[Any, ...], primitive: Primitive, args: tuple[Array, ...]) -> tuple[Any, ...]:
         """The outputs, whose nodes and common parent get states."""
         common: Any = None
         for out in outs:
-            if type(out) is Tracer and out.interpreter is self:
-                serial, rule, (parent,), _, place, params, aval = out.attached
+            if type(out) is Tracer and out._interpreter is self:
+                serial, rule, (parent,), _, place, params, aval = out._attached
                 if type(place) is NodeState:
                     return outs
                 if common is None:
                     call = (primitive, tuple([unboxed_copy(arg) for arg in args]), parent[PARAMS])
                     state = NodeState((parent[STATE], None, call, None))
                     if ANOMALY.get() is not None:
-                        values = tuple([o.value if type(o) is Tracer else o for o in outs])
+                        values = tuple([o._value if type(o) is Tracer else o for o in outs])
                         state[LINE] = line_and_operands(primitive, args, values)
                     common = (*parent[:STATE], state, *parent[STATE + 1 :])
                 place_state = NodeState((place, None, None, None))
-                out.attached = (serial, rule, (common,), (common,), place_state, params, aval)
+                out._attached = (serial, rule, (common,), (common,), place_state, params, aval)
         return outs
 
 
 def unboxed_copy(value: Array) -> Array:
     """The present value of a box, without the box."""
-    return Tracer(value.interpreter, value.value, value.attached) if type(value) is Tracer else value
+    return Tracer(value._interpreter, value._value, value._attached) if type(value) is Tracer else value
 
 
 def boxed(value: Array) -> Array:
@@ -149,7 +149,7 @@ def boxed(value: Array) -> Array:
             return value
         value = Tracer(EVALUATE, value, None)
     mode = MODE.get()
-    if mode is not None and mode.inference and value.interpreter is EVALUATE:
+    if mode is not None and mode.inference and value._interpreter is EVALUATE:
         state_of(value).inference = True
         _has_inference_tensors = True
     return value
@@ -196,13 +196,13 @@ def assign(box: Tracer, new: Tracer) -> bool:
 
     False means that nothing was written: the caller rebinds the box to the new value.
     """
-    state: TensorState | None = getattr(box, "state", None)
-    interpreter = box.interpreter
+    state: TensorState | None = getattr(box, "_state", None)
+    interpreter = box._interpreter
     is_recorded = type(interpreter) is Imperative
-    unrecorded = new.interpreter.level < interpreter.level and (
-        new.attached is DETACHED or is_suspended(interpreter.level)
+    unrecorded = new._interpreter.level < interpreter.level and (
+        new._attached is DETACHED or is_suspended(interpreter.level)
     )
-    if is_recorded and not unrecorded and is_leaf_node(box.attached):
+    if is_recorded and not unrecorded and is_leaf_node(box._attached):
         raise LeafError(
             "a leaf tensor that requires a gradient was written in place while operations are recorded. Write to it "
             "under func.no_grad(), to x.data, or to a copy (x * 1)."
@@ -210,23 +210,23 @@ def assign(box: Tracer, new: Tracer) -> bool:
     if state is not None:
         state.version += 1
     if is_recorded and unrecorded:
-        box.value = new.value if new.interpreter is EVALUATE else new
+        box._value = new._value if new._interpreter is EVALUATE else new
         return True
     return False
 
 
 def update(primitive: Primitive | None, box: Tracer, other: Any) -> bool:
     """`x += v` and the like on a tensor that is not recorded and shares no memory: the fast case of `rewrite`."""
-    if primitive is None or MODE.get() is None or not is_suspended(box.interpreter.level):
+    if primitive is None or MODE.get() is None or not is_suspended(box._interpreter.level):
         return False
-    if getattr(box, "views", None) or getattr(box, "view_of", None) is not None:
+    if getattr(box, "_views", None) or getattr(box, "_view_of", None) is not None:
         return False
-    value, other = box.value, unboxed(other)
+    value, other = box._value, unboxed(other)
     if type(value) is not np.ndarray or type(other) is Tracer:
         return False
     new = primitive(value, other)
     if type(new) is not np.ndarray or new.dtype != value.dtype or new.shape != value.shape:
         return False
-    box.value = new
+    box._value = new
     state_of(box).version += 1
     return True

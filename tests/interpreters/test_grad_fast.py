@@ -46,7 +46,7 @@ def test_gradients_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def rules(f: Callable[[Any], Any]) -> list[Any]:
     """The rules of the nodes on the first path from an output to the leaf, and the interpreter's type in front."""
     interpreter = grad_fast.grad_interpreter("grad")
-    node = f(interpreter.lift(X)).attached
+    node = f(interpreter.lift(X))._attached
     path: list[Any] = [type(interpreter)]
     while node is not None:
         path.append(node[RULE])

@@ -344,7 +344,7 @@ def programs(draw: Callable[..., Any]) -> Drawn:
         args.append(_array(np.random.default_rng(choose.randint(0, 99)), shape, dtype))
         inputs.append(stage.variable(Aval(shape, dtype)))
         maker.values.append(Value(inputs[-1], 5))
-    variables = [tracer.attached for tracer in inputs]
+    variables = [tracer._attached for tracer in inputs]
     for _ in range(choose.randint(2, 24)):
         getattr(maker, choose.choice(POOL))()
     outs = [*maker.values[-2:], *choose.sample(maker.values, min(2, len(maker.values)))]

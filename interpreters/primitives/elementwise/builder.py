@@ -233,7 +233,7 @@ class Unary(Elementwise):
 
     def __call__(self, x: Array, **params: Any) -> Any:
         if type(x) is Tracer:
-            return x.interpreter.apply1(self, x)
+            return x._interpreter.apply1(self, x)
         if type(x) in HOST_ARRAYS:
             return self.numpy(x)  # type: ignore[misc]
         return self.compute((x,))
@@ -246,11 +246,11 @@ class Binary(Elementwise):
 
     def __call__(self, x: Array, y: Array, **params: Any) -> Any:
         if type(x) is Tracer:
-            if type(y) is Tracer and y.interpreter.level > x.interpreter.level:
-                return y.interpreter.apply2(self, x, y)
-            return x.interpreter.apply2(self, x, y)
+            if type(y) is Tracer and y._interpreter.level > x._interpreter.level:
+                return y._interpreter.apply2(self, x, y)
+            return x._interpreter.apply2(self, x, y)
         if type(y) is Tracer:
-            return y.interpreter.apply2(self, x, y)
+            return y._interpreter.apply2(self, x, y)
         if (type(x) in HOST_ARRAYS and type(y) in HOST_TYPES) or (type(y) in HOST_ARRAYS and type(x) in HOST_TYPES):
             return self.numpy(x, y)  # type: ignore[misc]
         return self.compute((x, y))

@@ -61,7 +61,7 @@ def shielded(values: Sequence[Array]) -> list[Array]:
 def is_abstract_value(value: Any) -> bool:
     """Whether a value is a variable of a Program that is being traced, under any number of interpreters."""
     while type(value) is Tracer:
-        if value.value is None:
+        if value._value is None:
             return True
-        value = value.value
+        value = value._value
     return False

@@ -36,7 +36,7 @@ def _unshared_counts() -> tuple[int, int]:
     if not hasattr(sys, "getrefcount") or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return -1, -1
     ct = np.empty(0)
-    return _references(Tracer(None, np.empty(0), None), "value"), _Puller().pull(ct)  # type: ignore[arg-type]
+    return _references(Tracer(None, np.empty(0), None), "_value"), _Puller().pull(ct)  # type: ignore[arg-type]
 
 
 _IN_BOX, _IN_PULL = _unshared_counts()
@@ -50,7 +50,7 @@ def spare_buffers(box: Tracer) -> list[int]:
 
 
 def _collect(box: Tracer, places: list[int]) -> None:
-    for slot in ("value", "attached"):
+    for slot in ("_value", "_attached"):
         kind = type(getattr(box, slot))
         if kind is Tracer and _references(box, slot) == _IN_BOX:
             _collect(getattr(box, slot), places)
