@@ -30,9 +30,9 @@ def eigh(
     """(w, v): ascending eigenvalues and vectors of a Hermitian a (…, n, n), or of a with a positive-definite b.
 
     With b the problem is a v = b v w (type 1), a b v = v w (2) or b a v = v w (3), and vᴴ b v = 1 (1 and 2) or
-    vᴴ b⁻¹ v = 1 (3). One triangle of each matrix is read, and the derivative is that of the Hermitian matrix that it
-    represents. The phase of the vectors is kept constant, and the undetermined part of the derivative for equal
-    eigenvalues is dropped. Subsets select indices in [first, last] or values in (low, high].
+    vᴴ b⁻¹ v = 1 (3). One triangle of each matrix is read, and the derivative is with respect to it: the gradient is
+    triangular. Complex vectors have the phase that LAPACK gives them, and the undetermined part of the derivative for
+    equal eigenvalues is dropped. Subsets select indices in [first, last] or values in (low, high].
 
     Raises: ValueError for shapes and options, LinAlgError if b is not positive definite.
 

@@ -20,7 +20,7 @@ from func.linalg.checks import matrices, on_plain_arrays, promoted, squares
 def cholesky(a: Array, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """U with Uᴴ U = a, or with `lower` L with L Lᴴ = a, for a Hermitian positive-definite a (…, n, n).
 
-    One triangle is read, and the derivative is that of the Hermitian matrix that it represents.
+    One triangle is read, and the derivative is with respect to it: the gradient is triangular.
 
     >>> import numpy as np, func
     >>> func.linalg.cholesky(np.array([[4.0, 2.0], [2.0, 2.0]]))

@@ -36,7 +36,7 @@ def solve(
     """The solution x of a x = b for a (…, n, n) and b (n,) or (…, n, k), by the solver for the structure of a.
 
     For "sym", "her" and "pos" one triangle is read (the upper one, or with `lower` the lower one), and the derivative
-    is that of the symmetric (Hermitian) matrix that it represents.
+    is with respect to it: the gradient is triangular.
 
     Raises: ValueError for shapes that do not fit and unknown structures, LinAlgError for singular a,
     NotImplementedError for `transposed` with complex a.

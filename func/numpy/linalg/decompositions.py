@@ -25,7 +25,7 @@ from func.numpy.sorting import argsort, sort
 def cholesky(a: Array, /, *, upper: bool = False) -> Array:
     """The lower (upper) triangular factor of a Hermitian positive-definite matrix, as numpy.linalg.cholesky.
 
-    One triangle of the matrix is read; the derivative is that of the Hermitian matrix that it represents.
+    One triangle of the matrix is read, and the derivative is with respect to it: the gradient is triangular.
     """
     return solving.cholesky(matrices(a), upper=bool(upper))
 
@@ -40,8 +40,9 @@ def _lower(UPLO: str) -> bool:
 def eigh(a: Array, UPLO: str = "L") -> Any:
     """Eigenvalues in ascending order and eigenvectors of a Hermitian matrix, as numpy.linalg.eigh.
 
-    One triangle of the matrix is read; the derivative is that of the Hermitian matrix that it represents. Vectors
-    keep their phase; the undetermined part of the derivative at equal eigenvalues is zero.
+    One triangle of the matrix is read, and the derivative is with respect to it: the gradient is triangular. Complex
+    vectors have the phase that LAPACK gives them, which makes their first component (with "U" their last one) real;
+    the undetermined part of the derivative at equal eigenvalues is zero.
     """
     lower = _lower(UPLO)
     return EighResult(*spectral.eigh(matrices(a), lower=lower))

@@ -23,17 +23,15 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative
+from func.interpreters.primitives.elementwise.builder import add, conjugate, negative
 from func.interpreters.primitives.elementwise.table import subtract
 from func.interpreters.primitives.linalg.matrices import (
     block,
-    hermitian_part,
+    from_triangle,
     identity_like,
     keep_where,
     mH,
     mm,
-    mT,
-    real_part,
     solve_batch,
 )
 from func.interpreters.primitives.linalg.solving import triangular_solve
@@ -158,7 +156,7 @@ SYMMETRIC, HERMITIAN = ("sym", "symmetric"), ("her", "hermitian", "pos", "positi
 def structured(a: Array, assume: str | None, lower: bool) -> Array:
     """The part of a direction of A that the solver reads, as the full matrix that it represents.
 
-    Where one triangle is read this is the symmetric (Hermitian) part, as in `cholesky`.
+    Where one triangle is read, this is the symmetric (Hermitian) matrix with it, as in `cholesky`.
     """
     if assume in TRIANGLES:
         return keep_where(a, (lambda i, j: j <= i) if TRIANGLES[assume] else (lambda i, j: j >= i))
@@ -170,17 +168,10 @@ def structured(a: Array, assume: str | None, lower: bool) -> Array:
             add(keep_where(a, lambda i, j: i == j + 1), keep_where(a, lambda i, j: j == i + 1)),
         )
     if assume in HERMITIAN:
-        return hermitian_part(a)
+        return from_triangle(a, lower)
     if assume in SYMMETRIC:
-        return multiply(add(a, mT(a)), 0.5)
+        return from_triangle(a, lower, hermitian=False)
     return a
-
-
-def from_triangle(a: Array, lower: bool, hermitian: bool = True) -> Array:
-    """The Hermitian (or symmetric) matrix with one triangle of a."""
-    strict = keep_where(a, (lambda i, j: j < i) if lower else (lambda i, j: j > i))
-    diagonal = keep_where(real_part(a) if hermitian else a, lambda i, j: i == j)
-    return add(add(strict, mH(strict) if hermitian else mT(strict)), diagonal)
 
 
 def _adjoint(a: Array, assume: str | None, lower: bool) -> tuple[Array, str | None]:

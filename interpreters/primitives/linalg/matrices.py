@@ -84,6 +84,28 @@ def hermitian_part(x: Array) -> Array:
     return multiply(add(x, mH(x)), 0.5)
 
 
+def from_triangle(x: Array, lower: bool, hermitian: bool = True) -> Array:
+    """The Hermitian (or symmetric) matrix of which a routine reads one triangle; the other one has no part in it.
+
+    Directions go through it as matrices do: it is linear over the reals.
+    """
+    transposed = mH(x) if hermitian else mT(x)
+    whole = where(constant_mask(x, (lambda i, j: j <= i) if lower else (lambda i, j: j >= i)), x, transposed)
+    if not hermitian or dtype_of(x).kind != "c":
+        return whole
+    return where(constant_mask(x, lambda i, j: i == j), convert(real(x), dtype=dtype_of(x)), whole)
+
+
+def onto_triangle(x: Array, lower: bool) -> Array:
+    """The gradient with respect to one triangle, where x is that with respect to the whole Hermitian matrix.
+
+    What is off the diagonal stands in two places of the matrix, and counts twice.
+    """
+    inside = keep_where(add(x, x), (lambda i, j: j < i) if lower else (lambda i, j: j > i))
+    diagonal = convert(real(x), dtype=dtype_of(x)) if dtype_of(x).kind == "c" else x
+    return where(constant_mask(x, lambda i, j: i == j), diagonal, inside)
+
+
 def block(x: Array, rows: tuple[int, int], columns: tuple[int, int]) -> Array:
     """The rows and columns in two ranges (start, stop)."""
     shape = shape_of(x)
@@ -157,6 +179,24 @@ def safe_reciprocal(gap: Array, scale: Array) -> Array:
     degenerate = less_equal(absolute(stop_gradient(gap)), tiny)
     unit = full_like(gap, 1, ())
     return where(degenerate, full_like(gap, 0, ()), divide(unit, where(degenerate, unit, gap)))
+
+
+def row_of(x: Array, row: int) -> Array:
+    """One row (…, m) of (…, n, m)."""
+    shape = shape_of(x)
+    row %= shape[-2]
+    return reshape(block(x, (row, row + 1), (0, shape[-1])), shape=(*shape[:-2], shape[-1]))
+
+
+def turn_to_real(numbers: Array, tangent: Array) -> Array:
+    """i c, where turning by the phase c keeps complex numbers real that LAPACK makes real; zero where one is zero.
+
+    The phases of eigenvectors and singular vectors follow from LAPACK's reduction to a tridiagonal or bidiagonal
+    matrix: a Householder matrix that begins (or ends) with a unit vector leaves one row of the vectors real.
+    Source: E. Anderson et al. (1999), LAPACK Users' Guide, sections 2.4.4 and 2.4.6.
+    """
+    scale = reshape(largest(numbers), shape=(*shape_of(numbers)[:-1], 1))
+    return multiply(multiply(imag(tangent), safe_reciprocal(real(numbers), scale)), -1j)
 
 
 def solve_batch(primitive: Callable[..., Array]) -> Callable[..., Any]:

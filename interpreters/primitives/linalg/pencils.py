@@ -12,25 +12,27 @@ import numpy as np
 
 from func.backends.support import spectra
 from func.backends.support.linalg import float_dtype, real_dtype
-from func.interpreters.core import ZERO, Array, Aval, Primitive, add_tangents, general, leading_axes, shape_of
+from func.interpreters.core import ZERO, Array, Aval, Primitive, add_tangents, dtype_of, general, leading_axes, shape_of
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, multiply
 from func.interpreters.primitives.elementwise.table import subtract
-from func.interpreters.primitives.linalg.factorizations import from_triangle
 from func.interpreters.primitives.linalg.matrices import (
     along_columns,
     along_rows,
     block,
     diagonal_of,
-    hermitian_part,
+    from_triangle,
     largest,
     mH,
     mm,
     real_part,
+    row_of,
     safe_reciprocal,
+    scale_columns,
+    turn_to_real,
 )
 from func.interpreters.primitives.linalg.solving import solve
-from func.interpreters.primitives.linalg.spectral import reduce_columns
+from func.interpreters.primitives.linalg.spectral import reduce_columns, with_real_row
 from func.interpreters.primitives.scipy_functions import reporting_missing
 from func.interpreters.primitives.structural.shapes import full_like
 from func.interpreters.primitives.structural.slicing import concatenate
@@ -49,14 +51,15 @@ def _turn(w: Array, inner: Array) -> tuple[Array, Array]:
 def _driver_jvp(
     primals: Sequence[Array], tangents: Sequence[Any], *, lower: bool, driver: str | None
 ) -> tuple[Any, Any]:
-    """dw = diag(Vᴴ dA V), dV = V (F ∘ Vᴴ dA V) with the Hermitian part of dA, as one triangle is read.
+    """dw = diag(Vᴴ dA V), dV = V (F ∘ Vᴴ dA V) with dA of the Hermitian matrix of which one
+    triangle is read.
 
     Source: M. Giles (2008), "An extended collection of matrix derivative results", section 3.1.
     """
     (a,), (da,) = primals, tangents
     w, v = eigh_by_driver(a, lower=lower, driver=driver)
-    dw, rotation = _turn(w, mm(mm(mH(v), hermitian_part(da)), v))
-    return (w, v), (dw, mm(v, rotation))
+    dw, rotation = _turn(w, mm(mm(mH(v), from_triangle(da, lower)), v))
+    return (w, v), (dw, with_real_row(v, mm(v, rotation), lower))
 
 
 eigh_by_driver: Primitive = general(
@@ -91,15 +94,34 @@ def _pencil_jvp(
     inner: Any = ZERO
     if da is not ZERO:
         basis = mm(hermitian_b, v) if kind == 2 else v
-        inner = mm(mm(mH(basis), hermitian_part(da)), basis)
+        inner = mm(mm(mH(basis), from_triangle(da, lower)), basis)
     if db is ZERO:
         dw, rotation = _turn(w, inner)
-        return (w, v), (dw, mm(v, rotation))
+        return (w, v), (dw, _with_real_row(v, mm(v, rotation), hermitian_b, ZERO, kind, lower))
     dual = solve(hermitian_b, v) if kind == 3 else v
-    db_rotated = mm(mm(mH(dual), hermitian_part(db)), dual)
+    d_hermitian_b = from_triangle(db, lower)
+    db_rotated = mm(mm(mH(dual), d_hermitian_b), dual)
     middle = multiply(add(along_rows(w), along_columns(w)), -0.5 if kind == 1 else 0.5)
     dw, rotation = _turn(w, add_tangents(inner, multiply(middle, db_rotated)))
-    return (w, v), (dw, mm(v, add(rotation, multiply(db_rotated, 0.5 if kind == 3 else -0.5))))
+    dv = mm(v, add(rotation, multiply(db_rotated, 0.5 if kind == 3 else -0.5)))
+    return (w, v), (dw, _with_real_row(v, dv, hermitian_b, d_hermitian_b, kind, lower))
+
+
+def _with_real_row(v: Array, dv: Array, b: Array, db: Any, kind: int, lower: bool) -> Array:
+    """The tangent of the vectors V, whose phases are those of the vectors Y of the matrix that LAPACK reduces.
+
+    For the lower triangle B = L Lᴴ, and Y = Lᴴ V, or L⁻¹ V for kind 3, has a real first row: that of B V, or of V. For
+    the upper one B = Uᴴ U, and Y = U V, or U⁻ᴴ V, has a real last row: that of V, or of B⁻¹ V.
+    """
+    if dtype_of(v).kind != "c" or shape_of(v)[-1] == 0 or lower is (kind == 3):
+        return with_real_row(v, dv, lower)
+    row = 0 if lower else -1
+    if lower:
+        seen, d_seen = mm(b, v), mm(b, dv) if db is ZERO else add(mm(b, dv), mm(db, v))
+    else:
+        seen = solve(b, v)
+        d_seen = solve(b, dv if db is ZERO else subtract(dv, mm(db, seen)))
+    return add(dv, scale_columns(v, turn_to_real(row_of(seen, row), row_of(d_seen, row))))
 
 
 eigh_pencil: Primitive = general(

@@ -16,6 +16,7 @@ from func.interpreters.core import (
     Params,
     Primitive,
     add_tangents,
+    dtype_of,
     general,
     leading_axes,
     materialize,
@@ -29,14 +30,17 @@ from func.interpreters.primitives.linalg.matrices import (
     along_rows,
     block,
     diagonal_of,
+    from_triangle,
     hermitian_part,
     keep_where,
     largest,
     mH,
     mm,
     real_part,
+    row_of,
     safe_reciprocal,
     scale_columns,
+    turn_to_real,
 )
 from func.interpreters.primitives.structural.shapes import expand, full_like, reduce_sum, reshape, where
 from func.interpreters.primitives.structural.slicing import concatenate
@@ -46,7 +50,8 @@ def _svd_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, full_matrices
     """With P = Uᴴ dA V: ds = Re diag P, and dU = U ω, dV = V η for antihermitian ω, η with ω S + dS - S η = P.
 
     The Hermitian part of P is (s_j - s_i) (ω + η) / 2, its antihermitian part (s_j + s_i) (ω - η) / 2. On the diagonal
-    only ω - η is determined (by i Im P / s): a complex pair of vectors may turn together, and does not.
+    only ω - η is determined (by i Im P / s): a complex pair of vectors may turn together, and turns so that the first
+    component of one of them stays real, as LAPACK makes it: of V's, or of U's if the matrix is wide.
     Columns that only one of U and V has: U₂ᴴ dU₁ = U₂ᴴ dA V S⁻¹, and full factors stay unitary.
     Sources: M. Giles (2008), section 3.2; J. Townsend (2016), "Differentiating the singular value decomposition";
     Z.-Q. Wan and S.-X. Zhang (2019), arXiv:1909.02659, for complex matrices.
@@ -61,7 +66,20 @@ def _svd_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, full_matrices
     inverse = safe_reciprocal(s, reshape(largest(s), shape=(*shape_of(s)[:-1], 1)))
     du = _turned(u, thin_u, left, scale_columns(mm(da, thin_v), inverse))
     dv = _turned(mH(vh), thin_v, right, scale_columns(mm(mH(da), thin_u), inverse))
+    if dtype_of(u).kind == "c" and k:
+        full, d_full = (mH(vh), dv) if shape_of(a)[-2] >= shape_of(a)[-1] else (u, du)
+        first, d_first = (block(row, (0, 1), (0, k)) for row in (full, d_full))
+        turn = turn_to_real(row_of(first, 0), row_of(d_first, 0))
+        du, dv = (add(d, _beside_zeros(scale_columns(thin, turn), d)) for thin, d in ((thin_u, du), (thin_v, dv)))
     return (u, s, vh), (du, _moved_values(inner, s), mH(dv))
+
+
+def _beside_zeros(columns: Array, like: Array) -> Array:
+    """Columns followed by zeros, as many as another matrix has."""
+    k, n = shape_of(columns)[-1], shape_of(like)[-1]
+    if k == n:
+        return columns
+    return concatenate(columns, full_like(columns, 0, (*shape_of(columns)[:-1], n - k)), axis=len(shape_of(like)) - 1)
 
 
 def _moved_values(inner: Array, s: Array) -> Array:
@@ -143,7 +161,7 @@ def _pinv_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, hermitian: b
     (a, limit), (da, _) = primals, tangents
     p = pinv(a, limit, hermitian=hermitian, cut=cut)
     if hermitian:
-        a, da = _from_lower(a), hermitian_part(da)
+        a, da = from_triangle(a, True), from_triangle(da, True)
     if cut:
         return p, _cut_pinv_tangent(a, da, limit)
     ph, dah = mH(p), mH(da)
@@ -151,11 +169,6 @@ def _pinv_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, hermitian: b
     columns = mm(mm(dah, ph), p)
     total = add(subtract(rows, mm(mm(rows, a), p)), subtract(columns, mm(p, mm(a, columns))))
     return p, subtract(total, mm(mm(p, da), p))
-
-
-def _from_lower(a: Array) -> Array:
-    """The Hermitian matrix whose lower triangle is that of a."""
-    return add(keep_where(a, lambda i, j: j <= i), mH(keep_where(a, lambda i, j: j < i)))
 
 
 def _cut_pinv_tangent(a: Array, da: Array, limit: Array) -> Array:

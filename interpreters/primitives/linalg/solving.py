@@ -24,11 +24,13 @@ from func.interpreters.core import (
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import negative
 from func.interpreters.primitives.linalg.matrices import (
+    from_triangle,
     hermitian_part,
     keep_where,
     lower_half,
     mH,
     mm,
+    onto_triangle,
     same_aval,
     solve_batch,
 )
@@ -71,25 +73,29 @@ def direct(name: str, impl: Callable[..., Any], adjoint: Callable[..., tuple[Any
 def _cholesky_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, upper: bool = False) -> tuple[Array, Array]:
     """dL = L Φ(L⁻¹ dA L⁻ᴴ), where Φ keeps the lower triangle and halves the diagonal.
 
-    As only one triangle of A is read, dA is that of the Hermitian matrix it represents: dA and dAᴴ averaged.
+    dA is that of the Hermitian matrix of which one triangle is read.
     Source: I. Murray (2016), arXiv:1602.07527, equation 8.
     """
     (a,), (da,) = primals, tangents
     factor = cholesky(a, upper=upper)
     lower = mH(factor) if upper else factor
-    left = triangular_solve(lower, hermitian_part(da), lower=True, adjoint=False, unit=False)
+    left = triangular_solve(lower, from_triangle(da, not upper), lower=True, adjoint=False, unit=False)
     inner = mH(triangular_solve(lower, mH(left), lower=True, adjoint=False, unit=False))
     tangent = mm(lower, lower_half(inner))
     return factor, mH(tangent) if upper else tangent
 
 
 def _cholesky_adjoint(ct: Array, parents: Any, saved: Any, *, upper: bool = False) -> tuple[Array]:
-    """Ā = ½ L⁻ᴴ (P + Pᴴ) L⁻¹ with P = Φ(Lᴴ L̄). Source: I. Murray (2016), arXiv:1602.07527, equation 10."""
+    """½ L⁻ᴴ (P + Pᴴ) L⁻¹ with P = Φ(Lᴴ L̄), taken onto the triangle that is read.
+
+    Source: I. Murray (2016), arXiv:1602.07527, equation 10.
+    """
     factor = saved[-1]
     lower, contribution = (mH(factor), mH(ct)) if upper else (factor, ct)
     middle = hermitian_part(lower_half(mm(mH(lower), contribution)))
     left = triangular_solve(lower, middle, lower=True, adjoint=True, unit=False)
-    return (mH(triangular_solve(lower, mH(left), lower=True, adjoint=True, unit=False)),)
+    whole = mH(triangular_solve(lower, mH(left), lower=True, adjoint=True, unit=False))
+    return (onto_triangle(whole, not upper),)
 
 
 cholesky: Primitive = direct(

@@ -32,13 +32,15 @@ from func.interpreters.primitives.linalg.matrices import (
     along_columns,
     along_rows,
     diagonal_of,
-    hermitian_part,
+    from_triangle,
     largest,
     mH,
     mm,
     real_part,
+    row_of,
     safe_reciprocal,
     scale_columns,
+    turn_to_real,
 )
 from func.interpreters.primitives.linalg.solving import solve
 from func.interpreters.primitives.structural.contraction import contract, matmul_spec
@@ -49,14 +51,23 @@ from func.interpreters.primitives.structural.shapes import convert, iota, reduce
 def _eigh_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, lower: bool) -> tuple[Any, Any]:
     """dw = diag(Vᴴ dA V), dV = V (F ∘ Vᴴ dA V) with F_ij = 1 / (w_j - w_i), zero for equal eigenvalues.
 
-    As only one triangle of A is read, dA is that of the Hermitian matrix it represents: dA and dAᴴ averaged.
+    dA is that of the Hermitian matrix of which one triangle is read. Of complex vectors LAPACK makes the first
+    component real for the lower triangle, the last one for the upper.
     Source: M. Giles (2008), "An extended collection of matrix derivative results", section 3.1.
     """
     (a,), (da,) = primals, tangents
     w, v = eigh(a, lower=lower)
-    inner = mm(mm(mH(v), hermitian_part(da)), v)
+    inner = mm(mm(mH(v), from_triangle(da, lower)), v)
     factor = safe_reciprocal(subtract(along_columns(w), along_rows(w)), largest(w))
-    return (w, v), (real_part(diagonal_of(inner)), mm(v, multiply(factor, inner)))
+    return (w, v), (real_part(diagonal_of(inner)), with_real_row(v, mm(v, multiply(factor, inner)), lower))
+
+
+def with_real_row(v: Array, dv: Array, lower: bool) -> Array:
+    """The tangent of eigenvectors of which LAPACK keeps the first (or the last) row real."""
+    if dtype_of(v).kind != "c" or shape_of(v)[-1] == 0:
+        return dv
+    row = 0 if lower else -1
+    return add(dv, scale_columns(v, turn_to_real(row_of(v, row), row_of(dv, row))))
 
 
 eigh: Primitive = general(
@@ -74,7 +85,7 @@ def _eigvalsh_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, lower: b
     """dw = diag(Vᴴ dA V). Source: Giles (2008), section 3.1."""
     (a,), (da,) = primals, tangents
     _, v = eigh(a, lower=lower)
-    columns = mm(hermitian_part(da), v)
+    columns = mm(from_triangle(da, lower), v)
     return eigvalsh(a, lower=lower), real_part(reduce_columns(conjugate(v), columns))
 
 

@@ -263,8 +263,8 @@ def test_stacks(name: str) -> None:
 
 @pytest.mark.parametrize("a", [S, H], ids=["real", "complex"])
 @pytest.mark.parametrize("name", ["cholesky", "eigvalsh", "eigh", "cholesky and inverse"])
-def test_gradients_by_symmetric_matrices_are_symmetric(name: str, a: Any) -> None:
-    """These read one triangle: the gradient is that by the matrix which the triangle represents."""
+def test_gradients_by_symmetric_matrices(name: str, a: Any) -> None:
+    """These read the lower triangle: the gradient is that by this triangle."""
 
     def loss(x: Any) -> Any:
         if name == "eigvalsh":
@@ -276,8 +276,8 @@ def test_gradients_by_symmetric_matrices_are_symmetric(name: str, a: Any) -> Non
         return np.sum(np.abs(factor if name == "cholesky" else np.linalg.inv(factor)) ** 3)
 
     gradient = func.grad(loss)(a)
-    np.testing.assert_allclose(gradient, np.conj(gradient.T), rtol=1e-10)
-    along = S @ S + np.conj(a)
+    np.testing.assert_array_equal(gradient, np.tril(gradient))
+    along = S @ S + np.conj(a) + np.triu(S)
     slope = (loss(a + 1e-5 * along) - loss(a - 1e-5 * along)) / 2e-5
     np.testing.assert_allclose(np.sum(np.real(np.conj(gradient) * along)), slope, rtol=1e-6)
 

@@ -37,14 +37,11 @@ def of_active(name: str, sample: Sample) -> Any:
 
 
 def direction(x: Any, seed: int) -> Any:
-    """A random tangent of a value; symmetric where the value is a symmetric matrix."""
+    """A random tangent of a value; not symmetric where the value is a symmetric matrix."""
     rng = np.random.default_rng(seed)
     t = rng.normal(size=np.shape(x))
     if np.iscomplexobj(x):
         t = t + 1j * rng.normal(size=np.shape(x))
-    square = np.ndim(x) >= 2 and np.shape(x)[-1] == np.shape(x)[-2]
-    if square and np.array_equal(x, np.conj(np.swapaxes(x, -1, -2))):
-        t = t + np.conj(np.swapaxes(t, -1, -2))
     return t
 
 
