@@ -18,11 +18,11 @@ def eccentric_anomaly(mean_anomaly: Array, eccentricity: Array) -> tuple[Array, 
     """Solves Kepler's equation for ONE planet; returns the root and the number of Newton steps."""
     slope = func.grad(kepler)
     anomaly = mean_anomaly + eccentricity
-    steps = 0
-    residual = kepler(anomaly, mean_anomaly, eccentricity)
+    steps, residual = 0, np.inf
     while abs(residual) > 1e-13 and steps < 50:
-        anomaly = anomaly - residual / slope(anomaly, mean_anomaly, eccentricity)
         residual = kepler(anomaly, mean_anomaly, eccentricity)
+        # The step at the root hardly moves it, but has its derivative, even where the start was the root.
+        anomaly = anomaly - residual / slope(anomaly, mean_anomaly, eccentricity)
         steps += 1
     return anomaly, steps
 

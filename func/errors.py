@@ -6,8 +6,8 @@ from func.interpreters.core.errors import (
     CustomRuleError, DifferentiatedInputError, DonatedBufferError, FreedGraphError, FuncError, GradcheckError,
     InferenceTensorError, LeafError, LeakedTracerError, LengthError, MappedAxisError, NoSourceError,
     NotDifferentiableError, PredicateError, ProfileError, ProgramError, ProgramFileError, RaggedLanesError,
-    ScalarOutputError, StagingError, StaticArgumentError, TangentError, TracerConversionError, UnsupportedArrayError,
-    UnsupportedFunctionError,
+    ScalarOutputError, SolverWarning, StagingError, StaticArgumentError, TangentError, TracerConversionError,
+    UnsupportedArrayError, UnsupportedFunctionError,
 )
 
 __all__ = [
@@ -15,7 +15,7 @@ __all__ = [
     "CustomRuleError", "DifferentiatedInputError", "DonatedBufferError", "FreedGraphError", "FuncError",
     "GradcheckError", "InferenceTensorError", "LeafError", "LeakedTracerError", "LengthError", "MappedAxisError",
     "NoSourceError", "NotDifferentiableError", "PredicateError", "ProfileError", "ProgramError", "ProgramFileError",
-    "RaggedLanesError", "ScalarOutputError", "StagingError", "StaticArgumentError", "TangentError",
+    "RaggedLanesError", "ScalarOutputError", "SolverWarning", "StagingError", "StaticArgumentError", "TangentError",
     "TracerConversionError", "UnsupportedArrayError", "UnsupportedFunctionError",
 ]
 # fmt: on

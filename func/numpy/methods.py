@@ -32,6 +32,7 @@ from func.numpy import (
 from func.numpy.argument_checks import count, refuse
 from func.numpy.inplace import base_of, fresh, getitem, rebind, setitem
 from func.numpy.operators import operator_table
+from func.numpy.solvers import seen_in_solvers
 
 
 def _ndim(self: Tracer) -> int:
@@ -146,7 +147,7 @@ def _array_namespace(self: Tracer, *, api_version: str | None = None) -> Any:
 
 
 _BY_NAME: dict[Any, str] = {
-    reductions: "all any argmax argmin max min prod ptp sum",
+    reductions: "argmax argmin max min prod ptp sum",
     cumulative: "cumprod cumsum",
     statistics: "mean std var",
     shaping: "ravel squeeze swapaxes",
@@ -166,6 +167,8 @@ def install() -> None:
     table: dict[str, Any] = {
         **operator_table(),
         **{name: getattr(module, name) for module, names in _BY_NAME.items() for name in names.split()},
+        "any": seen_in_solvers(reductions.any),
+        "all": seen_in_solvers(reductions.all),
         "__array_ufunc__": protocol.ufunc_protocol,
         "__array_function__": protocol.function_protocol,
         "__array__": protocol.no_array,

@@ -6,6 +6,7 @@ already: both operands have one interpreter, or the second is plain. They then c
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from func.interpreters.core import PYTHON_SCALARS, Array, Primitive, Tracer, dty
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy import products
 from func.numpy.inplace import augmented, getitem, setitem
+from func.numpy.solvers import SOLVER_FILES, steers_solver
 from func.numpy.ufuncs import absolute
 
 _PLAIN = frozenset({Tracer, np.ndarray, float, int, complex, bool})
@@ -30,6 +32,19 @@ def _binary(primitive: Primitive) -> Callable[[Any, Any], Any]:
                 return NotImplemented
             other = operand(other)
         return self._interpreter.apply2(primitive, self, other)
+
+    operate.primitive = primitive  # type: ignore[attr-defined]
+    return operate
+
+
+def _comparison(primitive: Primitive) -> Callable[[Any, Any], Any]:
+    compare = _binary(primitive)
+
+    def operate(self: Tracer, other: Any) -> Any:
+        frame = sys._getframe(1)
+        if frame.f_code.co_filename in SOLVER_FILES:
+            steers_solver(frame, self, other)
+        return compare(self, other)
 
     operate.primitive = primitive  # type: ignore[attr-defined]
     return operate
@@ -153,7 +168,7 @@ def operator_table() -> dict[str, Callable[..., Any]]:
         table[f"__r{name}__"] = _reflected(primitive)
         table[f"__i{name}__"] = augmented(_binary(primitive))
     for name, primitive in _COMPARISONS.items():
-        table[f"__{name}__"] = _binary(primitive)
+        table[f"__{name}__"] = _comparison(primitive)
     for name, primitive in _UNARY.items():
         table[f"__{name}__"] = _unary(primitive)
     table |= {

@@ -51,6 +51,10 @@ class NotDifferentiableError(FuncError, TypeError):
     """No derivative is defined for an operation."""
 
 
+class SolverWarning(UserWarning):
+    """A solver is differentiated step by step, which is right only where it takes steps enough."""
+
+
 class UnsupportedFunctionError(FuncError, TypeError):
     """A NumPy function or keyword has no traced version."""
 

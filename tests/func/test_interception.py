@@ -193,6 +193,6 @@ def test_newton_differentiates_unmodified(start: Any) -> None:
 
     a = 2.0 * np.ones(np.shape(start)) if np.shape(start) else 2.0
     for f in (root, secant):
-        with func.intercept():
+        with func.intercept(), pytest.warns(func.errors.SolverWarning, match="newton is differentiated step by step"):
             np.testing.assert_allclose(func.grad(f)(a), np.asarray(a) ** (-2 / 3) / 3, rtol=1e-6)
             np.testing.assert_allclose(func.jvp(f, (a,), (a,))[1], np.sum(a ** (1 / 3) / 3), rtol=1e-6)

@@ -1,0 +1,81 @@
+"""SciPy's solvers, when traced values steer them: their steps are no derivative, and it is said so by name.
+
+A solver compares traced values to choose its next step or to stop. What it returns then carries the derivatives of the
+steps that were taken, which are those of the solution only in the limit: a solver that starts at the root takes no step
+and returns its start, whose derivative is zero; a search that chooses among given points has none anywhere.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import scipy
+
+from func.interpreters.core import Tracer
+from func.interpreters.core.errors import NotDifferentiableError, SolverWarning
+from func.interpreters.core.source import Line
+from func.interpreters.grad import Grad
+from func.interpreters.jvp import Jvp
+
+_FOLDER = Path(scipy.__file__).parent / "optimize"
+SOLVER_FILES = frozenset(str(path) for path in _FOLDER.glob("*.py"))
+"""The files in which a comparison of traced values is a solver's."""
+CONVERGING = frozenset({"newton", "root_scalar", "fixed_point"})
+"""Functions whose iterates are differentiable functions of the iterate before, so that derivatives converge, too."""
+
+
+def _is_differentiated(value: Any) -> bool:
+    while type(value) is Tracer:
+        if isinstance(value._interpreter, (Grad, Jvp)):
+            return True
+        value = value._value
+    return False
+
+
+def seen_in_solvers(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method by which a solver may be steered."""
+
+    @functools.wraps(method)
+    def operate(self: Tracer, *args: Any, **kwargs: Any) -> Any:
+        frame = sys._getframe(1)
+        if frame.f_code.co_filename in SOLVER_FILES:
+            steers_solver(frame, self, *args)
+        return method(self, *args, **kwargs)
+
+    return operate
+
+
+def steers_solver(frame: FrameType, *values: Any) -> None:
+    """Refuse, or warn of, the derivatives of a solver that compares traced values."""
+    if not any(map(_is_differentiated, values)):
+        return
+    inner: FrameType | None = frame
+    names = []
+    while inner is not None and inner.f_code.co_filename in SOLVER_FILES:
+        names.append(inner.f_code.co_name)
+        inner = inner.f_back
+    name = names[-1]
+    place = (
+        "" if inner is None else f"\n  at {Line(inner.f_code.co_filename, inner.f_lineno, inner.f_code.co_qualname)}"
+    )
+    advice = (
+        "Call it on plain numbers, and give the derivative by the implicit function theorem: where f(x, k) = 0, "
+        "dx/dk = -(df/dk) / (df/dx). func.custom_jvp or func.custom_vjp takes such a rule."
+    )
+    if name not in CONVERGING:
+        raise NotDifferentiableError(
+            f"scipy.optimize.{name} compares traced values to find its steps, and comparisons have no derivative: "
+            f"that of its result would be wrong{place}\n{advice}"
+        )
+    message = (
+        f"scipy.optimize.{name} is differentiated step by step: the derivative converges with the steps, and is wrong "
+        f"where it starts at the root and takes none. {advice}"
+    )
+    if inner is not None:
+        warnings.warn_explicit(message, SolverWarning, inner.f_code.co_filename, inner.f_lineno)
