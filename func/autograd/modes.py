@@ -110,9 +110,10 @@ class _ImmediateContext(ModeContext):
 
 
 def _recording_mode(records: bool) -> Mode:
-    """A mode that keeps the inference flag of the present one."""
+    """A mode inside the present one. In inference mode nothing is recorded, whatever mode is entered inside."""
     mode = MODE.get()
-    return Mode(next_level(), records, mode is not None and mode.inference, mode)
+    infers = mode is not None and mode.inference
+    return Mode(next_level(), records and not infers, infers, mode)
 
 
 class _RecordingContext(ModeContext):

@@ -14,6 +14,7 @@ import numpy as np
 from func.autograd import backwards, graph
 from func.interpreters.core import EVALUATE, Array, Tracer, dtype_of, innermost, is_inexact, operand, shape_of, snapshot
 from func.interpreters.core.errors import BackwardError, InferenceTensorError, LeafError, TracerConversionError
+from func.interpreters.core.source import at_line
 from func.interpreters.grad import Grad
 from func.interpreters.imperative.interpreter import (
     DETACHED,
@@ -119,6 +120,23 @@ def requires_grad_(self: Any, requires_grad: bool = True) -> Any:
     self._attached = interpreter.leaf(value, state)
     self._interpreter, self._value = interpreter, value
     return self
+
+
+def set_requires_grad(self: Any, requires_grad: bool) -> None:
+    """`x.requires_grad = flag`: the same as `requires_grad_`."""
+    requires_grad_(self, bool(requires_grad))
+
+
+def identity_hash(self: Any) -> int:
+    """The hash of a tensor, which goes by identity. Other traced values have none, as NumPy's arrays have none."""
+    interpreter = self._interpreter
+    if interpreter is EVALUATE or type(interpreter) is Imperative or getattr(self, "_state", None) is not None:
+        return object.__hash__(self)
+    raise TypeError(
+        f"unhashable type: an array that func.{interpreter.transform} traces{at_line()}\n"
+        "It stands for an array, or a number that is not known, so it cannot be a member of a set or the key of a "
+        "dict or cache. Use a name or an index as the key; tensors of func.tensor are hashed by identity."
+    )
 
 
 def _become(self: Any, value: Array) -> None:
@@ -281,7 +299,8 @@ def is_inference(self: Any) -> bool:
 def attributes() -> dict[str, Any]:
     """The attributes that the imperative interface adds to traced arrays."""
     return {
-        "requires_grad": property(requires_grad, lambda self, value: requires_grad_(self, bool(value)) and None),
+        "__hash__": identity_hash,
+        "requires_grad": property(requires_grad, set_requires_grad),
         "requires_grad_": requires_grad_,
         "is_leaf": property(is_leaf),
         "grad": property(get_grad, set_grad),

@@ -10,6 +10,7 @@ import numpy as np
 
 from func.interpreters.core.errors import ArgumentError, StaticArgumentError
 from func.interpreters.core.source import at_line
+from func.numpy.patching import holds_tracer
 from func.transforms.boundary import name_of
 
 
@@ -45,6 +46,8 @@ class StaticArguments:
     def _check_hashable(self, name: int | str, value: Any) -> None:
         try:
             hash(value)
+            if holds_tracer(value):  # tensors are hashed by identity, and their values change
+                raise TypeError
         except TypeError:
             what = f"argument {name}" if isinstance(name, int) else f"argument {name!r}"
             raise StaticArgumentError(

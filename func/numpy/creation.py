@@ -10,7 +10,6 @@ import numpy as np
 from func.backends import namespace_of
 from func.interpreters.core import (
     CARRIERS,
-    EVALUATE,
     Array,
     Tracer,
     dtype_of,
@@ -180,7 +179,7 @@ def full_like(
         filled = shapes.full_like(0.0 if bottom is None else bottom, fill_value, target_shape, dtype)
     else:
         filled = namespace_of((bottom,)).full(target_shape, fill_value, dtype)
-    return Tracer(EVALUATE, filled, None) if type(a) is Tracer else filled
+    return WIRING.mark_tensor(filled) if type(a) is Tracer else filled
 
 
 @implements(np.zeros_like)
@@ -213,7 +212,7 @@ def like_array(array: Array, like: Any) -> Array:
         return array
     bottom = innermost(like) if type(like) is Tracer else like
     array = namespace_of((bottom,)).asarray(array)
-    return Tracer(EVALUATE, array, None) if type(like) is Tracer else array
+    return WIRING.mark_tensor(array) if type(like) is Tracer else array
 
 
 @implements_creation(np.zeros)

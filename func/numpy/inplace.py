@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from func.interpreters.core import CARRIERS, EVALUATE, Array, Tracer, dtype_of, innermost, shape_of, snapshot
+from func.interpreters.core import CARRIERS, EVALUATE, Array, Tracer, dtype_of, innermost, shape_of, snapshot, unboxed
 from func.interpreters.core.errors import TracerConversionError
 from func.interpreters.core.modes import MODE
 from func.interpreters.core.source import at_line, user_line
@@ -273,6 +273,9 @@ def view_imag(x: Array) -> Array:
 def write_into(target: Any, result: Array) -> Array:
     """Write a result to out=target, cast to its dtype by the rule 'same_kind'."""
     if type(target) is not Tracer:
+        if type(target) is np.ndarray and type(unboxed(result)) is not Tracer:
+            np.copyto(target, unboxed(result))
+            return target
         if type(result) is not Tracer or type(target) in CARRIERS:
             target[...] = result
             return target

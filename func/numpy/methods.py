@@ -180,7 +180,6 @@ def install() -> None:
         "__index__": conversions.to_index,
         "__float__": conversions.to_float,
         "__complex__": conversions.to_complex,
-        "__hash__": None,
         "__getattr__": conversions.no_attribute,
         "item": conversions.item,
         "tolist": conversions.tolist,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Tracer, dtype_of, innermost, operand, shape_of
+from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, innermost, operand, shape_of
 from func.interpreters.core.errors import ArgumentError, TracerConversionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise import table as ops
@@ -241,11 +241,13 @@ def putmask(a: Array, mask: Array, values: Any) -> None:
 
 
 @implements(np.copyto)
-def copyto(dst: Array, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+def copyto(dst: Array, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     """Write an array into another, as numpy.copyto."""
     _writable(dst, "copyto")
     src = operand(src)
-    if not np.can_cast(src if type(src) in (int, float, complex, bool) else dtype_of(src), dst.dtype, casting):  # type: ignore[arg-type]
+    if type(src) in PYTHON_SCALARS:
+        np.copyto(np.empty((), dst.dtype), src, casting)  # raises as NumPy does
+    elif not np.can_cast(dtype_of(src), dst.dtype, casting):
         raise TypeError(
             f"Cannot cast array data from {dtype_of(src)!r} to {dst.dtype!r} according to the rule '{casting}'"
         )

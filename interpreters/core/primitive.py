@@ -33,6 +33,7 @@ import numpy as np
 from func.backends import namespace_of
 from func.backends.support.arrays import scipy_of
 from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError
+from func.interpreters.core.modes import MODE
 from func.interpreters.core.source import at_line
 from func.interpreters.core.types import (
     ZERO,
@@ -229,16 +230,21 @@ class Evaluate(Interpreter):
 
     def apply2(self, primitive: Primitive, x: Array, y: Array) -> Any:
         out = primitive(x._value if type(x) is Tracer else x, y._value if type(y) is Tracer else y)
-        return new_tracer(self, out, None) if not primitive.multiple else _boxed(out)
+        return self._boxed(primitive, out)
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         values = tuple([arg._value if type(arg) is Tracer else arg for arg in args])
-        out = evaluate(primitive, values, params)
-        return new_tracer(self, out, None) if not primitive.multiple else _boxed(out)
+        return self._boxed(primitive, evaluate(primitive, values, params))
 
-
-def _boxed(values: Sequence[Array]) -> tuple[Tracer, ...]:
-    return tuple([new_tracer(EVALUATE, value, None) for value in values])
+    def _boxed(self, primitive: Primitive, out: Any) -> Any:
+        """The outputs in boxes, which inference mode marks."""
+        if MODE.get() is None and not primitive.multiple:
+            return new_tracer(self, out, None)
+        if MODE.get() is not None:
+            return (
+                tuple([WIRING.mark_tensor(value) for value in out]) if primitive.multiple else WIRING.mark_tensor(out)
+            )
+        return tuple([new_tracer(self, value, None) for value in out])
 
 
 EVALUATE = Evaluate("evaluate")
@@ -287,7 +293,7 @@ class Linear(Primitive):
         if len(values) == 1:
             return out, self, None
         saved = [
-            None
+            parent  # its aval: a pullback of other arguments alone needs it
             if parent is not None
             else Aval(shape_of(value), dtype_of(value))
             if self.is_linear_in(i)

@@ -25,6 +25,7 @@ SET_BY = {
     "enter_transform": "func.numpy.patching",
     "leave_transform": "func.numpy.patching",
     "linearize_primitive": "func.interpreters.transpose",
+    "mark_tensor": "func.interpreters.imperative.interpreter",
     "program_cost": "func.interpreters.program.cost",
     "program_hash": "func.interpreters.program.equality",
     "program_html": "func.interpreters.program.printing",
@@ -88,6 +89,8 @@ class Wiring:
     """(function, in_dims): the function mapped over a batch axis, `func.vmap`."""
     write_into: Callable[[Any, Any], Any]
     """(target, value): the write to a traced array behind out=."""
+    mark_tensor: Callable[[Any], Any]
+    """(array): the array in a box, marked where inference mode is on."""
     tensor_repr: Callable[[Any, Callable[[Any], str]], str]
     """(tensor, repr of other traced values): the text of a tensor."""
 

@@ -27,6 +27,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import InferenceTensorError, LeafError
 from func.interpreters.core.modes import ANOMALY, MODE, SAVING, WATCHED, is_suspended
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import PARAMS, leaf_node
 from func.interpreters.grad_fast import FastGrad
 from func.interpreters.imperative.anomalies import line_and_operands
@@ -143,10 +144,15 @@ def unboxed_copy(value: Array) -> Array:
 
 def boxed(value: Array) -> Array:
     """An array as a tensor that requires no gradient, marked in inference mode."""
+    if type(value) is not Tracer and not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "dtype"):
+        return value
+    return mark_tensor(value)
+
+
+def mark_tensor(value: Array) -> Any:
+    """A value in a box, marked where inference mode is on."""
     global _has_inference_tensors
     if type(value) is not Tracer:
-        if not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "dtype"):
-            return value
         value = Tracer(EVALUATE, value, None)
     mode = MODE.get()
     if mode is not None and mode.inference and value._interpreter is EVALUATE:
@@ -230,3 +236,6 @@ def update(primitive: Primitive | None, box: Tracer, other: Any) -> bool:
     box._value = new
     state_of(box).version += 1
     return True
+
+
+WIRING.mark_tensor = mark_tensor

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters import grad
-from func.interpreters.core import EVALUATE, Tracer, unboxed
+from func.interpreters.core import EVALUATE, Shaped, Tracer, unboxed
 from func.interpreters.core.modes import SAVING
 from func.interpreters.grad import LEAF, OUTPUT, PARENTS, RULE, SERIAL
 
@@ -99,7 +99,7 @@ def free(node: Any) -> None:
     """Release the saved values of a node."""
     rule, state = node[RULE], node[STATE]
     saved = state[SAVED]
-    if isinstance(saved, (tuple, list)) and all([value is None for value in saved]):
+    if isinstance(saved, (tuple, list)) and all([value is None or isinstance(value, Shaped) for value in saved]):
         saved = None
     if rule is not LEAF and rule is not OUTPUT and saved is not None:
         state[CALL] = None if state[CALL] is None else node_name(node)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from func.backends import is_device_array
+from func.interpreters.core import Tracer
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.program import Program, Var
 
@@ -94,7 +95,7 @@ def canonical(value: Any) -> Hashable:
         hash(value)
     except TypeError:
         return kind, id(value)
-    return kind, value
+    return (kind, id(value)) if kind is Tracer else (kind, value)
 
 
 WIRING.program_hash = program_hash

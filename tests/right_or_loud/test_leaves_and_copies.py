@@ -1,0 +1,180 @@
+"""Identity of leaves, copies and nodes: which tensor a gradient, a hook or a key belongs to."""
+
+from __future__ import annotations
+
+import io
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import func
+from func.autograd import grad
+
+
+def leaf(*data: float) -> Any:
+    """A vector that requires a gradient."""
+    return func.tensor(list(data), requires_grad=True)
+
+
+JOINS: dict[str, Callable[[Any, Any], Any]] = {
+    "concatenate": lambda x, t: np.concatenate([x, t], 1),
+    "stack": lambda x, t: np.stack([x, t]),
+    "block": lambda x, t: np.block([[x], [t]]),
+    "append": lambda x, t: np.append(x, t),
+    "insert": lambda x, t: np.insert(x, 1, t[0, 0]),
+    "setitem": lambda x, t: _written(x, lambda z: z.__setitem__((0, 0), t[0, 0])),
+    "mask": lambda x, t: _written(x, lambda z: z.__setitem__(np.array([[True, False]]), t[0, 1])),
+    "add.at": lambda x, t: _written(x, lambda z: np.add.at(z, (0, [1, 1]), t[0])),
+    "put_along_axis": lambda x, t: _written(x, lambda z: np.put_along_axis(z, np.array([[1]]), t[:, :1], 1)),
+    "copyto": lambda x, t: _written(x, lambda z: np.copyto(z, t, where=np.array([[True, False]]))),
+    "diff": lambda x, t: np.diff(x, prepend=t),
+    "cov": lambda x, t: np.cov(x, t),
+    "linspace": lambda x, t: np.linspace(x, t, 4),
+    "choose": lambda x, t: np.choose(np.array([[0, 1]]), [x, t]),
+    "where": lambda x, t: np.where(np.array([[True, False]]), x, t),
+    "einsum": lambda x, t: np.einsum("ij,kj->ik", x, t),
+}
+
+
+def _written(x: Any, write: Callable[[Any], Any]) -> Any:
+    z = x * 1
+    write(z)
+    return z
+
+
+@pytest.mark.parametrize("name", JOINS)
+def test_gradients_of_some_of_the_joined(name: str) -> None:
+    def loss(x: Any, t: Any) -> Any:
+        return (JOINS[name](x, t) ** 2).sum()
+
+    points = np.array([[1.0, 2.0]]), np.array([[0.5, -1.5]])
+    expected = func.grad(loss, argnums=(0, 1))(*points)
+    for i in range(2):
+        for create_graph in (False, True):
+            leaves = [func.tensor(point, requires_grad=True) for point in points]
+            (gradient,) = grad(loss(*leaves), leaves[i], create_graph=create_graph)
+            np.testing.assert_allclose(gradient.numpy(force=True), expected[i])
+        leaves = [func.tensor(point, requires_grad=True) for point in points]
+        loss(*leaves).backward(inputs=[leaves[i]])
+        np.testing.assert_allclose(leaves[i].grad.numpy(), expected[i])
+        assert leaves[1 - i].grad is None
+
+
+def test_a_network_of_two_coordinates_has_both_derivatives() -> None:
+    x, t = func.tensor([[1.0]], requires_grad=True), func.tensor([[2.0]], requires_grad=True)
+    u = (np.concatenate([x, t], 1) ** 3).sum()
+    (u_x,) = grad(u, x, create_graph=True)
+    (u_t,) = grad(u, t, create_graph=True)
+    assert (u_x.item(), u_t.item()) == (3.0, 12.0)
+    assert grad(u_x.sum(), x)[0].item() == 6.0
+
+
+def test_joins_that_save_no_array_can_be_pulled_back_twice() -> None:
+    x, t = leaf(1.0), leaf(2.0)
+    u = np.concatenate([x, t]).sum()
+    u.backward()
+    u.backward()
+    assert x.grad.tolist() == [2.0]
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2,), (2, 0)])
+def test_requires_grad_is_assignable(shape: tuple[int, ...]) -> None:
+    x = func.tensor(np.ones(shape))
+    x.requires_grad = True
+    assert x.requires_grad and x.is_leaf
+    x.requires_grad = False
+    assert not x.requires_grad
+
+
+def test_tensors_are_hashed_by_identity() -> None:
+    p, q = leaf(1.0, 2.0), leaf(1.0, 2.0)
+    buffer = func.tensor([1.0, 2.0])
+    state = {p: "p", q: "q", buffer: "buffer", p * 1: "computed"}
+    assert state[p] == "p" and state[q] == "q" and state[buffer] == "buffer" and len(state) == 4
+    assert len({p, q, p}) == 2
+    with func.no_grad():
+        p += 1.0
+    buffer.requires_grad_()
+    assert state[p] == "p" and state[buffer] == "buffer"
+    attached: Any = weakref.WeakKeyDictionary()
+    attached[p] = 1
+    del state, p
+    assert len(attached) == 0
+
+
+def test_other_traced_values_have_no_hash() -> None:
+    with pytest.raises(TypeError, match=r"(?s)unhashable.*func\.grad traces.*name or an index"):
+        func.grad(lambda z: {z: z}[z])(1.0)
+    with pytest.raises(TypeError, match=r"func\.vmap traces"):
+        func.vmap(lambda z: len({z}) * z)(np.ones(2))
+
+    def own_tensors(z: Any) -> Any:
+        weights = {func.tensor(z, requires_grad=True): 2.0, func.tensor(z): 3.0}
+        return sum([key * weight for key, weight in weights.items()])
+
+    np.testing.assert_array_equal(func.vmap(own_tensors)(np.ones(2)), [5.0, 5.0])
+
+
+def test_a_tensor_is_no_static_argument() -> None:
+    f = func.jit(lambda z, w: z, static_argnums=1)
+    for static in (leaf(1.0), (1, func.tensor([1.0]))):
+        with pytest.raises(func.errors.StaticArgumentError, match="hashable"):
+            f(1.0, static)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.uint8, np.bool_, np.complex128])
+@pytest.mark.parametrize("source", [7, 7.5, True, 300, 1j, -1, np.float64(3)])
+def test_copyto_takes_numbers_as_numpy_does(dtype: Any, source: Any) -> None:
+    def copied_to(target: Any) -> Any:
+        try:
+            np.copyto(target, source)
+        except (TypeError, OverflowError) as error:
+            return type(error)
+        return target.tolist()
+
+    assert copied_to(func.tensor(np.zeros(2, dtype))) == copied_to(np.zeros(2, dtype))
+
+
+def test_numpy_functions_without_traced_versions_take_tensors_without_history() -> None:
+    t, file, text = func.tensor([1.0, 2.0]), io.BytesIO(), io.StringIO()
+    np.savez(file, t=t)
+    file.seek(0)
+    np.testing.assert_array_equal(np.load(file)["t"], [1.0, 2.0])
+    np.savetxt(text, t)
+    assert text.getvalue().split() == ["1.000000000000000000e+00", "2.000000000000000000e+00"]
+    file = io.BytesIO()
+    np.save(file, t)
+    file.seek(0)
+    np.testing.assert_array_equal(np.load(file), [1.0, 2.0])
+    with pytest.raises(func.errors.UnsupportedFunctionError, match=r"x\.detach\(\)"):
+        np.save(io.BytesIO(), leaf(1.0))
+
+
+def test_plain_buffers_take_tensors_without_history() -> None:
+    t = func.tensor([1.0, 2.0])
+    buffer = np.zeros(2)
+    buffer += t
+    buffer[0] = t[1]
+    assert type(buffer) is np.ndarray and buffer.tolist() == [2.0, 2.0]
+    assert np.multiply(t, 2, out=buffer) is buffer and buffer.tolist() == [2.0, 4.0]
+    whole = np.zeros(2, int)
+    with pytest.raises(TypeError, match="same_kind"):
+        whole += t
+    with pytest.raises(func.errors.TracerConversionError):
+        buffer += leaf(1.0, 2.0)
+    assert buffer.tolist() == [2.0, 4.0]
+
+
+def test_inference_mode_marks_whatever_is_computed() -> None:
+    t, x = func.tensor([1.0, 2.0]), leaf(1.0, 2.0)
+    with func.inference_mode():
+        made = [t * 2, x * 2, t[0], np.sin(t), t.reshape(2, 1), np.zeros_like(t), np.linalg.norm(t), func.tensor([1.0])]
+        with func.enable_grad():
+            assert not (x * 2).requires_grad
+        with func.inference_mode(False):
+            assert (x * 2).requires_grad and not (t * 2).is_inference()
+    assert [m.is_inference() for m in made] == [True] * len(made)
+    assert not (t * 2).is_inference()
