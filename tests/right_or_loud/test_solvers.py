@@ -32,7 +32,7 @@ REVERSE_AND_FORWARD = {"grad": func.grad, "jacfwd": func.jacfwd}
 @pytest.mark.parametrize("mode", REVERSE_AND_FORWARD)
 @pytest.mark.parametrize("name", CONVERGING)
 def test_converging_solver_warns(name: str, mode: str) -> None:
-    with func.intercept(), pytest.warns(SolverWarning, match=r"scipy.optimize.\w+ is differentiated step by step.*implicit"):
+    with func.intercept(), pytest.warns(SolverWarning, match=r"scipy.optimize.\w+ is differentiated step by step"):
         REVERSE_AND_FORWARD[mode](CONVERGING[name])(4.0)
 
 
