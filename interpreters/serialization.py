@@ -1,9 +1,10 @@
 """Program files: a zip archive of one JSON document and of the arrays, each as an .npy member.
 
-Nothing is pickled, and loading runs no code of the file: primitives are found by name, and parameters are of a closed
-set of types. In the document a JSON null, bool, int, finite float or string is the value itself; any other value is an
-object of one key, its tag: {"tuple": [...]}, {"dtype": "<f8"}, {"array": 3}. Programs form a list, in which a program
-follows those that are nested in it.
+Nothing is pickled, and loading runs no code of the file: primitives are found by name, parameters are of a closed set
+of types and of the kinds that their primitives declare, and what is read takes memory in proportion to the file. In the
+document a JSON null, bool, int, finite float or string is the value itself; any other value is an object of one key,
+its tag: {"tuple": [...]}, {"dtype": "<f8"}, {"array": 3}. Programs form a list, in which a program follows those that
+are nested in it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import io
 import json
 import math
 import os
+import reprlib
+import secrets
 import zipfile
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,23 +24,43 @@ from typing import Any
 import numpy as np
 
 from func.backends import is_device_array
-from func.interpreters.calls.compiled_call import CompiledCall
+from func.interpreters.calls.compiled_call import BEST, CompiledCall, agree, takes
 from func.interpreters.control.scan_derivatives import ScanLoop
 from func.interpreters.control.while_loops import WhileLoop
 from func.interpreters.core import PRIMITIVES, PYTHON_SCALARS, Aval, Primitive, Tracer, primitive_named
 from func.interpreters.core.errors import FuncError, LeakedTracerError, ProgramFileError
+from func.interpreters.core.parameters import could_exist, is_dtype, is_shape
 from func.interpreters.core.source import Line
 from func.interpreters.primitives.structural.contraction import Spec, spec
+from func.interpreters.program.checking import check_program
 from func.interpreters.program.program import Equation, Program, Var
 
+
+def _spec(*labels: Any) -> Spec:
+    """A contraction. Its labels are checked first: it is compiled when it is made."""
+    for own in labels:
+        if not is_shape(own) or len(set(own)) != len(own):
+            raise ValueError(f"{reprlib.repr(own)} is no tuple of labels")
+    return spec(*labels)
+
+
+def _aval(shape: Any, dtype: Any, weak: Any) -> Aval:
+    aval = Aval(shape, dtype, _of(bool, weak))
+    if not is_dtype(dtype) or not could_exist(aval):
+        raise ValueError(f"no array has the shape {reprlib.repr(shape)} and the dtype {dtype}")
+    return aval
+
+
 RECORDS: dict[str, tuple[type, Callable[[Any], Sequence[Any]], Callable[..., Any]]] = {
-    "aval": (Aval, lambda aval: (aval.shape, aval.dtype, aval.weak), Aval),
-    "spec": (Spec, lambda labels: (labels.x, labels.y, labels.out), spec),
+    "aval": (Aval, lambda aval: (aval.shape, aval.dtype, aval.weak), _aval),
+    "spec": (Spec, lambda labels: (labels.x, labels.y, labels.out), _spec),
     "scan": (ScanLoop, tuple, ScanLoop),
     "while": (WhileLoop, tuple, WhileLoop),
 }
 """Classes of parameters by their tag: the class, the fields of an object, and the object of given fields."""
 
+KNOWN_COMPILERS = (None, "numpy", *[f"{name}{option}" for name in (BEST, "llvm") for option in ("", "+fast")])
+"""What a compiled call may name as its compiler."""
 EXTENSION_DTYPES = ("bfloat16",)
 """Dtypes that NumPy does not know by itself; the package ml_dtypes has them."""
 
@@ -185,6 +208,7 @@ class Reader:
     def __init__(self, arrays: Sequence[np.ndarray[Any, Any]]) -> None:
         self.arrays = arrays
         self.programs: list[Program] = []
+        self._checked: dict[int, Program] = {}
         self._compiled: dict[tuple[int, int | None, str | None], CompiledCall] = {}
 
     def add(self, written: Any) -> Program:
@@ -192,7 +216,7 @@ class Reader:
         variables: list[Var] = []
 
         def define(avals: Any) -> list[Var]:
-            new = [Var(Aval(_shape(shape), self.value(dtype), _of(bool, weak))) for shape, dtype, weak in avals]
+            new = [Var(_aval(_shape(shape), self.value(dtype), weak)) for shape, dtype, weak in avals]
             variables.extend(new)
             return new
 
@@ -201,22 +225,23 @@ class Reader:
                 return variables[_index(x)]
             scalar = self.value(x["value"])
             if type(scalar) not in PYTHON_SCALARS:
-                raise TypeError(f"{scalar!r} is not a number")
+                raise TypeError(f"{reprlib.repr(scalar)} is not a number")
             return scalar
 
         inputs = define(written["inputs"])
-        constants = dict(zip(define(written["constants"]), map(self.value, written["values"]), strict=True))
+        constants = dict(zip(define(written["constants"]), map(self._constant, written["values"]), strict=True))
         equations = []
         for entry in written["equations"]:
             operands = tuple([atom(x) for x in entry["inputs"]])
             params = {_of(str, key): self.value(value) for key, value in entry["params"].items()}
             line = entry["line"]
             if line is not None:
-                line = Line(f"<{_of(str, line[0])}>", _of(int, line[1]), _of(str, line[2]))
+                line = Line(f"<{_printable(line[0])}>", _of(int, line[1]), _printable(line[2]))
             equations.append(
                 Equation(find_primitive(entry["primitive"]), operands, params, tuple(define(entry["outputs"])), line)
             )
         program = Program(inputs, equations, [atom(x) for x in written["outputs"]], constants)
+        check_program(program, self._checked)
         self.programs.append(program)
         return program
 
@@ -228,8 +253,20 @@ class Reader:
         if tag in RECORDS:
             return RECORDS[tag][2](*[self.value(entry) for entry in inner])
         if tag not in _TAGS:
-            raise ValueError(f"the tag {tag!r} is not known")
+            raise ValueError(f"the tag {reprlib.repr(tag)} is not known")
         return _TAGS[tag](self, inner)
+
+    def _constant(self, written: Any) -> Any:
+        value = self.value(written)
+        if not isinstance(value, (np.ndarray, np.generic)) and type(value) not in PYTHON_SCALARS:
+            raise TypeError(f"{reprlib.repr(value)} is no constant of a program")
+        return value
+
+    def _scalar(self, inner: Any) -> Any:
+        array = self._array(inner)
+        if array.shape != ():
+            raise ValueError(f"a scalar has the shape {array.shape}")
+        return array[()]
 
     def _array(self, inner: Any) -> Any:
         number, name = inner
@@ -250,18 +287,23 @@ class Reader:
             return extension
         dtype: np.dtype[Any] = np.dtype(str(_of(str, inner)))
         if dtype.kind not in "biufc" or dtype.str != inner:
-            raise ValueError(f"{inner!r} is no dtype of numbers")
+            raise ValueError(f"{reprlib.repr(inner)} is no dtype of numbers")
         return dtype
 
     def _compiled_call_of(self, inner: Any) -> CompiledCall:
         number, nan_safe_number = _index(inner[0]), None if inner[1] is None else _index(inner[1])
         compiler = None if inner[2] is None else _of(str, inner[2])
+        if compiler not in KNOWN_COMPILERS:
+            raise ValueError(f"{reprlib.repr(compiler)} is no compiler")
         key = number, nan_safe_number, compiler
         if key not in self._compiled:
             nan_safe = None if nan_safe_number is None else CompiledCall(self.programs[nan_safe_number], None, compiler)
-            self._compiled[key] = CompiledCall(
-                self.programs[number], None if nan_safe is None else lambda: nan_safe, compiler
-            )
+            call = CompiledCall(self.programs[number], None if nan_safe is None else lambda: nan_safe, compiler)
+            if nan_safe is not None and not (
+                takes(nan_safe, call.in_avals) and agree(nan_safe.out_avals, call.out_avals)
+            ):
+                raise ValueError("a program and its NaN-safe variant have other arguments or outputs")
+            self._compiled[key] = call
         return self._compiled[key]
 
 
@@ -275,7 +317,7 @@ _TAGS: dict[str, Callable[[Reader, Any], Any]] = {
     "ellipsis": lambda reader, inner: ...,
     "dtype": lambda reader, inner: reader._dtype(inner),
     "array": lambda reader, inner: reader._array(inner),
-    "scalar": lambda reader, inner: reader._array(inner)[()],
+    "scalar": lambda reader, inner: reader._scalar(inner),
     "primitive": lambda reader, inner: find_primitive(inner),
     "program": lambda reader, inner: reader.programs[_index(inner)],
     "compiled": lambda reader, inner: reader._compiled_call_of(inner),
@@ -287,19 +329,27 @@ def find_primitive(name: Any) -> Primitive:
     try:
         return primitive_named(_of(str, name))
     except KeyError:
-        raise MissingError(f"this version of func has no primitive {name!r}, which the program applies") from None
+        raise MissingError(
+            f"this version of func has no primitive {reprlib.repr(name)}, which the program applies"
+        ) from None
 
 
 def _of(kind: type, value: Any) -> Any:
     if type(value) is not kind:
-        raise TypeError(f"{value!r} is not of the type {kind.__name__}")
+        raise TypeError(f"{reprlib.repr(value)} is not of the type {kind.__name__}")
     return value
+
+
+def _printable(value: Any) -> str:
+    """A name as it may be printed: without escape sequences and line breaks, and not long."""
+    text = _of(str, value)[:NAME_LENGTH]
+    return text if text.isprintable() else "".join([letter if letter.isprintable() else "?" for letter in text])
 
 
 def _index(value: Any) -> int:
     """An index of a list; Python would take negative ones as well."""
     if type(value) is not int or value < 0:
-        raise TypeError(f"{value!r} is not an index")
+        raise TypeError(f"{reprlib.repr(value)} is not an index")
     return value
 
 
@@ -307,29 +357,54 @@ def _shape(value: Any) -> tuple[int, ...]:
     return tuple([_index(length) for length in _of(list, value)])
 
 
+NAME_LENGTH = 200
+"""Most letters of a name that come from a file."""
+MESSAGE_LENGTH = 1000
+"""Most letters of an error's text that quote a file."""
 FORMAT = "func program"
 VERSION = 2
 DOCUMENT = "program.json"
 
 
 def write_program(program: Program, path: str) -> None:
-    """Write a program file atomically."""
+    """Write a program file atomically: a reader finds the old file or the whole new one.
+
+    The new file is written under a name that nobody else has, and takes the place of whatever has the name of the
+    path: of a link, not of the file that it points to.
+    """
     writer = Writer()
     writer.program(program)
     document = {"format": FORMAT, "version": VERSION, "arrays": len(writer.arrays), "programs": writer.programs}
-    target = os.path.realpath(path)
-    partial = f"{target}.{os.getpid()}.part"
+    target = os.path.abspath(path)
+    partial = f"{target}.{secrets.token_hex(8)}.part"
+    flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(partial, flags, 0o666)
     try:
-        with zipfile.ZipFile(partial, "w") as archive:
-            _write(archive, DOCUMENT, json.dumps(document, allow_nan=False, separators=(",", ":")).encode())
-            for number, array in enumerate(writer.arrays):
-                member = io.BytesIO()
-                np.lib.format.write_array(member, array, allow_pickle=False)
-                _write(archive, f"arrays/{number}.npy", member.getvalue())
+        with open(descriptor, "w+b") as file:
+            with zipfile.ZipFile(file, "w") as archive:
+                _write(archive, DOCUMENT, json.dumps(document, allow_nan=False, separators=(",", ":")).encode())
+                for number, array in enumerate(writer.arrays):
+                    member = io.BytesIO()
+                    np.lib.format.write_array(member, array, allow_pickle=False)
+                    _write(archive, f"arrays/{number}.npy", member.getvalue())
+            file.flush()
+            os.fsync(descriptor)
         os.replace(partial, target)
-    finally:
+    except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(partial)
+        raise
+    _keep_name(target)
+
+
+def _keep_name(target: str) -> None:
+    """Write the folder's entry of a file to the disk, where the system can."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(os.path.dirname(target), os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _write(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
@@ -343,8 +418,8 @@ def read_program(path: str) -> Program:
         data = io.BytesIO(file.read())
     try:
         with zipfile.ZipFile(data) as archive:
+            _check_sizes(archive, len(data.getbuffer()))
             program = _from_archive(archive, path)
-        program.check()
     except MissingError as error:
         raise ProgramFileError(f"func.load: {path!r} cannot be loaded here: {error}") from error
     except ProgramFileError:
@@ -355,11 +430,28 @@ def read_program(path: str) -> Program:
         ) from error
     except (FuncError, ValueError, TypeError, LookupError, AttributeError, RecursionError, MemoryError) as error:
         raise ProgramFileError(
-            f"func.load: {path!r} is damaged: its program cannot be read ({type(error).__name__}: {error})"
+            f"func.load: {path!r} is damaged: its program cannot be read ({type(error).__name__}: {_excerpt(error)})"
         ) from error
     except (OSError, EOFError, NotImplementedError, RuntimeError) as error:
-        raise ProgramFileError(f"func.load: {path!r} is truncated or damaged ({error})") from error
+        raise ProgramFileError(f"func.load: {path!r} is truncated or damaged ({_excerpt(error)})") from error
     return program
+
+
+def _excerpt(error: Exception) -> str:
+    """The text of an error, which may quote the file, in a line of bearable length."""
+    text = str(error)
+    return text if len(text) <= MESSAGE_LENGTH else f"{text[:MESSAGE_LENGTH]} ..."
+
+
+def _check_sizes(archive: zipfile.ZipFile, size: int) -> None:
+    """Members lie beside each other in the file, none of them compressed, so they are not larger than it."""
+    members = archive.infolist()
+    if len({member.filename for member in members}) != len(members):
+        raise ValueError("two members have one name")
+    if any([member.compress_type != zipfile.ZIP_STORED for member in members]):
+        raise ValueError("a member is compressed")
+    if sum([member.file_size for member in members]) > size:
+        raise ValueError("the members overlap")
 
 
 def _from_archive(archive: zipfile.ZipFile, path: str) -> Program:
@@ -382,23 +474,22 @@ def _from_archive(archive: zipfile.ZipFile, path: str) -> Program:
         )
     if version != VERSION:
         raise ProgramFileError(f"func.load: {path!r} has version {version!r} of the format, which does not exist")
-    reader = Reader([_array(_read(archive, f"arrays/{number}.npy")) for number in range(document["arrays"])])
-    programs: list[Any] = document["programs"]
-    for written in programs:
+    count = _index(document["arrays"])
+    if count != len(names) - 1:
+        raise ValueError(f"the document names {count} arrays, but the file has {len(names) - 1}")
+    reader = Reader([_array(_read(archive, f"arrays/{number}.npy")) for number in range(count)])
+    for written in _of(list, document["programs"]):
         reader.add(written)
     return reader.programs[-1]
 
 
 def _read(archive: zipfile.ZipFile, name: str) -> bytes:
-    """The bytes of a member. Members are not compressed, so that none is larger than the file."""
-    info = archive.getinfo(name)
-    if info.compress_type != zipfile.ZIP_STORED:
-        raise ValueError(f"the member {name} is compressed")
-    return archive.read(info)
+    """The bytes of a member."""
+    return archive.read(archive.getinfo(name))
 
 
 def _array(data: bytes) -> np.ndarray[Any, Any]:
-    """A read-only array, whose header agrees with the number of its bytes."""
+    """A read-only array of as many elements as its member has bytes for."""
     member = io.BytesIO(data)
     version = np.lib.format.read_magic(member)
     if version != (1, 0):
@@ -407,4 +498,6 @@ def _array(data: bytes) -> np.ndarray[Any, Any]:
     if dtype.kind not in "biufc" or fortran:
         raise ValueError(f"an array has the dtype {dtype} or is not in C order")
     array = np.frombuffer(data, dtype, offset=member.tell())
+    if not is_shape(shape):
+        raise ValueError(f"an array has the shape {reprlib.repr(shape)}")
     return array.reshape(shape).copy() if dtype.isnative is False else array.reshape(shape)

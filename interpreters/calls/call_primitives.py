@@ -25,6 +25,7 @@ from func.interpreters.core import (
     unboxed,
     zeros_like,
 )
+from func.interpreters.core.parameters import FUNCTION, NO_PARAMETERS, Kind, Kinds, integer
 from func.interpreters.core.primitive import Transpose
 from func.interpreters.drivers import Flat
 from func.interpreters.primitives.structural.shapes import reduce_sum
@@ -59,13 +60,19 @@ def _function_call_aval(*avals: Aval, fun: Flat, **params: Any) -> tuple[Aval, .
 
 
 def function_call(
-    name: str, *, batch: Callable[..., Any], jvp: Callable[..., Any], transpose: Transpose | None = None
+    name: str,
+    *rules: str,
+    batch: Callable[..., Any],
+    jvp: Callable[..., Any],
+    transpose: Transpose | None = None,
+    parameters: Kinds = NO_PARAMETERS,
 ) -> CallPrimitive:
-    """A primitive that calls its parameter `fun`, a function of Python."""
+    """A primitive that calls its parameter `fun`, a function of Python; those named in `rules` are functions too."""
     return CallPrimitive(
         name,
         _function_call_impl,
         aval=_function_call_aval,
+        parameters={"fun": FUNCTION, **dict.fromkeys(rules, FUNCTION), **parameters},
         batch=batch,
         jvp=jvp,
         transpose=transpose,
@@ -164,6 +171,12 @@ def _linear_call_transpose(
     return (*[ZERO] * residuals, *linear_cts)
 
 
+AVALS = Kind(
+    "abstract values",
+    lambda value, avals, params: type(value) is tuple and all([type(aval) is Aval for aval in value]),
+)
+
+
 def _linear_call_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
     which = tuple(batched)
     residuals = params["residuals"]
@@ -180,6 +193,7 @@ linear_call = CallPrimitive(
     "linear_call",
     _linear_call_impl,
     aval=lambda *avals, outs, **params: outs,
+    parameters={"forward": FUNCTION, "backward": FUNCTION, "residuals": integer(0), "outs": AVALS},
     batch=_linear_call_batch,
     jvp=_linear_call_jvp,
     transpose=_linear_call_transpose,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from func.interpreters.core import Array, NonDifferentiable, Params, nondifferentiable
+from func.interpreters.core.parameters import FUNCTION
 
 
 def _callback_impl(xp: Any, *args: Array, function: Any) -> tuple[Any, ...]:
@@ -21,6 +22,7 @@ callback: NonDifferentiable = nondifferentiable(
     "callback",
     _callback_impl,
     aval=lambda *avals, function: (),
+    parameters={"function": FUNCTION},
     batch=_callback_batch,
     multiple=True,
     cost=0,

@@ -16,7 +16,8 @@ from func.interpreters.calls.call_primitives import (
     without_integer_tangents,
 )
 from func.interpreters.calls.partition import select
-from func.interpreters.core import ZERO, Array, Params, Primitive, Tracer, materialize, zeros_like
+from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, Tracer, materialize, zeros_like
+from func.interpreters.core.parameters import FUNCTION, NOTHING, Kind, either, refusal_of
 from func.interpreters.drivers import Flat, pull_flat, running
 from func.interpreters.primitives.structural.identity import shielded
 from func.interpreters.program.program import Program
@@ -122,7 +123,9 @@ def _checkpoint_batch(size: int, batched: Sequence[bool], args: Sequence[Array],
     return checkpoint_call(*args, fun=fun, policy=params["policy"])
 
 
-checkpoint_call = function_call("checkpoint_call", batch=_checkpoint_batch, jvp=_checkpoint_jvp)
+checkpoint_call = function_call(
+    "checkpoint_call", batch=_checkpoint_batch, jvp=_checkpoint_jvp, parameters={"policy": either(NOTHING, FUNCTION)}
+)
 """fun(*args). The pullback keeps the arguments and what the policy saves, and computes everything else again."""
 
 
@@ -136,10 +139,25 @@ def _saved_output_batch(size: int, batched: Sequence[bool], args: Sequence[Array
     return materialize(size, batched[:1], args[:1])[0]
 
 
+def _is_primitive(value: Any, avals: Sequence[Aval], params: Params) -> bool:
+    return isinstance(value, Primitive)
+
+
+def _are_options(value: Any, avals: Sequence[Aval], params: Params) -> bool:
+    """Whether the primitive takes these parameters and the operands behind the first, and gives the first."""
+    if type(value) is not tuple:
+        return False
+    primitive, options = params["primitive"], dict(value)
+    refusal = refusal_of(primitive, avals[1:], options)
+    out = None if refusal else primitive.aval(*avals[1:], **options)
+    return isinstance(out, Aval) and (out.shape, out.dtype) == (avals[0].shape, avals[0].dtype)
+
+
 saved_output = Primitive(
     "saved_output",
     lambda xp, out, *operands, primitive, options: out,
     aval=lambda out, *operands, primitive, options: out,
+    parameters={"primitive": Kind("a primitive", _is_primitive), "options": Kind("its parameters", _are_options)},
     batch=_saved_output_batch,
     jvp=_saved_output_jvp,
     cost=0,

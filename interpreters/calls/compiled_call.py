@@ -23,6 +23,7 @@ from func.interpreters.calls.partition import (
     select,
 )
 from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, Tracer, aval_of, snapshot, unboxed
+from func.interpreters.core.parameters import COMPILED
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.nan_safe import nan_safe_rules, with_fallback
 from func.interpreters.program.program import Equation, Program, Var
@@ -322,10 +323,22 @@ def _program_call_transpose(ct: Any, *operands: Any, compiled: CompiledCall) -> 
     return drivers.transpose_flat(compiled.run_on, operands, ct)
 
 
+def takes(compiled: CompiledCall, avals: Sequence[Aval]) -> bool:
+    """Whether values of these shapes and dtypes are the arguments of a call."""
+    return agree(compiled.in_avals, avals)
+
+
+def agree(avals: Sequence[Aval], others: Sequence[Aval]) -> bool:
+    """Whether shapes and dtypes are the same; types may be weak on one side."""
+    return [(aval.shape, aval.dtype) for aval in avals] == [(aval.shape, aval.dtype) for aval in others]
+
+
 program_call = ProgramCallPrimitive(
     "program_call",
     _program_call_impl,
     aval=lambda *avals, compiled: compiled.out_avals,
+    parameters={"compiled": COMPILED},
+    fits=lambda *avals, compiled: takes(compiled, avals),
     batch=_program_call_batch,
     transpose=_program_call_transpose,
     multiple=True,

@@ -93,7 +93,7 @@ def _custom_jvp_batch(size: int, batched: Sequence[bool], args: Sequence[Array],
     )
 
 
-custom_jvp_call = function_call("custom_jvp_call", batch=_custom_jvp_batch, jvp=_custom_jvp_jvp)
+custom_jvp_call = function_call("custom_jvp_call", "rule", batch=_custom_jvp_batch, jvp=_custom_jvp_jvp)
 """fun(*args), differentiated by rule(primals, tangents) -> (outs, tangents of outs)."""
 
 
@@ -269,7 +269,7 @@ def _custom_vjp_batch(size: int, batched: Sequence[bool], args: Sequence[Array],
     )
 
 
-custom_vjp_call = function_call("custom_vjp_call", batch=_custom_vjp_batch, jvp=_custom_vjp_jvp)
+custom_vjp_call = function_call("custom_vjp_call", "fwd", "bwd", batch=_custom_vjp_batch, jvp=_custom_vjp_jvp)
 """fun(*args); fwd(*args) -> (outs, residuals); bwd(residuals, cts) -> cotangents of the args. With a tangent rule also
 push(residuals, tangents) -> tangents of the outs."""
 
@@ -334,6 +334,6 @@ def _custom_vmap_transpose(ct: dict[int, Any], *operands: Any, fun: Flat, rule: 
 
 
 custom_vmap_call = function_call(
-    "custom_vmap_call", batch=_custom_vmap_batch, jvp=_custom_vmap_jvp, transpose=_custom_vmap_transpose
+    "custom_vmap_call", "rule", batch=_custom_vmap_batch, jvp=_custom_vmap_jvp, transpose=_custom_vmap_transpose
 )
 """fun(*args), batched by rule(size, batched, args) -> (outs, out_batched)."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from func.interpreters import drivers
 from func.interpreters.calls.call_primitives import CallPrimitive, CallPullback
-from func.interpreters.calls.compiled_call import CompiledCall, PartitionedCall, snapshots
+from func.interpreters.calls.compiled_call import CompiledCall, PartitionedCall, agree, snapshots, takes
 from func.interpreters.calls.partition import active_arguments, dense_cotangents, expand, select
 from func.interpreters.control.compiled_bodies import (
     choose,
@@ -27,6 +27,7 @@ from func.interpreters.control.compiled_bodies import (
     zeros,
 )
 from func.interpreters.core import ZERO, Array, Aval, Params, Shaped
+from func.interpreters.core.parameters import COMPILED, Kind
 from func.interpreters.nan_safe import with_fallback
 from func.interpreters.primitives.elementwise.table import equal, maximum, minimum
 from func.interpreters.primitives.structural.indexing import gather
@@ -243,10 +244,24 @@ def _zeros_or_batched(branch: CompiledCall, size: int, which: tuple[bool, ...]) 
     return compiled_function(lambda *operands: [zeros(aval) for aval in avals], batched.in_avals), batched
 
 
+def _are_branches(value: Any, avals: Sequence[Aval], params: Params) -> bool:
+    return type(value) is tuple and len(value) > 0 and all([COMPILED.accepts(entry, avals, params) for entry in value])
+
+
+def _have_equal_signatures(index: Aval, *operands: Aval, branches: tuple[CompiledCall, ...]) -> bool:
+    """Whether the index is an integer, and every branch takes the operands and gives the same outputs."""
+    outs = branches[0].out_avals
+    return (index.shape, index.dtype.kind in "iu") == ((), True) and all(
+        [takes(branch, operands) and agree(branch.out_avals, outs) for branch in branches]
+    )
+
+
 cond_call = CondPrimitive(
     "cond_call",
     _cond_impl,
     aval=lambda index, *operands, branches: branches[0].out_avals,
+    parameters={"branches": Kind("compiled calls", _are_branches)},
+    fits=_have_equal_signatures,
     batch=_cond_batch,
     transpose=_cond_transpose,
     multiple=True,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.calls.call_primitives import CallPrimitive, CallPullback
-from func.interpreters.calls.compiled_call import CompiledCall, snapshots
+from func.interpreters.calls.compiled_call import CompiledCall, agree, snapshots
 from func.interpreters.calls.partition import active_arguments, expand, select
 from func.interpreters.control.compiled_bodies import (
     active_inputs,
@@ -31,6 +31,7 @@ from func.interpreters.control.scan_derivatives import (
     stacked,
 )
 from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, materialize, zeros_like
+from func.interpreters.core.parameters import COMPILED, Kind, is_length
 from func.interpreters.nan_safe import with_fallback
 from func.interpreters.primitives.structural.shapes import full_like, move_axis
 from func.interpreters.program.program import Program
@@ -165,6 +166,18 @@ def _scan_aval(*avals: Aval, body: CompiledCall, loop: ScanLoop) -> tuple[Aval, 
     return *strong(carry), *[stacked(aval, loop.length) for aval in ys]
 
 
+def _are_sizes(value: Any, avals: Sequence[Aval], params: Params) -> bool:
+    if type(value) is not ScanLoop or not all([is_length(entry) for entry in value[:3]]):
+        return False
+    return type(value.reverse) is bool and type(value.recompute) is bool
+
+
+def _fits_its_body(*avals: Aval, body: CompiledCall, loop: ScanLoop) -> bool:
+    """Whether the operands are those of the body, the last ones stacked, and the carry keeps its shapes."""
+    carry = avals[loop.consts : loop.consts + loop.carries]
+    return agree(avals, _operand_avals(body, loop)) and agree(body.out_avals[: loop.carries], carry)
+
+
 def _scan_transpose(ct: dict[int, Any], *operands: Any, body: CompiledCall, loop: ScanLoop) -> tuple[Any, ...]:
     """The transpose of a scan that is linear in the unknown operands.
 
@@ -220,6 +233,8 @@ scan_call = ScanPrimitive(
     "scan_call",
     _scan_impl,
     aval=_scan_aval,
+    parameters={"body": COMPILED, "loop": Kind("the sizes of a scan", _are_sizes)},
+    fits=_fits_its_body,
     batch=_scan_batch,
     transpose=_scan_transpose,
     multiple=True,

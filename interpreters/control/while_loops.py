@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
+import numpy as np
+
 from func.interpreters.calls.call_primitives import CallPrimitive
-from func.interpreters.calls.compiled_call import CompiledCall, batched_avals, snapshots
+from func.interpreters.calls.compiled_call import CompiledCall, agree, batched_avals, snapshots, takes
 from func.interpreters.calls.partition import active_arguments, expand, select
 from func.interpreters.control.compiled_bodies import (
     active_inputs,
@@ -23,6 +25,7 @@ from func.interpreters.control.compiled_bodies import (
 )
 from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, dtype_of, materialize, shape_of, zeros_like
 from func.interpreters.core.errors import NotDifferentiableError
+from func.interpreters.core.parameters import COMPILED, Kind, is_length
 from func.interpreters.core.source import at_line
 from func.interpreters.nan_safe import with_fallback
 from func.interpreters.primitives.elementwise.table import logical_and
@@ -202,10 +205,28 @@ def _masked(
     return compiled_function(step, [*conditions, *consts, test_all.out_avals[0], *carry])
 
 
+def _are_sizes(value: Any, avals: Sequence[Aval], params: Params) -> bool:
+    return type(value) is WhileLoop and all([is_length(entry) for entry in value])
+
+
+def _keeps_its_carry(*avals: Aval, cond: CompiledCall, body: CompiledCall, loop: WhileLoop) -> bool:
+    """Whether the body takes and gives the carry, of which the condition makes a bool."""
+    conditions, consts, carry = split(avals, loop.conditions, loop.consts)
+    tests = [(aval.shape, aval.dtype) for aval in cond.out_avals]
+    return (
+        tests == [((), np.dtype(bool))]
+        and takes(cond, [*conditions, *carry])
+        and takes(body, [*consts, *carry])
+        and agree(body.out_avals, carry)
+    )
+
+
 while_call = WhilePrimitive(
     "while_call",
     _while_impl,
     aval=_while_aval,
+    parameters={"cond": COMPILED, "body": COMPILED, "loop": Kind("the sizes of a loop", _are_sizes)},
+    fits=_keeps_its_carry,
     batch=_while_batch,
     transpose=_while_transpose,
     multiple=True,

@@ -34,6 +34,7 @@ from func.backends import namespace_of
 from func.backends.support.arrays import scipy_of
 from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError
 from func.interpreters.core.modes import MODE
+from func.interpreters.core.parameters import NO_PARAMETERS, Kinds
 from func.interpreters.core.source import at_line
 from func.interpreters.core.types import (
     ZERO,
@@ -84,6 +85,12 @@ class Facts(TypedDict, total=False):
     """body(params) computes the outputs from the operands in other primitives: what inlining puts in its place."""
     scipy: str
     """The function of scipy.special that computes it."""
+    parameters: Kinds
+    """What each of its parameters may be. Programs from files are checked by it."""
+    fits: Callable[..., bool]
+    """fits(*avals, **params): whether the operands fit each other and the parameters, where `aval` does not look."""
+    factored_by: str
+    """The primitive that makes its second and third operand of its first; LAPACK trusts them."""
 
 
 class Primitive:
@@ -101,7 +108,7 @@ class Primitive:
     __slots__ = (
         *("_aval", "batch", "differentiable", "impl", "jvp", "multiple", "name", "numpy", "transpose"),
         *("body", "calls_python", "checks_indices", "commutative", "cost", "numpy_suffices", "reads_selected"),
-        *("recompute", "reduces", "scipy", "view"),
+        *("recompute", "reduces", "scipy", "view", "parameters", "fits", "factored_by"),
     )
 
     def __init__(
@@ -138,6 +145,9 @@ class Primitive:
         self.calls_python = facts.get("calls_python", False)
         self.body = facts.get("body")
         self.scipy = facts.get("scipy")
+        self.parameters = facts.get("parameters", NO_PARAMETERS)
+        self.fits = facts.get("fits")
+        self.factored_by = facts.get("factored_by")
         if register:
             if name in PRIMITIVES:
                 raise ValueError(f"two primitives are named {name!r}")

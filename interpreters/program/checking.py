@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 from func.interpreters.core import Aval, Tracer, aval_of, dtype_of, shape_of
 from func.interpreters.core.errors import ProgramError
+from func.interpreters.core.parameters import could_exist, refusal_of
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.printing import equation_text, names_of
 from func.interpreters.program.program import Equation, Program, Var
 
 
-def check_program(program: Program) -> None:
-    """Raise ProgramError unless every variable is defined once, before its use, with the aval of its primitive."""
+def check_program(program: Program, checked: dict[int, Program] | None = None) -> None:
+    """Raise ProgramError unless every variable is defined once, before its use, with the aval of its primitive.
+
+    Programs in `checked`, by their ids, are not checked again, and every nested program is checked once.
+    """
+    checked = {} if checked is None else checked
     names = names_of(program)
-    defined: set[Var] = set()
+    defined: dict[Var, Equation | None] = {}
     for var in (*program.inputs, *program.constants):
         if var in defined:
             raise ProgramError(f"the program is not valid: its input or constant {names[var]} is defined twice")
-        defined.add(var)
+        if not could_exist(var.aval):
+            raise ProgramError(f"the program is not valid: no array is like its input or constant {names[var]}")
+        defined[var] = None
     for var, value in program.constants.items():
         if type(value) is not Tracer and (shape_of(value), dtype_of(value)) != (var.shape, var.dtype):
             raise ProgramError(
@@ -27,14 +34,20 @@ def check_program(program: Program) -> None:
                 f"{Aval(shape_of(value), dtype_of(value))}"
             )
     for number, equation in enumerate(program.equations):
-        _check_equation(program, number, equation, names, defined)
+        _check_equation(program, number, equation, names, defined, checked)
     for x in program.outputs:
         if type(x) is Var and x not in defined:
             raise ProgramError(f"the program is not valid: its output {names.get(x, x)}, {x.aval}, is never defined")
+    checked[id(program)] = program
 
 
 def _check_equation(
-    program: Program, number: int, equation: Equation, names: dict[Var, str], defined: set[Var]
+    program: Program,
+    number: int,
+    equation: Equation,
+    names: dict[Var, str],
+    defined: dict[Var, Equation | None],
+    checked: dict[int, Program],
 ) -> None:
     def refuse(what: str, cause: BaseException | None = None) -> NoReturn:
         at = f"\n  from {equation.line}" if equation.line is not None else ""
@@ -44,22 +57,44 @@ def _check_equation(
     for x in equation.inputs:
         if type(x) is Var and x not in defined:
             refuse(f"{names.get(x, 'one of its inputs')}, {x.aval}, is used before it is defined")
+    if equation.primitive.factored_by is not None and not _has_factors(equation, defined):
+        refuse(f"its second and third operand are not what {equation.primitive.factored_by} makes of the first")
     for key, nested in equation.nested():
+        if id(nested) in checked:
+            continue
         try:
-            check_program(nested)
+            check_program(nested, checked)
         except ProgramError as error:
             refuse(f"in {key}, {error}", error)
     for var, aval in zip(equation.outputs, _expected(equation, refuse), strict=True):
         if var in defined:
             refuse(f"{names[var]} is defined twice")
+        if not could_exist(var.aval):
+            refuse(f"no array is like its output {names[var]}")
         if (var.shape, var.dtype) != (aval.shape, aval.dtype):
             refuse(f"its output {names[var]} is declared as {var.aval}, but {equation.primitive} gives {aval}")
-        defined.add(var)
+        defined[var] = equation
+
+
+def _has_factors(equation: Equation, defined: Mapping[Var, Equation | None]) -> bool:
+    """Whether the operands that LAPACK trusts come from the primitive that makes them."""
+    matrix, *factors = equation.inputs[:3]
+    maker = defined.get(factors[0])
+    return (
+        maker is not None
+        and maker.primitive.name == equation.primitive.factored_by
+        and maker.inputs == (matrix,)
+        and maker.outputs == tuple(factors)
+    )
 
 
 def _expected(equation: Equation, refuse: Callable[..., NoReturn]) -> tuple[Aval, ...]:
     """The avals that the primitive gives its outputs."""
     avals = [x.aval if type(x) is Var else aval_of(x) for x in equation.inputs]
+    refusal = refusal_of(equation.primitive, avals, equation.params)
+    if refusal is not None:
+        operands = ", ".join([repr(aval) for aval in avals])
+        refuse(f"{equation.primitive} does not take ({operands}) with these parameters: {refusal}")
     try:
         out = equation.primitive.aval(*avals, **equation.params)
     except Exception as error:

@@ -198,7 +198,7 @@ def _adjugate(context: TranslationContext) -> ArrayValue:
         is_regular = less(multiply(_norm(a), _norm(inverse)), 1e7)
         axes = tuple(range(len(shape_of(is_regular))))
         all_regular = reduce_all(is_regular, axes=axes) if axes else is_regular
-        index = convert(logical_not(all_regular), dtype=np.int32)
+        index = convert(logical_not(all_regular), dtype=np.dtype(np.int32))
         pair = [Aval(a.shape, a.dtype)] * 2
         branches = [trace_function(branch, pair, "jit")[0] for branch in (_scaled_inverse, _adjugate_by_svd)]
         return list(cond_call(index, a, inverse, branches=tuple(branches)))

@@ -21,6 +21,7 @@ from func.interpreters.core import (
     leading_axes,
     shape_of,
 )
+from func.interpreters.core.parameters import FLAG, integer
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative
 from func.interpreters.primitives.elementwise.table import make_complex, real
@@ -101,6 +102,11 @@ def _banded_aval(ab: Aval, b: Aval, **params: Any) -> Aval:
     return Aval(b.shape, np.result_type(float_dtype(ab.dtype), b.dtype))
 
 
+def _are_bands(ab: Aval, b: Aval) -> bool:
+    """Whether there are diagonals of square matrices and right-hand sides."""
+    return min(len(ab.shape), len(b.shape)) >= 2 and (*ab.shape[:-2], ab.shape[-1]) == b.shape[:-1]
+
+
 def _solve_banded_jvp(
     primals: Sequence[Array], tangents: Sequence[Any], *, lower: int, upper: int
 ) -> tuple[Array, Any]:
@@ -120,6 +126,8 @@ solve_banded: Primitive = general(
     "solve_banded",
     reporting_missing(linalg.solve_banded),
     aval=_banded_aval,
+    parameters={"lower": integer(0), "upper": integer(0)},
+    fits=lambda ab, b, *, lower, upper: _are_bands(ab, b) and ab.shape[-2] == lower + upper + 1,
     batch=leading_axes("solve_banded"),
     jvp=_solve_banded_jvp,
     transpose=_solve_banded_transpose,
@@ -147,6 +155,8 @@ solveh_banded: Primitive = general(
     "solveh_banded",
     reporting_missing(linalg.solveh_banded),
     aval=_banded_aval,
+    parameters={"lower": FLAG},
+    fits=lambda ab, b, **params: _are_bands(ab, b) and ab.shape[-2] > 0,
     batch=leading_axes("solveh_banded"),
     jvp=_solveh_banded_jvp,
     transpose=_solveh_banded_transpose,

@@ -16,6 +16,7 @@ from func.interpreters.primitives.elementwise.table import divide, equal, isinf,
 from func.interpreters.primitives.linalg.matrices import (
     along_columns,
     along_rows,
+    are_square,
     constant_mask,
     diagonal_of,
     identity_like,
@@ -55,6 +56,7 @@ slogdet: Primitive = general(
     "slogdet",
     lambda xp, a: tuple(xp.linalg.slogdet(a)),
     aval=lambda a: (Aval(a.shape[:-2], float_dtype(a.dtype)), Aval(a.shape[:-2], real_dtype(a.dtype))),
+    fits=are_square,
     batch=leading_axes("slogdet"),
     jvp=_slogdet_jvp,
     multiple=True,
@@ -73,6 +75,7 @@ det: Primitive = general(
     "det",
     lambda xp, a: xp.linalg.det(a),
     aval=lambda a: Aval(a.shape[:-2], float_dtype(a.dtype)),
+    fits=are_square,
     batch=leading_axes("det"),
     jvp=_det_jvp,
     cost=costs.cubic(2 / 3),
@@ -148,6 +151,12 @@ def _products_but_two(s: Array) -> Array:
 
 
 adjugate: Primitive = general(
-    "adjugate", linalg.adjugate, aval=same_aval, batch=leading_axes("adjugate"), jvp=_adjugate_jvp, cost=costs.cubic(10)
+    "adjugate",
+    linalg.adjugate,
+    aval=same_aval,
+    fits=are_square,
+    batch=leading_axes("adjugate"),
+    jvp=_adjugate_jvp,
+    cost=costs.cubic(10),
 )
 """The matrix of cofactors, transposed: det(A) A⁻¹ where A has an inverse."""

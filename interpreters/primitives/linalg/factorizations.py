@@ -22,12 +22,15 @@ from func.interpreters.core import (
     nondifferentiable,
     shape_of,
 )
+from func.interpreters.core.parameters import FLAG, are_integers, one_of
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, conjugate, negative
 from func.interpreters.primitives.elementwise.table import subtract
 from func.interpreters.primitives.linalg.matrices import (
+    are_matrices,
     block,
     from_triangle,
+    has_sides,
     identity_like,
     keep_where,
     mH,
@@ -117,6 +120,7 @@ lu: Primitive = general(
     "lu",
     reporting_missing(linalg.lu),
     aval=_lu_aval,
+    fits=are_matrices,
     batch=leading_axes("lu"),
     jvp=_lu_jvp,
     multiple=True,
@@ -129,6 +133,7 @@ pivot_order = nondifferentiable(
     "pivot_order",
     linalg.pivot_order,
     aval=lambda pivots: Aval(pivots.shape, np.int64),
+    fits=lambda pivots: len(pivots.shape) > 0 and are_integers(pivots),
     batch=leading_axes("pivot_order"),
     cost=0,
 )
@@ -143,6 +148,7 @@ qr_order = nondifferentiable(
     "qr_order",
     reporting_missing(linalg.qr_order),
     aval=_qr_order_aval,
+    fits=are_matrices,
     batch=leading_axes("qr_order"),
     cost=costs.per_matrix(costs.qr),
 )
@@ -151,6 +157,7 @@ qr_order = nondifferentiable(
 
 TRIANGLES = {"upper triangular": False, "lower triangular": True}
 SYMMETRIC, HERMITIAN = ("sym", "symmetric"), ("her", "hermitian", "pos", "positive definite")
+ASSUMPTION = one_of(*(None, "gen", "general", "diagonal", "tridiagonal", "banded"), *TRIANGLES, *SYMMETRIC, *HERMITIAN)
 
 
 def structured(a: Array, assume: str | None, lower: bool) -> Array:
@@ -207,6 +214,8 @@ solve_assumed: Primitive = general(
     "solve_assumed",
     reporting_missing(linalg.solve_assumed),
     aval=lambda a, b, **params: Aval(b.shape, np.result_type(float_dtype(a.dtype), b.dtype)),
+    parameters={"assume": ASSUMPTION, "lower": FLAG},
+    fits=has_sides,
     batch=solve_batch(lambda a, b, **params: solve_assumed(a, b, **params)),
     jvp=_solve_assumed_jvp,
     transpose=_solve_assumed_transpose,

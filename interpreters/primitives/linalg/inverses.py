@@ -14,11 +14,20 @@ import numpy as np
 from func.backends.support import inverses
 from func.backends.support.linalg import float_dtype
 from func.interpreters.core import ZERO, Array, Aval, Primitive, add_tangents, general, leading_axes, nondifferentiable
+from func.interpreters.core.parameters import FLAG
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import multiply, negative
 from func.interpreters.primitives.elementwise.table import isinf
 from func.interpreters.primitives.linalg.determinants import slogdet
-from func.interpreters.primitives.linalg.matrices import hermitian_part, keep_where, mH, mm, over_matrices, same_aval
+from func.interpreters.primitives.linalg.matrices import (
+    are_square,
+    hermitian_part,
+    keep_where,
+    mH,
+    mm,
+    over_matrices,
+    same_aval,
+)
 from func.interpreters.primitives.structural.shapes import full_like, where
 
 
@@ -39,6 +48,7 @@ cholesky_inverse: Primitive = general(
     "cholesky_inverse",
     inverses.cholesky_inverse,
     aval=same_aval,
+    fits=are_square,
     batch=leading_axes("cholesky_inverse"),
     jvp=_cholesky_inverse_jvp,
     cost=costs.cubic(2 / 3),
@@ -54,6 +64,7 @@ lu_factors = nondifferentiable(
     "lu_factors",
     inverses.lu_factors,
     aval=_factors_aval,
+    fits=are_square,
     batch=leading_axes("lu_factors"),
     multiple=True,
     cost=costs.cubic(2 / 3),
@@ -81,6 +92,8 @@ factored_solve: Primitive = general(
     "factored_solve",
     inverses.factored_solve,
     aval=lambda a, packed, pivots, b, *, adjoint: Aval(b.shape, np.result_type(float_dtype(a.dtype), b.dtype)),
+    parameters={"adjoint": FLAG},
+    factored_by="lu_factors",
     batch=leading_axes("factored_solve"),
     jvp=_factored_solve_jvp,
     transpose=lambda ct, a, packed, pivots, b, *, adjoint: (
@@ -102,6 +115,7 @@ factored_slogdet: Primitive = general(
     "factored_slogdet",
     inverses.factored_slogdet,
     aval=lambda a, packed, pivots: slogdet.aval(a),
+    factored_by="lu_factors",
     batch=leading_axes("factored_slogdet"),
     jvp=_factored_slogdet_jvp,
     multiple=True,
@@ -126,6 +140,8 @@ factored_inverse: Primitive = general(
     "factored_inverse",
     inverses.factored_inverse,
     aval=lambda a, packed, pivots, *, safe: same_aval(a),
+    parameters={"safe": FLAG},
+    factored_by="lu_factors",
     batch=leading_axes("factored_inverse"),
     jvp=_factored_inverse_jvp,
     cost=costs.cubic(4 / 3),

@@ -148,6 +148,21 @@ def over_matrices(test: Array) -> Array:
     return reshape(test, shape=(*shape_of(test), 1, 1))
 
 
+def are_square(*matrices: Aval, **params: Any) -> bool:
+    """Whether all operands are stacks of square matrices of one shape."""
+    return all([len(a.shape) >= 2 and a.shape[-1] == a.shape[-2] and a.shape == matrices[0].shape for a in matrices])
+
+
+def are_matrices(*matrices: Aval, **params: Any) -> bool:
+    """Whether all operands are stacks of matrices."""
+    return all([len(a.shape) >= 2 for a in matrices])
+
+
+def has_sides(a: Aval, b: Aval, **params: Any) -> bool:
+    """Whether A is a stack of square matrices and B a stack of their right-hand sides."""
+    return are_square(a) and are_matrices(b) and a.shape[:-1] == b.shape[:-1]
+
+
 def same_aval(x: Aval, **params: Any) -> Aval:
     """Shape as the matrix, in floating point."""
     return Aval(x.shape, float_dtype(x.dtype))

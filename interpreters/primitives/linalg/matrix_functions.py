@@ -31,9 +31,10 @@ from func.interpreters.core import (
     shape_of,
     zeros_like,
 )
+from func.interpreters.core.parameters import FINITE, FLAG, NO_PARAMETERS, Kinds
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import negative
-from func.interpreters.primitives.linalg.matrices import block, mH, mm
+from func.interpreters.primitives.linalg.matrices import are_square, block, mH, mm
 from func.interpreters.primitives.scipy_functions import reporting_missing
 from func.interpreters.primitives.structural.shapes import convert, fit_cotangent
 from func.interpreters.primitives.structural.slicing import concatenate
@@ -66,6 +67,7 @@ def matrix_function(
     frechet_impl: Callable[..., Array],
     factor: float,
     dtype: Callable[[np.dtype[Any]], np.dtype[Any]] = float_dtype,
+    parameters: Kinds = NO_PARAMETERS,
 ) -> tuple[Primitive, Primitive]:
     """The primitives of f, which takes factor · n³ operations, and of its derivative L."""
     aval = _shape_dtype(dtype)
@@ -90,12 +92,21 @@ def matrix_function(
         return ZERO, fit_cotangent(frechet(mH(a), ct, **params), e)
 
     function = general(
-        name, reporting_missing(impl), aval=aval, batch=leading_axes(name), jvp=jvp, cost=costs.cubic(factor)
+        name,
+        reporting_missing(impl),
+        aval=aval,
+        parameters=parameters,
+        fits=are_square,
+        batch=leading_axes(name),
+        jvp=jvp,
+        cost=costs.cubic(factor),
     )
     frechet = general(
         f"{name}_frechet",
         reporting_missing(frechet_impl),
         aval=aval,
+        parameters=parameters,
+        fits=are_square,
         batch=leading_axes(f"{name}_frechet"),
         jvp=frechet_jvp,
         transpose=transpose,
@@ -114,12 +125,18 @@ matrix_power, matrix_power_frechet = matrix_function(
     spectra.fractional_matrix_power_frechet,
     60,
     complex_dtype,
+    {"exponent": FINITE},
 )
 """The principal power A^exponent, always complex, and its derivative."""
 
 
 def _sylvester_aval(a: Aval, b: Aval, q: Aval, **params: Any) -> Aval:
     return Aval(q.shape, np.result_type(float_dtype(a.dtype), b.dtype, q.dtype))
+
+
+def _is_sylvester(a: Aval, b: Aval, q: Aval, **params: Any) -> bool:
+    """Whether A and B are square, and Q has as many rows as A and as many columns as B."""
+    return are_square(a) and are_square(b) and (*a.shape[:-1], b.shape[-1]) == q.shape and a.shape[:-2] == b.shape[:-2]
 
 
 def _sylvester_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, drop: bool) -> tuple[Array, Any]:
@@ -148,6 +165,8 @@ sylvester: Primitive = general(
     "sylvester",
     reporting_missing(spectra.sylvester),
     aval=_sylvester_aval,
+    parameters={"drop": FLAG},
+    fits=_is_sylvester,
     batch=leading_axes("sylvester"),
     jvp=_sylvester_jvp,
     transpose=_sylvester_transpose,
@@ -174,6 +193,7 @@ sqrtm: Primitive = general(
     "sqrtm",
     reporting_missing(spectra.sqrtm),
     aval=_sqrtm_aval,
+    fits=are_square,
     batch=leading_axes("sqrtm"),
     jvp=_sqrtm_jvp,
     cost=costs.cubic(28),

@@ -13,12 +13,14 @@ import numpy as np
 from func.backends.support import spectra
 from func.backends.support.linalg import float_dtype, real_dtype
 from func.interpreters.core import ZERO, Array, Aval, Primitive, add_tangents, dtype_of, general, leading_axes, shape_of
+from func.interpreters.core.parameters import FLAG, one_of
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, multiply
 from func.interpreters.primitives.elementwise.table import subtract
 from func.interpreters.primitives.linalg.matrices import (
     along_columns,
     along_rows,
+    are_square,
     block,
     diagonal_of,
     from_triangle,
@@ -66,6 +68,8 @@ eigh_by_driver: Primitive = general(
     "eigh_by_driver",
     reporting_missing(spectra.eigh_by_driver),
     aval=_driver_aval,
+    parameters={"lower": FLAG, "driver": one_of(None, "ev", "evd", "evr", "evx")},
+    fits=are_square,
     batch=leading_axes("eigh_by_driver"),
     jvp=_driver_jvp,
     multiple=True,
@@ -128,12 +132,22 @@ eigh_pencil: Primitive = general(
     "eigh_pencil",
     reporting_missing(spectra.eigh_pencil),
     aval=_pencil_aval,
+    parameters={"kind": one_of(1, 2, 3), "lower": FLAG, "driver": one_of(None, "gv", "gvd", "gvx")},
+    fits=are_square,
     batch=leading_axes("eigh_pencil"),
     jvp=_pencil_jvp,
     multiple=True,
     cost=costs.cubic(14),
 )
 """Eigenvalues and vectors of A V = B V W (kind 1), A B V = V W (2), B A V = V W (3) for positive-definite B."""
+
+
+TRIDIAGONAL_DRIVER = one_of("auto", "stemr", "stev", "stevd", "sterf", "stebz")
+
+
+def _are_diagonals(d: Aval, e: Aval, **params: Any) -> bool:
+    """Whether the second operand is by one shorter than the first."""
+    return len(d.shape) > 0 and (*e.shape[:-1], e.shape[-1] + 1) == d.shape
 
 
 def _tridiagonal_aval(d: Aval, e: Aval, *, driver: str) -> tuple[Aval, Aval]:
@@ -169,6 +183,8 @@ eigh_tridiagonal: Primitive = general(
     "eigh_tridiagonal",
     reporting_missing(spectra.eigh_tridiagonal),
     aval=_tridiagonal_aval,
+    parameters={"driver": TRIDIAGONAL_DRIVER},
+    fits=_are_diagonals,
     batch=leading_axes("eigh_tridiagonal"),
     jvp=_tridiagonal_jvp,
     multiple=True,
@@ -189,6 +205,8 @@ eigvalsh_tridiagonal: Primitive = general(
     "eigvalsh_tridiagonal",
     reporting_missing(spectra.eigvalsh_tridiagonal),
     aval=lambda d, e, *, driver: _tridiagonal_aval(d, e, driver=driver)[0],
+    parameters={"driver": TRIDIAGONAL_DRIVER},
+    fits=_are_diagonals,
     batch=leading_axes("eigvalsh_tridiagonal"),
     jvp=_tridiagonal_values_jvp,
     cost=costs.tridiagonal(20, 2),

@@ -7,10 +7,11 @@ from typing import Any
 
 from func.backends.support.linalg import float_dtype
 from func.interpreters.core import Array, Aval, Primitive, dtype_of, general, leading_axes, shape_of
+from func.interpreters.core.parameters import one_of
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, negative
 from func.interpreters.primitives.elementwise.table import subtract
-from func.interpreters.primitives.linalg.matrices import block, imaginary_part, keep_where, mH, mm
+from func.interpreters.primitives.linalg.matrices import are_matrices, block, imaginary_part, keep_where, mH, mm
 from func.interpreters.primitives.linalg.solving import triangular_solve
 from func.interpreters.primitives.structural.shapes import full_like
 from func.interpreters.primitives.structural.slicing import concatenate
@@ -70,6 +71,8 @@ qr: Primitive = general(
     "qr",
     lambda xp, a, *, mode: tuple(xp.linalg.qr(a, mode)),
     aval=_qr_aval,
+    parameters={"mode": one_of("reduced", "complete")},
+    fits=are_matrices,
     batch=leading_axes("qr"),
     jvp=_qr_jvp,
     multiple=True,
@@ -88,6 +91,7 @@ qr_raw = Primitive(
     "qr_raw",
     lambda xp, a: tuple(xp.linalg.qr(a, "raw")),
     aval=_raw_aval,
+    fits=are_matrices,
     batch=leading_axes("qr_raw"),
     multiple=True,
     cost=costs.per_matrix(costs.qr),

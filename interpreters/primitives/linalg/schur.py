@@ -11,6 +11,7 @@ from func.backends.support import spectra
 from func.backends.support.linalg import complex_dtype, float_dtype
 from func.interpreters.core import Array, Aval, Primitive, dtype_of, general, innermost, leading_axes, shape_of
 from func.interpreters.core.errors import NotDifferentiableError
+from func.interpreters.core.parameters import one_of
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, multiply
@@ -18,6 +19,7 @@ from func.interpreters.primitives.elementwise.table import real, subtract
 from func.interpreters.primitives.linalg.matrices import (
     along_columns,
     along_rows,
+    are_square,
     keep_where,
     largest,
     mH,
@@ -80,6 +82,8 @@ schur: Primitive = general(
     "schur",
     reporting_missing(spectra.schur),
     aval=_schur_aval,
+    parameters={"output": one_of("real", "complex")},
+    fits=are_square,
     batch=leading_axes("schur"),
     jvp=_schur_jvp,
     multiple=True,

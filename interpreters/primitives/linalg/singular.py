@@ -22,12 +22,15 @@ from func.interpreters.core import (
     materialize,
     shape_of,
 )
+from func.interpreters.core.parameters import FLAG, NUMBER
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply, negative
 from func.interpreters.primitives.elementwise.table import equal, greater, logical_and, subtract
 from func.interpreters.primitives.linalg.matrices import (
     along_columns,
     along_rows,
+    are_matrices,
+    are_square,
     block,
     diagonal_of,
     from_triangle,
@@ -126,6 +129,8 @@ svd: Primitive = general(
     "svd",
     lambda xp, a, *, full_matrices: tuple(xp.linalg.svd(a, full_matrices)),
     aval=_svd_aval,
+    parameters={"full_matrices": FLAG},
+    fits=are_matrices,
     batch=leading_axes("svd"),
     jvp=_svd_jvp,
     multiple=True,
@@ -146,6 +151,7 @@ svdvals: Primitive = general(
     "svdvals",
     lambda xp, a: xp.linalg.svd(a, compute_uv=False),
     aval=lambda a: Aval((*a.shape[:-2], min(a.shape[-2:])), real_dtype(a.dtype)),
+    fits=are_matrices,
     batch=leading_axes("svdvals"),
     jvp=_svdvals_jvp,
     cost=costs.per_matrix(costs.qr),
@@ -202,6 +208,11 @@ def _cut_pinv_tangent(a: Array, da: Array, limit: Array) -> Array:
     return mH(out)
 
 
+def _have_limits(a: Aval, limit: Aval, *, hermitian: bool, cut: bool) -> bool:
+    """Whether there is a limit for each matrix, and Hermitian ones are square."""
+    return (are_square(a) if hermitian else are_matrices(a)) and limit.shape == a.shape[:-2]
+
+
 def _pinv_impl(xp: Any, a: Array, limit: Array, *, hermitian: bool, cut: bool) -> Array:
     return xp.linalg.pinv(a, limit, hermitian)
 
@@ -210,6 +221,8 @@ pinv: Primitive = general(
     "pinv",
     _pinv_impl,
     aval=lambda a, limit, **params: Aval((*a.shape[:-2], a.shape[-1], a.shape[-2]), float_dtype(a.dtype)),
+    parameters={"hermitian": FLAG, "cut": FLAG},
+    fits=_have_limits,
     batch=leading_axes("pinv"),
     jvp=_pinv_jvp,
     cost=costs.per_matrix(costs.svd),
@@ -257,6 +270,14 @@ def _lstsq_cost(ins: Sequence[Aval], outs: Sequence[Aval], params: Params) -> fl
 
 
 lstsq: Primitive = general(
-    "lstsq", linalg.lstsq, aval=_lstsq_aval, batch=_lstsq_batch, jvp=_lstsq_jvp, multiple=True, cost=_lstsq_cost
+    "lstsq",
+    linalg.lstsq,
+    aval=_lstsq_aval,
+    parameters={"limit": NUMBER, "cut": FLAG},
+    fits=lambda a, b, **params: are_matrices(a, b) and a.shape[:-1] == b.shape[:-1],
+    batch=_lstsq_batch,
+    jvp=_lstsq_jvp,
+    multiple=True,
+    cost=_lstsq_cost,
 )
 """Least-squares solutions x of A x = b, sums of squared residuals, singular values; b is (…, m, k)."""

@@ -21,10 +21,13 @@ from func.interpreters.core import (
     leading_axes,
     snapshot,
 )
+from func.interpreters.core.parameters import FLAG
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import negative
 from func.interpreters.primitives.linalg.matrices import (
+    are_square,
     from_triangle,
+    has_sides,
     hermitian_part,
     keep_where,
     lower_half,
@@ -103,6 +106,8 @@ cholesky: Primitive = direct(
     linalg.cholesky,
     _cholesky_adjoint,
     aval=same_aval,
+    parameters={"upper": FLAG.or_absent()},
+    fits=are_square,
     batch=leading_axes("cholesky"),
     jvp=_cholesky_jvp,
     cost=costs.cubic(1 / 3),
@@ -156,6 +161,8 @@ triangular_solve: Primitive = direct(
     reporting_missing(linalg.triangular_solve),
     _triangular_solve_adjoint,
     aval=lambda a, b, **params: Aval(b.shape, np.result_type(float_dtype(a.dtype), b.dtype)),
+    parameters={"lower": FLAG, "adjoint": FLAG, "unit": FLAG},
+    fits=has_sides,
     batch=solve_batch(lambda a, b, **params: triangular_solve(a, b, **params)),
     jvp=_triangular_solve_jvp,
     transpose=_triangular_solve_transpose,
@@ -184,6 +191,7 @@ solve: Primitive = direct(
     lambda xp, a, b: xp.linalg.solve(a, b),
     _solve_adjoint,
     aval=lambda a, b: Aval(b.shape, np.result_type(float_dtype(a.dtype), b.dtype)),
+    fits=has_sides,
     batch=solve_batch(lambda a, b: solve(a, b)),
     jvp=_solve_jvp,
     transpose=lambda ct, a, b: (ZERO, solve(mH(a), ct)),
@@ -206,6 +214,14 @@ def _inv_adjoint(ct: Array, parents: Any, saved: Any, *, strict: bool = True) ->
 
 
 inv: Primitive = direct(
-    "inv", linalg.inv, _inv_adjoint, aval=same_aval, batch=leading_axes("inv"), jvp=_inv_jvp, cost=costs.cubic(2)
+    "inv",
+    linalg.inv,
+    _inv_adjoint,
+    aval=same_aval,
+    parameters={"strict": FLAG.or_absent()},
+    fits=are_square,
+    batch=leading_axes("inv"),
+    jvp=_inv_jvp,
+    cost=costs.cubic(2),
 )
 """A⁻¹. A singular matrix raises, or becomes NaN where `strict` is off."""

@@ -25,12 +25,14 @@ from func.interpreters.core import (
     nondifferentiable,
     shape_of,
 )
+from func.interpreters.core.parameters import FLAG
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, conjugate, multiply
 from func.interpreters.primitives.elementwise.table import absolute, divide, equal, imag, subtract
 from func.interpreters.primitives.linalg.matrices import (
     along_columns,
     along_rows,
+    are_square,
     diagonal_of,
     from_triangle,
     largest,
@@ -74,6 +76,8 @@ eigh: Primitive = general(
     "eigh",
     lambda xp, a, *, lower: tuple(xp.linalg.eigh(a, "L" if lower else "U")),
     aval=lambda a, *, lower: (Aval(a.shape[:-1], real_dtype(a.dtype)), Aval(a.shape, float_dtype(a.dtype))),
+    parameters={"lower": FLAG},
+    fits=are_square,
     batch=leading_axes("eigh"),
     jvp=_eigh_jvp,
     multiple=True,
@@ -99,6 +103,8 @@ eigvalsh: Primitive = general(
     "eigvalsh",
     lambda xp, a, *, lower: xp.linalg.eigvalsh(a, "L" if lower else "U"),
     aval=lambda a, *, lower: Aval(a.shape[:-1], real_dtype(a.dtype)),
+    parameters={"lower": FLAG},
+    fits=are_square,
     batch=leading_axes("eigvalsh"),
     jvp=_eigvalsh_jvp,
     cost=costs.cubic(4 / 3),
@@ -138,6 +144,7 @@ eig: Primitive = general(
     "eig",
     spectra.eig,
     aval=lambda a: (Aval(a.shape[:-1], complex_dtype(a.dtype)), Aval(a.shape, complex_dtype(a.dtype))),
+    fits=are_square,
     batch=leading_axes("eig"),
     jvp=_eig_jvp,
     multiple=True,
@@ -161,6 +168,7 @@ eigvals: Primitive = general(
     "eigvals",
     spectra.eigvals,
     aval=lambda a: Aval(a.shape[:-1], complex_dtype(a.dtype)),
+    fits=are_square,
     batch=leading_axes("eigvals"),
     jvp=_eigvals_jvp,
     cost=costs.cubic(10),
@@ -176,6 +184,7 @@ match_values = nondifferentiable(
     "match_values",
     spectra.match_values,
     aval=lambda x, y: Aval((*x.shape, x.shape[-1]), np.bool_),
+    fits=lambda x, y: len(x.shape) > 0 and x.shape == y.shape,
     batch=_match_batch,
     cost=costs.per_element,
 )

@@ -11,6 +11,7 @@ from func.interpreters.core import ZERO, Array, Primitive, general, materialize
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, multiply, nan_safe_multiply
 from func.interpreters.primitives.elementwise.table import divide, exp, sqrt, subtract
+from func.interpreters.primitives.random.bits import are_drawn_by
 
 
 def _mills_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Any]:
@@ -47,6 +48,7 @@ wald: Primitive = general(
     "random_wald",
     gamma.random_wald,
     aval=lambda key, mean: mean,
+    fits=are_drawn_by,
     batch=lambda size, batched, args, params: wald(*materialize(size, batched, args)),
     jvp=_wald_jvp,
     cost=costs.SPECIAL,

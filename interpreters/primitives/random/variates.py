@@ -26,9 +26,11 @@ from func.interpreters.core import (
     materialize,
     nondifferentiable,
 )
+from func.interpreters.core.parameters import ORDER
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import multiply, nan_safe_multiply
 from func.interpreters.primitives.elementwise.table import exp, subtract
+from func.interpreters.primitives.random.bits import INTEGERS, are_drawn_by
 from func.interpreters.primitives.structural.shapes import align_ranks
 
 
@@ -41,6 +43,7 @@ polygamma: Primitive = general(
     "random_polygamma",
     gamma.random_polygamma,
     aval=lambda a, *, order: a,
+    parameters={"order": ORDER},
     batch=lambda size, batched, args, params: polygamma(*args, **params),
     jvp=_polygamma_jvp,
     cost=costs.SPECIAL,
@@ -70,6 +73,7 @@ slope: Primitive = general(
     "random_gamma_slope",
     gamma.random_gamma_slope,
     aval=lambda a, y, *, order: Aval(np.broadcast_shapes(a.shape, y.shape), np.result_type(a.dtype, y.dtype)),
+    parameters={"order": ORDER},
     batch=lambda size, batched, args, params: slope(*align_ranks(size, batched, args), **params),
     jvp=_slope_jvp,
     cost=costs.SPECIAL,
@@ -87,6 +91,7 @@ loggamma: Primitive = general(
     "random_loggamma",
     gamma.random_loggamma,
     aval=lambda key, a: a,
+    fits=are_drawn_by,
     batch=lambda size, batched, args, params: loggamma(*materialize(size, batched, args)),
     jvp=_loggamma_jvp,
     cost=costs.SPECIAL,
@@ -98,6 +103,8 @@ random_poisson: NonDifferentiable = nondifferentiable(
     "random_poisson",
     random.random_poisson,
     aval=lambda key, lam, *, dtype: Aval(lam.shape, dtype),
+    parameters={"dtype": INTEGERS},
+    fits=lambda key, lam, **params: are_drawn_by(key, lam),
     batch=lambda size, batched, args, params: random_poisson(*materialize(size, batched, args), **params),
     cost=costs.SPECIAL,
 )
@@ -108,6 +115,8 @@ random_binomial: NonDifferentiable = nondifferentiable(
     "random_binomial",
     random.random_binomial,
     aval=lambda key, n, p, *, dtype: Aval(n.shape, dtype),
+    parameters={"dtype": INTEGERS},
+    fits=lambda key, n, p, **params: are_drawn_by(key, n, p),
     batch=lambda size, batched, args, params: random_binomial(*materialize(size, batched, args), **params),
     cost=costs.SPECIAL,
 )

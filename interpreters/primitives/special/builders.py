@@ -10,6 +10,7 @@ import numpy as np
 from func.backends.support.special import of_order, result_of
 from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, add_tangents, dtype_of, general
 from func.interpreters.core.errors import NotDifferentiableError
+from func.interpreters.core.parameters import ORDER
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import (
@@ -105,7 +106,9 @@ def ordered(name: str, impl: Callable[..., Array]) -> Primitive:
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
         return primitive(args[0], **params)
 
-    primitive = general(name, typed_impl, aval=aval, batch=batch, jvp=jvp, cost=costs.SPECIAL)
+    primitive = general(
+        name, typed_impl, aval=aval, parameters={"order": ORDER}, batch=batch, jvp=jvp, cost=costs.SPECIAL
+    )
     return primitive
 
 

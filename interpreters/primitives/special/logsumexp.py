@@ -19,6 +19,7 @@ from func.interpreters.core import (
     shape_of,
     zeros_like,
 )
+from func.interpreters.core.parameters import AXES, FLAG
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import conjugate, multiply, nan_safe_multiply
 from func.interpreters.primitives.elementwise.table import (
@@ -66,6 +67,7 @@ softmax: Primitive = general(
     "softmax",
     lambda xp, x, *, axes: special(xp, "softmax")(x, axis=axes),
     aval=lambda x, *, axes: x,
+    parameters={"axes": AXES},
     batch=lambda size, batched, args, params: softmax(*args, **_shifted(params)),
     jvp=_softmax_jvp,
     cost=20,
@@ -74,6 +76,7 @@ log_softmax: Primitive = general(
     "log_softmax",
     lambda xp, x, *, axes: special(xp, "log_softmax")(x, axis=axes),
     aval=lambda x, *, axes: x,
+    parameters={"axes": AXES},
     batch=lambda size, batched, args, params: log_softmax(*args, **_shifted(params)),
     jvp=_log_softmax_jvp,
     cost=20,
@@ -135,6 +138,8 @@ weighted_logsumexp: Primitive = general(
     "weighted_logsumexp",
     _weighted_impl,
     aval=_weighted_aval,
+    parameters={"axes": AXES, "signed": FLAG},
+    fits=lambda x, b, **params: len(x.shape) == len(b.shape),
     batch=lambda size, batched, args, params: weighted_logsumexp(*align_ranks(size, batched, args), **_shifted(params)),
     jvp=_weighted_jvp,
     multiple=True,

@@ -25,11 +25,14 @@ from func.interpreters.core import (
     is_inexact,
     shape_of,
 )
+from func.interpreters.core.parameters import integer
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.elementwise.table import divide, equal, isnan, logical_or
 from func.interpreters.primitives.structural.reductions import reduce_max, reduce_min
 from func.interpreters.primitives.structural.shapes import broadcast, convert, move_axis, reduce_sum
+
+SIZE = {"size": integer(0)}
 
 
 class LinearCollective(Primitive):
@@ -88,6 +91,7 @@ psum: LinearCollective = LinearCollective(
     "psum",
     lambda xp, x, element, *, size: _times_impl(xp, x, size),
     aval=lambda x, element, *, size: Aval(x.shape, _sum_dtype(x.dtype)),
+    parameters=SIZE,
     transpose=lambda ct, x, element, *, size: (psum(ct, element, size=size), ZERO),
     batch=_batch(_psum_across, lambda x, element, *, size: psum(x, element, size=size)),
     cost=costs.per_input(1),
@@ -103,6 +107,7 @@ all_gather: LinearCollective = LinearCollective(
     "all_gather",
     lambda xp, x, element, *, size: xp.broadcast_to(x, (size, *shape_of(x))),
     aval=lambda x, element, *, size: Aval((size, *x.shape), x.dtype),
+    parameters=SIZE,
     transpose=lambda ct, x, element, *, size: (psum_scatter(ct, element, size=size), ZERO),
     batch=_batch(_gather_across, lambda x, element, *, size: move_axis(all_gather(x, element, size=size), 1, 0)),
     cost=0,
@@ -119,6 +124,8 @@ psum_scatter: LinearCollective = LinearCollective(
     "psum_scatter",
     lambda xp, x, element, *, size: _times_impl(xp, x[element], size),
     aval=lambda x, element, *, size: Aval(x.shape[1:], _sum_dtype(x.dtype)),
+    parameters=SIZE,
+    fits=lambda x, element, *, size: x.shape[:1] == (size,),
     transpose=lambda ct, x, element, *, size: (all_gather(ct, element, size=size), ZERO),
     batch=_batch(_scatter_across, lambda x, element, *, size: psum_scatter(move_axis(x, 1, 0), element, size=size)),
     cost=costs.per_input(1),
@@ -143,6 +150,7 @@ def _extremum(name: str, reduce: Any) -> Primitive:
         name,
         lambda xp, x, element, *, size: x,
         aval=lambda x, element, *, size: Aval(x.shape, x.dtype),
+        parameters=SIZE,
         batch=_batch(across, lambda x, element, *, size: primitive(x, element, size=size)),
         jvp=jvp,
         cost=0,

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from func.interpreters.core import ZERO, Array, Aval, Bilinear, Params, Shaped, dtype_of, shape_of
+from func.interpreters.core.parameters import Kind
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.shapes import broadcast, fit_cotangent, result_dtype
 
@@ -202,10 +203,25 @@ def _cost(ins: Sequence[Aval], outs: Sequence[Aval], params: Params) -> float:
     return total if len(spec.out) == len(extents) else 2 * total
 
 
+def _is_spec(value: Any, avals: Sequence[Aval], params: Params) -> bool:
+    """Whether the labels are those of the operands' axes, and equal ones belong to equal lengths."""
+    x, y = avals
+    if type(value) is not Spec or (len(value.x), len(value.y)) != (len(x.shape), len(y.shape)):
+        return False
+    if any([len(set(labels)) != len(labels) for labels in (value.x, value.y, value.out)]):
+        return False
+    in_x, in_y, in_out = set(value.x), set(value.y), set(value.out)
+    lengths = dict(zip(value.x, x.shape, strict=True))
+    return in_x ^ in_y <= in_out <= in_x | in_y and all(
+        [lengths.get(label, length) == length for label, length in zip(value.y, y.shape, strict=True)]
+    )
+
+
 contract = Bilinear(
     "contract",
     _impl,
     aval=_aval,
+    parameters={"spec": Kind("a contraction of the operands", _is_spec)},
     batch=_batch,
     transpose=_transpose,
     cost=_cost,

@@ -21,6 +21,7 @@ from func.interpreters.core import (
     materialize,
     shape_of,
 )
+from func.interpreters.core.parameters import SHAPE, Kind, is_shape, one_of
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.shapes import fit_cotangent, result_dtype
@@ -42,12 +43,55 @@ def _shifted_axes(params: Params) -> Params:
     return {**params, "axes": tuple([axis + 1 for axis in params["axes"]])}
 
 
+def _are_steps(value: Any, avals: Sequence[Aval], params: Params) -> bool:
+    """Nothing, or one positive integer for each axis."""
+    return is_shape(value) and 0 not in value and len(value) in (0, len(params["axes"]))
+
+
+def _axes_of_shape(value: Any, avals: Sequence[Aval], params: Params) -> bool:
+    return _may_repeat(value, len(params["shape"]), params)
+
+
+def _may_repeat(value: Any, rank: int, params: Params) -> bool:
+    """Axes, which differ where the elements of windows lie side by side."""
+    if not is_shape(value) or any([axis >= rank for axis in value]):
+        return False
+    return len(set(value)) == len(value) or bool(params.get("gaps"))
+
+
+STEPS = Kind("a positive integer for each axis", _are_steps, optional=True)
+WINDOWS = {
+    "sizes": Kind(
+        "a length for each axis",
+        lambda value, avals, params: is_shape(value) and 0 not in value and len(value) == len(params["axes"]),
+    ),
+    "axes": Kind(
+        "axes of the first operand", lambda value, avals, params: _may_repeat(value, len(avals[0].shape), params)
+    ),
+    "steps": STEPS,
+    "gaps": STEPS,
+}
+
+
+def _have_room(x: Aval, *, sizes: Shape, axes: Shape, steps: Shape = (), gaps: Shape = ()) -> bool:
+    """Whether an axis is long enough for its windows."""
+    return all([length >= 0 for length in _counts(x.shape, sizes, axes, (), gaps)])
+
+
+def _come_from_windows(x: Aval, *, shape: Shape, sizes: Shape, **params: Any) -> bool:
+    """Whether windows of an array of the shape are what is added up."""
+    inner = Aval(shape, x.dtype)
+    return _have_room(inner, sizes=sizes, **params) and x.shape == windows.aval(inner, sizes=sizes, **params).shape
+
+
 windows: Linear = linear(
     "windows",
     support_windows.windows,
     aval=lambda x, *, sizes, axes, steps=(), gaps=(): Aval(
         (*_counts(x.shape, sizes, axes, steps, gaps), *sizes), x.dtype
     ),
+    parameters=WINDOWS,
+    fits=_have_room,
     transpose=lambda ct, x, **params: (overlap_add(ct, shape=x.shape, **params),),
     batch=lambda x, **params: windows(x, **_shifted_axes(params)),
     cost=0,
@@ -60,6 +104,8 @@ overlap_add: Linear = linear(
     "overlap_add",
     support_windows.overlap_add,
     aval=lambda x, *, shape, **params: Aval(shape, x.dtype),
+    parameters={**WINDOWS, "axes": Kind("axes of the shape", _axes_of_shape), "shape": SHAPE},
+    fits=_come_from_windows,
     transpose=lambda ct, x, *, shape, **params: (windows(ct, **params),),
     batch=lambda x, *, shape, **params: overlap_add(x, shape=(x.shape[0], *shape), **_shifted_axes(params)),
     cost=costs.per_input(1),
@@ -104,6 +150,8 @@ correlate = Bilinear(
     "correlate",
     support_windows.correlate,
     aval=_correlate_aval,
+    parameters={"mode": one_of("full", "same", "valid")},
+    fits=lambda x, y, *, mode: min(len(x.shape), len(y.shape)) > 0 and x.shape[:-1] == y.shape[:-1],
     batch=_correlate_batch,
     cost=lambda ins, outs, params: 2 * ins[0].size * ins[1].size,
     transpose=_correlate_transpose,

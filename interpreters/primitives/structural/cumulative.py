@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Aval, Primitive, dtype_of, general, shape_of
+from func.interpreters.core.parameters import AXIS
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, multiply
 from func.interpreters.primitives.elementwise.table import (
@@ -67,6 +68,7 @@ cumprod: Primitive = general(
     "cumprod",
     lambda xp, x, *, axis: xp.cumprod(x, axis),
     aval=lambda x, *, axis: Aval(x.shape, np.multiply.reduce(np.ones(1, x.dtype)).dtype),
+    parameters={"axis": AXIS},
     batch=lambda size, batched, args, params: cumprod(args[0], axis=params["axis"] + 1),
     jvp=_cumprod_jvp,
     cost=costs.per_input(1),
@@ -116,6 +118,7 @@ def _running_extremum(name: str, ufunc: str, step: Callable[..., Array], wins: C
         name,
         impl,
         aval=lambda x, *, axis: x,
+        parameters={"axis": AXIS},
         batch=lambda size, batched, args, params: primitive(args[0], axis=params["axis"] + 1),
         jvp=jvp,
         cost=costs.per_input(1),

@@ -10,8 +10,11 @@ import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from func.backends.support.strided import place_strided, take_strided
 from func.interpreters.core import Array, Aval, Linear, Params, Shape, Shaped, linear, shape_of
+from func.interpreters.core.parameters import DTYPE, PLACEMENT, PLACEMENTS, SHAPE
 from func.interpreters.primitives.structural.shapes import fit_cotangent, reshape
 
 Placement: TypeAlias = tuple[int, Shape, tuple[int, ...]]
@@ -23,6 +26,12 @@ def _place_impl(xp: Any, *values: Array, shape: Shape, dtype: Any, placements: S
 
 def _place_aval(*values: Aval, shape: Shape, dtype: Any, placements: Sequence[Placement]) -> Aval:
     return Aval(shape, dtype)
+
+
+def _lie_at_placements(*values: Aval, shape: Shape, dtype: Any, placements: Sequence[Placement]) -> bool:
+    """Whether the values broadcast to the sizes of their placements."""
+    pairs = zip(values, placements, strict=True)
+    return all([np.broadcast_shapes(value.shape, sizes) == tuple(sizes) for value, (_, sizes, _) in pairs])
 
 
 def _place_transpose(
@@ -55,6 +64,8 @@ place: Linear = linear(
     "place",
     _place_impl,
     aval=_place_aval,
+    parameters={"shape": SHAPE, "dtype": DTYPE, "placements": PLACEMENTS},
+    fits=_lie_at_placements,
     transpose=_place_transpose,
     batch=_place_batch,
     positions=(),
@@ -66,6 +77,7 @@ take: Linear = linear(
     "take",
     lambda xp, x, *, placement: take_strided(xp, x, *placement),
     aval=lambda x, *, placement: Aval(placement[1], x.dtype),
+    parameters={"placement": PLACEMENT},
     transpose=lambda ct, x, *, placement: (place(ct, shape=x.shape, dtype=x.dtype, placements=(placement,)),),
     batch=lambda x, *, placement: take(x, placement=_batched(placement, x.shape[0], x.shape[1:])),
     cost=0,

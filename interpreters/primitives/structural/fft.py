@@ -13,12 +13,15 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import COMPLEX, Array, Aval, Linear, Params, Shaped, linear, shape_of
+from func.interpreters.core.parameters import AXIS, FLAG, integer, one_of
 from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.elementwise.table import real
 from func.interpreters.primitives.structural.shapes import full_like, iota, reshape, same_dtype, where
 
 SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 """The norm of the adjoint, and that of the other direction with the same factor."""
+
+NORM = one_of(*SWAPPED)
 
 
 def _complex_aval(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -57,6 +60,7 @@ fft: Linear = linear(
     "fft",
     _fft_impl,
     aval=lambda x, *, axis, norm, inverse: Aval(x.shape, _complex_aval(x.dtype)),
+    parameters={"axis": AXIS, "norm": NORM, "inverse": FLAG},
     transpose=_fft_transpose,
     batch=lambda x, *, axis, norm, inverse: fft(x, axis=axis + 1, norm=norm, inverse=inverse),
     cost=_cost,
@@ -84,6 +88,7 @@ rfft: Linear = linear(
     "rfft",
     lambda xp, x, *, axis, norm: xp.fft.rfft(x, None, axis, norm),
     aval=lambda x, *, axis, norm: Aval(_resized(x, axis, x.shape[axis] // 2 + 1), _complex_aval(x.dtype)),
+    parameters={"axis": AXIS, "norm": NORM},
     transpose=_rfft_transpose,
     batch=lambda x, *, axis, norm: rfft(x, axis=axis + 1, norm=norm),
     cost=_cost,
@@ -100,6 +105,7 @@ irfft: Linear = linear(
     "irfft",
     lambda xp, x, *, axis, length, norm: xp.fft.irfft(x, length, axis, norm),
     aval=lambda x, *, axis, length, norm: Aval(_resized(x, axis, length), _real_aval(x.dtype)),
+    parameters={"axis": AXIS, "length": integer(1), "norm": NORM},
     transpose=_irfft_transpose,
     batch=lambda x, *, axis, length, norm: irfft(x, axis=axis + 1, length=length, norm=norm),
     cost=_cost,

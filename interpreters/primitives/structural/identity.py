@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from func.interpreters.core import Array, Linear, NonDifferentiable, Shaped, Tracer, linear, nondifferentiable
+from func.interpreters.core.parameters import TEXT, integer
 
 
 def _identity_transpose(ct: Array, x: Shaped, **params: Any) -> tuple[Array]:
@@ -20,6 +21,7 @@ named: Linear = linear(
     "named",
     lambda xp, x, *, label: x,
     aval=lambda x, *, label: x,
+    parameters={"label": TEXT},
     transpose=_identity_transpose,
     batch=lambda x, *, label: named(x, label=label),
     cost=0,
@@ -44,6 +46,7 @@ barrier: Linear = linear(
     "barrier",
     lambda xp, x, *, tag: x,
     aval=lambda x, *, tag: x,
+    parameters={"tag": integer()},
     transpose=lambda ct, x, *, tag: (ct,),
     batch=lambda x, *, tag: barrier(x, tag=tag),
     cost=0,

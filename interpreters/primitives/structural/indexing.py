@@ -26,6 +26,7 @@ from func.interpreters.core import (
     materialize,
     shape_of,
 )
+from func.interpreters.core.parameters import AXIS_OR_END, are_integers, have_equal_shapes
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.elementwise.table import equal
@@ -50,6 +51,24 @@ def _prefix(axis: int, indices: Sequence[Array], xp: Any = np) -> tuple[Any, ...
 
 def _gathered_shape(x: Shape, index: Shape, count: int, axis: int) -> Shape:
     return (*x[:axis], *index, *x[axis + count :])
+
+
+def _are_indices(x: Aval, indices: Sequence[Aval], axis: int) -> bool:
+    """Whether there are integers of one shape for consecutive axes from this one on."""
+    return (
+        len(indices) > 0
+        and axis + len(indices) <= len(x.shape)
+        and are_integers(*indices)
+        and have_equal_shapes(*indices)
+    )
+
+
+def _can_be_written(x: Aval, value: Aval, indices: Sequence[Aval], axis: int) -> bool:
+    """Whether a value broadcasts to the elements at the indices."""
+    if not _are_indices(x, indices, axis):
+        return False
+    region = _gathered_shape(x.shape, indices[0].shape, len(indices), axis)
+    return np.broadcast_shapes(value.shape, region) == region
 
 
 def _no_index_cotangents(indices: Sequence[Any]) -> tuple[Any, ...]:
@@ -88,6 +107,8 @@ gather: Linear = linear(
     "gather",
     lambda xp, x, *indices, axis: x[_prefix(axis, indices, xp)],
     aval=lambda x, *indices, axis: Aval(_gathered_shape(x.shape, indices[0].shape, len(indices), axis), x.dtype),
+    parameters={"axis": AXIS_OR_END},
+    fits=lambda x, *indices, axis: _are_indices(x, indices, axis),
     transpose=lambda ct, x, *indices, axis: (
         scatter_add(full_like(ct, 0, x.shape, x.dtype), ct, *indices, axis=axis),
         *_no_index_cotangents(indices),
@@ -129,6 +150,8 @@ scatter_add: Linear = linear(
     "scatter_add",
     _scatter_add_impl,
     aval=lambda x, value, *indices, axis: x,
+    parameters={"axis": AXIS_OR_END},
+    fits=lambda x, value, *indices, axis: _can_be_written(x, value, indices, axis),
     transpose=_scatter_transpose_add,
     batch=lambda size, batched, args, params: _scatter_batch(size, batched, args, params, scatter_add),
     positions=(0, 1),
@@ -168,6 +191,8 @@ scatter: Linear = linear(
     "scatter",
     _scatter_impl,
     aval=lambda x, value, *indices, axis: x,
+    parameters={"axis": AXIS_OR_END},
+    fits=lambda x, value, *indices, axis: _can_be_written(x, value, indices, axis),
     transpose=_scatter_transpose,
     batch=lambda size, batched, args, params: _scatter_batch(size, batched, args, params, scatter),
     positions=(0, 1),

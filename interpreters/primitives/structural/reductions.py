@@ -30,6 +30,7 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.core.errors import NotDifferentiableError
+from func.interpreters.core.parameters import AXES, AXIS, ELEMENT, FINITE, NOTHING, OPTIONAL_DTYPE, either, one_of
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import conjugate, multiply, nan_safe_multiply
 from func.interpreters.primitives.elementwise.table import (
@@ -131,6 +132,7 @@ def reduction(
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
         return primitive(args[0], **{**params, "axes": _shift(params["axes"])})
 
+    facts.setdefault("parameters", {"axes": AXES})
     primitive = kind(name, impl, aval=aval, batch=batch, **facts)
     primitive.partial = partial
     return primitive
@@ -219,6 +221,7 @@ reduce_var = reduction(
     lambda xp, x, *, axes, ddof: xp.var(x, axes, ddof=ddof),
     _variance_partial,
     _real_dtype,
+    parameters={"axes": AXES, "ddof": FINITE},
     cost=costs.per_input(4),
 )
 """The variance of floating point elements, more than ddof of them."""
@@ -265,6 +268,7 @@ reduce_mean: Linear = linear(
     "mean",
     _mean_impl,
     aval=lambda x, *, axes, dtype: Aval(drop_axes(x.shape, axes), dtype or x.dtype),
+    parameters={"axes": AXES, "dtype": OPTIONAL_DTYPE},
     transpose=_mean_transpose,
     batch=lambda x, *, axes, dtype: reduce_mean(x, axes=_shift(axes), dtype=dtype),
     cost=costs.per_input(1),
@@ -298,7 +302,17 @@ def _optioned(name: str, ufunc: str, neutral: int, tangent: Callable[..., Array]
         x, mask = materialize(size, batched, args) if shape_of(args[1]) else args
         return primitive(x, mask, **{**params, "axes": _shift(params["axes"])})
 
-    primitive = general(f"{name}_with", impl, aval=aval, batch=batch, jvp=jvp, cost=costs.per_element, reduces=ufunc)
+    primitive = general(
+        f"{name}_with",
+        impl,
+        aval=aval,
+        parameters={"axes": AXES, "dtype": OPTIONAL_DTYPE, "initial": either(NOTHING, ELEMENT)},
+        fits=lambda x, mask, **params: mask.dtype == bool and np.broadcast_shapes(x.shape, mask.shape) == x.shape,
+        batch=batch,
+        jvp=jvp,
+        cost=costs.per_element,
+        reduces=ufunc,
+    )
     return primitive
 
 
@@ -324,6 +338,7 @@ def _constant_reduction(name: str, ufunc: str) -> NonDifferentiable:
         name,
         lambda xp, x, *, axes: getattr(xp, name)(x, axes),
         aval=lambda x, *, axes: Aval(drop_axes(x.shape, axes), np.bool_),
+        parameters={"axes": AXES},
         batch=batch,
         cost=costs.per_input(1),
         reduces=ufunc,
@@ -343,6 +358,7 @@ def _index_reduction(name: str, ufunc: str) -> NonDifferentiable:
         name,
         lambda xp, x, *, axis: getattr(xp, name)(x, axis),
         aval=lambda x, *, axis: Aval(drop_axes(x.shape, (axis,)), np.intp),
+        parameters={"axis": AXIS},
         batch=batch,
         cost=costs.per_input(1),
         reduces=ufunc,
@@ -362,6 +378,7 @@ argsort: NonDifferentiable = nondifferentiable(
     "argsort",
     lambda xp, x, *, axis, kind: xp.argsort(x, axis, kind=kind),
     aval=lambda x, *, axis, kind: Aval(x.shape, np.intp),
+    parameters={"axis": AXIS, "kind": one_of(None, "quicksort", "mergesort", "heapsort", "stable")},
     batch=_argsort_batch,
     cost=costs.sorting,
 )

@@ -6,6 +6,7 @@ import numpy as np
 
 from func.backends.support import arrays
 from func.interpreters.core import Array, Aval, Linear, Shaped, linear
+from func.interpreters.core.parameters import AXIS, STARTS
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.structural.indexing import gather, scatter_add
 from func.interpreters.primitives.structural.shapes import full_like, same_dtype
@@ -36,6 +37,7 @@ segment_sum: Linear = linear(
     "segment_sum",
     arrays.segment_sum,
     aval=_sum_aval,
+    parameters={"starts": STARTS, "axis": AXIS},
     transpose=_sum_transpose,
     batch=lambda x, *, starts, axis: segment_sum(x, starts=starts, axis=axis + 1),
     cost=costs.per_input(1),

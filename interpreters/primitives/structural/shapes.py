@@ -26,6 +26,7 @@ from func.interpreters.core import (
     shape_of,
     snapshot,
 )
+from func.interpreters.core.parameters import AXES, AXIS, DTYPE, FLAG, OPTIONAL_DTYPE, SHAPE
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives import costs
 
@@ -130,6 +131,7 @@ convert: Linear = linear(
     "convert",
     _convert_impl,
     aval=lambda x, *, dtype: Aval(x.shape, dtype),
+    parameters={"dtype": DTYPE},
     transpose=_convert_transpose,
     batch=lambda x, *, dtype: convert(x, dtype=dtype),
     cost=0,
@@ -170,6 +172,8 @@ broadcast: Linear = linear(
     "broadcast",
     _broadcast_impl,
     aval=lambda x, *, shape: Aval(shape, x.dtype),
+    parameters={"shape": SHAPE},
+    fits=lambda x, *, shape: np.broadcast_shapes(x.shape, shape) == tuple(shape),
     transpose=_broadcast_transpose,
     batch=_broadcast_batch,
     cost=0,
@@ -182,6 +186,8 @@ reshape: Linear = linear(
     "reshape",
     lambda xp, x, *, shape: xp.reshape(x, shape),
     aval=lambda x, *, shape: Aval(shape, x.dtype),
+    parameters={"shape": SHAPE},
+    fits=lambda x, *, shape: math.prod(x.shape) == math.prod(shape),
     transpose=lambda ct, x, *, shape: (reshape(ct, shape=x.shape),),
     batch=lambda x, *, shape: reshape(x, shape=(x.shape[0], *shape)),
     cost=0,
@@ -203,6 +209,8 @@ permute: Linear = linear(
     "permute",
     lambda xp, x, *, order: xp.transpose(x, order),
     aval=lambda x, *, order: Aval(tuple([x.shape[axis] for axis in order]), x.dtype),
+    parameters={"order": AXES},
+    fits=lambda x, *, order: len(order) == len(x.shape),
     transpose=lambda ct, x, *, order: (permute(ct, order=inverse_permutation(order)),),
     batch=lambda x, *, order: permute(x, order=(0, *[axis + 1 for axis in order])),
     cost=0,
@@ -256,7 +264,14 @@ def _sum_impl(xp: Any, x: Array, *, axes: tuple[int, ...], dtype: Any = None) ->
 
 
 reduce_sum: Linear = linear(
-    "sum", _sum_impl, aval=_sum_aval, transpose=_sum_transpose, batch=_sum_batch, cost=costs.per_input(1), reduces="add"
+    "sum",
+    _sum_impl,
+    aval=_sum_aval,
+    parameters={"axes": AXES, "dtype": OPTIONAL_DTYPE.or_absent()},
+    transpose=_sum_transpose,
+    batch=_sum_batch,
+    cost=costs.per_input(1),
+    reduces="add",
 )
 """The sum over axes (non-negative, sorted), which disappear; `dtype` is that of the accumulation."""
 
@@ -311,6 +326,7 @@ cumsum: Linear = linear(
     "cumsum",
     _cumsum_impl,
     aval=lambda x, *, axis, reverse: Aval(x.shape, np.add.reduce(np.zeros(1, x.dtype)).dtype),
+    parameters={"axis": AXIS, "reverse": FLAG},
     transpose=lambda ct, x, *, axis, reverse: (cumsum(ct, axis=axis, reverse=not reverse),),
     batch=lambda x, *, axis, reverse: cumsum(x, axis=axis + 1, reverse=reverse),
     cost=costs.per_input(1),

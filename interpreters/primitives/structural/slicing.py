@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from func.interpreters.core import Array, Aval, Linear, Params, Shape, Shaped, dtype_of, linear, materialize, shape_of
+from func.interpreters.core.parameters import AXIS, INDEX, INDEX_OF_SHAPE, SHAPE
 from func.interpreters.primitives.structural.inplace_reuse import is_spare_cotangent, writable
 from func.interpreters.primitives.structural.shapes import fit_cotangent, zeros_like
 
@@ -50,6 +51,7 @@ getitem: Linear = linear(
     "getitem",
     _getitem_impl,
     aval=lambda x, *, index: Aval(sliced_shape(index), x.dtype),
+    parameters={"index": INDEX},
     transpose=lambda ct, x, *, index: (embed(ct, index=index, shape=x.shape),),
     batch=lambda x, *, index: getitem(x, index=(_whole(x.shape[0]), *index)),
     cost=0,
@@ -61,6 +63,8 @@ embed: Linear = linear(
     "embed",
     _embed_impl,
     aval=lambda x, *, index, shape: Aval(shape, x.dtype),
+    parameters={"index": INDEX_OF_SHAPE, "shape": SHAPE},
+    fits=lambda x, *, index, shape: sliced_shape(index) == x.shape,
     transpose=lambda ct, x, *, index, shape: (getitem(ct, index=index),),
     batch=lambda x, *, index, shape: embed(x, index=(_whole(x.shape[0]), *index), shape=(x.shape[0], *shape)),
     cost=0,
@@ -103,6 +107,8 @@ update = Update(
     "update",
     _update_impl,
     aval=lambda x, value, *, index: x,
+    parameters={"index": INDEX},
+    fits=lambda x, value, *, index: sliced_shape(index) == value.shape,
     transpose=_update_transpose,
     batch=_update_batch,
     cost=0,
@@ -116,6 +122,11 @@ def _concatenate_aval(*xs: Aval, axis: int) -> Aval:
     shape = list(xs[0].shape)
     shape[axis] = sum(x.shape[axis] for x in xs)
     return Aval(tuple(shape), np.result_type(*[x.dtype for x in xs]))
+
+
+def _can_be_joined(*xs: Aval, axis: int) -> bool:
+    """Whether only the lengths along the axis differ."""
+    return len({(*x.shape[:axis], *x.shape[axis + 1 :]) for x in xs}) == len({len(x.shape) for x in xs}) == 1
 
 
 def _concatenate_transpose(ct: Array, *xs: Shaped, axis: int) -> tuple[Array, ...]:
@@ -138,6 +149,8 @@ concatenate: Linear = linear(
     "concatenate",
     lambda xp, *xs, axis: xp.concatenate(xs, axis),
     aval=_concatenate_aval,
+    parameters={"axis": AXIS},
+    fits=_can_be_joined,
     transpose=_concatenate_transpose,
     batch=_concatenate_batch,
     positions=(),

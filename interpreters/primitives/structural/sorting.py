@@ -20,8 +20,17 @@ from func.interpreters.core import (
     materialize,
     nondifferentiable,
 )
+from func.interpreters.core.parameters import AXIS, Kind, are_integers, have_equal_shapes, integer, is_integer, one_of
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.structural.reductions import argsort as argsort
+
+PLACES = Kind(
+    "places along the axis",
+    lambda value, avals, params: (
+        type(value) is tuple and all([is_integer(k) and 0 <= k < avals[0].shape[params["axis"]] for k in value])
+    ),
+)
+SELECTION = one_of("introselect")
 
 
 def _reorder_transpose(ct: Array, x: Any, order: Array, *, axis: int) -> tuple[Any, Any]:
@@ -37,6 +46,8 @@ reorder: Linear = linear(
     "reorder",
     lambda xp, x, order, *, axis: xp.take_along_axis(x, order, axis),
     aval=lambda x, order, *, axis: x,
+    parameters={"axis": AXIS},
+    fits=lambda x, order, *, axis: x.shape == order.shape and are_integers(order),
     transpose=_reorder_transpose,
     batch=_reorder_batch,
     positions=(0,),
@@ -54,6 +65,7 @@ partition_order: NonDifferentiable = nondifferentiable(
     "partition_order",
     arrays.partition_order,
     aval=lambda x, *, kth, axis, kind: Aval(x.shape, np.intp),
+    parameters={"kth": PLACES, "axis": AXIS, "kind": SELECTION},
     batch=_partition_batch,
     cost=costs.sorting,
 )
@@ -63,6 +75,7 @@ argpartition: NonDifferentiable = nondifferentiable(
     "argpartition",
     lambda xp, x, *, kth, axis, kind: xp.argpartition(x, kth, axis, kind) if xp is np else xp.argsort(x, axis),
     aval=lambda x, *, kth, axis, kind: Aval(x.shape, np.intp),
+    parameters={"kth": PLACES, "axis": AXIS, "kind": SELECTION},
     batch=lambda size, batched, args, params: argpartition(args[0], **{**params, "axis": params["axis"] + 1}),
     cost=costs.sorting,
 )
@@ -76,6 +89,8 @@ lexsort: NonDifferentiable = nondifferentiable(
     "lexsort",
     lambda xp, *keys, axis: xp.lexsort(keys, axis) if xp is np else xp.lexsort(xp.stack(keys)),
     aval=lambda *keys, axis: Aval(keys[0].shape, np.intp),
+    parameters={"axis": AXIS},
+    fits=lambda *keys, axis: have_equal_shapes(*keys),
     batch=_lexsort_batch,
     cost=costs.sorting,
 )
@@ -88,6 +103,11 @@ def _search_batch(size: int, batched: Sequence[bool], args: Sequence[Array], par
     return search(tables, values, side=params["side"], batch_rank=params["batch_rank"] + 1)
 
 
+def _are_tables(tables: Aval, values: Aval, *, side: str, batch_rank: int) -> bool:
+    """Whether there is one sorted axis behind the batch axes that both have."""
+    return len(tables.shape) == batch_rank + 1 and tables.shape[:batch_rank] == values.shape[:batch_rank]
+
+
 def _search_cost(ins: Sequence[Aval], outs: Sequence[Aval], params: Params) -> float:
     """Bisection."""
     return outs[0].size * math.log2(max(ins[0].shape[-1], 2))
@@ -97,6 +117,8 @@ search: NonDifferentiable = nondifferentiable(
     "search",
     arrays.search,
     aval=lambda sorted_values, values, *, side, batch_rank: Aval(values.shape, np.intp),
+    parameters={"side": one_of("left", "right"), "batch_rank": integer(0)},
+    fits=_are_tables,
     batch=_search_batch,
     cost=_search_cost,
 )

@@ -1,0 +1,241 @@
+"""What the parameters of primitives may be: the kinds by which every primitive declares its own.
+
+Programs that come from elsewhere are checked by these declarations, so that generated code is made of values of known
+kinds. A kind looks at the parameter, at the avals of the operands and at the other parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from func.interpreters.core.types import Aval, Params, Shape
+
+if TYPE_CHECKING:
+    from func.interpreters.core.primitive import Primitive
+
+Test: TypeAlias = Callable[[Any, Sequence[Aval], Params], bool]
+
+LARGEST = 2**62
+"""Integers and sizes in bytes beyond this one are none of an array."""
+MOST_AXES = 64
+"""NumPy has no arrays of more axes."""
+
+
+class Kind(NamedTuple):
+    """What a parameter may be: its name in an error, its test, and whether it may be absent."""
+
+    name: str
+    test: Test
+    optional: bool = False
+
+    def accepts(self, value: Any, avals: Sequence[Aval], params: Params) -> bool:
+        """Whether a value is of the kind. A value that the test cannot handle is not."""
+        try:
+            return self.test(value, avals, params)
+        except Exception:  # whatever a value does that is of no kind at all
+            return False
+
+    def or_absent(self) -> Kind:
+        """The kind for a parameter that an equation may leave out."""
+        return self._replace(optional=True)
+
+
+Kinds: TypeAlias = Mapping[str, Kind]
+NO_PARAMETERS: Kinds = {}
+
+
+def is_integer(value: Any) -> bool:
+    """An integer that fits into 64 bits; a bool is none."""
+    return (type(value) is int or isinstance(value, np.integer)) and -LARGEST <= value <= LARGEST
+
+
+def is_length(value: Any) -> bool:
+    """The length of an axis."""
+    return is_integer(value) and value >= 0
+
+
+def is_shape(value: Any) -> bool:
+    """The shape of an array that could exist."""
+    return (
+        type(value) is tuple
+        and len(value) <= MOST_AXES
+        and all([is_length(length) for length in value])
+        and math.prod([max(int(length), 1) for length in value]) <= LARGEST
+    )
+
+
+def could_exist(aval: Aval) -> bool:
+    """Whether the shape of an aval is that of an array of its dtype, and only scalars are weak."""
+    if not is_shape(aval.shape) or (aval.weak and aval.shape != ()):
+        return False
+    return math.prod([max(length, 1) for length in aval.shape]) * aval.dtype.itemsize <= LARGEST
+
+
+def is_dtype(value: Any) -> bool:
+    """A dtype of numbers."""
+    return isinstance(value, np.dtype) and (value.kind in "biufc" or value.name == "bfloat16")
+
+
+def are_axes(value: Any, rank: int) -> bool:
+    """Different axes of an array of a rank."""
+    return (
+        type(value) is tuple
+        and all([is_integer(axis) and 0 <= axis < rank for axis in value])
+        and len(set(value)) == len(value)
+    )
+
+
+def is_index_of(index: Any, shape: Shape) -> bool:
+    """Whether a normalised basic index stays within an array of a shape, and has an entry for each of its axes."""
+    if type(index) is not tuple:
+        return False
+    lengths = list(shape)
+    for entry in index:
+        if entry is None:
+            continue
+        if not lengths:
+            return False
+        length = lengths.pop(0)
+        if type(entry) is tuple:
+            start, stop, step = entry
+            if not (is_integer(start) and is_integer(stop) and is_integer(step)) or step == 0:
+                return False
+            chosen = range(start, stop, step)
+            if chosen and not (0 <= chosen[0] < length and 0 <= chosen[-1] < length):
+                return False
+            if not chosen and not (0 <= start <= max(length, 1) and -1 <= stop <= length):
+                return False
+        elif not is_integer(entry) or not 0 <= entry < length:
+            return False
+    return not lengths
+
+
+def is_placement(placement: Any, size: int) -> bool:
+    """Whether (offset, sizes, strides) names positions of an array with so many elements."""
+    if type(placement) is not tuple or len(placement) != 3:
+        return False
+    offset, sizes, strides = placement
+    if not is_integer(offset) or not is_shape(sizes) or type(strides) is not tuple or len(strides) != len(sizes):
+        return False
+    if not all([is_integer(stride) for stride in strides]):
+        return False
+    if 0 in sizes:
+        return 0 <= offset <= size
+    reaches = [stride * (length - 1) for length, stride in zip(sizes, strides, strict=True)]
+    first = offset + sum([reach for reach in reaches if reach < 0])
+    last = offset + sum([reach for reach in reaches if reach > 0])
+    return first >= 0 and last < size
+
+
+def one_of(*choices: Any) -> Kind:
+    """One of some values, and of the type of that."""
+    name = f"one of {', '.join([repr(choice) for choice in choices])}"
+    return Kind(name, lambda value, avals, params: any([type(value) is type(own) and value == own for own in choices]))
+
+
+def either(kind: Kind, other: Kind) -> Kind:
+    """What is of one kind or of the other."""
+    return Kind(
+        f"{kind.name} or {other.name}",
+        lambda value, avals, params: kind.accepts(value, avals, params) or other.accepts(value, avals, params),
+    )
+
+
+def integer(least: int = -LARGEST, most: int = LARGEST) -> Kind:
+    """An integer within bounds."""
+    low, high = (f" from {least}" if least > -LARGEST else ""), (f" up to {most}" if most < LARGEST else "")
+    return Kind(f"an integer{low}{high}", lambda value, avals, params: is_integer(value) and least <= value <= most)
+
+
+def dtype_of_kind(kinds: str) -> Kind:
+    """A dtype of one of NumPy's kinds; that of V is bfloat16."""
+    return Kind(f"a dtype of kind {kinds}", lambda value, avals, params: is_dtype(value) and value.kind in kinds)
+
+
+NOTHING = one_of(None)
+FLAG = Kind("a bool", lambda value, avals, params: type(value) is bool or isinstance(value, np.bool_))
+TEXT = Kind("a string", lambda value, avals, params: type(value) is str)
+NUMBER = Kind(
+    "a real number",
+    lambda value, avals, params: is_integer(value) or type(value) is float or isinstance(value, np.floating),
+)
+FINITE = Kind(
+    "a finite real number",
+    lambda value, avals, params: NUMBER.test(value, avals, params) and bool(np.isfinite(value)),
+)
+DTYPE = Kind("a dtype of numbers", lambda value, avals, params: is_dtype(value))
+SHAPE = Kind("a shape", lambda value, avals, params: is_shape(value))
+AXIS = Kind(
+    "an axis of the first operand", lambda value, avals, params: is_integer(value) and 0 <= value < len(avals[0].shape)
+)
+AXES = Kind("axes of the first operand", lambda value, avals, params: are_axes(value, len(avals[0].shape)))
+INDEX = Kind("a basic index of the first operand", lambda value, avals, params: is_index_of(value, avals[0].shape))
+FUNCTION = Kind(
+    "a Python function",
+    lambda value, avals, params: (
+        callable(value) and not any([hasattr(value, name) for name in ("impl", "in_avals", "equations")])
+    ),
+)
+COMPILED = Kind(
+    "a compiled call", lambda value, avals, params: hasattr(value, "in_avals") and hasattr(value, "out_avals")
+)
+
+
+def have_equal_shapes(*avals: Aval) -> bool:
+    """Whether all operands are of one shape."""
+    return all([aval.shape == avals[0].shape for aval in avals])
+
+
+def are_integers(*avals: Aval) -> bool:
+    """Whether operands are integers, as indices are."""
+    return all([aval.dtype.kind in "iu" for aval in avals])
+
+
+def _are_starts(value: Any, avals: Sequence[Aval], params: Params) -> bool:
+    length = avals[0].shape[params["axis"]]
+    return type(value) is tuple and all([is_integer(start) and 0 <= start < length for start in value])
+
+
+def _are_placements(value: Any, avals: Sequence[Aval], params: Params) -> bool:
+    size = math.prod(params["shape"])
+    return type(value) is tuple and len(value) == len(avals) and all([is_placement(entry, size) for entry in value])
+
+
+OPTIONAL_DTYPE = either(NOTHING, DTYPE)
+AXIS_OR_END = Kind(
+    "an axis of the first operand, or its rank",
+    lambda value, avals, params: is_integer(value) and 0 <= value <= len(avals[0].shape),
+)
+INDEX_OF_SHAPE = Kind("a basic index of the shape", lambda value, avals, params: is_index_of(value, params["shape"]))
+STARTS = Kind("places along the axis", _are_starts)
+PLACEMENT = Kind(
+    "a placement within the first operand",
+    lambda value, avals, params: is_placement(value, math.prod(avals[0].shape)),
+)
+PLACEMENTS = Kind("a placement within the shape for each operand", _are_placements)
+ELEMENT = Kind(
+    "a number or an array scalar",
+    lambda value, avals, params: type(value) in (bool, int, float, complex) or isinstance(value, np.number | np.bool_),
+)
+ORDER = Kind("the order of a derivative", lambda value, avals, params: is_integer(value) and 0 <= value <= 10_000)
+
+
+def refusal_of(primitive: Primitive, avals: Sequence[Aval], params: Params) -> str | None:
+    """Why a primitive does not take parameters or operands; None where it takes them."""
+    for name in params:
+        if name not in primitive.parameters:
+            return f"it has no parameter {name!r}"
+    for name, kind in primitive.parameters.items():
+        if name not in params:
+            if not kind.optional:
+                return f"its parameter {name} is missing"
+        elif not kind.accepts(params[name], avals, params):
+            return f"its parameter {name} is not {kind.name}"
+    fits = primitive.fits
+    if fits is not None and not Kind("", lambda *_: fits(*avals, **params)).accepts(None, avals, params):
+        return "its operands do not fit each other or its parameters"
+    return None

@@ -1,0 +1,91 @@
+"""Every primitive declares what its parameters may be, and programs with other ones are refused."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from func.interpreters.core import PRIMITIVES, aval_of
+from func.interpreters.core.parameters import refusal_of
+from tests.interpreters.primitives.test_samples import ALL
+from tests.support.sampling import Sample
+
+WITH_PARAMETERS = [case for case in ALL if case.values[1].params]  # type: ignore[union-attr]
+CODE = "0 if __import__('os').system('false') else 0"
+OTHERS: list[Any] = [
+    CODE,
+    "",
+    [CODE],
+    {CODE: CODE},
+    2**70,
+    -(2**70),
+    -7,
+    1e300,
+    math.nan,
+    1j,
+    (CODE,),
+    (-7,),
+    (2**70,),
+    ((0, 1, CODE),),
+    np.zeros(3),
+    object(),
+    type("Text", (str,), {"__repr__": lambda self: CODE})("left"),
+]
+MAY_BE = {
+    "barrier": [-7],
+    "named": [CODE, ""],
+    "variance": [-7, 1e300],
+    "lstsq": [-7, 1e300, math.nan],
+    "fractional_matrix_power": [-7, 1e300],
+    "fractional_matrix_power_frechet": [-7, 1e300],
+    "sum_with": [-7, 1e300, math.nan, 1j, 2**70, -(2**70)],
+    "prod_with": [-7, 1e300, math.nan, 1j, 2**70, -(2**70)],
+}
+"""Primitives with parameters that are any numbers or texts."""
+
+
+def is_among(value: Any, values: list[Any]) -> bool:
+    """Whether a value is in a list, compared by what it looks like."""
+    return any([type(value) is type(other) and repr(value) == repr(other) for other in values])
+
+
+@pytest.mark.parametrize(("name", "sample"), ALL)
+def test_samples_have_the_declared_parameters(name: str, sample: Sample) -> None:
+    avals = [aval_of(arg) for arg in sample.args]
+    assert refusal_of(PRIMITIVES[name], avals, sample.params) is None
+
+
+@pytest.mark.parametrize("name", sorted(PRIMITIVES))
+def test_every_parameter_of_the_rules_is_declared(name: str) -> None:
+    primitive = PRIMITIVES[name]
+    for rule in (primitive.impl, primitive._aval):
+        if callable(rule) and not isinstance(rule, np.ufunc):
+            parameters = inspect.signature(rule).parameters.values()
+            named = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
+            assert named <= set(primitive.parameters)
+
+
+@pytest.mark.parametrize(("name", "sample"), WITH_PARAMETERS)
+def test_parameters_of_other_kinds_are_refused(name: str, sample: Sample) -> None:
+    primitive = PRIMITIVES[name]
+    avals = [aval_of(arg) for arg in sample.args]
+    for key in sample.params:
+        for other in OTHERS:
+            if not is_among(other, MAY_BE.get(name, [])):
+                refusal = refusal_of(primitive, avals, {**sample.params, key: other})
+                assert refusal is not None, (key, other)
+
+
+@pytest.mark.parametrize(("name", "sample"), WITH_PARAMETERS)
+def test_unknown_and_missing_parameters_are_refused(name: str, sample: Sample) -> None:
+    primitive = PRIMITIVES[name]
+    avals = [aval_of(arg) for arg in sample.args]
+    assert refusal_of(primitive, avals, {**sample.params, "other": 0}) == "it has no parameter 'other'"
+    for key in sample.params:
+        rest = {name: value for name, value in sample.params.items() if name != key}
+        if not primitive.parameters[key].optional:
+            assert refusal_of(primitive, avals, rest) is not None
