@@ -167,9 +167,10 @@ def _scan_aval(*avals: Aval, body: CompiledCall, loop: ScanLoop) -> tuple[Aval, 
 
 
 def _are_sizes(value: Any, avals: Sequence[Aval], params: Params) -> bool:
-    if type(value) is not ScanLoop or not all([is_length(entry) for entry in value[:3]]):
+    if type(value) is not ScanLoop:
         return False
-    return type(value.reverse) is bool and type(value.recompute) is bool
+    *sizes, reverse, recompute = tuple(value)
+    return all([is_length(entry) for entry in sizes]) and isinstance(reverse, bool) and isinstance(recompute, bool)
 
 
 def _fits_its_body(*avals: Aval, body: CompiledCall, loop: ScanLoop) -> bool:

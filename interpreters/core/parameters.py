@@ -50,7 +50,7 @@ NO_PARAMETERS: Kinds = {}
 
 def is_integer(value: Any) -> bool:
     """An integer that fits into 64 bits; a bool is none."""
-    return (type(value) is int or isinstance(value, np.integer)) and -LARGEST <= value <= LARGEST
+    return (type(value) is int or isinstance(value, np.integer)) and -LARGEST <= int(value) <= LARGEST
 
 
 def is_length(value: Any) -> bool:
@@ -124,11 +124,11 @@ def is_placement(placement: Any, size: int) -> bool:
     if not all([is_integer(stride) for stride in strides]):
         return False
     if 0 in sizes:
-        return 0 <= offset <= size
+        return bool(0 <= offset <= size)
     reaches = [stride * (length - 1) for length, stride in zip(sizes, strides, strict=True)]
     first = offset + sum([reach for reach in reaches if reach < 0])
     last = offset + sum([reach for reach in reaches if reach > 0])
-    return first >= 0 and last < size
+    return bool(first >= 0 and last < size)
 
 
 def one_of(*choices: Any) -> Kind:
