@@ -1,0 +1,1270 @@
+"""Campaign: NumPy's functions, with every argument that their signatures name, against NumPy.
+
+`DOMAINS` says for each function from where its arguments are drawn; `inspect.signature` says which arguments there are
+and how they may be passed. A drawn call runs with NumPy, with `func.numpy` on plain arrays, and under jvp, vjp, vmap
+and jit (both compilers). Value, dtype, shape and scalar-or-array must be NumPy's, what NumPy refuses is refused by an
+exception of its kind, and what func alone refuses is refused by one of `func.errors`. Derivatives are compared with
+differences and with each other; their dtype is that of the output (forward) or of the argument (reverse).
+
+Run `python -m tools.fuzz.functions --seed 0 --time 60 [--only sum,max]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import inspect
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import func
+from func.errors import FuncError
+
+fnp = func.numpy
+sliding_window_view = np.lib.stride_tricks.sliding_window_view
+
+
+# Calls
+
+
+@dataclass
+class Leaf:
+    """An argument that may be traced. `written`: the function writes it, so each run gets a copy and returns it."""
+
+    value: Any
+    written: bool = False
+    static: bool = False
+    """Its values decide a shape or a choice: not traced by jit and vmap."""
+
+
+@dataclass
+class Call:
+    """A call of a NumPy function: its arguments, in which leaves stand for arrays."""
+
+    name: str
+    args: list[Any]
+    kwargs: dict[str, Any]
+    generic: bool = True
+    """Without special values and ties, so that differences are derivatives."""
+
+    def leaves(self) -> list[Leaf]:
+        found: list[Leaf] = []
+        _collect(self.args, found)
+        _collect(self.kwargs, found)
+        return found
+
+    def run(self, function: Callable[..., Any], values: Sequence[Any]) -> Any:
+        """The result, and what was written, with these values in the place of the leaves."""
+        remaining = iter(values)
+        written: list[Any] = []
+        args = _filled(self.args, remaining, written)
+        kwargs = _filled(self.kwargs, remaining, written)
+        result = function(*args, **kwargs)
+        return (result, tuple(written)) if written else result
+
+    def __str__(self) -> str:
+        parts = [_shown(arg) for arg in self.args] + [f"{key}={_shown(value)}" for key, value in self.kwargs.items()]
+        return f"{self.name}({', '.join(parts)})"
+
+
+def _collect(entry: Any, found: list[Leaf]) -> None:
+    if isinstance(entry, Leaf):
+        found.append(entry)
+    elif isinstance(entry, (list, tuple)):
+        for item in entry:
+            _collect(item, found)
+    elif isinstance(entry, dict):
+        for item in entry.values():
+            _collect(item, found)
+
+
+def _filled(entry: Any, values: Iterator[Any], written: list[Any]) -> Any:
+    if isinstance(entry, Leaf):
+        value = next(values)
+        if not entry.written:
+            return value
+        copied = np.copy(value)
+        written.append(copied)
+        return copied
+    if isinstance(entry, (list, tuple)):
+        return type(entry)([_filled(item, values, written) for item in entry])
+    if isinstance(entry, dict):
+        return {key: _filled(item, values, written) for key, item in entry.items()}
+    return entry
+
+
+def _shown(entry: Any) -> str:
+    if isinstance(entry, Leaf):
+        return _shown(entry.value)
+    if isinstance(entry, (list, tuple)):
+        inner = ", ".join([_shown(item) for item in entry])
+        return f"[{inner}]" if isinstance(entry, list) else f"({inner},)"
+    if isinstance(entry, np.ndarray):
+        layout = "" if entry.flags.c_contiguous else f", strides={entry.strides}"
+        return f"array({entry.tolist()}, {entry.dtype}, shape={entry.shape}{layout})"
+    if isinstance(entry, np.generic):
+        return f"{type(entry).__name__}({entry})"
+    return getattr(entry, "__name__", None) or repr(entry)
+
+
+# Drawing
+
+
+SHAPES = [(), (1,), (3,), (4,), (0,), (2, 3), (3, 3), (3, 1), (1, 1), (0, 3), (2, 0), (2, 3, 2), (1, 3, 2)]
+DTYPES = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32"]
+DTYPES += ["float64", "complex64", "complex128"]
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, 1e300, -1.0, 1.0, 0.5]
+
+
+class Draw:
+    """Random choices, from one seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.special = self.chance(0.2)
+        self.generic = not self.special
+
+    def chance(self, probability: float) -> bool:
+        return bool(self.rng.random() < probability)
+
+    def choose(self, options: Sequence[Any]) -> Any:
+        return options[int(self.rng.integers(len(options)))]
+
+    def integer(self, low: int, high: int) -> int:
+        return int(self.rng.integers(low, high + 1))
+
+    def shape(self, ranks: Sequence[int] = (0, 1, 2, 3)) -> tuple[int, ...]:
+        return self.choose([shape for shape in SHAPES if len(shape) in ranks])  # type: ignore[no-any-return]
+
+    def dtype(self, kinds: str = "biufc") -> np.dtype[Any]:
+        if "f" in kinds and self.chance(0.5):
+            return np.dtype(np.float64)
+        return np.dtype(self.choose([name for name in DTYPES if np.dtype(name).kind in kinds]))
+
+    def values(self, shape: tuple[int, ...], dtype: np.dtype[Any], low: float = -3, high: float = 3) -> Any:
+        rng = self.rng
+        if dtype.kind == "b":
+            return rng.random(shape) < 0.5
+        if dtype.kind in "iu":
+            return rng.integers(max(int(low), 0 if dtype.kind == "u" else -128), int(high) + 1, shape).astype(dtype)
+        x = rng.uniform(low, high, shape)
+        if dtype.kind == "c":
+            x = x + 1j * rng.uniform(low, high, shape)
+        if self.special:
+            with np.errstate(all="ignore"):
+                x = np.where(rng.random(shape) < 0.4, rng.choice(SPECIAL, shape), x)
+        with np.errstate(all="ignore"):
+            return np.asarray(x).astype(dtype)
+
+    def array(
+        self,
+        shape: tuple[int, ...] | None = None,
+        kinds: str = "biufc",
+        low: float = -3,
+        high: float = 3,
+        ranks: Sequence[int] = (0, 1, 2, 3),
+        dtype: Any = None,
+    ) -> Any:
+        """An array of any layout, or a NumPy or Python scalar."""
+        shape = self.shape(ranks) if shape is None else shape
+        dtype = self.dtype(kinds) if dtype is None else np.dtype(dtype)
+        x = self.values(shape, dtype, low, high)
+        if shape == ():
+            kind = self.integer(0, 3)
+            if kind == 0 and dtype.char in "?ldD":
+                return np.asarray(x).item()
+            return np.asarray(x)[()] if kind == 1 else np.asarray(x)
+        return self.laid_out(x)
+
+    def laid_out(self, x: Any) -> Any:
+        """x in another memory layout."""
+        layout = self.integer(0, 5)
+        if layout == 1:
+            return np.asfortranarray(x)
+        if layout == 2:
+            wide = np.zeros((*x.shape[:-1], 2 * x.shape[-1]), x.dtype)
+            wide[..., ::2] = x
+            return wide[..., ::2]
+        if layout == 3:
+            return np.ascontiguousarray(x[::-1])[::-1]
+        return np.ascontiguousarray(x)
+
+
+Env = dict[str, Any]
+Domain = Callable[[Draw, Env], Any]
+ABSENT = object()
+"""A domain's answer: leave this argument away."""
+
+
+def absent(r: Draw, env: Env) -> Any:
+    """Never given: other tests draw it, or it goes with other arguments."""
+    return ABSENT
+
+
+def raw(entry: Any) -> Any:
+    """A drawn argument without leaves."""
+    return _filled(entry, iter([leaf.value for leaf in _leaves(entry)]), [])
+
+
+def _leaves(entry: Any) -> list[Leaf]:
+    found: list[Leaf] = []
+    _collect(entry, found)
+    return found
+
+
+def first_of(env: Env) -> Any:
+    """The value of the first argument."""
+    return raw(next(iter(env.values())))
+
+
+def array(**options: Any) -> Domain:
+    """An array argument, at times as a nested list."""
+
+    def draw(r: Draw, env: Env) -> Any:
+        x = r.array(**options)
+        if isinstance(x, np.ndarray) and x.ndim and x.size and r.chance(0.05):
+            return Leaf(x.tolist(), static=True)
+        return Leaf(x)
+
+    return draw
+
+
+def static(domain: Domain) -> Domain:
+    """An array whose values jit and vmap must know."""
+
+    def draw(r: Draw, env: Env) -> Any:
+        leaf = domain(r, env)
+        if isinstance(leaf, Leaf):
+            leaf.static = True
+        return leaf
+
+    return draw
+
+
+def one_of(*options: Any) -> Domain:
+    return lambda r, env: r.choose(options)
+
+
+def either(*domains: Domain) -> Domain:
+    return lambda r, env: r.choose(domains)(r, env)
+
+
+def integers(low: int, high: int) -> Domain:
+    return lambda r, env: r.integer(low, high)
+
+
+def number(low: float = -3, high: float = 3, kinds: str = "if") -> Domain:
+    """A number, of Python or NumPy."""
+
+    def draw(r: Draw, env: Env) -> Any:
+        return Leaf(r.array(shape=(), kinds=kinds, low=low, high=high))
+
+    return draw
+
+
+def axis(r: Draw, env: Env) -> Any:
+    """One axis of the first argument, or a wrong one."""
+    rank = np.ndim(first_of(env))
+    if r.chance(0.05):
+        return rank
+    return r.integer(-rank, rank - 1) if rank else r.choose([0, -1, None])
+
+
+def axes(r: Draw, env: Env) -> Any:
+    """None, one axis or several."""
+    rank = np.ndim(first_of(env))
+    if r.chance(0.4):
+        return axis(r, env)
+    return tuple([k - (rank if r.chance(0.3) else 0) for k in range(rank) if r.chance(0.5)])
+
+
+def mask(r: Draw, env: Env) -> Any:
+    """A mask that broadcasts to the first argument."""
+    shape = np.shape(first_of(env))
+    if r.chance(0.3):
+        shape = shape[1:]
+    if r.chance(0.1):
+        return r.choose([True, False])
+    return Leaf(r.array(shape, "b"), static=True) if shape else bool(r.integer(0, 1))
+
+
+def result_array(r: Draw, env: Env) -> Any:
+    return ABSENT
+
+
+def dtype(kinds: str = "biufc") -> Domain:
+    def draw(r: Draw, env: Env) -> Any:
+        chosen = r.dtype(kinds)
+        return r.choose([chosen, chosen.type, chosen.name])
+
+    return draw
+
+
+def like_first(**options: Any) -> Domain:
+    """An array that broadcasts with the first argument."""
+
+    def draw(r: Draw, env: Env) -> Any:
+        shape = np.shape(first_of(env))
+        kind = r.integer(0, 5)
+        if kind == 0:
+            shape = shape[1:]
+        elif kind == 1:
+            shape = ()
+        elif kind == 2 and shape:
+            shape = (1, *shape[1:])
+        return Leaf(r.array(shape, **options))
+
+    return draw
+
+
+def same_shape(**options: Any) -> Domain:
+    return lambda r, env: Leaf(r.array(np.shape(first_of(env)), **options))
+
+
+def several(domain: Domain, low: int = 1, high: int = 3) -> Domain:
+    """A list or tuple of arrays."""
+
+    def draw(r: Draw, env: Env) -> Any:
+        entries = [domain(r, env) for _ in range(r.integer(low, high))]
+        return tuple(entries) if r.chance(0.3) else entries
+
+    return draw
+
+
+def of_one_shape(low: int = 1, high: int = 3, **options: Any) -> Domain:
+    """Arrays of one shape."""
+
+    def draw(r: Draw, env: Env) -> Any:
+        shape = r.shape(options.get("ranks", (0, 1, 2, 3)))
+        return [Leaf(r.array(shape, options.get("kinds", "biufc"))) for _ in range(r.integer(low, high))]
+
+    return draw
+
+
+def indices(r: Draw, env: Env) -> Any:
+    """Indices of the first axis or of the flattened first argument."""
+    x = first_of(env)
+    n = max(np.size(x), 1)
+    low, high = (-n, n - 1) if r.chance(0.95) else (-n - 1, n)
+    if r.chance(0.25):
+        return r.integer(low, high)
+    if r.chance(0.1):
+        return []
+    return Leaf(r.rng.integers(low, high + 1, r.choose([(2,), (3,), (1,), (2, 2)])), static=True)
+
+
+BOOL = one_of(True, False)
+BY_NAME: dict[str, Domain] = {
+    "axis": axis,
+    "dtype": dtype(),
+    "out": result_array,
+    "keepdims": BOOL,
+    "where": mask,
+    "initial": number(kinds="iuf"),
+    "order": one_of("C", "K", "A", "F"),
+    "subok": BOOL,
+    "casting": one_of("same_kind", "unsafe", "safe", "no", "equiv"),
+    "signature": absent,
+    "device": one_of(None, "cpu"),
+    "like": absent,
+    "k": integers(-2, 2),
+    "offset": integers(-2, 2),
+    "ddof": one_of(0, 1, 0.5, 2),
+    "overwrite_input": one_of(False),
+    "equal_nan": BOOL,
+    "assume_unique": one_of(False),
+    "return_index": BOOL,
+    "return_inverse": BOOL,
+    "return_counts": BOOL,
+    "mode": one_of("raise", "wrap", "clip"),
+}
+"""What an argument of this name is drawn from, where a function does not say otherwise."""
+
+
+# Domains
+
+
+REAL: dict[str, Any] = {"kinds": "biuf"}
+VECTOR: dict[str, Any] = {"ranks": (1,)}
+A = array()
+UNIT = array(kinds="f", low=-0.9, high=0.9)
+
+
+def shape_for(r: Draw, env: Env) -> Any:
+    """A shape with as many elements as the first argument."""
+    size = np.size(first_of(env))
+    options: list[Any] = [(size,), (-1,), -1, size, (1, size), (size, 1), (-1, 1)]
+    options += [(2, -1), (2, size // 2), (-1, 3)] if size else [(0, 2)]
+    return r.choose(options)
+
+
+def permutation(r: Draw, env: Env) -> Any:
+    rank = np.ndim(first_of(env))
+    order = tuple(r.rng.permutation(rank).tolist())
+    return r.choose([None, order, list(order)])
+
+
+def bigger_shape(r: Draw, env: Env) -> Any:
+    shape = np.shape(first_of(env))
+    return r.choose([shape, (2, *shape), (3, 1, *shape), tuple([3 if n == 1 else n for n in shape])])
+
+
+def tiles(r: Draw, env: Env) -> Any:
+    return r.choose([2, (2,), (1, 2), (2, 1, 2), 0, ()])
+
+
+def counts_along(r: Draw, env: Env) -> Any:
+    x = first_of(env)
+    n = np.shape(x)[0] if np.ndim(x) else 1
+    return r.choose([2, 0, 1, [2], r.rng.integers(0, 3, n)])
+
+
+def pads(r: Draw, env: Env) -> Any:
+    rank = np.ndim(first_of(env))
+    return r.choose([1, 2, 0, (1, 2), ((1, 2),), [(1, 0)] * rank, ((0, 2),) * rank])
+
+
+def permuted_index(r: Draw, env: Env) -> Any:
+    x = first_of(env)
+    shape = np.shape(x)
+    return Leaf(r.rng.integers(0, max(shape[-1], 1), shape) if shape else np.array(0), static=True)
+
+
+def sections(r: Draw, env: Env) -> Any:
+    return r.choose([1, 2, 3, [1], [1, 2], [0, 5], (1,), np.array([2])])
+
+
+def insert_values(r: Draw, env: Env) -> Any:
+    return Leaf(r.array(r.choose([(), (1,), (2,), (3,), np.shape(first_of(env))])))
+
+
+def places(r: Draw, env: Env) -> Any:
+    """What np.insert and np.delete take: integers, lists, slices and masks."""
+    n = max(np.shape(first_of(env))[:1] or (1,))
+    n = max(int(n), 1)
+    return r.choose(
+        [
+            r.integer(-n, n - 1),
+            r.rng.integers(-n, n, 2).tolist(),
+            r.rng.integers(-n, n, 2),
+            slice(None, None, 2),
+            slice(1, None),
+            r.rng.random(n) < 0.5,
+            [],
+            [0],
+            np.array([n - 1, 0]),
+        ]
+    )
+
+
+def spd_like(shape: tuple[int, ...]) -> Domain:
+    return lambda r, env: Leaf(r.array(shape, "fc"))
+
+
+def matrices(left: Sequence[tuple[int, ...]]) -> Domain:
+    return lambda r, env: Leaf(r.array(r.choose(left)))
+
+
+def matching(core: str) -> Domain:
+    """The second operand of a product, with fitting inner lengths."""
+
+    def draw(r: Draw, env: Env) -> Any:
+        shape = np.shape(first_of(env))
+        n = shape[-1] if shape else 1
+        options = {
+            "matmul": [(n,), (n, 2), (2, n, 3), (1, n, 1)],
+            "dot": [(n,), (n, 2), (), (2, n, 3)],
+            "last": [(n,), (2, n), (), (1, n)],
+            "same": [shape, (n,), (1, n)],
+            "matvec": [(n,), (2, n)],
+            "vecmat": [(n, 2), (2, n, 3)],
+        }[core]
+        return Leaf(r.array(r.choose(options)))
+
+    return draw
+
+
+def quantiles(top: int) -> Domain:
+    def draw(r: Draw, env: Env) -> Any:
+        q = r.choose([0.25, 0.5, 0, 1, np.float32(0.3), np.array(0.7), [0.1, 0.9], np.array([0.0, 0.33, 1.0])])
+        if top == 1:
+            return q if not isinstance(q, (float, np.generic, np.ndarray)) else Leaf(q, static=True)
+        return Leaf(np.multiply(q, top).astype(np.asarray(q).dtype), static=True)
+
+    return draw
+
+
+def masks_of(r: Draw, env: Env) -> Any:
+    n = np.shape(env.get("shape") or (3,))
+    return [Leaf(r.rng.random(3) < 0.5, static=False) for _ in range(2)]
+
+
+def einsum_operands(r: Draw, env: Env) -> Any:
+    text = r.choose(
+        ["ij,jk->ik", "ij,jk", "ii->i", "ii", "ij->ji", "i,i", "i,j->ij", "ij->", "...j,j", "ij,j->i", "ij,ij->ij"]
+        + ["ijk->kij", "ij,jk,kl->il", "i->", "ij,kj->ik", "i,->i", "ii,i->", "...i->...", "ij->j"]
+    )
+    sizes = dict(zip("ijkl", r.choose([(2, 3, 2, 3), (3, 3, 3, 3), (1, 2, 1, 2), (0, 2, 3, 1)]), strict=True))
+    entries: list[Any] = [text]
+    for term in text.split("->")[0].split(","):
+        shape = tuple([sizes[c] for c in term.replace("...", "")])
+        entries.append(Leaf(r.array(((2,) if "..." in term else ()) + shape)))
+    return entries
+
+
+def sorted_vector(r: Draw, env: Env) -> Any:
+    n = r.choose([1, 3, 5, 0])
+    return Leaf(np.sort(r.values((n,), r.dtype("iuf"))))
+
+
+def increasing(n: int | None = None) -> Domain:
+    def draw(r: Draw, env: Env) -> Any:
+        count = np.shape(first_of(env))[0] if n is None else n
+        return Leaf(np.cumsum(r.rng.uniform(0.3, 1, count)).astype(r.choose([np.float64, np.float32])) - 2)
+
+    return draw
+
+
+def nonnegative_vector(r: Draw, env: Env) -> Any:
+    n = r.choose([0, 1, 4, 6])
+    return Leaf(r.rng.integers(0, 5, n).astype(r.choose(["int64", "int32", "uint8", "bool", "int8"])), static=True)
+
+
+def choices_of(r: Draw, env: Env) -> Any:
+    return [Leaf(r.array(r.choose([(3,), (), (2, 3)]))) for _ in range(3)]
+
+
+def conditions(r: Draw, env: Env) -> Any:
+    return [Leaf(r.rng.random(3) < 0.5) for _ in range(2)]
+
+
+def casewise(r: Draw, env: Env) -> Any:
+    return [Leaf(r.array(r.choose([(3,), ()]))) for _ in range(2)]
+
+
+UFUNC: dict[str, Domain] = {
+    "where": lambda r, env: Leaf(r.array(np.broadcast_shapes(*[np.shape(raw(x)) for x in env.values()]), "b"))
+    if r.chance(0.8)
+    else True,
+    "dtype": dtype(),
+    "signature": one_of(None, "d->d", "dd->d", "f->f", "ff->f", "DD->D", "ll->l", "dd->?"),
+}
+PLAIN = {"real": array(**REAL), "any": A}
+UNARY_ANY = """
+    absolute arccos arccosh arcsin arcsinh arctan arctanh conjugate cos cosh exp exp2 expm1 isfinite isinf isnan log
+    log10 log1p log2 logical_not negative positive reciprocal rint sign sin sinh sqrt square tan tanh
+"""
+UNARY_REAL = "cbrt ceil deg2rad degrees fabs floor rad2deg radians signbit spacing trunc modf frexp"
+BINARY_ANY = """
+    add divide equal float_power greater greater_equal less less_equal logical_and logical_or logical_xor maximum
+    minimum multiply not_equal power subtract fmax fmin
+"""
+BINARY_REAL = """
+    arctan2 copysign floor_divide fmod heaviside hypot logaddexp logaddexp2 nextafter remainder divmod
+"""
+BINARY_INTEGER = "bitwise_and bitwise_or bitwise_xor gcd lcm left_shift right_shift"
+UNARY_INTEGER = "invert bitwise_count"
+
+DOMAINS: dict[str, dict[str, Domain]] = {
+    **{name: {"x": A, **UFUNC} for name in UNARY_ANY.split()},
+    **{name: {"x": array(**REAL), **UFUNC} for name in UNARY_REAL.split()},
+    **{name: {"x1": A, "x2": like_first(), **UFUNC} for name in BINARY_ANY.split()},
+    **{name: {"x1": array(**REAL), "x2": like_first(**REAL), **UFUNC} for name in BINARY_REAL.split()},
+    **{name: {"x1": array(kinds="biu"), "x2": like_first(kinds="biu"), **UFUNC} for name in BINARY_INTEGER.split()},
+    **{name: {"x": array(kinds="biu"), **UFUNC} for name in UNARY_INTEGER.split()},
+    "ldexp": {"x1": array(**REAL), "x2": like_first(kinds="iu"), **UFUNC},
+    # complex parts, rounding
+    **{name: {"val": A} for name in ("real", "imag")},
+    "angle": {"z": A, "deg": BOOL},
+    **{name: {"x": A} for name in ("iscomplexobj", "isrealobj", "isreal", "iscomplex", "sinc", "fix", "i0")},
+    **{name: {"x": array(**REAL)} for name in ("isposinf", "isneginf")},
+    "real_if_close": {"a": A, "tol": one_of(100, 1)},
+    "clip": {"a": A, "a_min": like_first(), "a_max": like_first(), "min": number(), "max": number(), "kwargs": absent},
+    **{name: {"a": A, "decimals": integers(-1, 2)} for name in ("round", "around")},
+    "nan_to_num": {"x": A, "copy": BOOL, "nan": number(), "posinf": number(), "neginf": number()},
+    **{
+        name: {"a": A, "b": like_first(), "rtol": one_of(1e-5, 0.5), "atol": one_of(1e-8, 0, 1)}
+        for name in ("isclose", "allclose")
+    },
+    **{name: {"a1": A, "a2": like_first()} for name in ("array_equal", "array_equiv")},
+    "astype": {"x": A, "copy": BOOL},
+    # reductions
+    **{name: {"a": A, "axis": axes} for name in ("sum", "prod", "max", "min", "amax", "amin", "any", "all", "ptp")},
+    **{name: {"a": A, "axis": axes} for name in ("mean", "nansum", "nanprod", "nanmax", "nanmin", "nanmean")},
+    **{
+        name: {"a": A, "axis": axes, "mean": absent, "correction": one_of(0, 1)}
+        for name in ("std", "var", "nanstd", "nanvar")
+    },
+    **{name: {"a": A} for name in ("argmax", "argmin", "nanargmax", "nanargmin")},
+    "count_nonzero": {"a": A, "axis": axes},
+    "average": {"a": A, "axis": axes, "weights": same_shape(kinds="iuf", low=0.2, high=3), "returned": BOOL},
+    **{name: {"a": array(**REAL), "axis": axes} for name in ("median", "nanmedian")},
+    **{
+        name: {
+            "a": array(**REAL),
+            "q": quantiles(top),
+            "axis": axes,
+            "method": one_of("linear", "lower", "higher", "midpoint", "nearest", "hazen", "inverted_cdf", "weibull"),
+            "weights": same_shape(kinds="iuf", low=0.2, high=3),
+        }
+        for name, top in (("quantile", 1), ("percentile", 100), ("nanquantile", 1), ("nanpercentile", 100))
+    },
+    **{name: {"a": A} for name in ("cumsum", "cumprod", "nancumsum", "nancumprod")},
+    **{name: {"x": A, "include_initial": BOOL} for name in ("cumulative_sum", "cumulative_prod")},
+    "cov": {
+        "m": array(ranks=(1, 2)),
+        "y": same_shape(),
+        "rowvar": BOOL,
+        "bias": BOOL,
+        "ddof": one_of(0, 1, 2),
+        "fweights": absent,
+        "aweights": absent,
+        "dtype": dtype("fc"),
+    },
+    "corrcoef": {"x": array(ranks=(1, 2)), "y": same_shape(), "rowvar": BOOL, "dtype": dtype("fc")},
+    # shapes
+    "reshape": {"a": A, "shape": shape_for, "copy": one_of(None, True)},
+    "ravel": {"a": A},
+    "transpose": {"a": A, "axes": permutation},
+    "permute_dims": {"a": A, "axes": permutation},
+    "swapaxes": {"a": A, "axis1": axis, "axis2": axis},
+    "moveaxis": {"a": A, "source": axis, "destination": axis},
+    "rollaxis": {"a": A, "axis": axis, "start": integers(-1, 2)},
+    "expand_dims": {"a": A, "axis": one_of(0, -1, 1, (0, 1), (0, -1), 5)},
+    "squeeze": {"a": A, "axis": axes},
+    "broadcast_to": {"array": A, "shape": bigger_shape},
+    "broadcast_arrays": {"args": several(A)},
+    **{name: {"arys": several(A, 1, 2)} for name in ("atleast_1d", "atleast_2d", "atleast_3d")},
+    "flip": {"m": A, "axis": axes},
+    "fliplr": {"m": A},
+    "flipud": {"m": A},
+    "rot90": {"m": array(ranks=(2, 3)), "k": integers(-2, 5), "axes": one_of((0, 1), (1, 0), (-1, 0))},
+    "roll": {"a": A, "shift": one_of(1, -2, 0, (1, 2), [1]), "axis": axes},
+    "matrix_transpose": {"x": array(ranks=(2, 3, 1))},
+    "ndim": {"a": A},
+    "shape": {"a": A},
+    "size": {"a": A},
+    # joining
+    **{name: {"arrays": of_one_shape(ranks=(1, 2, 3))} for name in ("concatenate", "concat")},
+    "stack": {"arrays": of_one_shape(), "axis": one_of(0, -1, 1)},
+    **{name: {"tup": of_one_shape()} for name in ("vstack", "hstack", "dstack", "column_stack")},
+    "block": {"arrays": either(of_one_shape(), lambda r, env: [of_one_shape(2, 2)(r, env)], A)},
+    "array_split": {"ary": A, "indices_or_sections": sections},
+    "split": {"ary": A, "indices_or_sections": sections},
+    **{name: {"ary": A, "indices_or_sections": sections} for name in ("hsplit", "vsplit", "dsplit")},
+    "unstack": {"x": A},
+    "tile": {"A": A, "reps": tiles},
+    "repeat": {"a": A, "repeats": counts_along},
+    "append": {"arr": A, "values": either(same_shape(), A)},
+    "delete": {"arr": A, "obj": places},
+    "insert": {"arr": A, "obj": places, "values": insert_values},
+    "resize": {"a": A, "new_shape": one_of((5,), 4, (2, 3), (0,), ())},
+    "pad": {
+        "array": A,
+        "pad_width": pads,
+        "mode": one_of(
+            "constant", "edge", "linear_ramp", "maximum", "mean", "median", "minimum", "reflect", "symmetric", "wrap"
+        ),
+        "kwargs": absent,
+    },
+    "trim_zeros": {"filt": static(array(ranks=(1, 2))), "trim": one_of("fb", "f", "b"), "axis": axes},
+    # selection
+    "where": {"condition": array(), "x": like_first(), "y": like_first()},
+    "take": {"a": A, "indices": indices},
+    "take_along_axis": {"arr": A, "indices": permuted_index},
+    "choose": {
+        "a": lambda r, env: Leaf(r.rng.integers(-1 if r.chance(0.1) else 0, 3, 3), static=True),
+        "choices": choices_of,
+    },
+    "select": {"condlist": conditions, "choicelist": casewise, "default": number()},
+    "piecewise": {
+        "x": array(shape=(3,)),
+        "condlist": conditions,
+        "funclist": one_of([1, 2], [1, 2, 3], [np.square, 2]),
+        "args": absent,
+        "kw": absent,
+    },
+    "extract": {"condition": static(array(shape=(3,))), "arr": array(shape=(3,))},
+    "compress": {"condition": static(array(shape=(2,), kinds="bi")), "a": A},
+    "diagonal": {"a": A, "axis1": one_of(0, 1, -1), "axis2": one_of(1, 0, -1)},
+    "ix_": {"args": lambda r, env: [static(array(ranks=(1,), kinds="bi"))(r, env)]},
+    "nonzero": {"a": static(A)},
+    "flatnonzero": {"a": static(A)},
+    "argwhere": {"a": static(A)},
+    # writes
+    "put": {"a": A, "ind": indices, "v": insert_values},
+    "place": {"arr": A, "mask": static(same_shape(kinds="b")), "vals": insert_values},
+    "putmask": {"a": A, "mask": same_shape(kinds="b"), "values": insert_values},
+    "copyto": {"dst": A, "src": like_first(), "where": like_first(kinds="b")},
+    "fill_diagonal": {"a": array(ranks=(2, 3)), "val": insert_values, "wrap": BOOL},
+    "put_along_axis": {"arr": A, "indices": permuted_index, "values": like_first()},
+    # sorting
+    **{
+        name: {"a": A, "kind": one_of("quicksort", "stable", "mergesort"), "stable": one_of(None, True), "order": one_of(None)}
+        for name in ("sort", "argsort")
+    },
+    "sort_complex": {"a": A},
+    **{
+        name: {"a": A, "kth": one_of(0, 1, -1, (0, 1)), "kind": one_of("introselect"), "order": one_of(None)}
+        for name in ("partition", "argpartition")
+    },
+    "lexsort": {"keys": lambda r, env: of_one_shape(2, 2, kinds="iuf", ranks=(1, 2))(r, env)},
+    "searchsorted": {
+        "a": sorted_vector,
+        "v": array(**REAL),
+        "side": one_of("left", "right"),
+        "sorter": lambda r, env: np.arange(np.size(first_of(env))),
+    },
+    "digitize": {"x": array(**REAL), "bins": sorted_vector, "right": BOOL},
+    "bincount": {
+        "x": nonnegative_vector,
+        "weights": same_shape(kinds="iuf"),
+        "minlength": one_of(0, 3, 7),
+    },
+    # sets
+    "unique": {"ar": static(A), "sorted": BOOL},
+    **{name: {"x": static(A)} for name in ("unique_all", "unique_counts", "unique_inverse")},
+    **{name: {"ar1": static(A), "ar2": static(A)} for name in ("union1d", "setdiff1d", "setxor1d")},
+    "intersect1d": {"ar1": static(A), "ar2": static(A), "return_indices": BOOL},
+    "isin": {"element": A, "test_elements": A, "invert": BOOL, "kind": one_of(None, "sort")},
+    # creation
+    **{name: {"a": A, "shape": one_of(None, (2,), ())} for name in ("zeros_like", "ones_like")},
+    "full_like": {"a": A, "fill_value": number(kinds="iufc"), "shape": one_of(None, (2,), ())},
+    "copy": {"a": A},
+    "linspace": {
+        "start": array(ranks=(0, 1)),
+        "stop": like_first(),
+        "num": one_of(5, 1, 0, 3),
+        "endpoint": BOOL,
+        "retstep": BOOL,
+        "axis": one_of(0, -1),
+    },
+    **{
+        name: {
+            "start": array(ranks=(0, 1), low=0.5, high=2),
+            "stop": like_first(low=0.5, high=2),
+            "num": one_of(5, 1, 0),
+            "endpoint": BOOL,
+            "axis": one_of(0, -1),
+            **({"base": one_of(10.0, 2)} if name == "logspace" else {}),
+        }
+        for name in ("logspace", "geomspace")
+    },
+    "meshgrid": {
+        "xi": several(array(ranks=(0, 1)), 1, 3),
+        "copy": one_of(True),
+        "sparse": BOOL,
+        "indexing": one_of("xy", "ij"),
+    },
+    "diag": {"v": array(ranks=(1, 2))},
+    "diagflat": {"v": A},
+    **{name: {"m": A} for name in ("tril", "triu")},
+    "vander": {"x": array(ranks=(1,)), "N": one_of(None, 3, 0, 1), "increasing": BOOL},
+    # products
+    "dot": {"a": A, "b": matching("dot")},
+    "inner": {"a": A, "b": matching("last")},
+    "vdot": {"a": A, "b": same_shape()},
+    "outer": {"a": A, "b": A},
+    "kron": {"a": A, "b": A},
+    "cross": {
+        "a": array(shape=(2, 3)),
+        "b": array(shape=(2, 3)),
+        "axisa": one_of(-1),
+        "axisb": one_of(-1),
+        "axisc": one_of(-1, 0),
+        "axis": one_of(None, -1),
+    },
+    "trace": {"a": A, "axis1": one_of(0, 1, -1), "axis2": one_of(1, 0, -1)},
+    "tensordot": {"a": A, "b": same_shape(), "axes": one_of(0, 1, ((0,), (0,)), ([0, 1], [0, 1]), (0, 0))},
+    "einsum": {"operands": einsum_operands, "optimize": one_of(False, True, "greedy"), "kwargs": absent},
+    **{
+        name: {
+            "x1": array(ranks=ranks),
+            "x2": matching(name if name != "vecdot" else "same"),
+            "dtype": dtype("fc"),
+            "axes": absent,
+            "axis": absent,
+            "signature": absent,
+        }
+        for name, ranks in (("matmul", (1, 2, 3)), ("matvec", (2, 3)), ("vecmat", (1, 2)), ("vecdot", (1, 2)))
+    },
+    # samples
+    "diff": {"a": A, "n": one_of(1, 2, 0), "prepend": number(), "append": number()},
+    "ediff1d": {"ary": A, "to_end": number(), "to_begin": number()},
+    "gradient": {
+        "f": array(shape=(4,)),
+        "varargs": lambda r, env: r.choose([[], [0.5], [Leaf(np.array([0.0, 0.4, 1.0, 2.0]))], [2]]),
+        "edge_order": one_of(1, 2),
+        "axis": one_of(None, 0),
+    },
+    "trapezoid": {"y": A, "x": same_shape(kinds="f"), "dx": number(0.5, 2)},
+    "interp": {
+        "x": array(**REAL),
+        "xp": increasing(4),
+        "fp": array(shape=(4,)),
+        "left": number(),
+        "right": number(),
+        "period": one_of(None, 3.0),
+    },
+    "unwrap": {"p": array(**REAL), "discont": one_of(None, 4.0), "period": one_of(6.283185307179586, 4, 2.0)},
+    **{name: {"a1": array(ranks=(0, 1)), "a2": array(ranks=(0, 1))} for name in ("polyadd", "polysub", "polymul")},
+    "polydiv": {"u": array(shape=(4,), low=1), "v": array(shape=(2,), low=1)},
+    "polyder": {"p": array(ranks=(1,)), "m": one_of(1, 2, 0)},
+    "polyint": {"p": array(ranks=(1,)), "m": one_of(1, 2, 0), "k": one_of(None, 1.0, [1.0, 2.0])},
+    "polyval": {"p": array(ranks=(0, 1)), "x": A},
+    "polyfit": {
+        "x": array(shape=(4,), kinds="f"),
+        "y": same_shape(kinds="fi"),
+        "deg": one_of(1, 2, 0),
+        "rcond": one_of(None, 1e-10),
+        "full": BOOL,
+        "w": same_shape(kinds="f", low=0.5, high=2),
+        "cov": one_of(False, True, "unscaled"),
+    },
+    "poly": {"seq_of_zeros": array(shape=(3,))},
+    "roots": {"p": array(shape=(3,), low=1)},
+    "convolve": {"a": array(ranks=(1,)), "v": array(ranks=(0, 1)), "mode": one_of("full", "same", "valid")},
+    "correlate": {"a": array(ranks=(1,)), "v": array(ranks=(1,)), "mode": one_of("full", "same", "valid")},
+    "histogram": {
+        "a": array(**REAL),
+        "bins": one_of(3, [-2.0, 0.0, 1.0], "auto"),
+        "range": one_of(None, (-1, 2.0)),
+        "density": one_of(None, True, False),
+        "weights": same_shape(kinds="iuf"),
+    },
+    "histogram_bin_edges": {
+        "a": array(**REAL),
+        "bins": one_of(3, [-2.0, 0.0, 1.0]),
+        "range": one_of(None, (-1, 2.0)),
+        "weights": absent,
+    },
+    "sliding_window_view": {"x": array(ranks=(1, 2)), "window_shape": one_of(1, 2), "axis": one_of(0, -1, None), "writeable": one_of(False)},
+    # indices, bits, dtypes
+    "unravel_index": {"indices": lambda r, env: Leaf(r.rng.integers(0, 6, 2)), "shape": one_of((2, 3), (6,), 6)},
+    "packbits": {"a": static(array(kinds="biu")), "bitorder": one_of("big", "little")},
+    "unpackbits": {"a": static(array(kinds="u")), "count": one_of(None, 3, -1), "bitorder": one_of("big", "little")},
+}
+WRITES = {"put", "place", "putmask", "copyto", "fill_diagonal", "put_along_axis"}
+"""Functions that write their first argument."""
+ROUNDS = set(
+    "matmul matvec vecmat vecdot dot inner vdot outer kron cross trace tensordot einsum convolve correlate polyfit roots "
+    "poly polymul polyval polydiv interp cov corrcoef unwrap gradient trapezoid average kaiser".split()
+)
+"""Functions that may round otherwise than NumPy."""
+SHAPED_BY_VALUES = {"unique", "nonzero"}
+
+
+def numpy_function(name: str) -> Callable[..., Any]:
+    """The function of NumPy's with this name."""
+    return sliding_window_view if name == "sliding_window_view" else getattr(np, name)  # type: ignore[no-any-return]
+
+
+def func_function(name: str) -> Callable[..., Any]:
+    """The function of func.numpy with this name."""
+    return getattr(fnp, name)  # type: ignore[no-any-return]
+
+
+def missing_domains() -> list[str]:
+    """Arguments that NumPy documents and no domain covers."""
+    gaps = []
+    for name, domains in DOMAINS.items():
+        for parameter in inspect.signature(numpy_function(name)).parameters.values():
+            if parameter.name not in domains and parameter.name not in BY_NAME:
+                gaps.append(f"{name}({parameter.name})")
+    return gaps
+
+
+def draw_call(name: str, r: Draw) -> Call:
+    """A random call."""
+    domains = DOMAINS[name]
+    function = numpy_function(name)
+    env: Env = {}
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    by_keyword = False
+    options = r.choose([0.0, 0.2, 0.5])
+    wants_out = False
+    for parameter in inspect.signature(function).parameters.values():
+        needed = parameter.default is inspect.Parameter.empty
+        if parameter.name == "out" and r.chance(0.15):
+            wants_out = True
+        if not needed and not r.chance(options if parameter.name not in ("axis",) else 0.6):
+            by_keyword = True
+            continue
+        domain = domains.get(parameter.name) or BY_NAME[parameter.name]
+        value = domain(r, env)
+        if value is ABSENT:
+            by_keyword = True
+            continue
+        if name in WRITES and not env:
+            value.written = True
+            if not isinstance(value.value, np.ndarray):
+                value.value = np.asarray(value.value)
+        env[parameter.name] = value
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            args.extend(value)
+            by_keyword = True
+        elif parameter.kind is inspect.Parameter.KEYWORD_ONLY or (by_keyword and parameter.kind.name != "POSITIONAL_ONLY"):
+            kwargs[parameter.name] = value
+        elif parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and args and r.chance(0.3):
+            by_keyword = True
+            kwargs[parameter.name] = value
+        else:
+            args.append(value)
+    if r.chance(0.01):
+        kwargs["nonsense"] = 1
+    call = Call(name, args, kwargs, r.generic)
+    if wants_out:
+        add_out(call, r)
+    return call
+
+
+def add_out(call: Call, r: Draw) -> None:
+    """Give a call an output array of the result's shape, at times of another dtype or a larger shape."""
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = call.run(numpy_function(call.name), [leaf.value for leaf in call.leaves()])
+    except Exception:
+        return
+    results = result if isinstance(result, tuple) else (result,)
+    if not all([isinstance(x, (np.ndarray, np.generic)) for x in results]):
+        return
+    outs = []
+    for x in results:
+        shape = (2, *np.shape(x)) if r.chance(0.1) else np.shape(x)
+        dtype = np.asarray(x).dtype if r.chance(0.6) else r.dtype()
+        outs.append(Leaf(r.laid_out(r.values(shape, dtype)) if shape else r.values(shape, dtype), written=True))
+    call.kwargs["out"] = tuple(outs) if isinstance(result, tuple) else outs[0]
+
+
+# Running
+
+
+@dataclass
+class Outcome:
+    """The value of a call, or the exception that it raised."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+
+def outcome(thunk: Callable[[], Any]) -> Outcome:
+    """What a call gives."""
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return Outcome(thunk())
+    except Exception as error:
+        return Outcome(error=error)
+
+
+KINDS = (TypeError, IndexError, ValueError, ZeroDivisionError, OverflowError, AttributeError)
+
+
+def same_kind_of_error(expected: BaseException, got: BaseException) -> bool:
+    """Whether an exception may stand for NumPy's."""
+    if isinstance(got, (FuncError, type(expected))):
+        return True
+    return any([isinstance(expected, kind) and isinstance(got, kind) for kind in KINDS])
+
+
+def difference(expected: Any, got: Any, exact: bool, scalars: bool = True) -> str | None:
+    """What differs between two results; None where nothing does."""
+    if isinstance(expected, (tuple, list)):
+        if not isinstance(got, (tuple, list)) or len(expected) != len(got):
+            return f"structure: {type(got).__name__} for {type(expected).__name__}"
+        if type(expected) is not type(got) and scalars:
+            return f"structure: {type(got).__name__} for {type(expected).__name__}"
+        for x, y in zip(expected, got, strict=True):
+            found = difference(x, y, exact, scalars)
+            if found:
+                return found
+        return None
+    if expected is None or isinstance(expected, (np.dtype, type, str)):
+        return None if expected == got else f"{got!r} for {expected!r}"
+    x, y = np.asarray(expected), np.asarray(got)
+    if x.dtype != y.dtype:
+        return f"dtype: {y.dtype} for {x.dtype}"
+    if x.shape != y.shape:
+        return f"shape: {y.shape} for {x.shape}"
+    if scalars and isinstance(expected, np.ndarray) != isinstance(got, np.ndarray):
+        return f"scalar or array: {type(got).__name__} for {type(expected).__name__}"
+    if exact:
+        if not np.array_equal(x, y, equal_nan=x.dtype.kind in "fc"):
+            return f"value: {y} for {x}"
+        if x.dtype.kind == "f" and not np.array_equal(np.signbit(x[x == 0]), np.signbit(y[x == 0])):
+            return f"sign of zero: {y} for {x}"
+        return None
+    if x.dtype.kind not in "fc":
+        return None if np.array_equal(x, y) else f"value: {y} for {x}"
+    tolerance = {2: 2e-2, 4: 1e-5, 8: 1e-11}.get(np.finfo(x.dtype).dtype.itemsize, 1e-11)
+    with np.errstate(all="ignore"):
+        scale = np.max(np.abs(x[np.isfinite(x)]), initial=0)
+        if not np.allclose(x, y, rtol=tolerance, atol=float(tolerance * (1 + scale)), equal_nan=True):
+            return f"value: {y} for {x}"
+    return None
+
+
+def is_inexact(value: Any) -> bool:
+    """Whether a value can be differentiated."""
+    return np.asarray(value).dtype.kind in "fc" and not isinstance(value, list)
+
+
+@dataclass
+class Findings:
+    """What a run has found."""
+
+    calls: int = 0
+    checks: int = 0
+    differences: dict[tuple[str, str, str], list[str]] = field(default_factory=dict)
+    refusals: collections.Counter[tuple[str, str]] = field(default_factory=collections.Counter)
+
+    def add(self, call: Call, mode: str, what: str) -> None:
+        key = (call.name, mode, what.split(":")[0])
+        self.differences.setdefault(key, []).append(f"{call}\n      {what[:300]}")
+
+
+class Tester:
+    """Runs calls in all modes and collects what differs."""
+
+    def __init__(self, modes: Sequence[str]) -> None:
+        self.findings = Findings()
+        self.modes = modes
+
+    def check(self, call: Call, r: Draw) -> None:
+        findings = self.findings
+        findings.calls += 1
+        leaves = call.leaves()
+        values = [leaf.value for leaf in leaves]
+        reference = numpy_function(call.name)
+        expected = outcome(lambda: call.run(reference, values))
+        exact = call.name not in ROUNDS
+        for mode in self.modes:
+            if mode.startswith("jit") and not r.chance(0.15):
+                continue
+            function = func_function(call.name) if mode == "plain" or r.chance(0.25) else reference
+            got = self._in_mode(mode, call, function, leaves, values, r)
+            if got is None:
+                continue
+            findings.checks += 1
+            self._compare(call, mode, expected, got, exact and not mode.startswith("jit"))
+        if expected.error is None and call.generic:
+            self._differentiate(call, reference, leaves, values, expected.value, r)
+
+    def _compare(self, call: Call, mode: str, expected: Outcome, got: Outcome, exact: bool) -> None:
+        if expected.error is not None:
+            if got.error is None:
+                self.findings.add(call, mode, f"accepted: {got.value!r} for {expected.error!r}")
+            elif not same_kind_of_error(expected.error, got.error):
+                self.findings.add(call, mode, f"error: {got.error!r} for {expected.error!r}")
+        elif got.error is not None:
+            if isinstance(got.error, FuncError):
+                self.findings.refusals[call.name, str(got.error).splitlines()[0][:110]] += 1
+            else:
+                self.findings.add(call, mode, f"raises: {got.error!r} for {expected.value!r}")
+        else:
+            scalars = mode != "vmap"
+            found = difference(expected.value, got.value, exact, scalars)
+            if found:
+                self.findings.add(call, mode, found)
+
+    def _in_mode(
+        self, mode: str, call: Call, function: Any, leaves: list[Leaf], values: list[Any], r: Draw
+    ) -> Outcome | None:
+        if mode == "plain":
+            return outcome(lambda: call.run(function, values))
+        traced = [i for i, leaf in enumerate(leaves) if self._can_trace(mode, leaf) and (leaf.written or r.chance(0.8))]
+        if not traced:
+            return None
+
+        def of_traced(*given: Any) -> Any:
+            filled = list(values)
+            for place, value in zip(traced, given, strict=True):
+                filled[place] = value
+            return call.run(function, filled)
+
+        given = [values[i] for i in traced]
+        if mode == "jvp":
+            tangents = [np.ones_like(x) if isinstance(x, (np.ndarray, np.generic)) else type(x)(1) for x in given]
+            return outcome(lambda: _without_tangent(func.jvp(of_traced, tuple(given), tuple(tangents))))
+        if mode == "vjp":
+            return outcome(lambda: func.vjp(of_traced, *given)[0])
+        if mode == "vmap":
+            stacked = [np.stack([x, x]) for x in given]
+            return outcome(lambda: _first_of_batch(func.vmap(of_traced)(*stacked)))
+        compiler = mode.removeprefix("jit ")
+        return outcome(lambda: func.jit(of_traced, compiler=compiler)(*given))
+
+    def _can_trace(self, mode: str, leaf: Leaf) -> bool:
+        if isinstance(leaf.value, (list, bool)) or leaf.value is None:
+            return False
+        if mode in ("jvp", "vjp"):
+            return is_inexact(leaf.value)
+        if mode == "vmap":
+            return not leaf.static and isinstance(leaf.value, (np.ndarray, np.generic))
+        return not leaf.static
+
+    def _differentiate(
+        self, call: Call, function: Any, leaves: list[Leaf], values: list[Any], expected: Any, r: Draw
+    ) -> None:
+        """Tangents and cotangents: dtypes and shapes, the adjoint identity, and differences."""
+        places = [i for i, leaf in enumerate(leaves) if is_inexact(leaf.value) and not leaf.static]
+        if not places:
+            return
+        place = r.choose(places)
+        x = values[place]
+
+        def of_one(value: Any) -> Any:
+            filled = list(values)
+            filled[place] = value
+            return call.run(function, filled)
+
+        tangent = r.values(np.shape(x), np.asarray(x).dtype, -1, 1)
+        tangent = tangent if isinstance(x, np.ndarray) else tangent[()]
+        forward = outcome(lambda: func.jvp(of_one, (x,), (tangent,)))
+        if forward.error is not None:
+            return
+        self.findings.checks += 1
+        outs, dots = flat(forward.value[0]), flat(forward.value[1])
+        for out, dot in zip(outs, dots, strict=False):
+            if not is_inexact(out):
+                continue
+            if np.asarray(dot).dtype != np.asarray(out).dtype and not np.isscalar(out):
+                self.findings.add(call, "tangent", f"tangent dtype: {np.asarray(dot).dtype} for {np.asarray(out).dtype}")
+                return
+            if np.shape(dot) != np.shape(out):
+                self.findings.add(call, "tangent", f"tangent shape: {np.shape(dot)} for {np.shape(out)}")
+                return
+        seeds = [r.values(np.shape(out), np.asarray(out).dtype, -1, 1) for out in outs]
+        self._check_adjoint(call, of_one, x, tangent, outs, dots, seeds)
+        self._check_differences(call, of_one, x, tangent, outs, dots)
+
+    def _check_adjoint(
+        self, call: Call, of_one: Any, x: Any, tangent: Any, outs: list[Any], dots: list[Any], seeds: list[Any]
+    ) -> None:
+        active = [i for i, out in enumerate(outs) if is_inexact(out)]
+        if not active:
+            return
+
+        def loss(value: Any) -> Any:
+            results = flat(of_one(value))
+            total: Any = 0.0
+            for i in active:
+                total = total + np.sum(np.real(results[i] * np.conj(seeds[i])))
+            return total
+
+        pulled = outcome(lambda: func.grad(loss)(x))
+        if pulled.error is not None:
+            if not isinstance(pulled.error, FuncError):
+                self.findings.add(call, "grad", f"raises: {pulled.error!r}")
+            return
+        gradient = pulled.value
+        self.findings.checks += 1
+        if np.asarray(gradient).dtype != np.asarray(x).dtype or np.shape(gradient) != np.shape(x):
+            self.findings.add(call, "grad", f"gradient dtype: {np.asarray(gradient).dtype} {np.shape(gradient)}")
+            return
+        single = min([np.finfo(np.asarray(v).dtype).eps for v in [x, *[outs[i] for i in active]]], key=lambda e: -e)
+        with np.errstate(all="ignore"):
+            left = sum([np.sum(np.real(dots[i] * np.conj(seeds[i]))) for i in active])
+            right = np.sum(np.real(np.conj(gradient) * tangent))
+            size = sum([np.sum(np.abs(np.asarray(dots[i], complex) * seeds[i])) for i in active]) + np.sum(
+                np.abs(np.asarray(gradient, complex) * tangent)
+            )
+        if np.isfinite(size) and abs(left - right) > 50 * float(single) * (1 + size):
+            self.findings.add(call, "adjoint", f"adjoint: {left} forward, {right} reverse")
+
+    def _check_differences(
+        self, call: Call, of_one: Any, x: Any, tangent: Any, outs: list[Any], dots: list[Any]
+    ) -> None:
+        wide = [np.asarray(v).dtype in (np.float64, np.complex128) for v in [x, *outs] if is_inexact(v)]
+        if not all(wide):
+            return
+
+        def central(step: float) -> Any:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                up, down = flat(of_one(x + step * tangent)), flat(of_one(x - step * tangent))
+            return [(np.asarray(a) - np.asarray(b)) / (2 * step) if is_inexact(a) else 0 for a, b in zip(up, down, strict=True)]
+
+        first, second = outcome(lambda: central(1e-5)), outcome(lambda: central(3e-6))
+        if first.error is not None or second.error is not None:
+            return
+        self.findings.checks += 1
+        for out, dot, one, two in zip(outs, dots, first.value, second.value, strict=False):
+            if not is_inexact(out) or np.shape(one) != np.shape(dot) or np.shape(two) != np.shape(dot):
+                continue
+            if np.iscomplexobj(dot) != np.iscomplexobj(one):
+                continue
+            with np.errstate(all="ignore"):
+                scale = 1 + np.abs(two) + np.abs(dot)
+                settled = np.abs(one - two) < 1e-5 * scale
+                wrong = settled & ~(np.abs(two - dot) < 1e-3 * scale) & np.isfinite(two)
+            if np.any(wrong):
+                self.findings.add(call, "differences", f"derivative: {dot} for {two}")
+                return
+
+
+def flat(value: Any) -> list[Any]:
+    """The arrays of a result."""
+    if isinstance(value, (tuple, list)):
+        return [leaf for entry in value for leaf in flat(entry)]
+    return [value]
+
+
+def _without_tangent(result: Any) -> Any:
+    return result[0]
+
+
+def _first_of_batch(value: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        entries = [_first_of_batch(entry) for entry in value]
+        return entries if isinstance(value, list) else tuple(entries)
+    return value[0] if isinstance(value, np.ndarray) else value
+
+
+MODES = ("plain", "jvp", "vjp", "vmap", "jit numpy", "jit llvm")
+
+
+def run(
+    seed: int = 0, seconds: float | None = None, calls: int | None = None, only: Sequence[str] = (), modes: Any = MODES
+) -> Findings:
+    """Calls for a time or in a number; the functions take turns."""
+    names = [name for name in DOMAINS if not only or name in only]
+    tester = Tester(modes)
+    end = None if seconds is None else time.monotonic() + seconds
+    number = 0
+    while (end is None or time.monotonic() < end) and (calls is None or number < calls):
+        name = names[number % len(names)]
+        r = Draw(seed * 1_000_003 + number)
+        number += 1
+        tester.check(draw_call(name, r), r)
+    return tester.findings
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--time", type=float, default=60)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--modes", default="")
+    parser.add_argument("--refusals", action="store_true")
+    options = parser.parse_args()
+    only = [name for name in options.only.split(",") if name]
+    modes = [mode for mode in options.modes.split(",") if mode] or MODES
+    findings = run(options.seed, options.time, only=only, modes=modes)
+    for (name, mode, what), examples in sorted(findings.differences.items()):
+        print(f"{name} [{mode}] {what} ({len(examples)})\n    {min(examples, key=len)}")
+    if options.refusals:
+        for (name, message), number in sorted(findings.refusals.items()):
+            print(f"refused {number:4} {name}: {message}")
+    print(f"{findings.calls} calls, {findings.checks} checks, {len(findings.differences)} kinds of differences")
+
+
+if __name__ == "__main__":
+    main()
