@@ -11,7 +11,7 @@ from numpy import (
 from func.interpreters.primitives.elementwise.table import (
     add, arccos, arccos as acos, arccosh, arccosh as acosh, arcsin, arcsin as asin, arcsinh, arcsinh as asinh,
     arctan, arctan as atan, arctan2, arctan2 as atan2, arctanh, arctanh as atanh, bitwise_and, bitwise_or,
-    bitwise_xor, cbrt, ceil, conjugate, conjugate as conj, copysign, cos, cosh, deg2rad, deg2rad as radians, divide,
+    bitwise_xor, cbrt, ceil, copysign, cos, cosh, deg2rad, deg2rad as radians, divide,
     divide as true_divide, equal, exp, exp2, expm1, float_power, floor, floor_divide, fmax, fmin, fmod, gcd,
     greater, greater_equal, heaviside, hypot, invert, invert as bitwise_invert, invert as bitwise_not, isfinite,
     isinf, isnan, lcm, ldexp, left_shift, left_shift as bitwise_left_shift, less, less_equal, log, log10, log1p,
@@ -71,8 +71,9 @@ from func.numpy.sorting import (
     argpartition, argsort, bincount, digitize, lexsort, partition, searchsorted, sort, sort_complex,
 )
 from func.numpy.statistics import average, corrcoef, cov, mean, std, var
-from func.numpy.ufuncs import absolute, bitwise_count, divmod, fabs, frexp, modf, sign
+from func.numpy.ufuncs import absolute, bitwise_count, conjugate, divmod, fabs, frexp, modf, sign
 from func.numpy.ufuncs import absolute as abs
+from func.numpy.ufuncs import conjugate as conj
 from func.numpy.utilities import (
     apply_along_axis, apply_over_axes, array2string, array_repr, array_str, can_cast, common_type,
     may_share_memory, min_scalar_type, packbits, ravel_multi_index, result_type, shares_memory, trim_zeros, unpackbits,

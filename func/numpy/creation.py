@@ -313,11 +313,9 @@ def copy(a: Array, order: str = "K", subok: bool = False) -> Array:
     return copied(operand(a))
 
 
-def _cast_operand(x: Array, dtype: Any, casting: str) -> Array:
-    """An operand of a ufunc with dtype=; Python numbers adapt, arrays are cast by the casting rule."""
-    if not hasattr(x, "dtype"):
-        return np.asarray(x, dtype)
-    return as_type(x, dtype, casting=casting, copy=False)
+def _cast_operand(x: Array, dtype: Any) -> Array:
+    """An operand or a result of a ufunc in the dtype of its loop."""
+    return to_dtype(x, dtype) if hasattr(x, "dtype") else np.asarray(x, dtype)[()]
 
 
 WIRING.check_order = check_order

@@ -289,7 +289,8 @@ def write_into(target: Any, result: Array) -> Array:
         raise TypeError(
             f"Cannot cast output from {dtype_of(result)!r} to {target.dtype!r} with casting rule 'same_kind'"
         )
-    rebind(target, fit_value(result, target.shape, target))
+    value = fit_value(result, target.shape, target)
+    rebind(target, value if target.shape else reshape(value, shape=()))  # what is written is an array, not a scalar
     return target
 
 

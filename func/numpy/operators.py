@@ -16,8 +16,8 @@ from func.interpreters.core import PYTHON_SCALARS, Array, Primitive, Tracer, dty
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy import products
 from func.numpy.inplace import augmented, getitem, setitem
+from func.numpy.protocol import UFUNCS
 from func.numpy.solvers import SOLVER_FILES, steers_solver
-from func.numpy.ufuncs import absolute
 
 _PLAIN = frozenset({Tracer, np.ndarray, float, int, complex, bool})
 
@@ -108,16 +108,19 @@ def _pow(self: Tracer, other: Any, modulo: Any = None) -> Any:
     return power(self, other)
 
 
+_absolute, _product = UFUNCS[np.absolute], UFUNCS[np.matmul]
+
+
 def _abs(self: Tracer) -> Any:
-    return absolute(self)
+    return _absolute(self)
 
 
 def _matmul(self: Tracer, other: Any) -> Any:
-    return products.matmul(self, other)
+    return _product(self, other)
 
 
 def _rmatmul(self: Tracer, other: Any) -> Any:
-    return products.matmul(other, self)
+    return _product(other, self)
 
 
 _BINARY = {

@@ -15,21 +15,19 @@ from func.interpreters.primitives.elementwise.table import subtract
 from func.interpreters.primitives.structural.contraction import contract, matmul_spec, spec
 from func.interpreters.primitives.structural.shapes import convert, expand, reshape
 from func.numpy import reductions
-from func.numpy.argument_checks import normalize_axis, rank_of, refuse, to_dtype
+from func.numpy.argument_checks import normalize_axis, rank_of, to_dtype
 from func.numpy.elementary import conjugated
 from func.numpy.inplace import with_out
 from func.numpy.joining import concatenate
-from func.numpy.protocol import implements, implements_ufunc
+from func.numpy.protocol import implements, ufunc_function
 from func.numpy.selection import diagonal
 from func.numpy.shaping import moveaxis, ravel
 
 
-@implements_ufunc(np.matmul)
-def matmul(x1: Array, x2: Array, /, *, axes: Any = None, **options: Any) -> Array:
+@ufunc_function(np.matmul)
+def matmul(x1: Array, x2: Array, /) -> Array:
     """The matrix product of the last two axes, as numpy.matmul."""
     x, y = _single(operand(x1)), _single(operand(x2))
-    if axes is not None or options:
-        _only_default("matmul", axes=axes, **options)
     a, b = shape_of(x), shape_of(y)
     if not a or not b:
         raise ValueError(f"matmul: shapes {a} and {b}: 0-d arrays have no matrix product, multiply them with *")
@@ -47,12 +45,6 @@ def _single(x: Array) -> Array:
     if "ml_dtypes" in sys.modules and dtype_of(x).kind == "V":
         return convert(x, dtype=np.dtype(np.float32))
     return x
-
-
-def _only_default(function: str, **options: Any) -> None:
-    for name, value in options.items():
-        if value is not None and value is not False:
-            refuse(function, **{name: (value, None)})
 
 
 def _over_batches(function: str, x: Array, y: Array, x_core: str, y_core: str) -> Array:
@@ -100,35 +92,28 @@ def _with_rank(function: str, name: str, x: Any, rank: int) -> Array:
     return x
 
 
-def vecdot(x1: Array, x2: Array, /, *, axis: int = -1, axes: Any = None, **options: Any) -> Array:
-    """The product of vectors along an axis, the first one conjugated, as numpy.vecdot."""
-    _only_default("vecdot", axes=axes, **options)
+@ufunc_function(getattr(np, "vecdot", None))
+def vecdot(x1: Array, x2: Array, /) -> Array:
+    """The product of vectors along the last axis, the first one conjugated, as numpy.vecdot."""
     x, y = _with_rank("vecdot", "x1", x1, 1), _with_rank("vecdot", "x2", x2, 1)
-    if axis != -1:
-        x, y = moveaxis(x, axis, -1), moveaxis(y, axis, -1)
     _vectors("vecdot", x, y, (shape_of(x)[-1], shape_of(y)[-1]))
     return _over_batches("vecdot", conjugated(x), y, "k", "k")
 
 
-def matvec(x1: Array, x2: Array, /, *, axes: Any = None, **options: Any) -> Array:
+@ufunc_function(getattr(np, "matvec", None))
+def matvec(x1: Array, x2: Array, /) -> Array:
     """The product of matrices and vectors, as numpy.matvec."""
-    _only_default("matvec", axes=axes, **options)
     x, y = _with_rank("matvec", "x1", x1, 2), _with_rank("matvec", "x2", x2, 1)
     _vectors("matvec", x, y, (shape_of(x)[-1], shape_of(y)[-1]))
     return _over_batches("matvec", x, y, "nk", "k")
 
 
-def vecmat(x1: Array, x2: Array, /, *, axes: Any = None, **options: Any) -> Array:
+@ufunc_function(getattr(np, "vecmat", None))
+def vecmat(x1: Array, x2: Array, /) -> Array:
     """The product of conjugated vectors and matrices, as numpy.vecmat."""
-    _only_default("vecmat", axes=axes, **options)
     x, y = _with_rank("vecmat", "x1", x1, 1), _with_rank("vecmat", "x2", x2, 2)
     _vectors("vecmat", x, y, (shape_of(x)[-1], shape_of(y)[-2]))
     return _over_batches("vecmat", conjugated(x), y, "k", "km")
-
-
-for _name, _function in (("vecdot", vecdot), ("matvec", matvec), ("vecmat", vecmat)):
-    if hasattr(np, _name):
-        implements_ufunc(getattr(np, _name))(_function)
 
 
 @implements(np.dot)

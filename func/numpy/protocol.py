@@ -7,17 +7,19 @@ the NumPy function and call its traced version. A ufunc of one traced array call
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from func.interpreters.core import EVALUATE, Primitive, Tracer, operand
+from func.interpreters.core import EVALUATE, Primitive, Tracer, dtype_of, operand, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.core.wiring import WIRING
+from func.interpreters.primitives.elementwise.builder import call_numpy
 from func.interpreters.primitives.structural.shapes import where as select
 from func.numpy.conversions import refuse_conversion
 
@@ -60,6 +62,31 @@ implements_ufunc = _registrar(UFUNCS)
 """The same for ufuncs."""
 
 
+def ufunc_function(ufunc: Any) -> Callable[[F], F]:
+    """`@ufunc_function(np.sign)` registers the traced version of a ufunc and makes it a public function.
+
+    A call with keywords (`out`, `where`, `dtype`) goes to NumPy's ufunc, which comes back here if an operand is traced;
+    the methods (`reduce`, `at`) are those of the ufunc. Where this version of NumPy lacks the ufunc it is None.
+    """
+
+    def register(function: F) -> F:
+        if ufunc is None:
+            return function
+        UFUNCS[ufunc] = function
+
+        @functools.wraps(function)
+        def call(*inputs: Any, **keywords: Any) -> Any:
+            if keywords or len(inputs) != ufunc.nin:
+                return call_numpy(ufunc, inputs, keywords)
+            return function(*inputs)
+
+        for method in ("reduce", "accumulate", "outer", "reduceat", "at"):
+            setattr(call, method, getattr(ufunc, method))
+        return cast(F, call)
+
+    return register
+
+
 _ABSENT = object()
 
 
@@ -92,38 +119,132 @@ def rule_of(ufunc: Any) -> Callable[..., Any] | None:
     return function
 
 
+_KEYWORDS = {"out", "where", "casting", "order", "dtype", "subok", "signature", "sig"}
+
+
 def call_ufunc(ufunc: Any, primitive: Primitive | None, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A ufunc call with keywords (`out`, `where`, `dtype`) or without a primitive."""
+    """A ufunc call with keywords or without a primitive.
+
+    NumPy itself says which loop the dtypes, `dtype`, `signature` and `casting` choose. The operands are converted to
+    the dtypes of the loop, and the results to those of `out`.
+    """
     function: Callable[..., Any] | None = primitive if primitive is not None else rule_of(ufunc)
     if function is None:
         raise UnsupportedFunctionError(
             f"np.{ufunc.__name__} has no traced version{at_line()}\n"
             "Write it with NumPy functions that have one, or give it a derivative with func.custom_jvp."
         )
-    out = kwargs.pop("out", None)
-    where = kwargs.pop("where", True)
-    dtype = kwargs.pop("dtype", None)
-    casting = kwargs.pop("casting", "same_kind")
-    if "order" in kwargs:
-        WIRING.check_order(kwargs.pop("order"), f"np.{ufunc.__name__}")
-    extra = {key: value for key, value in kwargs.items() if key != "subok"}
+    options = {key: kwargs.pop(key) for key in _KEYWORDS & kwargs.keys()}
+    if "order" in options:
+        WIRING.check_order(options["order"], f"np.{ufunc.__name__}")
+    out = options.get("out")
+    outs = out if isinstance(out, tuple) else (out,) * ufunc.nout
+    if len(outs) != ufunc.nout:
+        raise ValueError("The 'out' tuple must have exactly one entry per ufunc output")
     args = [x if type(x) is Tracer else operand(x) for x in inputs]
-    if dtype is not None:
-        args = [WIRING.cast_operand(x, dtype, casting) for x in args]
-    result = function(*args, **extra)
-    if out is None and where is True:
+    loop = None
+    if options.keys() & {"out", "casting", "dtype", "signature", "sig"}:
+        loop = _loop_dtypes(ufunc, args, outs, options)
+        args = [WIRING.cast_operand(x, dtype) for x, dtype in zip(args, loop, strict=False)]
+    result = _over_axes(ufunc, function, args, kwargs) if ufunc.signature is not None else function(*args, **kwargs)
+    where = options.get("where", True)
+    if loop is None and where is True:
         return result
-    targets = out if isinstance(out, tuple) else (out,)
     results = result if isinstance(result, tuple) else (result,)
+    if loop is not None:
+        results = tuple([WIRING.cast_operand(r, t) for r, t in zip(results, loop[ufunc.nin :], strict=True)])
+    delivered = tuple([_delivered(ufunc, r, t, where) for r, t in zip(results, outs, strict=True)])
+    return delivered if isinstance(result, tuple) else delivered[0]
+
+
+def _loop_dtypes(ufunc: Any, args: list[Any], outs: Any, options: dict[str, Any]) -> tuple[np.dtype[Any], ...]:
+    """The dtypes of the loop that NumPy would run, operands first; raises NumPy's errors where there is none."""
+    choice: dict[str, Any] = {}
+    if options.get("dtype") is not None:
+        choice["signature"] = (None,) * ufunc.nin + (np.dtype(options["dtype"]),) * ufunc.nout
+    elif "signature" in options or "sig" in options:
+        choice["signature"] = options.get("signature", options.get("sig"))
+    casting = options.get("casting", "same_kind")
+    kinds = [_weak_kind(x) or dtype_of(x) for x in args]
+    targets = [None if x is None else dtype_of(x) for x in outs]
+    if ufunc.signature is None:
+        # Numbers of Python adapt, and `resolve_dtypes` crashes where it refuses them: the ufunc itself checks first.
+        probes = [np.empty(0, kind) if isinstance(kind, np.dtype) else kind(1) for kind in kinds]
+        places = tuple([None if target is None else np.empty(0, target) for target in targets])
+        ufunc(*probes, out=places, casting=casting, **choice)
+        casting = "unsafe"
+    loop: tuple[np.dtype[Any], ...] = ufunc.resolve_dtypes((*kinds, *targets), casting=casting, **choice)
+    return loop
+
+
+def _weak_kind(x: Any) -> Any:
+    """The Python type of a number that adapts to the dtypes of other operands; None for any other operand."""
+    if type(x) in (int, float, complex):
+        return type(x)
+    if type(x) is Tracer and x.interpreter.aval(x).weak:
+        return {"i": int, "f": float, "c": complex}.get(dtype_of(x).kind)
+    return None
+
+
+def _delivered(ufunc: Any, result: Any, target: Any, where: Any) -> Any:
+    """A result in `out` where there is one; elements that `where` leaves out keep the value of `out`."""
+    if target is None:
+        if where is True:
+            return result
+        raise UnsupportedFunctionError(
+            f"np.{ufunc.__name__}(where=...) on a traced array needs out=, as elements are undefined without{at_line()}"
+        )
+    shape = np.broadcast_shapes(shape_of(result), shape_of(target), () if where is True else shape_of(where))
+    if shape != shape_of(target):
+        raise ValueError(
+            f"non-broadcastable output operand with shape {shape_of(target)} doesn't match the broadcast shape {shape}"
+        )
+    result = WIRING.cast_operand(result, dtype_of(target))
     if where is not True:
-        if out is None:
-            raise UnsupportedFunctionError(
-                f"np.{ufunc.__name__}(where=...) on a traced array needs out=, as elements are undefined without"
-                f"{at_line()}"
-            )
-        results = tuple([select(operand(where), r, t) for r, t in zip(results, targets, strict=True)])
-    written = tuple([r if t is None else WIRING.write_into(t, r) for r, t in zip(results, targets, strict=True)])
-    return written if isinstance(result, tuple) else written[0]
+        result = select(_as_mask(where), result, target)
+    if shape_of(result) != shape:
+        result = WIRING.broadcast(result, shape=shape)
+    return WIRING.write_into(target, result)
+
+
+def _as_mask(where: Any) -> Any:
+    """The keyword `where` of a ufunc, which must be boolean."""
+    where = operand(where)
+    if dtype_of(where).kind != "b":
+        raise TypeError(f"Cannot cast array data from {dtype_of(where)!r} to dtype('bool') according to the rule 'safe'")
+    return where
+
+
+def _over_axes(ufunc: Any, function: Callable[..., Any], args: list[Any], options: dict[str, Any]) -> Any:
+    """A ufunc of vectors and matrices with `axes`, `axis` or `keepdims`, by its traced version over the last axes."""
+    axes, axis, keepdims = [options.pop(name, None) for name in ("axes", "axis", "keepdims")]
+    if axes is None and axis is None and not keepdims:
+        return function(*args, **options)
+    inner = ufunc.signature.split("->")[1] == "()"
+    if keepdims and not inner:
+        raise TypeError(f"{ufunc.__name__} does not support keepdims: its results have core dimensions")
+    if axis is not None:
+        if axes is not None:
+            raise TypeError("cannot specify both 'axis' and 'axes'")
+        if not inner:
+            raise TypeError(f"{ufunc.__name__}: axis can only be used with a single shared core dimension")
+        axes = [(axis,)] * ufunc.nin + ([(axis,)] if keepdims else [])
+    entries = None if axes is None else [_axis_tuple(entry) for entry in axes]
+    if entries is not None:
+        if len(entries) != ufunc.nin + 1 and not (inner and len(entries) == ufunc.nin):
+            raise ValueError(f"axes should be a list with an entry for all {ufunc.nin + 1} inputs and outputs")
+        last = [tuple(range(-len(entry), 0)) for entry in entries]
+        args = [np.moveaxis(x, entry, end) for x, entry, end in zip(args, entries, last, strict=False)]
+    result = function(*args, **options)
+    if keepdims:
+        return np.expand_dims(result, entries[-1] if entries is not None and len(entries) > ufunc.nin else -1)
+    if entries is not None and len(entries) > ufunc.nin:
+        result = np.moveaxis(result, last[-1], entries[-1])
+    return result
+
+
+def _axis_tuple(entry: Any) -> tuple[int, ...]:
+    return tuple(entry) if isinstance(entry, (tuple, list)) else (entry,)
 
 
 def function_protocol(self: Tracer, function: Any, types: Any, args: Any, kwargs: Any) -> Any:

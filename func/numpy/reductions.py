@@ -68,25 +68,44 @@ def mask_for(a: Array, where: Any) -> Array | None:
     return shapes.broadcast(mask, shape=shape_of(a)) if shape_of(mask) != shape_of(a) else mask
 
 
-def _scalar(initial: Any) -> Any:
-    """A constant `initial` as a hashable scalar."""
-    array = np.asarray(initial)
-    if array.ndim:
-        raise ValueError("initial: expected a scalar")
-    return array[()]
+def loop_dtype(ufunc: Any, a: Array, dtype: Any, out: Any) -> np.dtype[Any] | None:
+    """The dtype in which NumPy reduces, where `dtype` or `out` have a say in it; None elsewhere."""
+    if dtype is None and out is None:
+        return None
+    options = {} if dtype is None else {"signature": (np.dtype(dtype), None, None)}
+    operands = (None if out is None else dtype_of(out), dtype_of(a), None)
+    loop: np.dtype[Any] = ufunc.resolve_dtypes(operands, reduction=True, casting="unsafe", **options)[0]
+    return loop
 
 
-def _accumulation(plain: Any, optioned: Any, combine: Any) -> Callable[..., Array]:
+def start_of(initial: Any, dtype: np.dtype[Any]) -> Any:
+    """`initial` in the dtype of the result, as NumPy assigns it; None where there is none."""
+    if not is_given(initial):
+        return None
+    if shape_of(initial):
+        raise ValueError("Input object to FillWithScalar is not a scalar")
+    if type(initial) is Tracer:
+        if dtype_of(initial).kind == "c" and dtype.kind != "c":
+            raise TypeError(f"initial is complex, but the reduction is of dtype {dtype}; take its real part")
+        return to_dtype(initial, dtype)
+    start = np.zeros((), dtype)
+    start[()] = initial
+    return start[()]
+
+
+def _accumulation(ufunc: Any, plain: Any, optioned: Any, combine: Any) -> Callable[..., Array]:
     def reduce(
         a: Array, axes: tuple[int, ...], dtype: Any = None, initial: Any = NO_VALUE, where: Any = NO_VALUE
     ) -> Array:
-        first = None if not is_given(initial) or type(initial) is Tracer else _scalar(initial)
         mask = mask_for(a, where)
-        if mask is None and first is None:
-            total = plain(a, axes, dtype)
-        else:
-            total = optioned(a, True if mask is None else mask, axes=axes, dtype=dtype, initial=first)
-        return combine(total, initial) if type(initial) is Tracer else total
+        if mask is None and not is_given(initial):
+            return plain(a, axes, dtype)
+        loop = ufunc.resolve_dtypes((None, dtype_of(a), None), reduction=True)[0] if dtype is None else dtype
+        first = start_of(initial, loop)
+        traced = type(first) is Tracer
+        given = None if traced else first
+        total = optioned(a, True if mask is None else mask, axes=axes, dtype=dtype, initial=given)
+        return combine(total, first) if traced else total
 
     return reduce
 
@@ -96,12 +115,12 @@ def _plain_sum(a: Array, axes: tuple[int, ...], dtype: Any) -> Array:
 
 
 def _plain_prod(a: Array, axes: tuple[int, ...], dtype: Any) -> Array:
-    return reduction_primitives.reduce_prod(to_dtype(a, dtype), axes=axes)
+    return to_dtype(reduction_primitives.reduce_prod(to_dtype(a, dtype), axes=axes), dtype)
 
 
-total_of = _accumulation(_plain_sum, reduction_primitives.sum_with, ops.add)
+total_of = _accumulation(np.add, _plain_sum, reduction_primitives.sum_with, ops.add)
 """The sum over normalised axes, with arguments (a, axes, dtype, initial, where)."""
-product_of = _accumulation(_plain_prod, reduction_primitives.prod_with, ops.multiply)
+product_of = _accumulation(np.multiply, _plain_prod, reduction_primitives.prod_with, ops.multiply)
 
 
 @implements(np.sum)
@@ -118,7 +137,7 @@ def sum(
     a = operand(a)
     shape = shape_of(a)
     axes = reduction_axes(axis, len(shape))
-    total = total_of(a, axes, None if dtype is None else np.dtype(dtype), initial, where)
+    total = total_of(a, axes, loop_dtype(np.add, a, dtype, out), initial, where)
     return finish(total, shape, axes, keepdims, out)
 
 
@@ -136,7 +155,7 @@ def prod(
     a = operand(a)
     shape = shape_of(a)
     axes = reduction_axes(axis, len(shape))
-    total = product_of(a, axes, None if dtype is None else np.dtype(dtype), initial, where)
+    total = product_of(a, axes, loop_dtype(np.multiply, a, dtype, out), initial, where)
     return finish(total, shape, axes, keepdims, out)
 
 
@@ -171,7 +190,7 @@ def extremum(a: Array, axes: tuple[int, ...], name: str, initial: Any = NO_VALUE
         if empty:
             raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
         return primitive(a, axes=axes)
-    first = shapes.convert(initial, dtype=dtype) if type(initial) is Tracer else np.asarray(_scalar(initial), dtype)[()]
+    first = start_of(initial, dtype)
     if count([shape[i] for i in axes]) == 0:
         return shapes.broadcast(first, shape=tuple([n for i, n in enumerate(shape) if i not in axes]))
     return pick(primitive(a, axes=axes), first)

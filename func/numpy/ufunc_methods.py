@@ -22,7 +22,7 @@ from func.numpy.indexing import cut, entry, fit_value, write
 from func.numpy.inplace import fresh, rebind
 from func.numpy.joining import joined
 from func.numpy.protocol import DIRECT, METHODS, call_ufunc, rule_of
-from func.numpy.reductions import deliver, finish, is_given, mask_for, reduction_axes
+from func.numpy.reductions import deliver, finish, is_given, loop_dtype, mask_for, reduction_axes, start_of
 
 _REDUCTIONS: dict[Any, Callable[..., Array]] = {
     np.add: reductions.sum,
@@ -67,20 +67,31 @@ def reduce(
 ) -> Array:
     """ufunc.reduce, by the reduction of this ufunc or by folding the axis."""
     function, out = _binary(ufunc, "reduce"), _single(out)
-    array = to_dtype(operand(array), dtype)
-    if ufunc in _LOGICAL and not is_given(initial):
-        return _LOGICAL[ufunc](array, axis, out, keepdims, where=where)
+    array = operand(array)
     if ufunc in (np.add, np.multiply):
         return _REDUCTIONS[ufunc](array, axis, dtype, out, keepdims, initial, where)
-    if ufunc in _REDUCTIONS:
-        return _REDUCTIONS[ufunc](array, axis, out, keepdims, initial, where)
     axes = reduction_axes(axis, rank_of(array))
+    array = _in_loop(ufunc, array, dtype, out)
+    if ufunc in _REDUCTIONS:
+        return _REDUCTIONS[ufunc](array, axes, out, keepdims, initial, where)
+    if ufunc in _LOGICAL and not is_given(initial):
+        return _LOGICAL[ufunc](array, axes, out, keepdims, where=where)
     if len(axes) > 1 and ufunc.identity is None and ufunc not in _EXACT:
         raise ValueError(
             f"reduction operation '{ufunc.__name__}' is not reorderable, so at most one axis may be specified"
         )
     result = _folded(ufunc, function, array, axes, initial, mask_for(array, where))
     return finish(result, shape_of(array), axes, keepdims, out)
+
+
+def _in_loop(ufunc: Any, array: Array, dtype: Any, out: Any) -> Array:
+    """An array in the dtype of the loop that NumPy reduces it by."""
+    loop = loop_dtype(ufunc, array, dtype, out)
+    if loop is None:
+        loop = ufunc.resolve_dtypes((None, dtype_of(array), None), reduction=True, casting="unsafe")[0]
+    if loop.kind == "b" and dtype_of(array).kind != "b":
+        return ops.not_equal(array, 0)
+    return to_dtype(array, loop)
 
 
 def _in_front(array: Array, axes: tuple[int, ...]) -> Array:
@@ -106,7 +117,7 @@ def _folded(ufunc: Any, function: Any, array: Array, axes: Any, initial: Any, ma
         if start is None:
             problem = "zero-size array to" if n == 0 else "masked"
             raise ValueError(f"{problem} reduction operation {ufunc.__name__} which has no identity")
-        total, rest = shapes.broadcast(to_dtype(operand(start), dtype_of(array)), shape=remaining), range(n)
+        total, rest = shapes.broadcast(start_of(start, dtype_of(array)), shape=remaining), range(n)
     masks = None if mask is None else _in_front(mask, axes)
     for place in rest:
         new = function(total, entry(x, place))
@@ -125,12 +136,13 @@ def _halved(function: Any, x: Array) -> Array:
 def accumulate(ufunc: Any, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Array:
     """ufunc.accumulate, by the cumulative primitive of this ufunc or by folding the axis."""
     function, out = _binary(ufunc, "accumulate"), _single(out)
-    array = to_dtype(operand(array), dtype)
+    array = operand(array)
     if rank_of(array) == 0:
         raise TypeError("cannot accumulate on a scalar")
     place = normalize_axis(axis, rank_of(array))
+    array = _in_loop(ufunc, array, dtype, out)
     if ufunc in _RUNNING:
-        result = to_dtype(_RUNNING[ufunc](array, place), dtype)
+        result = to_dtype(_RUNNING[ufunc](array, place), dtype_of(array))
     elif shape_of(array)[place] == 0:
         result = array
     else:
@@ -154,8 +166,9 @@ def reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = N
     """ufunc.reduceat: reductions of the segments that start at the indices."""
     _binary(ufunc, "reduceat")
     out = _single(out)
-    array = to_dtype(operand(array), dtype)
+    array = operand(array)
     place = normalize_axis(axis, rank_of(array))
+    array = _in_loop(ufunc, array, dtype, out)
     length = shape_of(array)[place]
     starts = tuple(np.asarray(concrete(operand(indices))).ravel().tolist())
     for start in starts:

@@ -7,10 +7,10 @@ import numpy as np
 from func.interpreters.core import Array, Primitive, dtype_of, is_inexact, operand
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.shapes import convert, full_like, where
-from func.numpy.protocol import DIRECT, UFUNCS, implements_ufunc
+from func.numpy.protocol import DIRECT, UFUNCS, ufunc_function
 
 
-@implements_ufunc(np.absolute)
+@ufunc_function(np.absolute)
 def absolute(x: Array) -> Array:
     """|x|, as numpy.absolute; for complex x the modulus, whose derivative at zero is zero."""
     x = operand(x)
@@ -19,7 +19,13 @@ def absolute(x: Array) -> Array:
     return ops.absolute(x)
 
 
-@implements_ufunc(np.fabs)
+@ufunc_function(np.conjugate)
+def conjugate(x: Array) -> Array:
+    """The complex conjugate, as numpy.conjugate."""
+    return ops.conjugate(operand(x))
+
+
+@ufunc_function(np.fabs)
 def fabs(x: Array) -> Array:
     """|x| of real x as floating point, as numpy.fabs; the derivative at zero is zero."""
     x = operand(x)
@@ -28,7 +34,7 @@ def fabs(x: Array) -> Array:
     return ops.absolute(_real_floating(x, np.fabs))
 
 
-@implements_ufunc(np.sign)
+@ufunc_function(np.sign)
 def sign(x: Array) -> Array:
     """The sign -1, 0 or 1, with derivative zero, as numpy.sign; for complex x, x / |x| and zero at zero."""
     x = operand(x)
@@ -39,14 +45,14 @@ def sign(x: Array) -> Array:
     return where(is_zero, full_like(x, 0, ()), ops.divide(x, where(is_zero, full_like(modulus, 1, ()), modulus)))
 
 
-@implements_ufunc(np.divmod)
+@ufunc_function(np.divmod)
 def divmod(x: Array, y: Array) -> tuple[Array, Array]:
     """(x // y, x % y), as numpy.divmod."""
     x, y = operand(x), operand(y)
     return ops.floor_divide(x, y), ops.remainder(x, y)
 
 
-@implements_ufunc(np.modf)
+@ufunc_function(np.modf)
 def modf(x: Array) -> tuple[Array, Array]:
     """(fractional, integral) parts, as numpy.modf; the fractional part has derivative one."""
     x = operand(x)
@@ -66,7 +72,7 @@ def _real_floating(x: Array, ufunc: np.ufunc) -> Array:
     return convert(x, dtype=ufunc.resolve_dtypes((dtype, *[None] * ufunc.nout))[0])
 
 
-@implements_ufunc(np.frexp)
+@ufunc_function(np.frexp)
 def frexp(x: Array) -> tuple[Array, Array]:
     """(mantissa, exponent) with x = mantissa 2^exponent, as numpy.frexp; the exponent is piecewise constant."""
     x = operand(x)
@@ -74,7 +80,7 @@ def frexp(x: Array) -> tuple[Array, Array]:
     return ops.ldexp(x, ops.negative(power)), power
 
 
-@implements_ufunc(np.bitwise_count)
+@ufunc_function(np.bitwise_count)
 def bitwise_count(x: Array) -> Array:
     """The number of ones in the bits of |x|, as numpy.bitwise_count."""
     return ops.bitwise_count(operand(x))

@@ -83,8 +83,8 @@ class Wiring:
     """(array, source): the array that a NumPy converter returns for an untraced source."""
     check_order: Callable[[Any, str], None]
     """(order, function): raises for memory orders that traced arrays do not have."""
-    cast_operand: Callable[[Any, Any, str], Any]
-    """(x, dtype, casting): an operand of a ufunc in the dtype that its caller asks for."""
+    cast_operand: Callable[[Any, Any], Any]
+    """(x, dtype): an operand or a result of a ufunc in the dtype of its loop."""
     vmap: Callable[..., Any]
     """(function, in_dims): the function mapped over a batch axis, `func.vmap`."""
     write_into: Callable[[Any, Any], Any]

@@ -547,14 +547,21 @@ def casewise(r: Draw, env: Env) -> Any:
     return [Leaf(r.array(r.choose([(3,), ()]))) for _ in range(2)]
 
 
-UFUNC: dict[str, Domain] = {
-    "where": lambda r, env: Leaf(r.array(np.broadcast_shapes(*[np.shape(raw(x)) for x in env.values()]), "b"))
-    if r.chance(0.8)
-    else True,
-    "dtype": dtype(),
-    "signature": one_of(None, "d->d", "dd->d", "f->f", "ff->f", "DD->D", "ll->l", "dd->?"),
-}
-PLAIN = {"real": array(**REAL), "any": A}
+def ufunc_mask(r: Draw, env: Env) -> Any:
+    """A mask for a ufunc; without out= elements are undefined, so `draw_call` adds one."""
+    shape = np.broadcast_shapes(*[np.shape(raw(x)) for name, x in env.items() if name in ("x", "x1", "x2")])
+    return Leaf(r.array(shape, "b")) if r.chance(0.8) else True
+
+
+def loop(r: Draw, env: Env) -> Any:
+    """A signature of a ufunc of one or two operands; at times of the wrong number."""
+    if "dtype" in env:
+        return ABSENT
+    inputs = len([name for name in env if name in ("x", "x1", "x2")]) if r.chance(0.95) else r.integer(1, 2)
+    return r.choose(["d", "f", "D", "e", "l"]) * inputs + "->" + r.choose(["d", "f", "D", "e", "?"])
+
+
+UFUNC: dict[str, Domain] = {"where": ufunc_mask, "dtype": dtype(), "signature": loop}
 UNARY_ANY = """
     absolute arccos arccosh arcsin arcsinh arctan arctanh conjugate cos cosh exp exp2 expm1 isfinite isinf isnan log
     log10 log1p log2 logical_not negative positive reciprocal rint sign sin sinh sqrt square tan tanh
@@ -919,8 +926,10 @@ def draw_call(name: str, r: Draw) -> Call:
     if r.chance(0.01):
         kwargs["nonsense"] = 1
     call = Call(name, args, kwargs, r.generic)
-    if wants_out:
+    if wants_out or (isinstance(kwargs.get("where"), Leaf) and isinstance(function, np.ufunc)):
         add_out(call, r)
+        if "out" not in call.kwargs and isinstance(function, np.ufunc):
+            call.kwargs.pop("where", None)
     return call
 
 

@@ -81,11 +81,14 @@ class Pointwise(Primitive):
     """A primitive that computes each output element from the input elements at its place. `weak`: it is arithmetic,
     whose result for nothing but Python scalars is a Python scalar."""
 
-    __slots__ = ("_dtypes", "weak")
+    __slots__ = ("_dtypes", "arity", "weak")
 
-    def __init__(self, name: str, ufunc: str, impl: Callable[..., Any] | None, weak: bool, **options: Any) -> None:
+    def __init__(
+        self, name: str, arity: int, ufunc: str, impl: Callable[..., Any] | None, weak: bool, **options: Any
+    ) -> None:
         impl, numpy = _implementations(ufunc, impl)
         super().__init__(name, impl, aval=self._pointwise_aval, batch=self._batch_aligned, **options)
+        self.arity = arity
         self.numpy = numpy
         self.weak = weak
         self._dtypes: dict[Any, np.dtype[Any]] = {}
@@ -115,11 +118,34 @@ class Pointwise(Primitive):
             return out.item()
         return out
 
-    def __call__(self, *args: Array, **params: Any) -> Any:
+    def __call__(self, *args: Array, **keywords: Any) -> Any:
+        if keywords or len(args) != self.arity:
+            return call_numpy(self.ufunc, args, keywords)
         for arg in args:
             if type(arg) is Tracer:
-                return bind(self, args, params)
+                return bind(self, args, {})
         return self.compute(args)
+
+    @property
+    def reduce(self) -> Callable[..., Any]:
+        """The method of NumPy's ufunc, as are those below."""
+        return self.ufunc.reduce  # type: ignore[union-attr]
+
+    @property
+    def accumulate(self) -> Callable[..., Any]:
+        return self.ufunc.accumulate  # type: ignore[union-attr]
+
+    @property
+    def reduceat(self) -> Callable[..., Any]:
+        return self.ufunc.reduceat  # type: ignore[union-attr]
+
+    @property
+    def outer(self) -> Callable[..., Any]:
+        return self.ufunc.outer  # type: ignore[union-attr]
+
+    @property
+    def at(self) -> Callable[..., Any]:
+        return self.ufunc.at  # type: ignore[union-attr]
 
 
 class ElementwiseConstant(Pointwise, NonDifferentiable):
@@ -131,12 +157,11 @@ class ElementwiseConstant(Pointwise, NonDifferentiable):
 class Elementwise(Pointwise):
     """A pointwise primitive that is given by its partial derivatives."""
 
-    __slots__ = ("arity", "fast", "keeps", "nan_safe", "partials")
+    __slots__ = ("fast", "keeps", "nan_safe", "partials")
     partials: tuple[Partial | None, ...]
 
     def __init__(self, name: str, partials: Sequence[Rule], nan_safe: bool, **options: Any) -> None:
-        super().__init__(name, **options)
-        self.arity = len(partials)
+        super().__init__(name, len(partials), **options)
         self.nan_safe = nan_safe
         self.partials = tuple([None if rule is None else Partial(rule, self.arity) for rule in partials])
         self.keeps = tuple([self._needed_by(mask) for mask in range(1 << self.arity)])
@@ -226,12 +251,21 @@ def scale(factor: Array, direction: Array, adjoint: bool, nan_safe: bool) -> Arr
     return nan_safe_multiply(factor, direction) if nan_safe else multiply(factor, direction)
 
 
+def call_numpy(ufunc: np.ufunc | None, args: Sequence[Any], keywords: Params) -> Any:
+    """NumPy's ufunc, for calls with keywords: it checks them, and dispatches to the traced operands if there are any."""
+    if ufunc is None:
+        raise TypeError(f"unexpected keyword arguments {sorted(keywords)}")
+    return ufunc(*[WIRING.array_from_sequence(x) if type(x) in (list, tuple) else x for x in args], **keywords)
+
+
 class Unary(Elementwise):
     """An elementwise primitive of one argument; calls of it are dispatched without a loop over the arguments."""
 
     __slots__ = ()
 
-    def __call__(self, x: Array, **params: Any) -> Any:
+    def __call__(self, x: Array, *more: Any, **keywords: Any) -> Any:
+        if more or keywords:
+            return call_numpy(self.ufunc, (x, *more), keywords)
         if type(x) is Tracer:
             return x._interpreter.apply1(self, x)
         if type(x) in HOST_ARRAYS:
@@ -244,7 +278,9 @@ class Binary(Elementwise):
 
     __slots__ = ()
 
-    def __call__(self, x: Array, y: Array, **params: Any) -> Any:
+    def __call__(self, x: Array, y: Array, *more: Any, **keywords: Any) -> Any:
+        if more or keywords:
+            return call_numpy(self.ufunc, (x, y, *more), keywords)
         if type(x) is Tracer:
             if type(y) is Tracer and y._interpreter.level > x._interpreter.level:
                 return y._interpreter.apply2(self, x, y)
@@ -297,7 +333,7 @@ def elementwise_constant(
 ) -> ElementwiseConstant:
     """An elementwise primitive without a derivative (comparisons, rounding, bits). `weak`: arithmetic."""
     facts.setdefault("cost", 1)
-    return ElementwiseConstant(name, ufunc or name, impl, weak, differentiable=False, **facts)
+    return ElementwiseConstant(name, arity, ufunc or name, impl, weak, differentiable=False, **facts)
 
 
 multiply: Elementwise = elementwise("multiply", "y", "x", weak=True, commutative=True)
