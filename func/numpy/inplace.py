@@ -290,7 +290,10 @@ def write_into(target: Any, result: Array) -> Array:
             f"Cannot cast output from {dtype_of(result)!r} to {target.dtype!r} with casting rule 'same_kind'"
         )
     value = fit_value(result, target.shape, target)
-    rebind(target, value if target.shape else reshape(value, shape=()))  # what is written is an array, not a scalar
+    if target.shape:
+        rebind(target, value)
+    else:
+        rewrite(target, lambda present: update(present, value, index=()))  # an array remains one, whatever is written
     return target
 
 

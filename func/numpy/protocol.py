@@ -11,7 +11,7 @@ import functools
 import importlib
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -62,14 +62,14 @@ implements_ufunc = _registrar(UFUNCS)
 """The same for ufuncs."""
 
 
-def ufunc_function(ufunc: Any) -> Callable[[F], F]:
+def ufunc_function(ufunc: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """`@ufunc_function(np.sign)` registers the traced version of a ufunc and makes it a public function.
 
     A call with keywords (`out`, `where`, `dtype`) goes to NumPy's ufunc, which comes back here if an operand is traced;
     the methods (`reduce`, `at`) are those of the ufunc. Where this version of NumPy lacks the ufunc it is None.
     """
 
-    def register(function: F) -> F:
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
         if ufunc is None:
             return function
         UFUNCS[ufunc] = function
@@ -82,7 +82,7 @@ def ufunc_function(ufunc: Any) -> Callable[[F], F]:
 
         for method in ("reduce", "accumulate", "outer", "reduceat", "at"):
             setattr(call, method, getattr(ufunc, method))
-        return cast(F, call)
+        return call
 
     return register
 
