@@ -6,6 +6,7 @@ already: both operands have one interpreter, or the second is plain. They then c
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -14,9 +15,8 @@ import numpy as np
 
 from func.interpreters.core import PYTHON_SCALARS, Array, Primitive, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
-from func.numpy import products
+from func.numpy import products, ufuncs
 from func.numpy.inplace import augmented, getitem, setitem
-from func.numpy.protocol import UFUNCS
 from func.numpy.solvers import SOLVER_FILES, steers_solver
 
 _PLAIN = frozenset({Tracer, np.ndarray, float, int, complex, bool})
@@ -108,7 +108,7 @@ def _pow(self: Tracer, other: Any, modulo: Any = None) -> Any:
     return power(self, other)
 
 
-_absolute, _product = UFUNCS[np.absolute], UFUNCS[np.matmul]
+_absolute, _product = inspect.unwrap(ufuncs.absolute), inspect.unwrap(products.matmul)
 
 
 def _abs(self: Tracer) -> Any:

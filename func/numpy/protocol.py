@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from func.interpreters.core import EVALUATE, Primitive, Tracer, dtype_of, operand, shape_of
+from func.interpreters.core import EVALUATE, Primitive, Tracer, aval_of, dtype_of, operand, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.core.wiring import WIRING
@@ -181,7 +181,7 @@ def _weak_kind(x: Any) -> Any:
     """The Python type of a number that adapts to the dtypes of other operands; None for any other operand."""
     if type(x) in (int, float, complex):
         return type(x)
-    if type(x) is Tracer and x.interpreter.aval(x).weak:
+    if type(x) is Tracer and aval_of(x).weak:
         return {"i": int, "f": float, "c": complex}.get(dtype_of(x).kind)
     return None
 
@@ -211,7 +211,7 @@ def _as_mask(where: Any) -> Any:
     """The keyword `where` of a ufunc, which must be boolean."""
     where = operand(where)
     if dtype_of(where).kind != "b":
-        raise TypeError(f"Cannot cast array data from {dtype_of(where)!r} to dtype('bool') according to the rule 'safe'")
+        raise TypeError(f"where: cannot cast from {dtype_of(where)!r} to dtype('bool') according to the rule 'safe'")
     return where
 
 

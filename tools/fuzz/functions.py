@@ -5,28 +5,26 @@ and how they may be passed. A drawn call runs with NumPy, with `func.numpy` on p
 and jit (both compilers). Value, dtype, shape and scalar-or-array must be NumPy's, what NumPy refuses is refused by an
 exception of its kind, and what func alone refuses is refused by one of `func.errors`. Derivatives are compared with
 differences and with each other; their dtype is that of the output (forward) or of the argument (reverse).
-
-Run `python -m tools.fuzz.functions --seed 0 --time 60 [--only sum,max]`.
 """
 
 from __future__ import annotations
 
-import argparse
-import collections
 import inspect
-import time
+import random
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import func
 from func.errors import FuncError
+from tools.fuzz.cases import Tally
 
 fnp = func.numpy
 sliding_window_view = np.lib.stride_tricks.sliding_window_view
+QUICK = 1500
 
 
 # Calls
@@ -122,21 +120,22 @@ SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, 1e300, -1.0, 1.0, 0.5]
 
 
 class Draw:
-    """Random choices, from one seed."""
+    """Random choices: shapes, dtypes and options one by one, the numbers in an array from one of them."""
 
-    def __init__(self, seed: int) -> None:
-        self.rng = np.random.default_rng(seed)
+    def __init__(self, choices: random.Random) -> None:
+        self.choices = choices
+        self.rng = np.random.default_rng(choices.getrandbits(16))
         self.special = self.chance(0.2)
         self.generic = not self.special
 
     def chance(self, probability: float) -> bool:
-        return bool(self.rng.random() < probability)
+        return self.choices.random() > 1 - probability
 
     def choose(self, options: Sequence[Any]) -> Any:
-        return options[int(self.rng.integers(len(options)))]
+        return options[self.choices.randrange(len(options))]
 
     def integer(self, low: int, high: int) -> int:
-        return int(self.rng.integers(low, high + 1))
+        return self.choices.randint(low, high)
 
     def shape(self, ranks: Sequence[int] = (0, 1, 2, 3)) -> tuple[int, ...]:
         return self.choose([shape for shape in SHAPES if len(shape) in ranks])  # type: ignore[no-any-return]
@@ -499,15 +498,29 @@ def quantiles(top: int) -> Domain:
     return draw
 
 
-def masks_of(r: Draw, env: Env) -> Any:
-    n = np.shape(env.get("shape") or (3,))
-    return [Leaf(r.rng.random(3) < 0.5, static=False) for _ in range(2)]
-
-
 def einsum_operands(r: Draw, env: Env) -> Any:
     text = r.choose(
-        ["ij,jk->ik", "ij,jk", "ii->i", "ii", "ij->ji", "i,i", "i,j->ij", "ij->", "...j,j", "ij,j->i", "ij,ij->ij"]
-        + ["ijk->kij", "ij,jk,kl->il", "i->", "ij,kj->ik", "i,->i", "ii,i->", "...i->...", "ij->j"]
+        [
+            "ij,jk->ik",
+            "ij,jk",
+            "ii->i",
+            "ii",
+            "ij->ji",
+            "i,i",
+            "i,j->ij",
+            "ij->",
+            "...j,j",
+            "ij,j->i",
+            "ij,ij->ij",
+            "ijk->kij",
+            "ij,jk,kl->il",
+            "i->",
+            "ij,kj->ik",
+            "i,->i",
+            "ii,i->",
+            "...i->...",
+            "ij->j",
+        ]
     )
     sizes = dict(zip("ijkl", r.choose([(2, 3, 2, 3), (3, 3, 3, 3), (1, 2, 1, 2), (0, 2, 3, 1)]), strict=True))
     entries: list[Any] = [text]
@@ -712,7 +725,12 @@ DOMAINS: dict[str, dict[str, Domain]] = {
     "put_along_axis": {"arr": A, "indices": permuted_index, "values": like_first()},
     # sorting
     **{
-        name: {"a": A, "kind": one_of("quicksort", "stable", "mergesort"), "stable": one_of(None, True), "order": one_of(None)}
+        name: {
+            "a": A,
+            "kind": one_of("quicksort", "stable", "mergesort"),
+            "stable": one_of(None, True),
+            "order": one_of(None),
+        }
         for name in ("sort", "argsort")
     },
     "sort_complex": {"a": A},
@@ -850,7 +868,12 @@ DOMAINS: dict[str, dict[str, Domain]] = {
         "range": one_of(None, (-1, 2.0)),
         "weights": absent,
     },
-    "sliding_window_view": {"x": array(ranks=(1, 2)), "window_shape": one_of(1, 2), "axis": one_of(0, -1, None), "writeable": one_of(False)},
+    "sliding_window_view": {
+        "x": array(ranks=(1, 2)),
+        "window_shape": one_of(1, 2),
+        "axis": one_of(0, -1, None),
+        "writeable": one_of(False),
+    },
     # indices, bits, dtypes
     "unravel_index": {"indices": lambda r, env: Leaf(r.rng.integers(0, 6, 2)), "shape": one_of((2, 3), (6,), 6)},
     "packbits": {"a": static(array(kinds="biu")), "bitorder": one_of("big", "little")},
@@ -859,8 +882,37 @@ DOMAINS: dict[str, dict[str, Domain]] = {
 WRITES = {"put", "place", "putmask", "copyto", "fill_diagonal", "put_along_axis"}
 """Functions that write their first argument."""
 ROUNDS = set(
-    "matmul matvec vecmat vecdot dot inner vdot outer kron cross trace tensordot einsum convolve correlate polyfit roots "
-    "poly polymul polyval polydiv interp cov corrcoef unwrap gradient trapezoid average kaiser".split()
+    [
+        "matmul",
+        "matvec",
+        "vecmat",
+        "vecdot",
+        "dot",
+        "inner",
+        "vdot",
+        "outer",
+        "kron",
+        "cross",
+        "trace",
+        "tensordot",
+        "einsum",
+        "convolve",
+        "correlate",
+        "polyfit",
+        "roots",
+        "poly",
+        "polymul",
+        "polyval",
+        "polydiv",
+        "interp",
+        "cov",
+        "corrcoef",
+        "unwrap",
+        "gradient",
+        "trapezoid",
+        "average",
+        "kaiser",
+    ]
 )
 """Functions that may round otherwise than NumPy."""
 SHAPED_BY_VALUES = {"unique", "nonzero"}
@@ -916,7 +968,9 @@ def draw_call(name: str, r: Draw) -> Call:
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
             args.extend(value)
             by_keyword = True
-        elif parameter.kind is inspect.Parameter.KEYWORD_ONLY or (by_keyword and parameter.kind.name != "POSITIONAL_ONLY"):
+        elif parameter.kind is inspect.Parameter.KEYWORD_ONLY or (
+            by_keyword and parameter.kind.name != "POSITIONAL_ONLY"
+        ):
             kwargs[parameter.name] = value
         elif parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and args and r.chance(0.3):
             by_keyword = True
@@ -1022,67 +1076,58 @@ def is_inexact(value: Any) -> bool:
     return np.asarray(value).dtype.kind in "fc" and not isinstance(value, list)
 
 
-@dataclass
-class Findings:
-    """What a run has found."""
-
-    calls: int = 0
-    checks: int = 0
-    differences: dict[tuple[str, str, str], list[str]] = field(default_factory=dict)
-    refusals: collections.Counter[tuple[str, str]] = field(default_factory=collections.Counter)
-
-    def add(self, call: Call, mode: str, what: str) -> None:
-        key = (call.name, mode, what.split(":")[0])
-        self.differences.setdefault(key, []).append(f"{call}\n      {what[:300]}")
+MODES = ("plain", "jvp", "vjp", "vmap", "jit numpy", "jit llvm")
 
 
 class Tester:
-    """Runs calls in all modes and collects what differs."""
+    """One call in all modes."""
 
-    def __init__(self, modes: Sequence[str]) -> None:
-        self.findings = Findings()
-        self.modes = modes
+    def __init__(self, call: Call, r: Draw, tally: Tally, modes: Sequence[str] = MODES) -> None:
+        self.call, self.r, self.tally, self.modes = call, r, tally, modes
+        self.found: list[tuple[str, str]] = []
+        """(mode, what differs)"""
 
-    def check(self, call: Call, r: Draw) -> None:
-        findings = self.findings
-        findings.calls += 1
+    def check(self) -> None:
+        call, r = self.call, self.r
         leaves = call.leaves()
         values = [leaf.value for leaf in leaves]
         reference = numpy_function(call.name)
         expected = outcome(lambda: call.run(reference, values))
-        exact = call.name not in ROUNDS
         for mode in self.modes:
-            if mode.startswith("jit") and not r.chance(0.15):
+            if mode.startswith("jit") and not r.chance(0.1):
                 continue
             function = func_function(call.name) if mode == "plain" or r.chance(0.25) else reference
-            got = self._in_mode(mode, call, function, leaves, values, r)
-            if got is None:
-                continue
-            findings.checks += 1
-            self._compare(call, mode, expected, got, exact and not mode.startswith("jit"))
+            got = self._in_mode(mode, function, leaves, values)
+            if got is not None:
+                self.tally.checked()
+                self._compare(mode, expected, got)
         if expected.error is None and call.generic:
-            self._differentiate(call, reference, leaves, values, expected.value, r)
+            self._differentiate(reference, leaves, values)
 
-    def _compare(self, call: Call, mode: str, expected: Outcome, got: Outcome, exact: bool) -> None:
+    def _add(self, mode: str, what: str) -> None:
+        self.found.append((mode, what))
+
+    def _compare(self, mode: str, expected: Outcome, got: Outcome) -> None:
+        call = self.call
         if expected.error is not None:
             if got.error is None:
-                self.findings.add(call, mode, f"accepted: {got.value!r} for {expected.error!r}")
+                self._add(mode, f"accepted: {got.value!r} for {expected.error!r}")
             elif not same_kind_of_error(expected.error, got.error):
-                self.findings.add(call, mode, f"error: {got.error!r} for {expected.error!r}")
+                self._add(mode, f"error: {got.error!r} for {expected.error!r}")
         elif got.error is not None:
             if isinstance(got.error, FuncError):
-                self.findings.refusals[call.name, str(got.error).splitlines()[0][:110]] += 1
+                self.tally.refused(got.error)
             else:
-                self.findings.add(call, mode, f"raises: {got.error!r} for {expected.value!r}")
+                self._add(mode, f"raises: {got.error!r} for {expected.value!r}")
         else:
             scalars = mode in ("plain", "jvp", "vjp") and not (call.args and isinstance(raw(call.args[0]), np.generic))
+            exact = call.name not in ROUNDS and not mode.startswith("jit")
             found = difference(expected.value, got.value, exact, scalars)
             if found:
-                self.findings.add(call, mode, found)
+                self._add(mode, found)
 
-    def _in_mode(
-        self, mode: str, call: Call, function: Any, leaves: list[Leaf], values: list[Any], r: Draw
-    ) -> Outcome | None:
+    def _in_mode(self, mode: str, function: Any, leaves: list[Leaf], values: list[Any]) -> Outcome | None:
+        call, r = self.call, self.r
         if mode == "plain":
             return outcome(lambda: call.run(function, values))
         traced = [i for i, leaf in enumerate(leaves) if self._can_trace(mode, leaf) and (leaf.written or r.chance(0.8))]
@@ -1116,10 +1161,9 @@ class Tester:
             return not leaf.static and isinstance(leaf.value, (np.ndarray, np.generic))
         return not leaf.static
 
-    def _differentiate(
-        self, call: Call, function: Any, leaves: list[Leaf], values: list[Any], expected: Any, r: Draw
-    ) -> None:
+    def _differentiate(self, function: Any, leaves: list[Leaf], values: list[Any]) -> None:
         """Tangents and cotangents: dtypes and shapes, the adjoint identity, and differences."""
+        call, r = self.call, self.r
         places = [i for i, leaf in enumerate(leaves) if is_inexact(leaf.value) and not leaf.static]
         if not places:
             return
@@ -1136,23 +1180,23 @@ class Tester:
         forward = outcome(lambda: func.jvp(of_one, (x,), (tangent,)))
         if forward.error is not None:
             return
-        self.findings.checks += 1
+        self.tally.checked()
         outs, dots = flat(forward.value[0]), flat(forward.value[1])
         for out, dot in zip(outs, dots, strict=False):
             if not is_inexact(out):
                 continue
             if np.asarray(dot).dtype != np.asarray(out).dtype and not np.isscalar(out):
-                self.findings.add(call, "tangent", f"tangent dtype: {np.asarray(dot).dtype} for {np.asarray(out).dtype}")
+                self._add("tangent", f"tangent dtype: {np.asarray(dot).dtype} for {np.asarray(out).dtype}")
                 return
             if np.shape(dot) != np.shape(out):
-                self.findings.add(call, "tangent", f"tangent shape: {np.shape(dot)} for {np.shape(out)}")
+                self._add("tangent", f"tangent shape: {np.shape(dot)} for {np.shape(out)}")
                 return
         seeds = [r.values(np.shape(out), np.asarray(out).dtype, -1, 1) for out in outs]
-        self._check_adjoint(call, of_one, x, tangent, outs, dots, seeds)
-        self._check_differences(call, of_one, x, tangent, outs, dots)
+        self._check_adjoint(of_one, x, tangent, outs, dots, seeds)
+        self._check_differences(of_one, x, tangent, outs, dots)
 
     def _check_adjoint(
-        self, call: Call, of_one: Any, x: Any, tangent: Any, outs: list[Any], dots: list[Any], seeds: list[Any]
+        self, of_one: Any, x: Any, tangent: Any, outs: list[Any], dots: list[Any], seeds: list[Any]
     ) -> None:
         active = [i for i, out in enumerate(outs) if is_inexact(out)]
         if not active:
@@ -1168,12 +1212,12 @@ class Tester:
         pulled = outcome(lambda: func.grad(loss)(x))
         if pulled.error is not None:
             if not isinstance(pulled.error, FuncError):
-                self.findings.add(call, "grad", f"raises: {pulled.error!r}")
+                self._add("grad", f"raises: {pulled.error!r}")
             return
         gradient = pulled.value
-        self.findings.checks += 1
+        self.tally.checked()
         if np.asarray(gradient).dtype != np.asarray(x).dtype or np.shape(gradient) != np.shape(x):
-            self.findings.add(call, "grad", f"gradient dtype: {np.asarray(gradient).dtype} {np.shape(gradient)}")
+            self._add("grad", f"gradient dtype: {np.asarray(gradient).dtype} {np.shape(gradient)}")
             return
         single = min([np.finfo(np.asarray(v).dtype).eps for v in [x, *[outs[i] for i in active]]], key=lambda e: -e)
         with np.errstate(all="ignore"):
@@ -1183,11 +1227,9 @@ class Tester:
                 np.abs(np.asarray(gradient, complex) * tangent)
             )
         if np.isfinite(size) and abs(left - right) > 50 * float(single) * (1 + size):
-            self.findings.add(call, "adjoint", f"adjoint: {left} forward, {right} reverse")
+            self._add("adjoint", f"adjoint: {left} forward, {right} reverse")
 
-    def _check_differences(
-        self, call: Call, of_one: Any, x: Any, tangent: Any, outs: list[Any], dots: list[Any]
-    ) -> None:
+    def _check_differences(self, of_one: Any, x: Any, tangent: Any, outs: list[Any], dots: list[Any]) -> None:
         wide = [np.asarray(v).dtype in (np.float64, np.complex128) for v in [x, *outs] if is_inexact(v)]
         if not all(wide):
             return
@@ -1196,12 +1238,15 @@ class Tester:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 up, down = flat(of_one(x + step * tangent)), flat(of_one(x - step * tangent))
-            return [(np.asarray(a) - np.asarray(b)) / (2 * step) if is_inexact(a) else 0 for a, b in zip(up, down, strict=True)]
+            return [
+                (np.asarray(a) - np.asarray(b)) / (2 * step) if is_inexact(a) else 0
+                for a, b in zip(up, down, strict=True)
+            ]
 
         first, second = outcome(lambda: central(1e-5)), outcome(lambda: central(3e-6))
         if first.error is not None or second.error is not None:
             return
-        self.findings.checks += 1
+        self.tally.checked()
         for out, dot, one, two in zip(outs, dots, first.value, second.value, strict=False):
             if not is_inexact(out) or np.shape(one) != np.shape(dot) or np.shape(two) != np.shape(dot):
                 continue
@@ -1212,7 +1257,7 @@ class Tester:
                 settled = np.abs(one - two) < 1e-5 * scale
                 wrong = settled & ~(np.abs(two - dot) < 1e-3 * scale) & np.isfinite(two)
             if np.any(wrong):
-                self.findings.add(call, "differences", f"derivative: {dot} for {two}")
+                self._add("differences", f"derivative: {dot} for {two}")
                 return
 
 
@@ -1234,47 +1279,17 @@ def _first_of_batch(value: Any) -> Any:
     return value[0] if isinstance(value, np.ndarray) else value
 
 
-MODES = ("plain", "jvp", "vjp", "vmap", "jit numpy", "jit llvm")
+NAMES = list(DOMAINS)
 
 
-def run(
-    seed: int = 0, seconds: float | None = None, calls: int | None = None, only: Sequence[str] = (), modes: Any = MODES
-) -> Findings:
-    """Calls for a time or in a number; the functions take turns."""
-    names = [name for name in DOMAINS if not only or name in only]
-    tester = Tester(modes)
-    end = None if seconds is None else time.monotonic() + seconds
-    number = 0
-    while (end is None or time.monotonic() < end) and (calls is None or number < calls):
-        name = names[number % len(names)]
-        r = Draw(seed * 1_000_003 + number)
-        number += 1
-        tester.check(draw_call(name, r), r)
-    return tester.findings
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--time", type=float, default=60)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--modes", default="")
-    parser.add_argument("--refusals", action="store_true")
-    options = parser.parse_args()
-    only = [name for name in options.only.split(",") if name]
-    modes = [mode for mode in options.modes.split(",") if mode] or MODES
-    findings = run(options.seed, options.time, only=only, modes=modes)
-    merged: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for (name, mode, what), examples in sorted(findings.differences.items()):
-        merged.setdefault((name, what), []).extend([(mode, example) for example in examples])
-    for (name, what), found in merged.items():
-        modes = ", ".join(sorted({mode for mode, _ in found}))
-        print(f"{name} [{modes}] {what} ({len(found)})\n    {min([example for _, example in found], key=len)}")
-    if options.refusals:
-        for (name, message), number in sorted(findings.refusals.items()):
-            print(f"refused {number:4} {name}: {message}")
-    print(f"{findings.calls} calls, {findings.checks} checks, {len(merged)} kinds of differences")
-
-
-if __name__ == "__main__":
-    main()
+def drawn_case(choices: random.Random, tally: Tally) -> None:
+    """One call of one function, in all modes."""
+    name = choices.choice(NAMES)
+    r = Draw(choices)
+    call = draw_call(name, r)
+    tally.show(str(call))
+    tester = Tester(call, r, tally)
+    tester.check()
+    if tester.found:
+        mode, what = tester.found[0]
+        raise AssertionError(f"np.{name}: {what}\nunder {mode}")

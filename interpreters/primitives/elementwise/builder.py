@@ -252,7 +252,7 @@ def scale(factor: Array, direction: Array, adjoint: bool, nan_safe: bool) -> Arr
 
 
 def call_numpy(ufunc: np.ufunc | None, args: Sequence[Any], keywords: Params) -> Any:
-    """NumPy's ufunc, for calls with keywords: it checks them, and dispatches to the traced operands if there are any."""
+    """NumPy's ufunc, for calls with keywords: it checks them, and dispatches to traced operands."""
     if ufunc is None:
         raise TypeError(f"unexpected keyword arguments {sorted(keywords)}")
     return ufunc(*[WIRING.array_from_sequence(x) if type(x) in (list, tuple) else x for x in args], **keywords)
