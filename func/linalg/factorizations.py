@@ -121,18 +121,17 @@ def qr(
 def rq(
     a: Array, overwrite_a: bool = False, lwork: int | None = None, mode: str = "full", check_finite: bool = True
 ) -> Any:
-    """(R, Q) with a = R Q, R upper triangular, in the modes "full", "economic" and "r", by a QR of the reversed rows.
+    """(R, Q) with a = R Q, R upper triangular, in the modes "full", "economic" and "r".
 
-    The signs (phases) of the rows of Q are those of that QR.
+    It is a QR of aᴴ with rows and columns reversed, which makes the same Householder reflections as LAPACK's RQ.
     """
     if mode not in ("full", "r", "economic"):
         raise ValueError(f"mode should be one of ['full', 'r', 'economic'], got {mode!r}")
     a = matrices(a, "a", check_finite)
     m, n = shape_of(a)[-2:]
-    reversed_rows = mH(fnp.flip(a, -2))
-    q, r = orthogonal.qr(reversed_rows, mode="complete" if mode == "full" and n > m else "reduced")
+    q, r = orthogonal.qr(mH(fnp.flip(a, (-2, -1))), mode="complete" if mode != "economic" and n > m else "reduced")
     upper = fnp.flip(mH(r), (-2, -1))
-    return upper if mode == "r" else (upper, fnp.flip(mH(q), -2))
+    return upper if mode == "r" else (upper, fnp.flip(mH(q), (-2, -1)))
 
 
 def schur(

@@ -289,6 +289,16 @@ def test_singular_square_root_drops_what_is_undetermined() -> None:
     np.testing.assert_allclose(gradient, np.diag([0.25, 0.0]), atol=1e-14)
 
 
+@pytest.mark.parametrize("mode", ["full", "economic", "r"])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (4, 2), (2, 5), (6, 7)])
+@pytest.mark.parametrize("is_complex", [False, True], ids=["real", "complex"])
+def test_rq_has_the_signs_of_scipy(shape: tuple[int, int], mode: str, is_complex: bool) -> None:
+    a = complex_(*shape) if is_complex else real(*shape) - 0.5
+    got, expected = (library.rq(a, mode=mode) for library in (LA, scipy.linalg))
+    for ours, theirs in [(got, expected)] if mode == "r" else zip(got, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-14)
+
+
 def test_lu_gives_permutations_as_scipy_does() -> None:
     for got, expected in zip(LA.lu(TALL[::-1]), scipy.linalg.lu(TALL[::-1]), strict=True):
         np.testing.assert_allclose(got, expected, atol=1e-15)
