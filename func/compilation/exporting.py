@@ -112,7 +112,7 @@ def to_source(func: Callable[..., Any], static_argnums: int | tuple[int, ...] = 
         leaves = tree.leaves((tuple(positional), keywords))
         device = any([is_device_array(leaf) for leaf in leaves])
         plan, nan_safe = _plans(entry.compiled, namespace_of(tuple(leaves)), device)
-        names = _parameters(func, len(args), {name for name, _, _ in statics})
+        names = _parameters(func, len(args), {static.name for static in statics})
         arguments = dict(zip(names, positional, strict=True)) | keywords
         paths = [path for name, value in arguments.items() for path in tree.path_names(value, name)]
         avals = [aval_of(leaf) for leaf in leaves]

@@ -320,7 +320,7 @@ class Jitted:
                 return stage.program(variables, outs)
 
         compiled, captured = trace_call(trace, "jit", example, self._compiler_name())
-        donated = frozenset() if captured else donated_leaves(spec, self._donated, {name for name, _, _ in statics})
+        donated = frozenset() if captured else donated_leaves(spec, self._donated, {static.name for static in statics})
         return CachedCall(compiled, out_spec, captured, donated)
 
     def _compiler_name(self) -> str:

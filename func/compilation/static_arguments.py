@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import decimal
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,52 @@ from func.interpreters.core.errors import ArgumentError, StaticArgumentError
 from func.interpreters.core.source import at_line
 from func.numpy.patching import holds_tracer
 from func.transforms.boundary import name_of
+
+
+class Static:
+    """A static argument; equal to another one where no code can tell their values apart.
+
+    Python's own equality is coarser: 0.0 == -0.0 and (1,) == (1.0,) == (True,).
+    """
+
+    __slots__ = ("key", "name", "value")
+
+    def __init__(self, name: int | str, value: Any) -> None:
+        self.name = name
+        self.value = value
+        self.key = (name, exact_key(value))
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Static) and self.key == other.key
+
+
+def exact_key(value: Any) -> Any:
+    """A hashable value that is equal for values of the same type and content, those of their members, too.
+
+    Objects of other classes are compared by their own equality.
+    """
+    kind = type(value)
+    if kind is float:
+        return kind, value.hex()
+    if kind is complex:
+        return kind, value.real.hex(), value.imag.hex()
+    if isinstance(value, tuple):
+        return kind, tuple([exact_key(member) for member in value])
+    if isinstance(value, frozenset):
+        return kind, frozenset([exact_key(member) for member in value])
+    if isinstance(value, np.generic):
+        return kind, value.dtype.str, value.tobytes()
+    if kind is range:
+        return kind, value.start, value.stop, value.step
+    if isinstance(value, decimal.Decimal):
+        return kind, value.as_tuple()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        compared = [getattr(value, field.name) for field in dataclasses.fields(value) if field.compare]
+        return kind, value, tuple([exact_key(member) for member in compared if isinstance(member, Hashable)])
+    return kind, value
 
 
 class StaticArguments:
@@ -26,7 +74,7 @@ class StaticArguments:
     def __bool__(self) -> bool:
         return bool(self.numbers or self.names)
 
-    def split(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any], tuple[Any, ...]]:
+    def split(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any], tuple[Static, ...]]:
         """(traced positional, traced keyword, static) arguments."""
         out_of_range = [number for number in self.numbers if number >= len(args) and not self.names]
         if out_of_range:
@@ -41,7 +89,7 @@ class StaticArguments:
             self._check_hashable(name, value)
         traced_args = [arg for i, arg in enumerate(args) if i not in self.numbers]
         traced_kwargs = {name: value for name, value in kwargs.items() if name not in self.names}
-        return traced_args, traced_kwargs, tuple([(name, type(value), value) for name, value in static_values])
+        return traced_args, traced_kwargs, tuple([Static(name, value) for name, value in static_values])
 
     def _check_hashable(self, name: int | str, value: Any) -> None:
         try:
@@ -56,9 +104,9 @@ class StaticArguments:
                 "let the argument be traced."
             ) from None
 
-    def call(self, args: Sequence[Any], kwargs: dict[str, Any], statics: tuple[Any, ...]) -> Any:
+    def call(self, args: Sequence[Any], kwargs: dict[str, Any], statics: tuple[Static, ...]) -> Any:
         """The output of the function for arguments as `split` gives them."""
-        fixed = {name: value for name, _, value in statics}
+        fixed = {static.name: static.value for static in statics}
         named = {name: value for name, value in fixed.items() if isinstance(name, str)}
         count = len(args) + len(fixed) - len(named)
         remaining = iter(args)
