@@ -80,17 +80,17 @@ class Scalars:
         return self.builder.call(function, args)
 
     def convert(self, x: Value, source: DType, result: DType) -> Value:
-        """A cast as by `astype`; complex to real keeps the real part."""
+        """A cast as by `astype`; complex to real keeps the real part, and a truth value looks at both."""
         if source == result:
             return x
         if source.kind == "c" and result.kind == "c":
             return each(lambda part: self.convert(part, part_of(source), part_of(result)), x)
+        if result.kind == "b":
+            return self.nonzero(x, source)
         if source.kind == "c":
             return self.convert(x.re, part_of(source), result)
         if result.kind == "c":
             return Pair(self.convert(x, source, part_of(result)), constant(part_of(result), 0, width_of(x)))
-        if result.kind == "b":
-            return self.nonzero(x, source)
         if source == HALF:
             return self.convert(self.builder.fpext(x, self._type(SINGLE, x)), SINGLE, result)
         if result == HALF:

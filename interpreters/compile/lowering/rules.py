@@ -126,7 +126,7 @@ def _complex(context: LoweringContext) -> Code:
 def _convert(context: LoweringContext) -> Code:
     source, target = context.avals[0].dtype, context.out.dtype
     name = dtype_text(target)
-    x = "{0}.real" if source.kind == "c" and target.kind != "c" else "{0}"
+    x = "{0}.real" if source.kind == "c" and target.kind not in "cb" else "{0}"
     if context.avals[0].weak:
         return Code(f"{name}({x})")
     plain = f"{x}.astype({name})"

@@ -118,7 +118,7 @@ def iota(length: int, like: Array) -> Array:
 
 
 def _convert_impl(xp: Any, x: Array, *, dtype: Any) -> Array:
-    if dtype.kind != "c" and dtype_of(x).kind == "c":
+    if dtype.kind not in "cb" and dtype_of(x).kind == "c":
         x = x.real
     return xp.asarray(x).astype(dtype) if shape_of(x) or type(x) is np.ndarray else xp.asarray(x).astype(dtype)[()]
 
