@@ -135,7 +135,12 @@ def _constant(name: str, value: Any, np_name: str) -> Iterator[str]:
     """A constant at the top of the module."""
     array = np.asarray(value.get() if hasattr(value, "get") else value)
     dtype = f"{np_name}.{array.dtype.name}{'_' if array.dtype.kind == 'b' else ''}"
-    if array.size <= SHOWN and np.isfinite(array).all():
+    if array.size == 0:  # [] has no shape
+        yield f"{name} = {np_name}.zeros({array.shape!r}, {dtype})"
+        return
+    # Python's text of a complex number has no sign of a zero.
+    is_text_exact = array.dtype.kind != "c" or bool(np.all(array.real * array.imag))
+    if array.size <= SHOWN and np.isfinite(array).all() and is_text_exact:
         text = f"{name} = {np_name}.array({array.tolist()!r}, {dtype})"
         if len(text) <= WIDTH:
             yield text

@@ -74,7 +74,9 @@ class StaticArguments:
     def __bool__(self) -> bool:
         return bool(self.numbers or self.names)
 
-    def split(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any], tuple[Static, ...]]:
+    def split(
+        self, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> tuple[list[Any], dict[str, Any], tuple[Static, ...]]:
         """(traced positional, traced keyword, static) arguments."""
         out_of_range = [number for number in self.numbers if number >= len(args) and not self.names]
         if out_of_range:

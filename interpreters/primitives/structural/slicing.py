@@ -20,12 +20,14 @@ Index: TypeAlias = tuple[int | tuple[int, int, int] | None, ...]
 @functools.lru_cache(8192)
 def as_slices(index: Index) -> tuple[Any, ...]:
     """A normalised basic index as NumPy takes it."""
-    return tuple(
-        [
-            slice(entry[0], entry[1] if entry[1] >= 0 else None, entry[2]) if type(entry) is tuple else entry
-            for entry in index
-        ]
-    )
+    return tuple([_as_slice(*entry) if type(entry) is tuple else entry for entry in index])
+
+
+def _as_slice(start: int, stop: int, step: int) -> slice:
+    """The slice of a range of positions; -1 is the place before the first, which a slice cannot name."""
+    if start < 0 or stop < 0 < step:
+        return slice(0, 0)
+    return slice(start, None if stop < 0 else stop, step)
 
 
 def sliced_shape(index: Index) -> Shape:

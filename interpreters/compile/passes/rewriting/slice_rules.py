@@ -123,10 +123,11 @@ def sum_with_scatter(rw: Rewriter, out: Var, x: Any, y: Any) -> Any:
     """x + scatter_add(0, v, i) = scatter_add(x, v, i), in either order."""
     for target, scattered in ((x, y), (y, x)):
         equation = rw.definition(scattered, scatter_add)
-        if equation is None or not rw.used_once(scattered) or type(target) is not Var or target.shape != out.shape:
+        if equation is None or not rw.used_once(scattered) or type(target) is not Var:
             continue
         zeros, value, *indices = equation.inputs
-        if is_positive_zero(rw.scalar(zeros)) and target.dtype == out.dtype:
+        fits = target.shape == scattered.shape == out.shape and target.dtype == scattered.dtype == out.dtype
+        if fits and is_positive_zero(rw.scalar(zeros)):
             return rw.emit(scatter_add, target, value, *indices, **equation.params)
     return None
 

@@ -1,0 +1,90 @@
+"""Compiled programs and exported source compute what NumPy computes, at the corners too."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+
+import func
+
+COMPILERS = ["llvm", "numpy"]
+X32 = np.array([0.5, 0.7, 0.9], np.float32)
+Z = np.array([0 + 1j, 1, 0, -0.0j])
+INDEX = np.array([0, 2, 1, 0])
+WEIGHTS = np.array([1.0, 2.0, 3.0, 4.0])
+CUBE = np.arange(24.0).reshape(2, 4, 3)
+
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "truth of complex": (lambda z: z.astype(bool), (Z,)),
+    "and of complex": (lambda z: np.logical_and(z, 1), (Z,)),
+    "or of complex": (lambda z: np.logical_or(z, 0), (Z,)),
+    "xor of complex": (lambda z: np.logical_xor(z, 0j), (Z,)),
+    "not of complex": (np.logical_not, (Z,)),
+    "any of complex": (lambda z: np.any(z.reshape(2, 2), axis=1), (Z,)),
+    "all of complex": (lambda z: np.all(z.reshape(2, 2), axis=1), (Z,)),
+    "where of complex": (lambda z: np.where(z, 1.0, 2.0), (Z,)),
+    "negative step near the start": (lambda a: a[-3::-2, 1], (CUBE[0],)),
+    "negative step beyond the start": (lambda a: a[-9::-2], (CUBE[0],)),
+    "clipped by a Python number": (lambda x: scipy.special.xlogy(x, 2.0), (X32,)),
+}
+for _name in ("gammainc", "gammaincc", "beta", "betaln", "xlogy", "xlog1py", "struve", "expn", "kn"):
+    PROGRAMS[f"{_name} of a Python number"] = (lambda x, name=_name: getattr(scipy.special, name)(2, x), (X32,))
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_value_and_dtype(name: str, compiler: str) -> None:
+    function, args = PROGRAMS[name]
+    got, expected = func.jit(function, compiler=compiler)(*args), function(*args)
+    assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_allclose(got, expected, rtol=1e-6 if expected.dtype == np.float32 else 1e-13)
+
+
+SUMS: dict[str, Callable[..., Any]] = {
+    "of vectors and a cube": lambda w, c: np.bincount(INDEX, weights=w) + c,
+    "in the other order": lambda w, c: c + np.bincount(INDEX, weights=w),
+    "of two axes": lambda w, c: np.bincount(INDEX, weights=w)[None, :2, None].transpose(1, 0, 2) + c,
+    "of another precision": lambda w, c: np.bincount(INDEX, weights=w) + c.astype(np.float32),
+    "of a gradient": lambda w, c: func.grad(lambda w: np.sum(w[np.array([0, 0, 3])] ** 2))(w) + c[0, :, :1],
+}
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("name", SUMS)
+def test_scattered_sums_are_broadcast(name: str, compiler: str) -> None:
+    function, args = SUMS[name], (WEIGHTS, CUBE)
+    expected = func.jvp(function, args, args)
+    for got in (
+        func.jvp(func.jit(function, compiler=compiler), args, args),
+        func.jit(lambda *args: func.jvp(function, args, args), compiler=compiler)(*args),
+    ):
+        for ours, theirs in zip(got, expected, strict=True):
+            assert ours.dtype == theirs.dtype
+            np.testing.assert_allclose(ours, theirs, rtol=1e-13)
+
+
+CONSTANTS: dict[str, Any] = {
+    "empty": np.zeros((0, 3)),
+    "empty columns": np.zeros((3, 0)).T,
+    "empty indices": np.zeros((0, 2), np.int64),
+    "signed zeros": np.array([0.0, -0.0, 1.0]),
+    "complex signed zeros": np.array([complex(-0.0, 1.0), complex(1.0, -0.0), complex(-0.0, -0.0)]),
+    "infinite": np.array([np.inf, -np.inf, np.nan]),
+}
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_constants_of_exported_source(name: str) -> None:
+    constant = CONSTANTS[name]
+
+    def program(x: Any) -> Any:
+        return np.take(x, constant) if constant.dtype == np.int64 else (x * constant, np.copysign(x, constant.real))
+
+    x = np.array([1.0, 2.0, 3.0])
+    namespace: dict[str, Any] = {}
+    exec(func.to_source(program)(x), namespace)
+    got, expected = namespace["program"](x), program(x)
+    for ours, theirs in zip(np.atleast_1d(got), np.atleast_1d(expected), strict=True):
+        np.testing.assert_array_equal(ours, theirs, strict=True)
