@@ -24,7 +24,7 @@ from func.interpreters.core import (
 from func.interpreters.core.errors import StagingError
 from func.interpreters.core.modes import MODE, is_suspended
 from func.interpreters.core.source import at_line, user_line
-from func.interpreters.primitives.structural.identity import stop_gradient
+from func.interpreters.primitives.structural.identity import renumbered, stop_gradient
 from func.interpreters.program.program import Equation, Program, Var
 
 
@@ -86,7 +86,7 @@ class Stage(Interpreter):
         line = user_line(2) if self.keeps_lines else None
         self.equations.append(Equation(primitive, inputs, params, variables, line))
         outs = [self.wrap(var) for var in variables]
-        if MODE.get() is not None and is_suspended(self.level) and primitive is not stop_gradient:
+        if MODE.get() is not None and is_suspended(self.level) and primitive not in _OF_MODES:
             outs = [stop_gradient(out) for out in outs]
         return tuple(outs) if primitive.multiple else outs[0]
 
@@ -102,6 +102,9 @@ class Stage(Interpreter):
     def close(self) -> None:
         self.equations, self.constants, self._constant_vars = [], {}, {}
         super().close()
+
+
+_OF_MODES = (stop_gradient, renumbered)
 
 
 def _is_mutable(value: Array) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import warnings
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -20,11 +19,10 @@ from func.interpreters.imperative.backward import current_pass
 from func.interpreters.imperative.interpreter import Imperative, state_of
 from func.interpreters.imperative.node_state import (
     CALL,
-    HOOKS,
     LINE,
     SAVED,
     STATE,
-    Hooks,
+    hooks_of,
     is_leaf_node,
     node_name,
 )
@@ -57,20 +55,6 @@ class RemovableHandle:
 
     def __exit__(self, *error: object) -> None:
         self.remove()
-
-
-def weakly(state: Any) -> Any:
-    """A weak reference to a tensor's state, since a graph must not own the tensors whose gradients it fills."""
-    return weakref.ref(state)
-
-
-def hooks_of(node: Any) -> Hooks:
-    """The hooks of a node, created on first use."""
-    state = node[STATE]
-    if state[HOOKS] is None:
-        state[HOOKS] = Hooks()
-    hooks: Hooks = state[HOOKS]
-    return hooks
 
 
 def node_of(tensor: Any, what: str) -> Any:

@@ -16,8 +16,8 @@ from func.interpreters.core import EVALUATE, Array, Tracer, dtype_of, innermost,
 from func.interpreters.core.errors import BackwardError, InferenceTensorError, LeafError, TracerConversionError
 from func.interpreters.core.source import at_line
 from func.interpreters.grad import Grad
+from func.interpreters.imperative import writes
 from func.interpreters.imperative.interpreter import (
-    DETACHED,
     Imperative,
     TensorState,
     ambient,
@@ -170,9 +170,7 @@ def retain_grad(self: Any) -> None:
     if type(self._interpreter) is not Imperative:
         raise LeafError("retain_grad: the tensor does not require a gradient")
     if not is_leaf_node(self._attached):
-        state = state_of(self)
-        state.retains = True
-        graph.hooks_of(self._attached).retain = graph.weakly(state)
+        writes.retain(self, state_of(self))
 
 
 def retains_grad(self: Any) -> bool:
@@ -191,14 +189,14 @@ def _detached(value: Any) -> Any:
     return _new_tensor(value)
 
 
-def _write_detached(base: Any, value: Any) -> Any:
-    return Tracer(EVALUATE, value._value, DETACHED) if value._interpreter is EVALUATE else value
-
-
 def detach(self: Any) -> Any:
     """A tensor with the same value and memory that requires no gradient."""
-    out = _detached(self)
-    return inplace.link_view(out, self, _detached, {}, _write_detached)
+    return inplace.link_alias(_detached(self), self, _detached, has_own_version=False)
+
+
+def get_data(self: Any) -> Any:
+    """`x.data`: as `x.detach()`, but writes to it are not counted in the version of x."""
+    return inplace.link_alias(_detached(self), self, _detached, has_own_version=True)
 
 
 def detach_(self: Any) -> Any:
@@ -287,7 +285,7 @@ def version(self: Any) -> int:
     state: TensorState | None = getattr(self, "_state", None)
     if state is not None and state.inference:
         raise InferenceTensorError("Inference tensors do not track version counter.")
-    return 0 if state is None else state.version
+    return inplace.version_of(self)
 
 
 def is_inference(self: Any) -> bool:
@@ -306,7 +304,7 @@ def attributes() -> dict[str, Any]:
         "grad": property(get_grad, set_grad),
         "grad_fn": property(graph.grad_fn),
         "output_nr": property(graph.output_number),
-        "data": property(detach, set_data),
+        "data": property(get_data, set_data),
         "backward": backwards.tensor_backward,
         "detach": detach,
         "detach_": detach_,

@@ -7,18 +7,20 @@ reshape is a view if NumPy's reshape of the concrete arrays behind the boxes is.
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from func.interpreters.core import CARRIERS, EVALUATE, Array, Tracer, dtype_of, innermost, shape_of, snapshot, unboxed
+from func.interpreters.core import CARRIERS, Array, Tracer, dtype_of, innermost, shape_of, snapshot, unboxed
 from func.interpreters.core.errors import TracerConversionError
-from func.interpreters.core.modes import MODE
-from func.interpreters.core.source import at_line, user_line
+from func.interpreters.core.modes import ANOMALY, MODE, SAVING, WATCHED, nothing_recorded
+from func.interpreters.core.source import at_line
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.imperative import interpreter
+from func.interpreters.imperative import interpreter, writes
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.inplace_reuse import keep, reuse, spare_buffers
 from func.interpreters.primitives.structural.shapes import broadcast, inverse_permutation, permute, reshape
@@ -31,19 +33,33 @@ Put = Callable[[Array, Array], Array]
 
 
 class View(NamedTuple):
-    """What a box is a view of: its base, the primitive that reads it, and how to write (None: read-only)."""
+    """What a box is a view of: its base, the primitive that reads it, and how to write (None: read-only).
+
+    A view that is detached shares numbers with its base, and no history.
+    """
 
     base: Tracer
     primitive: Callable[..., Array]
     params: dict[str, Any]
     put: Put | None
+    detached: bool = False
+    has_own_version: bool = False
 
 
 def link_view(out: Array, base: Any, primitive: Callable[..., Array], params: dict[str, Any], put: Put | None) -> Array:
     """Record that `out` is a view of `base`."""
+    return _linked(out, base, View(base, primitive, params, put))
+
+
+def link_alias(out: Array, base: Any, detached: Callable[[Array], Array], has_own_version: bool) -> Array:
+    """Record that `out` is `base` without its history: writes to either change the numbers of both."""
+    return _linked(out, base, View(base, detached, {}, lambda base, value: detached(value), True, has_own_version))
+
+
+def _linked(out: Array, base: Any, view: View) -> Array:
     if type(out) is not Tracer or type(base) is not Tracer or out is base:
         return out
-    out._view_of = View(base, primitive, params, put)
+    out._view_of = view
     views = getattr(base, "_views", None)
     if views is None:
         base._views = [weakref.ref(out)]
@@ -81,27 +97,36 @@ def rebind(box: Tracer, new: Array) -> None:
 def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
     """Rebind a box to `change(present value)`, and update all that shares its memory.
 
-    The views are emptied while the root is written: memory that only they and the root hold can then be reused.
+    The bases of the box are written as well, up to the root; beyond a detached view only numbers are written. The views
+    are emptied while the root is written: memory that only they and the root hold can then be reused.
     """
     chain = _views_above(box)
-    root = chain[-1].base if chain else box
-    new = None
-    keeps = False
+    boxes = [box, *[view.base for view in chain]]
+    shared = _shared(chain)
+    for written in boxes[: shared + 1]:
+        writes.refuse_leaf(written)
+    top, root = boxes[shared], boxes[-1]
+    update = _Update(root, top)
     try:
         if chain:
-            new = value = change(fresh(box))
-            keeps = _is_contiguous(box) and _is_contiguous(new)
-            for view in chain[:-1]:
+            value = change(fresh(box))
+            if _is_contiguous(box) and _is_contiguous(value):
+                update.values[id(box)] = value
+            last = len(chain) - 1
+            for view in chain[: min(shared, last)]:
                 value = view.put(fresh(view.base), value)  # type: ignore[misc]
-            last = chain[-1]
-            _empty_views(root)
-            value = _in_place(root, lambda present: last.put(present, value))  # type: ignore[misc]
-        else:
-            _empty_views(root)
+            update.history = writes.history_of(value) if root is not top else None
+            for view in chain[shared:last]:
+                with nothing_recorded():
+                    value = view.put(fresh(view.base), value)  # type: ignore[misc]
+            change = functools.partial(_put, chain[last], value)
+        update.empty_views()
+        with nullcontext() if root is top else nothing_recorded():
             value = _in_place(root, change)
-        _assign_root(root, value)
+        update.write_root(value)
+        _count_write(box)
     finally:
-        _renew_views(root, box if new is not None and keeps else None, new)
+        update.renew_views()
 
 
 def _views_above(box: Tracer) -> list[View]:
@@ -114,8 +139,14 @@ def _views_above(box: Tracer) -> list[View]:
     return chain
 
 
+def _shared(chain: list[View]) -> int:
+    """How many views of a chain, from its beginning, share the history of the written box."""
+    return next((i for i, view in enumerate(chain) if view.detached), len(chain))
+
+
 def _in_place(root: Tracer, change: Callable[[Array], Array]) -> Array:
-    buffers = spare_buffers(root)
+    can_fail = WATCHED.ever and (SAVING.get() or ANOMALY.get() is not None)
+    buffers = [] if can_fail else spare_buffers(root)  # a write that is refused writes nothing
     reuse(buffers)
     try:
         return change(fresh(root))
@@ -129,47 +160,98 @@ def _living_views(base: Tracer) -> list[tuple[Tracer, View]]:
     return [(box, view) for box in boxes if box is not None and (view := view_of(box)) and view.base is base]
 
 
-def _empty_views(base: Tracer) -> None:
-    bases = [base]
-    while bases:
-        for box, _ in _living_views(bases.pop()):
-            box._value = box._attached = None
-            bases.append(box)
+def _put(view: View, value: Array, base: Array) -> Array:
+    return view.put(base, value)  # type: ignore[misc]
 
 
-def _renew_views(base: Tracer, written: Tracer | None, new: Array) -> None:
-    """Recompute the views of a box; the written one has its value already."""
-    bases = [base]
-    mode = MODE.set(None)  # views of a tensor stay part of its history, whoever writes it
-    try:
-        while bases:
-            base = bases.pop()
+class _Update:
+    """The update of all boxes that share memory: of the root by a write, then of its views.
+
+    The boxes between `top` and the written one get the history of the write; if `top` is not the root, there is a
+    detached view between them, and all other boxes get numbers only.
+    """
+
+    def __init__(self, root: Tracer, top: Tracer) -> None:
+        self.root, self.top = root, top
+        self.is_written = False
+        self.values: dict[int, Array] = {}
+        """New values that need not be read from a base, by the id of their box."""
+        self.history: writes.History | None = None
+        """The new history of `top`, where it is not the root."""
+        self.views: list[tuple[Tracer, View, writes.History | None]] = []
+        self.unrecorded = {id(root)}
+        """The boxes that get numbers only."""
+
+    def empty_views(self) -> None:
+        """Empty all views. The histories are remembered that the write may leave as they are."""
+        bases = [self.root]
+        remembers = MODE.get() is not None or self.root is not self.top
+        for base in bases:
             for box, view in _living_views(base):
-                _assign(box, new if box is written else view.primitive(fresh(base), **view.params))
+                remembers = remembers or view.detached
+                has_history = remembers or type(box._interpreter) is interpreter.Imperative
+                self.views.append((box, view, writes.history_of(box) if has_history else None))
+                box._value = box._attached = None
                 bases.append(box)
-    finally:
-        MODE.reset(mode)
+
+    def write_root(self, value: Array) -> None:
+        """Give the root its new value."""
+        if self.root is self.top:
+            self.unrecorded.clear()
+        if self.unrecorded or MODE.get() is not None:
+            value = writes.with_history(writes.history_of(self.root), value, bool(self.unrecorded))
+        writes.assign(self.root, value)
+        self.is_written = True
+
+    def renew_views(self) -> None:
+        """Give the views their new values; after an error, their old ones."""
+        for box, view, history in self.views:
+            if history is not None:
+                box._interpreter, box._attached = history.owner, history.attached
+            writes.assign(box, self._renewed(box, view, history))
+
+    def _renewed(self, box: Tracer, view: View, history: writes.History | None) -> Array:
+        if self.is_written and id(box) in self.values:
+            value, numbers_only = self.values[id(box)], False
+        elif self.is_written and box is self.top:
+            value, history, numbers_only = _numbers(view), self.history, True
+        elif view.detached or (not self.is_written and history is not None) or id(view.base) in self.unrecorded:
+            self.unrecorded.add(id(box))
+            value, numbers_only = _numbers(view), True
+        else:
+            value = view.primitive(fresh(view.base), **view.params)
+            numbers_only = writes.keeps_leaf(history, value)
+        return writes.with_history(history, value, numbers_only) if numbers_only or MODE.get() is not None else value
+
+
+def _numbers(view: View) -> Array:
+    """The numbers that a view reads from its base."""
+    with nothing_recorded():
+        return view.primitive(fresh(view.base), **view.params)
+
+
+def _count_write(box: Tracer) -> None:
+    """Count a write for all that share a version: a tensor, its views and its bases."""
+    owner = _owner_of_version(box)
+    if owner._interpreter.level < 1 or type(owner._interpreter) is interpreter.Imperative:
+        interpreter.state_of(owner).version += 1
+
+
+def _owner_of_version(box: Tracer) -> Tracer:
+    while (view := view_of(box)) is not None and not view.has_own_version:
+        box = view.base
+    return box
+
+
+def version_of(box: Tracer) -> int:
+    """The number of writes to a box and what shares its version."""
+    state = getattr(_owner_of_version(box), "_state", None)
+    return 0 if state is None else state.version
 
 
 def fresh(box: Tracer) -> Tracer:
     """The present value of a box, in another box."""
     return Tracer(box._interpreter, box._value, box._attached)
-
-
-def _assign(box: Tracer, new: Array) -> None:
-    if type(new) is not Tracer:
-        new = Tracer(EVALUATE, new, None)
-    if new._interpreter.level > box._interpreter.level:
-        box._written = user_line(2)
-    box._interpreter, box._value, box._attached = new._interpreter, new._value, new._attached
-
-
-def _assign_root(root: Tracer, new: Array) -> None:
-    """Assign to the box at the root; a tensor keeps its history or refuses."""
-    if type(new) is not Tracer:
-        new = Tracer(EVALUATE, new, None)
-    if not interpreter.assign(root, new):
-        _assign(root, new)
 
 
 def _is_contiguous(x: Array) -> bool:
@@ -297,6 +379,14 @@ def write_into(target: Any, result: Array) -> Array:
     return target
 
 
+def check_write(target: Any) -> None:
+    """Raise where a write to out=target will be refused."""
+    if type(target) is Tracer:
+        chain = _views_above(target)
+        for box in [target, *[view.base for view in chain[: _shared(chain)]]]:
+            writes.refuse_leaf(box)
+
+
 def with_out(result: Array, out: Any) -> Array:
     """A function's result, written to `out` where one is given."""
     return result if out is None else write_into(out, result)
@@ -308,7 +398,7 @@ def augmented(primitive: Callable[[Array, Array], Array]) -> Callable[[Tracer, A
     plain_primitive = getattr(primitive, "primitive", None)
 
     def operate(self: Tracer, other: Any) -> Any:
-        if type(self._interpreter) is interpreter.Imperative and interpreter.update(plain_primitive, self, other):
+        if type(self._interpreter) is interpreter.Imperative and writes.update(plain_primitive, self, other):
             return self
         if self.shape == () and view_of(self) is None and getattr(self, "_state", None) is None:
             return primitive(self, other)
@@ -318,4 +408,5 @@ def augmented(primitive: Callable[[Array, Array], Array]) -> Callable[[Tracer, A
     return operate
 
 
+WIRING.check_write = check_write
 WIRING.write_into = write_into

@@ -153,7 +153,10 @@ def call_ufunc(ufunc: Any, primitive: Primitive | None, inputs: tuple[Any, ...],
     results = result if isinstance(result, tuple) else (result,)
     if loop is not None:
         results = tuple([WIRING.cast_operand(r, t) for r, t in zip(results, loop[ufunc.nin :], strict=True)])
-    delivered = tuple([_delivered(ufunc, r, t, where) for r, t in zip(results, outs, strict=True)])
+    fitted = [_fitted(ufunc, r, t, where) for r, t in zip(results, outs, strict=True)]
+    for target in outs:
+        WIRING.check_write(target)  # if one is refused, none is written
+    delivered = tuple([r if t is None else WIRING.write_into(t, r) for r, t in zip(fitted, outs, strict=True)])
     return delivered if isinstance(result, tuple) else delivered[0]
 
 
@@ -186,8 +189,8 @@ def _weak_kind(x: Any) -> Any:
     return None
 
 
-def _delivered(ufunc: Any, result: Any, target: Any, where: Any) -> Any:
-    """A result in `out` where there is one; elements that `where` leaves out keep the value of `out`."""
+def _fitted(ufunc: Any, result: Any, target: Any, where: Any) -> Any:
+    """A result as `out` takes it, where there is one; elements that `where` leaves out keep the value of `out`."""
     if target is None:
         if where is True:
             return result
@@ -204,7 +207,7 @@ def _delivered(ufunc: Any, result: Any, target: Any, where: Any) -> Any:
         result = select(_as_mask(where), result, target)
     if shape_of(result) != shape:
         result = WIRING.broadcast(result, shape=shape)
-    return WIRING.write_into(target, result)
+    return result
 
 
 def _as_mask(where: Any) -> Any:

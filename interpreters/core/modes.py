@@ -6,6 +6,9 @@ starts later has a higher level and records. So an inner `no_grad` is respected 
 
 from __future__ import annotations
 
+import contextlib
+import math
+from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -55,3 +58,14 @@ def is_suspended(level: float) -> bool:
             return not mode.records
         mode = mode.outer
     return False
+
+
+@contextlib.contextmanager
+def nothing_recorded() -> Iterator[None]:
+    """No interpreter records inside the block."""
+    outer = MODE.get()
+    token = MODE.set(Mode(math.inf, False, outer is not None and outer.inference, outer))
+    try:
+        yield
+    finally:
+        MODE.reset(token)

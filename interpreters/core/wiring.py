@@ -19,6 +19,7 @@ SET_BY = {
     "cast_operand": "func.numpy.creation",
     "check_order": "func.numpy.creation",
     "check_program": "func.interpreters.program.checking",
+    "check_write": "func.numpy.inplace",
     "compile_program": "func.interpreters.compile.execution",
     "convert_traced": "func.numpy.creation",
     "draw_program": "func.interpreters.program.drawing",
@@ -91,6 +92,8 @@ class Wiring:
     """(target, value): the write to a traced array behind out=."""
     mark_tensor: Callable[[Any], Any]
     """(array): the array in a box, marked where inference mode is on."""
+    check_write: Callable[[Any], None]
+    """(target): raises where the write to a traced array behind out= will be refused."""
     tensor_repr: Callable[[Any, Callable[[Any], str]], str]
     """(tensor, repr of other traced values): the text of a tensor."""
 

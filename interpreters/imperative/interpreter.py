@@ -23,15 +23,14 @@ from func.interpreters.core import (
     Tracer,
     dtype_of,
     shape_of,
-    unboxed,
 )
-from func.interpreters.core.errors import InferenceTensorError, LeafError
+from func.interpreters.core.errors import InferenceTensorError
 from func.interpreters.core.modes import ANOMALY, MODE, SAVING, WATCHED, is_suspended
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import PARAMS, leaf_node
 from func.interpreters.grad_fast import FastGrad
 from func.interpreters.imperative.anomalies import line_and_operands
-from func.interpreters.imperative.node_state import CALL, LINE, STATE, NodeState, is_leaf_node, pack
+from func.interpreters.imperative.node_state import CALL, LINE, STATE, NodeState, pack
 
 
 class TensorState:
@@ -188,54 +187,6 @@ def ambient_of(transform: Interpreter | None) -> Imperative:
         interpreter = transform.ambient = Imperative("backward")
         interpreter.level = transform.level + 0.5
     return interpreter
-
-
-class Detached:
-    """Marks a value that was written through a detached view. The write is not recorded: the history is kept."""
-
-
-DETACHED = Detached()
-
-
-def assign(box: Tracer, new: Tracer) -> bool:
-    """Write a tensor's value. Unrecorded writes keep its history, recorded writes to a leaf are refused.
-
-    False means that nothing was written: the caller rebinds the box to the new value.
-    """
-    state: TensorState | None = getattr(box, "_state", None)
-    interpreter = box._interpreter
-    is_recorded = type(interpreter) is Imperative
-    unrecorded = new._interpreter.level < interpreter.level and (
-        new._attached is DETACHED or is_suspended(interpreter.level)
-    )
-    if is_recorded and not unrecorded and is_leaf_node(box._attached):
-        raise LeafError(
-            "a leaf tensor that requires a gradient was written in place while operations are recorded. Write to it "
-            "under func.no_grad(), to x.data, or to a copy (x * 1)."
-        )
-    if state is not None:
-        state.version += 1
-    if is_recorded and unrecorded:
-        box._value = new._value if new._interpreter is EVALUATE else new
-        return True
-    return False
-
-
-def update(primitive: Primitive | None, box: Tracer, other: Any) -> bool:
-    """`x += v` and the like on a tensor that is not recorded and shares no memory: the fast case of `rewrite`."""
-    if primitive is None or MODE.get() is None or not is_suspended(box._interpreter.level):
-        return False
-    if getattr(box, "_views", None) or getattr(box, "_view_of", None) is not None:
-        return False
-    value, other = box._value, unboxed(other)
-    if type(value) is not np.ndarray or type(other) is Tracer:
-        return False
-    new = primitive(value, other)
-    if type(new) is not np.ndarray or new.dtype != value.dtype or new.shape != value.shape:
-        return False
-    box._value = new
-    state_of(box).version += 1
-    return True
 
 
 WIRING.mark_tensor = mark_tensor

@@ -62,6 +62,15 @@ class Hooks:
         self.retain: Any = None
 
 
+def hooks_of(node: Any) -> Hooks:
+    """The hooks of a node, created on first use."""
+    state = node[STATE]
+    if state[HOOKS] is None:
+        state[HOOKS] = Hooks()
+    hooks: Hooks = state[HOOKS]
+    return hooks
+
+
 def pack(state: NodeState) -> None:
     """Pack what a new node saves by the innermost pair of hooks."""
     hooks = SAVING.get()[-1]

@@ -133,6 +133,11 @@ def _identity(context: TranslationContext) -> ArrayValue:
     return context.args[0]
 
 
+@native("renumbered")
+def _numbers(context: TranslationContext) -> ArrayValue:
+    return context.convert(context.args[1], context.out.dtype)
+
+
 @native("conjugate", "real", "imag")
 def _part(context: TranslationContext) -> ArrayValue:
     name, dtype = context.equation.primitive.name, context.avals[0].dtype

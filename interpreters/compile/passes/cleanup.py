@@ -9,10 +9,11 @@ import numpy as np
 
 from func.interpreters.compile.passes.equation_builder import EquationBuilder, implements, substitute, substitute_atoms
 from func.interpreters.core import PYTHON_SCALARS, Array, Aval, aval_of
-from func.interpreters.primitives.structural.identity import barrier, named, stop_gradient
+from func.interpreters.primitives.structural.identity import barrier, named, renumbered, stop_gradient
 from func.interpreters.program.program import Equation, Program, Var
 
-_ANNOTATIONS = frozenset({named, stop_gradient})
+_ANNOTATIONS = {named: 0, stop_gradient: 0, renumbered: 1}
+"""What only transforms read, and the operand that it is."""
 MAX_HASHED_BYTES = 1 << 16
 """Larger constants are compared by identity: hashing their bytes takes longer than it saves."""
 MAX_FOLDED_BYTES = 1 << 16
@@ -25,7 +26,7 @@ def eliminate_dead_code(program: Program) -> Program:
 
 
 def strip_annotations(program: Program) -> Program:
-    """Drop what only transforms read: names for checkpoint policies and stopped gradients.
+    """Drop what only transforms read: names for checkpoint policies, stopped gradients, derivatives of written values.
 
     An optimised program is for execution; derivatives are taken of the program before optimisation.
     """
@@ -33,8 +34,10 @@ def strip_annotations(program: Program) -> Program:
         return program
 
     def operand(equation: Equation) -> Any:
-        is_annotation = equation.primitive in _ANNOTATIONS and implements(equation.inputs[0], equation.outputs[0])
-        return equation.inputs[0] if is_annotation else None
+        place = _ANNOTATIONS.get(equation.primitive)
+        if place is None or not implements(equation.inputs[place], equation.outputs[0]):
+            return None
+        return equation.inputs[place]
 
     return EquationBuilder(program).replace_equations(operand)
 

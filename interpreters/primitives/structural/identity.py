@@ -9,7 +9,19 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from func.interpreters.core import Array, Linear, NonDifferentiable, Shaped, Tracer, linear, nondifferentiable
+from func.interpreters.core import (
+    Array,
+    Aval,
+    Linear,
+    NonDifferentiable,
+    Primitive,
+    Shaped,
+    Tracer,
+    general,
+    linear,
+    materialize,
+    nondifferentiable,
+)
 from func.interpreters.core.parameters import TEXT, integer
 
 
@@ -38,6 +50,21 @@ stop_gradient: NonDifferentiable = nondifferentiable(
     view=True,
 )
 """The identity without a derivative."""
+
+
+def _renumbered_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Any]:
+    return renumbered(*primals), tangents[0]
+
+
+renumbered: Primitive = general(
+    "renumbered",
+    lambda xp, x, numbers: xp.asarray(numbers),
+    aval=lambda x, numbers: Aval(x.shape, x.dtype),
+    batch=lambda size, batched, args, params: renumbered(*materialize(size, batched, args)),
+    jvp=_renumbered_jvp,
+    cost=0,
+)
+"""The second argument, with the derivative of the first: an array that was written without recording it."""
 
 
 _tags = itertools.count()
