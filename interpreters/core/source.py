@@ -6,7 +6,9 @@ import functools
 import linecache
 import os
 import sys
-from types import FrameType, TracebackType
+import sysconfig
+from collections.abc import Iterator
+from types import CodeType, FrameType, TracebackType
 from typing import NamedTuple
 
 _here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -42,20 +44,74 @@ class Line(NamedTuple):
         return f"{place}: `{text}`" if text else place
 
 
+_LIBRARY = tuple({os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+
 @functools.lru_cache(None)
 def is_engine_file(path: str) -> bool:
     """True for the files of func itself (and of optree, which calls back into it)."""
     return path.startswith(_ENGINE)
 
 
-def user_line(skip: int = 1) -> Line | None:
-    """The innermost line on the stack that is not the engine's."""
+@functools.lru_cache(None)
+def is_library_file(path: str) -> bool:
+    """True for the files of func, of installed packages and of Python itself: code that the user did not write."""
+    return path.startswith((*_ENGINE, *_LIBRARY, "<frozen "))
+
+
+def _frames(skip: int) -> Iterator[FrameType]:
+    frame: FrameType | None = sys._getframe(skip)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def user_frame(skip: int = 1) -> FrameType | None:
+    """The innermost frame that runs the user's code; where there is none, the innermost one that is not the engine's."""
     frame: FrameType | None = sys._getframe(skip)
     while frame is not None and is_engine_file(frame.f_code.co_filename):
         frame = frame.f_back
+    beside = frame
+    while frame is not None and is_library_file(frame.f_code.co_filename):
+        frame = frame.f_back
+    return beside if frame is None else frame
+
+
+def user_line(skip: int = 1) -> Line | None:
+    """The line that the user's code is at."""
+    frame = user_frame(skip + 1)
     if frame is None:
         return None
     return Line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname)
+
+
+def library_calls(skip: int = 1) -> list[tuple[str, str]]:
+    """The functions of installed packages that run between the user's code and the engine's, outermost first.
+
+    Each as the name of its module and its own qualified name.
+    """
+    calls: list[tuple[str, str]] = []
+    for frame in _frames(skip + 1):
+        code = frame.f_code
+        if is_engine_file(code.co_filename):
+            continue
+        if not is_library_file(code.co_filename):
+            break
+        calls.append((str(frame.f_globals.get("__name__", "")), code.co_qualname))
+    calls.reverse()
+    return calls
+
+
+def line_of_error(error: BaseException) -> Line | None:
+    """The line of the user's code at which an error was raised, or was passed on by a library."""
+    found: Line | None = None
+    trace = error.__traceback__
+    while trace is not None:
+        code: CodeType = trace.tb_frame.f_code
+        if not is_library_file(code.co_filename):
+            found = Line(code.co_filename, trace.tb_lineno, code.co_qualname)
+        trace = trace.tb_next
+    return found
 
 
 def at_line(prefix: str = "  at ") -> str:
