@@ -167,6 +167,12 @@ def print(text: str, *args: Any, **kwargs: Any) -> None:
         x is 3.0
     """
 
+    if not isinstance(text, str):
+        raise TypeError(
+            f"func.debug.print takes a format string first, not {type(text).__name__}: "
+            "write func.debug.print('{}', x)"
+        )
+
     def show(positional: Any, keywords: Any) -> None:
         builtins.print(text.format(*positional, **keywords))
 

@@ -22,8 +22,9 @@ from func.interpreters.core import (
     example_of,
     shape_of,
 )
-from func.interpreters.core.errors import FuncError, RaggedLanesError
+from func.interpreters.core.errors import RaggedLanesError
 from func.interpreters.core.modes import STAGING
+from func.interpreters.core.refusals import worded
 from func.interpreters.core.source import hide_engine_frames
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import pull_back
@@ -65,10 +66,9 @@ class running:
         CURRENT.reset(self.token)
         self.interpreter.close()
         if isinstance(error, Exception):
-            cause = error.__cause__
-            if isinstance(error, ValueError) and isinstance(cause, FuncError):
-                # NumPy words every failing conversion as "setting an array element with a sequence"
-                raise hide_engine_frames(cause.with_traceback(trace)) from None
+            refusal = worded(error, self.interpreter)
+            if refusal is not error:
+                raise hide_engine_frames(refusal.with_traceback(trace)) from error
             hide_engine_frames(error)
 
 

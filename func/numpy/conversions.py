@@ -1,63 +1,114 @@
-"""Conversions of traced values to Python and NumPy values: float(), int(), bool(), .item(), __array__."""
+"""Conversions of traced values to Python and NumPy values: float(), int(), bool(), .item(), __array__.
+
+Whether a conversion is refused depends on the value alone: on whether a derivative that some transform or tensor
+computes would be lost. The running code decides the words of a refusal, never the refusal.
+"""
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import sys
 from typing import Any, NoReturn
 
 import numpy as np
 
-from func.interpreters.core import Tracer, concrete
-from func.interpreters.core.errors import TracerConversionError, UnsupportedFunctionError
-from func.interpreters.core.source import at_line, user_line
+from func.interpreters.core import EVALUATE, Tracer, concrete
+from func.interpreters.core.errors import FuncError, StagingError, TracerConversionError, UnsupportedFunctionError
+from func.interpreters.core.modes import is_suspended
+from func.interpreters.core.refusals import is_formatting, is_indexing, is_writing, noted
+from func.interpreters.core.source import at_line, library_calls, user_frame
+from func.interpreters.core.types import CURRENT
 from func.interpreters.grad import Grad
 from func.interpreters.imperative.interpreter import Imperative
 from func.interpreters.jvp import Jvp
 from func.interpreters.stage import Recorder
 from func.numpy.argument_checks import to_host
-from func.numpy.inplace import getitem
+from func.numpy.inplace import WRITE_HINT, getitem
+
+INDEX_HINT = "To index a plain array a by a traced i write func.numpy.take(a, i, axis=0) or func.tensor(a)[i]."
+_ARRAY_HINT = (
+    "Use NumPy's functions on it (np.sin, not math.sin). For the number of a tensor write x.detach().numpy() or "
+    "x.item(), in a transform func.stop_gradient(x) first."
+)
+_MEMORY_HINT = (
+    "Use NumPy functions on it, which make new arrays; for windows and strides sliding_window_view, np.broadcast_to, "
+    "np.diagonal or slices."
+)
+_NUMBER_HINT = (
+    "Keep it an array: NumPy functions and operators take 0-d arrays (np.sin, not math.sin). To read the number "
+    "on purpose write x.item() of a tensor, and float(func.stop_gradient(x)) inside a transform."
+)
+_NAMESPACES = {
+    "scipy.special": "func.special",
+    "scipy.linalg": "func.linalg",
+    "numpy.linalg": "func.numpy.linalg",
+    "numpy.fft": "func.numpy.fft",
+    "numpy": "func.numpy",
+}
+"""Where the traced versions of a package's functions are; the longer names come first."""
 
 
-def carries_derivative(tracer: Tracer) -> bool:
-    """True where reading the value would lose the derivative of some running transform.
+def carries_derivative(tracer: Tracer, with_tensors: bool = False) -> bool:
+    """True where reading the value would lose the derivative of some running transform, or of a tensor.
 
-    The number in a tensor may be read, as in `loss.item()`: `backward` does not differentiate through it.
+    Where gradients are switched off (`func.no_grad`) nothing would be recorded, and nothing is lost.
     """
     value: Any = tracer
     while type(value) is Tracer:
-        if isinstance(value._interpreter, (Grad, Jvp, Recorder)) and type(value._interpreter) is not Imperative:
-            return True
+        interpreter = value._interpreter
+        if isinstance(interpreter, (Grad, Jvp, Recorder)):
+            is_off = isinstance(interpreter, Grad) and is_suspended(interpreter.level)
+            if not is_off and (with_tensors or type(interpreter) is not Imperative):
+                return True
         value = value._value
     return False
 
 
 def _hint(otherwise: str) -> str:
-    """What to write instead, judged from the user's line."""
-    line = user_line(3)
-    text = line.text if line is not None else ""
-    file = "" if line is None else line.file.replace("\\", "/")
-    for module in ("special", "linalg"):
-        if f"/scipy/{module}/" in file:
-            return f"This function of SciPy's takes plain arrays only: func.{module} has it for traced ones."
-    if "/scipy/" in file:
-        return "SciPy's functions take plain arrays only: func.linalg and func.special have many for traced ones."
-    left, is_assignment, _ = text.partition("=")
-    if is_assignment and left.rstrip().endswith("]"):
+    """What to write instead: the traced version of the library's function that was called, else by the instruction."""
+    calls = [_public_name(module, function.split(".")[0]) for module, function in library_calls(2)]
+    for name in calls:
+        package, _, function = name.rpartition(".")
+        namespace = _NAMESPACES.get(package)
+        if namespace is not None and function in importlib.import_module(namespace).__all__:
+            return f"{name} takes plain arrays only; {namespace}.{function} takes traced ones."
+    public = [name for name in calls if "._" not in name]
+    if public:
+        if not public[0].startswith(("numpy.", "scipy.")):
+            return f"{public[0]} takes plain arrays only. {otherwise}"
         return (
-            "A plain array cannot hold a traced value: make the array with np.zeros_like(x, shape=...) of a traced x, "
-            "or collect the values in a list and np.stack or np.array it."
+            f"{public[0]} takes plain arrays only. func.numpy, func.linalg and func.special have functions for traced "
+            "ones; func.custom_jvp gives any other function a derivative."
         )
-    return otherwise
+    frame = user_frame(2)
+    if is_writing(frame):
+        return WRITE_HINT
+    return INDEX_HINT if is_indexing(frame) else otherwise
+
+
+def _public_name(module: str, function: str) -> str:
+    """The name by which users know a function of a package: numpy.norm in numpy.linalg._linalg is numpy.linalg.norm."""
+    parts = module.split(".")
+    for length in range(1, len(parts)):
+        package = ".".join(parts[:length])
+        public = getattr(sys.modules.get(package), function, None)
+        if public is not None and inspect.getmodule(inspect.unwrap(public)) is sys.modules.get(module):
+            return f"{package}.{function}"
+    return f"{module}.{function}"
+
+
+def _refuse(error: FuncError) -> NoReturn:
+    raise noted(error, CURRENT.get())
 
 
 def refuse_conversion(tracer: Tracer) -> NoReturn:
     """Raise because a traced array would become a plain NumPy array."""
-    hint = _hint(
-        "Use NumPy functions on it (np.sin, not math.sin; np.array and np.asarray work inside a transform). To index a "
-        "plain array a by it write func.numpy.take(a, i, axis=0) or func.tensor(a)[i]."
-    )
-    raise TracerConversionError(
-        f"a traced value of shape {tracer.shape} and dtype {tracer.dtype} was converted to a plain NumPy array, "
-        f"which would lose its derivative or its batch axis{at_line()}\n{hint}"
+    _refuse(
+        TracerConversionError(
+            f"a traced value of shape {tracer.shape} and dtype {tracer.dtype} was converted to a plain NumPy array, "
+            f"which would lose its derivative or its batch axis{at_line()}\n{_hint(_ARRAY_HINT)}"
+        )
     )
 
 
@@ -67,16 +118,39 @@ class NoAttributeError(UnsupportedFunctionError, AttributeError):
 
 def no_attribute(tracer: Tracer, name: str) -> NoReturn:
     """Raise because a traced array has no such attribute."""
-    if name.startswith("__") or not hasattr(np.ndarray, name):
+    if (name.startswith("__") and name != "__array_interface__") or not hasattr(np.ndarray, name):
         raise AttributeError(f"'Tracer' object has no attribute {name!r}")
-    hint = _hint("Use NumPy functions on it, which make new arrays.")
+    hint = _hint(_MEMORY_HINT)
     raise NoAttributeError(f"`.{name}` is about the memory of an array, and a traced one has none{at_line()}\n{hint}")
+
+
+_STAGED = {
+    "bool": "Instead of `if x > 0:` write np.where(x > 0, a, b) or func.cond; instead of a value-dependent loop "
+    "func.while_loop; pass numbers that decide shapes as static arguments; where NumPy compares the elements of a "
+    "list, write np.array([...]) around the list.",
+    "int": "Keep it an array (x.astype(int)); pass numbers that decide shapes or loops as static arguments, "
+    "func.jit(..., static_argnums=...).",
+    "index": "Pass numbers that decide shapes, axes or loops as static arguments, func.jit(..., static_argnums=...); "
+    "to index a plain array a by a traced i write func.numpy.take(a, i, axis=0) or func.tensor(a)[i].",
+    "float": "Keep it an array: NumPy functions and operators take 0-d arrays (np.sin, not math.sin). To print values "
+    "of every call write func.debug.print.",
+}
+"""What to write instead of asking an abstract array for its value, by what Python asks for."""
 
 
 def _scalar(tracer: Tracer, what: str) -> Any:
     if tracer.shape != () and int(np.prod(tracer.shape)) != 1:
         raise TypeError(f"only arrays with one element convert to a Python number, not shape {tracer.shape}")
-    return to_host(concrete(tracer)).reshape(())[()]
+    return to_host(_known(tracer, what)).reshape(())[()]
+
+
+def _known(tracer: Tracer, what: str) -> Any:
+    """The plain array behind a tracer; where there is none, the refusal says what to write instead."""
+    try:
+        return concrete(tracer)
+    except StagingError as error:
+        words = f"{str(error).rpartition(chr(10))[0]}\n{_hint(_STAGED[what])}"
+    _refuse(StagingError(words))
 
 
 def to_bool(tracer: Tracer) -> bool:
@@ -101,40 +175,36 @@ def to_index(tracer: Tracer) -> int:
 
 
 def _refuse_number(tracer: Tracer, call: str) -> NoReturn:
-    hint = _hint(
-        "Keep it an array: NumPy functions and operators take 0-d arrays (np.sin, not math.sin). To read the number "
-        "on purpose write float(func.stop_gradient(x)), or x.item() of a tensor."
+    _refuse(
+        TracerConversionError(
+            f"{call} of a traced value would silently lose its derivative{at_line()}\n{_hint(_NUMBER_HINT)}"
+        )
     )
-    raise TracerConversionError(f"{call} of a traced value would silently lose its derivative{at_line()}\n{hint}")
-
-
-def _is_read_unseen(tracer: Tracer) -> bool:
-    """Whether a tensor becomes a number without float() in the user's line.
-
-    math.sin, or an assignment into a plain array, would drop the gradient in silence.
-    """
-    if type(tracer._interpreter) is not Imperative:
-        return False
-    line = user_line(3)
-    return line is not None and line.text != "" and "float" not in line.text
 
 
 def to_float(tracer: Tracer) -> float:
-    """float(x); raises where a derivative would be lost."""
-    if tracer.dtype.kind in "fc" and (carries_derivative(tracer) or _is_read_unseen(tracer)):
-        _refuse_number(tracer, "float()")
+    """float(x); raises where a derivative would be lost, which a text (`"%.3f" % x`) does not carry anyway."""
+    if tracer.dtype.kind in "fc" and carries_derivative(tracer, True):
+        if not is_formatting(sys._getframe(1)):
+            _refuse_number(tracer, "float()")
+        return float(to_host(printed(tracer, "float")).reshape(())[()])
     return float(_scalar(tracer, "float"))
+
+
+def printed(tracer: Tracer, what: str) -> Any:
+    """The plain array behind a value that is printed."""
+    return _known(tracer, what)
 
 
 def to_complex(tracer: Tracer) -> complex:
     """complex(x); raises where a derivative would be lost."""
-    if tracer.dtype.kind in "fc" and carries_derivative(tracer):
+    if tracer.dtype.kind in "fc" and carries_derivative(tracer, True):
         _refuse_number(tracer, "complex()")
-    return complex(_scalar(tracer, "complex"))
+    return complex(_scalar(tracer, "float"))
 
 
 def item(tracer: Tracer, *args: int) -> Any:
-    """x.item(); raises where a derivative would be lost."""
+    """x.item(); raises where a transform would lose a derivative. Of a tensor it is the way to read the number."""
     element: Any = tracer
     if args:
         element = getitem(tracer.reshape(-1), args[0]) if len(args) == 1 else getitem(tracer, args)  # type: ignore[attr-defined]
@@ -142,11 +212,40 @@ def item(tracer: Tracer, *args: int) -> Any:
             return element.item()
     if element.dtype.kind in "fc" and carries_derivative(element):
         _refuse_number(element, ".item()")
-    return _scalar(element, "item").item()
+    return _scalar(element, "float").item()
 
 
 def tolist(tracer: Tracer) -> Any:
-    """x.tolist(); raises where a derivative would be lost."""
+    """x.tolist(); raises where a transform would lose a derivative."""
     if tracer.dtype.kind in "fc" and carries_derivative(tracer):
         _refuse_number(tracer, ".tolist()")
-    return to_host(concrete(tracer)).tolist()
+    return to_host(_known(tracer, "float")).tolist()
+
+
+def no_array(tracer: Tracer, dtype: Any = None, copy: bool | None = None) -> Any:
+    """Tracer.__array__: raises, as the derivative would be lost, unless the value is a constant.
+
+    NumPy converts the elements of a list one by one where no protocol sees the list: for a ufunc, or for an operator
+    of a plain array. A number then stays what it is, an element of an array of Python objects, whose loops compute with
+    it; `operand` makes a traced array of it where it meets one.
+    """
+    if tracer._interpreter is EVALUATE and isinstance(tracer._value, (np.ndarray, np.generic)):
+        return np.array(tracer._value, dtype, copy=copy)
+    if (dtype is None or np.dtype(dtype).kind == "O") and may_be_element(tracer):
+        element: Any = np.empty((), object)
+        element[()] = tracer
+        return element
+    return refuse_conversion(tracer)
+
+
+def may_be_element(tracer: Tracer) -> bool:
+    """Whether a conversion may be that of a list's element: by NumPy, called from the user's code.
+
+    Objects have no real and imaginary part in NumPy, so complex numbers are refused.
+    """
+    if tracer.shape != () or tracer.dtype.kind not in "fiub":
+        return False
+    if not all([module.split(".")[0] == "numpy" for module, _ in library_calls(3)]):
+        return False
+    frame = user_frame(3)
+    return not is_writing(frame) and not is_indexing(frame)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -45,18 +45,6 @@ def sliding_window_view(
             raise ValueError("window shape cannot be larger than input array shape")
         left[place] -= size - 1
     return windows(x, sizes=sizes, axes=axes)
-
-
-class NoMemoryError(UnsupportedFunctionError, AttributeError):
-    """The memory of a traced array was requested. NumPy tries other ways after an AttributeError."""
-
-
-def no_memory(x: Array) -> NoReturn:
-    """Raise for `x.__array_interface__`, which np.lib.stride_tricks.as_strided reads."""
-    raise NoMemoryError(
-        f"np.lib.stride_tricks.as_strided needs memory, which a traced array does not have{at_line()}\n"
-        "Use np.lib.stride_tricks.sliding_window_view, np.broadcast_to, np.diagonal or slices."
-    )
 
 
 def _vector(a: Any, name: str) -> Array:

@@ -18,19 +18,37 @@ from func.numpy.ufunc_methods import at as ufunc_at
 
 
 class Flat:
-    """The value of `x.flat`: reading gives copies, writing changes x."""
+    """The value of `x.flat`: an iterator over the elements; reading gives copies, writing changes x."""
 
-    __slots__ = ("base",)
+    __slots__ = ("base", "index")
 
     def __init__(self, base: Any) -> None:
         self.base = base
+        self.index = 0
+        """The number of elements that the iterator has given out."""
+
+    @property
+    def coords(self) -> tuple[int, ...]:
+        """The index in x of the next element."""
+        places = []
+        rest = self.index
+        for length in self.base.shape[:0:-1]:
+            rest, place = divmod(rest, length)
+            places.append(place)
+        return (rest, *reversed(places)) if self.base.shape else ()
+
+    def __next__(self) -> Any:
+        if self.index >= len(self):
+            raise StopIteration
+        element = self.base[self.coords]
+        self.index += 1
+        return element
 
     def __len__(self) -> int:
         return int(self.base.size)
 
     def __iter__(self) -> Iterator[Any]:
-        flat = ravel(self.base)
-        return iter([flat[i] for i in range(len(self))])
+        return self
 
     def __getitem__(self, index: Any) -> Any:
         return copy(ravel(self.base)[_one_index(index)])

@@ -28,6 +28,12 @@ from func.interpreters.primitives.structural.slicing import getitem as getitem_p
 from func.interpreters.primitives.structural.slicing import update
 from func.numpy.indexing import fit_value, normalize, plan_write, read
 
+WRITE_HINT = (
+    "A plain array cannot hold a traced value. Make it with np.zeros_like(x, shape=...) of a traced x, or run the code "
+    "inside `with func.intercept():`, which lets np.zeros and similar functions make arrays that can, or collect the "
+    "values in a list and np.stack it."
+)
+
 Put = Callable[[Array, Array], Array]
 """Writes a view's new value back: (base, value) to the new base."""
 
@@ -362,8 +368,7 @@ def write_into(target: Any, result: Array) -> Array:
             target[...] = result
             return target
         raise TracerConversionError(
-            f"out= is a plain array, which cannot hold a traced value{at_line()}\n"
-            "Make it with np.zeros_like(x, shape=...) of a traced x, or leave out= away."
+            f"a traced value is written into a plain array, by out= or an operator such as +={at_line()}\n{WRITE_HINT}"
         )
     if shape_of(result) != target.shape:
         raise ValueError(f"non-broadcastable output operand with shape {target.shape} doesn't match {shape_of(result)}")

@@ -14,7 +14,6 @@ from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy import (
     conversions,
-    convolution,
     creation,
     cumulative,
     elementary,
@@ -171,9 +170,8 @@ def install() -> None:
         "all": seen_in_solvers(reductions.all),
         "__array_ufunc__": protocol.ufunc_protocol,
         "__array_function__": protocol.function_protocol,
-        "__array__": protocol.no_array,
+        "__array__": conversions.no_array,
         "__array_priority__": 1000,
-        "__array_interface__": property(convolution.no_memory),
         "__array_namespace__": _array_namespace,
         "__bool__": conversions.to_bool,
         "__int__": conversions.to_int,

@@ -21,7 +21,6 @@ from func.interpreters.core.source import at_line
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.elementwise.builder import call_numpy
 from func.interpreters.primitives.structural.shapes import where as select
-from func.numpy.conversions import refuse_conversion
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -292,10 +291,3 @@ def _boxed(out: Any) -> Any:
     if isinstance(out, (list, tuple)):
         return type(out)([_boxed(item) for item in out]) if type(out) in (list, tuple) else out
     return WIRING.mark_tensor(out) if type(out) is np.ndarray else out
-
-
-def no_array(self: Tracer, *args: Any, **kwargs: Any) -> Any:
-    """Tracer.__array__: raises, as the derivative would be lost, unless the value is a constant."""
-    if self._interpreter is EVALUATE and isinstance(self._value, (np.ndarray, np.generic)):
-        return np.array(self._value, *args)
-    return refuse_conversion(self)

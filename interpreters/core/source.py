@@ -44,7 +44,9 @@ class Line(NamedTuple):
         return f"{place}: `{text}`" if text else place
 
 
-_LIBRARY = tuple({os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_LIBRARY = tuple(
+    {os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
 
 
 @functools.lru_cache(None)

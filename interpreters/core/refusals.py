@@ -1,0 +1,91 @@
+"""Refusals: the words for what a traced value cannot do, judged from the running code and never from its text.
+
+A refusal is raised where Python or NumPy asks a traced value for something that would lose its derivative or its
+batch. C code on the way to the user sometimes replaces the error by one of its own ("setting an array element with a
+sequence"). So every refusal is noted, and where an error leaves a transform at the line of the last refusal, the
+refusal is raised again in its place.
+"""
+
+from __future__ import annotations
+
+import dis
+from contextvars import ContextVar
+from types import FrameType
+from typing import Any, NamedTuple
+
+from func.interpreters.core.errors import FuncError, TracerConversionError
+from func.interpreters.core.source import Line, line_of_error, user_line
+
+
+class Refused(NamedTuple):
+    """The last refusal: its class, its words, the user's line, and the interpreter that was running."""
+
+    kind: type[FuncError]
+    text: str
+    line: Line | None
+    interpreter: Any
+
+
+_LAST: ContextVar[Refused | None] = ContextVar("func_refused", default=None)
+
+
+def noted(error: FuncError, interpreter: Any) -> FuncError:
+    """The error, remembered in case that C code swallows it; for `raise noted(...)`."""
+    _LAST.set(Refused(type(error), str(error), user_line(2), interpreter))
+    return error
+
+
+def worded(error: Exception, interpreter: Any) -> Exception:
+    """The error that leaves a transform: the refusal that it stands for, or the error itself."""
+    if isinstance(error, FuncError):
+        return error
+    last = _LAST.get()
+    is_last = last is not None and last.interpreter is interpreter
+    if last is not None and is_last and (isinstance(error, SystemError) or last.line == line_of_error(error)):
+        return last.kind(last.text)
+    text = str(error)
+    if isinstance(error, TypeError) and _NAME_OF_TRACER in text:
+        return TracerConversionError(
+            f"a traced value reached code that takes plain arrays only: {text}"
+            f"\n  at {line_of_error(error)}\nUse NumPy's functions, which take traced values."
+        )
+    return error
+
+
+_NAME_OF_TRACER = "'Tracer'"
+
+
+def instruction(frame: FrameType | None) -> tuple[str, int]:
+    """The instruction that a frame is at: its name and its argument."""
+    if frame is None:
+        return "", 0
+    code = frame.f_code.co_code
+    place = frame.f_lasti
+    return dis.opname[code[place]], code[place + 1]
+
+
+_SYMBOLS = dict(enumerate([symbol for _, symbol in getattr(dis, "_nb_ops", ())]))
+
+
+def is_formatting(frame: FrameType | None) -> bool:
+    """Whether a frame is at `text % value`: what Python converts there only goes into a text."""
+    name, argument = instruction(frame)
+    return name == "BINARY_OP" and _SYMBOLS.get(argument) in ("%", "%=")
+
+
+def is_writing(frame: FrameType | None) -> bool:
+    """Whether a frame is at `a[i] = x`, or at `a += x` and the like."""
+    name, argument = instruction(frame)
+    return name in ("STORE_SUBSCR", "STORE_SLICE") or (name == "BINARY_OP" and _SYMBOLS.get(argument, "").endswith("="))
+
+
+def is_indexing(frame: FrameType | None) -> bool:
+    """Whether a frame is at `a[x]`."""
+    name, argument = instruction(frame)
+    return name in ("BINARY_SUBSCR", "BINARY_SLICE") or (name == "BINARY_OP" and _SYMBOLS.get(argument) == "[]")
+
+
+def is_operator(frame: FrameType | None) -> bool:
+    """Whether a frame is at an operator between two values, such as `a @ b`."""
+    name, _ = instruction(frame)
+    return name in ("BINARY_OP", "COMPARE_OP") and not is_writing(frame) and not is_indexing(frame)
