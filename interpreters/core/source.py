@@ -69,7 +69,7 @@ def _frames(skip: int) -> Iterator[FrameType]:
 
 
 def user_frame(skip: int = 1) -> FrameType | None:
-    """The innermost frame that runs the user's code; where there is none, the innermost one that is not the engine's."""
+    """The innermost frame that runs the user's code; where there is none, the innermost that is not the engine's."""
     frame: FrameType | None = sys._getframe(skip)
     while frame is not None and is_engine_file(frame.f_code.co_filename):
         frame = frame.f_back
