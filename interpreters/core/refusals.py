@@ -17,7 +17,7 @@ from func.interpreters.core.errors import FuncError, TracerConversionError
 from func.interpreters.core.source import Line, line_of_error, user_line
 
 
-class Refused(NamedTuple):
+class LastRefusal(NamedTuple):
     """The last refusal: its class, its words, the user's line, and the interpreter that was running."""
 
     kind: type[FuncError]
@@ -26,12 +26,12 @@ class Refused(NamedTuple):
     interpreter: Any
 
 
-_LAST: ContextVar[Refused | None] = ContextVar("func_refused", default=None)
+_LAST: ContextVar[LastRefusal | None] = ContextVar("func_refused", default=None)
 
 
 def noted(error: FuncError, interpreter: Any) -> FuncError:
     """The error, remembered in case that C code swallows it; for `raise noted(...)`."""
-    _LAST.set(Refused(type(error), str(error), user_line(2), interpreter))
+    _LAST.set(LastRefusal(type(error), str(error), user_line(2), interpreter))
     return error
 
 
