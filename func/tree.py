@@ -6,7 +6,7 @@ Built on optree. Leaves keep the order of insertion-sorted dict keys, as everywh
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import optree
@@ -84,6 +84,35 @@ def path_names(tree: Tree, root: str = "") -> list[str]:
     ["params['w'][0]", "params['w'][1]"]
     """
     return [accessor.codify(root) for accessor in optree.tree_accessors(tree, namespace=_NAMESPACE)]
+
+
+class PathEntry(NamedTuple):
+    """One step from a node of a tree to a child: an item (`[key]`), an attribute (`.key`), or of a registered class."""
+
+    kind: str
+    key: Any
+    text: str
+    """How a user would write it, as far as there is such a way: ['w']."""
+
+
+def path_entries(tree: Tree) -> list[list[PathEntry]]:
+    """The steps from the root to each leaf.
+
+    >>> path_entries({"w": [1]})[0][1]
+    PathEntry(kind='item', key=0, text='[0]')
+    """
+    accessors = optree.tree_accessors(tree, namespace=_NAMESPACE)
+    return [[_path_entry(entry) for entry in accessor] for accessor in accessors]
+
+
+def _path_entry(entry: optree.PyTreeEntry) -> PathEntry:
+    text = entry.codify("")
+    if isinstance(entry, (optree.NamedTupleEntry, optree.StructSequenceEntry, optree.DataclassEntry)):
+        return PathEntry("attribute", text.removeprefix("."), text)
+    if isinstance(entry, optree.GetAttrEntry):
+        return PathEntry("attribute", entry.entry, text)
+    is_item = isinstance(entry, (optree.MappingEntry, optree.SequenceEntry, optree.GetItemEntry))
+    return PathEntry("item" if is_item else "child", entry.entry, text)
 
 
 def one_level(tree: Tree) -> list[Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import inspect
 import re
@@ -12,12 +13,16 @@ from typing import Any
 import numpy as np
 
 from func.backends.records import Record, field
+from func.backends.source.literals import dtype_text, literal, quoted
 from func.backends.source.plans import Plan, PlanStep
 
 _MODULE = re.compile(r"\bscipy\.([a-z]+)\.")
 _STANDARD = ("base64", "functools", "importlib", "math")
-_CUPY = ((re.compile(r"\bnp\b"), "cp"), (re.compile(r"(?<![\w.])scipy\."), "cupyx.scipy."))
-"""Names of NumPy and SciPy in text, and CuPy's names for them."""
+_STRINGS = re.compile(r"""'(?:[^'\\\n]|\\.)*'""")
+"""Literals of strings in statements. The messages of errors stand between double quotes."""
+_CUPY = re.compile(rf"{_STRINGS.pattern}|\bnp\b|(?<![\w.])scipy\.")
+"""Names of NumPy and SciPy in text; strings are matched, so that nothing in them is."""
+_CUPY_NAMES = {"np": "cp", "scipy.": "cupyx.scipy."}
 SHOWN = 64
 """The most elements of a constant that is written as a list; larger ones are encoded bytes."""
 WIDTH = 116
@@ -35,6 +40,11 @@ class Signature(Record):
     result: Callable[[Sequence[str]], str]
     """The returned expression of the outputs' expressions."""
     header: list[str] = field(default_factory=list)
+    """The lines of the module's docstring, as they are to be read."""
+    labels: list[str] = field(default_factory=list)
+    """For every input its name in errors, where that is not its expression."""
+    caller: tuple[str, list[str]] | None = None
+    """The name and parameters of the function that people call, where this one is called by it."""
 
     @property
     def positional(self) -> list[str]:
@@ -56,13 +66,16 @@ def module_text(plan: Plan, signature: Signature, device: bool, nan_safe: Plan |
         bodies.append("\n".join(_function(nan_safe, signature.with_fields(name=f"_nan_safe_{signature.name}"), device)))
     body = "\n\n\n".join([*bodies, main])
     if device:
-        body = _for_cupy(body)
+        body = _CUPY.sub(lambda match: _CUPY_NAMES.get(match[0], match[0]), body)
+    if signature.caller is not None:
+        body += "\n\n\n" + "\n".join(_caller(signature, *signature.caller))
     support = "\n\n\n".join([_source(function) for function in _supporting(plan, nan_safe).values()])
     alias = "cp" if device else "np"
     constants = "\n".join(
         [line for name, value in _constants(plan, nan_safe).items() for line in _constant(name, value, alias)]
     )
-    head = ['"""' + signature.header[0], *signature.header[1:], '"""', ""]
+    header = [quoted(line) for line in signature.header]
+    head = ['"""' + header[0], *header[1:], '"""', ""]
     parts = ["\n".join([*head, *_imports(body, support, constants, device)])]
     if constants:
         parts.append(constants)
@@ -73,7 +86,7 @@ def module_text(plan: Plan, signature: Signature, device: bool, nan_safe: Plan |
 
 def _imports(body: str, support: str, constants: str, device: bool) -> list[str]:
     """The lines that import what the parts of a module use."""
-    everything = "\n".join([body, support, constants])
+    everything = "\n".join([_STRINGS.sub("''", body), support, constants])
     lines = [f"import {name}" for name in _STANDARD if re.search(rf"\b{name}\.", everything)]
     if re.search(r"\bAny\b", support):
         lines += ["from collections.abc import Callable, Sequence", "from typing import Any"]
@@ -86,13 +99,6 @@ def _imports(body: str, support: str, constants: str, device: bool) -> list[str]
     lines.append("import cupy as cp" if device else "import numpy as np")
     scipy = "cupyx.scipy" if device else "scipy"
     return [*lines, *[f"import {scipy}.{module}" for module in sorted(set(_MODULE.findall(everything)))]]
-
-
-def _for_cupy(text: str) -> str:
-    """Generated code for CuPy. Support functions take the namespace as an argument and are not changed."""
-    for pattern, name in _CUPY:
-        text = pattern.sub(name, text)
-    return text
 
 
 def _bodies(plan: Plan) -> list[str]:
@@ -134,9 +140,9 @@ def _source(function: Callable[..., Any]) -> str:
 def _constant(name: str, value: Any, np_name: str) -> Iterator[str]:
     """A constant at the top of the module."""
     array = np.asarray(value.get() if hasattr(value, "get") else value)
-    dtype = f"{np_name}.{array.dtype.name}{'_' if array.dtype.kind == 'b' else ''}"
+    dtype = re.sub(r"^np\b", np_name, dtype_text(array.dtype))
     if array.size == 0:  # [] has no shape
-        yield f"{name} = {np_name}.zeros({array.shape!r}, {dtype})"
+        yield f"{name} = {np_name}.zeros({literal(array.shape)}, {dtype})"
         return
     # Python's text of a complex number has no sign of a zero.
     is_text_exact = array.dtype.kind != "c" or bool(np.all(array.real * array.imag))
@@ -157,20 +163,21 @@ def _constant(name: str, value: Any, np_name: str) -> Iterator[str]:
         yield f"        {data[start : start + WIDTH - 12]!r}"
     yield "    ),"
     yield f"    {dtype},"
-    yield f").reshape({array.shape!r})"
+    yield f").reshape({literal(array.shape)})"
 
 
 def _function(plan: Plan, signature: Signature, device: bool, checks_nan: bool = False) -> Iterator[str]:
     yield f"def {signature.name}({', '.join(signature.parameters)}):"
-    for name, path, (shape, dtype, weak) in zip(plan.inputs, signature.paths, signature.kinds, strict=True):
+    labels = signature.labels or signature.paths
+    for name, path, label, (shape, dtype, weak) in zip(
+        plan.inputs, signature.paths, labels, signature.kinds, strict=True
+    ):
         if weak:
             yield f"    {name} = {path}"
             continue
-        kind = f"np.{dtype.name}" if dtype.kind != "b" else "np.bool_"
-        yield f"    {name} = np.asarray({path}, {kind})"
-        yield f"    if {name}.shape != {shape!r}:"
-        quoted = path.replace('"', "'")
-        yield f'        raise ValueError(f"{quoted} has shape {{{name}.shape}}, not {shape!r}")'
+        yield f"    {name} = np.asarray({path}, {dtype_text(dtype)})"
+        yield f"    if {name}.shape != {literal(shape)}:"
+        yield f'        raise ValueError(f"{quoted(label)} has shape {{{name}.shape}}, not {literal(shape)}")'
         if shape == ():
             yield f"    {name} = {name}[()]"
     depth = "    "
@@ -184,3 +191,25 @@ def _function(plan: Plan, signature: Signature, device: bool, checks_nan: bool =
         yield f"    if any(np.isnan(out).any() for out in ({outs},)):  # a zero may have met an infinity"
         yield f"        return _nan_safe_{signature.name}({', '.join(arguments)})"
     yield f"    return {signature.result(plan.outputs)}"
+
+
+def _caller(signature: Signature, name: str, parameters: list[str]) -> Iterator[str]:
+    """A function that calls another one with the same arguments by position."""
+    names = ", ".join([parameter for parameter in parameters if parameter != "*"])
+    yield f"def {name}({', '.join(parameters)}):"
+    yield f"    return {signature.name}({names})"
+
+
+def names_in(text: str) -> set[str]:
+    """All names that a module reads, defines or imports."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Name):
+            names.add(node.id)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif isinstance(node, ast.alias):
+            names.add((node.asname or node.name).partition(".")[0])
+    return names

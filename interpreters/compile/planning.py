@@ -14,11 +14,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from func.backends.source.literals import literal
 from func.backends.source.plans import Item, Loop, Plan, PlanBuffer, PlanStep
 from func.interpreters.compile.inlining import prepare_program
 from func.interpreters.compile.lowering.code import Code
 from func.interpreters.compile.lowering.control_flow import NESTED
-from func.interpreters.compile.lowering.literals import literal
 from func.interpreters.compile.lowering.rules import lower
 from func.interpreters.core.errors import NoSourceError
 from func.interpreters.primitives.elementwise.builder import Elementwise

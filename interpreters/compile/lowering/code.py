@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any, NamedTuple
 
-from func.interpreters.compile.lowering.literals import parameter_text
+from func.backends.source.literals import parameter_text
 from func.interpreters.core import Aval, Params, Primitive
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from func.backends.source.literals import dtype_text, literal, tuple_text
 from func.backends.support.control import run_branch, run_scan, run_while
 from func.interpreters.compile.lowering.code import Code
-from func.interpreters.compile.lowering.literals import dtype_text, literal, tuple_text
 from func.interpreters.program.program import Equation, Program
 
 Name: TypeAlias = Callable[[Program], str]
@@ -24,7 +24,7 @@ def _scan_code(function: Name, equation: Equation) -> Code:
     kinds = [f"({literal(var.shape)}, {dtype_text(var.dtype)})" for var in equation.outputs[loop.carries :]]
     sizes = literal((loop.consts, loop.carries, loop.length))
     name = function(body.program)
-    text = f"run_scan(np, {name}, {_operands(equation)}, {sizes}, {loop.reverse}, [{', '.join(kinds)}])"
+    text = f"run_scan(np, {name}, {_operands(equation)}, {sizes}, {literal(loop.reverse)}, [{', '.join(kinds)}])"
     return Code(text, support=(run_scan,))
 
 

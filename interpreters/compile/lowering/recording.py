@@ -17,9 +17,9 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
+from func.backends.source.literals import axes_text, literal, parameter_text, slice_text, tuple_text
 from func.backends.support.arrays import call_reshaped, scipy_of
 from func.interpreters.compile.lowering.code import Code, LoweringContext, is_support
-from func.interpreters.compile.lowering.literals import axes_text, literal, parameter_text, slice_text, tuple_text
 from func.interpreters.core import Shape
 from func.interpreters.core.errors import NoSourceError
 
@@ -192,7 +192,7 @@ class Recorded:
         shape: Shape = lengths[0] if isinstance(lengths[0], tuple) else lengths
         if shape == self._shape and not self.weak:
             return self
-        text = f"{self.array}.reshape({', '.join(map(str, shape)) or '()'})"
+        text = f"{self.array}.reshape({', '.join(map(literal, shape)) or '()'})"
         out = Recorded(self.recorder, text, shape, self._dtype, operand=self.operand)
         if self.call is not None and self._shape is not None:
             path, words = self.call

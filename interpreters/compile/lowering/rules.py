@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from func.backends.source.literals import axes_text, dtype_text, literal, tuple_text
 from func.backends.support.arrays import (
     make_complex,
     nan_safe_multiply,
@@ -25,7 +26,6 @@ from func.backends.support.arrays import (
 from func.backends.support.inverses import cholesky_factor, lapack_letter
 from func.backends.support.strided import place_strided
 from func.interpreters.compile.lowering.code import Code, LoweringContext, is_support, support_code, with_callees
-from func.interpreters.compile.lowering.literals import axes_text, dtype_text, literal, tuple_text
 from func.interpreters.compile.lowering.recording import record
 from func.interpreters.core import Aval, Primitive, aval_of
 from func.interpreters.core.errors import NoSourceError
@@ -222,7 +222,7 @@ def _argpartition(context: LoweringContext) -> Code:
 @lowering("lexsort")
 def _lexsort(context: LoweringContext) -> Code:
     keys = tuple_text([f"{{{position}}}" for position in range(len(context.avals))])
-    return record(context) if context.device else Code(f"np.lexsort({keys}, {context.params['axis']})")
+    return record(context) if context.device else Code(f"np.lexsort({keys}, {literal(context.params['axis'])})")
 
 
 @lowering("mean")
@@ -232,10 +232,10 @@ def _mean(context: LoweringContext) -> Code:
     total = f"{'np.sum' if context.device else 'np.add.reduce'}({{0}}, {axes_text(context.params['axes'])}"
     total += f", {literal(context.params['dtype'])}" if context.params["dtype"] is not None else ""
     if not counts_exactly(context.out.dtype, number):
-        quotient = f"np.asarray(np.true_divide({total}), np.intp({number})))"
+        quotient = f"np.asarray(np.true_divide({total}), np.intp({literal(number)})))"
         return Code(f"{quotient}.astype({dtype_text(context.out.dtype)})[()]")
-    text = f"np.true_divide({total}, out={{out}}), {number}, {{out}})"
-    return Code(text, out=True, plain=f"np.true_divide({total}), {number})")
+    text = f"np.true_divide({total}, out={{out}}), {literal(number)}, {{out}})"
+    return Code(text, out=True, plain=f"np.true_divide({total}), {literal(number)})")
 
 
 @lowering("sum_with", "prod_with")

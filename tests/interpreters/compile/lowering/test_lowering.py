@@ -15,9 +15,9 @@ import scipy.linalg
 import scipy.special
 
 import func
+from func.backends.source.literals import literal
 from func.errors import NoSourceError
 from func.interpreters.compile.lowering.code import Code
-from func.interpreters.compile.lowering.literals import literal
 from func.interpreters.compile.lowering.rules import lower
 from func.interpreters.core import PRIMITIVES, PYTHON_SCALARS, Aval, aval_of
 from func.interpreters.program.program import Equation, Var

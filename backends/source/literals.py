@@ -1,4 +1,8 @@
-"""Python literals of what parameters hold: numbers, dtypes, axes, indices, small arrays."""
+"""Python literals: the only way by which a value becomes part of generated text.
+
+Numbers, dtypes, indices, small arrays and strings come in, and text that means exactly that value comes out. The text
+of a string has no braces, so that it may stand in a template or in an f-string, and no letters beyond ASCII.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,10 @@ LONG_COMPLEX: type[Any] = np.clongdouble
 
 
 def literal(value: Any) -> str:
-    """A number, a NumPy scalar, a dtype, a slice, a string, None, an array or a tuple of these as source text."""
+    """A number, a NumPy scalar, a dtype, a slice, a string, None, an array or a tuple of these as source text.
+
+    Subclasses, whose own text may be anything, are written as the value of the class that they extend.
+    """
     if isinstance(value, tuple):
         return tuple_text([literal(entry) for entry in value])
     if isinstance(value, np.dtype):
@@ -27,15 +34,38 @@ def literal(value: Any) -> str:
     if isinstance(value, LONG_COMPLEX):
         parts = f"[{literal(value.real)}, {literal(value.imag)}]"
         return f"np.array({parts}, {dtype_text(value.real.dtype)}).view({dtype_text(value.dtype)})[0]"
-    if isinstance(value, np.generic):
+    if isinstance(value, (np.number, np.bool_)):
         return f"{dtype_text(value.dtype)}({literal(value.item())})"
     if isinstance(value, float):
         return _float_text(value)
     if isinstance(value, complex):
         return f"complex({literal(value.real)}, {literal(value.imag)})"
-    if value is None or value is Ellipsis or isinstance(value, (bool, int, str)):
-        return "..." if value is Ellipsis else repr(value)
-    raise TypeError(f"{value!r} has no literal")
+    if isinstance(value, str):
+        return f"'{_escaped(value, quote=chr(39))}'"
+    if isinstance(value, bytes):
+        return bytes.__repr__(value).replace("{", r"\x7b").replace("}", r"\x7d")
+    if isinstance(value, int):
+        return ("True" if value else "False") if isinstance(value, bool) else int.__repr__(value)
+    if value is None or value is Ellipsis:
+        return "None" if value is None else "..."
+    raise TypeError(f"a value of the type {type(value).__name__} has no literal")
+
+
+def quoted(text: str) -> str:
+    """The letters of a string as they stand between double quotes, also of an f-string or of a docstring."""
+    return _escaped(text, quote='"')
+
+
+def _escaped(text: str, quote: str) -> str:
+    return "".join([_letter(letter, quote) for letter in str.__str__(text)])
+
+
+def _letter(letter: str, quote: str) -> str:
+    if letter in (quote, "\\"):
+        return f"\\{letter}"
+    if letter in "{}":
+        return rf"\x{ord(letter):x}"
+    return letter if letter.isprintable() and letter.isascii() else letter.encode("unicode_escape").decode()
 
 
 def tuple_text(words: Sequence[str]) -> str:
@@ -45,7 +75,7 @@ def tuple_text(words: Sequence[str]) -> str:
 
 def _float_text(value: float) -> str:
     if math.isfinite(value):
-        return repr(value)
+        return float.__repr__(value)
     return "np.nan" if math.isnan(value) else "np.inf" if value > 0 else "-np.inf"
 
 
@@ -54,7 +84,9 @@ def _nested(value: Any) -> str:
 
 
 def dtype_text(dtype: np.dtype[Any]) -> str:
-    """A dtype as a scalar type: np.float32, np.bool_, ml_dtypes.bfloat16."""
+    """A dtype of numbers as a scalar type: np.float32, np.bool_, ml_dtypes.bfloat16."""
+    if dtype.kind not in "biufcV" or not dtype.name.isidentifier():
+        raise TypeError(f"the dtype {dtype} has no literal")
     if dtype.kind == "V":
         return f"ml_dtypes.{dtype.name}"
     return "np.bool_" if dtype.kind == "b" else f"np.{dtype.name}"
@@ -67,11 +99,12 @@ def parameter_text(value: Any) -> str:
 
 def axes_text(axes: Sequence[int]) -> str:
     """Axes of a reduction: a number where there is one, which NumPy parses faster."""
-    return str(axes[0]) if len(axes) == 1 else literal(tuple(axes))
+    return literal(axes[0]) if len(axes) == 1 else literal(tuple(axes))
 
 
 def slice_text(entry: slice) -> str:
     """A slice as it stands in brackets."""
     start, stop, step = entry.start, entry.stop, 1 if entry.step is None else entry.step
-    head = f"{'' if start is None or (start == 0 and step > 0) else start}:{'' if stop is None else stop}"
-    return head if step == 1 else f"{head}:{step}"
+    head = f"{'' if start is None or (start == 0 and step > 0) else literal(start)}:"
+    head += "" if stop is None else literal(stop)
+    return head if step == 1 else f"{head}:{literal(step)}"
