@@ -1,8 +1,9 @@
 """A cache of object code on disk, with a hash of everything that the code depends on as its key.
 
 Each entry is a file in a folder of the user. A file is written completely or not at all, has its key and a checksum,
-and is read only if it belongs to the user who runs the process, since its code will be executed. If the folder or a
-file is unusable for any reason, the code is compiled again, and the logger "func" says why at level DEBUG.
+and is read only if it and its folders belong to the user who runs the process and nobody else may write to them, since
+its code will be executed. If a folder or a file is unusable for any reason, the code is compiled again, and the logger
+"func" says why at level DEBUG. Nothing is removed that was not written here.
 """
 
 import contextlib
@@ -10,14 +11,17 @@ import functools
 import hashlib
 import logging
 import os
+import re
+import secrets
 import stat
 import struct
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
+
+from func.backends import START_FOLDER
 
 LIMIT = 512 * 2**20
 """Most bytes in the folder; beyond it the least recently used entries are removed."""
@@ -26,6 +30,9 @@ FORMAT = 1
 _MAGIC = b"func object code"
 _HEADER = struct.Struct("<16sI32s32sI")  # magic, format, key, checksum, length of the names
 _SHARDS = 16
+_OWN_NAME = re.compile(r"[0-9a-f]{64}\.o(\.[0-9a-f]{16}\.part)?")
+"""The names of entries, and of those whose writer has not finished."""
+_OPENS_FOLDERS = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 _HOUR = 3600.0
 
 _log = logging.getLogger("func")
@@ -76,13 +83,15 @@ def _file_stamp(file: os.DirEntry[str] | Path) -> str:
 def folder() -> Path | None:
     """The folder: `FUNC_CACHE_DIR`, else the platform's folder for caches; None with `FUNC_CACHE_DIR=""`.
 
+    A relative one lies in the folder in which the process was when func was imported.
+
     >>> path = folder()
-    >>> path is None or path.is_absolute() or "FUNC_CACHE_DIR" in os.environ
+    >>> path is None or path.is_absolute()
     True
     """
     setting = os.environ.get("FUNC_CACHE_DIR")
     if setting is not None:
-        return Path(setting).expanduser() if setting else None
+        return Path(START_FOLDER, Path(setting).expanduser()).absolute() if setting else None
     try:
         return _platform_folder() / "func"
     except RuntimeError:  # a user without a home
@@ -99,6 +108,109 @@ def _platform_folder() -> Path:
     return setting if setting.is_absolute() else Path.home() / ".cache"
 
 
+class SharedFolderError(PermissionError):
+    """Another user could put files into a folder of the cache."""
+
+
+@functools.cache
+def _warn_once(message: str) -> None:
+    _log.warning(message)
+
+
+class _Shard:
+    """The folder of the entries whose keys begin alike, open so that nobody can put another one in its place.
+
+    On Windows, which opens no folders and has no modes of files, it is a path.
+    """
+
+    def __init__(self, root: Path, key: str, make: bool) -> None:
+        self.path = _path(root, key).parent
+        self.descriptor: int | None = None
+        if not _OPENS_FOLDERS:
+            if make:
+                self.path.mkdir(parents=True, exist_ok=True)
+            return
+        if make:
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = _opened_folder(root)
+        try:
+            for name in self.path.relative_to(root).parts:
+                if make:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(name, 0o700, dir_fd=descriptor)
+                inner = _opened_folder(name, descriptor)
+                os.close(descriptor)
+                descriptor = inner
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self.descriptor = descriptor
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+
+    def _at(self, name: str) -> str:
+        return name if self.descriptor is not None else os.path.join(self.path, name)
+
+    def open(self, name: str, flags: int) -> int:
+        """A descriptor of a file; opening it neither follows a link nor waits for anybody."""
+        flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        return os.open(self._at(name), flags | getattr(os, "O_CLOEXEC", 0), 0o600, dir_fd=self.descriptor)
+
+    def rename(self, name: str, new: str) -> None:
+        """Give a file a name, which another file may have had."""
+        os.replace(self._at(name), self._at(new), src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there and may be removed."""
+        try:
+            os.unlink(self._at(name), dir_fd=self.descriptor)
+        except OSError as error:
+            _log.debug("%s in %s cannot be removed: %s", name, self.path, error)
+
+    def entries(self) -> Iterator[tuple[str, os.stat_result]]:
+        """The names and states of the plain files of this user that bear the names of entries or unfinished ones."""
+        with os.scandir(self.path if self.descriptor is None else self.descriptor) as files:
+            for file in files:
+                if _OWN_NAME.fullmatch(file.name):
+                    with contextlib.suppress(FileNotFoundError):  # another process has removed it
+                        status = file.stat(follow_symlinks=False)
+                        if stat.S_ISREG(status.st_mode) and _is_own(status):
+                            yield file.name, status
+
+
+def _is_own(status: os.stat_result) -> bool:
+    return sys.platform == "win32" or status.st_uid == os.geteuid()
+
+
+def _opened_folder(path: str | Path, within: int | None = None) -> int:
+    """A descriptor of a folder. Raises: SharedFolderError where another user could write into it."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (os.O_NOFOLLOW if within is not None else 0)
+    descriptor = os.open(path, flags, dir_fd=within)
+    try:
+        _refuse_shared(os.fstat(descriptor))
+    except PermissionError as error:
+        os.close(descriptor)
+        raise SharedFolderError(
+            f"no compiled code is kept: of the folder {path}, {error}; it needs the mode 0700"
+        ) from None
+    return descriptor
+
+
+def _refuse_shared(status: os.stat_result) -> None:
+    """Raise PermissionError for a file or folder that another user could have written."""
+    if sys.platform == "win32":
+        return
+    if not _is_own(status):
+        raise PermissionError(f"the owner is user {status.st_uid}")
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise PermissionError("others may write to it")
+
+
 def _path(root: Path, key: str) -> Path:
     return root / f"v{FORMAT}" / key[0] / f"{key}.o"
 
@@ -110,29 +222,29 @@ def load(key: str) -> ObjectCode | None:
         return None
     path = _path(root, key)
     try:
-        return _unpacked(_read(path), key)
+        with _Shard(root, key, make=False) as shard:
+            return _unpacked(_read(shard, path.name), key)
     except FileNotFoundError:
+        return None
+    except SharedFolderError as error:
+        _warn_once(str(error))
         return None
     except (OSError, ValueError, struct.error) as error:
         _log.debug("object code in %s is not used: %s", path, error)
         return None
 
 
-def _read(path: Path) -> bytes:
+def _read(shard: _Shard, name: str) -> bytes:
     """The bytes of a file. Raises: PermissionError for a file that another user could have written."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
+    descriptor = shard.open(name, os.O_RDONLY)
     with open(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise ValueError("not a plain file")
-        if sys.platform != "win32":
-            if status.st_uid != os.geteuid():
-                raise PermissionError(f"it belongs to user {status.st_uid}")
-            if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-                raise PermissionError("others may write to it")
+        _refuse_shared(status)
         content = file.read()
-    if time.time() - status.st_mtime > _HOUR:  # the time of the last use, to the hour
-        os.utime(path)
+        if time.time() - status.st_mtime > _HOUR:  # the time of the last use, to the hour
+            os.utime(descriptor if os.utime in os.supports_fd else shard.path / name)
     return content
 
 
@@ -159,54 +271,47 @@ def store(key: str, code: ObjectCode) -> None:
     root = folder()
     if root is None:
         return
-    path = _path(root, key)
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _write(path, _packed(key, code))
-        # One of 16 keys causes a search through its shard.
-        if key[1] == "0":
-            _trim(path.parent, LIMIT // _SHARDS)
+        with _Shard(root, key, make=True) as shard:
+            _write(shard, f"{key}.o", _packed(key, code))
+            # One of 16 keys causes a search through its shard.
+            if key[1] == "0":
+                _trim(shard, LIMIT // _SHARDS)
+    except SharedFolderError as error:
+        _warn_once(str(error))
     except OSError as error:
-        _log.debug("object code is not kept in %s: %s", path, error)
+        _log.debug("object code is not kept in %s: %s", _path(root, key), error)
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write(shard: _Shard, name: str, content: bytes) -> None:
     """Write a file so that readers and other writers see the old one or the complete new one."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    temporary = f"{name}.{secrets.token_hex(8)}.part"
+    descriptor = shard.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         with open(descriptor, "wb") as file:
             file.write(content)
-        os.replace(temporary, path)
+        shard.rename(temporary, name)
     except BaseException:
-        os.unlink(temporary)
+        shard.remove(temporary)
         raise
 
 
-def _trim(shard: Path, limit: int) -> None:
-    """Remove the least recently used entries, down to three quarters of the limit, and old files of failed writers."""
+def _trim(shard: _Shard, limit: int) -> None:
+    """Remove the least recently used entries, down to three quarters of the limit, and old files of failed writers.
+
+    Whatever has another name, is a link or belongs to another user was not written here and stays.
+    """
     entries: list[tuple[float, int, str]] = []
-    for file in os.scandir(shard):
-        try:
-            status = file.stat(follow_symlinks=False)
-        except FileNotFoundError:  # another process has removed it
-            continue
-        if file.name.endswith(".part"):
-            if time.time() - status.st_mtime > _HOUR:
-                _remove(file.path)
-        else:
-            entries.append((status.st_mtime, status.st_size, file.path))
+    for name, status in shard.entries():
+        if not name.endswith(".part"):
+            entries.append((status.st_mtime, status.st_size, name))
+        elif time.time() - status.st_mtime > _HOUR:
+            shard.remove(name)
     total = sum([size for _, size, _ in entries])
     if total <= limit:
         return
-    for _, size, path in sorted(entries):
-        _remove(path)
+    for _, size, name in sorted(entries):
+        shard.remove(name)
         total -= size
         if total <= limit * 3 // 4:
             return
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError as error:
-        _log.debug("%s cannot be removed from the cache of object code: %s", path, error)

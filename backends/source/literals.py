@@ -85,7 +85,7 @@ def _nested(value: Any) -> str:
 
 def dtype_text(dtype: np.dtype[Any]) -> str:
     """A dtype of numbers as a scalar type: np.float32, np.bool_, ml_dtypes.bfloat16."""
-    if dtype.kind not in "biufcV" or not dtype.name.isidentifier():
+    if dtype.kind not in "biufcV" or dtype.name.startswith("void"):
         raise TypeError(f"the dtype {dtype} has no literal")
     if dtype.kind == "V":
         return f"ml_dtypes.{dtype.name}"

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 def save(program: Program, path: str | os.PathLike[str]) -> None:
     """Write a Program into a file, from which `func.load` makes an equal one.
 
-    The file is a zip archive of a JSON document and of the constants as .npy members; it is replaced in one step.
-    Source lines are kept without their folders, device arrays as host arrays. Primitives whose parameters are Python
+    The file is a zip archive of a JSON document and of the constants as .npy members; it is replaced in one step, and
+    so is a link in its place. Source lines are kept without their folders, device arrays as host arrays. Primitives whose parameters are Python
     functions (custom rules, checkpoints, callbacks) cannot be saved; the program of `func.jit(f).trace(*args)` has
     custom rules and checkpoints replaced by what they compute.
 
@@ -56,6 +56,8 @@ def save(program: Program, path: str | os.PathLike[str]) -> None:
 
 def load(path: str | os.PathLike[str]) -> Program:
     """The Program in a file that `func.save` wrote. Loading runs no code from the file, and the program is checked.
+
+    The file may be anybody's; the page Security of the documentation says what is promised.
 
     Raises:
         ProgramFileError: The file is of another kind, damaged, of a newer version, or applies unknown primitives.
@@ -87,6 +89,7 @@ def to_source(func: Callable[..., Any], static_argnums: int | tuple[int, ...] = 
     Raises:
         StagingError: The function's Python depends on traced values.
         NoSourceError: The function calls back into Python (func.debug.callback).
+        ArgumentError: A keyword argument, or an entry of an argument, cannot be named in Python source.
         TypeError: The result is not made of tuples, lists, dicts and arrays.
 
     Example:

@@ -194,8 +194,8 @@ def test_oldest_entries_are_removed(own_folder, monkeypatch):
 
 def test_remains_of_writers_are_removed(own_folder):
     shard = cache._path(own_folder, "0" * 64).parent
-    shard.mkdir(parents=True)
-    old, new = shard / "old.part", shard / "new.part"
+    cache.store("0" * 64, CODE)
+    old, new = [shard / f"{'0' * 64}.o.{letter * 16}.part" for letter in "ab"]
     old.touch()
     new.touch()
     os.utime(old, (1, 1))
@@ -205,7 +205,7 @@ def test_remains_of_writers_are_removed(own_folder):
 
 
 def test_failed_write_leaves_nothing(own_folder, monkeypatch):
-    def full(*_):
+    def full(*_, **__):
         raise OSError("the disk is full")
 
     monkeypatch.setattr(os, "replace", full)
