@@ -29,9 +29,9 @@ def save(program: Program, path: str | os.PathLike[str]) -> None:
     """Write a Program into a file, from which `func.load` makes an equal one.
 
     The file is a zip archive of a JSON document and of the constants as .npy members; it is replaced in one step, and
-    so is a link in its place. Source lines are kept without their folders, device arrays as host arrays. Primitives whose parameters are Python
-    functions (custom rules, checkpoints, callbacks) cannot be saved; the program of `func.jit(f).trace(*args)` has
-    custom rules and checkpoints replaced by what they compute.
+    so is a link in its place. Source lines are kept without their folders, device arrays as host arrays. Primitives
+    whose parameters are Python functions (custom rules, checkpoints, callbacks) cannot be saved; the program of
+    `func.jit(f).trace(*args)` has custom rules and checkpoints replaced by what they compute.
 
     Raises:
         ProgramFileError: A parameter or constant is of a kind that a file cannot hold.
