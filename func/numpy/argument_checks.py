@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, concrete, dtype_of, operand, shape_of
+from func.interpreters.core import Array, Tracer, aval_of, concrete, dtype_of, innermost, operand, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
-from func.interpreters.primitives.structural.shapes import convert, reshape
+from func.interpreters.primitives.structural.shapes import broadcast, convert, reshape
+from func.interpreters.primitives.structural.slicing import getitem
 
 NO_VALUE: Any = np._NoValue
 
@@ -86,6 +87,31 @@ def host_values(x: Any) -> Any:
 def arrayed(x: Any) -> Array:
     """A Python scalar as a 0-d array; an array unchanged."""
     return x if hasattr(x, "dtype") else np.asarray(x)
+
+
+def weak_kind(x: Any) -> Any:
+    """The Python type of a number that adapts to the dtypes of other operands; None for any other operand."""
+    if type(x) in (int, float, complex):
+        return type(x)
+    if type(x) is Tracer and aval_of(x).weak:
+        return {"i": int, "f": float, "c": complex}.get(dtype_of(x).kind)
+    return None
+
+
+def scalar_of(x: Array) -> Array:
+    """A 0-d array as the NumPy scalar that reductions and ufuncs return; anything else unchanged."""
+    if type(x) is np.ndarray:
+        return x if x.shape else x[()]
+    if type(x) is Tracer and type(bottom := innermost(x)) is np.ndarray and bottom.shape == ():
+        return getitem(x, index=())
+    return x
+
+
+def as_array(x: Array) -> Array:
+    """A NumPy scalar or a number as a 0-d array; anything else unchanged."""
+    if type(x) is Tracer:
+        return broadcast(x, shape=()) if isinstance(innermost(x), (np.generic, int, float, complex)) else x
+    return np.asarray(x) if isinstance(x, (np.generic, int, float, complex)) else x
 
 
 def flattened(x: Array) -> Array:

@@ -10,10 +10,10 @@ from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.special import derivative_families
 from func.interpreters.primitives.structural import shapes
-from func.numpy.argument_checks import NO_VALUE, refuse, to_dtype
-from func.numpy.inplace import view_imag, view_real, write_into
+from func.numpy.argument_checks import NO_VALUE, as_array, refuse, scalar_of, to_dtype, weak_kind
+from func.numpy.inplace import view_imag, view_real, with_out, write_into
 from func.numpy.protocol import implements
-from func.numpy.reductions import all, deliver
+from func.numpy.reductions import all
 
 
 @implements(np.real)
@@ -69,7 +69,7 @@ def iscomplex(x: Array) -> Array:
 @implements(np.real_if_close)
 def real_if_close(a: Array, tol: float = 100) -> Array:
     """The real part if all imaginary parts are nearly zero, else the array, as numpy.real_if_close."""
-    a = operand(a)
+    a = as_array(operand(a))
     if dtype_of(a).kind != "c":
         return a
     limit = np.finfo(dtype_of(a)).eps * tol if tol > 1 else tol
@@ -114,7 +114,7 @@ def clip(
         a = ops.minimum(a, operand(high))
     if low is None and high is None:
         a = ops.positive(a)
-    return a if out is None else write_into(out, a)
+    return with_out(a, out)
 
 
 _CLIP_DEFAULTS: dict[str, Any] = {"where": True, "casting": "same_kind", "order": "K", "subok": True}
@@ -141,7 +141,7 @@ def _rounded(a: Array, decimals: int) -> Array:
 def round(a: Array, decimals: int = 0, out: Any = None) -> Array:
     """Values rounded to a number of decimals, as numpy.round; the derivative is zero."""
     result = _rounded(operand(a), decimals)
-    return result if out is None else deliver(result, out)
+    return with_out(result, out)
 
 
 around = implements(np.around)(round)
@@ -151,7 +151,7 @@ around = implements(np.around)(round)
 def fix(x: Array, out: Any = None) -> Array:
     """Values rounded towards zero, as numpy.fix; the derivative is zero."""
     result = ops.trunc(operand(x))
-    return result if out is None else write_into(out, result)
+    return with_out(result, out)
 
 
 @implements(np.sinc)
@@ -166,7 +166,7 @@ def i0(x: Array) -> Array:
     x = operand(x)
     if dtype_of(x).kind == "c":
         raise TypeError("i0 not supported for complex values")
-    return derivative_families.i0(x, order=0)
+    return as_array(derivative_families.i0(x, order=0))
 
 
 def _infinite(x: Array, negative: bool, out: Any) -> Array:
@@ -175,7 +175,7 @@ def _infinite(x: Array, negative: bool, out: Any) -> Array:
         raise TypeError(f"This operation is not supported for {dtype_of(x)} values because it would be ambiguous.")
     sign = ops.signbit(x)
     result = ops.logical_and(ops.isinf(x), sign if negative else ops.logical_not(sign))
-    return result if out is None else write_into(out, result)
+    return with_out(result, out)
 
 
 @implements(np.isposinf)
@@ -208,6 +208,8 @@ def nan_to_num(x: Array, copy: bool = True, nan: Any = 0.0, posinf: Any = None, 
     """x with NaN and infinities replaced by numbers, as numpy.nan_to_num; the derivative there is zero."""
     target = x
     x = operand(x)
+    if not copy and (type(target) in (list, tuple) or weak_kind(target)):
+        raise ValueError("Unable to avoid copy while creating an array as requested.")
     if dtype_of(x).kind == "c":
         parts = [_numbers(part, nan, posinf, neginf) for part in (ops.real(x), ops.imag(x))]
         result = ops.make_complex(*parts)
@@ -215,7 +217,7 @@ def nan_to_num(x: Array, copy: bool = True, nan: Any = 0.0, posinf: Any = None, 
         result = _numbers(x, nan, posinf, neginf)
     else:
         result = ops.positive(x) if dtype_of(x).kind != "b" else x
-    return result if copy else write_into(target, result)
+    return scalar_of(result) if copy else write_into(target, result)
 
 
 def _size(x: Array) -> Array:

@@ -13,7 +13,7 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg.matrices import constant_mask
 from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.indexing import scatter
-from func.numpy.argument_checks import arrayed, rank_of, to_dtype
+from func.numpy.argument_checks import arrayed, rank_of, to_dtype, weak_kind
 from func.numpy.creation import copied, like_array, ones_like
 from func.numpy.elementary import i0
 from func.numpy.joining import concatenate, stack
@@ -39,7 +39,8 @@ def _floating(x: Any) -> Array:
 
 
 def _kind(x: Array) -> Any:
-    return dtype_of(x) if hasattr(x, "dtype") else x
+    """What np.result_type takes for an operand: a dtype, or a number of Python, which adapts."""
+    return weak_kind(x)(1) if weak_kind(x) else dtype_of(x)
 
 
 @implements(np.linspace)
@@ -59,9 +60,10 @@ def linspace(
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     gaps = num - 1 if endpoint else num
-    start, stop = _floating(start), _floating(stop)
-    natural = np.result_type(_kind(start), _kind(stop), float(num))
-    delta = to_dtype(ops.subtract(stop, start), natural)
+    start, stop = operand(start), operand(stop)
+    natural = np.result_type(_kind(start), _kind(stop), 1.0)
+    low, high = _arrayed(start, natural), _arrayed(stop, natural)
+    delta = ops.subtract(high, low)
     ticks = np.arange(num).reshape(-1, *[1] * rank_of(delta)).astype(natural)
     step: Any = np.nan
     if gaps > 0:
@@ -71,9 +73,9 @@ def linspace(
         out = ops.multiply(ops.divide(ticks, gaps), delta) if tiny else ops.multiply(ticks, step)
     else:
         out = ops.multiply(ticks, delta)
-    out = ops.add(out, start)
+    out = ops.add(out, low)
     if endpoint and num > 1:
-        last = to_dtype(shapes.broadcast(expand_dims(stop, 0), shape=(1, *shape_of(out)[1:])), dtype_of(out))
+        last = shapes.broadcast(expand_dims(high, 0), shape=(1, *shape_of(out)[1:]))
         out = concatenate([out[:-1], last])
     out = moveaxis(out, 0, axis) if axis else out
     if dtype is not None and np.issubdtype(dtype, np.integer):
@@ -103,12 +105,12 @@ def logspace(
 @implements(np.geomspace)
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Array:
     """A geometric progression between two ends, not zero, as numpy.geomspace; differentiable in both."""
-    start, stop = operand(start), operand(stop)
-    natural = np.result_type(_kind(start), _kind(stop), float(num), np.zeros((), dtype))
-    start, stop = _arrayed(start, natural), _arrayed(stop, natural)
+    start, stop = arrayed(operand(start)), arrayed(operand(stop))
+    natural = np.result_type(dtype_of(start), dtype_of(stop), float(num), np.zeros((), dtype))
+    start, stop = to_dtype(start, natural), to_dtype(stop, natural)
     for end in (start, stop):
         known = innermost(end)
-        if known is not None and bool((known == 0).any()):
+        if known is not None and np.any(known == 0):
             raise ValueError("Geometric sequence cannot include zero")
     direction = sign(start)
     first, final = ops.divide(start, direction), ops.divide(stop, direction)
@@ -124,7 +126,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
 
 
 def _arrayed(x: Array, dtype: Any) -> Array:
-    return to_dtype(x, dtype) if hasattr(x, "dtype") else np.asarray(x, dtype)
+    return to_dtype(x, dtype) if hasattr(x, "dtype") else np.asarray(x, dtype)[()]
 
 
 def kaiser(M: int, beta: Any) -> Array:
@@ -178,7 +180,7 @@ def _band(m: Array, test: Callable[[Array, Array], Array]) -> Array:
     m = operand(m)
     m = arrayed(m)
     if rank_of(m) == 0:
-        raise ValueError("Input must be 1- or 2-d: a number has no triangle")
+        raise TypeError("np.tril and np.triu need an array of at least one axis: a number has no triangle")
     if rank_of(m) < 2:
         m = shapes.broadcast(m, shape=(*shape_of(m), *shape_of(m)))
     return shapes.where(constant_mask(m, test), m, shapes.full_like(m, 0, (), dtype_of(m)))

@@ -11,7 +11,7 @@ import numpy as np
 
 from func.backends import namespace_of
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, innermost, operand, shape_of
-from func.interpreters.core.errors import StagingError
+from func.interpreters.core.errors import StagingError, UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise.builder import add
 from func.interpreters.primitives.structural import shapes, slicing
@@ -354,8 +354,9 @@ def fit_value(value: Any, region: tuple[int, ...], x: Array) -> Array:
         if not fits:
             raise ValueError(f"could not broadcast input array from shape {shape} into shape {region}")
     if dtype_of(value) != dtype or type(value) in (int, float, bool, complex):
-        if dtype_of(value).kind == "c" and dtype.kind != "c":
-            raise TypeError(f"a complex value cannot be written into an array of dtype {dtype}; take its real part")
+        if dtype_of(value).kind == "c" and dtype.kind not in "cb":
+            problem = f"a complex value cannot be written into an array of dtype {dtype}; take its real part"
+            raise TypeError(problem) if type(value) is complex else UnsupportedFunctionError(f"{problem}{at_line()}")
         if type(value) is Tracer:
             value = shapes.convert(value, dtype=dtype)
         else:

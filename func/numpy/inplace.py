@@ -359,7 +359,15 @@ def view_imag(x: Array) -> Array:
 
 
 def write_into(target: Any, result: Array) -> Array:
-    """Write a result to out=target, cast to its dtype by the rule 'same_kind'."""
+    """Write a result to out=target, broadcast to its shape and cast to its dtype by the rule 'same_kind'."""
+    if np.broadcast_shapes(shape_of(result), shape_of(target)) != shape_of(target):
+        raise ValueError(
+            f"non-broadcastable output operand with shape {shape_of(target)} doesn't match {shape_of(result)}"
+        )
+    if not np.can_cast(dtype_of(result), dtype_of(target), "same_kind"):
+        raise TypeError(
+            f"Cannot cast output from {dtype_of(result)!r} to {dtype_of(target)!r} with casting rule 'same_kind'"
+        )
     if type(target) is not Tracer:
         if type(target) is np.ndarray and type(unboxed(result)) is not Tracer:
             np.copyto(target, unboxed(result))
@@ -369,12 +377,6 @@ def write_into(target: Any, result: Array) -> Array:
             return target
         raise TracerConversionError(
             f"a traced value is written into a plain array, by out= or an operator such as +={at_line()}\n{WRITE_HINT}"
-        )
-    if shape_of(result) != target.shape:
-        raise ValueError(f"non-broadcastable output operand with shape {target.shape} doesn't match {shape_of(result)}")
-    if not np.can_cast(dtype_of(result), target.dtype, "same_kind"):
-        raise TypeError(
-            f"Cannot cast output from {dtype_of(result)!r} to {target.dtype!r} with casting rule 'same_kind'"
         )
     value = fit_value(result, target.shape, target)
     if target.shape:

@@ -13,7 +13,7 @@ from func.interpreters.primitives.structural import shapes, slicing
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import argsort
 from func.interpreters.primitives.structural.sorting import reorder, search
-from func.numpy.argument_checks import arrayed, flattened, normalize_axis, rank_of, to_dtype
+from func.numpy.argument_checks import arrayed, flattened, normalize_axis, rank_of, scalar_of, to_dtype
 from func.numpy.indexing import cut
 from func.numpy.joining import joined
 from func.numpy.protocol import implements
@@ -232,7 +232,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     if shape_of(xp) != shape_of(fp):
         raise ValueError("fp and xp are not of the same length.")
     if period is None:
-        return _interpolated(x, xp, fp, left, right)
+        return scalar_of(_interpolated(x, xp, fp, left, right))
     if period == 0:
         raise ValueError("period must be a non-zero value")
     period = ops.absolute(operand(period))
@@ -242,7 +242,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     ends = ops.subtract(cut(xp, 0, -1), period), ops.add(cut(xp, 0, 0, 1), period)
     xp = slicing.concatenate(ends[0], xp, ends[1], axis=0)
     fp = slicing.concatenate(cut(fp, 0, -1), fp, cut(fp, 0, 0, 1), axis=0)
-    return _interpolated(x, xp, fp, None, None)
+    return scalar_of(_interpolated(x, xp, fp, None, None))
 
 
 @implements(np.unwrap)

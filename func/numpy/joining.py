@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, operand, shape_of
+from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import concatenate as join
-from func.numpy.argument_checks import as_shape, common, normalize_axis, rank_of, to_dtype
-from func.numpy.creation import sequence, stacked
-from func.numpy.indexing import elements_at
-from func.numpy.inplace import write_into
+from func.numpy.argument_checks import arrayed, as_shape, common, normalize_axis, rank_of, to_dtype
+from func.numpy.creation import sequence, stacked, zeros_like
+from func.numpy.indexing import elements_at, fit_value, values_for_shape
 from func.numpy.protocol import implements
-from func.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, broadcast_to, expand_dims, moveaxis, ravel, reshape
+from func.numpy.reductions import deliver
+from func.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, expand_dims, moveaxis, ravel, reshape
 
 
 @implements(np.concatenate)
@@ -25,7 +25,9 @@ def concatenate(
     arrays: Sequence[Any], /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
 ) -> Array:
     """Arrays joined along an existing axis, as numpy.concatenate."""
-    parts = [to_dtype(a, dtype) for a in common(sequence(arrays))]
+    if out is not None and dtype is not None:
+        raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
+    parts = common([arrayed(operand(a)) for a in sequence(arrays)])
     if not parts:
         raise ValueError("need at least one array to concatenate")
     if axis is None:
@@ -45,11 +47,22 @@ def concatenate(
                     "all the input array dimensions except for the concatenation axis must match exactly: along axis "
                     f"{i} one array has {n} elements, another {m}"
                 )
-    joined = join(*parts, axis=place)
-    return joined if out is None else write_into(out, joined)
+    joined = join(*_cast(parts, dtype if out is None else dtype_of(out), casting), axis=place)
+    return joined if out is None else deliver(joined, out)
 
 
 concat = concatenate
+
+
+def _cast(parts: Sequence[Array], dtype: Any, casting: str) -> list[Array]:
+    """Arrays in a dtype, by a casting rule."""
+    for part in parts if dtype is not None else ():
+        if not np.can_cast(dtype_of(part), np.dtype(dtype), casting):  # type: ignore[arg-type]
+            raise TypeError(
+                f"Cannot cast array data from {dtype_of(part)!r} to {np.dtype(dtype)!r} according to the rule "
+                f"'{casting}'"
+            )
+    return [to_dtype(part, dtype) for part in parts]
 
 
 def joined(parts: Sequence[Array], axis: int) -> Array:
@@ -63,21 +76,26 @@ def stack(
     arrays: Sequence[Any], axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
 ) -> Array:
     """Arrays joined along a new axis, as numpy.stack."""
-    joined = stacked(sequence(arrays), axis, dtype)
-    return joined if out is None else write_into(out, joined)
+    parts = [arrayed(operand(a)) for a in sequence(arrays)]
+    if not parts:
+        raise ValueError("need at least one array to stack")
+    if out is not None and dtype is not None:
+        raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
+    joined = stacked(_cast(common(parts), dtype if out is None else dtype_of(out), casting), axis)
+    return joined if out is None else deliver(joined, out)
 
 
 @implements(np.vstack)
 def vstack(tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind") -> Array:
     """Arrays joined along the first axis, as numpy.vstack; vectors become rows."""
-    return concatenate([atleast_2d(a) for a in sequence(tup)], 0, dtype=dtype)
+    return concatenate([atleast_2d(a) for a in sequence(tup)], 0, dtype=dtype, casting=casting)
 
 
 @implements(np.hstack)
 def hstack(tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind") -> Array:
     """Arrays joined along the second axis (vectors along their only one), as numpy.hstack."""
     parts = [atleast_1d(a) for a in sequence(tup)]
-    return concatenate(parts, 0 if parts and rank_of(parts[0]) == 1 else 1, dtype=dtype)
+    return concatenate(parts, 0 if parts and rank_of(parts[0]) == 1 else 1, dtype=dtype, casting=casting)
 
 
 @implements(np.dstack)
@@ -90,7 +108,7 @@ def dstack(tup: Sequence[Any]) -> Array:
 def column_stack(tup: Sequence[Any]) -> Array:
     """Arrays joined as columns, as numpy.column_stack."""
     parts = [operand(a) for a in sequence(tup)]
-    return concatenate([a if rank_of(a) == 2 else expand_dims(atleast_1d(a), 1) for a in parts], 1)
+    return concatenate([a if rank_of(a) > 1 else expand_dims(atleast_1d(a), 1) for a in parts], 1)
 
 
 @implements(np.block)
@@ -212,37 +230,63 @@ def append(arr: Array, values: Any, axis: int | None = None) -> Array:
     return concatenate([arr, values], axis)
 
 
+def _known_places(obj: Any) -> Any:
+    """The places that np.insert and np.delete take, which decide a shape; traced ones are read."""
+    return (
+        values_for_shape(obj, "np.insert and np.delete", "Give places that are known.") if type(obj) is Tracer else obj
+    )
+
+
 @implements(np.delete)
 def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
     """An array without the elements at the places `obj`, as numpy.delete."""
     arr = operand(arr)
     if axis is None:
         arr, axis = ravel(arr), 0
-    return elements_at(arr, np.delete(np.arange(shape_of(arr)[axis]), obj), axis)
+    remaining = np.delete(np.arange(shape_of(arr)[normalize_axis(axis, rank_of(arr))]), _known_places(obj))
+    return elements_at(arr, remaining, axis)
 
 
 @implements(np.insert)
 def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     """An array with values inserted before the places `obj`, as numpy.insert."""
-    arr, values = operand(arr), operand(values)
+    arr, values = arrayed(operand(arr)), arrayed(operand(values))
     if axis is None:
         arr, axis = ravel(arr), 0
-    place = normalize_axis(axis, rank_of(arr))
-    length = shape_of(arr)[place]
-    marks = np.insert(np.arange(length), obj, -1)
-    count = len(marks) - length
-    rest = (*shape_of(arr)[:place], *shape_of(arr)[place + 1 :])
-    scalar_index = isinstance(obj, (int, np.integer))
-    if scalar_index and rank_of(values) and rank_of(values) == len(rest) and count == 1:
-        new = broadcast_to(expand_dims(values, 0), (count, *rest))
-    elif rank_of(values) == rank_of(arr) and rank_of(arr) > 1:
-        new = broadcast_to(moveaxis(values, place, 0), (count, *rest))
+    axis = normalize_axis(axis, rank_of(arr))
+    length = shape_of(arr)[axis]
+    places = _insertion_places(_known_places(obj), length)
+    if places.size == 1:
+        index = places.item()
+        if not -length <= index <= length:
+            raise IndexError(f"index {index} is out of bounds for axis {axis} with size {length}")
+        values = reshape(values, (*[1] * (rank_of(arr) - rank_of(values)), *shape_of(values)))
+        values = values if places.ndim else moveaxis(values, 0, axis)
+        places = (index + length if index < 0 else index) + np.arange(shape_of(values)[axis])
     else:
-        new = broadcast_to(reshape(values, (-1, *[1] * len(rest))) if rank_of(values) == 1 else values, (count, *rest))
-    whole = concatenate([moveaxis(arr, place, 0), to_dtype(new, arr.dtype)], 0)
-    source = np.where(marks < 0, 0, marks)
-    source[marks < 0] = length + np.argsort(np.argsort(np.flatnonzero(marks < 0)))
-    return moveaxis(whole[source], 0, place)
+        places[places < 0] += length
+        places[np.argsort(places, kind="stable")] += np.arange(len(places))
+    source = np.empty(length + len(places), np.intp)
+    is_old = np.ones(len(source), bool)
+    is_old[places] = False
+    source[is_old] = np.arange(length)
+    source[places] = length + np.arange(len(places))
+    region = (*shape_of(arr)[:axis], len(places), *shape_of(arr)[axis + 1 :])
+    return elements_at(join(arr, fit_value(values, region, arr), axis=axis), source, axis)
+
+
+def _insertion_places(obj: Any, length: int) -> Any:
+    """The places of np.insert as an integer array that may be written."""
+    if isinstance(obj, slice):
+        return np.arange(*obj.indices(length))
+    places = np.array(obj)
+    if places.ndim > 1:
+        raise ValueError("index array argument obj to insert must be one dimensional or scalar")
+    if places.dtype.kind == "b":
+        if places.ndim != 1:
+            raise ValueError("boolean array argument obj to insert must be one dimensional")
+        return np.flatnonzero(places)
+    return places.astype(np.intp) if places.size == 0 and not isinstance(obj, np.ndarray) else places
 
 
 @implements(np.resize)
@@ -251,4 +295,8 @@ def resize(a: Array, new_shape: Any) -> Array:
     flat = ravel(operand(a))
     shape = as_shape(new_shape)
     total = int(np.prod(shape, dtype=np.int64))
+    if any([n < 0 for n in shape]):
+        raise ValueError("all elements of `new_shape` must be non-negative")
+    if shape_of(flat)[0] == 0:
+        return zeros_like(flat, shape=shape)
     return reshape(elements_at(flat, np.arange(total) % max(shape_of(flat)[0], 1), 0), shape)

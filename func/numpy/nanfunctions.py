@@ -11,7 +11,7 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.reductions import reduce_all
 from func.numpy import cumulative, reductions, statistics
-from func.numpy.argument_checks import NO_VALUE, to_dtype
+from func.numpy.argument_checks import NO_VALUE, scalar_of, to_dtype
 from func.numpy.protocol import implements
 from func.numpy.reductions import finish, is_given, mask_for, reduction_axes, total_of
 
@@ -103,7 +103,7 @@ def nanmean(
     number = _count_valid(mask, axes, where)
     statistics.warn_where(ops.equal(number, 0), "Mean of empty slice")
     total = total_of(filled, axes, None if dtype is None else np.dtype(dtype), NO_VALUE, where)
-    return finish(_over_count(total, number), shape, axes, keepdims, out)
+    return finish(scalar_of(_over_count(total, number)), shape, axes, keepdims, out)
 
 
 def _nan_variance(filled: Array, mask: Array, axes: Any, dtype: Any, ddof: Any, where: Any, center: Any) -> Array:
@@ -117,8 +117,6 @@ def _nan_variance(filled: Array, mask: Array, axes: Any, dtype: Any, ddof: Any, 
     gap = to_dtype(ops.subtract(filled, operand(center)), dtype_of(filled))
     gap = shapes.where(mask, shapes.full_like(gap, 0, ()), gap)
     squares = ops.real(ops.multiply(gap, ops.conjugate(gap))) if dtype_of(gap).kind == "c" else ops.multiply(gap, gap)
-    if dtype is not None and dtype.kind == "c":
-        dtype = dtype_of(squares)
     total = total_of(squares, axes, dtype, NO_VALUE, where)
     freedom = ops.subtract(number, ddof)
     bad = ops.less_equal(freedom, 0)
@@ -148,7 +146,7 @@ def nanvar(
     axes = reduction_axes(axis, len(shape_of(filled)))
     ddof = statistics.freedom(ddof, correction)
     result = _nan_variance(filled, mask, axes, dtype, ddof, where, mean)
-    return finish(result, shape_of(filled), axes, keepdims, out)
+    return finish(scalar_of(result), shape_of(filled), axes, keepdims, out)
 
 
 @implements(np.nanstd)
@@ -165,6 +163,8 @@ def nanstd(
     correction: Any = NO_VALUE,
 ) -> Array:
     """The standard deviation without NaN, as numpy.nanstd; its derivative at zero is zero."""
+    if is_inexact(dtype_of(operand(a))):
+        _check_inexact(dtype, out)
     result = ops.root(nanvar(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
     return result if out is None else reductions.deliver(result, out)
 
@@ -176,7 +176,8 @@ def _nan_extremum(
     filled, mask = without_nan(a, fill)
     shape = shape_of(filled)
     axes = reduction_axes(axis, len(shape))
-    result = reductions.extremum(filled, axes, name, initial, where)
+    loop = reductions.loop_dtype(getattr(np, name), filled, None, out)
+    result = reductions.extremum(to_dtype(filled, loop), axes, name, initial, where)
     if mask is not None:
         counted = mask_for(filled, where)
         if counted is not None:
@@ -185,7 +186,7 @@ def _nan_extremum(
             all_nan = reduce_all(mask, axes=axes)
             result = shapes.where(all_nan, shapes.full_like(result, np.nan, ()), result)
         statistics.warn_where(ops.isnan(result), "All-NaN slice encountered")
-    return finish(result, shape, axes, keepdims, out)
+    return finish(scalar_of(result), shape, axes, keepdims, out)
 
 
 @implements(np.nanmax)

@@ -38,7 +38,7 @@ def _in_front(zeros: int, p: Array) -> Array:
 def _known_zeros(p: Array, front: bool) -> int:
     """The number of coefficients at an end that are known to be zero in all batch elements."""
     known = innermost(p)
-    if known is None:
+    if known is None or shape_of(p)[0] == 0:
         return 0
     zero = (to_host(known).reshape(-1, shape_of(p)[0]) == 0).all(axis=0)
     zero = zero if front else zero[::-1]
@@ -49,6 +49,8 @@ def _known_zeros(p: Array, front: bool) -> int:
 def polyval(p: Any, x: Any) -> Array:
     """The values of a polynomial at x, by Horner's rule, as numpy.polyval; differentiable in p and x."""
     p = operand(np.asarray(p.coeffs) if isinstance(p, np.poly1d) else p)
+    if rank_of(p) == 0:
+        raise TypeError("iteration over a 0-d array")
     if isinstance(x, np.poly1d):
         raise TypeError("np.polyval of a traced polynomial at a poly1d has no traced version; compose the functions")
     x = arrayed(operand(x))
@@ -81,6 +83,10 @@ def polymul(a1: Any, a2: Any) -> Array:
     """The product of two polynomials, as numpy.polymul; leading zeros of the factors are dropped."""
     factors = []
     for p in (_coefficients(a1), _coefficients(a2)):
+        if rank_of(p) > 1:
+            raise ValueError("Polynomial must be 1d only.")
+        if shape_of(p)[0] == 0:
+            p = shapes.full_like(p, 0, (1,))
         zeros = min(_known_zeros(p, front=True), shape_of(p)[0] - 1)
         factors.append(cut(p, 0, zeros) if zeros else p)
     return convolve(*factors)
@@ -250,10 +256,10 @@ def polyfit(
     x, y = ops.add(arrayed(operand(x)), 0.0), ops.add(arrayed(operand(y)), 0.0)
     w = _checked_samples(x, y, w, deg)
     rcond = shape_of(x)[0] * np.finfo(dtype_of(x)).eps if rcond is None else rcond
-    lhs, rhs = _powers(x, order), y
+    lhs, rhs = _powers(to_dtype(x, np.promote_types(dtype_of(x), int)), order), y  # the dtype of np.vander
     if w is not None:
-        lhs = ops.multiply(lhs, _column(w))
-        rhs = ops.multiply(rhs, _column(w) if rank_of(y) == 2 else w)
+        lhs = to_dtype(ops.multiply(lhs, _column(w)), dtype_of(lhs))
+        rhs = to_dtype(ops.multiply(rhs, _column(w) if rank_of(y) == 2 else w), dtype_of(rhs))
     scale = ops.sqrt(shapes.reduce_sum(ops.multiply(lhs, lhs), axes=(0,)))
     lhs = ops.divide(lhs, scale)
     fitted, residuals, rank, s = linalg.lstsq(lhs, rhs, rcond)

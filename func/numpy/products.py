@@ -15,7 +15,7 @@ from func.interpreters.primitives.elementwise.table import subtract
 from func.interpreters.primitives.structural.contraction import contract, matmul_spec, spec
 from func.interpreters.primitives.structural.shapes import convert, expand, reshape
 from func.numpy import reductions
-from func.numpy.argument_checks import normalize_axis, rank_of, to_dtype
+from func.numpy.argument_checks import as_array, normalize_axis, rank_of, scalar_of, to_dtype
 from func.numpy.elementary import conjugated
 from func.numpy.inplace import with_out
 from func.numpy.joining import concatenate
@@ -146,7 +146,7 @@ def inner(a: Array, b: Array, /) -> Array:
             f"shapes {shape_of(x)} and {shape_of(y)} not aligned: {shape_of(x)[-1]} (dim {rank_of(x) - 1}) != "
             f"{shape_of(y)[-1]} (dim {rank_of(y) - 1})"
         )
-    return tensordot(x, y, (-1, -1))
+    return scalar_of(tensordot(x, y, (-1, -1)))
 
 
 @implements(np.outer)
@@ -191,7 +191,7 @@ def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
     for i, j in pairs:
         y_labels[j] = i
     out = [i for i in range(n) if i not in left] + [label for label in y_labels if label >= n]
-    return contract(x, y, spec=spec(tuple(range(n)), tuple(y_labels), tuple(out)))
+    return as_array(contract(x, y, spec=spec(tuple(range(n)), tuple(y_labels), tuple(out))))
 
 
 @implements(np.trace)

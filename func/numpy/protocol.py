@@ -15,12 +15,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from func.interpreters.core import EVALUATE, Primitive, Tracer, aval_of, dtype_of, operand, shape_of
+from func.interpreters.core import EVALUATE, Primitive, Tracer, dtype_of, operand, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.elementwise.builder import call_numpy
 from func.interpreters.primitives.structural.shapes import where as select
+from func.numpy.argument_checks import weak_kind
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -152,7 +153,8 @@ def call_ufunc(ufunc: Any, primitive: Primitive | None, inputs: tuple[Any, ...],
     results = result if isinstance(result, tuple) else (result,)
     if loop is not None:
         results = tuple([WIRING.cast_operand(r, t) for r, t in zip(results, loop[ufunc.nin :], strict=True)])
-    fitted = [_fitted(ufunc, r, t, where) for r, t in zip(results, outs, strict=True)]
+    shape = np.broadcast_shapes(*[shape_of(x) for x in (*results, where, *outs)])
+    fitted = [_fitted(ufunc, r, t, where, shape) for r, t in zip(results, outs, strict=True)]
     for target in outs:
         WIRING.check_write(target)  # if one is refused, none is written
     delivered = tuple([r if t is None else WIRING.write_into(t, r) for r, t in zip(fitted, outs, strict=True)])
@@ -167,7 +169,7 @@ def _loop_dtypes(ufunc: Any, args: list[Any], outs: Any, options: dict[str, Any]
     elif "signature" in options or "sig" in options:
         choice["signature"] = options.get("signature", options.get("sig"))
     casting = options.get("casting", "same_kind")
-    kinds = [_weak_kind(x) or dtype_of(x) for x in args]
+    kinds = [weak_kind(x) or dtype_of(x) for x in args]
     targets = [None if x is None else dtype_of(x) for x in outs]
     if ufunc.signature is None:
         # Numbers of Python adapt, and `resolve_dtypes` crashes where it refuses them: the ufunc itself checks first.
@@ -179,16 +181,7 @@ def _loop_dtypes(ufunc: Any, args: list[Any], outs: Any, options: dict[str, Any]
     return loop
 
 
-def _weak_kind(x: Any) -> Any:
-    """The Python type of a number that adapts to the dtypes of other operands; None for any other operand."""
-    if type(x) in (int, float, complex):
-        return type(x)
-    if type(x) is Tracer and aval_of(x).weak:
-        return {"i": int, "f": float, "c": complex}.get(dtype_of(x).kind)
-    return None
-
-
-def _fitted(ufunc: Any, result: Any, target: Any, where: Any) -> Any:
+def _fitted(ufunc: Any, result: Any, target: Any, where: Any, shape: tuple[int, ...]) -> Any:
     """A result as `out` takes it, where there is one; elements that `where` leaves out keep the value of `out`."""
     if target is None:
         if where is True:
@@ -196,7 +189,6 @@ def _fitted(ufunc: Any, result: Any, target: Any, where: Any) -> Any:
         raise UnsupportedFunctionError(
             f"np.{ufunc.__name__}(where=...) on a traced array needs out=, as elements are undefined without{at_line()}"
         )
-    shape = np.broadcast_shapes(shape_of(result), shape_of(target), () if where is True else shape_of(where))
     if shape != shape_of(target):
         raise ValueError(
             f"non-broadcastable output operand with shape {shape_of(target)} doesn't match the broadcast shape {shape}"
@@ -219,12 +211,12 @@ def _as_mask(where: Any) -> Any:
 
 def _over_axes(ufunc: Any, function: Callable[..., Any], args: list[Any], options: dict[str, Any]) -> Any:
     """A ufunc of vectors and matrices with `axes`, `axis` or `keepdims`, by its traced version over the last axes."""
+    inner = ufunc.signature.split("->")[1] == "()"
+    if "keepdims" in options and not inner:
+        raise TypeError(f"{ufunc.__name__} does not support keepdims: its results have core dimensions")
     axes, axis, keepdims = [options.pop(name, None) for name in ("axes", "axis", "keepdims")]
     if axes is None and axis is None and not keepdims:
         return function(*args, **options)
-    inner = ufunc.signature.split("->")[1] == "()"
-    if keepdims and not inner:
-        raise TypeError(f"{ufunc.__name__} does not support keepdims: its results have core dimensions")
     if axis is not None:
         if axes is not None:
             raise TypeError("cannot specify both 'axis' and 'axes'")

@@ -16,7 +16,7 @@ from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.sorting import reorder
 from func.numpy import statistics
-from func.numpy.argument_checks import NO_VALUE, arrayed, count, normalize_axes, to_dtype
+from func.numpy.argument_checks import NO_VALUE, arrayed, count, normalize_axes, scalar_of, to_dtype
 from func.numpy.indexing import cut, entry
 from func.numpy.nanfunctions import nanmean
 from func.numpy.protocol import implements
@@ -63,7 +63,7 @@ def median(a: Array, axis: Any = None, out: Any = None, overwrite_input: bool = 
     result = statistics.mean(cut(ordered, 0, (n - 1) // 2, n // 2 + 1), 0)
     if is_inexact(dtype_of(a)):
         result = shapes.where(_has_nan(ordered), entry(ordered, -1), result)
-    return finish(result, shape, axes, keepdims, out)
+    return finish(scalar_of(result), shape, axes, keepdims, out)
 
 
 @implements(np.nanmedian)
@@ -83,7 +83,7 @@ def nanmedian(
     pair = ops.divide(ops.add(_widened(below), _widened(above)), 2)
     result = shapes.where(ops.equal(ops.remainder(number, 2), 1), below, to_dtype(pair, dtype_of(a)))
     statistics.warn_where(ops.equal(number, 0), "All-NaN slice encountered")
-    return finish(result, shape, axes, keepdims, out)
+    return finish(scalar_of(result), shape, axes, keepdims, out)
 
 
 def _widened(x: Array) -> Array:
@@ -195,7 +195,7 @@ def _weighted_place(ordered_weights: Array, q: Array, valid: Any) -> Array:
 
 def _checked_q(q: Array, top: int) -> None:
     known = innermost(q)
-    if known is not None and known.size and not (known.min() >= 0 and known.max() <= 1):
+    if known is not None and np.size(known) and not (np.min(known) >= 0 and np.max(known) <= 1):
         raise ValueError(f"{'Quantiles' if top == 1 else 'Percentiles'} must be in the range [0, {top}]")
     if len(shape_of(q)) > 2:
         raise ValueError("q must be a scalar or 1d")
@@ -236,7 +236,7 @@ def _quantile(
     if keepdims is True:
         kept_shape = [1 if i in axes else n for i, n in enumerate(shape)]
         result = shapes.reshape(arrayed(result), shape=(*shape_of(q), *kept_shape))
-    return result if out is None else deliver(result, out)
+    return scalar_of(result) if out is None else deliver(result, out)
 
 
 def _of_sample(

@@ -12,7 +12,7 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import reductions as reduction_primitives
 from func.interpreters.primitives.structural import shapes
 from func.numpy.argument_checks import NO_VALUE, arrayed, count, normalize_axes, normalize_axis, to_dtype
-from func.numpy.inplace import write_into
+from func.numpy.inplace import with_out, write_into
 from func.numpy.protocol import implements
 
 
@@ -52,6 +52,17 @@ def deliver(x: Array, out: Any) -> Array:
     if shape_of(x) != shape_of(out):
         raise ValueError(f"output parameter has the wrong shape: {shape_of(out)} given, {shape_of(x)} expected")
     return write_into(out, to_dtype(x, dtype_of(out)))
+
+
+def deliver_exactly(x: Array, out: Any) -> Array:
+    """A result written to `out` of its shape and of a dtype that casts to its own, as take and argmax demand."""
+    if shape_of(x) != shape_of(out):
+        raise ValueError("output array does not match result")
+    if not np.can_cast(dtype_of(out), dtype_of(x), "safe"):
+        raise TypeError(
+            f"Cannot cast array data from {dtype_of(out)!r} to {dtype_of(x)!r} according to the rule 'safe'"
+        )
+    return deliver(x, out)
 
 
 def mask_for(a: Array, where: Any) -> Array | None:
@@ -192,8 +203,15 @@ def extremum(a: Array, axes: tuple[int, ...], name: str, initial: Any = NO_VALUE
         return primitive(a, axes=axes)
     first = start_of(initial, dtype)
     if count([shape[i] for i in axes]) == 0:
-        return shapes.broadcast(first, shape=tuple([n for i, n in enumerate(shape) if i not in axes]))
+        remaining = tuple([n for i, n in enumerate(shape) if i not in axes])
+        return shapes.broadcast(first, shape=remaining) if remaining else first
     return pick(primitive(a, axes=axes), first)
+
+
+def _for_out(ufunc: Any, a: Any, out: Any) -> Array:
+    """An array in the dtype in which NumPy reduces it into `out`."""
+    a = operand(a)
+    return a if out is None else to_dtype(a, loop_dtype(ufunc, a, None, out))
 
 
 @implements(np.max)
@@ -206,7 +224,7 @@ def max(
     where: Any = NO_VALUE,
 ) -> Array:
     """The maximum over axes, as numpy.max; ties share the derivative evenly."""
-    return _over_axes(extremum, a, axis, keepdims, out, "maximum", initial, where)
+    return _over_axes(extremum, _for_out(np.maximum, a, out), axis, keepdims, out, "maximum", initial, where)
 
 
 @implements(np.min)
@@ -219,7 +237,7 @@ def min(
     where: Any = NO_VALUE,
 ) -> Array:
     """The minimum over axes, as numpy.min; ties share the derivative evenly."""
-    return _over_axes(extremum, a, axis, keepdims, out, "minimum", initial, where)
+    return _over_axes(extremum, _for_out(np.minimum, a, out), axis, keepdims, out, "minimum", initial, where)
 
 
 amax = implements(np.amax)(max)
@@ -229,8 +247,8 @@ amin = implements(np.amin)(min)
 @implements(np.ptp)
 def ptp(a: Array, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE) -> Array:
     """The largest minus the smallest element, as numpy.ptp."""
-    spread = ops.subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
-    return spread if out is None else deliver(spread, out)
+    a = operand(a)
+    return with_out(ops.subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims)), out)
 
 
 def truth_of(a: Array, axes: tuple[int, ...], primitive: Any, where: Any = NO_VALUE) -> Array:
@@ -273,7 +291,8 @@ def _position(primitive: Any, name: str, a: Array, axis: int | None, out: Any, k
         axes = (place,)
     if shape_of(a)[place] == 0:
         raise ValueError(f"attempt to get {name} of an empty sequence")
-    return finish(primitive(a, axis=place), shape, axes, keepdims, out)
+    result = finish(primitive(a, axis=place), shape, axes, keepdims, None)
+    return result if out is None else deliver_exactly(result, out)
 
 
 @implements(np.argmax)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -11,18 +12,39 @@ from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, inne
 from func.interpreters.core.errors import ArgumentError, TracerConversionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise import table as ops
-from func.interpreters.primitives.structural.indexing import gather, scatter
+from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import where as where_primitive
-from func.numpy.argument_checks import common, normalize_axis, rank_of, refuse
+from func.numpy.argument_checks import arrayed, common, count, normalize_axis, rank_of, to_dtype
 from func.numpy.creation import sequence, zeros_like
-from func.numpy.indexing import fit_value, read, values_for_shape, write
-from func.numpy.inplace import fresh, rebind, setitem, write_into
+from func.numpy.indexing import read, values_for_shape, write
+from func.numpy.inplace import fresh, rebind, setitem
 from func.numpy.joining import resize, stack
-from func.numpy.protocol import implements
+from func.numpy.patching import holds_tracer
+from func.numpy.protocol import F, implements
+from func.numpy.reductions import deliver, deliver_exactly, start_of
 from func.numpy.shaping import broadcast_arrays, moveaxis, ravel, reshape
 from func.numpy.sizes import as_bool, flatnonzero, nonzero
 
 _MISSING = object()
+
+
+def writes(function: F) -> F:
+    """A function that writes its first argument: a plain array, where nothing is traced, is written by NumPy."""
+    plain = getattr(np, function.__name__)
+
+    @functools.wraps(function)
+    def call(a: Any, *args: Any, **kwargs: Any) -> None:
+        if type(a) is Tracer:
+            function(a, *args, **kwargs)
+        elif any([holds_tracer(x) for x in (*args, *kwargs.values())]):
+            raise TracerConversionError(
+                f"np.{function.__name__} cannot write traced values into a plain array{at_line()}\n"
+                "Make the array with np.zeros_like(x, shape=...) of a traced x."
+            )
+        else:
+            plain(a, *args, **kwargs)
+
+    return cast(F, implements(plain)(call))
 
 
 @implements(np.where)
@@ -42,17 +64,32 @@ def where(
 @implements(np.take)
 def take(a: Array, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Array:
     """Elements at indices along an axis (of the flattened array by default), as numpy.take."""
-    a, indices = operand(a), operand(indices)
+    a, indices = operand(a), _as_places(indices)
     if axis is None:
         a, axis = ravel(a), 0
-    place = normalize_axis(axis, rank_of(a))
-    if dtype_of(indices).kind not in "iu":
-        raise TypeError(f"Cannot cast array data from {dtype_of(indices)} to int64 according to the rule 'safe'")
+    a = arrayed(a)
+    place = normalize_axis(axis, rank_of(a) or 1)
+    if rank_of(a) == 0:
+        a = reshape(a, (1,))
     length = shape_of(a)[place]
+    if length == 0 and count(shape_of(indices)):
+        raise IndexError("cannot do a non-empty take from an empty axes.")
     indices = _in_mode(indices, length, mode)
     index = (slice(None),) * place + (indices if type(indices) is Tracer else np.asarray(indices),)
     result = read(a, index)[0]
-    return result if out is None else write_into(out, result)
+    return result if out is None else deliver_exactly(result, out)
+
+
+def _as_places(indices: Any) -> Array:
+    """Indices as integers: booleans count as 0 and 1, an empty list is an integer array."""
+    if isinstance(indices, (list, tuple)) and not len(indices):
+        return np.zeros(0, np.intp)
+    indices = operand(indices)
+    if not np.can_cast(dtype_of(indices), np.intp, "same_kind"):
+        raise TypeError(
+            f"Cannot cast array data from {dtype_of(indices)!r} to dtype('int64') according to the rule 'safe'"
+        )
+    return to_dtype(arrayed(indices), np.intp)
 
 
 def _in_mode(indices: Array, length: int, mode: str) -> Array:
@@ -89,30 +126,25 @@ def take_along_axis(arr: Array, indices: Array, axis: int | None = -1) -> Array:
     return gather(arr, *_grid_indices(arr, indices, normalize_axis(axis, rank_of(arr))), axis=0)
 
 
-@implements(np.put_along_axis)
+@writes
 def put_along_axis(arr: Array, indices: Array, values: Any, axis: int | None) -> None:
     """Write values at indices along an axis, one index for each value, as numpy.put_along_axis."""
-    _writable(arr, "put_along_axis")
     flat = axis is None
     target = ravel(arr) if flat else arr
     place = 0 if axis is None else normalize_axis(axis, rank_of(arr))
     indices = operand(indices)
-    new = scatter(target, fit_value(values, shape_of(indices), arr), *_grid_indices(target, indices, place), axis=0)
+    if dtype_of(indices).kind not in "iu":
+        raise IndexError("`indices` must be an integer array")
+    if rank_of(target) != rank_of(indices):
+        raise ValueError("`indices` and `arr` must have the same number of dimensions")
+    new = write(target, _grid_indices(target, indices, place), values)
     rebind(arr, reshape(new, shape_of(arr)))
-
-
-def _writable(arr: Any, function: str) -> None:
-    if type(arr) is not Tracer:
-        raise TracerConversionError(
-            f"np.{function} cannot write traced values into a plain array{at_line()}\n"
-            "Make the array with np.zeros_like(x, shape=...) of a traced x."
-        )
 
 
 @implements(np.choose)
 def choose(a: Array, choices: Any, out: Any = None, mode: str = "raise") -> Array:
     """Elements from several arrays, as numpy.choose; a holds the number of the array for each."""
-    parts = broadcast_arrays(operand(a), *common(sequence(choices)))
+    parts = broadcast_arrays(_as_places(a), *common([arrayed(operand(choice)) for choice in sequence(choices)]))
     count = len(parts) - 1
     index = _in_mode(parts[0], count, mode)
     known = innermost(index)
@@ -121,7 +153,9 @@ def choose(a: Array, choices: Any, out: Any = None, mode: str = "raise") -> Arra
     stacked = stack(parts[1:], 0)
     selected = take_along_axis(stacked, reshape(index, (1, *shape_of(index))), 0)
     result = reshape(selected, shape_of(index))
-    return result if out is None else write_into(out, result)
+    if out is not None and shape_of(out) != shape_of(result):
+        raise TypeError("choose: invalid shape for output array.")
+    return result if out is None else deliver(result, out)
 
 
 @implements(np.select)
@@ -213,37 +247,64 @@ def ix_(*args: Any) -> tuple[Array, ...]:
     return tuple(out)
 
 
-@implements(np.put)
+@writes
 def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
     """Write values at indices of the flattened array, as numpy.put."""
-    _writable(a, "put")
-    refuse("put", mode=(mode, "raise"))
-    places = ravel(operand(ind))
-    flat = ravel(operand(a))
-    values = resize(operand(v), shape_of(places))
-    rebind(a, reshape(write(fresh(flat), places, values), shape_of(a)))
+    places = ravel(_as_places(ind))
+    if count(shape_of(a)) == 0 and count(shape_of(places)):
+        raise IndexError("cannot replace elements of an empty array")
+    places = _in_mode(places, count(shape_of(a)), mode)
+    _write_flat(a, places, operand(v))
 
 
-@implements(np.place)
+def _write_flat(a: Array, places: Array, values: Array) -> None:
+    """Write values, repeated as often as needed, at places of the flattened array."""
+    if count(shape_of(values)) == 0:
+        return
+    fitted = resize(values, shape_of(places)) if shape_of(values) else values
+    rebind(a, reshape(write(ravel(fresh(a)), places, fitted), shape_of(a)))
+
+
+def _safely_cast(values: Any, a: Array) -> Array:
+    """Values in the dtype of the array that they are written into, by the rule 'safe'; a number of Python adapts."""
+    values = operand(values)
+    if type(values) in PYTHON_SCALARS or isinstance(values, np.generic):
+        return start_of(values, dtype_of(a))
+    if not np.can_cast(dtype_of(values), dtype_of(a), "safe"):
+        raise TypeError(
+            f"Cannot cast array data from {dtype_of(values)!r} to {dtype_of(a)!r} according to the rule 'safe'"
+        )
+    return to_dtype(values, dtype_of(a))
+
+
+@writes
 def place(arr: Array, mask: Array, vals: Any) -> None:
     """Write values, in order, where a mask holds, as numpy.place."""
-    put(arr, flatnonzero(mask), vals)
+    values, mask = _safely_cast(vals, arr), as_bool(arrayed(operand(mask)))
+    if count(shape_of(mask)) != count(shape_of(arr)):
+        raise ValueError("place: mask and data must be the same size")
+    places = flatnonzero(mask)
+    if count(shape_of(values)) == 0 and len(places):
+        raise ValueError("Cannot insert from an empty array!")
+    _write_flat(arr, places, values)
 
 
-@implements(np.putmask)
+@writes
 def putmask(a: Array, mask: Array, values: Any) -> None:
     """Write values, repeated to a's shape, where a mask holds, as numpy.putmask."""
-    _writable(a, "putmask")
-    values = operand(values)
-    if shape_of(values) != a.shape:
-        values = resize(values, a.shape)
-    copyto(a, values, "unsafe", mask)
+    values, mask = _safely_cast(values, a), as_bool(arrayed(operand(mask)))
+    if count(shape_of(mask)) != count(shape_of(a)):
+        raise ValueError("putmask: mask and data must be the same size")
+    if count(shape_of(values)) == 0:
+        return
+    if shape_of(values) != shape_of(a):
+        values = resize(values, shape_of(a))
+    copyto(a, values, "unsafe", reshape(mask, shape_of(a)))
 
 
-@implements(np.copyto)
+@writes
 def copyto(dst: Array, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     """Write an array into another, as numpy.copyto."""
-    _writable(dst, "copyto")
     src = operand(src)
     if type(src) in PYTHON_SCALARS:
         np.copyto(np.empty((), dst.dtype), src, casting)  # raises as NumPy does
@@ -252,17 +313,25 @@ def copyto(dst: Array, src: Any, casting: Any = "same_kind", where: Any = True) 
             f"Cannot cast array data from {dtype_of(src)!r} to {dst.dtype!r} according to the rule '{casting}'"
         )
     if where is not True:
-        src = where_primitive(as_bool(where), src, fresh(dst))
+        src = where_primitive(as_bool(where), to_dtype(src, dst.dtype), fresh(dst))
+    elif casting == "unsafe":
+        src = to_dtype(src, dst.dtype)
     setitem(dst, Ellipsis, src)
 
 
-@implements(np.fill_diagonal)
+@writes
 def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
-    """Write the diagonal, as numpy.fill_diagonal."""
-    _writable(a, "fill_diagonal")
-    refuse("fill_diagonal", wrap=(wrap, False))
-    if rank_of(a) < 2:
+    """Write the diagonal, as numpy.fill_diagonal; with `wrap` it starts again below the square of a tall matrix."""
+    shape = shape_of(a)
+    if len(shape) < 2:
         raise ValueError("array must be at least 2-d")
-    i = np.arange(min(a.shape))
-    val = operand(val)
-    setitem(a, (i,) * rank_of(a), resize(val, (len(i),)) if rank_of(val) else val)
+    if len(shape) == 2:
+        step, end = shape[1] + 1, None if wrap else shape[1] * shape[1]
+    elif len(set(shape)) > 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    else:
+        step, end = 1 + int(np.cumprod(shape[:-1]).sum()), None
+    places, values = np.arange(count(shape))[:end:step], operand(val)
+    if len(places) and count(shape_of(values)) == 0:
+        raise ValueError("fill_diagonal: there are no values to write")
+    setitem(a, np.unravel_index(places, shape), resize(values, (len(places),)) if shape_of(values) else values)

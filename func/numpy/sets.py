@@ -16,7 +16,7 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import full_like
 from func.interpreters.primitives.structural.sorting import search
-from func.numpy.argument_checks import arrayed, flattened, normalize_axis, rank_of, to_host
+from func.numpy.argument_checks import arrayed, as_array, flattened, normalize_axis, rank_of, to_host
 from func.numpy.indexing import values_for_shape
 from func.numpy.joining import joined
 from func.numpy.protocol import implements
@@ -159,4 +159,4 @@ def isin(
     ordered = sort(tested)
     place = ops.minimum(search(ordered, element, side="left", batch_rank=0), n - 1)
     neighbours = gather(ordered, arrayed(place), axis=0)
-    return (ops.not_equal if invert else ops.equal)(neighbours, element)
+    return as_array((ops.not_equal if invert else ops.equal)(neighbours, element))

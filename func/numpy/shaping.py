@@ -10,7 +10,7 @@ import numpy as np
 from func.interpreters.core import Array, Tracer, innermost, operand, shape_of
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import concatenate
-from func.numpy.argument_checks import as_shape, count, normalize_axes, normalize_axis, rank_of
+from func.numpy.argument_checks import as_array, as_shape, count, normalize_axes, normalize_axis, rank_of, weak_kind
 from func.numpy.inplace import fresh, getitem, view_of, view_permute, view_reshape
 from func.numpy.protocol import implements
 
@@ -86,7 +86,7 @@ def ravel(a: Array, order: str = "C") -> Array:
 @implements(np.transpose, np.permute_dims)
 def transpose(a: Array, axes: Any = None) -> Array:
     """The array with permuted axes (reversed by default), as a view, as numpy.transpose."""
-    a = operand(a)
+    a = _arrayed_number(operand(a))
     rank = rank_of(a)
     if axes is None:
         return view_permute(a, tuple(reversed(range(rank)))) if rank > 1 else a
@@ -99,6 +99,11 @@ def transpose(a: Array, axes: Any = None) -> Array:
 
 
 permute_dims = transpose
+
+
+def _arrayed_number(a: Array) -> Array:
+    """A number of Python, traced or not, as a 0-d array; NumPy's scalars have methods and remain."""
+    return as_array(a) if weak_kind(a) or type(a) is bool else a
 
 
 @implements(np.matrix_transpose)
@@ -225,7 +230,7 @@ def flip(m: Array, axis: Any = None) -> Array:
     m = operand(m)
     axes = normalize_axes(axis, rank_of(m))
     index = tuple([slice(None, None, -1) if i in axes else slice(None) for i in range(rank_of(m))])
-    return getitem(m, index) if type(m) is Tracer else m[index]
+    return getitem(m, index) if type(m) is Tracer else np.asarray(m)[index]
 
 
 @implements(np.fliplr)
@@ -262,10 +267,13 @@ def roll(a: Array, shift: Any, axis: Any = None) -> Array:
     a = operand(a)
     if axis is None:
         return reshape(roll(ravel(a), shift, 0), shape_of(a))
-    axes = as_shape(axis)
-    shifts = np.broadcast_to(np.asarray(shift), (len(axes),)).tolist()
-    for place, by in zip(axes, shifts, strict=True):
-        place = normalize_axis(place, rank_of(a))
+    axes = [normalize_axis(place, rank_of(a)) for place in as_shape(axis)]
+    if max(np.ndim(shift), np.ndim(axis)) > 1:
+        raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
+    shifts: dict[int, int] = {}
+    for by, place in np.broadcast(np.asarray(shift), axes if np.ndim(axis) else axes[0]):
+        shifts[int(place)] = shifts.get(int(place), 0) + int(by)
+    for place, by in shifts.items():
         length = shape_of(a)[place]
         cut = (length - by % length) if length else 0
         if not length or cut == length:

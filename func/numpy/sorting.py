@@ -10,7 +10,7 @@ from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import sorting as sorting_primitives
 from func.interpreters.primitives.structural.indexing import gather, scatter_add
-from func.interpreters.primitives.structural.shapes import convert, full_like
+from func.interpreters.primitives.structural.shapes import convert, full_like, reshape
 from func.interpreters.primitives.structural.slicing import getitem
 from func.numpy import reductions
 from func.numpy.argument_checks import arrayed, flattened, normalize_axis, rank_of, refuse, to_dtype
@@ -70,6 +70,8 @@ def _kth(kth: Any, length: int) -> tuple[int, ...]:
     places = np.asarray(kth)
     if places.dtype.kind not in "iu" or places.ndim > 1:
         raise TypeError("Partition index must be integer")
+    if length == 0:
+        return ()
     for place in places.ravel().tolist():
         if not -length <= place < length:
             raise ValueError(f"kth(={place}) out of bounds ({length})")
@@ -80,6 +82,9 @@ def _kth(kth: Any, length: int) -> tuple[int, ...]:
 def argpartition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Array:
     """The indices that partition an axis at its kth element, as numpy.argpartition."""
     refuse("argpartition", order=(order, None))
+    a = operand(a)
+    if rank_of(a) == 0:
+        a = reshape(arrayed(a), shape=(1,))
     a, place = _prepared(a, axis)
     return sorting_primitives.argpartition(a, kth=_kth(kth, shape_of(a)[place]), axis=place, kind=kind)
 
@@ -153,6 +158,7 @@ def bincount(x: Array, /, weights: Any = None, minlength: int = 0) -> Array:
         raise ValueError(f"object {'too deep' if rank_of(x) else 'of too small depth'} for desired array")
     if not np.can_cast(dtype_of(x), np.intp, "safe"):
         raise TypeError(f"x: cannot cast from {dtype_of(x)!r} to dtype('int64') according to the rule 'safe'")
+    x = to_dtype(x, np.intp)
     empty = shape_of(x)[0] == 0
     if not empty and not bool(reductions.all(ops.greater_equal(x, 0))):
         raise ValueError("'list' argument must have no negative elements")
@@ -166,4 +172,6 @@ def bincount(x: Array, /, weights: Any = None, minlength: int = 0) -> Array:
         )
     if shape_of(values) != shape_of(x):
         raise ValueError("The weights and list don't have the same length.")
+    if empty:
+        return full_like(x, 0, (length,), np.intp)
     return scatter_add(full_like(x, 0, (length,), np.float64), to_dtype(values, np.float64), x, axis=0)

@@ -120,8 +120,6 @@ def variance(a: Array, axes: tuple[int, ...], dtype: Any, ddof: Any, where: Any,
     if type(number) is not int or number <= ddof:
         warn_where(ops.less_equal(number, ddof), "Degrees of freedom <= 0 for slice")
     squares = _deviations(a, axes, dtype, where, number, center)
-    if dtype is not None and dtype.kind == "c":
-        dtype = dtype_of(squares)
     total = total_of(squares, axes, dtype, NO_VALUE, where)
     if type(number) is int:
         return divided(total, max(number - ddof, 0))
@@ -174,6 +172,8 @@ def std(
     a = operand(a)
     axes = mean_axes(axis, rank_of(a))
     result = ops.root(variance(a, axes, dtype, freedom(ddof, correction), where, mean))
+    if out is not None and not np.can_cast(dtype_of(result), dtype_of(out), "same_kind"):
+        raise TypeError(f"Cannot cast np.std from {dtype_of(result)!r} to {dtype_of(out)!r} by the rule 'same_kind'")
     return finish(result, shape_of(a), axes, keepdims, out)
 
 
@@ -203,7 +203,9 @@ def average(
     axes = mean_axes(axis, len(shape))
     if weights is None:
         result = mean(a, axis, keepdims=keepdims)
-        scale = shapes.full_like(result, count(shape) / max(count(shape_of(result)), 1))
+        if count(shape_of(result)) == 0:
+            raise ZeroDivisionError("division by zero")
+        scale = shapes.full_like(result, count(shape) / count(shape_of(result)))[()]
     else:
         weights = fit_weights(weights, a, axis)
         kinds = [dtype_of(a), dtype_of(weights)] + ([np.dtype(np.float64)] if dtype_of(a).kind in "iub" else [])
@@ -278,8 +280,8 @@ def cov(
     weighted = x if both is None else ops.multiply(x, both)
     transposed = shapes.permute(weighted, order=(1, 0))
     c = dot(x, conjugated(transposed))
-    c = ops.multiply(c, ops.divide(1, _normalization(shape_of(x)[1], total, ddof, both, w)))
-    return squeeze(c)
+    scaled = ops.multiply(c, ops.divide(1, _normalization(shape_of(x)[1], total, ddof, both, w)))
+    return squeeze(to_dtype(scaled, dtype_of(c)))
 
 
 def _normalization(observations: int, total: Array, ddof: Any, both: Any, aweights: Any) -> Any:

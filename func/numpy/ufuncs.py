@@ -7,6 +7,7 @@ import numpy as np
 from func.interpreters.core import Array, Primitive, dtype_of, is_inexact, operand
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.shapes import convert, full_like, where
+from func.numpy.argument_checks import scalar_of
 from func.numpy.protocol import DIRECT, UFUNCS, ufunc_function
 
 
@@ -42,7 +43,8 @@ def sign(x: Array) -> Array:
         return ops.sign(x)
     modulus = absolute(x)
     is_zero = ops.equal(modulus, 0)
-    return where(is_zero, full_like(x, 0, ()), ops.divide(x, where(is_zero, full_like(modulus, 1, ()), modulus)))
+    safe = where(is_zero, full_like(modulus, 1, ()), modulus)
+    return scalar_of(where(is_zero, full_like(x, 0, ()), ops.divide(x, safe)))
 
 
 @ufunc_function(np.divmod)
@@ -60,8 +62,8 @@ def modf(x: Array) -> tuple[Array, Array]:
         raise TypeError("ufunc 'modf' not supported for complex input")
     x = _real_floating(x, np.modf)
     whole = ops.trunc(x)
-    rest = where(ops.isinf(x), full_like(x, 0, ()), ops.subtract(x, whole))
-    return ops.copysign(ops.absolute(rest), x), whole
+    rest = where(ops.isinf(x), ops.copysign(full_like(x, 0, ()), x), ops.fmod(x, 1))
+    return scalar_of(rest), whole
 
 
 def _real_floating(x: Array, ufunc: np.ufunc) -> Array:

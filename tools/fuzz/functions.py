@@ -1001,7 +1001,8 @@ def add_out(call: Call, r: Draw) -> None:
     outs = []
     for x in results:
         shape = (2, *np.shape(x)) if r.chance(0.1) else np.shape(x)
-        dtype = np.asarray(x).dtype if r.chance(0.6) else r.dtype()
+        own = np.asarray(x).dtype  # what a float becomes in an integer is NumPy's undefined behaviour in part
+        dtype = own if r.chance(0.6) else r.dtype("fc" if own.kind in "fc" else "biufc")
         outs.append(Leaf(r.laid_out(r.values(shape, dtype)) if shape else r.values(shape, dtype), written=True))
     call.kwargs["out"] = tuple(outs) if isinstance(result, tuple) else outs[0]
 
@@ -1032,7 +1033,7 @@ KINDS = (TypeError, IndexError, ValueError, ZeroDivisionError, OverflowError, At
 
 def same_kind_of_error(expected: BaseException, got: BaseException) -> bool:
     """Whether an exception may stand for NumPy's."""
-    if isinstance(got, (FuncError, type(expected))):
+    if isinstance(got, (FuncError, type(expected))) or "no attribute" in str(expected):
         return True
     return any([isinstance(expected, kind) and isinstance(got, kind) for kind in KINDS])
 
@@ -1111,6 +1112,8 @@ class Tester:
         call = self.call
         if expected.error is not None:
             if got.error is None:
+                if isinstance(expected.error, AttributeError) and "no attribute" in str(expected.error):
+                    return  # lists, where NumPy's function needs an array
                 self._add(mode, f"accepted: {got.value!r} for {expected.error!r}")
             elif not same_kind_of_error(expected.error, got.error):
                 self._add(mode, f"error: {got.error!r} for {expected.error!r}")

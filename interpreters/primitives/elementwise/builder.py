@@ -36,6 +36,7 @@ from func.interpreters.core import (
     evaluate,
     is_inexact,
     linear,
+    operand,
     shape_of,
     snapshot,
 )
@@ -123,7 +124,7 @@ class Pointwise(Primitive):
             return call_numpy(self.ufunc, args, keywords)
         for arg in args:
             if type(arg) is Tracer:
-                return bind(self, args, {})
+                return bind(self, tuple([x if type(x) is Tracer else operand(x) for x in args]), {})
         return self.compute(args)
 
     @property
@@ -282,11 +283,13 @@ class Binary(Elementwise):
         if more or keywords:
             return call_numpy(self.ufunc, (x, y, *more), keywords)
         if type(x) is Tracer:
-            if type(y) is Tracer and y._interpreter.level > x._interpreter.level:
+            if type(y) is not Tracer:
+                return x._interpreter.apply2(self, x, y if type(y) in HOST_TYPES else operand(y))
+            if y._interpreter.level > x._interpreter.level:
                 return y._interpreter.apply2(self, x, y)
             return x._interpreter.apply2(self, x, y)
         if type(y) is Tracer:
-            return y._interpreter.apply2(self, x, y)
+            return y._interpreter.apply2(self, x if type(x) in HOST_TYPES else operand(x), y)
         if (type(x) in HOST_ARRAYS and type(y) in HOST_TYPES) or (type(y) in HOST_ARRAYS and type(x) in HOST_TYPES):
             return self.numpy(x, y)  # type: ignore[misc]
         return self.compute((x, y))
