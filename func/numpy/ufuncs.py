@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from func.interpreters.core import Array, Primitive, dtype_of, is_inexact, operand
+from func.interpreters.core import Array, Primitive, Tracer, dtype_of, is_inexact, operand
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.shapes import convert, full_like, where
 from func.numpy.argument_checks import scalar_of
@@ -52,6 +52,16 @@ def divmod(x: Array, y: Array) -> tuple[Array, Array]:
     """(x // y, x % y), as numpy.divmod."""
     x, y = operand(x), operand(y)
     return ops.floor_divide(x, y), ops.remainder(x, y)
+
+
+@ufunc_function(np.heaviside)
+def heaviside(x1: Array, x2: Array) -> Array:
+    """The step function, which is x2 where x1 is zero and has its derivative there, as numpy.heaviside."""
+    x1, x2 = operand(x1), operand(x2)
+    step = ops.heaviside(x1, x2)
+    if type(x2) is not Tracer or not is_inexact(dtype_of(x2)):
+        return step
+    return scalar_of(where(ops.equal(x1, 0), convert(x2, dtype=dtype_of(step)), step))
 
 
 @ufunc_function(np.modf)

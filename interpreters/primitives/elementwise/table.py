@@ -50,6 +50,7 @@ floor_divide = elementwise_constant("floor_divide", 2, weak=True, cost=4)
 bitwise_count = elementwise_constant("bitwise_count", 1)
 gcd = elementwise_constant("gcd", 2)
 lcm = elementwise_constant("lcm", 2)
+heaviside = elementwise_constant("heaviside", 2)
 nextafter = elementwise("nextafter", 1, None)
 spacing = elementwise_constant("spacing", 1)
 exponent = elementwise_constant("exponent", 1, impl=lambda xp, x: xp.frexp(x)[1])
@@ -95,9 +96,6 @@ def remainder_partial_y(x: Array, y: Array) -> Array:
 
 remainder: Elementwise = elementwise("remainder", 1, remainder_partial_y, nan_safe=True, weak=True, cost=4)
 fmod: Elementwise = elementwise("fmod", 1, lambda x, y: negative(trunc(divide(x, y))), nan_safe=True, cost=4)
-
-
-heaviside: Elementwise = elementwise("heaviside", None, lambda x, out: convert(equal(x, 0), dtype=dtype_of(out)))
 
 
 def share(wins: Array, ties: Array, like: Array) -> Array:
