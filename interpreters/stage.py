@@ -25,6 +25,7 @@ from func.interpreters.core.errors import StagingError
 from func.interpreters.core.modes import MODE, is_suspended
 from func.interpreters.core.source import at_line, user_line
 from func.interpreters.primitives.structural.identity import renumbered, stop_gradient
+from func.interpreters.program.layouts import Layouts
 from func.interpreters.program.program import Equation, Program, Var
 
 
@@ -38,6 +39,7 @@ class Stage(Interpreter):
         super().__init__(transform)
         self.equations: list[Equation] = []
         self.constants: dict[Var, Array] = {}
+        self.layouts = Layouts(self.equations, self.constants)
         self._constant_vars: dict[int, tuple[Array, Var]] = {}
         self.has_pullbacks = False
         """Whether a pullback was traced, whose cotangents could not be checked for NaN."""
@@ -101,6 +103,7 @@ class Stage(Interpreter):
 
     def close(self) -> None:
         self.equations, self.constants, self._constant_vars = [], {}, {}
+        self.layouts = Layouts([], {})
         super().close()
 
 

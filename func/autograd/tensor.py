@@ -28,7 +28,7 @@ from func.interpreters.imperative.interpreter import (
 )
 from func.interpreters.imperative.node_state import is_leaf_node
 from func.interpreters.primitives.structural.identity import stop_gradient
-from func.numpy import inplace
+from func.numpy import inplace, memory
 from func.numpy.argument_checks import to_dtype
 
 Tensor = Tracer
@@ -202,7 +202,7 @@ def get_data(self: Any) -> Any:
 def detach_(self: Any) -> Any:
     """Drop the history in place, which makes the tensor a leaf that requires no gradient."""
     if type(self._interpreter) is Imperative:
-        if inplace.view_of(self) is not None:
+        if memory.view_of(self) is not None:
             raise LeafError("detach_ of a view would separate it from its base; use x.detach()")
         _become(self, self._value)
     return self

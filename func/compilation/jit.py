@@ -27,6 +27,7 @@ from func.interpreters.drivers import running
 from func.interpreters.nan_safe import form_for
 from func.interpreters.program.program import Program
 from func.interpreters.stage import Stage
+from func.numpy.memory import InputLayouts, layout_key
 from func.transforms.boundary import array_leaf, check_callable, name_of, output_leaves
 
 
@@ -40,12 +41,22 @@ class CachedCall:
         "compiled",
         "donated",
         "is_single",
+        "layouts",
         "may_return_argument",
         "out_spec",
     )
 
-    def __init__(self, compiled: CompiledCall, out_spec: Any, captured: list[Any], donated: frozenset[int]) -> None:
+    def __init__(
+        self,
+        compiled: CompiledCall,
+        out_spec: Any,
+        captured: list[Any],
+        donated: frozenset[int],
+        layouts: tuple[Any, ...] | None,
+    ) -> None:
         self.donated = donated
+        self.layouts = layouts
+        """The memory layouts of the arguments, where the function depends on them: what it writes is a view or not."""
         self._donating: Any = None
         self._stub: Any = None
         self.compiled = compiled
@@ -260,7 +271,8 @@ class Jitted:
             outs = cached.run_donating(leaves)
         else:
             outs = compiled.execute(np, leaves)
-            if self._plain and not kwargs and not cached.captured and not self._donated:
+            is_in_order = cached.layouts is None or not any(cached.layouts)
+            if self._plain and not kwargs and not cached.captured and not self._donated and is_in_order:
                 stub = cached.call_stub(args, self._call_again, self._call_after_failure)
                 self._fast_call = stub or self._fast_call
         if self._donated:
@@ -286,6 +298,8 @@ class Jitted:
         key = (spec, statics, *[_key_of(leaf) for leaf in leaves])
         cached = self._cache.get(key)
         self._calls += 1
+        if cached is not None and cached.layouts is not None:
+            key, cached = self._among_layouts(key, cached, leaves)
         if cached is not None:
             if len(self._cache) > 1:
                 self._cache.move_to_end(key)
@@ -300,6 +314,14 @@ class Jitted:
                 self._cache.popitem(last=False)
         return cached, leaves
 
+    def _among_layouts(self, key: Any, cached: CachedCall, leaves: list[Any]) -> tuple[Any, CachedCall | None]:
+        """The key and the cached call for arguments that lie in memory like these, where the function depends on it."""
+        layouts = tuple(map(layout_key, leaves))
+        if cached.layouts == layouts:
+            return key, cached
+        key = (key, layouts)
+        return key, self._cache.get(key)
+
     def _checked(self, leaves: list[Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
         names = [name[1:] for name in tree.path_names((tuple(args), kwargs), "_")]
         return [array_leaf(leaf, f"arguments{path}", "jit") for leaf, path in zip(leaves, names, strict=True)]
@@ -309,19 +331,26 @@ class Jitted:
         avals = [aval_of(leaf) for leaf in leaves]
         example = next((example for example in map(example_of, leaves) if example is not None), None)
         out_spec: Any = None
+        depends_on_layouts = False
+        input_layouts = InputLayouts(leaves)
 
         def trace(stage: Stage) -> Program:
-            nonlocal out_spec
+            nonlocal out_spec, depends_on_layouts
             with running(stage, staging=True):
                 inputs = [stage.variable(aval) for aval in avals]
                 variables = [tracer._attached for tracer in inputs]
+                input_layouts.place(stage, inputs)
                 args, kwargs = tree.unflatten(spec, inputs)
                 outs, out_spec = output_leaves(self._static.call(args, kwargs, statics), "jit")
-                return stage.program(variables, outs)
+                program = stage.program(variables, outs)
+                depends_on_layouts = stage.layouts.depend_on_inputs
+                return program
 
         compiled, captured = trace_call(trace, "jit", example, self._compiler_name())
         donated = frozenset() if captured else donated_leaves(spec, self._donated, {static.name for static in statics})
-        return CachedCall(compiled, out_spec, captured, donated)
+        input_layouts.freeze()
+        layouts = tuple(map(layout_key, leaves)) if depends_on_layouts else None
+        return CachedCall(compiled, out_spec, captured, donated, layouts)
 
     def _compiler_name(self) -> str:
         compiler = self._compiler or config.compiler or BEST

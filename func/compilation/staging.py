@@ -12,6 +12,7 @@ from func.interpreters.core.errors import ArgumentError
 from func.interpreters.drivers import running
 from func.interpreters.program.program import Program
 from func.interpreters.stage import Stage
+from func.numpy.memory import InputLayouts
 from func.transforms.boundary import array_leaf, check_callable, name_of, output_leaves
 
 
@@ -66,6 +67,7 @@ def stage_call(
         ]
         inputs = [stage.variable(aval) for aval in avals]
         variables = [tracer._attached for tracer in inputs]
+        InputLayouts(leaves).place(stage, inputs)
         traced_values, keywords = tree.unflatten(spec, inputs)
         remaining = iter(traced_values)
         full = [arg if i in fixed else next(remaining) for i, arg in enumerate(args)]

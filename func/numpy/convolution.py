@@ -17,6 +17,7 @@ from func.interpreters.primitives.structural.convolution import windows
 from func.interpreters.primitives.structural.shapes import reshape
 from func.numpy.argument_checks import arrayed, as_shape, normalize_axis, rank_of
 from func.numpy.elementary import conjugated
+from func.numpy.inplace import view_windows
 from func.numpy.padding import framed
 from func.numpy.protocol import implements
 from func.numpy.shaping import flip
@@ -44,7 +45,7 @@ def sliding_window_view(
         if left[place] < size:
             raise ValueError("window shape cannot be larger than input array shape")
         left[place] -= size - 1
-    return windows(x, sizes=sizes, axes=axes)
+    return view_windows(x, sizes, axes)
 
 
 def _vector(a: Any, name: str) -> Array:

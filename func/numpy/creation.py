@@ -17,27 +17,29 @@ from func.interpreters.core import (
     operand,
     shape_of,
 )
-from func.interpreters.core.errors import UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.core.layouts import Strides, axes_by_stride, dense_strides
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.structural import shapes, slicing
 from func.numpy import patching
-from func.numpy.argument_checks import as_shape, common, normalize_axis, rank_of, to_dtype
-from func.numpy.inplace import fresh, getitem
+from func.numpy.argument_checks import arrayed, as_shape, common, normalize_axis, rank_of, to_dtype
+from func.numpy.inplace import getitem, view_reshape
+from func.numpy.memory import (
+    copied,
+    fortran_or_c,
+    in_order,
+    is_scalar,
+    layout_of,
+    lies_in_order,
+    with_memory,
+    with_strides,
+)
 from func.numpy.protocol import implements, implements_creation
 
 
-def check_order(order: Any, function: str) -> None:
-    """Raise for order='F': a traced array has no memory layout."""
-    if order in (None, "K", "A", "C"):
-        return
-    if order == "F":
-        raise UnsupportedFunctionError(
-            f"{function} of a traced array does not support order='F'{at_line()}\n"
-            "A traced array has no memory layout: leave order= away, and use np.reshape(x, ..., order='F') or "
-            "np.ravel(x, order='F') where the order of the elements is meant."
-        )
-    raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+def check_order(order: Any) -> None:
+    """Raise for what is not one of NumPy's memory orders."""
+    if order not in (None, "K", "A", "C", "F", "k", "a", "c", "f"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
 
 
 def _check_device(device: Any) -> None:
@@ -88,20 +90,34 @@ def array(
     like: Any = None,
 ) -> Array:
     """An array from a nested sequence, as numpy.array; traced values inside stay traced."""
+    check_order(order)
     out, copy = stack_nested(object), _copy_wanted(copy)
     if type(out) is Tracer:
-        check_order(order, "np.array")
-        if copy is False and (out is not object or (dtype is not None and np.dtype(dtype) != out.dtype)):
-            raise ValueError("Unable to avoid copy while creating an array as requested.")
-        out = fresh(out) if out is object and copy else out
+        if isinstance(object, (list, tuple)):
+            if copy is False:
+                raise ValueError("Unable to avoid copy while creating an array as requested.")
+            out = with_memory(in_order(to_dtype(out, dtype), order if order in ("F", "f") else "C"))
+        else:
+            out = _as_array(out, dtype, copy, order)
     elif hasattr(out, "get") and type(out) is not np.ndarray:
-        out = namespace_of((out,)).array(out, dtype, copy=bool(copy))
+        out = to_dtype(namespace_of((out,)).array(out, dtype, copy=bool(copy)), dtype)
     else:
-        out = patching.original("array")(out, dtype, copy=copy if out is object else None, order=order)
-    out = to_dtype(out, dtype)
-    while rank_of(out) < ndmin:
-        out = out[None]
+        is_given = out is object or type(object) in CARRIERS
+        out = to_dtype(patching.original("array")(out, dtype, copy=copy if is_given else None, order=order), dtype)
+    if rank_of(out) < ndmin:
+        out = view_reshape(out, (*[1] * (ndmin - rank_of(out)), *shape_of(out)))
     return like_array(out, like)
+
+
+def _as_array(x: Tracer, dtype: Any, copy: bool | None, order: str | None) -> Array:
+    """np.array of a traced array: a copy where NumPy makes one."""
+    out: Array = to_dtype(x, dtype)
+    must_copy = out is not x or is_scalar(x) or not lies_in_order(x, order)
+    if copy is False and must_copy:
+        raise ValueError("Unable to avoid copy while creating an array as requested.")
+    if type(out) is not Tracer or not (copy or must_copy):
+        return out
+    return copied(out, order) if out is x else with_memory(in_order(out, order))
 
 
 def asarray(
@@ -135,14 +151,13 @@ def asanyarray(
 
 
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
-    """An array with at least one axis, as numpy.ascontiguousarray; a traced array has no memory layout."""
-    out = asarray(a, dtype, like=like)
-    return out if rank_of(out) else out[None]
+    """An array in C order with at least one axis, as numpy.ascontiguousarray: the array itself if it is one."""
+    return array(a, dtype, copy=None, order="C", ndmin=1, like=like)
 
 
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
-    """An array with at least one axis, as numpy.asfortranarray; a traced array has no memory layout."""
-    return ascontiguousarray(a, dtype, like=like)
+    """An array in Fortran order with at least one axis, as numpy.asfortranarray: the array itself if it is one."""
+    return array(a, dtype, copy=None, order="F", ndmin=1, like=like)
 
 
 def _converted(name: str, *args: Any, **kwargs: Any) -> Array:
@@ -167,19 +182,28 @@ def full_like(
     device: Any = None,
 ) -> Array:
     """A constant like a, as numpy.full_like; traced values can be written into it where a is traced."""
-    check_order(order, "np.full_like")
+    check_order(order)
     _check_device(device)
     a, fill_value = operand(a), operand(fill_value)
     target_shape = shape_of(a) if shape is None else as_shape(shape)
     dtype = dtype_of(a) if dtype is None else np.dtype(dtype)
+    strides = _strides_like(a, target_shape, dtype, order)
     if type(fill_value) is Tracer:
-        return shapes.broadcast(to_dtype(fill_value, dtype), shape=target_shape)
+        return with_strides(shapes.broadcast(to_dtype(fill_value, dtype), shape=target_shape), strides)
     bottom = innermost(a)
     if shape_of(fill_value) == ():
         filled = shapes.full_like(0.0 if bottom is None else bottom, fill_value, target_shape, dtype)
     else:
         filled = namespace_of((bottom,)).full(target_shape, fill_value, dtype)
-    return WIRING.mark_tensor(filled) if type(a) is Tracer else filled
+    return with_strides(WIRING.mark_tensor(filled), strides) if type(a) is Tracer else filled
+
+
+def _strides_like(a: Array, shape: tuple[int, ...], dtype: Any, order: str) -> Strides:
+    """The strides of a new array like a."""
+    if order in ("K", "k") and len(shape) == rank_of(a) > 1:
+        return dense_strides(shape, dtype.itemsize, axes_by_stride(layout_of(arrayed(a)).strides))
+    in_columns = order in ("F", "f") or (order in ("A", "a") and fortran_or_c(a) == "F")
+    return dense_strides(shape, dtype.itemsize, range(len(shape))[::-1] if in_columns else None)
 
 
 @implements(np.zeros_like)
@@ -212,7 +236,7 @@ def like_array(array: Array, like: Any) -> Array:
         return array
     bottom = innermost(like) if type(like) is Tracer else like
     array = namespace_of((bottom,)).asarray(array)
-    return WIRING.mark_tensor(array) if type(like) is Tracer else array
+    return with_memory(WIRING.mark_tensor(array)) if type(like) is Tracer else array
 
 
 @implements_creation(np.zeros)
@@ -241,8 +265,8 @@ def full(
     fill_value = operand(fill_value)
     if type(fill_value) is not Tracer:
         return like_array(np.full(shape, fill_value, dtype, order, device=device), like)
-    check_order(order, "np.full")
-    return shapes.broadcast(to_dtype(fill_value, dtype), shape=as_shape(shape))
+    check_order(order)
+    return with_memory(in_order(shapes.broadcast(to_dtype(fill_value, dtype), shape=as_shape(shape)), order))
 
 
 @implements_creation(np.eye)
@@ -285,13 +309,13 @@ def as_type(
     x: Array, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
 ) -> Array:
     """x.astype(dtype); conversion from complex to real keeps the real part."""
-    check_order(order, "ndarray.astype")
+    check_order(order)
     x, dtype = operand(x), np.dtype(dtype)
     if not np.can_cast(dtype_of(x), dtype, casting):
         raise TypeError(f"Cannot cast array data from {dtype_of(x)!r} to {dtype!r} according to the rule '{casting}'")
     if dtype_of(x) == dtype:
-        return copied(x) if _copy_wanted(copy) else x
-    return to_dtype(x, dtype)
+        return copied(x, order) if _copy_wanted(copy) or not lies_in_order(x, order) else x
+    return in_order(to_dtype(x, dtype), order)
 
 
 @implements(np.astype)
@@ -301,16 +325,11 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) ->
     return as_type(x, dtype, copy=bool(_copy_wanted(copy)))
 
 
-def copied(x: Array) -> Array:
-    """A copy; writing it does not change the original."""
-    return fresh(x) if type(x) is Tracer else namespace_of((x,)).array(x)
-
-
 @implements(np.copy)
 def copy(a: Array, order: str = "K", subok: bool = False) -> Array:
     """A copy, as numpy.copy; writing it does not change the original."""
-    check_order(order, "np.copy")
-    return copied(operand(a))
+    check_order(order)
+    return copied(operand(a), order)
 
 
 def _cast_operand(x: Array, dtype: Any) -> Array:
@@ -318,7 +337,6 @@ def _cast_operand(x: Array, dtype: Any) -> Array:
     return to_dtype(x, dtype) if hasattr(x, "dtype") else np.asarray(x, dtype)[()]
 
 
-WIRING.check_order = check_order
 WIRING.cast_operand = _cast_operand
 
 

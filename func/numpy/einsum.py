@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, operand, shape_of
+from func.interpreters.core import Array, Tracer, operand, shape_of
 from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import reduce_any
 from func.interpreters.primitives.structural.shapes import broadcast, permute, reduce_sum
 from func.numpy.argument_checks import rank_of, refuse, to_dtype
 from func.numpy.creation import check_order
-from func.numpy.inplace import write_into
+from func.numpy.inplace import view_diagonal, view_permute, write_into
+from func.numpy.memory import in_order, lies_in_order
 from func.numpy.protocol import implements
 from func.numpy.shaping import moveaxis
 
@@ -36,9 +37,11 @@ def einsum(
     Three or more operands are contracted in pairs, in the order that opt_einsum chooses; `optimize` is the name of its
     strategy or a path from einsum_path.
     """
-    check_order(order, "np.einsum")
+    check_order(order)
     refuse("einsum", casting=(casting, "safe"))
     terms, output, arrays = parse(operands)
+    if len(arrays) == 1 and out is None and set(output) == set(terms[0]) and type(arrays[0]) is Tracer:
+        return _view(arrays[0], terms[0], output, dtype, order)
     arrays = [to_dtype(a, dtype) for a in arrays]
     sizes = _sizes(terms, arrays)
     reduced = [_take_diagonals(a, term) for a, term in zip(arrays, terms, strict=True)]
@@ -50,7 +53,21 @@ def einsum(
     array, term = pool[0]
     array, term = _sum_away(array, term, set(output))
     result = permute(array, order=tuple([term.index(c) for c in output])) if term != output else array
-    return result if out is None else write_into(out, result)
+    if out is not None:
+        return write_into(out, result)
+    return result if order in ("K", "k") else in_order(result, order)
+
+
+def _view(a: Tracer, term: str, output: str, dtype: Any, order: str) -> Array:
+    """An operand of which nothing is summed, as a view with its diagonals and axes as the output names them."""
+    while len(set(term)) != len(term):
+        label = next(c for c in term if term.count(c) > 1)
+        first = term.index(label)
+        second = term.index(label, first + 1)
+        a = view_diagonal(a, 0, first, second, writable=True)
+        term = "".join([c for k, c in enumerate(term) if k not in (first, second)]) + label
+    a = view_permute(a, tuple([term.index(c) for c in output]))
+    return a if dtype is None and lies_in_order(a, order) else in_order(to_dtype(a, dtype), order)
 
 
 def parse(operands: Sequence[Any]) -> tuple[list[str], str, list[Array]]:

@@ -14,9 +14,10 @@ from func.interpreters.primitives.linalg.matrices import constant_mask
 from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.indexing import scatter
 from func.numpy.argument_checks import arrayed, rank_of, to_dtype, weak_kind
-from func.numpy.creation import copied, like_array, ones_like
+from func.numpy.creation import like_array, ones_like
 from func.numpy.elementary import i0
 from func.numpy.joining import concatenate, stack
+from func.numpy.memory import copied
 from func.numpy.protocol import implements, implements_creation
 from func.numpy.selection import diagonal
 from func.numpy.shaping import broadcast_arrays, expand_dims, moveaxis, ravel, reshape
@@ -150,7 +151,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         place = 1 - i if indexing == "xy" and rank > 1 and i < 2 else i
         grids.append(reshape(operand(x), tuple([-1 if axis == place else 1 for axis in range(rank)])))
     full = tuple(grids) if sparse else tuple(broadcast_arrays(*grids))
-    return tuple([copied(grid) for grid in full]) if copy else full
+    return tuple([copied(grid, "C") for grid in full]) if copy else full
 
 
 @implements(np.vander)

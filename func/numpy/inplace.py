@@ -2,31 +2,50 @@
 
 A Tracer is a box that a write rebinds to a new value. A basic slice, reshape or transpose of a box keeps a reference
 to its base, as a NumPy view does. Writing one of them writes the box at the root and then updates all views of it. A
-reshape is a view if NumPy's reshape of the concrete arrays behind the boxes is.
+reshape is a view where NumPy's is, which `memory.py` knows.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import weakref
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import CARRIERS, Array, Tracer, dtype_of, innermost, shape_of, snapshot, unboxed
+from func.interpreters.core import CARRIERS, Array, Tracer, dtype_of, shape_of, snapshot, unboxed
 from func.interpreters.core.errors import TracerConversionError
+from func.interpreters.core.layouts import without_copy
 from func.interpreters.core.modes import ANOMALY, MODE, SAVING, WATCHED, nothing_recorded
 from func.interpreters.core.source import at_line
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.imperative import interpreter, writes
 from func.interpreters.primitives.elementwise import table as ops
+from func.interpreters.primitives.structural.convolution import windows
+from func.interpreters.primitives.structural.indexing import gather, scatter
 from func.interpreters.primitives.structural.inplace_reuse import keep, reuse, spare_buffers
 from func.interpreters.primitives.structural.shapes import broadcast, inverse_permutation, permute, reshape
 from func.interpreters.primitives.structural.slicing import getitem as getitem_primitive
 from func.interpreters.primitives.structural.slicing import update
 from func.numpy.indexing import fit_value, normalize, plan_write, read
+from func.numpy.memory import (
+    Put,
+    View,
+    can_reshape,
+    fitted,
+    flat_view,
+    fresh,
+    has_plain_array,
+    in_order,
+    is_contiguous,
+    is_plain,
+    is_scalar,
+    view_of,
+    with_memory,
+)
 
 WRITE_HINT = (
     "A plain array cannot hold a traced value. Make it with np.zeros_like(x, shape=...) of a traced x, or run the code "
@@ -34,32 +53,28 @@ WRITE_HINT = (
     "values in a list and np.stack it."
 )
 
-Put = Callable[[Array, Array], Array]
-"""Writes a view's new value back: (base, value) to the new base."""
 
-
-class View(NamedTuple):
-    """What a box is a view of: its base, the primitive that reads it, and how to write (None: read-only).
-
-    A view that is detached shares numbers with its base, and no history.
-    """
-
-    base: Tracer
-    primitive: Callable[..., Array]
-    params: dict[str, Any]
-    put: Put | None
-    detached: bool = False
-    has_own_version: bool = False
-
-
-def link_view(out: Array, base: Any, primitive: Callable[..., Array], params: dict[str, Any], put: Put | None) -> Array:
-    """Record that `out` is a view of `base`."""
-    return _linked(out, base, View(base, primitive, params, put))
+def link_view(
+    out: Array,
+    base: Any,
+    read: Callable[..., Array],
+    params: dict[str, Any],
+    put: Put | None,
+    lies: Callable[..., Any] | None,
+    undecided: bool = False,
+) -> Array:
+    """Record that `out` is a view of `base`; `lies` makes the same view of an array."""
+    return _linked(out, base, View(base, read, params, put, lies or _whole, undecided))
 
 
 def link_alias(out: Array, base: Any, detached: Callable[[Array], Array], has_own_version: bool) -> Array:
     """Record that `out` is `base` without its history: writes to either change the numbers of both."""
-    return _linked(out, base, View(base, detached, {}, lambda base, value: detached(value), True, has_own_version))
+    view = View(base, detached, {}, lambda base, value: detached(value), _whole, False, True, has_own_version)
+    return _linked(out, base, view)
+
+
+def _whole(array: Any) -> Any:
+    return array
 
 
 def _linked(out: Array, base: Any, view: View) -> Array:
@@ -76,11 +91,6 @@ def _linked(out: Array, base: Any, view: View) -> Array:
     return out
 
 
-def view_of(box: Tracer) -> View | None:
-    """The View of a box, or None."""
-    return getattr(box, "_view_of", None)
-
-
 def base_of(box: Tracer) -> Tracer | None:
     """The box that owns the memory of a view, or None: NumPy's `x.base`."""
     view = view_of(box)
@@ -94,10 +104,7 @@ def base_of(box: Tracer) -> Tracer | None:
 def rebind(box: Tracer, new: Array) -> None:
     """Rebind a box to a new value of its shape and dtype, and update all that shares its memory."""
     new = snapshot(new)
-    whole = tuple([(0, n, 1) for n in shape_of(new)])
-    # The box keeps its memory layout, on which later reshapes depend.
-    keeps = _is_contiguous(box) and _is_contiguous(new)
-    rewrite(box, lambda present: new if keeps else update(present, new, index=whole))
+    rewrite(box, lambda present: new)
 
 
 def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
@@ -116,7 +123,7 @@ def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
     try:
         if chain:
             value = change(fresh(box))
-            if _is_contiguous(box) and _is_contiguous(value):
+            if is_plain(value) and has_plain_array(box):
                 update.values[id(box)] = value
             last = len(chain) - 1
             for view in chain[: min(shared, last)]:
@@ -202,6 +209,7 @@ class _Update:
 
     def write_root(self, value: Array) -> None:
         """Give the root its new value."""
+        value = fitted(self.root, value)
         if self.root is self.top:
             self.unrecorded.clear()
         if self.unrecorded or MODE.get() is not None:
@@ -225,7 +233,7 @@ class _Update:
             self.unrecorded.add(id(box))
             value, numbers_only = _numbers(view), True
         else:
-            value = view.primitive(fresh(view.base), **view.params)
+            value = view.read(fresh(view.base), **view.params)
             numbers_only = writes.keeps_leaf(history, value)
         return writes.with_history(history, value, numbers_only) if numbers_only or MODE.get() is not None else value
 
@@ -233,7 +241,7 @@ class _Update:
 def _numbers(view: View) -> Array:
     """The numbers that a view reads from its base."""
     with nothing_recorded():
-        return view.primitive(fresh(view.base), **view.params)
+        return view.read(fresh(view.base), **view.params)
 
 
 def _count_write(box: Tracer) -> None:
@@ -255,39 +263,6 @@ def version_of(box: Tracer) -> int:
     return 0 if state is None else state.version
 
 
-def fresh(box: Tracer) -> Tracer:
-    """The present value of a box, in another box."""
-    return Tracer(box._interpreter, box._value, box._attached)
-
-
-def _is_contiguous(x: Array) -> bool:
-    """True for row-major memory; all staged arrays count as row-major."""
-    bottom = innermost(x)
-    return bottom is None or not hasattr(bottom, "flags") or bool(bottom.flags.c_contiguous)
-
-
-def _shares(view: Array, base: Array) -> bool:
-    """Whether the concrete array behind one box is a NumPy view of that behind the other."""
-    x, y = innermost(view), innermost(base)
-    if y is None:
-        y = _replica(base)
-        x = np.reshape(y, shape_of(view))
-    root = getattr(x, "base", None)
-    return root is not None and (root is y or root is getattr(y, "base", None))
-
-
-def _replica(box: Tracer) -> Any:
-    """A plain array with the memory layout that NumPy's would have behind a staged box."""
-    chain = []
-    while (view := view_of(box)) is not None:
-        chain.append(view)
-        box = view.base
-    array: Any = np.empty(box.shape, bool)
-    for view in reversed(chain):
-        array = view.primitive(array, **view.params)
-    return array
-
-
 def getitem(x: Tracer, index: Any) -> Array:
     """x[index]; basic indexing gives a view."""
     out, basic = read(x, index)
@@ -297,7 +272,7 @@ def getitem(x: Tracer, index: Any) -> Array:
     def put(base: Array, value: Array) -> Array:
         return update(base, value, index=basic)
 
-    return link_view(out, x, getitem_primitive, {"index": basic}, put)
+    return link_view(out, x, getitem_primitive, {"index": basic}, put, getitem_primitive.layout)
 
 
 def setitem(x: Tracer, index: Any, value: Any) -> None:
@@ -318,7 +293,7 @@ def _apart(operand: Any) -> Any:
 
 def _is_item_of(value: Tracer, x: Tracer, index: Any) -> bool:
     view = view_of(value)
-    if view is None or view.base is not x or view.primitive is not getitem_primitive:
+    if view is None or view.base is not x or view.read is not getitem_primitive:
         return False
     plan = normalize(index, x.shape)
     return not plan.axes and plan.basic == view.params["index"]
@@ -327,35 +302,93 @@ def _is_item_of(value: Tracer, x: Tracer, index: Any) -> bool:
 def view_reshape(x: Array, shape: tuple[int, ...]) -> Array:
     """A reshape, which is a view where NumPy's is."""
     out = reshape(x, shape=shape)
-    if type(x) is not Tracer or not _shares(out, x):
+    if type(x) is not Tracer or type(out) is not Tracer:
         return out
-    return link_view(out, x, reshape, {"shape": shape}, lambda base, value: reshape(value, shape=shape_of(base)))
+    if is_scalar(x):
+        return out
+    can = can_reshape(x, shape)
+    if can is False:
+        return in_order(with_memory(out), "C")
+    return link_view(out, x, reshape, {"shape": shape}, _put_reshaped, without_copy, undecided=can is None)
+
+
+def view_ravel(x: Tracer) -> Array:
+    """All elements along one axis, in C order: a view only where they lie in one piece, as NumPy's is."""
+    size = (math.prod(x.shape),)
+    out = reshape(x, shape=size)
+    if type(out) is not Tracer or is_scalar(x):
+        return out
+    contiguous = is_contiguous(x)
+    if contiguous is False:
+        return in_order(with_memory(out), "C")
+    return link_view(out, x, reshape, {"shape": size}, _put_reshaped, flat_view, undecided=contiguous is None)
+
+
+def _put_reshaped(base: Array, value: Array) -> Array:
+    return reshape(value, shape=shape_of(base))
 
 
 def view_permute(x: Array, order: tuple[int, ...]) -> Array:
     """A transpose, which is always a view."""
     inverse = inverse_permutation(order)
     out = permute(x, order=order)
-    return link_view(out, x, permute, {"order": order}, lambda base, value: permute(value, order=inverse))
+    return link_view(
+        out, x, permute, {"order": order}, lambda base, value: permute(value, order=inverse), permute.layout
+    )
 
 
 def view_broadcast(x: Array, shape: tuple[int, ...]) -> Array:
     """A broadcast array, which is a read-only view."""
-    return link_view(broadcast(x, shape=shape), x, broadcast, {"shape": shape}, None)
+    return link_view(broadcast(x, shape=shape), x, broadcast, {"shape": shape}, None, broadcast.layout)
+
+
+def view_windows(x: Array, sizes: tuple[int, ...], axes: tuple[int, ...]) -> Array:
+    """All windows along axes, as trailing axes, which are a read-only view."""
+    params = {"sizes": sizes, "axes": axes}
+    return link_view(windows(x, **params), x, windows, params, None, windows.layout)
+
+
+def view_diagonal(x: Array, offset: int, first: int, second: int, writable: bool = False) -> Array:
+    """The diagonals of the planes of two axes, as the last axis: a view."""
+    params = {"offset": offset, "axis1": first, "axis2": second}
+
+    def put(base: Array, value: Array) -> Array:
+        order, places = _planes(shape_of(base), **params)
+        planes = scatter(permute(base, order=order), value, *places, axis=len(order) - 2)
+        return permute(planes, order=inverse_permutation(order))
+
+    return link_view(_read_diagonal(x, **params), x, _read_diagonal, params, put if writable else None, np.diagonal)
+
+
+def _planes(shape: tuple[int, ...], offset: int, axis1: int, axis2: int) -> tuple[tuple[int, ...], tuple[Any, Any]]:
+    """The order that puts two axes last, and the places of a diagonal on them."""
+    order = (*[axis for axis in range(len(shape)) if axis not in (axis1, axis2)], axis1, axis2)
+    n, m = shape[axis1], shape[axis2]
+    i = np.arange(max(0, min(n, m - offset) if offset >= 0 else min(n + offset, m)))
+    return order, (i + max(-offset, 0), i + max(offset, 0))
+
+
+def _read_diagonal(x: Array, *, offset: int, axis1: int, axis2: int) -> Array:
+    order, places = _planes(shape_of(x), offset, axis1, axis2)
+    return gather(permute(x, order=order), *places, axis=len(order) - 2)
 
 
 def view_real(x: Array) -> Array:
     """The real part, as a view; a real array itself."""
     if dtype_of(x).kind != "c":
         return x
-    return link_view(ops.real(x), x, ops.real, {}, lambda base, re: ops.make_complex(re, ops.imag(base)))
+    return link_view(
+        ops.real(x), x, ops.real, {}, lambda base, re: ops.make_complex(re, ops.imag(base)), lambda array: array.real
+    )
 
 
 def view_imag(x: Array) -> Array:
     """The imaginary part, as a view; read-only zeros for a real array."""
     if dtype_of(x).kind != "c":
-        return link_view(ops.imag(x), x, ops.imag, {}, None)
-    return link_view(ops.imag(x), x, ops.imag, {}, lambda base, im: ops.make_complex(ops.real(base), im))
+        return link_view(ops.imag(x), x, ops.imag, {}, None, lambda array: array.imag)
+    return link_view(
+        ops.imag(x), x, ops.imag, {}, lambda base, im: ops.make_complex(ops.real(base), im), lambda array: array.imag
+    )
 
 
 def write_into(target: Any, result: Array) -> Array:
@@ -407,7 +440,7 @@ def augmented(primitive: Callable[[Array, Array], Array]) -> Callable[[Tracer, A
     def operate(self: Tracer, other: Any) -> Any:
         if type(self._interpreter) is interpreter.Imperative and writes.update(plain_primitive, self, other):
             return self
-        if self.shape == () and view_of(self) is None and getattr(self, "_state", None) is None:
+        if is_scalar(self):
             return primitive(self, other)
         result = primitive(fresh(self), other)
         return result if result is NotImplemented else write_into(self, result)

@@ -15,6 +15,7 @@ from func.interpreters.primitives.structural.slicing import concatenate as join
 from func.numpy.argument_checks import arrayed, as_shape, common, normalize_axis, rank_of, to_dtype
 from func.numpy.creation import sequence, stacked, zeros_like
 from func.numpy.indexing import elements_at, fit_value, values_for_shape
+from func.numpy.memory import copied, fortran_or_c, in_order
 from func.numpy.protocol import implements
 from func.numpy.reductions import deliver
 from func.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, expand_dims, moveaxis, ravel, reshape
@@ -131,7 +132,7 @@ def block(arrays: Any) -> Array:
             return reshape(entry, (*[1] * (rank - rank_of(entry)), *shape_of(entry)))
         return concatenate([join_level(e, level + 1) for e in entry], rank - levels + level)
 
-    return join_level(arrays, 0)
+    return join_level(arrays, 0) if levels else copied(operand(arrays))
 
 
 @implements(np.array_split)
@@ -272,7 +273,8 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     source[is_old] = np.arange(length)
     source[places] = length + np.arange(len(places))
     region = (*shape_of(arr)[:axis], len(places), *shape_of(arr)[axis + 1 :])
-    return elements_at(join(arr, fit_value(values, region, arr), axis=axis), source, axis)
+    inserted = elements_at(join(arr, fit_value(values, region, arr), axis=axis), source, axis)
+    return in_order(inserted, fortran_or_c(arr))
 
 
 def _insertion_places(obj: Any, length: int) -> Any:

@@ -29,7 +29,8 @@ from func.numpy import (
     statistics,
 )
 from func.numpy.argument_checks import count, refuse
-from func.numpy.inplace import base_of, fresh, getitem, rebind, setitem
+from func.numpy.inplace import base_of, getitem, rebind, setitem
+from func.numpy.memory import copied, fresh
 from func.numpy.operators import operator_table
 from func.numpy.solvers import seen_in_solvers
 
@@ -88,8 +89,12 @@ def _format(self: Tracer, spec: str) -> str:
     return format(np.asarray(bottom)[()], spec)
 
 
-def _copy(self: Tracer, memo: Any = None) -> Tracer:
-    return fresh(self)
+def _copy(self: Tracer, order: str = "C") -> Array:
+    return creation.copy(self, order)
+
+
+def _copy_as_it_lies(self: Tracer, memo: Any = None) -> Array:
+    return copied(self)
 
 
 def _reshape(self: Tracer, *shape: Any, order: str = "C", copy: bool | None = None) -> Array:
@@ -103,7 +108,7 @@ def _transpose(self: Tracer, *axes: Any) -> Array:
 
 
 def _flatten(self: Tracer, order: str = "C") -> Array:
-    return creation.copied(shaping.ravel(self, order))
+    return copied(shaping.ravel(self, order))
 
 
 def _set_real(self: Tracer, value: Any) -> None:
@@ -156,7 +161,6 @@ _BY_NAME: dict[Any, str] = {
     joining: "repeat",
     elementary: "round",
     products: "dot trace",
-    creation: "copy",
 }
 """Functions that are methods as they stand, by module."""
 
@@ -197,8 +201,9 @@ def install() -> None:
         "__contains__": _contains,
         "__repr__": _repr,
         "__format__": _format,
-        "__copy__": _copy,
-        "__deepcopy__": _copy,
+        "__copy__": _copy_as_it_lies,
+        "__deepcopy__": _copy_as_it_lies,
+        "copy": _copy,
         "astype": creation.as_type,
         "reshape": _reshape,
         "transpose": _transpose,

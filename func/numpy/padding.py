@@ -16,6 +16,7 @@ from func.numpy.argument_checks import arrayed, rank_of, to_dtype
 from func.numpy.elementary import round
 from func.numpy.grids import linspace
 from func.numpy.joining import concatenate
+from func.numpy.memory import copied, fortran_or_c, in_order
 from func.numpy.protocol import implements
 from func.numpy.quantiles import median
 from func.numpy.reductions import max, min
@@ -51,16 +52,18 @@ def pad(array: Array, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> 
     unknown = set(kwargs) - set(_KEYWORDS[mode])
     if unknown:
         raise ValueError(f"unsupported keyword arguments for mode '{mode}': {unknown}")
+    order = fortran_or_c(array)
     if mode in ("constant", "empty") and _is_zero(kwargs.get("constant_values", 0)):
-        return framed(array, widths)
+        return in_order(framed(array, widths), order)
     extend = _extension(mode, rank, kwargs)
+    padded = array
     for axis, width in enumerate(widths):
         if width == (0, 0):
             continue
         if shape_of(array)[axis] == 0 and mode != "constant":
             raise ValueError(f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'")
-        array = extend(array, axis, width)
-    return array
+        padded = extend(padded, axis, width)
+    return copied(array, order) if padded is array else in_order(padded, order)
 
 
 def _pairs(value: Any, rank: int, name: str) -> list[tuple[Any, Any]]:

@@ -16,6 +16,7 @@ from func.numpy.argument_checks import arrayed, count, rank_of, to_dtype, to_hos
 from func.numpy.convolution import convolve
 from func.numpy.indexing import cut, entry
 from func.numpy.joining import joined
+from func.numpy.memory import copied
 from func.numpy.products import dot, outer
 from func.numpy.protocol import implements
 from func.numpy.reductions import all as all_of
@@ -167,7 +168,7 @@ def roots(p: Any) -> Array:
     companion = ops.add(below, slicing.embed(first, index=(0, (0, n - 1, 1)), shape=(n - 1, n - 1)))
     eigenvalues = linalg.eigvals(companion)
     if not trailing:
-        return eigenvalues
+        return copied(eigenvalues)
     return slicing.concatenate(eigenvalues, shapes.full_like(eigenvalues, 0, (trailing,)), axis=0)
 
 

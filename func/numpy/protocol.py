@@ -22,6 +22,7 @@ from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.elementwise.builder import call_numpy
 from func.interpreters.primitives.structural.shapes import where as select
 from func.numpy.argument_checks import weak_kind
+from func.numpy.memory import in_order
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -135,8 +136,7 @@ def call_ufunc(ufunc: Any, primitive: Primitive | None, inputs: tuple[Any, ...],
             "Write it with NumPy functions that have one, or give it a derivative with func.custom_jvp."
         )
     options = {key: kwargs.pop(key) for key in _KEYWORDS & kwargs.keys()}
-    if "order" in options:
-        WIRING.check_order(options["order"], f"np.{ufunc.__name__}")
+    order = options.get("order") or "K"
     out = options.get("out")
     outs = out if isinstance(out, tuple) else (out,) * ufunc.nout
     if len(outs) != ufunc.nout:
@@ -148,6 +148,8 @@ def call_ufunc(ufunc: Any, primitive: Primitive | None, inputs: tuple[Any, ...],
         args = [WIRING.cast_operand(x, dtype) for x, dtype in zip(args, loop, strict=False)]
     result = _over_axes(ufunc, function, args, kwargs) if ufunc.signature is not None else function(*args, **kwargs)
     where = options.get("where", True)
+    if order not in ("K", "k") and out is None:
+        result = tuple([in_order(r, order) for r in result]) if isinstance(result, tuple) else in_order(result, order)
     if loop is None and where is True:
         return result
     results = result if isinstance(result, tuple) else (result,)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, innermost, is_inexact, operand, shape_of
+from func.interpreters.core.layouts import dense_strides
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.indexing import gather
@@ -18,6 +19,7 @@ from func.interpreters.primitives.structural.sorting import reorder
 from func.numpy import statistics
 from func.numpy.argument_checks import NO_VALUE, arrayed, count, normalize_axes, scalar_of, to_dtype
 from func.numpy.indexing import cut, entry
+from func.numpy.memory import with_strides
 from func.numpy.nanfunctions import nanmean
 from func.numpy.protocol import implements
 from func.numpy.reductions import deliver, finish
@@ -236,6 +238,10 @@ def _quantile(
     if keepdims is True:
         kept_shape = [1 if i in axes else n for i, n in enumerate(shape)]
         result = shapes.reshape(arrayed(result), shape=(*shape_of(q), *kept_shape))
+    rank = len(shape_of(result))
+    if skip_nan and 0 < len(shape_of(q)) < rank:
+        rest = (*range(len(shape_of(q)), rank), *range(len(shape_of(q))))  # NumPy makes them slice by slice
+        result = with_strides(result, dense_strides(shape_of(result), dtype_of(result).itemsize, rest))
     return scalar_of(result) if out is None else deliver(result, out)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -17,12 +18,13 @@ from func.interpreters.primitives.structural.shapes import where as where_primit
 from func.numpy.argument_checks import arrayed, common, count, normalize_axis, rank_of, to_dtype
 from func.numpy.creation import sequence, zeros_like
 from func.numpy.indexing import read, values_for_shape, write
-from func.numpy.inplace import fresh, rebind, setitem
+from func.numpy.inplace import rebind, setitem, view_diagonal
 from func.numpy.joining import resize, stack
+from func.numpy.memory import fresh
 from func.numpy.patching import holds_tracer
 from func.numpy.protocol import F, implements
 from func.numpy.reductions import deliver, deliver_exactly, start_of
-from func.numpy.shaping import broadcast_arrays, moveaxis, ravel, reshape
+from func.numpy.shaping import broadcast_arrays, ravel, reshape
 from func.numpy.sizes import as_bool, flatnonzero, nonzero
 
 _MISSING = object()
@@ -226,11 +228,7 @@ def diagonal(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array
     first, second = normalize_axis(axis1, rank_of(a), "axis1"), normalize_axis(axis2, rank_of(a), "axis2")
     if first == second:
         raise ValueError("axis1 and axis2 cannot be the same")
-    planes = moveaxis(a, (first, second), (-2, -1))
-    n, m = shape_of(planes)[-2:]
-    length = max(0, min(n, m - offset) if offset >= 0 else min(n + offset, m))
-    i = np.arange(length)
-    return gather(planes, i + max(-offset, 0), i + max(offset, 0), axis=rank_of(a) - 2)
+    return view_diagonal(a, operator.index(offset), first, second)
 
 
 @implements(np.ix_)

@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Tracer, innermost, operand, shape_of
+from func.interpreters.core import Array, Tracer, operand, shape_of
+from func.interpreters.core.layouts import iterated_order
+from func.interpreters.primitives.structural import slicing
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import concatenate
 from func.numpy.argument_checks import as_array, as_shape, count, normalize_axes, normalize_axis, rank_of, weak_kind
-from func.numpy.inplace import fresh, getitem, view_of, view_permute, view_reshape
+from func.numpy.inplace import getitem, view_broadcast, view_permute, view_ravel, view_reshape
+from func.numpy.memory import copied, fortran_or_c, layout_of, like_copy, view_of
 from func.numpy.protocol import implements
 
 
@@ -53,7 +56,7 @@ def reshape(
     if count(target) != total:
         raise ValueError(f"cannot reshape array of size {total} into shape {tuple(target)}")
     if order == "A":
-        order = "F" if memory_order(a) == tuple(reversed(range(rank_of(a)))) and rank_of(a) > 1 else "C"
+        order = fortran_or_c(a)
     if order not in ("C", "F"):
         raise ValueError(f"order must be one of 'C', 'F' or 'A' (got {order!r})")
     in_columns = order == "F"
@@ -61,26 +64,27 @@ def reshape(
     out = transpose(out) if in_columns else out
     if copy is False and type(a) is Tracer and out is not a and view_of(out) is None:
         raise ValueError("Unable to avoid creating a copy while reshaping.")
-    return fresh(out) if copy and type(out) is Tracer else out
-
-
-def memory_order(a: Array) -> tuple[int, ...]:
-    """The axes from the slowest to the fastest in memory, which is NumPy's order "K"."""
-    rank = rank_of(a)
-    strides = getattr(innermost(a), "strides", None)
-    if not strides or len(strides) < rank:
-        return tuple(range(rank))
-    element_strides = strides[len(strides) - rank :]
-    return tuple(sorted(range(rank), key=lambda axis: -abs(element_strides[axis])))
+    return copied(out) if copy else out
 
 
 @implements(np.ravel)
 def ravel(a: Array, order: str = "C") -> Array:
     """The elements in one axis, as numpy.ravel; a view where NumPy's is."""
     a = operand(a)
-    if order == "K":
-        a, order = transpose(a, memory_order(a)), "C"
-    return reshape(a, (count(shape_of(a)),), order)
+    size = (count(shape_of(a)),)
+    if rank_of(a) < 2 and order in ("A", "F", "K"):
+        order = "C"
+    elif order == "A":
+        order = fortran_or_c(a)
+    elif order == "K":
+        a, order = view_permute(a, iterated_order(layout_of(a))), "C"
+    if order == "F":
+        a, order = transpose(a), "C"
+    if order != "C":
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    if type(a) is not Tracer:
+        return np.ravel(a) if isinstance(a, np.ndarray) else view_reshape(a, size)
+    return view_ravel(a)
 
 
 @implements(np.transpose, np.permute_dims)
@@ -181,7 +185,9 @@ def broadcast_to(array: Array, shape: Any, subok: bool = False) -> Array:
         fits = False
     if not fits:
         raise ValueError(f"an array of shape {shape_of(array)} cannot be broadcast to shape {target}")
-    return broadcast(array, shape=target)
+    if type(array) is not Tracer:
+        return broadcast(array, shape=target)
+    return view_broadcast(array, target)
 
 
 @implements(np.broadcast_arrays)
@@ -189,7 +195,7 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Array, ...]:
     """Arrays broadcast to their common shape, as numpy.broadcast_arrays."""
     arrays = [operand(a) for a in args]
     target = np.broadcast_shapes(*[shape_of(a) for a in arrays])
-    return tuple([a if shape_of(a) == target else broadcast(a, shape=target) for a in arrays])
+    return tuple([a if shape_of(a) == target else view_broadcast(a, target) for a in arrays])
 
 
 def _atleast(arys: Sequence[Any], expand: Any) -> Any:
@@ -255,10 +261,15 @@ def rot90(m: Array, k: int = 1, axes: Any = (0, 1)) -> Array:
     first, second = as_shape(axes)
     k %= 4
     if k == 0:
-        return operand(m)
+        return getitem(m, ...) if type(m) is Tracer else np.rot90(m, 0, axes)
     if k == 2:
         return flip(flip(m, first), second)
     return swapaxes(flip(m, second), first, second) if k == 1 else flip(swapaxes(m, first, second), second)
+
+
+def _part(shape: tuple[int, ...], axis: int, start: int, stop: int) -> tuple[tuple[int, int, int], ...]:
+    """The normalised index of a range along one axis."""
+    return tuple([(start, stop, 1) if i == axis else (0, n, 1) for i, n in enumerate(shape)])
 
 
 @implements(np.roll)
@@ -273,13 +284,14 @@ def roll(a: Array, shift: Any, axis: Any = None) -> Array:
     shifts: dict[int, int] = {}
     for by, place in np.broadcast(np.asarray(shift), axes if np.ndim(axis) else axes[0]):
         shifts[int(place)] = shifts.get(int(place), 0) + int(by)
+    rolled = a
     for place, by in shifts.items():
         length = shape_of(a)[place]
         cut = (length - by % length) if length else 0
-        if not length or cut == length:
-            continue
-        index: list[Any] = [slice(None)] * rank_of(a)
-        tail, head = list(index), list(index)
-        tail[place], head[place] = slice(cut, None), slice(None, cut)
-        a = concatenate(a[tuple(tail)], a[tuple(head)], axis=place)
-    return a
+        if length and cut != length:
+            tail, head = [
+                slicing.getitem(rolled, index=_part(shape_of(a), place, *bounds))
+                for bounds in ((cut, length), (0, cut))
+            ]
+            rolled = concatenate(tail, head, axis=place)
+    return copied(a) if rolled is a else like_copy(rolled, a)

@@ -19,8 +19,9 @@ from func.interpreters.primitives.structural.segment_sums import segment_bounds,
 from func.numpy import cumulative, reductions
 from func.numpy.argument_checks import NO_VALUE, arrayed, count, normalize_axis, rank_of, to_dtype
 from func.numpy.indexing import cut, entry, fit_value, write
-from func.numpy.inplace import fresh, rebind
+from func.numpy.inplace import rebind
 from func.numpy.joining import joined
+from func.numpy.memory import fresh
 from func.numpy.protocol import DIRECT, METHODS, call_ufunc, rule_of
 from func.numpy.reductions import deliver, finish, is_given, loop_dtype, mask_for, reduction_axes, start_of
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
+from func.numpy import memory
 from func.numpy.argument_checks import normalize_axes, normalize_axis, rank_of
 from func.numpy.indexing import values_for_shape
-from func.numpy.inplace import base_of
 from func.numpy.joining import stack
 from func.numpy.protocol import implements
 from func.numpy.shaping import expand_dims, moveaxis, reshape
@@ -142,17 +142,12 @@ def min_scalar_type(a: Any, /) -> Any:
     return dtype_of(a) if type(a) is Tracer and a.shape else np.min_scalar_type(_known(a))
 
 
-def _root(x: Any) -> Any:
-    base = base_of(x) if type(x) is Tracer else None
-    return x if base is None else base
-
-
 @implements(np.shares_memory)
 def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
     """Whether a write to one array may change the other, as numpy.shares_memory."""
     if type(a) is not Tracer and type(b) is not Tracer:
         return bool(np.shares_memory(a, b, max_work))
-    return _root(a) is _root(b)
+    return memory.shares_memory(a, b)
 
 
 @implements(np.may_share_memory)

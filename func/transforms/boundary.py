@@ -199,7 +199,7 @@ def own_tree(value: Any) -> Any:
 
 def defensive_copies(values: Iterable[Array]) -> list[Array]:
     """Copies of values for code that may write to them: such a write changes no other value, graph or argument."""
-    return [value.copy() if type(value) is np.ndarray else snapshot(value) for value in values]
+    return [value.copy("K") if type(value) is np.ndarray else snapshot(value) for value in values]
 
 
 def like_input(grad: Array, leaf: Array) -> Array:

@@ -26,6 +26,7 @@ from func.interpreters.primitives.structural.shapes import convert, full_like
 from func.interpreters.program.program import Program
 from func.interpreters.stage import DerivedStage, Stage
 from func.interpreters.transpose import transpose_program
+from func.numpy.memory import place_like_arguments
 from func.transforms import reverse
 from func.transforms.arguments import FlatCall, differentiable
 from func.transforms.boundary import array_leaf, check_callable, defensive_copies, name_of, output_leaves, own
@@ -54,6 +55,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     interpreter = Jvp("jvp")
     with running(interpreter):
         lifted = [interpreter.lift(x, dx) for x, dx in zip(call.arguments.values(), dots, strict=True)]
+        place_like_arguments(lifted, call.arguments.values())
         values, out_dots = _unzipped(interpreter, call.outputs(interpreter, lifted))
         del lifted
     if strict and any([dx is ZERO and is_inexact(dtype_of(x)) for x, dx in zip(values, out_dots, strict=True)]):

@@ -14,6 +14,7 @@ from func.interpreters.grad import pull_back
 from func.interpreters.grad_fast import grad_interpreter
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.shapes import full_like
+from func.numpy.memory import place_like_arguments
 from func.transforms.arguments import CallArguments, FlatCall, Selection, differentiable
 from func.transforms.boundary import (
     check_callable,
@@ -158,6 +159,7 @@ class _Gradients:
             places = self.selection.places(args, kwargs)
             arguments = differentiable(args, kwargs, places, transform, self.kinds, self.allow_int)
             tracers = [interpreter.lift(leaf) for leaf in arguments.values()]
+            place_like_arguments(tracers, arguments.values())
             nodes = [tracer._attached for tracer in tracers]
             traced_args, traced_kwargs = arguments.bound(tracers)
             out = self.function(*traced_args, **traced_kwargs)
@@ -204,9 +206,11 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     interpreter = grad_interpreter("vjp")
     with running(interpreter):
         arguments = differentiable(primals, {}, range(len(primals)), "vjp")
+        given = arguments.values()
         arguments.leaves = defensive_copies(arguments.leaves)
         call = FlatCall(func, "vjp", arguments, has_aux)
         leaves = [interpreter.lift(leaf) for leaf in arguments.values()]
+        place_like_arguments(leaves, given)
         outs = call.outputs(interpreter, leaves)
         nodes = [out._attached if type(out) is Tracer and out._interpreter is interpreter else None for out in outs]
         values = [unbox(out._value if node is not None else out) for out, node in zip(outs, nodes, strict=True)]

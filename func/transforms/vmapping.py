@@ -16,6 +16,7 @@ from func.interpreters.drivers import all_mapped, map_flat
 from func.interpreters.primitives.structural.shapes import broadcast, move_axis
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.interpreters.vmap import MappedCall, Vmap
+from func.numpy.memory import place_like
 from func.transforms.arguments import Arguments
 from func.transforms.boundary import array_leaf, check_callable, name_of, output_leaves, output_paths, own
 
@@ -117,6 +118,7 @@ class BatchedCall:
         paths = [*tree.path_names(args, "args"), *[path[1:] for path in tree.path_names(kwargs, "_")]]
         active = [i for i, dim in enumerate(dims) if dim is not None]
         sizes: dict[str, int] = {}
+        self.given = [(leaves[i], dims[i]) for i in active]
         for i in active:
             leaves[i], sizes[paths[i]] = _with_leading_batch(leaves[i], dims[i], paths[i])
         self.in_spec = spec
@@ -154,6 +156,8 @@ class BatchedCall:
         specs: list[Any] = []
 
         def flat(*leaves: Array) -> list[Array]:
+            for i, (given, dim) in zip(self.arguments.active, self.given, strict=True):
+                place_like(leaves[i], given, int(dim) % len(shape_of(given)))
             args, kwargs = tree.unflatten(in_spec, leaves)
             outs, spec = output_leaves(self.function(*args, **kwargs), "vmap")
             if specs and specs[0] != spec:

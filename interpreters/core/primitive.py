@@ -65,6 +65,10 @@ class Facts(TypedDict, total=False):
     cost: float | Formula
     """Operations on real numbers for each element of the outputs, or a formula (inputs, outputs, params) of all of
     them; on complex numbers they count `COMPLEX` times."""
+    layout: Callable[..., Any]
+    """layout(*operands, **params): how NumPy's output lies in memory, for stand-ins of the operands: as this view of
+    one of them, or as a new array with its axes in this order, from the slowest to the fastest. Without it: in C order.
+    """
     view: bool | Callable[[Sequence[Aval]], bool]
     """The output lies in the memory of the first input, always or for inputs of these avals."""
     reduces: str
@@ -107,8 +111,8 @@ class Primitive:
 
     __slots__ = (
         *("_aval", "batch", "differentiable", "impl", "jvp", "multiple", "name", "numpy", "transpose"),
-        *("body", "calls_python", "checks_indices", "commutative", "cost", "numpy_suffices", "reads_selected"),
-        *("recompute", "reduces", "scipy", "view", "parameters", "fits", "factored_by"),
+        *("body", "calls_python", "checks_indices", "commutative", "cost", "layout", "numpy_suffices"),
+        *("reads_selected", "recompute", "reduces", "scipy", "view", "parameters", "fits", "factored_by"),
     )
 
     def __init__(
@@ -135,6 +139,7 @@ class Primitive:
         self.differentiable = differentiable
         self.numpy: Callable[..., Any] | None = None
         self.cost = facts.get("cost")
+        self.layout = facts.get("layout")
         self.view = facts.get("view", False)
         self.reduces = facts.get("reduces")
         self.checks_indices = facts.get("checks_indices", False)

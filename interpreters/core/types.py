@@ -306,7 +306,7 @@ def snapshot(value: Array) -> Array:
     """A value that later in-place writes of the user cannot change: what a graph or a program may save."""
     kind = type(value)
     if kind is np.ndarray:
-        return value.copy() if value.flags.writeable else value
+        return value.copy("K") if value.flags.writeable else value
     if kind is Tracer:
         return Tracer(value._interpreter, value._value, value._attached)
     if kind not in HOST_TYPES and is_device_array(value):

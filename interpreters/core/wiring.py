@@ -17,7 +17,6 @@ SET_BY = {
     "array_from_sequence": "func.numpy.creation",
     "broadcast": "func.interpreters.primitives.structural.shapes",
     "cast_operand": "func.numpy.creation",
-    "check_order": "func.numpy.creation",
     "check_program": "func.interpreters.program.checking",
     "check_write": "func.numpy.inplace",
     "compile_program": "func.interpreters.compile.execution",
@@ -82,8 +81,6 @@ class Wiring:
     """(name, *args, **kwargs): np.array and the like for arguments that hold traced values."""
     adopt_array: Callable[[Any, Any], Any]
     """(array, source): the array that a NumPy converter returns for an untraced source."""
-    check_order: Callable[[Any, str], None]
-    """(order, function): raises for memory orders that traced arrays do not have."""
     cast_operand: Callable[[Any, Any], Any]
     """(x, dtype): an operand or a result of a ufunc in the dtype of its loop."""
     vmap: Callable[..., Any]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, innermost, shape_of
+from func.interpreters.core.layouts import dense_strides
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg import qr as orthogonal
 from func.interpreters.primitives.linalg import singular, solving, spectral
@@ -15,6 +16,7 @@ from func.interpreters.primitives.linalg.matrices import mH
 from func.interpreters.primitives.structural.shapes import expand
 from func.numpy.argument_checks import rank_of
 from func.numpy.linalg.checks import EighResult, EigResult, LinAlgError, QRResult, SVDResult, matrices
+from func.numpy.memory import with_strides
 from func.numpy.protocol import implements
 from func.numpy.selection import take_along_axis
 from func.numpy.shaping import flip
@@ -68,6 +70,12 @@ def _is_real(w: Array, a: Array) -> bool:
     return dtype_of(a).kind != "c" and known is not None and bool((known.imag == 0).all())
 
 
+def _real_part(x: Array) -> Array:
+    """The real part in the memory of the complex numbers, of which NumPy's result is a view."""
+    real = ops.real(x)
+    return with_strides(real, dense_strides(shape_of(real), 2 * dtype_of(real).itemsize))
+
+
 @implements(np.linalg.eig)
 def eig(a: Array) -> Any:
     """Eigenvalues and right eigenvectors of a square matrix, as numpy.linalg.eig.
@@ -78,7 +86,7 @@ def eig(a: Array) -> Any:
     """
     a = _finite(matrices(a))
     w, v = spectral.eig(a)
-    return EigResult(ops.real(w), ops.real(v)) if _is_real(w, a) else EigResult(w, v)
+    return EigResult(_real_part(w), _real_part(v)) if _is_real(w, a) else EigResult(w, v)
 
 
 @implements(np.linalg.eigvals)
@@ -86,7 +94,7 @@ def eigvals(a: Array) -> Array:
     """Eigenvalues of a square matrix, as numpy.linalg.eigvals; always complex while staging."""
     a = _finite(matrices(a))
     w = spectral.eigvals(a)
-    return ops.real(w) if _is_real(w, a) else w
+    return _real_part(w) if _is_real(w, a) else w
 
 
 @implements(np.linalg.svd)

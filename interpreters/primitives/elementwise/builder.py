@@ -41,6 +41,7 @@ from func.interpreters.core import (
     snapshot,
 )
 from func.interpreters.core.errors import NotDifferentiableError
+from func.interpreters.core.layouts import iterated_order
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.structural.shapes import align_ranks, broadcast, convert, fit_cotangent
 
@@ -88,7 +89,9 @@ class Pointwise(Primitive):
         self, name: str, arity: int, ufunc: str, impl: Callable[..., Any] | None, weak: bool, **options: Any
     ) -> None:
         impl, numpy = _implementations(ufunc, impl)
-        super().__init__(name, impl, aval=self._pointwise_aval, batch=self._batch_aligned, **options)
+        super().__init__(
+            name, impl, aval=self._pointwise_aval, batch=self._batch_aligned, layout=iterated_order, **options
+        )
         self.arity = arity
         self.numpy = numpy
         self.weak = weak

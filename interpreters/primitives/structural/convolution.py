@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from func.backends.support import windows as support_windows
 from func.backends.support.windows import lags_of
 from func.interpreters.core import (
@@ -95,6 +97,7 @@ windows: Linear = linear(
     transpose=lambda ct, x, **params: (overlap_add(ct, shape=x.shape, **params),),
     batch=lambda x, **params: windows(x, **_shifted_axes(params)),
     cost=0,
+    layout=lambda x, **params: support_windows.windows(np, x, **params),
     view=True,
 )
 """All windows of given sizes along axes, as trailing axes; with a contraction it is convolution. `steps` apart they

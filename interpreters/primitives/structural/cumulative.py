@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Aval, Primitive, dtype_of, general, shape_of
+from func.interpreters.core.layouts import iterated_order
 from func.interpreters.core.parameters import AXIS
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, multiply
@@ -72,6 +73,7 @@ cumprod: Primitive = general(
     batch=lambda size, batched, args, params: cumprod(args[0], axis=params["axis"] + 1),
     jvp=_cumprod_jvp,
     cost=costs.per_input(1),
+    layout=iterated_order,
     reduces="multiply",
 )
 
@@ -122,6 +124,7 @@ def _running_extremum(name: str, ufunc: str, step: Callable[..., Array], wins: C
         batch=lambda size, batched, args, params: primitive(args[0], axis=params["axis"] + 1),
         jvp=jvp,
         cost=costs.per_input(1),
+        layout=iterated_order,
         reduces=ufunc,
     )
     return primitive

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import COMPLEX, Array, Aval, Linear, Params, Shaped, linear, shape_of
+from func.interpreters.core.layouts import iterated_order
 from func.interpreters.core.parameters import AXIS, FLAG, integer, one_of
 from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.elementwise.table import real
@@ -64,6 +65,7 @@ fft: Linear = linear(
     transpose=_fft_transpose,
     batch=lambda x, *, axis, norm, inverse: fft(x, axis=axis + 1, norm=norm, inverse=inverse),
     cost=_cost,
+    layout=iterated_order,
 )
 """The transform of a whole axis, or its inverse; real input counts as complex."""
 
@@ -92,6 +94,7 @@ rfft: Linear = linear(
     transpose=_rfft_transpose,
     batch=lambda x, *, axis, norm: rfft(x, axis=axis + 1, norm=norm),
     cost=_cost,
+    layout=iterated_order,
 )
 """The non-negative frequencies of a real axis."""
 
@@ -109,5 +112,6 @@ irfft: Linear = linear(
     transpose=_irfft_transpose,
     batch=lambda x, *, axis, length, norm: irfft(x, axis=axis + 1, length=length, norm=norm),
     cost=_cost,
+    layout=iterated_order,
 )
 """The real axis of a length with given non-negative frequencies, length // 2 + 1 of them."""

@@ -29,6 +29,10 @@ def _identity_transpose(ct: Array, x: Shaped, **params: Any) -> tuple[Array]:
     return (ct,)
 
 
+def _identity_layout(x: Any, **params: Any) -> Any:
+    return x
+
+
 named: Linear = linear(
     "named",
     lambda xp, x, *, label: x,
@@ -37,6 +41,7 @@ named: Linear = linear(
     transpose=_identity_transpose,
     batch=lambda x, *, label: named(x, label=label),
     cost=0,
+    layout=_identity_layout,
     view=True,
 )
 """The identity, carrying the label that checkpoint policies look for."""
@@ -47,6 +52,7 @@ stop_gradient: NonDifferentiable = nondifferentiable(
     aval=lambda x: x,
     batch=lambda size, batched, args, params: stop_gradient(args[0]),
     cost=0,
+    layout=_identity_layout,
     view=True,
 )
 """The identity without a derivative."""
@@ -77,6 +83,7 @@ barrier: Linear = linear(
     transpose=lambda ct, x, *, tag: (ct,),
     batch=lambda x, *, tag: barrier(x, tag=tag),
     cost=0,
+    layout=_identity_layout,
     view=True,
 )
 """The identity; barriers of different tags are different equations."""

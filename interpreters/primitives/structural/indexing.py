@@ -26,6 +26,7 @@ from func.interpreters.core import (
     materialize,
     shape_of,
 )
+from func.interpreters.core.layouts import axes_by_stride
 from func.interpreters.core.parameters import AXIS_OR_END, are_integers, have_equal_shapes
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import multiply
@@ -103,6 +104,15 @@ def _with_batch_axis(x: Array, elements: Array, full: Sequence[Array], axis: int
     return move_axis(gather(move_axis(x, 0, axis), elements, *full, axis=axis), axis, 0)
 
 
+def _gather_layout(x: Any, *indices: Any, axis: int) -> tuple[int, ...]:
+    """The order that NumPy gives small arrays with the same strides, up to a factor."""
+    small, *like = [
+        np.zeros([2] * array.ndim, np.intp).transpose(np.argsort(axes_by_stride(array.strides)))
+        for array in (x, *indices)
+    ]
+    return axes_by_stride(small[_prefix(axis, like)].strides)
+
+
 gather: Linear = linear(
     "gather",
     lambda xp, x, *indices, axis: x[_prefix(axis, indices, xp)],
@@ -115,12 +125,17 @@ gather: Linear = linear(
     ),
     batch=_gather_batch,
     positions=(0,),
+    layout=_gather_layout,
     cost=0,
     numpy_suffices=True,
     reads_selected=True,
     view=lambda ins: all([aval.shape == () for aval in ins[1:]]),
     checks_indices=True,
 )
+
+
+def _scatter_layout(x: Any, value: Any, *indices: Any, axis: int) -> tuple[int, ...]:
+    return axes_by_stride(x.strides)
 
 
 def _scatter_add_impl(xp: Any, x: Array, value: Array, *indices: Array, axis: int) -> Array:
@@ -154,6 +169,7 @@ scatter_add: Linear = linear(
     fits=lambda x, value, *indices, axis: _can_be_written(x, value, indices, axis),
     transpose=_scatter_transpose_add,
     batch=lambda size, batched, args, params: _scatter_batch(size, batched, args, params, scatter_add),
+    layout=_scatter_layout,
     positions=(0, 1),
     cost=costs.per_input(1),
     checks_indices=True,
@@ -195,6 +211,7 @@ scatter: Linear = linear(
     fits=lambda x, value, *indices, axis: _can_be_written(x, value, indices, axis),
     transpose=_scatter_transpose,
     batch=lambda size, batched, args, params: _scatter_batch(size, batched, args, params, scatter),
+    layout=_scatter_layout,
     positions=(0, 1),
     cost=0,
     checks_indices=True,

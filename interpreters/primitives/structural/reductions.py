@@ -30,6 +30,7 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.core.errors import NotDifferentiableError
+from func.interpreters.core.layouts import iterated_order, reduced_order
 from func.interpreters.core.parameters import AXES, AXIS, ELEMENT, FINITE, NOTHING, OPTIONAL_DTYPE, either, one_of
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import conjugate, multiply, nan_safe_multiply
@@ -132,6 +133,7 @@ def reduction(
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
         return primitive(args[0], **{**params, "axes": _shift(params["axes"])})
 
+    facts.setdefault("layout", reduced_order)
     facts.setdefault("parameters", {"axes": AXES})
     primitive = kind(name, impl, aval=aval, batch=batch, **facts)
     primitive.partial = partial
@@ -272,6 +274,7 @@ reduce_mean: Linear = linear(
     transpose=_mean_transpose,
     batch=lambda x, *, axes, dtype: reduce_mean(x, axes=_shift(axes), dtype=dtype),
     cost=costs.per_input(1),
+    layout=reduced_order,
 )
 """The mean of at least one floating point element (or in a floating point dtype)."""
 
@@ -312,6 +315,7 @@ def _optioned(name: str, ufunc: str, neutral: int, tangent: Callable[..., Array]
         jvp=jvp,
         cost=costs.per_element,
         reduces=ufunc,
+        layout=lambda x, mask, **params: reduced_order(x, **params),
     )
     return primitive
 
@@ -342,6 +346,7 @@ def _constant_reduction(name: str, ufunc: str) -> NonDifferentiable:
         batch=batch,
         cost=costs.per_input(1),
         reduces=ufunc,
+        layout=reduced_order,
     )
     return primitive
 
@@ -381,4 +386,5 @@ argsort: NonDifferentiable = nondifferentiable(
     parameters={"axis": AXIS, "kind": one_of(None, "quicksort", "mergesort", "heapsort", "stable")},
     batch=_argsort_batch,
     cost=costs.sorting,
+    layout=iterated_order,
 )

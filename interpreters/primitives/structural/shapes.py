@@ -26,6 +26,7 @@ from func.interpreters.core import (
     shape_of,
     snapshot,
 )
+from func.interpreters.core.layouts import axes_by_stride, iterated_order, reduced_order, without_copy
 from func.interpreters.core.parameters import AXES, AXIS, DTYPE, FLAG, OPTIONAL_DTYPE, SHAPE
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives import costs
@@ -86,6 +87,7 @@ where = Where(
     aval=lambda c, x, y: Aval(np.broadcast_shapes(c.shape, x.shape, y.shape), result_dtype(x, y)),
     batch=_where_batch,
     cost=1,
+    layout=iterated_order,
 )
 where.positions = frozenset({1, 2})
 """A choice, element by element; the side that was not chosen gets a cotangent of exact zero."""
@@ -135,6 +137,7 @@ convert: Linear = linear(
     transpose=_convert_transpose,
     batch=lambda x, *, dtype: convert(x, dtype=dtype),
     cost=0,
+    layout=lambda x, *, dtype: axes_by_stride(x.strides),
     recompute=True,
 )
 """To another dtype. Complex to real keeps the real part, which is also the transpose of real to complex."""
@@ -177,10 +180,17 @@ broadcast: Linear = linear(
     transpose=_broadcast_transpose,
     batch=_broadcast_batch,
     cost=0,
+    layout=lambda x, *, shape: np.broadcast_to(x, shape),
     view=True,
     recompute=True,
 )
 """NumPy's broadcast_to."""
+
+
+def _reshape_layout(x: Any, *, shape: Shape) -> Any:
+    view = without_copy(x, shape)
+    return tuple(range(len(shape))) if view is None else view
+
 
 reshape: Linear = linear(
     "reshape",
@@ -191,6 +201,7 @@ reshape: Linear = linear(
     transpose=lambda ct, x, *, shape: (reshape(ct, shape=x.shape),),
     batch=lambda x, *, shape: reshape(x, shape=(x.shape[0], *shape)),
     cost=0,
+    layout=_reshape_layout,
     view=True,
     recompute=True,
 )
@@ -214,6 +225,7 @@ permute: Linear = linear(
     transpose=lambda ct, x, *, order: (permute(ct, order=inverse_permutation(order)),),
     batch=lambda x, *, order: permute(x, order=(0, *[axis + 1 for axis in order])),
     cost=0,
+    layout=lambda x, *, order: x.transpose(order),
     view=True,
     recompute=True,
 )
@@ -272,6 +284,7 @@ reduce_sum: Linear = linear(
     batch=_sum_batch,
     cost=costs.per_input(1),
     reduces="add",
+    layout=reduced_order,
 )
 """The sum over axes (non-negative, sorted), which disappear; `dtype` is that of the accumulation."""
 
@@ -331,6 +344,7 @@ cumsum: Linear = linear(
     batch=lambda x, *, axis, reverse: cumsum(x, axis=axis + 1, reverse=reverse),
     cost=costs.per_input(1),
     reduces="add",
+    layout=iterated_order,
 )
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from func.interpreters.core import Array, Aval, Linear, Params, Shape, Shaped, dtype_of, linear, materialize, shape_of
+from func.interpreters.core.layouts import axes_by_stride, joined_order
 from func.interpreters.core.parameters import AXIS, INDEX, INDEX_OF_SHAPE, SHAPE
 from func.interpreters.primitives.structural.inplace_reuse import is_spare_cotangent, writable
 from func.interpreters.primitives.structural.shapes import fit_cotangent, zeros_like
@@ -57,6 +58,7 @@ getitem: Linear = linear(
     transpose=lambda ct, x, *, index: (embed(ct, index=index, shape=x.shape),),
     batch=lambda x, *, index: getitem(x, index=(_whole(x.shape[0]), *index)),
     cost=0,
+    layout=lambda x, *, index: x[(*as_slices(index), ...)],
     view=True,
 )
 """Basic indexing with a normalised index."""
@@ -70,6 +72,7 @@ embed: Linear = linear(
     transpose=lambda ct, x, *, index, shape: (getitem(ct, index=index),),
     batch=lambda x, *, index, shape: embed(x, index=(_whole(x.shape[0]), *index), shape=(x.shape[0], *shape)),
     cost=0,
+    layout=lambda x, *, index, shape: tuple(range(len(shape)))[:: -1 if x.flags.fnc else 1],
     numpy_suffices=True,
 )
 """Zeros of a shape with x at a basic index: the transpose of getitem, and every kind of zero padding."""
@@ -114,6 +117,7 @@ update = Update(
     transpose=_update_transpose,
     batch=_update_batch,
     cost=0,
+    layout=lambda x, value, *, index: axes_by_stride(x.strides),
     numpy_suffices=True,
 )
 update.positions = None
@@ -157,5 +161,6 @@ concatenate: Linear = linear(
     batch=_concatenate_batch,
     positions=(),
     cost=0,
+    layout=joined_order,
     numpy_suffices=True,
 )

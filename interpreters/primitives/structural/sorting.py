@@ -20,6 +20,7 @@ from func.interpreters.core import (
     materialize,
     nondifferentiable,
 )
+from func.interpreters.core.layouts import axes_by_stride
 from func.interpreters.core.parameters import AXIS, Kind, are_integers, have_equal_shapes, integer, is_integer, one_of
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.structural.reductions import argsort as argsort
@@ -52,6 +53,7 @@ reorder: Linear = linear(
     batch=_reorder_batch,
     positions=(0,),
     cost=costs.per_element,
+    layout=lambda x, order, *, axis: axes_by_stride(x.strides),
     checks_indices=True,
 )
 """x along an axis in the order of an array of permutations, whose inverse is the transpose."""

@@ -1,0 +1,387 @@
+"""The memory that NumPy would give a traced array: its strides, whether two arrays share it, copies in another order.
+
+The box of a view knows what it is a view of. Any other box owns its memory: that of the array behind it, where that is
+NumPy's own result; the part of one batch element of it under vmap; what the Program's equations give while it is
+traced. `Owner` keeps the layout of a box whose array lies differently, such as a strided argument that was written.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from func.backends import namespace_of
+from func.interpreters.core import EVALUATE, Array, Tracer, new_tracer, shape_of
+from func.interpreters.core.layouts import (
+    Strides,
+    axes_by_stride,
+    copied_strides,
+    dense_strides,
+    iterated_order,
+    same_layout,
+    stand_in,
+    without_copy,
+)
+from func.interpreters.primitives.structural.shapes import convert
+from func.interpreters.stage import Stage
+from func.interpreters.vmap import Vmap
+
+Put = Callable[[Array, Array], Array]
+"""Writes a view's new value back: (base, value) to the new base."""
+
+
+class View(NamedTuple):
+    """What a box is a view of: its base, how to read it, how to write (None: read-only), and how it lies in memory.
+
+    `lies` makes the view of a stand-in of the base, or returns None where NumPy copies. Of an `undecided` view this is
+    found out when one of the two is written.
+    """
+
+    base: Tracer
+    read: Callable[..., Array]
+    params: dict[str, Any]
+    put: Put | None
+    lies: Callable[..., Any]
+    undecided: bool = False
+    detached: bool = False
+    """It shares numbers with its base, and no history."""
+    has_own_version: bool = False
+
+
+class Owner:
+    """The strides of a box that owns its memory, where its array lies differently; `find` tells them when asked."""
+
+    __slots__ = ("_find", "_strides")
+
+    def __init__(self, strides: Strides | None, find: Callable[[], Strides] | None = None) -> None:
+        self._strides = strides
+        self._find = find
+
+    @property
+    def strides(self) -> Strides:
+        """The strides in bytes."""
+        if self._strides is None:
+            assert self._find is not None
+            self._strides = self._find()
+        return self._strides
+
+
+def view_of(box: Tracer) -> View | None:
+    """The View of a box, or None. Whether a reshape is a view is decided now where it was not before."""
+    place = getattr(box, "_view_of", None)
+    if type(place) is not View:
+        return None
+    if place.undecided:
+        if place.lies(layout_of(place.base), **place.params) is None:
+            box._view_of = Owner(dense_strides(place.params["shape"], place.base.dtype.itemsize))
+            return None
+        box._view_of = place = place._replace(undecided=False)
+    return place
+
+
+def is_scalar(box: Tracer) -> bool:
+    """Whether NumPy has a scalar here, which has no memory that a view could share: not so 0-d arrays and views."""
+    return box.shape == () and getattr(box, "_view_of", None) is None and getattr(box, "_state", None) is None
+
+
+def fresh(box: Tracer) -> Tracer:
+    """The present value of a box, in another box."""
+    return Tracer(box._interpreter, box._value, box._attached)
+
+
+def with_memory(box: Tracer) -> Tracer:
+    """The box, which from now on is a 0-d array, not a scalar, where it has no axes."""
+    if box.shape == () and getattr(box, "_view_of", None) is None:
+        box._view_of = Owner(())
+    return box
+
+
+def place_like(box: Array, argument: Any, batch_axis: int | None = None) -> None:
+    """Let the traced value of an argument lie in memory as the argument does, or as an element of the batch in it."""
+    if type(box) is not Tracer:
+        return
+    if type(argument) is Tracer:
+        if batch_axis is not None or view_of(argument) is not None:
+            box._view_of = Owner(None, lambda: _without_axis(strides_of(argument), batch_axis))
+    elif isinstance(argument, np.ndarray) and (
+        not argument.shape or (box.shape and (batch_axis or not argument.flags.c_contiguous))
+    ):
+        box._view_of = Owner(_without_axis(argument.strides, batch_axis))
+
+
+def place_like_arguments(boxes: Sequence[Array], arguments: Sequence[Array]) -> None:
+    """`place_like` for the traced arguments of a call."""
+    for box, argument in zip(boxes, arguments, strict=True):
+        if type(argument) is np.ndarray and not (argument.shape and argument.flags.c_contiguous):
+            place_like(box, argument)
+
+
+def layout_key(argument: Array) -> Any:
+    """What tells arguments of one shape and dtype apart by their memory: None for C order."""
+    if type(argument) is Tracer:
+        return None if is_plain(argument) else layout_key(layout_of(argument))
+    is_plain_array = not isinstance(argument, np.ndarray) or argument.flags.c_contiguous
+    return None if is_plain_array else argument.strides
+
+
+class InputLayouts:
+    """How the arguments lie in memory for which a Program is traced; it keeps no argument once it is frozen."""
+
+    def __init__(self, arguments: Sequence[Array]) -> None:
+        self._find = [_layout_finder(argument) for argument in arguments]
+        self._is_array = [isinstance(argument, np.ndarray) for argument in arguments]
+
+    def place(self, stage: Stage, inputs: Sequence[Tracer]) -> None:
+        """Let the inputs of the Program lie like this."""
+        for box, find, is_array in zip(inputs, self._find, self._is_array, strict=True):
+            if find is not None:
+                stage.layouts.inputs[box._attached] = find
+            if is_array and not box.shape:
+                with_memory(box)
+
+    def freeze(self) -> None:
+        """Forget the layouts of traced arguments that nobody has asked for."""
+        for i, find in enumerate(self._find):
+            if find is not None:
+                known = find.cache_info().currsize
+                self._find[i] = functools.cache(functools.partial(tuple, find())) if known else None
+
+
+def _layout_finder(argument: Array) -> Any:
+    if type(argument) is Tracer:
+        return functools.cache(functools.partial(strides_of, argument))
+    if isinstance(argument, np.ndarray) and not argument.flags.c_contiguous:
+        return functools.cache(functools.partial(tuple, argument.strides))
+    return None
+
+
+def _without_axis(strides: Strides, axis: int | None) -> Strides:
+    return strides if axis is None else (*strides[:axis], *strides[axis + 1 :])
+
+
+def strides_of(box: Tracer) -> Strides:
+    """The strides of the array that NumPy would have."""
+    chain: list[View] = []
+    root = box
+    while (view := view_of(root)) is not None:
+        chain.append(view)
+        root = view.base
+    if not chain:
+        return _owned_strides(root)
+    strides: Strides = _replayed(stand_in(root.shape, _owned_strides(root), root.dtype), chain).strides
+    return strides
+
+
+def _replayed(array: Any, chain: list[View]) -> Any:
+    for view in reversed(chain):
+        array = view.lies(array, **view.params)
+    return array
+
+
+def _owned_strides(box: Tracer) -> Strides:
+    """The strides of a box that is not a view."""
+    owner: Owner | None = getattr(box, "_view_of", None)
+    if owner is not None:
+        return owner.strides
+    interpreter, value = box._interpreter, box._value
+    if isinstance(interpreter, Stage) and value is None:
+        return interpreter.layouts.of(box._attached)
+    strides = strides_of(value) if type(value) is Tracer else getattr(value, "strides", ())
+    rank = len(box.shape)
+    if isinstance(interpreter, Vmap):
+        strides = strides[1:]
+        return dense_strides(box.shape, box.dtype.itemsize, axes_by_stride(strides))
+    if len(strides) != rank:
+        return dense_strides(box.shape, box.dtype.itemsize)
+    return strides
+
+
+def is_plain(x: Array) -> bool:
+    """Whether a box owns its memory and the array behind it, batch axes included, is in C order: the common case."""
+    value = x
+    while type(value) is Tracer:
+        if getattr(value, "_view_of", None) is not None:
+            return False
+        value = value._value
+    return value is not None and (not hasattr(value, "flags") or bool(value.flags.c_contiguous))
+
+
+def has_plain_array(box: Tracer) -> bool:
+    """Whether the array behind a box, view or not, is in C order."""
+    value: Any = box
+    while type(value) is Tracer:
+        value = value._value
+    return value is None or not hasattr(value, "flags") or bool(value.flags.c_contiguous)
+
+
+def is_contiguous(box: Tracer) -> bool | None:
+    """Whether NumPy's array would be in C order without gaps; None: to be decided when it is written."""
+    if is_plain(box):
+        return True
+    return None if _bottom(box)._value is None else bool(layout_of(box).flags.c_contiguous)
+
+
+def flat_view(array: Any, shape: tuple[int, ...]) -> Any:
+    """The elements of a stand-in along one axis, or None where they do not lie in one piece."""
+    return array.reshape(shape) if array.flags.c_contiguous else None
+
+
+def layout_of(x: Array) -> Any:
+    """An array of NumPy's layout, whose elements must not be read."""
+    return stand_in(x.shape, strides_of(x), x.dtype) if type(x) is Tracer else x
+
+
+def can_reshape(box: Tracer, shape: tuple[int, ...]) -> bool | None:
+    """Whether NumPy's reshape is a view; None: to be decided when one of the two is written, as the box is abstract.
+
+    A function that is traced then depends on the layout of its arguments only where it writes through reshapes.
+    """
+    if is_plain(box):
+        return True
+    return None if _bottom(box)._value is None else without_copy(layout_of(box), shape) is not None
+
+
+def _bottom(box: Tracer) -> Tracer:
+    """The lowest traced value behind a box."""
+    while type(box._value) is Tracer:
+        box = box._value
+    return box
+
+
+def fortran_or_c(x: Array) -> str:
+    """The order "A" of an array: "F" for Fortran order that is not C order as well, else "C"."""
+    if len(shape_of(x)) < 2 or (type(x) is Tracer and is_plain(x)):
+        return "C"
+    return "F" if layout_of(x).flags.fnc else "C"
+
+
+def is_writable(box: Tracer) -> bool:
+    """Whether NumPy's array may be written: views of read-only memory may not."""
+    while (view := view_of(box)) is not None:
+        if view.put is None:
+            return False
+        box = view.base
+    return True
+
+
+def shares_memory(a: Array, b: Array) -> bool:
+    """Whether a write to one array changes the other."""
+    if type(a) is not Tracer or type(b) is not Tracer:
+        return False
+    roots = []
+    for box in (a, b):
+        chain: list[View] = []
+        while (view := view_of(box)) is not None:
+            chain.append(view)
+            box = view.base
+        roots.append((box, chain))
+    (root, first), (other, second) = roots
+    if root is not other or is_scalar(root):
+        return False
+    memory = stand_in(root.shape, _owned_strides(root), root.dtype)
+    return bool(np.shares_memory(_replayed(memory, first), _replayed(memory, second)))
+
+
+def fitted(box: Tracer, new: Array) -> Array:
+    """A value that is written into a box which owns its memory, in the order of that memory, which the box keeps."""
+    if is_plain(box) and is_plain(new):
+        return new
+    new = new if type(new) is Tracer else Tracer(EVALUATE, new, None)
+    old, bottom = _bottom(box), _bottom(new)
+    if getattr(box, "_view_of", None) is None:
+        find = functools.partial(_owned_strides, fresh(box))
+        box._view_of = Owner(None, find) if old._value is None else Owner(find())
+    if bottom._value is None:
+        if old._interpreter is bottom._interpreter and isinstance(bottom._interpreter, Stage):
+            bottom._interpreter.layouts.like.setdefault(bottom._attached, old._attached)
+        return new
+    order = axes_by_stride(strides_of(box))
+    is_in_order = same_layout(
+        box.shape, *[dense_strides(box.shape, 1, axes) for axes in (order, axes_by_stride(strides_of(new)))]
+    )
+    return new if is_in_order else _with_axes_in_memory(new, order)
+
+
+def copied(x: Array, order: str | None = "K") -> Array:
+    """A copy in one of NumPy's memory orders; writing it does not change the original."""
+    if type(x) is not Tracer:
+        return namespace_of((x,)).array(x, order=order)
+    if is_plain(x) and (order not in ("F", "f") or len(x.shape) < 2):
+        return with_memory(fresh(x))
+    strides = strides_of(x)
+    return _laid_out(fresh(x), strides, copied_strides(x.shape, strides, x.dtype.itemsize, order))
+
+
+def lies_in_order(x: Array, order: str | None) -> bool:
+    """Whether an array meets an order= of NumPy's without a copy: everything meets K and A."""
+    if order in (None, "K", "k", "A", "a") or type(x) is not Tracer or len(x.shape) < 1:
+        return True
+    flags = layout_of(x).flags
+    return bool(flags.c_contiguous if order in ("C", "c") else flags.f_contiguous)
+
+
+def with_strides(x: Array, strides: Strides) -> Array:
+    """A new array of func's with the memory layout of NumPy's."""
+    if type(x) is not Tracer:
+        return x
+    present = strides_of(x)
+    if x.shape == () or not same_layout(x.shape, present, strides):
+        return _laid_out(fresh(x), present, strides)
+    return x
+
+
+def like_copy(x: Array, of: Array) -> Array:
+    """A new result of func's in the memory order of a copy of another array of its shape."""
+    if type(x) is not Tracer or (type(of) is Tracer and is_plain(of) and is_plain(x)):
+        return x
+    layout = layout_of(of)
+    return with_strides(x, copied_strides(x.shape, layout.strides, x.dtype.itemsize, "K"))
+
+
+def in_order(x: Array, order: str | None) -> Array:
+    """A new result of func's in the memory order of NumPy's; the memory changes only where they differ."""
+    if type(x) is not Tracer or (x.shape and is_plain(x) and order == "C"):
+        return x
+    if not x.shape:
+        return with_memory(x)
+    bottom = _bottom(x)
+    if order in ("C", "c", "F", "f") and bottom._value is None and isinstance(bottom._interpreter, Stage):
+        var = bottom._attached
+        batch = len(var.shape) - len(x.shape)
+        axes = range(batch, len(var.shape))
+        ordered = (*range(batch), *(axes if order in ("C", "c") else axes[::-1]))
+        bottom._interpreter.layouts.set(var, dense_strides(var.shape, var.dtype.itemsize, ordered))
+        return x if view_of(x) is None else fresh(x)
+    return with_strides(x, copied_strides(x.shape, strides_of(x), x.dtype.itemsize, order))
+
+
+def _laid_out(box: Tracer, strides: Strides, wanted: Strides) -> Tracer:
+    """A new box with these strides. Its array is copied only where the axes are in another order."""
+    in_memory = dense_strides(box.shape, box.dtype.itemsize, iterated_order(stand_in(box.shape, strides, box.dtype)))
+    if not same_layout(box.shape, wanted, in_memory):
+        box = _with_axes_in_memory(box, axes_by_stride(wanted))
+    box._view_of = Owner(wanted)
+    return box
+
+
+def _with_axes_in_memory(box: Tracer, order: tuple[int, ...]) -> Tracer:
+    """The box with the array behind it in another order of memory, which results of operations on it take over."""
+    value = box._value
+    if value is None:
+        assert isinstance(box._interpreter, Stage)
+        out: Tracer = convert(box, dtype=box.dtype)
+        if isinstance(out._interpreter, Stage):
+            out._interpreter.layouts.set(out._attached, dense_strides(box.shape, box.dtype.itemsize, order))
+        return out
+    if isinstance(box._interpreter, Vmap):
+        order = (0, *[axis + 1 for axis in order])
+    if type(value) is Tracer:
+        new: Any = _with_axes_in_memory(value, order)
+    elif hasattr(value, "transpose") and value.ndim:
+        new = value.transpose(order).copy("C").transpose(np.argsort(order))
+    else:
+        return box
+    return new_tracer(box._interpreter, new, box._attached)

@@ -1,0 +1,109 @@
+"""Memory layouts: the strides that NumPy's arrays would have, which decide what is a view and what a copy.
+
+A traced array has no memory of its own, and the array behind it need not lie as NumPy's would: it has batch axes, or
+does not exist yet. So NumPy is asked by a stand-in, an array with the right shape and strides but without memory. It
+can be sliced, transposed and reshaped like any other; only its elements do not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Strides: TypeAlias = tuple[int, ...]
+"""Bytes from one element to the next along each axis."""
+
+
+def stand_in(shape: Sequence[int], strides: Strides, dtype: Any) -> Any:
+    """An array of this layout whose elements must not be read or written."""
+    return np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, strides)
+
+
+def dense_strides(shape: Sequence[int], itemsize: int, order: Sequence[int] | None = None) -> Strides:
+    """The strides of memory without gaps; `order` lists the axes from the slowest to the fastest (None: C order)."""
+    strides = [0] * len(shape)
+    step = itemsize
+    for axis in reversed(range(len(shape)) if order is None else order):
+        strides[axis] = step
+        step *= max(shape[axis], 1)
+    return tuple(strides)
+
+
+def axes_by_stride(strides: Strides) -> tuple[int, ...]:
+    """The axes from the slowest to the fastest in memory, which is NumPy's order "K" for copies of one array."""
+    return tuple(sorted(range(len(strides)), key=lambda axis: -abs(strides[axis])))
+
+
+def iterated_order(*arrays: Any, **params: Any) -> tuple[int, ...]:
+    """The axes of a ufunc's new result from the slowest to the fastest, by NumPy's iterator over the operands."""
+    shape = np.broadcast_shapes(*[array.shape for array in arrays])
+    operands = [array for array in arrays if array.ndim]
+    if len(shape) < 2 or 0 in shape:
+        return tuple(range(len(shape)))
+    flags: Any = [*[["readonly"]] * len(operands), ["writeonly", "allocate"]]
+    return axes_by_stride(np.nditer((*operands, None), ["multi_index", "refs_ok"], flags).operands[-1].strides)
+
+
+def reduced_order(array: Any, *, axes: Sequence[int], **params: Any) -> tuple[int, ...]:
+    """The axes of a reduction's result from the slowest to the fastest: those of the operand without the reduced."""
+    left = [axis for axis in range(array.ndim) if axis not in axes]
+    return tuple([left.index(axis) for axis in iterated_order(array) if axis in left])
+
+
+def joined_order(*arrays: Any, axis: int) -> tuple[int, ...]:
+    """The axes of joined arrays from the slowest to the fastest: sorted by NumPy's rule, by insertion.
+
+    An axis moves before another one where its strides are larger in the arrays in which neither has length one; in a
+    conflict between arrays C order wins.
+    """
+    order: list[int] = []
+    for new in range(arrays[0].ndim):
+        place = len(order)
+        for i in reversed(range(len(order))):
+            pairs = [
+                (abs(array.strides[new]), abs(array.strides[order[i]]))
+                for array in arrays
+                if array.shape[new] != 1 and array.shape[order[i]] != 1
+            ]
+            if pairs and any([own <= other for own, other in pairs]):
+                break
+            place = i if pairs else place
+        order.insert(place, new)
+    return tuple(order)
+
+
+def copied_strides(shape: Sequence[int], strides: Strides, itemsize: int, order: str | None) -> Strides:
+    """The strides of a copy in one of NumPy's orders C, F, A and K."""
+    order = "K" if order is None else order.upper()
+    if order in ("A", "K"):
+        flags = stand_in(shape, strides, np.dtype((np.void, itemsize))).flags
+        if flags.c_contiguous:
+            order = "C"
+        elif flags.f_contiguous:
+            order = "F"
+        elif order != "A":
+            return dense_strides(shape, itemsize, axes_by_stride(strides))
+    return dense_strides(shape, itemsize, range(len(shape))[::-1] if order == "F" else None)
+
+
+def without_copy(array: Any, shape: Sequence[int]) -> Any:
+    """A reshape of a stand-in that is a view, or None where NumPy copies."""
+    try:
+        if _CAN_REFUSE:
+            return np.reshape(array, shape, copy=False)
+        view = array.view()
+        view.shape = tuple(shape)
+        return view
+    except (ValueError, AttributeError):
+        return None
+
+
+_CAN_REFUSE = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+"""Whether np.reshape takes copy=False."""
+
+
+def same_layout(shape: Sequence[int], first: Strides, second: Strides) -> bool:
+    """Whether two strides mean the same for arrays of this shape."""
+    return 0 in shape or all([n == 1 or s == t for n, s, t in zip(shape, first, second, strict=True)])

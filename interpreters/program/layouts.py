@@ -1,0 +1,80 @@
+"""How the arrays of a Program would lie in memory if NumPy ran it, found from its equations in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from func.interpreters.core import Array
+from func.interpreters.core.layouts import Strides, dense_strides, stand_in
+from func.interpreters.program.program import Equation, Var
+
+
+class Layouts:
+    """The strides of variables, found when they are first asked for, and for all equations so far."""
+
+    def __init__(self, equations: Sequence[Equation], constants: dict[Var, Array]) -> None:
+        self.inputs: dict[Var, Callable[[], Strides]] = {}
+        """How inputs lie in memory; those that are not listed are in C order."""
+        self.like: dict[Var, Var] = {}
+        """Variables that were written into the memory of others."""
+        self.depend_on_inputs = False
+        """Whether an answer was given that is another one for inputs that lie differently."""
+        self._strides: dict[Var, Strides] = {}
+        self._dependent: set[Var] = set()
+        self._equations = equations
+        self._constants = constants
+        self._count = 0
+
+    def of(self, var: Var) -> Strides:
+        """The strides of a variable."""
+        while self._count < len(self._equations):
+            equation = self._equations[self._count]
+            self._count += 1
+            self._infer(equation)
+        strides = self._known(var)
+        self.depend_on_inputs |= var in self._dependent
+        return strides
+
+    def set(self, var: Var, strides: Strides) -> None:
+        """State the strides of a variable whose equation does not tell them."""
+        self._strides[var] = strides
+
+    def _known(self, var: Var) -> Strides:
+        strides = self._strides.get(var)
+        if strides is None:
+            strides = dense_strides(var.shape, var.dtype.itemsize)
+            if var in self._constants:
+                constant = getattr(self._constants[var], "strides", ())
+                strides = constant if len(constant) == len(var.shape) else strides
+            elif var.shape:
+                self._dependent.add(var)
+                strides = self.inputs[var]() if var in self.inputs else strides
+            self._strides[var] = strides
+        return strides
+
+    def _infer(self, equation: Equation) -> None:
+        outputs, layout = equation.outputs, equation.primitive.layout
+        if layout is None:
+            for output in outputs:
+                self._strides.setdefault(output, dense_strides(output.shape, output.dtype.itemsize))
+            return
+        (output,) = outputs
+        if output in self._strides:
+            return
+        operands = [
+            stand_in(x.shape, self._known(x), x.dtype) if type(x) is Var else np.empty((), bool)
+            for x in equation.inputs
+        ]
+        lies = layout(*operands, **equation.params)
+        is_new = isinstance(lies, tuple)
+        memory = self.like.get(output, output)
+        if memory in self._strides:
+            self._strides[output] = self._strides[memory]
+            is_dependent = memory in self._dependent
+        else:
+            self._strides[output] = dense_strides(output.shape, output.dtype.itemsize, lies) if is_new else lies.strides
+            is_dependent = any([x in self._dependent for x in equation.inputs if type(x) is Var])
+        if is_dependent and not (is_new and len(output.shape) < 2):
+            self._dependent.add(output)
