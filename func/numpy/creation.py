@@ -17,7 +17,7 @@ from func.interpreters.core import (
     operand,
     shape_of,
 )
-from func.interpreters.core.layouts import Strides, axes_by_stride, dense_strides
+from func.interpreters.core.strides import Strides, axes_by_stride, dense_strides
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.structural import shapes, slicing
 from func.numpy import patching

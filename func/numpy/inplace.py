@@ -18,9 +18,9 @@ import numpy as np
 
 from func.interpreters.core import CARRIERS, Array, Tracer, dtype_of, shape_of, snapshot, unboxed
 from func.interpreters.core.errors import TracerConversionError
-from func.interpreters.core.layouts import without_copy
 from func.interpreters.core.modes import ANOMALY, MODE, SAVING, WATCHED, nothing_recorded
 from func.interpreters.core.source import at_line
+from func.interpreters.core.strides import without_copy
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.imperative import interpreter, writes
 from func.interpreters.primitives.elementwise import table as ops

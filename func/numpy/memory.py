@@ -15,7 +15,7 @@ import numpy as np
 
 from func.backends import namespace_of
 from func.interpreters.core import EVALUATE, Array, Tracer, new_tracer, shape_of
-from func.interpreters.core.layouts import (
+from func.interpreters.core.strides import (
     Strides,
     axes_by_stride,
     copied_strides,

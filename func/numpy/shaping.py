@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Tracer, operand, shape_of
-from func.interpreters.core.layouts import iterated_order
+from func.interpreters.core.strides import iterated_order
 from func.interpreters.primitives.structural import slicing
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import concatenate

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from func.interpreters.core import Array
-from func.interpreters.core.layouts import Strides, dense_strides, stand_in
+from func.interpreters.core.strides import Strides, dense_strides, stand_in
 from func.interpreters.program.program import Equation, Var
 
 

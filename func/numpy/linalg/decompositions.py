@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, innermost, shape_of
-from func.interpreters.core.layouts import dense_strides
+from func.interpreters.core.strides import dense_strides
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg import qr as orthogonal
 from func.interpreters.primitives.linalg import singular, solving, spectral

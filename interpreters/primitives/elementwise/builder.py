@@ -41,7 +41,7 @@ from func.interpreters.core import (
     snapshot,
 )
 from func.interpreters.core.errors import NotDifferentiableError
-from func.interpreters.core.layouts import iterated_order
+from func.interpreters.core.strides import iterated_order
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.structural.shapes import align_ranks, broadcast, convert, fit_cotangent
 

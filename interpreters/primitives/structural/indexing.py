@@ -26,8 +26,8 @@ from func.interpreters.core import (
     materialize,
     shape_of,
 )
-from func.interpreters.core.layouts import axes_by_stride
 from func.interpreters.core.parameters import AXIS_OR_END, are_integers, have_equal_shapes
+from func.interpreters.core.strides import axes_by_stride
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.elementwise.table import equal

@@ -26,8 +26,8 @@ from func.interpreters.core import (
     shape_of,
     snapshot,
 )
-from func.interpreters.core.layouts import axes_by_stride, iterated_order, reduced_order, without_copy
 from func.interpreters.core.parameters import AXES, AXIS, DTYPE, FLAG, OPTIONAL_DTYPE, SHAPE
+from func.interpreters.core.strides import axes_by_stride, iterated_order, reduced_order, without_copy
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives import costs
 

@@ -20,8 +20,8 @@ from func.interpreters.core import (
     materialize,
     nondifferentiable,
 )
-from func.interpreters.core.layouts import axes_by_stride
 from func.interpreters.core.parameters import AXIS, Kind, are_integers, have_equal_shapes, integer, is_integer, one_of
+from func.interpreters.core.strides import axes_by_stride
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.structural.reductions import argsort as argsort
 
