@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from func.autograd.modes import enable_grad, no_grad
+from func import tree
+from func.autograd.modes import no_grad, no_grad_of_tensors
 from func.autograd.tensor import requires_grad
 from func.backends import is_device_array, namespace_of
 from func.interpreters.calls import custom_rules
-from func.interpreters.core import EVALUATE, Array, Tracer, concrete, operand, shape_of, snapshot, unboxed
+from func.interpreters.calls.forward_run import ForwardRun, needs_rule
+from func.interpreters.core import EVALUATE, Array, Tracer, operand, shape_of, snapshot, unboxed
 from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError
-from func.interpreters.grad import Grad
 from func.interpreters.imperative.interpreter import boxed, state_of
-from func.interpreters.jvp import Jvp
-from func.interpreters.primitives.structural.shapes import move_axis
+from func.interpreters.primitives.structural.shapes import move_axis, unbroadcast
+from func.interpreters.stage import Stage
+from func.interpreters.vmap import Vmap
 from func.numpy.inplace import rebind
 from func.transforms.custom import stop_gradient
-
-_tokens = itertools.count(1)
 
 
 class FunctionCtx:
@@ -137,12 +137,10 @@ class Function:
         arrays = [args[place] for place in call.places]
         if not any([type(array) is Tracer for array in arrays]):
             return call.untraced_output()
-        mapping = {"fun": call.call_with_derivative, "rule": call.map_batch}
-        outs = (
-            custom_rules.custom_vmap_call(*arrays, **mapping)
-            if call.has_vmap_rule
-            else call.call_with_derivative(*arrays)
-        )
+        if call.has_vmap_rule and _may_be_mapped(arrays):
+            outs = custom_rules.custom_vmap_call(*arrays, fun=call.again, rule=call.map_batch)
+        else:
+            outs = call(*arrays)
         return call.result(list(outs))
 
 
@@ -153,48 +151,74 @@ class _FunctionCall:
         self.cls = cls
         self.args = args
         self.places = [i for i, arg in enumerate(args) if _is_array(arg)]
-        self.needs_input_grad = tuple(
-            [_is_array(arg) and requires_grad(arg) if type(arg) is Tracer else False for arg in args]
-        )
         self.has_context = cls.setup_context is not Function.setup_context
         self.has_vmap_rule = cls.vmap is not Function.vmap
         if self.has_vmap_rule and cls.generate_vmap_rule:
             raise CustomRuleError(
                 f"{cls.__name__} has both a vmap rule and generate_vmap_rule=True: only one of them can hold"
             )
+        self.ctx = FunctionCtx(
+            tuple([_is_array(arg) and requires_grad(arg) if type(arg) is Tracer else False for arg in args])
+        )
         self.has_single_output = True
+        self.others: dict[int, Any] = {}
+        """The outputs that are no arrays, by place."""
         self.constant: list[int] = []
         self.dirty: dict[int, int] = {}
-        self.takes_missing = False
-        self.runs: dict[int, tuple[dict[str, Any], list[bool], list[bool]]] = {}
+        self.held: list[_Held] = []
+        self.shapes: list[tuple[int, ...]] = []
 
-    def arguments(self, leaves: Sequence[Any]) -> list[Any]:
-        """The arguments of `apply`, with these arrays for the arrays among them."""
+    def again(self, *leaves: Array) -> list[Array]:
+        """The operation on other values of the arrays, as a call with a context of its own."""
+        call = _FunctionCall(self.cls, self.args)
+        outs = call(*leaves)
+        self.has_single_output, self.others = call.has_single_output, call.others
+        self.constant, self.dirty = call.constant, call.dirty
+        return list(outs)
+
+    def __call__(self, *leaves: Array) -> Sequence[Array]:
+        """The outputs that are arrays, differentiated by the rule of the class."""
+        self.shapes = [shape_of(leaf) for leaf in leaves]
+        if not needs_rule(leaves):
+            inputs = self._arguments(as_user_tensors(leaves), leaves)
+            outs = self._outputs(inputs, self._run(inputs))
+            is_tensor = all([level is EVALUATE for level in _levels(leaves)])
+            return [boxed(out) for out in outs] if is_tensor else outs
+        options = {"push": self.push} if self.cls.jvp is not Function.jvp else {}
+        return custom_rules.call_with_rule(leaves, self._forward, _FunctionPullback(self), **options)
+
+    def _arguments(self, tensors: Sequence[Any], leaves: Sequence[Array]) -> list[Any]:
+        """The arguments of `apply`, with tensors for the traced arrays among them and copies of the others."""
         arguments = list(self.args)
-        for place, leaf in zip(self.places, leaves, strict=True):
-            is_plain = type(self.args[place]) is not Tracer and leaf._interpreter is EVALUATE
-            arguments[place] = namespace_of((leaf._value,)).array(leaf._value) if is_plain else leaf
+        for place, tensor, leaf in zip(self.places, tensors, leaves, strict=True):
+            is_plain = type(self.args[place]) is not Tracer and type(leaf) is not Tracer
+            if not is_plain:
+                arguments[place] = tensor
+            elif not isinstance(leaf, np.generic):
+                arguments[place] = namespace_of((leaf,)).array(leaf)
         return arguments
 
-    def run(self, inputs: list[Any]) -> tuple[FunctionCtx, Any]:
-        """Run `forward` in either style: its context and output."""
-        ctx = FunctionCtx(self.needs_input_grad)
-        with no_grad():
+    def _run(self, inputs: list[Any]) -> Any:
+        """Run `forward` in either style: its output."""
+        with no_grad_of_tensors():
             if self.has_context:
                 out = self.cls.forward(*inputs)
-                self.cls.setup_context(ctx, tuple(inputs), out)
+                self.cls.setup_context(self.ctx, tuple(inputs), out)
             else:
-                out = self.cls.forward(ctx, *inputs)
-        return ctx, out
+                out = self.cls.forward(self.ctx, *inputs)
+        return out
 
     def untraced_output(self) -> Any:
         """The output if no argument is traced."""
-        return self.run(list(self.args))[1]
+        return self._run(list(self.args))
 
-    def _outputs(self, ctx: FunctionCtx, inputs: list[Any], out: Any) -> list[Any]:
+    def _outputs(self, inputs: list[Any], out: Any) -> list[Any]:
         """The arrays that a run returned; notes which of them are constant or modified inputs."""
+        ctx = self.ctx
         self.has_single_output = not isinstance(out, tuple)
-        outs = [out] if self.has_single_output else list(out)
+        values = [out] if self.has_single_output else list(out)
+        self.others = {i: output for i, output in enumerate(values) if not _is_output(output)}
+        outs = [output for i, output in enumerate(values) if i not in self.others]
         self.constant = [i for i, output in enumerate(outs) if any([output is marked for marked in ctx._constant])]
         self.dirty = {
             i: j
@@ -203,97 +227,99 @@ class _FunctionCall:
             for j, value in enumerate(inputs)
             if output is value
         }
-        for i, output in enumerate(outs):
-            if not _is_array(output) and not isinstance(output, (int, float, complex, np.generic)):
-                raise CustomRuleError(
-                    f"{self.cls.__name__}.forward must return tensors, but output {i} is {type(output).__name__}"
-                )
         return [unboxed(operand(output)) for output in outs]
 
-    def __call__(self, *leaves: Array) -> list[Array]:
-        return self._run_on_arrays(leaves)[1]
+    def _forward(self, run: ForwardRun, *leaves: Array) -> tuple[list[Array], list[Array]]:
+        """Outputs and residuals: what the context holds of the run."""
+        inputs = self._arguments(as_user_tensors(leaves), leaves)
+        outs = self._outputs(inputs, self._run(inputs))
+        self.ctx._constant = self.ctx._dirty = ()
+        held = [_Held(name, value, run) for name, value in vars(self.ctx).items()]
+        self.held = [attribute for attribute in held if attribute.residuals]
+        for attribute in self.held:
+            vars(self.ctx)[attribute.name] = attribute.placeholder
+        return outs, [residual for attribute in self.held for residual in attribute.residuals]
 
-    def _run_on_arrays(self, leaves: Sequence[Array]) -> tuple[FunctionCtx, list[Array]]:
-        inputs = self.arguments(as_user_tensors(leaves))
-        ctx, out = self.run(inputs)
-        return ctx, self._outputs(ctx, inputs, out)
-
-    def forward(self, *leaves: Array) -> tuple[list[Array], list[Array]]:
-        """Outputs and residuals: a token that identifies the run, and the saved tensors."""
-        ctx, outs = self._run_on_arrays(leaves)
-        saved, forward = ctx._saved, ctx._forward
-        attributes = {key: value for key, value in vars(ctx).items() if key not in ("_saved", "_forward")}
-        attributes["_constant"] = attributes["_dirty"] = ()
-        token = next(_tokens)
-        self.takes_missing = not ctx._materializes
-        self.runs[token] = (attributes, [x is not None for x in saved], [x is not None for x in forward])
-        tensors = [unboxed(operand(x)) for x in (*saved, *forward) if x is not None]
-        return outs, [np.asarray(token), *tensors]
-
-    def context(self, residuals: Sequence[Array], forward: bool) -> FunctionCtx:
-        """The context of a run, with its saved tensors."""
-        token = int(np.asarray(concrete(residuals[0])).reshape(-1)[0])
-        attributes, is_saved, is_saved_forward = self.runs[token]
-        ctx = FunctionCtx(self.needs_input_grad)
-        vars(ctx).update(attributes)
-        tensors = iter(as_user_tensors(residuals[1:]))
-        ctx._saved = tuple([next(tensors) if present else None for present in is_saved])
-        ctx._forward = tuple([next(tensors) if present else None for present in is_saved_forward])
-        if forward and is_saved_forward:
+    @contextlib.contextmanager
+    def _context(self, residuals: Sequence[Array], forward: bool = False) -> Iterator[FunctionCtx]:
+        """The context of the call, whose tensors are these residuals for now. What a rule sets on it stays."""
+        ctx = self.ctx
+        tensors = iter(as_user_tensors(residuals))
+        values = [held.rebuilt(tensors) for held in self.held]
+        for held, value in zip(self.held, values, strict=True):
+            held.put(ctx, held.placeholder, value)
+        saved = ctx._saved
+        if forward and ctx._forward:
             ctx._saved = ctx._forward
-        return ctx
+        try:
+            yield ctx
+        finally:
+            ctx._saved = saved
+            for held, value in zip(self.held, values, strict=True):
+                held.put(ctx, value, held.placeholder)
 
     def backward(self, residuals: Sequence[Array], cts: Sequence[Any]) -> list[Any]:
         """The cotangents of the arrays among the arguments, by the `backward` of the class."""
-        ctx = self.context(residuals, False)
-        grad_outputs = [
-            None if ct is None or (i in self.constant and not ctx._materializes) else as_user_tensors([ct])[0]
-            for i, ct in enumerate(cts)
-        ]
-        rule = self.cls.backward if self.cls.backward is not Function.backward else self.cls.vjp
-        with enable_grad():
-            returned = rule(ctx, *grad_outputs)
+        with self._context(residuals) as ctx:
+            grad_outputs = [
+                None if ct is None or (i in self.constant and not ctx._materializes) else as_user_tensors([ct])[0]
+                for i, ct in enumerate(cts)
+            ]
+            rule = self.cls.backward if self.cls.backward is not Function.backward else self.cls.vjp
+            returned = rule(ctx, *self._with_others(grad_outputs, dict.fromkeys(self.others)))
         grads = list(returned) if isinstance(returned, (tuple, list)) else [returned]
         while len(grads) > len(self.args) and grads[-1] is None:
             grads.pop()
+        name = f"function {self.cls.__name__}Backward"
         if len(grads) != len(self.args):
             raise CustomRuleError(
-                f"function {self.cls.__name__}Backward returned an incorrect number of gradients "
-                f"(expected {len(self.args)}, got {len(grads)})"
+                f"{name} returned an incorrect number of gradients (expected {len(self.args)}, got {len(grads)})"
             )
         for i, gradient in enumerate(grads):
             if gradient is not None and i not in self.places:
                 raise CustomRuleError(
-                    f"function {self.cls.__name__}Backward returned a gradient different than None at position {i}, "
+                    f"{name} returned a gradient different than None at position {i}, "
                     "but the corresponding forward input was not a tensor"
                 )
-        return [None if grads[i] is None else unboxed(operand(grads[i])) for i in self.places]
+        return [None if grads[i] is None else self._fitted(unboxed(operand(grads[i])), i, name) for i in self.places]
+
+    def _fitted(self, gradient: Array, i: int, name: str) -> Array:
+        """A gradient in the shape of its argument: summed where the argument broadcasts to its shape."""
+        shape = self.shapes[self.places.index(i)]
+        given = shape_of(gradient)
+        if given == shape:
+            return gradient
+        padded = (1,) * (len(given) - len(shape)) + tuple(shape)
+        if len(shape) > len(given) or any([n not in (1, m) for n, m in zip(padded, given, strict=True)]):
+            raise CustomRuleError(
+                f"{name} returned an invalid gradient at index {i} - got {list(given)} but expected shape compatible "
+                f"with {list(shape)}"
+            )
+        return unbroadcast(gradient, shape)
 
     def push(self, residuals: Sequence[Array], tangents: Sequence[Any]) -> list[Any]:
         """The tangents of all outputs, by the `jvp` of the class."""
-        ctx = self.context(residuals, True)
         arguments: list[Any] = [None] * len(self.args)
         for place, tangent in zip(self.places, tangents, strict=True):
             arguments[place] = None if tangent is None else as_user_tensors([tangent])[0]
-        out = self.cls.jvp(ctx, *arguments)
+        with self._context(residuals, forward=True) as ctx:
+            out = self.cls.jvp(ctx, *arguments)
         outs = list(out) if isinstance(out, tuple) else [out]
-        return [None if tangent is None else unboxed(operand(tangent)) for tangent in outs]
-
-    def call_with_derivative(self, *leaves: Array) -> Any:
-        """The operation as a custom rule, with its derivative."""
-        options = {"push": self.push} if self.cls.jvp is not Function.jvp else {}
-        return custom_rules.custom_vjp_call(*leaves, fun=self, fwd=self.forward, bwd=_FunctionPullback(self), **options)
+        return [None if x is None else unboxed(operand(x)) for i, x in enumerate(outs) if i not in self.others]
 
     def map_batch(self, size: int, mapped: Sequence[bool], args: Sequence[Array]) -> tuple[list[Array], list[bool]]:
         """The vmap rule of the class, with batch axes leading."""
         in_dims: list[Any] = [None] * len(self.args)
         for place, is_mapped in zip(self.places, mapped, strict=True):
             in_dims[place] = 0 if is_mapped else None
-        out, dims = self.cls.vmap(VmapInfo(size, "error"), tuple(in_dims), *self.arguments(as_user_tensors(args)))
+        info = VmapInfo(size, _randomness([self.args[place] for place in self.places]))
+        out, dims = self.cls.vmap(info, tuple(in_dims), *self._arguments(as_user_tensors(args), args))
         self.has_single_output = not isinstance(out, tuple)
         outs = [out] if self.has_single_output else list(out)
         axes = [dims] * len(outs) if self.has_single_output or not isinstance(dims, (tuple, list)) else list(dims)
-        arrays = [unboxed(operand(output)) for output in outs]
+        self.others = {i: output for i, output in enumerate(outs) if not _is_output(output)}
+        axes = [axis for i, axis in enumerate(axes) if i not in self.others]
+        arrays = [unboxed(operand(output)) for i, output in enumerate(outs) if i not in self.others]
         batched = [
             array if axis is None else move_axis(array, axis % len(shape_of(array)), 0)
             for array, axis in zip(arrays, axes, strict=True)
@@ -306,7 +332,42 @@ class _FunctionCall:
         for i, place in self.dirty.items():
             rebind(self.args[place], outs[i])
             outs[i] = self.args[place]
+        outs = self._with_others(outs, self.others)
         return outs[0] if self.has_single_output else tuple(outs)
+
+    @staticmethod
+    def _with_others(arrays: Sequence[Any], others: dict[int, Any]) -> list[Any]:
+        """One value for each output: the others at their places, the arrays between them."""
+        remaining = iter(arrays)
+        return [others[i] if i in others else next(remaining) for i in range(len(arrays) + len(others))]
+
+
+class _Held:
+    """An attribute of a context that holds values of the run: the residuals, for which `parts` has None."""
+
+    def __init__(self, name: str, value: Any, run: ForwardRun) -> None:
+        self.name = name
+        leaves, self.spec = tree.flatten(value)
+        is_saved = name in ("_saved", "_forward")
+        is_residual = [is_saved or (type(leaf) is Tracer and _is_used_up(leaf, run)) for leaf in leaves]
+        self.residuals = [leaf for leaf, residual in zip(leaves, is_residual, strict=True) if residual]
+        self.parts = [None if residual else (leaf,) for leaf, residual in zip(leaves, is_residual, strict=True)]
+        values = iter([boxed(run.value(leaf)) for leaf in self.residuals])
+        self.placeholder = () if is_saved else self.rebuilt(values)
+
+    def rebuilt(self, tensors: Iterator[Any]) -> Any:
+        """The value of the attribute with the next of these tensors."""
+        return tree.unflatten(self.spec, [next(tensors) if part is None else part[0] for part in self.parts])
+
+    def put(self, ctx: FunctionCtx, old: Any, new: Any) -> None:
+        """Set the attribute, unless a rule has set it to something else."""
+        if vars(ctx).get(self.name) is old:
+            vars(ctx)[self.name] = new
+
+
+def _is_used_up(value: Tracer, run: ForwardRun) -> bool:
+    """Whether a traced value means nothing in backward as it is: it is of the run, or of a level below it."""
+    return run.owns(value) or type(unboxed(value)) is Tracer
 
 
 class _FunctionPullback:
@@ -314,18 +375,42 @@ class _FunctionPullback:
 
     def __init__(self, call: _FunctionCall) -> None:
         self.call = call
+        self.cls = call.cls
 
     @property
     def takes_missing(self) -> bool:
         """Whether the pullback takes None for cotangents that are zero."""
-        return self.call.takes_missing
+        return not self.call.ctx._materializes
 
     def __call__(self, residuals: Sequence[Array], cts: Sequence[Any]) -> list[Any]:
         return self.call.backward(residuals, cts)
 
 
+def _levels(values: Sequence[Any]) -> Iterator[Any]:
+    """The interpreters of some traced values and of what is inside them."""
+    for value in values:
+        while type(value) is Tracer:
+            yield value._interpreter
+            value = value._value
+
+
+def _may_be_mapped(values: Sequence[Any]) -> bool:
+    """Whether a vmap sees some of the values, now or when a Program runs."""
+    return any([isinstance(level, (Vmap, Stage)) for level in _levels(values)])
+
+
+def _randomness(values: Sequence[Any]) -> str:
+    """The randomness of the innermost vmap of some values."""
+    maps = [level for level in _levels(values) if isinstance(level, Vmap) and level.randomness is not None]
+    return max(maps, key=lambda level: level.level).randomness or "error" if maps else "error"
+
+
+def _is_output(value: Any) -> bool:
+    return _is_array(value) or isinstance(value, (int, float, complex))
+
+
 def _is_array(value: Any) -> bool:
-    return type(value) is Tracer or isinstance(value, np.ndarray) or is_device_array(value)
+    return type(value) is Tracer or isinstance(value, (np.ndarray, np.generic)) or is_device_array(value)
 
 
 def as_user_tensors(values: Sequence[Array]) -> list[Any]:
@@ -352,29 +437,16 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
             ctx._saved = tuple([stop_gradient(x) for x in saved])
             returned = function(ctx, *[None if ct is None else stop_gradient(ct) for ct in grad_outputs])
             ctx._saved = saved
-        if not any([_is_differentiated(x) for x in inputs]):
+        if not needs_rule(inputs):
             return returned
         grads = list(returned) if isinstance(returned, (tuple, list)) else [returned]
         arrays = [operand(x) for x in inputs if x is not None]
         known = [unboxed(operand(gradient)) for gradient in grads if gradient is not None]
-        outs = iter(
-            custom_rules.custom_vjp_call(
-                *arrays, fun=lambda *args: known, fwd=lambda *args: (known, []), bwd=_refuse, push=_refuse
-            )
-        )
+        outs = iter(custom_rules.known_outputs(known, arrays, _refuse))
         grads = [None if gradient is None else next(outs) for gradient in grads]
         return tuple(grads) if isinstance(returned, (tuple, list)) else grads[0]
 
     return once
-
-
-def _is_differentiated(value: Any) -> bool:
-    """Whether a value is traced for a derivative in reverse or forward mode."""
-    while type(value) is Tracer:
-        if isinstance(value._interpreter, (Grad, Jvp)):
-            return True
-        value = value._value
-    return False
 
 
 def _refuse(residuals: Any, cts: Any) -> Any:

@@ -154,6 +154,16 @@ class no_grad(_RecordingContext):
     """
 
 
+class no_grad_of_tensors(_RecordingContext):
+    """Switches recording off for tensors alone: what the forward functions of rules run in.
+
+    A transform around them goes on, as the derivatives of what they compute may be asked for.
+    """
+
+    def _setting(self) -> Mode:
+        return super()._setting()._replace(tensors=True)
+
+
 class enable_grad(_RecordingContext):
     """Switches recording on again inside `no_grad`.
 

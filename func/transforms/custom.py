@@ -10,12 +10,14 @@ from typing import Any
 
 from func import tree
 from func.interpreters.calls import custom_rules
+from func.interpreters.calls.forward_run import ForwardRun, needs_rule
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of, zeros_like
 from func.interpreters.core.errors import ArgumentError, CustomRuleError
 from func.interpreters.primitives.structural.identity import stop_gradient as stop_gradient_primitive
 from func.interpreters.primitives.structural.shapes import convert
 from func.numpy import patching
 from func.transforms.boundary import array_leaf, check_callable, defensive_copies, name_of
+from func.transforms.closures import Closure
 
 
 @dataclass(eq=False)
@@ -244,10 +246,13 @@ class custom_vjp(CustomRule):
         nondiff, leaves, spec, function = self._split(args)
         flat = FlatFunction(function, spec)
         fixed = fixed_places(self.nondiff, args, name_of(self.function))
+        if not needs_rule(leaves):
+            outs = flat(*leaves)
+            return tree.unflatten(flat.out_spec, outs)
         forward = _VjpForward(self.fwd, args, fixed, spec, flat)
         backward = _VjpBackward(self.bwd, nondiff, spec, forward, flat)
-        outs = custom_rules.custom_vjp_call(*leaves, fun=flat, fwd=forward, bwd=backward)
-        return tree.unflatten(flat.out_spec, outs)
+        results = custom_rules.call_with_rule(leaves, forward, backward)
+        return tree.unflatten(flat.out_spec, results)
 
 
 @dataclass(eq=False)
@@ -262,7 +267,7 @@ class _VjpForward:
     residual_spec: Any = None
     static: Any = None
 
-    def __call__(self, *leaves: Array) -> tuple[list[Array], list[Array]]:
+    def __call__(self, run: ForwardRun, *leaves: Array) -> tuple[list[Array], list[Array]]:
         remaining = iter(tree.unflatten(self.spec, defensive_copies(leaves)))
         full = [self.args[i] if i in self.fixed else next(remaining) for i in range(len(self.args))]
         result = self.fwd(*full)
@@ -296,23 +301,7 @@ class _VjpBackward:
     def __call__(self, residuals: Sequence[Array], out_cts: Sequence[Array]) -> list[Any]:
         out_ct = tree.unflatten(self.flat.out_spec, defensive_copies(out_cts))
         cts = self.bwd(*self.nondiff, self.forward.residuals(defensive_copies(residuals)), out_ct)
-        name = name_of(self.bwd)
-        count = len(self.spec.children())
-        if not isinstance(cts, (tuple, list)) or len(cts) != count:
-            shown = f"{len(cts)} values" if isinstance(cts, (tuple, list)) else type(cts).__name__
-            raise CustomRuleError(
-                f"bwd {name} must return a tuple of {count} cotangents, one per argument, not {shown}"
-            )
-        flat: list[Any] = []
-        for ct_tree, child in zip(cts, self.spec.children(), strict=True):
-            if ct_tree is None:
-                flat.extend([None] * child.num_leaves)
-                continue
-            leaves, spec = tree.flatten(ct_tree)
-            if spec != child:
-                raise CustomRuleError(f"bwd {name} returned a cotangent of tree {spec} for an argument of tree {child}")
-            flat.extend(leaves)
-        return flat
+        return flat_cotangents(cts, self.spec.children(), f"bwd {name_of(self.bwd)}")
 
 
 def custom_gradient(func: Callable[..., Any]) -> Callable[..., Any]:
@@ -329,19 +318,81 @@ def custom_gradient(func: Callable[..., Any]) -> Callable[..., Any]:
     """
     check_callable(func, "custom_gradient")
 
-    def plain(*args: Any) -> Any:
-        return func(*args)[0]
+    @functools.wraps(func)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        args = bound_arguments(func, args, kwargs)
+        leaves, spec = tree.flatten(args)
+        if nothing_traced(args) or not needs_rule(leaves):
+            return _pair(func(*args), func)[0]
+        names = tree.path_names(args, "args")
+        leaves = [array_leaf(x, path, "custom_gradient") for x, path in zip(leaves, names, strict=True)]
+        rule = _GradientRule(func, spec)
+        outs = custom_rules.call_with_rule(leaves, rule.forward, rule.backward)
+        return tree.unflatten(rule.out_spec, outs)
 
-    functools.update_wrapper(plain, func)
-    rule = custom_vjp(plain)
+    return call
 
-    def backward(args: Any, ct: Any) -> Any:
-        _, pullback = func(*args)
-        cts = pullback(ct)
-        return cts if isinstance(cts, (tuple, list)) else (cts,)
 
-    rule.defvjp(lambda *args: (func(*args)[0], args), backward)
-    return rule
+def _pair(result: Any, function: Callable[..., Any]) -> Any:
+    """What a function with a custom gradient returned, checked."""
+    if not isinstance(result, tuple) or len(result) != 2 or not callable(result[1]):
+        raise CustomRuleError(
+            f"{name_of(function)} has a custom gradient and must return a pair (out, pullback), where pullback is a "
+            f"function of the output's cotangent; it returned {_described(result)}"
+        )
+    return result
+
+
+def _described(result: Any) -> str:
+    if isinstance(result, tuple):
+        return f"a tuple of {', '.join([type(part).__name__ for part in result]) or 'nothing'}"
+    return f"a value of type {type(result).__name__}"
+
+
+class _GradientRule:
+    """One run of a function with a custom gradient, and its pullback, whose traced values are the residuals."""
+
+    def __init__(self, function: Callable[..., Any], spec: Any) -> None:
+        self.function = function
+        self.spec = spec
+        self.out_spec: Any = None
+        self.pullback: Any = None
+
+    def forward(self, run: ForwardRun, *leaves: Array) -> tuple[list[Array], list[Array]]:
+        """The outputs, and what the pullback holds of the run."""
+        result = self.function(*tree.unflatten(self.spec, defensive_copies(leaves)))
+        out, pullback = _pair(result, self.function)
+        self.pullback = Closure(pullback, run.owns)
+        outs, self.out_spec = tree.flatten(out)
+        return [array_leaf(out, "output", "custom_gradient") for out in outs], self.pullback.values
+
+    def backward(self, residuals: Sequence[Array], out_cts: Sequence[Array]) -> list[Any]:
+        """The cotangents of the leaves of the arguments."""
+        pullback = self.pullback.rebuilt(defensive_copies(residuals))
+        cts = pullback(tree.unflatten(self.out_spec, defensive_copies(out_cts)))
+        children = self.spec.children()
+        if len(children) == 1 and not (isinstance(cts, (tuple, list)) and len(cts) == 1):
+            cts = (cts,)
+        return flat_cotangents(cts, children, f"the pullback of {name_of(self.function)}")
+
+
+def flat_cotangents(cts: Any, children: Sequence[Any], rule: str) -> list[Any]:
+    """The cotangents of the leaves of some arguments, of which a rule returned one tree each, None for zero."""
+    if not isinstance(cts, (tuple, list)) or len(cts) != len(children):
+        shown = f"{len(cts)} values" if isinstance(cts, (tuple, list)) else type(cts).__name__
+        raise CustomRuleError(
+            f"{rule} must return a tuple of {len(children)} cotangents, one per argument, not {shown}"
+        )
+    flat: list[Any] = []
+    for ct_tree, child in zip(cts, children, strict=True):
+        if ct_tree is None:
+            flat.extend([None] * child.num_leaves)
+            continue
+        leaves, spec = tree.flatten(ct_tree)
+        if spec != child:
+            raise CustomRuleError(f"{rule} returned a cotangent of tree {spec} for an argument of tree {child}")
+        flat.extend(leaves)
+    return flat
 
 
 class custom_vmap(CustomRule):

@@ -16,8 +16,8 @@ from func.interpreters.calls.call_primitives import (
     without_integer_tangents,
 )
 from func.interpreters.calls.partition import select
-from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, Tracer, materialize, zeros_like
-from func.interpreters.core.parameters import FUNCTION, NOTHING, Kind, either, refusal_of
+from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, Tracer, bind, materialize, zeros_like
+from func.interpreters.core.parameters import FUNCTION, NOTHING, Kind, either, integer, refusal_of
 from func.interpreters.drivers import Flat, pull_flat, running
 from func.interpreters.primitives.structural.identity import shielded
 from func.interpreters.program.program import Program
@@ -127,6 +127,47 @@ checkpoint_call = function_call(
     "checkpoint_call", batch=_checkpoint_batch, jvp=_checkpoint_jvp, parameters={"policy": either(NOTHING, FUNCTION)}
 )
 """fun(*args). The pullback keeps the arguments and what the policy saves, and computes everything else again."""
+
+
+def _known_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, fun: Flat, outs: int) -> Any:
+    """The values are the first operands, their derivative by the others that of the function."""
+    inputs = primals[outs:]
+    results = bind(known_call, tuple(primals), {"fun": fun, "outs": outs})
+    dense = inexact_tangents(inputs, tangents[outs:])
+    active = tuple([tangent is not ZERO for tangent in dense])
+    if all([tangent is ZERO for tangent in tangents[outs:]]):
+        return results, ZERO
+    douts = linear_call(
+        *inputs,
+        *select(dense, active),
+        forward=RecomputedForward(RerunFunction(fun), active, 0),
+        backward=RecomputedBackward(RerunFunction(fun), active),
+        residuals=len(inputs),
+        outs=avals_of(results),
+    )
+    return results, without_integer_tangents(results, douts)
+
+
+def _known_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
+    outs = params["outs"]
+    values = materialize(size, batched[:outs], args[:outs])
+    fun = BatchedFunction(params["fun"], size, tuple(batched[outs:]))
+    return known_call(*values, *args[outs:], fun=fun, outs=outs)
+
+
+known_call = Primitive(
+    "known_call",
+    lambda xp, *operands, fun, outs: tuple(operands[:outs]),
+    aval=lambda *avals, fun, outs: avals[:outs],
+    parameters={"fun": FUNCTION, "outs": integer(0)},
+    batch=_known_batch,
+    jvp=_known_jvp,
+    multiple=True,
+    cost=0,
+    calls_python=True,
+    body=lambda params: lambda *operands: operands[: params["outs"]],
+)
+"""(*outputs, *inputs): the outputs of fun(*inputs), which are known; fun runs where their derivative is asked for."""
 
 
 def _saved_output_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, primitive: Primitive, options: Any) -> Any:

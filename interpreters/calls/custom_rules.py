@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from func.interpreters import drivers
 from func.interpreters.calls.call_primitives import (
     BatchedFunction,
+    CallPrimitive,
     avals_of,
     function_call,
     inexact_tangents,
@@ -17,31 +18,45 @@ from func.interpreters.calls.call_primitives import (
     sum_over_batch,
     without_integer_tangents,
 )
+from func.interpreters.calls.checkpoint import known_call
+from func.interpreters.calls.forward_run import ForwardRun
 from func.interpreters.calls.partition import expand, select
 from func.interpreters.core import (
+    EVALUATE,
     ZERO,
     Array,
     Aval,
     Params,
+    Shaped,
+    Tracer,
+    add_tangents,
+    aval_of,
     bind,
     dtype_of,
     is_inexact,
     materialize,
+    refuse_captured,
     shape_of,
+    unboxed,
     zeros_like,
 )
-from func.interpreters.core.errors import CustomRuleError
+from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError
+from func.interpreters.core.parameters import FUNCTION, Kind
 from func.interpreters.core.source import at_line
 from func.interpreters.drivers import Flat
+from func.interpreters.grad import Grad
+from func.interpreters.jvp import Jvp
+from func.interpreters.primitives.structural.identity import stop_gradient
 from func.interpreters.primitives.structural.shapes import convert, full_like
 from func.interpreters.stage import DerivedStage
 from func.interpreters.transpose import transpose_program
 
+T = TypeVar("T")
 Info: TypeAlias = tuple[tuple[int, ...], Any]
 """The shape and dtype of an argument or output."""
 
 
-def _infos(values: Sequence[Array]) -> tuple[Info, ...]:
+def _infos(values: Sequence[Any]) -> tuple[Info, ...]:
     return tuple([(shape_of(value), dtype_of(value)) for value in values])
 
 
@@ -108,6 +123,13 @@ class CustomBackward:
 
     def __call__(self, residuals: Sequence[Array], ct: dict[int, Any]) -> list[Array]:
         like = next(iter(ct.values()))
+        infos = select(self.args, self.active)
+        cts = self.of_active(residuals, ct)
+        return [full_like(like, 0, *info) if ct is ZERO else ct for ct, info in zip(cts, infos, strict=True)]
+
+    def of_active(self, residuals: Sequence[Array], ct: dict[int, Any]) -> list[Any]:
+        """The cotangents, ZERO where the rule gives none."""
+        like = next(iter(ct.values()))
         if getattr(self.bwd, "takes_missing", False):
             cts = [ct.get(i) for i in range(len(self.outs))]
         else:
@@ -117,12 +139,12 @@ class CustomBackward:
             raise CustomRuleError(
                 f"the backward rule returned {len(arg_cts)} cotangents for {len(self.args)} arguments{at_line()}"
             )
-        return [self._checked(arg_cts[i], i, like) for i, is_active in enumerate(self.active) if is_active]
+        return [self._checked(arg_cts[i], i) for i, is_active in enumerate(self.active) if is_active]
 
-    def _checked(self, ct: Any, i: int, like: Array) -> Array:
+    def _checked(self, ct: Any, i: int) -> Any:
         shape, dtype = self.args[i]
         if ct is None or ct is ZERO:
-            return full_like(like, 0, shape, dtype)
+            return ZERO
         if shape_of(ct) != shape:
             raise CustomRuleError(
                 f"the backward rule returned a cotangent of shape {shape_of(ct)} for argument {i} of shape {shape}"
@@ -173,42 +195,29 @@ class TransposedBackward:
 
 
 @dataclass(frozen=True)
-class BatchedFwd:
-    """A custom_vjp fwd on a leading batch axis, which all outputs and residuals have."""
-
-    fwd: Any
-    size: int
-    which: tuple[bool, ...]
-
-    def __call__(self, *args: Array) -> tuple[list[Array], list[Array]]:
-        output_count = 0
-
-        def flat(*inner: Array) -> list[Array]:
-            nonlocal output_count
-            outs, residuals = self.fwd(*inner)
-            output_count = len(outs)
-            return [*outs, *residuals]
-
-        values = BatchedFunction(flat, self.size, self.which)(*args)
-        return values[:output_count], values[output_count:]
-
-
-@dataclass(frozen=True)
 class BatchedBwd:
     """A custom_vjp bwd on a leading batch axis; cotangents of unbatched arguments are summed over it."""
 
     bwd: Any
     size: int
     which: tuple[bool, ...]
+    residuals: tuple[bool, ...]
 
-    def __call__(self, residuals: Sequence[Array], cts: Sequence[Array]) -> list[Any]:
+    @property
+    def takes_missing(self) -> bool:
+        """Whether the pullback takes None for cotangents that are zero."""
+        return getattr(self.bwd, "takes_missing", False)
+
+    def __call__(self, residuals: Sequence[Array], cts: Sequence[Any]) -> list[Any]:
         count = len(residuals)
-        arg_cts = _batched_optional(
-            lambda *args: self.bwd(args[:count], args[count:]),
-            self.size,
-            (True,) * (count + len(cts)),
-            [*residuals, *cts],
-        )
+        has_ct = [ct is not None for ct in cts]
+
+        def pull(*args: Array) -> Sequence[Any]:
+            rest = iter(args[count:])
+            return self.bwd(args[:count], [next(rest) if has else None for has in has_ct])  # type: ignore[no-any-return]
+
+        given = select(cts, has_ct)
+        arg_cts = _batched_optional(pull, self.size, (*self.residuals, *[True] * len(given)), [*residuals, *given])
         return sum_over_batch(arg_cts, self.which)
 
 
@@ -219,6 +228,7 @@ class BatchedPush:
     push: Any
     size: int
     which: tuple[bool, ...]
+    residuals: tuple[bool, ...]
 
     def __call__(self, residuals: Sequence[Array], tangents: Sequence[Any]) -> list[Any]:
         count = len(residuals)
@@ -228,50 +238,224 @@ class BatchedPush:
             rest = iter(args[count:])
             return self.push(args[:count], [next(rest) if has else None for has in has_tangent])  # type: ignore[no-any-return]
 
-        which = (True,) * count + tuple(select(self.which, has_tangent))
+        which = (*self.residuals, *select(self.which, has_tangent))
         return _batched_optional(push, self.size, which, [*residuals, *select(tangents, has_tangent)])
 
 
-def _custom_vjp_jvp(
-    primals: Sequence[Array], tangents: Sequence[Any], *, fun: Flat, fwd: Any, bwd: Any, push: Any = None
-) -> Any:
-    outs, residuals = fwd(*primals)
-    dense = inexact_tangents(primals, tangents)
-    active = tuple([tangent is not ZERO for tangent in dense])
-    if not any(active):
-        return tuple(outs), ZERO
-    backward = CustomBackward(bwd, active, _infos(primals), _infos(outs))
-    forward: Any
-    if push is None:
-        forward = TransposedBackward(backward, len(residuals))
-    else:
-        forward = CustomForward(push, len(residuals), active, backward.outs)
-    douts = linear_call(
-        *residuals,
-        *select(dense, active),
-        forward=forward,
-        backward=backward,
-        residuals=len(residuals),
-        outs=avals_of(outs),
-    )
-    return tuple(outs), without_integer_tangents(outs, douts)
+class KnownOutputs(NamedTuple):
+    """What a custom_vjp has beside its rule: the layout of its operands (*arguments, *outputs, *others).
+
+    The rule's residuals are operands; an output among them is the one that the rule differentiates. Those in `known`
+    are intermediate values: `fun` computes them from the operands in `inputs`.
+    """
+
+    args: int
+    outs: int
+    residuals: tuple[int, ...]
+    known: tuple[int, ...]
+    inputs: tuple[int, ...]
+    fun: Any
+
+    def split(self, operands: Sequence[T]) -> tuple[Sequence[T], Sequence[T], Sequence[T]]:
+        """The operands that are arguments, outputs, others."""
+        end = self.args + self.outs
+        return operands[: self.args], operands[self.args : end], operands[end:]
+
+    def needed(self) -> set[int]:
+        """The operands that the rule and its derivatives need."""
+        return {*self.residuals, *(self.inputs if self.known else ())}
+
+    def residual_values(self, operands: Sequence[Array]) -> list[Array]:
+        """The rule's residuals, with the derivatives of intermediate values where somebody differentiates."""
+        values = dict(enumerate(operands))
+        if self.known and any([type(operands[i]) is Tracer for i in self.inputs]):
+            known = [operands[i] for i in self.known]
+            inputs = [operands[i] for i in self.inputs]
+            values.update(zip(self.known, known_call(*known, *inputs, fun=self.fun, outs=len(known)), strict=True))
+        return [values[i] for i in self.residuals]
 
 
-def _custom_vjp_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
-    which = tuple(batched)
+class _CustomVjp(CallPrimitive):
+    """Outputs that are known, differentiated by a rule: what a forward function has computed in its one run."""
+
+    __slots__ = ()
+
+    def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
+        layout: KnownOutputs = params["layout"]
+        outs = bind(self, primals, params)
+        args, _, others = layout.split(primals)
+        dargs, douts, _ = layout.split(tangents)  # an output has a tangent where the forward function captured a value
+        if all([tangent is ZERO for tangent in dargs]):
+            return outs, tuple(douts)
+        dense = inexact_tangents(args, dargs)
+        active = tuple([tangent is not ZERO for tangent in dense])
+        residuals = layout.residual_values((*args, *outs, *others))
+        backward = CustomBackward(params["bwd"], active, _infos(args), _infos(outs))
+        forward: Any
+        if params.get("push") is None:
+            forward = TransposedBackward(backward, len(residuals))
+        else:
+            forward = CustomForward(params["push"], len(residuals), active, backward.outs)
+        by_rule = linear_call(
+            *residuals,
+            *select(dense, active),
+            forward=forward,
+            backward=backward,
+            residuals=len(residuals),
+            outs=avals_of(outs),
+        )
+        total = [add_tangents(x, y) for x, y in zip(douts, by_rule, strict=True)]
+        return outs, without_integer_tangents(outs, total)
+
+    def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
+        layout: KnownOutputs = params["layout"]
+        outs = bind(self, values, params)
+        needed = layout.needed()
+        args, _, others = layout.split(values)
+        operands = [x if i in needed else None for i, x in enumerate((*args, *outs, *others))]
+        return outs, self, (operands, _infos(args), _infos(outs))
+
+    def retraced(self, saved: Any, lift: Callable[..., Any]) -> Any:
+        """What was saved, as traced values: outputs by the rule, arguments as they are."""
+        operands, args, outs = saved
+        start, end = len(args), len(args) + len(outs)
+        traced = [lift(None, x, i - start) if start <= i < end else lift(i, x) for i, x in enumerate(operands)]
+        return traced, args, outs
+
+    def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
+        layout: KnownOutputs = params["layout"]
+        operands, args, outs = saved
+        active = tuple([parent is not None for parent in layout.split(parents)[0]])
+        cts = [ZERO] * layout.args
+        if any(active):
+            backward = CustomBackward(params["bwd"], active, args, outs)
+            cts = expand(backward.of_active(layout.residual_values(operands), ct), active)
+        captured = [ct.get(i, ZERO) for i in range(layout.outs)]
+        return [*cts, *captured, *[ZERO] * len(operands)][: len(parents)]
+
+    def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
+        """For an equation of a linear program: the rule, if its residuals do not depend on the unknowns."""
+        layout: KnownOutputs = params["layout"]
+        needed = layout.needed()
+        if any([known[i] is None for i in needed]):
+            raise NotDifferentiableError(f"{self.name} is not linear and cannot be transposed")
+        operands = [x if i in needed else None for i, x in enumerate(known)]
+        avals = [parent or aval_of(x) for parent, x in zip(parents, known, strict=True)]
+        args, outs, others = layout.split(avals)
+        cts = self.pull(ct, parents, (operands, _infos(args), _infos(outs)), params)
+        return [*cts[: layout.args], *[ZERO] * (layout.outs + len(others))]
+
+
+def _custom_vjp_batch(size: int, batched: Sequence[bool], operands: Sequence[Array], params: Params) -> Any:
+    layout: KnownOutputs = params["layout"]
     push = params.get("push")
+    start, end = layout.args, layout.args + layout.outs
+    is_known = [start <= i < end or i in layout.known for i in range(len(operands))]
+    values = [
+        materialize(size, [is_batched], [x])[0] if known else x
+        for x, is_batched, known in zip(operands, batched, is_known, strict=True)
+    ]
+    which = tuple([is_batched or known for is_batched, known in zip(batched, is_known, strict=True)])
+    args = which[:start]
+    residuals = tuple([which[i] for i in layout.residuals])
+    fun = BatchedFunction(layout.fun, size, tuple([which[i] for i in layout.inputs])) if layout.known else None
     return custom_vjp_call(
-        *args,
-        fun=BatchedFunction(params["fun"], size, which),
-        fwd=BatchedFwd(params["fwd"], size, which),
-        bwd=BatchedBwd(params["bwd"], size, which),
-        **({} if push is None else {"push": BatchedPush(push, size, which)}),
+        *values,
+        bwd=BatchedBwd(params["bwd"], size, args, residuals),
+        layout=layout._replace(fun=fun),
+        **({} if push is None else {"push": BatchedPush(push, size, args, residuals)}),
     )
 
 
-custom_vjp_call = function_call("custom_vjp_call", "fwd", "bwd", batch=_custom_vjp_batch, jvp=_custom_vjp_jvp)
-"""fun(*args); fwd(*args) -> (outs, residuals); bwd(residuals, cts) -> cotangents of the args. With a tangent rule also
-push(residuals, tangents) -> tangents of the outs."""
+custom_vjp_call = _CustomVjp(
+    "custom_vjp_call",
+    lambda xp, *operands, layout, **params: tuple(layout.split(operands)[1]),
+    aval=lambda *avals, layout, **params: layout.split(avals)[1],
+    parameters={
+        "bwd": FUNCTION,
+        "push": FUNCTION.or_absent(),
+        "layout": Kind("a layout of operands", lambda value, avals, params: isinstance(value, KnownOutputs)),
+    },
+    batch=_custom_vjp_batch,
+    multiple=True,
+    cost=0,
+    calls_python=True,
+    body=lambda params: lambda *operands: params["layout"].split(operands)[1],
+)
+"""(*arguments, *outputs, *others): the outputs, differentiated by bwd(residuals, cts) -> cotangents of the arguments;
+with a tangent rule also by push(residuals, tangents) -> tangents of the outputs."""
+
+
+def call_with_rule(
+    args: Sequence[Array],
+    forward: Callable[..., tuple[Sequence[Array], Sequence[Any]]],
+    bwd: Any,
+    push: Any = None,
+) -> tuple[Array, ...]:
+    """The outputs of forward(run, *args) -> (outputs, residuals), which runs once, differentiated by a rule."""
+    run = ForwardRun()
+    inputs = [run.lift(stop_gradient(arg), i) if _is_traced(arg) else unboxed(arg) for i, arg in enumerate(args)]
+    places = [(_key(run, x), x) for x in inputs]  # kept, as the function may write to its arguments
+    try:
+        outs, residuals = forward(run, *inputs)
+        values = [run.value(out) for out in outs]
+        _refuse_captured(args, values)
+        positions = {key: i for i, (key, _) in reversed(list(enumerate(places)))}
+        for i, out in enumerate(outs, len(args)):
+            positions.setdefault(_key(run, out), i)
+        operands = [*args, *values]
+        layout = _with_residuals(run, len(args), len(outs), residuals, positions, operands)
+    finally:
+        run.close()
+    options = {} if push is None else {"push": push}
+    return custom_vjp_call(*operands, bwd=bwd, layout=layout, **options)  # type: ignore[no-any-return]
+
+
+def known_outputs(outs: Sequence[Array], args: Sequence[Array], bwd: Any) -> tuple[Array, ...]:
+    """Outputs that are known, differentiated by a rule of the arguments that has no residuals."""
+    layout = KnownOutputs(len(args), len(outs), (), (), (), None)
+    return custom_vjp_call(*args, *outs, bwd=bwd, layout=layout, push=bwd)  # type: ignore[no-any-return]
+
+
+def _is_traced(arg: Array) -> bool:
+    return type(arg) is Tracer and arg._interpreter is not EVALUATE and is_inexact(dtype_of(arg))
+
+
+def _key(run: ForwardRun, value: Any) -> int:
+    """What tells a value of a run: boxes of one value have one key."""
+    return id(value._attached) if run.owns(value) else id(value)
+
+
+def _refuse_captured(args: Sequence[Array], outs: Sequence[Array]) -> None:
+    """Raise where an output depends on the arguments' level otherwise than by the arguments."""
+    top = max([arg._interpreter for arg in args if type(arg) is Tracer], key=lambda x: x.level, default=EVALUATE)
+    if isinstance(top, (Grad, Jvp)):
+        refuse_captured(top, outs)
+
+
+def _with_residuals(
+    run: ForwardRun, args: int, outs: int, residuals: Sequence[Any], positions: dict[int, int], operands: list[Array]
+) -> KnownOutputs:
+    """The layout of the operands, to which residuals that are neither arguments nor outputs are added."""
+    chosen: list[int] = []
+    known: list[int] = []
+    origins: list[Any] = []
+    for residual in residuals:
+        key = _key(run, residual)
+        if key not in positions:
+            positions[key] = len(operands)
+            if run.owns(residual) or (run.was_read and is_inexact(dtype_of(residual))):
+                known.append(len(operands))
+                origins.append(residual._attached if run.owns(residual) else None)
+            operands.append(run.value(residual))
+        chosen.append(positions[key])
+    inputs: list[int] = []
+    fun = None
+    if known:
+        fun, arguments, captured = run.replay(origins, range(args))
+        inputs = arguments + [len(operands) + i for i in range(len(captured))]
+        operands += captured
+    return KnownOutputs(args, outs, tuple(chosen), tuple(known), tuple(inputs), fun)
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,15 @@ from typing import Any, NamedTuple
 
 class Mode(NamedTuple):
     """A switch: interpreters from `floor` to below `level` record if `records`, for others the mode `outer` holds;
-    `inference` marks what is made meanwhile."""
+    `inference` marks what is made meanwhile. With `tensors` it concerns the interpreters of tensors alone, which lie
+    half a level above their transform."""
 
     level: float
     records: bool
     inference: bool = False
     outer: Mode | None = None
     floor: float = 0.0
+    tensors: bool = False
 
 
 MODE: ContextVar[Mode | None] = ContextVar("func_mode", default=None)
@@ -54,7 +56,7 @@ def is_suspended(level: float) -> bool:
     """Whether an interpreter of that level does not record."""
     mode = MODE.get()
     while mode is not None:
-        if mode.floor <= level < mode.level:
+        if mode.floor <= level < mode.level and not (mode.tensors and level % 1 == 0):
             return not mode.records
         mode = mode.outer
     return False

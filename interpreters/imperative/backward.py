@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters import nan_safe
-from func.interpreters.core import ZERO, Array, Tracer, shape_of, unboxed
+from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of, unboxed
 from func.interpreters.core.errors import FreedGraphError
 from func.interpreters.core.modes import ANOMALY
 from func.interpreters.grad import LEAF, OUTPUT, PARENTS, RULE, SERIAL, contribute, walk
@@ -29,6 +29,7 @@ from func.interpreters.imperative.node_state import (
     free,
     leading_to,
     node_name,
+    output_node,
     reachable,
     unpacked,
 )
@@ -212,9 +213,16 @@ class BackwardPass:
             if saved is None:
                 return rule.pull(ct, needs_cotangent, saved, params)  # type: ignore[no-any-return]
 
-            def lift(place: int | None, value: Any) -> Any:
-                source = node if place is None else parents[place]
-                return value if value is None or source is None else Tracer(self.interpreter, value, source)
+            def lift(place: int | None, value: Any, output: int | None = None) -> Any:
+                if value is None:
+                    source = None
+                elif output is not None:
+                    source = output_node(node, output, value) if is_inexact(dtype_of(value)) else None
+                elif place is None:
+                    source = node
+                else:
+                    source = parents[place] if place < len(parents) else None
+                return value if source is None else Tracer(self.interpreter, value, source)
 
             saved = rule.retraced(saved, lift)
 

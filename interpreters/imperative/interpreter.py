@@ -27,7 +27,7 @@ from func.interpreters.core import (
 from func.interpreters.core.errors import InferenceTensorError
 from func.interpreters.core.modes import ANOMALY, MODE, SAVING, WATCHED, is_suspended
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.grad import PARAMS, leaf_node
+from func.interpreters.grad import NEEDS_COTANGENT, PARAMS, PARENTS, RULE, leaf_node
 from func.interpreters.grad_fast import FastGrad
 from func.interpreters.imperative.anomalies import line_and_operands
 from func.interpreters.imperative.node_state import CALL, LINE, STATE, NodeState, pack
@@ -125,7 +125,11 @@ class Imperative(FastGrad):
                 if type(place) is NodeState:
                     return outs
                 if common is None:
-                    call = (primitive, tuple([unboxed_copy(arg) for arg in args]), parent[PARAMS])
+                    call = None
+                    if not hasattr(parent[RULE], "retraced"):
+                        call = (primitive, tuple([unboxed_copy(arg) for arg in args]), parent[PARAMS])
+                    elif args and parent[PARENTS][-1] is None:  # users see those that have nodes as next_functions
+                        parent = _without_trailing(parent)
                     state = NodeState((parent[STATE], None, call, None))
                     if ANOMALY.get() is not None:
                         values = tuple([o._value if type(o) is Tracer else o for o in outs])
@@ -134,6 +138,12 @@ class Imperative(FastGrad):
                 place_state = NodeState((place, None, None, None))
                 out._attached = (serial, rule, (common,), (common,), place_state, params, aval)
         return outs
+
+
+def _without_trailing(node: Any) -> Any:
+    """A node without its last parents as far as they are None."""
+    count = max([i + 1 for i, parent in enumerate(node[PARENTS]) if parent is not None], default=0)
+    return (*node[:PARENTS], node[PARENTS][:count], node[NEEDS_COTANGENT][:count], *node[STATE:])
 
 
 def unboxed_copy(value: Array) -> Array:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from func.interpreters import grad
-from func.interpreters.core import EVALUATE, Shaped, Tracer, unboxed
+from func.interpreters.core import EVALUATE, Aval, Shaped, Tracer, dtype_of, shape_of, unboxed
 from func.interpreters.core.modes import SAVING
-from func.interpreters.grad import LEAF, OUTPUT, PARENTS, RULE, SERIAL
+from func.interpreters.grad import LEAF, OUTPUT, PARAMS, PARENTS, RULE, SERIAL, SERIALS
 
 STATE = grad.SAVED
 """The field of a tensor's node that holds its NodeState."""
@@ -115,6 +115,12 @@ def free(node: Any) -> None:
         state[SAVED] = FREED
 
 
+def output_node(node: Any, place: int, value: Any) -> Any:
+    """A further node of an output, with this value, of a node with several."""
+    aval = Aval(shape_of(value), dtype_of(value))
+    return (next(SERIALS), OUTPUT, (node,), (node,), NodeState((place, None, None, None)), None, aval)
+
+
 def is_leaf_node(node: Any) -> bool:
     """Whether a node is a leaf's."""
     return node[RULE] is LEAF
@@ -163,11 +169,11 @@ def node_name(node: Any) -> str:
         return "AccumulateGrad"
     if isinstance(call, str):
         return call
-    if call is None:
-        return backward_name(rule)
-    function = (call[2] or {}).get("fun")
-    function_class = getattr(getattr(function, "__self__", function), "cls", None)
-    return backward_name(call[0]) if function_class is None else f"{function_class.__name__}Backward"
+    primitive, params = (rule, node[PARAMS]) if call is None else (call[0], call[2])
+    rules = [(params or {}).get(key) for key in ("fun", "bwd")]
+    classes = [getattr(getattr(function, "__self__", function), "cls", None) for function in rules]
+    name = next((kind.__name__ for kind in classes if kind is not None), None)
+    return backward_name(primitive) if name is None else f"{name}Backward"
 
 
 def backward_name(primitive: Any) -> str:

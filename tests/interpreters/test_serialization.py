@@ -23,7 +23,15 @@ from tests.support.device_double import to_device
 from tests.support.samples import SAMPLES
 from tests.support.sampling import Sample
 
-CALLS = ("callback", "checkpoint_call", "custom_jvp_call", "custom_vjp_call", "custom_vmap_call", "linear_call")
+CALLS = (
+    "callback",
+    "checkpoint_call",
+    "custom_jvp_call",
+    "custom_vjp_call",
+    "custom_vmap_call",
+    "linear_call",
+    "known_call",
+)
 OF_FACTORS = tuple([name for name, primitive in PRIMITIVES.items() if primitive.factored_by])
 """Primitives whose operands must come from another one in the same program."""
 HELD = [case for case in ALL if case.values[0] not in (*CALLS, *OF_FACTORS)]

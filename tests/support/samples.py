@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from func.interpreters.calls.custom_rules import KnownOutputs
 from func.interpreters.core import Aval
 from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.elementwise.table import sin
@@ -228,13 +229,6 @@ def twice_sin_jvp(primals: Any, tangents: Any) -> Any:
     return twice_sin(*primals), [multiply(multiply(cos(primals[0]), 2.0), tangents[0])]
 
 
-def twice_sin_fwd(*args: Any) -> Any:
-    """Its forward rule: output and residuals."""
-    from func.interpreters.primitives.elementwise.table import cos
-
-    return twice_sin(*args), [multiply(cos(args[0]), 2.0)]
-
-
 def twice_sin_bwd(residuals: Any, cts: Any) -> Any:
     """Its backward rule."""
     return [multiply(residuals[0], cts[0])]
@@ -257,7 +251,7 @@ def scaled_backward(known: Any, ct: Any) -> list[Any]:
 
 SAMPLES |= {
     "custom_jvp_call": [Sample((real(3),), {"fun": twice_sin, "rule": twice_sin_jvp})],
-    "custom_vjp_call": [Sample((real(3),), {"fun": twice_sin, "fwd": twice_sin_fwd, "bwd": twice_sin_bwd})],
+    "custom_vjp_call": [],
     "checkpoint_call": [Sample((real(3),), {"fun": twice_sin, "policy": None})],
     "custom_vmap_call": [Sample((real(3),), {"fun": twice_sin, "rule": twice_sin_rule})],
     "linear_call": [
@@ -267,9 +261,19 @@ SAMPLES |= {
             (1,),
         )
     ],
+    "known_call": [],
     "saved_output": [],
 }
 _point = real(3)
+SAMPLES["custom_vjp_call"] = [
+    Sample(
+        (_point, 2 * np.sin(_point), 2 * np.cos(_point)),
+        {"bwd": twice_sin_bwd, "layout": KnownOutputs(1, 1, (2,), (), (), None)},
+        (),
+        batched=False,
+    )
+]
+SAMPLES["known_call"] = [Sample((2 * np.sin(_point), _point), {"fun": twice_sin, "outs": 1}, (), batched=False)]
 SAMPLES["saved_output"] = [Sample((np.sin(_point), _point), {"primitive": sin, "options": ()}, (), batched=False)]
 
 _DIAGONALS: tuple[Placement, ...] = ((0, (3,), (5,)), (1, (3,), (5,)))
