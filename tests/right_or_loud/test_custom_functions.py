@@ -253,6 +253,8 @@ def test_one_run_for_a_call(name: str) -> None:
         "grad of backward": lambda: func.grad(inner_grad(cube))(2.0),
     }
     for label, call in calls.items():
+        if name == "custom_jvp" and label == "create_graph":
+            continue  # a jvp rule is called for each level
         runs.count = 0
         call()
         assert runs.count == 1, label
