@@ -41,6 +41,7 @@ from func.interpreters.primitives.elementwise.builder import (
     Partial,
     Pointwise,
     Unary,
+    in_precision_of,
     negative,
     scale,
 )
@@ -225,6 +226,8 @@ class FastRule:
             contribution = ct if partial.constant == 1 else negative(ct)
         else:
             is_array = type(ct) is _ARRAY
+            if self.primitive.mixes:
+                saved = in_precision_of(ct, saved)
             factor = partial.evaluate(saved) if is_array else partial.partial.evaluate(saved)
             is_real = factor.dtype in _REAL if type(factor) is _ARRAY else type(factor) is float
             if is_array and is_real and not self.nan_safe:

@@ -37,6 +37,7 @@ from func.interpreters.core.modes import MODE
 from func.interpreters.core.parameters import NO_PARAMETERS, Kinds
 from func.interpreters.core.source import at_line
 from func.interpreters.core.types import (
+    PYTHON_SCALARS,
     ZERO,
     Array,
     Aval,
@@ -298,7 +299,7 @@ class Linear(Primitive):
         if not inexact or all(tangent is ZERO for tangent in tangents):
             return ZERO
         operands = [
-            primal if not self.is_linear_in(i) else zeros_like(primal) if tangent is ZERO else tangent
+            primal if not self.is_linear_in(i) else _zero_tangent(primal) if tangent is ZERO else tangent
             for i, (primal, tangent) in enumerate(zip(primals, tangents, strict=True))
         ]
         return bind(self, tuple(operands), params)
@@ -330,6 +331,11 @@ class Linear(Primitive):
             for i, (parent, value) in enumerate(zip(parents, saved, strict=True))
         ]
         return self.transpose(ct, *operands, **params)
+
+
+def _zero_tangent(primal: Array) -> Array:
+    """The zero tangent of an operand; of a number of Python it is one, so that the dtypes adapt as for the operands."""
+    return type(primal)(0) if type(primal) in PYTHON_SCALARS else zeros_like(primal)
 
 
 def _as_aval(value: Any) -> Any:

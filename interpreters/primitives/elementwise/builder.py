@@ -161,13 +161,15 @@ class ElementwiseConstant(Pointwise, NonDifferentiable):
 class Elementwise(Pointwise):
     """A pointwise primitive that is given by its partial derivatives."""
 
-    __slots__ = ("fast", "keeps", "nan_safe", "partials")
+    __slots__ = ("fast", "keeps", "mixes", "nan_safe", "partials")
     partials: tuple[Partial | None, ...]
 
     def __init__(self, name: str, partials: Sequence[Rule], nan_safe: bool, **options: Any) -> None:
         super().__init__(name, len(partials), **options)
         self.nan_safe = nan_safe
         self.partials = tuple([None if rule is None else Partial(rule, self.arity) for rule in partials])
+        self.mixes = self.arity > 1 and any([p is not None and callable(p.rule) for p in self.partials])
+        """Whether a partial computes with operands that may be of other dtypes than the output."""
         self.keeps = tuple([self._needed_by(mask) for mask in range(1 << self.arity)])
         self.fast: Any = None
         """What grad_fast makes of the primitive when it is first recorded."""
@@ -196,7 +198,7 @@ class Elementwise(Pointwise):
         dtype = dtype_of(out)
         if not is_inexact(dtype):
             return ZERO
-        saved = (*primals, out)
+        saved = in_precision_of(out, (*primals, out)) if self.mixes else (*primals, out)
         total: Any = ZERO
         with np.errstate(all="ignore"):
             for place, tangent in enumerate(tangents):
@@ -232,6 +234,7 @@ class Elementwise(Pointwise):
         return self._cotangents(ct, parents, saved, True)
 
     def _cotangents(self, ct: Any, parents: Sequence[Any], saved: Any, nan_safe: bool) -> list[Any]:
+        saved = in_precision_of(ct, saved) if self.mixes else saved
         return [
             ZERO
             if parent is None or self.partials[place] is None
@@ -246,6 +249,28 @@ class Elementwise(Pointwise):
             if any([need == self.arity or parents[need] is not None for need in partial.needs]):
                 raise NotDifferentiableError(f"{self.name} is not linear in argument {place} and cannot be transposed")
         return self.pull(ct, parents, (*known, None), params)
+
+
+def in_precision_of(out: Array, saved: Sequence[Array]) -> Sequence[Array]:
+    """What partials compute with, in the precision of the output: in a narrower one they would lose digits or overflow.
+    Numbers of Python adapt by themselves."""
+    dtype = dtype_of(out)
+    for value in saved:
+        if value is not None and type(value) not in PYTHON_SCALARS and dtype_of(value) is not dtype:
+            return [
+                value if value is None or type(value) in PYTHON_SCALARS else _widened(value, dtype) for value in saved
+            ]
+    return saved
+
+
+def _widened(value: Array, dtype: np.dtype[Any]) -> Array:
+    """A value in the precision of a dtype where its own is narrower."""
+    own = dtype_of(value)
+    if own.kind not in "fciub" or dtype.kind not in "fc":
+        return value
+    precision = np.finfo(dtype).dtype
+    wide = np.promote_types(own, precision)
+    return convert(value, dtype=wide) if wide != own and np.finfo(wide).dtype == precision else value
 
 
 def scale(factor: Array, direction: Array, adjoint: bool, nan_safe: bool) -> Array:
