@@ -30,6 +30,7 @@ from func.interpreters.imperative.node_state import is_leaf_node
 from func.interpreters.primitives.structural.identity import stop_gradient
 from func.numpy import inplace, memory
 from func.numpy.argument_checks import to_dtype
+from func.numpy.memory import copied
 
 Tensor = Tracer
 
@@ -241,7 +242,30 @@ def to_numpy(self: Any, *, force: bool = False) -> Any:
 
 def clone(self: Any) -> Any:
     """A copy through which gradients flow."""
-    return self * 1 if is_inexact(dtype_of(self)) else unboxed_copy(self)
+    return copied(self)
+
+
+def shallow_copy(self: Any) -> Any:
+    """`copy.copy(x)`: of a leaf another leaf without a gradient, of any other traced value a recorded copy."""
+    if type(self._interpreter) is not Imperative or not is_leaf_node(self._attached):
+        return copied(self)
+    return _new_leaf(self._interpreter, self._value)
+
+
+def deep_copy(self: Any, memo: Any) -> Any:
+    """`copy.deepcopy(x)`: as `copy.copy`, with a copy of the gradient."""
+    copied = shallow_copy(self)
+    gradient = get_grad(self)
+    if gradient is not None:
+        state_of(copied).grad = deep_copy(gradient, memo)
+    return copied
+
+
+def _new_leaf(interpreter: Imperative, value: Array) -> Any:
+    """A leaf of an interpreter that requires a gradient."""
+    leaf = Tracer(interpreter, value, None)
+    leaf._attached = interpreter.leaf(value, state_of(leaf))
+    return leaf
 
 
 def reduce(self: Any, protocol: Any = None) -> Any:
@@ -297,6 +321,8 @@ def is_inference(self: Any) -> bool:
 def attributes() -> dict[str, Any]:
     """The attributes that the imperative interface adds to traced arrays."""
     return {
+        "__copy__": shallow_copy,
+        "__deepcopy__": deep_copy,
         "__hash__": identity_hash,
         "requires_grad": property(requires_grad, set_requires_grad),
         "requires_grad_": requires_grad_,

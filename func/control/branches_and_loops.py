@@ -19,6 +19,7 @@ from func.interpreters.control.while_loops import WhileLoop, while_call
 from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, concrete, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError, BranchError, PredicateError
 from func.interpreters.core.source import at_line
+from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.elementwise.table import not_equal
 from func.interpreters.primitives.structural.shapes import convert
 from func.transforms.boundary import array_leaf, check_callable, describe, name_of, output_leaf, unbox
@@ -196,7 +197,7 @@ def _while(
     carry = Carry(init, transform, "state" if transform == "fori_loop" else "init")
     while True:
         try:
-            return carry.tree(_run_while(carry, cond_fun, body_fun, max_steps))
+            return carry.tree([copy_of(x) for x in _run_while(carry, cond_fun, body_fun, max_steps)])
         except Widened as widened:
             if widened.args[0] is not carry:
                 raise

@@ -18,6 +18,7 @@ from func.interpreters.control.scan_derivatives import ScanLoop
 from func.interpreters.core import Array, Tracer, dtype_of, innermost, shape_of, snapshot
 from func.interpreters.core.errors import ArgumentError, CarryError, LengthError
 from func.interpreters.core.source import at_line
+from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.structural.shapes import expand, reshape
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.transforms.boundary import array_leaf, check_callable, describe, name_of, output_leaf, unbox
@@ -89,7 +90,8 @@ def scanned(
                 values, ys = _blocks(step, carry.values(), rows.leaves, size, reverse, block, True)
             else:
                 values, ys = _run(step, carry.values(), rows.leaves, size, reverse, 1 if checkpoint else block)
-            return carry.tree(values), tree.unflatten(step.y_spec, ys)
+            ys = [copy_of(y) for y in ys]
+            return carry.tree([copy_of(value) for value in values]), tree.unflatten(step.y_spec, ys)
         except Widened as widened:
             if widened.args[0] is not carry:
                 raise

@@ -25,6 +25,7 @@ from func.interpreters.core.strides import (
     stand_in,
     without_copy,
 )
+from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.structural.shapes import convert
 from func.interpreters.stage import Stage
 from func.interpreters.vmap import Vmap
@@ -310,9 +311,9 @@ def copied(x: Array, order: str | None = "K") -> Array:
     if type(x) is not Tracer:
         return namespace_of((x,)).array(x, order=order)
     if is_plain(x) and (order not in ("F", "f") or len(x.shape) < 2):
-        return with_memory(fresh(x))
+        return with_memory(copy_of(x))
     strides = strides_of(x)
-    return _laid_out(fresh(x), strides, copied_strides(x.shape, strides, x.dtype.itemsize, order))
+    return _laid_out(copy_of(x), strides, copied_strides(x.shape, strides, x.dtype.itemsize, order))
 
 
 def lies_in_order(x: Array, order: str | None) -> bool:

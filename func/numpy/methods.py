@@ -93,10 +93,6 @@ def _copy(self: Tracer, order: str = "C") -> Array:
     return creation.copy(self, order)
 
 
-def _copy_as_it_lies(self: Tracer, memo: Any = None) -> Array:
-    return copied(self)
-
-
 def _reshape(self: Tracer, *shape: Any, order: str = "C", copy: bool | None = None) -> Array:
     return shaping.reshape(self, shape[0] if len(shape) == 1 else shape, order)
 
@@ -201,8 +197,6 @@ def install() -> None:
         "__contains__": _contains,
         "__repr__": _repr,
         "__format__": _format,
-        "__copy__": _copy_as_it_lies,
-        "__deepcopy__": _copy_as_it_lies,
         "copy": _copy,
         "astype": creation.as_type,
         "reshape": _reshape,

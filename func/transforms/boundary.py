@@ -26,6 +26,7 @@ from func.interpreters.core import (
     snapshot,
 )
 from func.interpreters.core.errors import ScalarOutputError, UnsupportedArrayError
+from func.interpreters.imperative.interpreter import copy_of
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -161,9 +162,7 @@ def own(leaves: list[Any]) -> list[Any]:
     for i in range(len(leaves)):
         leaf = leaves[i]
         if type(leaf) is Tracer:
-            leaves[i] = (
-                unbox(leaf) if leaf._interpreter is EVALUATE else Tracer(leaf._interpreter, leaf._value, leaf._attached)
-            )
+            leaves[i] = unbox(leaf) if leaf._interpreter is EVALUATE else copy_of(leaf)
             leaf = leaves[i]
             if type(leaf) is np.ndarray:
                 leaves[i] = leaf.copy()
@@ -200,6 +199,11 @@ def own_tree(value: Any) -> Any:
 def defensive_copies(values: Iterable[Array]) -> list[Array]:
     """Copies of values for code that may write to them: such a write changes no other value, graph or argument."""
     return [value.copy("K") if type(value) is np.ndarray else snapshot(value) for value in values]
+
+
+def handed_out(values: Iterable[Array]) -> list[Array]:
+    """Results for the user: copies, as of `defensive_copies`, which of tensors have nodes of their own."""
+    return [value.copy() if type(value) is np.ndarray else copy_of(value) for value in values]
 
 
 def like_input(grad: Array, leaf: Array) -> Array:

@@ -21,6 +21,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import ArgumentError, NotDifferentiableError, TangentError
 from func.interpreters.drivers import running
+from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.structural.shapes import convert, full_like
 from func.interpreters.program.program import Program
@@ -29,7 +30,15 @@ from func.interpreters.transpose import transpose_program
 from func.numpy.memory import place_like_arguments
 from func.transforms import reverse
 from func.transforms.arguments import FlatCall, differentiable
-from func.transforms.boundary import array_leaf, check_callable, defensive_copies, name_of, output_leaves, own
+from func.transforms.boundary import (
+    array_leaf,
+    check_callable,
+    defensive_copies,
+    handed_out,
+    name_of,
+    output_leaves,
+    own,
+)
 
 
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
@@ -167,7 +176,7 @@ def linearize(func: Callable[..., Any], *primals: Any, has_aux: bool = False) ->
         stage.close()
     spec = tree.structure(primals)
     linearized = Linearized(name_of(func), program, spec, call.arguments.active, avals, call.out_spec)
-    return call.result(tree.unflatten(call.out_spec, defensive_copies(values)), linearized)
+    return call.result(tree.unflatten(call.out_spec, handed_out(values)), linearized)
 
 
 class Linearized:
@@ -199,7 +208,7 @@ class Linearized:
 def _scalar_or_copy(x: Array) -> Array:
     """A result of a saved map: a copy, and a NumPy scalar where NumPy has scalars."""
     if not isinstance(x, np.ndarray):
-        return x
+        return copy_of(x)
     return x.copy() if x.shape else x[()]
 
 
@@ -244,7 +253,7 @@ def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., A
             full_like(like, 0, aval.shape, aval.dtype) if ct is ZERO else ct
             for ct, aval in zip(transpose_program(program, out_cts), avals, strict=True)
         ]
-        return tuple(tree.unflatten(spec, defensive_copies(cts)))
+        return tuple(tree.unflatten(spec, handed_out(cts)))
 
     return transposed
 

@@ -19,6 +19,7 @@ from func.transforms.arguments import CallArguments, FlatCall, Selection, differ
 from func.transforms.boundary import (
     check_callable,
     defensive_copies,
+    handed_out,
     like_input,
     name_of,
     own,
@@ -215,4 +216,4 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         nodes = [out._attached if type(out) is Tracer and out._interpreter is interpreter else None for out in outs]
         values = [unbox(out._value if node is not None else out) for out, node in zip(outs, nodes, strict=True)]
     pullback = Pullback(name_of(func), arguments, [leaf._attached for leaf in leaves], nodes, values, call.out_spec)
-    return call.result(tree.unflatten(call.out_spec, defensive_copies(values)), pullback)
+    return call.result(tree.unflatten(call.out_spec, handed_out(values)), pullback)

@@ -27,10 +27,12 @@ from func.interpreters.core import (
 from func.interpreters.core.errors import InferenceTensorError
 from func.interpreters.core.modes import ANOMALY, MODE, SAVING, WATCHED, is_suspended
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.grad import NEEDS_COTANGENT, PARAMS, PARENTS, RULE, leaf_node
+from func.interpreters.grad import AVAL, NEEDS_COTANGENT, PARAMS, PARENTS, RULE, SERIALS, Grad, leaf_node
 from func.interpreters.grad_fast import FastGrad
 from func.interpreters.imperative.anomalies import line_and_operands
 from func.interpreters.imperative.node_state import CALL, LINE, STATE, NodeState, pack
+from func.interpreters.primitives.structural.identity import stop_gradient
+from func.interpreters.stage import Stage
 
 
 class TensorState:
@@ -149,6 +151,42 @@ def _without_trailing(node: Any) -> Any:
 def unboxed_copy(value: Array) -> Array:
     """The present value of a box, without the box."""
     return Tracer(value._interpreter, value._value, value._attached) if type(value) is Tracer else value
+
+
+class CloneRule:
+    """The rule of a copy: the cotangent itself."""
+
+    name = "clone"
+
+    def pull(self, ct: Any, needs_cotangent: Any, saved: Any, params: Any) -> Sequence[Any]:
+        return (ct,)
+
+    pull_nan_safe = pull
+
+    def __reduce__(self) -> str:
+        return "CLONE"
+
+
+CLONE = CloneRule()
+
+
+def copy_of(value: Array) -> Array:
+    """A copy of a traced value: a box of its own and, of a tensor, a node of its own. Unrecorded, it has no history."""
+    if type(value) is not Tracer:
+        return value
+    owner = value._interpreter
+    if MODE.get() is not None:
+        if owner is EVALUATE:
+            return mark_tensor(value._value)
+        if is_suspended(owner.level) and isinstance(owner, (Grad, Stage)):
+            return stop_gradient(value) if isinstance(owner, Stage) else boxed(copy_of(value._value))
+    if type(owner) is not Imperative:
+        return Tracer(owner, value._value, value._attached)
+    aval = value._attached[AVAL]
+    state = NodeState((None, None, None, None))
+    if WATCHED.ever and ANOMALY.get() is not None:
+        state[LINE] = line_and_operands(CLONE, (value,), (value._value,))
+    return Tracer(owner, value._value, (next(SERIALS), CLONE, (value._attached,), (aval,), state, None, aval))
 
 
 def boxed(value: Array) -> Array:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import io
+import pickle
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +14,8 @@ import pytest
 
 import func
 from func.autograd import grad
+from func.interpreters.imperative.interpreter import Imperative
+from tests.support.functions import FUNCTIONS
 
 
 def leaf(*data: float) -> Any:
@@ -178,3 +182,98 @@ def test_inference_mode_marks_whatever_is_computed() -> None:
             assert (x * 2).requires_grad and not (t * 2).is_inference()
     assert [m.is_inference() for m in made] == [True] * len(made)
     assert not (t * 2).is_inference()
+
+
+COPIES: dict[str, Callable[[Any], Any]] = {
+    "copy": lambda x: x.copy(),
+    "np.copy": np.copy,
+    "astype": lambda x: x.astype(float),
+    "np.astype": lambda x: np.astype(x, float),
+    "flatten": lambda x: x.flatten(),
+    "reshape": lambda x: np.reshape(x, (2,), copy=True),
+    "clone": lambda x: x.clone(),
+    "meshgrid": lambda x: np.meshgrid(x)[0],
+    "vmap": lambda x: func.vmap(lambda z: z)(x),
+    "vmap of copy": lambda x: func.vmap(np.copy)(x),
+    "vjp": lambda x: func.vjp(lambda z: z, x)[0],
+    "pullback": lambda x: func.vjp(lambda z: z, np.ones(2))[1](x)[0],
+    "jvp": lambda x: func.jvp(lambda z: z, (x,), (np.ones(2),))[0],
+    "tangent": lambda x: func.jvp(lambda z: z, (np.ones(2),), (x,))[1],
+    "linearize": lambda x: func.linearize(lambda z: z, x)[0],
+    "jit": lambda x: func.jit(lambda z: z)(x),
+    "scan": lambda x: func.scan(lambda c, _: (c, None), x, None, length=1)[0],
+    "while_loop": lambda x: func.while_loop(lambda c: False, lambda c: c, x),
+    "associative_scan": lambda x: func.associative_scan(np.add, x[None])[0],
+    "checkpoint": lambda x: func.checkpoint(lambda z: z)(x),
+    "aux": lambda x: func.grad(lambda z: (z, x), has_aux=True)(1.0)[1],
+}
+
+
+@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
+@pytest.mark.parametrize("of_a_leaf", [True, False])
+def test_copies_have_nodes_of_their_own(copied: Callable[[Any], Any], of_a_leaf: bool) -> None:
+    x = leaf(1.0, 2.0)
+    y = x if of_a_leaf else x * 1
+    c = copied(y)
+    loss = (c * 2 + y * 3).sum()
+    assert grad(loss, c, retain_graph=True)[0].tolist() == [2.0, 2.0]
+    assert grad(loss, y, retain_graph=True)[0].tolist() == [5.0, 5.0]
+    assert not c.is_leaf
+    c.retain_grad()
+    y.retain_grad()
+    c.register_hook(lambda g: g * 10)
+    loss.backward()
+    assert y.grad.tolist() == [23.0, 23.0] and c.grad.tolist() == [20.0, 20.0] and x.grad.tolist() == [23.0, 23.0]
+    c[0] = 7.0
+    assert y.tolist() == [1.0, 2.0] and c.tolist() == [7.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "copied", [lambda x: x.copy(), np.copy, lambda x: x.astype(float), lambda x: x.clone(), copy.copy]
+)
+def test_copies_under_no_grad_have_no_history(copied: Callable[[Any], Any]) -> None:
+    def f(z: Any) -> Any:
+        y = z * 1
+        with func.no_grad():
+            c = copied(y)
+        return (z * c).sum()
+
+    x = leaf(1.0, 2.0)
+    assert grad(f(x), x)[0].tolist() == [1.0, 2.0]
+    for derivative in (func.grad(f), func.grad(func.jit(f)), func.jit(func.grad(f)), func.jacrev(f)):
+        assert derivative(np.array([1.0, 2.0])).tolist() == [1.0, 2.0]
+    with func.inference_mode():
+        assert copied(func.tensor([1.0])).is_inference()
+
+
+def test_no_result_is_an_argument_or_has_its_node() -> None:
+    for name, call in FUNCTIONS.items():
+        if np.asarray(call.x).dtype.kind not in "fc":
+            continue
+        x = func.tensor(call.x, requires_grad=True) * 1
+        try:
+            out = call.function(x)
+        except (TypeError, ValueError, func.errors.FuncError):
+            continue
+        for part in func.tree.leaves(out):
+            if part is not x and isinstance(part, func.Tensor) and type(part._interpreter) is Imperative:
+                assert part._attached is not x._attached, name
+
+
+def test_copies_of_leaves_are_leaves() -> None:
+    params = {"w": leaf(1.0, 2.0), "frozen": func.tensor([3.0])}
+    params["tied"] = params["w"]
+    params["w"].grad = np.array([5.0, 6.0])
+    for target in (copy.deepcopy(params), pickle.loads(pickle.dumps(params))):
+        assert target["w"].is_leaf and target["w"].requires_grad and not target["frozen"].requires_grad
+        assert target["tied"] is target["w"] and target["w"].grad is not params["w"].grad
+        (target["w"] ** 2).sum().backward()
+        assert target["w"].grad.tolist() == [7.0, 10.0] and params["w"].grad.tolist() == [5.0, 6.0]
+        with func.no_grad():
+            target["w"] += 1
+        assert params["w"].tolist() == [1.0, 2.0]
+    shallow = copy.copy(params["w"])
+    assert shallow.is_leaf and shallow.requires_grad and shallow.grad is None
+    computed = params["w"] * 2
+    assert grad(copy.deepcopy(computed).sum(), params["w"])[0].tolist() == [2.0, 2.0]
+    assert func.grad(lambda z: (copy.deepcopy({"z": z})["z"] ** 2).sum())(np.ones(2)).tolist() == [2.0, 2.0]
