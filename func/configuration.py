@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import operator
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ class Settings(TypedDict, total=False):
 
     num_threads: int
     compiler: str | None
+    check_frozen: bool
 
 
 class Config:
@@ -36,10 +38,11 @@ class Config:
         (2, None)
     """
 
-    __slots__ = ("_compiler",)
+    __slots__ = ("_check_frozen", "_compiler")
 
     def __init__(self) -> None:
         self._compiler: str | None = None
+        self._check_frozen = os.environ.get("FUNC_CHECK_FROZEN", "") not in ("", "0")
 
     @property
     def num_threads(self) -> int:
@@ -85,6 +88,20 @@ class Config:
         self._compiler = name
 
     @property
+    def check_frozen(self) -> bool:
+        """Whether functions that `func.jit` wraps from now on look for values that their programs froze.
+
+        Before every call the globals, attributes and variables of the enclosing scope that the function reads are
+        compared with those of the trace, and a FrozenValueWarning names what has changed. This is slow, and for the
+        search for such a fault. At first the environment variable FUNC_CHECK_FROZEN decides (1: on).
+        """
+        return self._check_frozen
+
+    @check_frozen.setter
+    def check_frozen(self, is_on: bool) -> None:
+        self._check_frozen = bool(is_on)
+
+    @property
     def cache_dir(self) -> Path | None:
         """Where compiled code is kept between processes, or None where it is not; it cannot be set.
 
@@ -121,7 +138,9 @@ class Config:
                 setattr(self, name, value)
 
     def __repr__(self) -> str:
-        values = (f"{name}={getattr(self, name)!r}" for name in ("num_threads", "compiler", "cache_dir"))
+        values = (
+            f"{name}={getattr(self, name)!r}" for name in ("num_threads", "compiler", "check_frozen", "cache_dir")
+        )
         return f"func.config({', '.join(values)})"
 
 

@@ -3,8 +3,8 @@
 # fmt: off
 from func.interpreters.core.errors import (
     AnomalyError, ArgumentError, AxisNameError, BackwardError, BranchError, CarryError, CheckpointError,
-    CustomRuleError, DifferentiatedInputError, DonatedBufferError, FreedGraphError, FuncError, GradcheckError,
-    InferenceTensorError, LeafError, LeakedTracerError, LengthError, MappedAxisError, NoSourceError,
+    CustomRuleError, DifferentiatedInputError, DonatedBufferError, FreedGraphError, FrozenValueWarning, FuncError,
+    GradcheckError, InferenceTensorError, LeafError, LeakedTracerError, LengthError, MappedAxisError, NoSourceError,
     NotDifferentiableError, PredicateError, ProfileError, ProgramError, ProgramFileError, RaggedLanesError,
     ScalarOutputError, SolverWarning, StagingError, StaticArgumentError, TangentError, TracerConversionError,
     UnsupportedArrayError, UnsupportedFunctionError,
@@ -12,7 +12,8 @@ from func.interpreters.core.errors import (
 
 __all__ = [
     "AnomalyError", "ArgumentError", "AxisNameError", "BackwardError", "BranchError", "CarryError", "CheckpointError",
-    "CustomRuleError", "DifferentiatedInputError", "DonatedBufferError", "FreedGraphError", "FuncError",
+    "CustomRuleError", "DifferentiatedInputError", "DonatedBufferError", "FreedGraphError", "FrozenValueWarning",
+    "FuncError",
     "GradcheckError", "InferenceTensorError", "LeafError", "LeakedTracerError", "LengthError", "MappedAxisError",
     "NoSourceError", "NotDifferentiableError", "PredicateError", "ProfileError", "ProgramError", "ProgramFileError",
     "RaggedLanesError", "ScalarOutputError", "SolverWarning", "StagingError", "StaticArgumentError", "TangentError",

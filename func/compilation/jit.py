@@ -16,6 +16,7 @@ import numpy as np
 from func import tree
 from func.backends import HOST_TYPES
 from func.compilation.donation import DONATED, donated_leaves, note_donated, overwritable, refuse_donated
+from func.compilation.frozen import FrozenValues
 from func.compilation.inspection import Lowered, executable_of
 from func.compilation.profile import Profile, profile_of
 from func.compilation.static_arguments import StaticArguments, argument_numbers
@@ -219,6 +220,7 @@ class Jitted:
         if both := self._donated & self._static.numbers:
             raise ArgumentError(f"func.jit: argument {min(both)} cannot be both static and donated")
         self._plain = not self._static
+        self._frozen = FrozenValues(function) if config.check_frozen else None
         self._cache: OrderedDict[Any, CachedCall] = OrderedDict()
         self._calls = self._misses = 0
         self._fast_call: Callable[..., Any] = self._call_again
@@ -241,7 +243,7 @@ class Jitted:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if kwargs or not _ENABLED.get():
+        if kwargs or not _ENABLED.get() or self._frozen is not None:
             return self._call(args, kwargs)
         self._calls += 1
         return self._fast_call(*args)
@@ -259,6 +261,8 @@ class Jitted:
         """A call with any arguments."""
         if not _ENABLED.get():
             return self._function(*args, **kwargs)
+        if self._frozen is not None and self._misses:
+            self._frozen.warn_of_changes()
         traced_args, traced_kwargs, statics = (args, kwargs, ()) if self._plain else self._static.split(args, kwargs)
         cached, leaves = self._cached_call(traced_args, traced_kwargs, statics)
         compiled = cached.compiled
@@ -347,6 +351,8 @@ class Jitted:
                 return program
 
         compiled, captured = trace_call(trace, "jit", example, self._compiler_name())
+        if self._frozen is not None:
+            self._frozen = FrozenValues(self._function)
         donated = frozenset() if captured else donated_leaves(spec, self._donated, {static.name for static in statics})
         input_layouts.freeze()
         layouts = tuple(map(layout_key, leaves)) if depends_on_layouts else None

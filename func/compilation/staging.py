@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
 
 from func import tree
+from func.interpreters.calls.outside_values import noticing_random_numbers
 from func.interpreters.core import Aval, aval_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.drivers import running
@@ -60,7 +62,8 @@ def stage_call(
     leaves, spec = tree.flatten((traced_args, kwargs))
     names = [name[1:] for name in tree.path_names((traced_args, kwargs), "_")]
     stage = Stage(transform)
-    with running(stage, staging=transform != "eval_shape"):
+    watched = contextlib.nullcontext() if transform == "eval_shape" else noticing_random_numbers(function, transform)
+    with watched, running(stage, staging=transform != "eval_shape"):
         avals = [
             leaf if isinstance(leaf, Aval) else aval_of(array_leaf(leaf, f"arguments{path}", transform))
             for leaf, path in zip(leaves, names, strict=True)

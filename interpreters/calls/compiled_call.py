@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from func.interpreters import drivers
 from func.interpreters.calls.call_primitives import CallPrimitive, CallPullback
+from func.interpreters.calls.outside_values import noticing_random_numbers
 from func.interpreters.calls.partition import (
     Partition,
     active_arguments,
@@ -227,7 +228,8 @@ def trace_call(
             return trace(new_stage())
 
     stage = new_stage()
-    program = trace(stage)
+    with noticing_random_numbers(trace, transform):
+        program = trace(stage)
     captured = _captured(program)
     if not captured:
         make_variant = lambda: CompiledCall(trace_variant(), None, compiler)  # noqa: E731

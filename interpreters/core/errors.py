@@ -55,6 +55,10 @@ class SolverWarning(UserWarning):
     """A solver is differentiated step by step, which is right only where it takes steps enough."""
 
 
+class FrozenValueWarning(UserWarning):
+    """A traced function has read what is not the same in every call: random numbers, a global, an attribute."""
+
+
 class UnsupportedFunctionError(FuncError, TypeError):
     """A NumPy function or keyword has no traced version."""
 

@@ -1,0 +1,193 @@
+"""What a function reads from outside its arguments, and the random numbers that it draws while it is traced.
+
+A traced function runs once, and its program repeats what it read. That numbers were drawn shows in the states of the
+generators that the function can reach, which are compared before and after.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dis
+import functools
+import random
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import Tracer
+from func.interpreters.core.errors import FrozenValueWarning
+from func.interpreters.core.source import is_engine_file, user_line
+
+DEPTH = 4
+"""How far functions that call functions, and containers in containers, are followed."""
+PLAIN = (int, float, complex, str, bytes, bool, type(None), np.generic, range)
+
+
+def warn_of_frozen(message: str) -> None:
+    line = user_line(2)
+    if line is None:
+        warnings.warn(message, FrozenValueWarning, stacklevel=3)
+    else:
+        warnings.warn_explicit(message, FrozenValueWarning, line.file, line.number)
+
+
+class _Reader:
+    """Finds what a function reads from outside its arguments: {path: value}."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self._seen: set[int] = set()
+
+    def function(self, function: Any, path: str = "", depth: int = DEPTH) -> None:
+        """What a function, a method, a partial or a callable object reads."""
+        while isinstance(function, functools.partial):
+            for place, value in [*enumerate(function.args), *function.keywords.items()]:
+                self.value(f"{path}argument {place}", value, (), depth)
+            function = function.func
+        if id(function) in self._seen or depth == 0:
+            return
+        self._seen.add(id(function))
+        if isinstance(function, types.MethodType):
+            self._method(function.__func__, function.__self__, path, depth)
+        elif isinstance(function, types.FunctionType):
+            self._plain_function(function, path, depth)
+        elif hasattr(function, "__wrapped__"):
+            self.function(function.__wrapped__, path, depth)
+        elif isinstance(call := vars(type(function)).get("__call__"), types.FunctionType):
+            self._method(call, function, path, depth)
+
+    def _method(self, function: Any, instance: Any, path: str, depth: int) -> None:
+        if not isinstance(function, types.FunctionType) or is_engine_file(function.__code__.co_filename):
+            return
+        self.value(f"{path}self", instance, _names(function.__code__), depth)
+        self._plain_function(function, path, depth)
+
+    def _plain_function(self, function: types.FunctionType, path: str, depth: int) -> None:
+        if wrapped := getattr(function, "__wrapped__", None):
+            self.function(wrapped, path, depth)
+        names = _names(function.__code__)
+        if is_engine_file(function.__code__.co_filename):
+            self._wrapped_by_engine(function, path, depth)
+            return
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            with contextlib.suppress(ValueError):  # an empty cell
+                self.value(path + name, cell.cell_contents, names, depth)
+        for name in _global_names(function.__code__):
+            if name in function.__globals__:
+                self.value(path + name, function.__globals__[name], names, depth)
+
+    def _wrapped_by_engine(self, function: types.FunctionType, path: str, depth: int) -> None:
+        """The user's functions in the scope of one of the engine's."""
+        for cell in function.__closure__ or ():
+            with contextlib.suppress(ValueError):
+                if callable(cell.cell_contents) and not isinstance(cell.cell_contents, type):
+                    self.function(cell.cell_contents, path, depth)
+
+    def value(self, path: str, value: Any, names: tuple[str, ...], depth: int) -> None:
+        """A value that a function with these names reads."""
+        owner = getattr(value, "__self__", None)
+        if value is np.random or (value is np and "random" in names) or isinstance(owner, np.random.RandomState):
+            self.values["numpy.random"] = np.random.mtrand._rand
+        elif value is random or isinstance(owner, random.Random):
+            self.values["random"] = random
+        elif isinstance(value, types.FunctionType | types.MethodType | functools.partial):
+            self.function(value, f"{path}: ", depth - 1)
+        elif isinstance(value, types.ModuleType):
+            if value.__name__.partition(".")[0] not in ("numpy", "func", "scipy", "math"):
+                self._attributes(path, vars(value), names, depth)
+        elif _is_data(value) or isinstance(value, np.random.Generator | np.random.RandomState):
+            self.values[path] = value
+        elif not isinstance(value, type) and hasattr(value, "__dict__"):
+            self._attributes(path, vars(value), names, depth)
+
+    def _attributes(self, path: str, attributes: dict[str, Any], names: tuple[str, ...], depth: int) -> None:
+        if depth:
+            for name in names:
+                if name in attributes and not isinstance(attributes[name], types.ModuleType):
+                    self.value(f"{path}.{name}", attributes[name], names, depth - 1)
+
+
+def _names(code: types.CodeType) -> tuple[str, ...]:
+    """The names of globals and attributes in a function, and in the functions inside it."""
+    inner = [name for part in code.co_consts if isinstance(part, types.CodeType) for name in _names(part)]
+    return tuple(dict.fromkeys([*code.co_names, *inner]))
+
+
+@functools.lru_cache(1024)
+def _global_names(code: types.CodeType) -> tuple[str, ...]:
+    """The names of globals in a function, and in the functions inside it."""
+    inner = [name for part in code.co_consts if isinstance(part, types.CodeType) for name in _global_names(part)]
+    own = [step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")]
+    return tuple(dict.fromkeys([*own, *inner]))
+
+
+def _is_data(value: Any) -> bool:
+    return isinstance(value, (*PLAIN, np.ndarray, tuple, list, dict, set, frozenset)) or type(value) is Tracer
+
+
+def read_by(function: Callable[..., Any]) -> dict[str, Any]:
+    """What a function reads from outside its arguments, as far as it can be seen."""
+    reader = _Reader()
+    reader.function(function)
+    return reader.values
+
+
+def _comparable(state: Any) -> Any:
+    """A generator's state as tuples."""
+    if isinstance(state, dict):
+        return tuple([(name, _comparable(value)) for name, value in state.items()])
+    return state.tobytes() if isinstance(state, np.ndarray) else state
+
+
+def _shared_state() -> Any:
+    """Most of the state of the generator behind numpy.random.random() and its like, at little cost.
+
+    The words of a Mersenne twister and its position are read where they are. What it lacks is a normal number that is
+    kept for the next call; functions that name numpy.random are looked at more closely.
+    """
+    generator = np.random.mtrand._rand._bit_generator
+    if type(generator) is np.random.MT19937:
+        return ctypes.string_at(generator.ctypes.state_address, 4 * 625)
+    return _comparable(generator.state)
+
+
+def _random_states(function: Callable[..., Any]) -> dict[str, Any]:
+    """The states of the generators that a function can reach, by their names."""
+    states: dict[str, Any] = {"numpy.random": _shared_state()}
+    for path, value in read_by(function).items():
+        if value is random:
+            states["random"] = random.getstate()
+        elif isinstance(value, np.random.Generator):
+            states[path] = _comparable(value.bit_generator.state)
+        elif isinstance(value, np.random.RandomState):
+            states[path] = _comparable(value.get_state(legacy=False))
+    return states
+
+
+class noticing_random_numbers:
+    """Context that warns at its end if the function inside has drawn random numbers, which its program will repeat."""
+
+    __slots__ = ("before", "function", "transform")
+
+    def __init__(self, function: Callable[..., Any], transform: str) -> None:
+        self.function = function
+        self.transform = transform
+
+    def __enter__(self) -> None:
+        self.before = _random_states(self.function)
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is not None:
+            return
+        after = _random_states(self.function)
+        drawn = [name for name, state in self.before.items() if state != after.get(name, state)]
+        if drawn:
+            warn_of_frozen(
+                f"func.{self.transform} traced a function that draws random numbers from {', '.join(drawn)}: its "
+                "program repeats the numbers of this one run\nDraw them outside and pass them, or pass keys of "
+                "func.random."
+            )
