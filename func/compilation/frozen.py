@@ -16,7 +16,7 @@ from func.interpreters.core import Tracer, concrete
 def _content(value: Any, depth: int = DEPTH) -> Any:
     """What is equal as long as a program that was traced with a value is right."""
     if type(value) is Tracer:
-        if value._interpreter is not None and getattr(value, "requires_grad", False):
+        if getattr(value, "requires_grad", False):
             return id(value)  # an input of the program, not a constant
         value = concrete(value)
     if isinstance(value, PLAIN):
