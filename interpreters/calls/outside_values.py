@@ -35,7 +35,7 @@ def warn_of_frozen(message: str) -> None:
         warnings.warn_explicit(message, FrozenValueWarning, line.file, line.number)
 
 
-class _Reader:
+class _OutsideReads:
     """Finds what a function reads from outside its arguments: {path: value}."""
 
     def __init__(self) -> None:
@@ -131,7 +131,7 @@ def _is_data(value: Any) -> bool:
 
 def read_by(function: Callable[..., Any]) -> dict[str, Any]:
     """What a function reads from outside its arguments, as far as it can be seen."""
-    reader = _Reader()
+    reader = _OutsideReads()
     reader.function(function)
     return reader.values
 
