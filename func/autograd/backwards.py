@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import math
+import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from func.autograd import graph
-from func.interpreters.core import EVALUATE, ZERO, Array, Tracer, dtype_of, operand, shape_of, unboxed, zeros_like
+from func.interpreters.core import (
+    CURRENT,
+    EVALUATE,
+    ZERO,
+    Array,
+    Tracer,
+    dtype_of,
+    operand,
+    shape_of,
+    unboxed,
+    zeros_like,
+)
 from func.interpreters.core.errors import ArgumentError, BackwardError
 from func.interpreters.core.modes import MODE, Mode
+from func.interpreters.core.source import at_line
 from func.interpreters.drivers import map_flat
 from func.interpreters.grad import AVAL, SERIAL
-from func.interpreters.imperative.backward import BackwardPass
-from func.interpreters.imperative.interpreter import Imperative, as_tensor, state_of
+from func.interpreters.imperative.backward import BackwardPass, is_accumulated, run_posthooks
+from func.interpreters.imperative.interpreter import Imperative, TensorState, ambient, as_tensor, state_of
 from func.interpreters.imperative.node_state import SAVED, STATE, is_leaf_node
-from func.interpreters.primitives.elementwise.builder import add
+from func.interpreters.primitives.elementwise.builder import add, negative
 from func.interpreters.primitives.structural.shapes import broadcast, convert, full_like
 from func.transforms.boundary import own
 
@@ -146,6 +160,7 @@ def backward(
         tensor([ 3., 12.])
     """
     interpreter, seeds = _roots(_as_list(tensors), grad_tensors, create_graph)
+    _refuse_outer(interpreter, "backward")
     targets: set[int] | None = None
     values: list[Any] = []
     nodes: list[Any] = []
@@ -159,35 +174,79 @@ def backward(
     backward_pass = BackwardPass(interpreter, seeds, targets, retain=retain, create=create_graph)
     with _recording(interpreter, create_graph):
         backward_pass.run(accumulating=True)
-    pairs = [(node[STATE][SAVED](), ct) for node, ct in backward_pass.leaves if node[STATE][SAVED]() is not None]
-    pairs += backward_pass.retained
+    gradients = [_Gradient(node[STATE][SAVED](), ct, node) for node, ct in backward_pass.leaves if is_accumulated(node)]
+    gradients += [_Gradient(state, ct) for state, ct in backward_pass.retained]
     for value, node in zip(values, nodes, strict=True):
-        if node is not None and type(value) is Tracer and not is_leaf_node(node):
-            pairs.append((state_of(value), backward_pass.captured.get(node[SERIAL], ZERO)))
+        if node is not None and type(value) is Tracer and not is_leaf_node(node) and not state_of(value).retains:
+            gradients.append(_Gradient(state_of(value), backward_pass.captured.get(node[SERIAL], ZERO)))
     with _recording(interpreter, create_graph):  # post-accumulate hooks run in the mode of the backward pass
-        _accumulate_all(pairs, create_graph)
+        _accumulate_all(gradients, create_graph)
 
 
-def _accumulate_all(pairs: Sequence[tuple[Any, Any]], create: bool) -> None:
+def _refuse_outer(interpreter: Imperative, function: str) -> None:
+    """Raise where the `grad` of tensors made outside of the running transform would be filled."""
+    if interpreter.level < ambient().level:
+        transform = CURRENT.get().transform
+        raise BackwardError(
+            f"{function} inside func.{transform} would fill the grad of tensors made outside of it{at_line()}\n"
+            f"func.{transform} runs the function on traced values, perhaps once for many calls, and cannot undo "
+            "what it leaves. Return the value and call backward on the result, or use func.autograd.grad, which fills "
+            "no grad."
+        )
+
+
+class _Gradient(NamedTuple):
+    """A cotangent to be added to the `grad` of a tensor's state, and the node of the tensor if it is a leaf."""
+
+    state: TensorState
+    ct: Any
+    leaf: Any = None
+
+
+_LOCK = threading.RLock()
+"""Held while a `grad` is read, added to and written: several threads may run backward on graphs of the same leaves."""
+
+
+def _renew_lock() -> None:
+    """In a forked child the thread that holds the lock does not exist."""
+    global _LOCK
+    _LOCK = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
+def _accumulate_all(gradients: Sequence[_Gradient], create: bool) -> None:
     """Add gradients to the `grad` of tensors; if a hook raises, undo it."""
-    previous = [(state, state.grad, None if state.grad is None else state.grad._value) for state, _ in pairs]
+    done: list[tuple[TensorState, Any, Any, Any, Any]] = []
     try:
-        for state, ct in pairs:
+        for state, ct, leaf in gradients:
             if ct is ZERO:
                 continue
-            _accumulate(state, ct, create)
+            with _LOCK:
+                previous = state.grad
+                previous_value = None if previous is None else previous._value
+                _accumulate(state, ct, create)
+                done.append((state, ct, previous, previous_value, state.grad._value))
             tensor = None if state.owner is None else state.owner()
             for hook in list(state.post_hooks.values()):
                 hook(tensor)
+            if leaf is not None:
+                run_posthooks(leaf, ct)
     except BaseException:
-        for state, previous_grad, value in previous:
-            state.grad = previous_grad
-            if previous_grad is not None:
-                previous_grad._value = value
+        with _LOCK:
+            for state, ct, previous, previous_value, value in reversed(done):
+                if state.grad is None or state.grad._value is value:
+                    state.grad = previous
+                    if previous is not None:
+                        previous._value = previous_value
+                else:  # another thread has added to it
+                    state.grad = as_tensor(add(state.grad, negative(ct)))
         raise
 
 
-def _accumulate(state: Any, ct: Any, create: bool) -> None:
+def _accumulate(state: TensorState, ct: Any, create: bool) -> None:
     """Add a cotangent to the `grad` of a tensor's state."""
     old = state.grad
     if old is None:
@@ -262,6 +321,9 @@ def grad(
         backward_pass = BackwardPass(interpreter, pairs, targets, retain=retain, create=create_graph)
         with _recording(interpreter, create_graph):
             backward_pass.run(accumulating=False)
+        if backward_pass.retained and not is_grads_batched:
+            _refuse_outer(interpreter, "autograd.grad with tensors that retain their gradient")
+            _accumulate_all([_Gradient(state, ct) for state, ct in backward_pass.retained], create_graph)
         return [ZERO if node is None else backward_pass.captured.get(node[SERIAL], ZERO) for node in nodes]
 
     cts = _pull_batch(pull, seeds) if is_grads_batched else pull(seeds)

@@ -57,7 +57,12 @@ def primal_of(value: Array) -> Array:
 
 
 _LEVELS: ContextVar[tuple[Jvp, ...]] = ContextVar("func_dual_levels", default=())
-"""The interpreters of the open levels, innermost last."""
+"""The interpreters of the open levels, innermost last; a level that was closed in another context remains there."""
+
+
+def _levels() -> tuple[Jvp, ...]:
+    """The interpreters of the levels that are open here."""
+    return tuple([level for level in _LEVELS.get() if type(level) is Jvp])
 
 
 def enter_dual_level() -> int:
@@ -71,7 +76,7 @@ def enter_dual_level() -> int:
         tensor(6.)
         >>> forward_ad.exit_dual_level(level=level)
     """
-    levels = _LEVELS.get()
+    levels = _levels()
     _LEVELS.set((*levels, Jvp("dual_level")))
     patching.enter()
     return len(levels)
@@ -91,7 +96,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
         >>> level = forward_ad.enter_dual_level()
         >>> forward_ad.exit_dual_level()
     """
-    levels = _LEVELS.get()
+    levels = _levels()
     if not levels:
         raise DualLevelError("exit_dual_level: no dual level is open")
     if level is not None and level != len(levels) - 1:
@@ -100,8 +105,12 @@ def exit_dual_level(*, level: int | None = None) -> None:
             "reverse of the order in which they were entered"
         )
     _LEVELS.set(levels[:-1])
+    _close(levels[-1])
+
+
+def _close(level: Jvp) -> None:
     patching.leave()
-    levels[-1].__class__ = ClosedDualLevel  # pyright: ignore[reportAttributeAccessIssue]
+    level.__class__ = ClosedDualLevel  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @contextmanager
@@ -117,15 +126,19 @@ def dual_level() -> Iterator[int]:
         UnpackedDualTensor(primal=tensor([0.        , 0.54030231]), tangent=tensor([1., 0.]))
     """
     level = enter_dual_level()
+    interpreter = _levels()[-1]
     try:
         yield level
     finally:
-        exit_dual_level(level=level)
+        if any([open_level is interpreter for open_level in _levels()]):
+            exit_dual_level(level=level)
+        elif type(interpreter) is Jvp:  # left in another context, by a generator that is closed there
+            _close(interpreter)
 
 
 def _interpreter(level: int | None, name: str) -> Jvp:
     """The interpreter of an open level."""
-    levels = _LEVELS.get()
+    levels = _levels()
     if not levels:
         raise DualLevelError(f"{name}: no dual level is open; write `with forward_ad.dual_level():` around it")
     if level is None:
@@ -213,7 +226,7 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     value = primal_of(array_leaf(tensor, "tensor", "autograd.forward_ad.unpack_dual"))
     if value is not tensor:
         value = boxed(value)
-    if level is None and not _LEVELS.get():
+    if level is None and not _levels():
         return UnpackedDualTensor(value, None)
     interpreter = _interpreter(level, "unpack_dual")
     if type(value) is not Tracer:

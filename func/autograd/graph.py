@@ -13,7 +13,7 @@ import numpy as np
 from func.backends import is_device_array, namespace_of_type
 from func.interpreters.core import EVALUATE, Tracer
 from func.interpreters.core.errors import BackwardError, LeafError
-from func.interpreters.core.modes import SAVING, WATCHED
+from func.interpreters.core.modes import SAVING, WATCHED, Setting, enter, leave, saving
 from func.interpreters.grad import OUTPUT, PARAMS, PARENTS, RULE, SERIAL
 from func.interpreters.imperative.backward import current_pass
 from func.interpreters.imperative.interpreter import Imperative, state_of
@@ -276,17 +276,18 @@ class saved_tensors_hooks:
 
     def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
-        self._tokens: list[Any] = []
+        self._entered: list[Any] = []
 
     def __enter__(self) -> None:
-        stack = SAVING.get()
-        if stack and isinstance(stack[-1], str):
-            raise RuntimeError(stack[-1])
+        reason = saving()
+        if isinstance(reason, str):
+            raise RuntimeError(reason)
         WATCHED.ever = True
-        self._tokens.append(SAVING.set((*stack, (self.pack_hook, self.unpack_hook))))
+        setting = Setting((self.pack_hook, self.unpack_hook), SAVING.get())
+        self._entered.append((setting, enter(SAVING, setting)))
 
     def __exit__(self, *error: object) -> None:
-        SAVING.reset(self._tokens.pop())
+        leave(SAVING, *self._entered.pop())
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -331,8 +332,9 @@ def _to_host(value: Any, pin_memory: bool) -> Any:
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """Make `saved_tensors_hooks` raise a RuntimeError with this message inside the block."""
-    token = SAVING.set((*SAVING.get(), error_message))
+    setting = Setting(error_message, SAVING.get())
+    token = enter(SAVING, setting)
     try:
         yield
     finally:
-        SAVING.reset(token)
+        leave(SAVING, setting, token)

@@ -5,11 +5,22 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Generator
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import Any, NamedTuple, Self, TypeVar
 
 from func.interpreters.core import next_level
-from func.interpreters.core.modes import ANOMALY, MODE, WATCHED, Mode, is_suspended
+from func.interpreters.core.modes import (
+    ANOMALY,
+    MODE,
+    WATCHED,
+    Mode,
+    Setting,
+    anomaly,
+    enter,
+    in_force,
+    is_suspended,
+    leave,
+)
 from func.interpreters.imperative.interpreter import ambient
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,21 +36,28 @@ class ModeContext:
 
     def __init__(self, *arguments: Any) -> None:
         self._arguments = arguments
-        self._tokens: list[Any] = []
+        self._entered: list[tuple[Setting, Token[Any]]] = []
 
-    def _setting(self) -> Any:
+    def _setting(self) -> Setting:
         raise NotImplementedError
 
     def _set(self) -> None:
         WATCHED.ever = WATCHED.ever or self._variable is ANOMALY
-        self._tokens.append(self._variable.set(self._setting()))
+        setting = self._setting()
+        self._entered.append((setting, enter(self._variable, setting)))
 
     def __enter__(self) -> Self:
         self._set()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._variable.reset(self._tokens.pop())
+        self._leave()
+
+    def _leave(self) -> None:
+        """End the last setting that was entered here: several threads may have entered one context."""
+        entered, present = self._entered, self._variable.get()
+        place = next((i for i in reversed(range(len(entered))) if entered[i][0] is present), len(entered) - 1)
+        leave(self._variable, *entered.pop(place))
 
     def clone(self) -> Self:
         """Another context with the same setting: a decorated function may run in several threads at once."""
@@ -100,20 +118,23 @@ class _ImmediateContext(ModeContext):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._set()
+        self._entered[0][0].scoped = False
 
     def __enter__(self) -> Self:
-        return self if self._tokens else super().__enter__()
+        if not self._entered:
+            return super().__enter__()
+        self._entered[0][0].scoped = True
+        return self
 
     def __call__(self, function: F) -> F:
-        self._variable.reset(self._tokens.pop())  # a decorator sets it in calls of the function alone
+        self._leave()  # a decorator sets it in calls of the function alone
         return super().__call__(function)
 
 
 def _recording_mode(records: bool) -> Mode:
     """A mode inside the present one. In inference mode nothing is recorded, whatever mode is entered inside."""
-    mode = MODE.get()
-    infers = mode is not None and mode.inference
-    return Mode(next_level(), records and not infers, infers, mode)
+    infers = is_inference_mode_enabled()
+    return Mode(next_level(), records and not infers, infers, MODE.get())
 
 
 class _RecordingContext(ModeContext):
@@ -161,7 +182,9 @@ class no_grad_of_tensors(_RecordingContext):
     """
 
     def _setting(self) -> Mode:
-        return super()._setting()._replace(tensors=True)
+        mode = super()._setting()
+        mode.tensors = True
+        return mode
 
 
 class enable_grad(_RecordingContext):
@@ -247,8 +270,8 @@ class detect_anomaly(ModeContext):
         self.check_nan = bool(check_nan)
         super().__init__(self.check_nan)
 
-    def _setting(self) -> bool:
-        return self.check_nan
+    def _setting(self) -> Setting:
+        return Setting(self.check_nan, ANOMALY.get())
 
 
 class set_detect_anomaly(_ImmediateContext):
@@ -260,8 +283,8 @@ class set_detect_anomaly(_ImmediateContext):
         self.mode, self.check_nan = bool(mode), bool(check_nan)
         super().__init__(self.mode, self.check_nan)
 
-    def _setting(self) -> bool | None:
-        return self.check_nan if self.mode else None
+    def _setting(self) -> Setting:
+        return Setting(self.check_nan if self.mode else None, ANOMALY.get())
 
 
 def is_grad_enabled() -> bool:
@@ -271,10 +294,10 @@ def is_grad_enabled() -> bool:
 
 def is_inference_mode_enabled() -> bool:
     """Whether inference mode is on."""
-    mode = MODE.get()
+    mode = in_force(MODE)
     return mode is not None and mode.inference
 
 
 def is_anomaly_enabled() -> bool:
     """Whether anomaly detection is on."""
-    return ANOMALY.get() is not None
+    return anomaly() is not None

@@ -24,6 +24,7 @@ from func.configuration import COMPILERS, config
 from func.interpreters.calls.compiled_call import BEST, CompiledCall, trace_call
 from func.interpreters.core import PYTHON_SCALARS, Tracer, aval_of, example_of, innermost
 from func.interpreters.core.errors import ArgumentError
+from func.interpreters.core.modes import Setting, enter, leave, value_in_force
 from func.interpreters.drivers import running
 from func.interpreters.nan_safe import form_for
 from func.interpreters.program.program import Program
@@ -99,7 +100,7 @@ def _may_return_argument(compiled: CompiledCall) -> bool:
 CACHE_SIZE = 256
 FAST = "+fast"
 """Behind a compiler's name: with fast-math."""
-_ENABLED: ContextVar[bool] = ContextVar("func_jit_enabled", default=True)
+_ENABLED: ContextVar[Setting | None] = ContextVar("func_jit_enabled", default=None)
 
 
 class CacheInfo(NamedTuple):
@@ -126,11 +127,12 @@ def disable_jit(disable: bool = True) -> Iterator[None]:
         float
         2.0
     """
-    token = _ENABLED.set(not disable)
+    setting = Setting(not disable, _ENABLED.get())
+    token = enter(_ENABLED, setting)
     try:
         yield
     finally:
-        _ENABLED.reset(token)
+        leave(_ENABLED, setting, token)
 
 
 def jit(
@@ -243,7 +245,7 @@ class Jitted:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if kwargs or not _ENABLED.get() or self._frozen is not None:
+        if kwargs or _ENABLED.get() is not None or self._frozen is not None:
             return self._call(args, kwargs)
         self._calls += 1
         return self._fast_call(*args)
@@ -259,7 +261,7 @@ class Jitted:
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call with any arguments."""
-        if not _ENABLED.get():
+        if _ENABLED.get() is not None and not value_in_force(_ENABLED, True):
             return self._function(*args, **kwargs)
         if self._frozen is not None and self._misses:
             self._frozen.warn_of_changes()

@@ -18,7 +18,7 @@ import numpy as np
 
 from func.interpreters.core import CARRIERS, Array, Tracer, dtype_of, shape_of, snapshot, unboxed
 from func.interpreters.core.errors import TracerConversionError
-from func.interpreters.core.modes import ANOMALY, MODE, SAVING, WATCHED, nothing_recorded
+from func.interpreters.core.modes import MODE, WATCHED, anomaly, nothing_recorded, saving
 from func.interpreters.core.source import at_line
 from func.interpreters.core.strides import without_copy
 from func.interpreters.core.wiring import WIRING
@@ -158,7 +158,7 @@ def _shared(chain: list[View]) -> int:
 
 
 def _in_place(root: Tracer, change: Callable[[Array], Array]) -> Array:
-    can_fail = WATCHED.ever and (SAVING.get() or ANOMALY.get() is not None)
+    can_fail = WATCHED.ever and (saving() or anomaly() is not None)
     buffers = [] if can_fail else spare_buffers(root)  # a write that is refused writes nothing
     reuse(buffers)
     try:

@@ -9,31 +9,104 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
-from contextvars import ContextVar
-from typing import Any, NamedTuple
+from contextvars import ContextVar, Token
+from typing import Any
 
 
-class Mode(NamedTuple):
+class Setting:
+    """A value that holds in a context from `enter` to `leave`, inside another one (`outer`).
+
+    It may be left in another context than the one that it was entered in: a generator can be closed in another thread,
+    a coroutine by another task. Then it has ended everywhere.
+    """
+
+    __slots__ = ("ended", "outer", "scoped", "value")
+
+    def __init__(self, value: Any, outer: Any, scoped: bool = True) -> None:
+        self.value = value
+        self.outer = outer
+        self.scoped = scoped
+        """Whether it ends at the end of a block, not with the setting around it."""
+        self.ended = False
+
+
+class Mode(Setting):
     """A switch: interpreters from `floor` to below `level` record if `records`, for others the mode `outer` holds;
     `inference` marks what is made meanwhile. With `tensors` it concerns the interpreters of tensors alone, which lie
     half a level above their transform."""
 
-    level: float
-    records: bool
-    inference: bool = False
-    outer: Mode | None = None
-    floor: float = 0.0
-    tensors: bool = False
+    __slots__ = ("floor", "inference", "level", "records", "tensors")
+
+    def __init__(
+        self,
+        level: float,
+        records: bool,
+        inference: bool = False,
+        outer: Mode | None = None,
+        floor: float = 0.0,
+        tensors: bool = False,
+    ) -> None:
+        self.level = level
+        self.records = records
+        self.inference = inference
+        self.outer = outer
+        self.floor = floor
+        self.tensors = tensors
+        self.ended = False
+        self.scoped = True
+
+
+def enter(variable: ContextVar[Any], setting: Setting) -> Token[Any]:
+    """Put a setting in force; the token is for `leave`."""
+    return variable.set(setting)
+
+
+def leave(variable: ContextVar[Any], setting: Setting, token: Token[Any]) -> None:
+    """End a setting. Settings of blocks that were entered inside it and still run stay in force."""
+    inner = variable.get()
+    while inner is not None and inner is not setting and (inner.ended or not inner.scoped):
+        inner = inner.outer
+    if inner is setting:
+        try:
+            variable.reset(token)
+            return
+        except (ValueError, RuntimeError):  # entered in another context
+            variable.set(setting.outer)
+    setting.ended = True
+
+
+def in_force(variable: ContextVar[Any]) -> Any:
+    """The innermost setting that has not ended, or None."""
+    setting = variable.get()
+    while setting is not None and setting.ended:
+        setting = setting.outer
+    return setting
+
+
+def value_in_force(variable: ContextVar[Any], default: Any = None) -> Any:
+    """The value of the innermost setting that has not ended."""
+    setting = in_force(variable)
+    return default if setting is None else setting.value
 
 
 MODE: ContextVar[Mode | None] = ContextVar("func_mode", default=None)
 """The switch in force; None: everything records."""
 
-SAVING: ContextVar[tuple[Any, ...]] = ContextVar("func_saving", default=())
-"""The pairs (pack, unpack) for saved values, innermost last; a string forbids them, being the reason."""
+SAVING: ContextVar[Setting | None] = ContextVar("func_saving", default=None)
+"""A pair (pack, unpack) for saved values; a string forbids such pairs, being the reason; None."""
 
-ANOMALY: ContextVar[Any] = ContextVar("func_anomaly", default=None)
+ANOMALY: ContextVar[Setting | None] = ContextVar("func_anomaly", default=None)
 """None, or whether NaN are looked for: then the lines of operations are recorded."""
+
+
+def saving() -> Any:
+    """The value of SAVING."""
+    return None if SAVING.get() is None else value_in_force(SAVING)
+
+
+def anomaly() -> bool | None:
+    """The value of ANOMALY."""
+    return None if ANOMALY.get() is None else value_in_force(ANOMALY)
 
 
 STAGING: ContextVar[str | None] = ContextVar("func_staging", default=None)
@@ -56,7 +129,7 @@ def is_suspended(level: float) -> bool:
     """Whether an interpreter of that level does not record."""
     mode = MODE.get()
     while mode is not None:
-        if mode.floor <= level < mode.level and not (mode.tensors and level % 1 == 0):
+        if not mode.ended and mode.floor <= level < mode.level and not (mode.tensors and level % 1 == 0):
             return not mode.records
         mode = mode.outer
     return False
@@ -65,7 +138,7 @@ def is_suspended(level: float) -> bool:
 @contextlib.contextmanager
 def nothing_recorded() -> Iterator[None]:
     """No interpreter records inside the block."""
-    outer = MODE.get()
+    outer = in_force(MODE)
     token = MODE.set(Mode(math.inf, False, outer is not None and outer.inference, outer))
     try:
         yield

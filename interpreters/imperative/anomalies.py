@@ -9,7 +9,7 @@ import numpy as np
 
 from func.interpreters.core import ZERO, innermost
 from func.interpreters.core.errors import AnomalyError
-from func.interpreters.core.modes import ANOMALY
+from func.interpreters.core.modes import anomaly
 from func.interpreters.core.source import Line, user_line
 from func.interpreters.imperative.node_state import LINE, STATE, node_name
 from func.interpreters.nan_safe import has_nan
@@ -59,7 +59,7 @@ def line_and_operands(primitive: Any, args: Sequence[Any], outs: Sequence[Any]) 
         AnomalyError: An output is not finite although all operands are, if forward operations are checked.
     """
     line = user_line(3)
-    if ANOMALY.get():
+    if anomaly():
         for out in outs:
             if first_nonfinite(out) is not None and all([first_nonfinite(arg) is None for arg in args]):
                 raise AnomalyError(describe_anomaly(f"the result of {primitive.name}", line, args, out))

@@ -12,7 +12,7 @@ import numpy as np
 from func.interpreters import nan_safe
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of, unboxed
 from func.interpreters.core.errors import FreedGraphError
-from func.interpreters.core.modes import ANOMALY
+from func.interpreters.core.modes import anomaly
 from func.interpreters.grad import LEAF, OUTPUT, PARENTS, RULE, SERIAL, contribute, walk
 from func.interpreters.imperative.anomalies import check_pullback
 from func.interpreters.imperative.interpreter import Imperative, as_tensor
@@ -80,7 +80,7 @@ class BackwardPass:
 
     def run(self, accumulating: bool) -> None:
         """Pull the seeds back. Nothing outside of this object changes if it fails, except what hooks do."""
-        can_be_fast = self.targets is None and not self.create and ANOMALY.get() is None
+        can_be_fast = self.targets is None and not self.create and anomaly() is None
         if can_be_fast and not nan_safe.are_rules_nan_safe() and self._run_fast():
             return
         token = _CURRENT_PASS.set(self)
@@ -136,8 +136,8 @@ class BackwardPass:
                 if targets is not None and serial in targets:
                     self.captured[serial] = ct
                 if node[RULE] is LEAF:
-                    if targets is None or (accumulating and serial in targets):
-                        self.leaves.append((node, ct))
+                    if accumulating and (targets is None or serial in targets) and is_accumulated(node):
+                        self.leaves.append((node, _after_prehooks(node, ct)))
                     continue
                 if needed is not None and not any([p is not None and p[SERIAL] in needed for p in parents]):
                     continue
@@ -168,9 +168,7 @@ class BackwardPass:
         """The cotangents of a node's parents, after the hooks of the node."""
         _, rule, parents, needs_cotangent, state, _, _ = node
         hooks = state[HOOKS]
-        if hooks is not None and hooks.pre:
-            for hook in list(hooks.pre.values()):
-                ct = _after_prehook(hook(_as_tuple(ct)), ct)
+        ct = _after_prehooks(node, ct)
         if rule is OUTPUT:
             return ({state[SAVED]: ct},)
         if state[SAVED] is FREED:
@@ -189,7 +187,7 @@ class BackwardPass:
             if state[LINE] is not None:
                 error.add_note(f"while pulling back {node_name(node)}, whose forward operation was at {state[LINE][0]}")
             raise
-        if ANOMALY.get():
+        if anomaly():
             check_pullback(node, ct, contributions)
         if hooks is not None and hooks.post:
             gradients = tuple([None if c is ZERO else as_tensor(c) for c in contributions])
@@ -241,6 +239,30 @@ def current_pass() -> BackwardPass:
     current = _CURRENT_PASS.get()
     assert current is not None
     return current
+
+
+def is_accumulated(leaf: Any) -> bool:
+    """Whether the tensor of a leaf node is alive and requires a gradient."""
+    state = leaf[STATE][SAVED]()
+    tensor = None if state is None else state.owner()
+    return tensor is not None and tensor._attached is leaf
+
+
+def _after_prehooks(node: Any, ct: Any) -> Any:
+    """The cotangent of a node after the hooks that run before its pullback, or before its accumulation."""
+    hooks = node[STATE][HOOKS]
+    if hooks is not None:
+        for hook in list(hooks.pre.values()):
+            ct = _after_prehook(hook(_as_tuple(ct)), ct)
+    return ct
+
+
+def run_posthooks(leaf: Any, ct: Any) -> None:
+    """Call the hooks of a leaf's node that run after the accumulation of its gradient."""
+    hooks = leaf[STATE][HOOKS]
+    if hooks is not None:
+        for hook in list(hooks.post.values()):
+            hook((), _as_tuple(ct))
 
 
 def _as_tuple(ct: Any) -> tuple[Any, ...]:

@@ -25,7 +25,7 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.core.errors import InferenceTensorError
-from func.interpreters.core.modes import ANOMALY, MODE, SAVING, WATCHED, is_suspended
+from func.interpreters.core.modes import MODE, WATCHED, anomaly, in_force, is_suspended, saving
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import AVAL, NEEDS_COTANGENT, PARAMS, PARENTS, RULE, SERIALS, Grad, leaf_node
 from func.interpreters.grad_fast import FastGrad
@@ -38,11 +38,13 @@ from func.interpreters.stage import Stage
 class TensorState:
     """What a tensor owns besides its value: its gradient, and the hooks that run after its accumulation."""
 
-    __slots__ = ("__weakref__", "grad", "inference", "owner", "post_hooks", "retains", "version")
+    __slots__ = ("__weakref__", "grad", "inference", "leaf", "owner", "post_hooks", "retains", "version")
 
     def __init__(self) -> None:
         self.grad: Any = None
         self.inference = False
+        self.leaf: Any = None
+        """(interpreter, node) of the leaf that the tensor is or was: it stays the same while gradients are off."""
         self.owner: Any = None
         self.retains = False
         self.post_hooks: dict[int, Callable[..., Any]] = {}
@@ -62,9 +64,14 @@ class Imperative(FastGrad):
     """The grad interpreter of tensors at one level of nested transforms. No driver closes it."""
 
     def leaf(self, value: Array, state: TensorState) -> Any:
-        """A new leaf node with a weak reference to its tensor's state."""
-        node = leaf_node(Aval(shape_of(value), dtype_of(value)))
-        return (*node[:STATE], NodeState((weakref.ref(state), None, None, None)), *node[STATE + 1 :])
+        """The leaf node of a tensor, with a weak reference to its state."""
+        aval = Aval(shape_of(value), dtype_of(value))
+        if state.leaf is not None and state.leaf[0] is self and state.leaf[1][AVAL] == aval:
+            return state.leaf[1]
+        node = leaf_node(aval)
+        node = (*node[:STATE], NodeState((weakref.ref(state), None, None, None)), *node[STATE + 1 :])
+        state.leaf = (self, node)
+        return node
 
     def apply1(self, primitive: Primitive, x: Tracer) -> Any:
         out = super().apply1(primitive, x)
@@ -111,9 +118,9 @@ class Imperative(FastGrad):
         if saved is not None and not hasattr(rule, "retraced"):
             state[CALL] = (primitive, tuple([unboxed_copy(arg) for arg in args]), params)
         if WATCHED.ever:
-            if SAVING.get():
+            if saving():
                 pack(state)
-            if ANOMALY.get() is not None:
+            if anomaly() is not None:
                 state[LINE] = line_and_operands(primitive, args, (out._value,))
         out._attached = (serial, rule, parents, needs_cotangent, state, params, aval)
         return out
@@ -133,7 +140,7 @@ class Imperative(FastGrad):
                     elif args and parent[PARENTS][-1] is None:  # users see those that have nodes as next_functions
                         parent = _without_trailing(parent)
                     state = NodeState((parent[STATE], None, call, None))
-                    if ANOMALY.get() is not None:
+                    if anomaly() is not None:
                         values = tuple([o._value if type(o) is Tracer else o for o in outs])
                         state[LINE] = line_and_operands(primitive, args, values)
                     common = (*parent[:STATE], state, *parent[STATE + 1 :])
@@ -184,7 +191,7 @@ def copy_of(value: Array) -> Array:
         return Tracer(owner, value._value, value._attached)
     aval = value._attached[AVAL]
     state = NodeState((None, None, None, None))
-    if WATCHED.ever and ANOMALY.get() is not None:
+    if WATCHED.ever and anomaly() is not None:
         state[LINE] = line_and_operands(CLONE, (value,), (value._value,))
     return Tracer(owner, value._value, (next(SERIALS), CLONE, (value._attached,), (aval,), state, None, aval))
 
@@ -201,7 +208,7 @@ def mark_tensor(value: Array) -> Any:
     global _has_inference_tensors
     if type(value) is not Tracer:
         value = Tracer(EVALUATE, value, None)
-    mode = MODE.get()
+    mode = in_force(MODE)
     if mode is not None and mode.inference and value._interpreter is EVALUATE:
         state_of(value).inference = True
         _has_inference_tensors = True

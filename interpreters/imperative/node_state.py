@@ -9,7 +9,7 @@ import numpy as np
 
 from func.interpreters import grad
 from func.interpreters.core import EVALUATE, Aval, Shaped, Tracer, dtype_of, shape_of, unboxed
-from func.interpreters.core.modes import SAVING
+from func.interpreters.core.modes import SAVING, saving
 from func.interpreters.grad import LEAF, OUTPUT, PARAMS, PARENTS, RULE, SERIAL, SERIALS
 
 STATE = grad.SAVED
@@ -73,7 +73,7 @@ def hooks_of(node: Any) -> Hooks:
 
 def pack(state: NodeState) -> None:
     """Pack what a new node saves by the innermost pair of hooks."""
-    hooks = SAVING.get()[-1]
+    hooks = saving()
     if isinstance(hooks, str):
         raise RuntimeError(hooks)
     pack, unpack = hooks
@@ -85,7 +85,7 @@ def pack(state: NodeState) -> None:
             return Packed(pack(value), unpack)
         return value
 
-    token = SAVING.set(())
+    token = SAVING.set(None)
     try:
         if isinstance(state[SAVED], (tuple, list)) and state[CALL] is None:
             state[SAVED] = PackedValues([packed(value) for value in state[SAVED]])

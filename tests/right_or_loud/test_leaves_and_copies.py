@@ -277,3 +277,108 @@ def test_copies_of_leaves_are_leaves() -> None:
     computed = params["w"] * 2
     assert grad(copy.deepcopy(computed).sum(), params["w"])[0].tolist() == [2.0, 2.0]
     assert func.grad(lambda z: (copy.deepcopy({"z": z})["z"] ** 2).sum())(np.ones(2)).tolist() == [2.0, 2.0]
+
+
+def test_freezing_and_unfreezing_keeps_the_leaf_and_its_hooks() -> None:
+    for freeze in (lambda t: t.requires_grad_(False), lambda t: t.detach_()):
+        x, seen = leaf(1.0, 2.0), []
+        y = (x * x).sum()
+        x.register_hook(lambda g, seen=seen: seen.append(g.tolist()))
+        x.register_post_accumulate_grad_hook(lambda t, seen=seen: seen.append("accumulated"))
+        freeze(x)
+        assert not x.requires_grad
+        x.requires_grad_()
+        (y + (x * 3).sum()).backward()
+        assert x.grad.tolist() == [5.0, 7.0] and seen == [[5.0, 7.0], "accumulated"]
+
+
+def test_a_frozen_leaf_gets_no_gradient() -> None:
+    x, w = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    y = (x * w).sum()
+    x.requires_grad_(False)
+    y.backward()
+    assert x.grad is None and w.grad.tolist() == [1.0, 2.0]
+    x.data = np.ones(3)
+    x.requires_grad_()
+    x.sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_hooks_of_leaf_nodes_run_around_the_accumulation() -> None:
+    x, seen = leaf(1.0, 2.0), []
+    node = (x * 2).grad_fn.next_functions[0][0]
+    x.register_hook(lambda g: seen.append("tensor"))
+    node.register_prehook(lambda g: (seen.append(("pre", x.grad)), (g[0] * 10,))[1])
+    node.register_hook(lambda gi, go: seen.append(("post", gi, go[0].tolist(), x.grad.tolist())))
+    x.register_post_accumulate_grad_hook(lambda t: seen.append("accumulated"))
+    (x * 2).sum().backward()
+    assert seen == ["tensor", ("pre", None), "accumulated", ("post", (), [20.0, 20.0], [20.0, 20.0])]
+    seen.clear()
+    grad((x * 2).sum(), x)
+    assert seen == ["tensor"]
+    (x * 2).sum().backward(inputs=[x])
+    assert x.grad.tolist() == [40.0, 40.0] and len(seen) == 5
+    node.register_hook(lambda gi, go: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        x.sum().backward()
+    assert x.grad.tolist() == [40.0, 40.0]
+
+
+def test_retained_gradients_are_filled_by_grad_too() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    side = x * 5
+    y.retain_grad()
+    side.retain_grad()
+    out = (y * y).sum() + side.sum()
+    grad(out, y, retain_graph=True)
+    assert y.grad.tolist() == [4.0, 8.0] and side.grad is None
+    grad(out, x, retain_graph=True)
+    assert y.grad.tolist() == [8.0, 16.0] and side.grad.tolist() == [1.0, 1.0]
+    out.backward(inputs=[y])
+    assert y.grad.tolist() == [12.0, 24.0]
+
+
+INSIDE: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
+    "jit": lambda f: func.jit(f)(2.0),
+    "grad": lambda f: func.grad(f)(2.0),
+    "vmap": lambda f: func.vmap(f)(np.ones(2)),
+    "jvp": lambda f: func.jvp(f, (2.0,), (1.0,)),
+    "jacfwd": lambda f: func.jacfwd(f)(2.0),
+    "linearize": lambda f: func.linearize(f, 2.0),
+    "make_program": lambda f: func.make_program(f)(2.0),
+}
+
+
+@pytest.mark.parametrize("run", INSIDE.values(), ids=INSIDE)
+def test_backward_to_outer_leaves_is_refused_inside_a_transform(run: Callable[[Callable[[Any], Any]], Any]) -> None:
+    w = leaf(3.0)
+    y = w * 1
+    y.retain_grad()
+
+    def f(a: Any) -> Any:
+        (w * 2).sum().backward()
+        return a * a
+
+    def by_inputs(a: Any) -> Any:
+        func.backward((y * 2).sum(), inputs=[y])
+        return a * a
+
+    def by_grad(a: Any) -> Any:
+        grad((y * 2).sum(), w)
+        return a * a
+
+    for function in (f, by_inputs, by_grad):
+        with pytest.raises(
+            func.errors.BackwardError, match=r"(?s)inside func\.\w+ would fill the grad.*Return the value"
+        ):
+            run(function)
+    assert w.grad is None and y.grad is None
+
+    def pure(a: Any) -> Any:
+        t = func.tensor(a, requires_grad=True)
+        (t * 2).sum().backward()
+        return a * grad((w * 2).sum(), w)[0].sum() * t.grad
+
+    run(pure)
+    assert w.grad is None

@@ -1,0 +1,223 @@
+"""Gradients, hooks and modes in several threads, tasks and contexts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import func
+from func.autograd import forward_ad, graph
+
+
+def in_threads(count: int, work: Callable[[int], None]) -> None:
+    """Run work(i) in several threads; an error in one is raised here."""
+    errors: list[BaseException] = []
+
+    def run(i: int) -> None:
+        try:
+            work(i)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+@pytest.fixture
+def _rapid_switches() -> Iterator[None]:
+    """Threads take turns after a few bytecodes."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.usefixtures("_rapid_switches")
+@pytest.mark.parametrize("size", [4, 20_000])
+def test_gradients_accumulated_by_several_threads_are_complete(size: int) -> None:
+    x = func.tensor(np.zeros(size), requires_grad=True)
+    rounds = 60
+
+    def work(i: int) -> None:
+        for k in range(rounds):
+            (x * 1.0).sum().backward(create_graph=k % 20 == 7)
+
+    in_threads(6, work)
+    assert np.all(x.grad.detach().numpy() == 6 * rounds)
+
+
+@pytest.mark.usefixtures("_rapid_switches")
+def test_a_failed_backward_takes_back_its_own_gradient_only() -> None:
+    x = func.tensor(np.zeros(3), requires_grad=True)
+    failing = threading.local()
+
+    def fail(tensor: Any) -> None:
+        if getattr(failing, "now", False):
+            raise ValueError("hook")
+
+    x.register_post_accumulate_grad_hook(fail)
+
+    def work(i: int) -> None:
+        for k in range(40):
+            failing.now = k % 2 == 1
+            try:
+                (x * 1.0).sum().backward()
+            except ValueError:
+                assert failing.now
+
+    in_threads(4, work)
+    assert x.grad.tolist() == [80.0] * 3
+
+
+@pytest.mark.usefixtures("_rapid_switches")
+def test_hooks_of_several_tensors_belong_to_one_backward_pass() -> None:
+    counts = [0] * 6
+
+    def work(i: int) -> None:
+        a, b = func.tensor(1.0, requires_grad=True), func.tensor(2.0, requires_grad=True)
+
+        def count(gradients: Any) -> None:
+            assert [g.item() for g in gradients] == [2.0 + i, 1.0 + i]
+            counts[i] += 1
+
+        graph.register_multi_grad_hook([a, b], count)
+        for _ in range(50):
+            (a * b + i * (a + b)).backward()
+
+    in_threads(6, work)
+    assert counts == [50] * 6
+
+
+MODES: dict[str, tuple[Callable[[], Any], Callable[[], bool]]] = {
+    "no_grad": (func.no_grad, lambda: not func.is_grad_enabled()),
+    "inference_mode": (func.inference_mode, func.autograd.is_inference_mode_enabled),
+    "set_grad_enabled": (lambda: func.set_grad_enabled(False), lambda: not func.is_grad_enabled()),
+    "detect_anomaly": (func.autograd.detect_anomaly, func.autograd.is_anomaly_enabled),
+    "saved_tensors_hooks": (lambda: graph.saved_tensors_hooks(lambda t: 1 / 0, id), lambda: _packs()),
+    "disable_jit": (func.disable_jit, lambda: _is_plain()),
+}
+
+
+def _packs() -> bool:
+    x = func.tensor([1.0], requires_grad=True)
+    try:
+        np.exp(x)
+    except ZeroDivisionError:
+        return True
+    return False
+
+
+def _is_plain() -> bool:
+    seen: list[Any] = []
+    func.jit(lambda z: seen.append(type(z)) or z)(np.ones(1))
+    return seen[0] is np.ndarray
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_a_mode_may_be_left_in_another_context(name: str) -> None:
+    make, is_on = MODES[name]
+
+    def block() -> Iterator[None]:
+        with make():
+            yield
+        yield
+
+    assert not is_on()
+    generator = block()
+    next(generator)
+    assert is_on()
+    in_threads(1, lambda i: next(generator) if not is_on() else pytest.fail("the mode is on in another thread"))
+    assert not is_on()
+    inside = contextvars.copy_context()
+    generator = block()
+    next(generator)
+    contextvars.copy_context().run(next, generator)  # a copy of the context, in which the mode is on as well
+    assert not is_on() and not inside.run(is_on)
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_modes_of_interleaved_generators_do_not_disturb_each_other(name: str) -> None:
+    make, is_on = MODES[name]
+
+    def block() -> Iterator[None]:
+        with make():
+            yield
+
+    first, second = block(), block()
+    next(first)
+    next(second)
+    first.close()
+    assert is_on()
+    second.close()
+    assert not is_on()
+
+
+def test_a_block_ends_the_switches_that_were_set_in_it() -> None:
+    with func.no_grad():
+        func.set_grad_enabled(True)
+        assert func.is_grad_enabled()
+        func.set_grad_enabled(False)
+    assert func.is_grad_enabled()
+
+
+def test_one_context_object_in_several_threads() -> None:
+    context = func.no_grad()
+    barrier = threading.Barrier(4)
+
+    def work(i: int) -> None:
+        for _ in range(5):
+            barrier.wait(10)
+            with context:
+                barrier.wait(10)
+                assert not func.is_grad_enabled()
+            assert func.is_grad_enabled()
+
+    in_threads(4, work)
+    assert func.is_grad_enabled()
+
+
+def test_async_generators_and_tasks_have_modes_of_their_own() -> None:
+    async def fixture() -> Any:
+        with func.no_grad():
+            yield func.is_grad_enabled()
+
+    async def other() -> bool:
+        await asyncio.sleep(0)
+        return func.is_grad_enabled()
+
+    async def main() -> None:
+        generator = fixture()
+        assert await generator.__anext__() is False
+        await asyncio.create_task(generator.aclose())
+        assert func.is_grad_enabled()
+        assert await asyncio.gather(other(), other()) == [True, True]
+
+    asyncio.run(main())
+
+
+def test_a_dual_level_may_be_left_in_another_thread() -> None:
+    def block() -> Iterator[Any]:
+        with forward_ad.dual_level():
+            yield forward_ad.make_dual(func.tensor(3.0), 1.0)
+        yield None
+
+    generator = block()
+    dual = next(generator)
+    assert forward_ad.unpack_dual(dual * dual).tangent.item() == 6.0
+    in_threads(1, lambda i: next(generator))
+    with pytest.raises(RuntimeError, match="no dual level is open"):
+        forward_ad.make_dual(func.tensor(3.0), 1.0)
+    with forward_ad.dual_level() as level:
+        assert level == 0
