@@ -70,7 +70,7 @@ def _seed(out: Any, seed: Any, i: int, shape: Any, dtype: Any, create: bool, is_
                 "gradient, or take .real or np.abs"
             )
         value = out._value if type(out) is Tracer else np.zeros(())
-        if shape == () and isinstance(value, (np.generic, np.ndarray)):
+        if shape == () and type(value) is not Tracer and isinstance(value, (np.generic, np.ndarray)):
             return dtype.type(1)
         return full_like(value, 1, shape, dtype)
     seed = operand(seed)

@@ -431,7 +431,8 @@ def _output_tensors(outputs: Any, function: Callable[..., Any], name: str) -> tu
 
 def _as_array(value: Array) -> Array:
     """Python and NumPy scalars as arrays without axes."""
-    return value if hasattr(value, "dtype") and not isinstance(value, np.generic) else np.asarray(value)
+    is_array = type(value) is Tracer or (hasattr(value, "dtype") and not isinstance(value, np.generic))
+    return value if is_array else np.asarray(value)
 
 
 def _single(outputs: tuple[bool, tuple[Any, ...]], function: Callable[..., Any], name: str) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from func.backends import is_device_array, namespace_of_type
-from func.interpreters.core import EVALUATE, Tracer
+from func.interpreters.core import EVALUATE, Tracer, is_plain_array
 from func.interpreters.core.errors import BackwardError, LeafError
 from func.interpreters.core.modes import SAVING, WATCHED, Setting, enter, leave, saving
 from func.interpreters.grad import OUTPUT, PARAMS, PARENTS, RULE, SERIAL
@@ -303,7 +303,7 @@ class save_on_cpu(saved_tensors_hooks):
         def pack(saved: Any) -> Any:
             nonlocal has_warned
             value = saved._value
-            if isinstance(value, np.ndarray):
+            if is_plain_array(value):
                 if not has_warned:
                     has_warned = True
                     warnings.warn("save_on_cpu: NumPy arrays are in host memory already", UserWarning, stacklevel=4)

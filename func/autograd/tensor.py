@@ -12,7 +12,18 @@ from typing import Any
 import numpy as np
 
 from func.autograd import backwards, graph
-from func.interpreters.core import EVALUATE, Array, Tracer, dtype_of, innermost, is_inexact, operand, shape_of, snapshot
+from func.interpreters.core import (
+    EVALUATE,
+    Array,
+    Tracer,
+    dtype_of,
+    innermost,
+    is_inexact,
+    is_plain_array,
+    operand,
+    shape_of,
+    snapshot,
+)
 from func.interpreters.core.errors import BackwardError, InferenceTensorError, LeafError, TracerConversionError
 from func.interpreters.core.source import at_line
 from func.interpreters.grad import Grad
@@ -55,8 +66,9 @@ def tensor(data: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
     """
     value = operand(data)
     value = to_dtype(_plain(value), dtype)
-    value = np.asarray(value) if not hasattr(value, "dtype") or isinstance(value, np.generic) else snapshot(value)
-    if isinstance(value, np.ndarray) and not value.flags.writeable:
+    is_array = type(value) is Tracer or (hasattr(value, "dtype") and not isinstance(value, np.generic))
+    value = snapshot(value) if is_array else np.asarray(value)
+    if is_plain_array(value) and not value.flags.writeable:
         value = value.copy()
     result = _new_tensor(value)
     state_of(result)
@@ -212,7 +224,7 @@ def detach_(self: Any) -> Any:
 def set_data(self: Any, value: Any) -> None:
     """`x.data = value`: replace the value without recording it."""
     value = _plain(operand(value))
-    if isinstance(value, np.ndarray) or not hasattr(value, "dtype"):
+    if is_plain_array(value) or not hasattr(value, "dtype"):
         value = np.array(value)
     if dtype_of(value) != self.dtype:
         raise BackwardError(f"x.data of dtype {self.dtype} cannot be set to {dtype_of(value)}; convert it")

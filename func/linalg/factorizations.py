@@ -8,7 +8,7 @@ import numpy as np
 
 from func import numpy as fnp
 from func.backends.support.linalg import real_dtype
-from func.interpreters.core import Array, dtype_of, operand, shape_of
+from func.interpreters.core import Array, dtype_of, is_plain_array, operand, shape_of
 from func.interpreters.primitives.linalg import factorizations, singular, solving
 from func.interpreters.primitives.linalg import qr as orthogonal
 from func.interpreters.primitives.linalg import schur as schur_primitives
@@ -76,7 +76,7 @@ def lu(
 def _permutation(places: Array, dtype: np.dtype[Any]) -> Array:
     """The permutation matrix P with P[i, places[i]] = 1."""
     m = shape_of(places)[-1]
-    columns = fnp.arange(m) if isinstance(places, np.ndarray) else fnp.cumsum(fnp.ones_like(places), -1) - 1
+    columns = fnp.arange(m) if is_plain_array(places) else fnp.cumsum(fnp.ones_like(places), -1) - 1
     return (fnp.expand_dims(places, -1) == fnp.expand_dims(columns, -2)).astype(dtype)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from func import numpy as fnp
 from func.backends.support.arrays import scipy_of
-from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
+from func.interpreters.core import Array, dtype_of, innermost, is_plain_array, operand, shape_of
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.linalg.checks import promoted
 from func.numpy.linalg import norm as numpy_norm
@@ -18,7 +18,7 @@ def norm(a: Array, ord: Any = None, axis: Any = None, keepdims: bool = False, ch
     """A vector or matrix norm, whose derivative at zero is taken as zero."""
     a = operand(a)
     value = innermost(a)
-    if check_finite and isinstance(value, np.ndarray) and not np.isfinite(value).all():
+    if check_finite and is_plain_array(value) and not np.isfinite(value).all():
         raise ValueError("array must not contain infs or NaNs: a")
     return numpy_norm(a, ord, axis, keepdims)
 
@@ -74,7 +74,7 @@ def companion(a: Array) -> Array:
     if n < 2:
         raise ValueError(f"The length of `a` along the last axis must be at least 2, got {n}.")
     value = innermost(a)
-    if isinstance(value, np.ndarray) and np.any(value[..., 0] == 0):
+    if is_plain_array(value) and np.any(value[..., 0] == 0):
         raise ValueError("The first coefficient(s) of `a` (i.e. elements of `a[..., 0]`) must not be zero.")
     first = fnp.expand_dims(-a[..., 1:] / (1.0 * a[..., 0:1]), -2)
     below = np.eye(n - 2, n - 1, dtype=dtype_of(first))

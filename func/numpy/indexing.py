@@ -39,7 +39,7 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
     entries = list(index) if type(index) is tuple else [index]
     expanded: list[Any] = []
     for entry in entries:
-        if isinstance(entry, (bool, np.bool_)):
+        if type(entry) is not Tracer and isinstance(entry, (bool, np.bool_)):
             entry = np.asarray(entry)
         if isinstance(entry, list) and not entry:
             entry = np.zeros(0, np.intp)

@@ -100,7 +100,7 @@ def _reshape(self: Tracer, *shape: Any, order: str = "C", copy: bool | None = No
 def _transpose(self: Tracer, *axes: Any) -> Array:
     if not axes or axes[0] is None:
         return shaping.transpose(self)
-    return shaping.transpose(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
+    return shaping.transpose(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], (int, np.integer)) else axes)
 
 
 def _flatten(self: Tracer, order: str = "C") -> Array:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, dtype_of, operand, shape_of
+from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise import table as e
 from func.interpreters.primitives.random import bits as ops
@@ -34,9 +34,9 @@ def _probability(function: str, p: Any, dtype: Any = _DOUBLE) -> Array:
 
 def _bound(name: str, value: Any, dtype: np.dtype[Any], shift: int) -> Array:
     """An integer bound plus `shift`, checked against the dtype of the samples."""
-    if isinstance(value, (bool, np.bool_)):
+    if type(value) is not Tracer and isinstance(value, (bool, np.bool_)):
         value = int(value)
-    if isinstance(value, (int, np.integer)):
+    if type(value) is not Tracer and isinstance(value, (int, np.integer)):
         number, limits = int(value) + shift, np.iinfo(dtype)
         if not limits.min <= number <= limits.max and not (shift and number == limits.min - 1):
             raise ValueError(f"func.random.randint: {name}={value} is out of bounds for {dtype}{at_line()}")

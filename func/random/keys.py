@@ -33,7 +33,7 @@ def key(seed: Any) -> Array:
         >>> func.random.key(7)
         array([0, 7], dtype=uint32)
     """
-    if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
+    if type(seed) is not Tracer and isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
         number = int(seed)
         return np.array([number >> 32 & 0xFFFFFFFF, number & 0xFFFFFFFF], np.uint32)
     value = operand(seed)
@@ -98,7 +98,7 @@ def fold_in(key: Any, data: Any) -> Array:
         TypeError: `data` is not one integer.
     """
     key = check_key(key, "fold_in")
-    if isinstance(data, int) and not isinstance(data, bool):
+    if type(data) is not Tracer and isinstance(data, int) and not isinstance(data, bool):
         data = np.asarray(data % (1 << 62))
     data = operand(data)
     if shape_of(data) != () or dtype_of(data).kind not in "iu":

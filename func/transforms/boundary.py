@@ -189,7 +189,7 @@ def own(leaves: list[Any]) -> list[Any]:
 def own_tree(value: Any) -> Any:
     """`own` for the arrays in a tree."""
     kind = type(value)
-    if kind in PYTHON_SCALARS or isinstance(value, np.generic):
+    if kind in PYTHON_SCALARS or (kind is not Tracer and isinstance(value, np.generic)):
         return value
     leaves, spec = tree.flatten(value)
     del value
@@ -210,6 +210,6 @@ def like_input(grad: Array, leaf: Array) -> Array:
     """A gradient as the same kind of object as its input: an ndarray for an ndarray, also when it is 0-d."""
     if type(grad) is np.ndarray:
         return grad if type(leaf) is np.ndarray or grad.shape != () or type(leaf) is Tracer else grad[()]
-    if type(leaf) is np.ndarray and isinstance(grad, np.generic):
+    if type(leaf) is np.ndarray and type(grad) is not Tracer and isinstance(grad, np.generic):
         return np.asarray(grad)
     return grad

@@ -16,6 +16,7 @@ from func.interpreters.core import (
     dtype_of,
     innermost,
     is_inexact,
+    is_plain_array,
     shape_of,
     zeros_like,
 )
@@ -207,7 +208,7 @@ class Linearized:
 
 def _scalar_or_copy(x: Array) -> Array:
     """A result of a saved map: a copy, and a NumPy scalar where NumPy has scalars."""
-    if not isinstance(x, np.ndarray):
+    if not is_plain_array(x):
         return copy_of(x)
     return x.copy() if x.shape else x[()]
 

@@ -152,6 +152,13 @@ class Tracer:
         self._value = value
         self._attached = attached
 
+    if not TYPE_CHECKING:
+
+        @property
+        def __class__(self) -> type:
+            """What isinstance answers by: the class of the value that this one stands for. The engine asks type()."""
+            return class_behind(self)
+
     @property
     def shape(self) -> Shape:
         return self._interpreter.shape(self)
@@ -159,6 +166,32 @@ class Tracer:
     @property
     def dtype(self) -> np.dtype[Any]:
         return self._interpreter.dtype(self)
+
+
+def class_behind(tracer: Tracer) -> type:
+    """The class that the value would have without the transform: ndarray, or that of a scalar.
+
+    Where there is no such value (batch elements, variables) it is what NumPy's functions return: a scalar for shape ().
+    """
+    bottom = innermost(tracer)
+    interpreter = tracer._interpreter
+    if isinstance(interpreter, ClosedInterpreter):
+        return np.ndarray
+    shape = interpreter.shape(tracer)
+    if bottom is not None and tracer._value is not None and shape_of(bottom) == shape:
+        return type(bottom)
+    if shape:
+        return np.ndarray
+    aval = interpreter.aval(tracer)
+    return _WEAK_CLASSES[aval.dtype.kind] if aval.weak and aval.dtype.kind in _WEAK_CLASSES else aval.dtype.type
+
+
+_WEAK_CLASSES: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
+
+
+def is_plain_array(value: Any) -> bool:
+    """Whether a value is an ndarray in memory; isinstance alone is True for a traced array too."""
+    return type(value) is not Tracer and isinstance(value, np.ndarray)
 
 
 def new_tracer(interpreter: Interpreter, value: Any, attached: Any) -> Tracer:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from func.interpreters import grad
-from func.interpreters.core import EVALUATE, Aval, Shaped, Tracer, dtype_of, shape_of, unboxed
+from func.interpreters.core import EVALUATE, Aval, Shaped, Tracer, dtype_of, is_plain_array, shape_of, unboxed
 from func.interpreters.core.modes import SAVING, saving
 from func.interpreters.grad import LEAF, OUTPUT, PARAMS, PARENTS, RULE, SERIAL, SERIALS
 
@@ -79,7 +77,7 @@ def pack(state: NodeState) -> None:
     pack, unpack = hooks
 
     def packed(value: Any) -> Any:
-        if isinstance(value, np.ndarray) or (hasattr(value, "dtype") and hasattr(value, "get")):
+        if is_plain_array(value) or (hasattr(value, "dtype") and hasattr(value, "get")):
             return Packed(pack(Tracer(EVALUATE, value, None)), unpack)
         if type(value) is Tracer:
             return Packed(pack(value), unpack)
@@ -89,7 +87,7 @@ def pack(state: NodeState) -> None:
     try:
         if isinstance(state[SAVED], (tuple, list)) and state[CALL] is None:
             state[SAVED] = PackedValues([packed(value) for value in state[SAVED]])
-        elif isinstance(state[SAVED], np.ndarray):
+        elif is_plain_array(state[SAVED]):
             state[SAVED] = packed(state[SAVED])
     finally:
         SAVING.reset(token)

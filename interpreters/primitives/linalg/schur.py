@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from func.backends.support import spectra
 from func.backends.support.linalg import complex_dtype, float_dtype
-from func.interpreters.core import Array, Aval, Primitive, dtype_of, general, innermost, leading_axes, shape_of
+from func.interpreters.core import (
+    Array,
+    Aval,
+    Primitive,
+    dtype_of,
+    general,
+    innermost,
+    is_plain_array,
+    leading_axes,
+    shape_of,
+)
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.parameters import one_of
 from func.interpreters.core.source import at_line
@@ -75,7 +83,7 @@ def _refuse_blocks(t: Array) -> None:
 def diagonal_below(t: Any) -> Any:
     """The entries below the diagonal of concrete matrices."""
     n = t.shape[-1]
-    return t[..., range(1, n), range(n - 1)] if isinstance(t, np.ndarray) else t.diagonal(-1, -2, -1)
+    return t[..., range(1, n), range(n - 1)] if is_plain_array(t) else t.diagonal(-1, -2, -1)
 
 
 schur: Primitive = general(
