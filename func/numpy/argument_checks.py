@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Tracer, aval_of, concrete, dtype_of, innermost, operand, shape_of
-from func.interpreters.core.errors import UnsupportedFunctionError
+from func.interpreters.core.errors import TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.structural.shapes import broadcast, convert, reshape
 from func.interpreters.primitives.structural.slicing import getitem
@@ -71,7 +71,13 @@ def to_dtype(x: Array, dtype: Any) -> Array:
     """x converted to a dtype (None: unchanged)."""
     if dtype is None or (hasattr(x, "dtype") and dtype_of(x) == np.dtype(dtype)):
         return x
-    return convert(x, dtype=np.dtype(dtype))
+    dtype = np.dtype(dtype)
+    if type(x) is Tracer and dtype.kind in "OSUMm":
+        raise TracerConversionError(
+            f"a traced value of dtype {x.dtype} was converted to {dtype}, which would lose its derivative or its batch "
+            f"axis{at_line()}\nKeep it an array of numbers; x.tolist() and texts like f'{{x}}' read the values."
+        )
+    return convert(x, dtype=dtype)
 
 
 def to_host(value: Any) -> Any:

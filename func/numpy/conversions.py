@@ -238,6 +238,13 @@ def no_array(tracer: Tracer, dtype: Any = None, copy: bool | None = None) -> Any
     return refuse_conversion(tracer)
 
 
+def jax_array(tracer: Tracer) -> Any:
+    """Tracer.__jax_array__: JAX's operators leave the operation to the traced array, its functions are refused."""
+    if sys._getframe(1).f_code.co_filename.endswith("array_methods.py"):
+        return NotImplemented
+    return refuse_conversion(tracer)
+
+
 def may_be_element(tracer: Tracer) -> bool:
     """Whether a conversion may be that of a list's element: by NumPy, called from the user's code.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from func.interpreters.core import (
     dtype_of,
     innermost,
     operand,
+    refuse_array,
     shape_of,
 )
 from func.interpreters.core.strides import Strides, axes_by_stride, dense_strides
@@ -64,6 +66,12 @@ def stack_nested(value: Any) -> Array:
     if isinstance(value, (list, tuple)) and patching.holds_tracer(value):
         return stacked([stack_nested(item) for item in value])
     return patching.original("asarray")(value)
+
+
+def array_from_sequence(value: Any) -> Array:
+    """A nested list or tuple as an operand: an array of numbers, which may be traced."""
+    out = stack_nested(value)
+    return array_of_objects(out) if type(out) is np.ndarray and out.dtype.kind == "O" else out
 
 
 def stacked(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Array:
@@ -166,7 +174,21 @@ def _converted(name: str, *args: Any, **kwargs: Any) -> Array:
     return convert(*args, **kwargs)
 
 
-WIRING.array_from_sequence = stack_nested
+def array_of_objects(value: Any) -> Array:
+    """An array of Python objects, which NumPy makes of lists with traced numbers, as one array of numbers."""
+    items = value.ravel().tolist()
+    if any([type(item) is Tracer for item in items]):
+        if not value.shape:
+            return items[0]
+        return shapes.reshape(stacked([operand(item) for item in items]), shape=value.shape)
+    if items and not all([isinstance(item, numbers.Number) for item in items]):
+        refuse_array(value)
+    kind = complex if any([isinstance(item, (complex, np.complexfloating)) for item in items]) else float
+    return value.astype(kind)
+
+
+WIRING.array_from_sequence = array_from_sequence
+WIRING.array_of_objects = array_of_objects
 WIRING.convert_traced = _converted
 
 

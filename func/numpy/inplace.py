@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import CARRIERS, Array, Tracer, dtype_of, shape_of, snapshot, unboxed
+from func.interpreters.core import CARRIERS, Array, Tracer, dtype_of, has_rules, shape_of, snapshot, unboxed
 from func.interpreters.core.errors import TracerConversionError
 from func.interpreters.core.modes import MODE, WATCHED, anomaly, nothing_recorded, saving
 from func.interpreters.core.source import at_line
@@ -443,7 +443,9 @@ def augmented(primitive: Callable[[Array, Array], Array]) -> Callable[[Tracer, A
         if is_scalar(self):
             return primitive(self, other)
         result = primitive(fresh(self), other)
-        return result if result is NotImplemented else write_into(self, result)
+        if type(result) is not Tracer and (result is NotImplemented or has_rules(type(result))):
+            return result
+        return write_into(self, result)
 
     return operate
 

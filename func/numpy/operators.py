@@ -7,38 +7,47 @@ already: both operands have one interpreter, or the second is plain. They then c
 from __future__ import annotations
 
 import inspect
+import numbers
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import PYTHON_SCALARS, Array, Primitive, Tracer, dtype_of, operand, shape_of
+from func.interpreters.core import PYTHON_SCALARS, Array, Primitive, Tracer, dtype_of, has_rules, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy import products, ufuncs
 from func.numpy.inplace import augmented, getitem, setitem
 from func.numpy.solvers import SOLVER_FILES, steers_solver
 
-_PLAIN = frozenset({Tracer, np.ndarray, float, int, complex, bool})
+_SCALARS = frozenset({float, int, complex, bool})
+_NOT_ARRAYS = (str, bytes, dict, set)
 
 
-def _binary(primitive: Primitive) -> Callable[[Any, Any], Any]:
+def _binary(primitive: Primitive, reflected: str) -> Callable[[Any, Any], Any]:
+    ufunc = getattr(np, primitive.name)
+
     def operate(self: Tracer, other: Any) -> Any:
         if type(other) is Tracer:
             if other._interpreter is not self._interpreter:
                 return primitive(self, other)
-        elif type(other) not in _PLAIN:
-            if not _is_operand(other):
+        elif type(other) is np.ndarray:
+            if other.dtype.kind not in "fciub":
+                other = operand(other)
+        elif type(other) not in _SCALARS:
+            if has_rules(type(other)):
+                return _by_rules(ufunc, self, other)
+            other = _right_operand(self, other, reflected)
+            if other is NotImplemented:
                 return NotImplemented
-            other = operand(other)
         return self._interpreter.apply2(primitive, self, other)
 
     operate.primitive = primitive  # type: ignore[attr-defined]
     return operate
 
 
-def _comparison(primitive: Primitive) -> Callable[[Any, Any], Any]:
-    compare = _binary(primitive)
+def _comparison(primitive: Primitive, reflected: str) -> Callable[[Any, Any], Any]:
+    compare = _binary(primitive, reflected)
 
     def operate(self: Tracer, other: Any) -> Any:
         frame = sys._getframe(1)
@@ -50,19 +59,45 @@ def _comparison(primitive: Primitive) -> Callable[[Any, Any], Any]:
     return operate
 
 
-def _reflected(primitive: Primitive) -> Callable[[Any, Any], Any]:
+def _reflected(primitive: Primitive, name: str) -> Callable[[Any, Any], Any]:
     def operate(self: Tracer, other: Any) -> Any:
-        if type(other) not in _PLAIN:
-            if not _is_operand(other):
+        if type(other) not in _SCALARS:
+            other = _left_operand(self, other, name)
+            if other is NotImplemented:
                 return NotImplemented
-            other = operand(other)
         return primitive(other, self)
 
     return operate
 
 
-def _is_operand(other: Any) -> bool:
-    return not isinstance(other, (str, bytes, dict, set)) and other is not None
+def _right_operand(self: Tracer, other: Any, reflected: str) -> Any:
+    """The right operand as an array; NotImplemented where its own reflected operator computes the result."""
+    kind = type(other)
+    if other is None or isinstance(other, _NOT_ARRAYS):
+        return NotImplemented
+    if reflected == "__rmul__" and _is_repetition(self, other):
+        return NotImplemented
+    is_array_like = hasattr(kind, "__array__") or isinstance(other, (numbers.Number, Sequence, memoryview))
+    if is_array_like or hasattr(kind, "todense") or not hasattr(kind, reflected):
+        return operand(other)
+    return NotImplemented
+
+
+def _by_rules(ufunc: Any, self: Tracer, other: Any) -> Any:
+    """An operator whose right operand computes by `__array_ufunc__`: NumPy's ufunc asks it, as for an ndarray."""
+    return NotImplemented if type(other).__array_ufunc__ is None else ufunc(self, other)
+
+
+def _left_operand(self: Tracer, other: Any, name: str) -> Any:
+    """The left operand, whose own operator did not compute the result, as an array."""
+    if other is None or isinstance(other, _NOT_ARRAYS) or (name == "__mul__" and _is_repetition(self, other)):
+        return NotImplemented
+    return operand(other)
+
+
+def _is_repetition(count: Tracer, other: Any) -> bool:
+    """Whether a product is that of a list and a whole number, which repeats the list."""
+    return type(other) in (list, tuple) and count.shape == () and count.dtype.kind in "iu"
 
 
 def _unary(primitive: Primitive) -> Callable[[Any], Any]:
@@ -90,21 +125,31 @@ def power(x: Array, y: Array) -> Array:
 
 
 def _rpow(self: Tracer, other: Any) -> Any:
-    return ops.power(operand(other), self)
+    other = _left_operand(self, other, "__pow__")
+    return other if other is NotImplemented else ops.power(other, self)
 
 
-def _divmod(self: Array, other: Any) -> tuple[Array, Array]:
-    other = operand(other)
-    return ops.floor_divide(self, other), ops.remainder(self, other)
+def _divmod(self: Tracer, other: Any) -> Any:
+    if has_rules(type(other)):
+        return _by_rules(np.divmod, self, other)
+    other = _right_operand(self, other, "__rdivmod__")
+    return other if other is NotImplemented else (ops.floor_divide(self, other), ops.remainder(self, other))
 
 
-def _rdivmod(self: Array, other: Any) -> tuple[Array, Array]:
-    return _divmod(operand(other), self)
+def _rdivmod(self: Tracer, other: Any) -> Any:
+    other = _left_operand(self, other, "__divmod__")
+    return other if other is NotImplemented else (ops.floor_divide(other, self), ops.remainder(other, self))
 
 
 def _pow(self: Tracer, other: Any, modulo: Any = None) -> Any:
-    if modulo is not None or not _is_operand(other):
+    if modulo is not None:
         return NotImplemented
+    if type(other) is not Tracer and type(other) not in _SCALARS:
+        if has_rules(type(other)):
+            return _by_rules(np.power, self, other)
+        other = _right_operand(self, other, "__rpow__")
+        if other is NotImplemented:
+            return NotImplemented
     return power(self, other)
 
 
@@ -116,11 +161,18 @@ def _abs(self: Tracer) -> Any:
 
 
 def _matmul(self: Tracer, other: Any) -> Any:
+    if type(other) is not Tracer and type(other) is not np.ndarray:
+        if has_rules(type(other)):
+            return _by_rules(np.matmul, self, other)
+        other = _right_operand(self, other, "__rmatmul__")
+        if other is NotImplemented:
+            return NotImplemented
     return _product(self, other)
 
 
 def _rmatmul(self: Tracer, other: Any) -> Any:
-    return _product(other, self)
+    other = _left_operand(self, other, "__matmul__")
+    return other if other is NotImplemented else _product(other, self)
 
 
 _BINARY = {
@@ -144,6 +196,7 @@ _COMPARISONS = {
     "gt": ops.greater,
     "ge": ops.greater_equal,
 }
+_MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _UNARY = {"neg": ops.negative, "pos": ops.positive, "invert": ops.invert}
 
 
@@ -167,11 +220,12 @@ def operator_table() -> dict[str, Callable[..., Any]]:
     """Every operator method of a traced array."""
     table: dict[str, Callable[..., Any]] = {}
     for name, primitive in _BINARY.items():
-        table[f"__{name}__"] = _binary(primitive)
-        table[f"__r{name}__"] = _reflected(primitive)
-        table[f"__i{name}__"] = augmented(_binary(primitive))
+        binary = _binary(primitive, f"__r{name}__")
+        table[f"__{name}__"] = binary
+        table[f"__r{name}__"] = _reflected(primitive, f"__{name}__")
+        table[f"__i{name}__"] = augmented(binary)
     for name, primitive in _COMPARISONS.items():
-        table[f"__{name}__"] = _comparison(primitive)
+        table[f"__{name}__"] = _comparison(primitive, f"__{_MIRRORED[name]}__")
     for name, primitive in _UNARY.items():
         table[f"__{name}__"] = _unary(primitive)
     table |= {

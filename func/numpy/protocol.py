@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from func.interpreters.core import EVALUATE, Primitive, Tracer, dtype_of, operand, shape_of
-from func.interpreters.core.errors import UnsupportedFunctionError
+from func.interpreters.core import EVALUATE, Primitive, Tracer, dtype_of, has_rules, operand, shape_of
+from func.interpreters.core.errors import ForeignArrayError, UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.elementwise.builder import call_numpy
@@ -98,11 +98,18 @@ def ufunc_protocol(self: Tracer, ufunc: Any, method: str, x: Any, y: Any = _ABSE
         if primitive is not None:
             if y is _ABSENT:
                 return x._interpreter.apply1(primitive, x)
+            other = type(y if type(x) is Tracer else x)
+            if other is not Tracer and other is not np.ndarray and has_rules(other):
+                return NotImplemented
             return primitive(x if type(x) is Tracer else operand(x), y if type(y) is Tracer else operand(y))
         function = UFUNCS.get(ufunc)
-        if function is not None:
-            return function(x) if y is _ABSENT else function(x, y)
+        if function is not None and y is _ABSENT:
+            return function(x)
+        if function is not None and not has_rules(type(y if type(x) is Tracer else x)):
+            return function(x, y)
     inputs = (x, *more) if y is _ABSENT else (x, y, *more)
+    if any([has_rules(type(value)) for value in inputs]):
+        return NotImplemented
     if method == "__call__":
         return call_ufunc(ufunc, DIRECT.get(ufunc), inputs, kwargs)
     handler = METHODS.get(method)
@@ -258,7 +265,12 @@ def function_protocol(self: Tracer, function: Any, types: Any, args: Any, kwargs
             "Write it with NumPy functions that have one, or give it a derivative with func.custom_jvp. Of a tensor's "
             "numbers alone it can be called as they are in x.detach()."
         )
-    return traced(*args, **kwargs)
+    try:
+        return traced(*args, **kwargs)
+    except ForeignArrayError:
+        if len(types) > 1:  # NumPy asks the others, and raises where none of them knows the function
+            return NotImplemented
+        raise
 
 
 def _without_boxes(value: Any) -> Any:

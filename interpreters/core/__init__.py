@@ -5,6 +5,7 @@ arguments applies the primitive, and an array or a tracer comes out. Everything 
 """
 
 # fmt: off
+from func.interpreters.core.containers import has_rules, refuse_array
 from func.interpreters.core.primitive import (
     COMPLEX, EVALUATE, PRIMITIVES, Bilinear, Facts, Formula, Linear, NonDifferentiable, Primitive, add_tangents, bind,
     evaluate, general, leading_axes, linear, materialize, nondifferentiable, primitive_named, refuse_captured, unboxed,
@@ -13,6 +14,6 @@ from func.interpreters.core.primitive import (
 from func.interpreters.core.types import (
     CARRIERS, CURRENT, PYTHON_SCALARS, ZERO, Array, Aval, ClosedInterpreter, Interpreter, Params, Shape, Shaped, Tracer,
     aval_of, concrete, dtype_of, example_of, innermost, is_inexact, is_plain_array, new_tracer, next_level, operand,
-    refuse_array, shape_of, short_dtype, snapshot,
+    shape_of, short_dtype, snapshot,
 )
 # fmt: on

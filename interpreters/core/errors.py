@@ -47,6 +47,10 @@ class UnsupportedArrayError(FuncError, TypeError):
     """An argument is an array that func cannot trace: object, string, masked or matrix."""
 
 
+class ForeignArrayError(UnsupportedArrayError):
+    """An argument is another library's container with rules of its own, to which the operation is left."""
+
+
 class NotDifferentiableError(FuncError, TypeError):
     """No derivative is defined for an operation."""
 

@@ -44,7 +44,7 @@ def worded(error: Exception, interpreter: Any) -> Exception:
     if last is not None and is_last and (isinstance(error, SystemError) or last.line == line_of_error(error)):
         return last.kind(last.text)
     text = str(error)
-    if isinstance(error, TypeError) and _NAME_OF_TRACER in text:
+    if isinstance(error, (TypeError, AttributeError)) and any([name in text for name in _NAMES_OF_TRACER]):
         return TracerConversionError(
             f"a traced value reached code that takes plain arrays only: {text}"
             f"\n  at {line_of_error(error)}\nUse NumPy's functions, which take traced values."
@@ -52,7 +52,15 @@ def worded(error: Exception, interpreter: Any) -> Exception:
     return error
 
 
-_NAME_OF_TRACER = "'Tracer'"
+_NAMES_OF_TRACER = (
+    "'Tracer' object can",
+    "'Tracer' and",
+    "and 'Tracer'",
+    "'Tracer' to",
+    "Tracer'>",
+    "'NotImplementedType'",
+)
+"""How foreign code calls what it cannot use; an attribute that a traced value lacks is not among it."""
 
 
 def instruction(frame: FrameType | None) -> tuple[str, int]:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 import numpy as np
 
 from func.backends import HOST_TYPES, is_device_array, namespace_of, namespace_of_type
-from func.interpreters.core.errors import LeakedTracerError, UnsupportedArrayError
+from func.interpreters.core.containers import as_plain_array, refuse_array
+from func.interpreters.core.errors import LeakedTracerError
 from func.interpreters.core.source import Line, user_line
 from func.interpreters.core.wiring import WIRING
 
@@ -348,14 +349,14 @@ def snapshot(value: Array) -> Array:
 
 
 def operand(value: Any) -> Array:
-    """An argument as primitives take it: lists become arrays, what cannot be traced is refused."""
+    """An argument as primitives take it: lists and containers become arrays, what cannot be traced is refused."""
     kind = type(value)
     if kind is Tracer:
         return value
     if kind is np.ndarray or kind in HOST_TYPES:
         dtype = getattr(value, "dtype", None)
         if dtype is not None and dtype.kind in "OSUVMm" and dtype.name != "bfloat16":
-            refuse_array(value)
+            return WIRING.array_of_objects(value) if dtype.kind == "O" else refuse_array(value)
         return value
     if isinstance(value, (list, tuple)):
         return WIRING.array_from_sequence(value)
@@ -363,28 +364,9 @@ def operand(value: Any) -> Array:
         return value
     if kind in CARRIERS:
         return CARRIERS[kind](value)
-    if isinstance(value, np.ndarray):
-        refuse_array(value)
-    if hasattr(value, "__array__"):
-        return operand(np.asarray(value))
-    return refuse_array(value)
+    held = getattr(value, "data", None)
+    return held if type(held) is Tracer else operand(as_plain_array(value))
 
 
 CARRIERS: dict[type, Callable[[Any], Array]] = {}
 """Further classes whose objects represent an array, with the function that gives the array."""
-
-
-def refuse_array(value: Any) -> NoReturn:
-    """Raise for objects that func cannot trace, saying what to pass instead."""
-    kind = type(value).__name__
-    if isinstance(value, np.ma.MaskedArray):
-        hint = "func does not trace masked arrays; use x.filled(...) and np.where(mask, ..., ...)"
-    elif isinstance(value, np.matrix):
-        hint = "func does not trace np.matrix; pass np.asarray(x) and write products with @"
-    elif isinstance(value, np.ndarray) and type(value) is not np.ndarray:
-        hint = "func traces plain ndarrays only; pass np.asarray(x)"
-    elif isinstance(value, (np.ndarray, np.generic)):
-        hint = f"arrays of dtype {value.dtype} carry no numbers to trace; convert with x.astype(float)"
-    else:
-        hint = "pass an array, a number, or a nested list of numbers"
-    raise UnsupportedArrayError(f"{kind} is not an array that func can compute on: {hint}")

@@ -15,6 +15,7 @@ SET_BY = {
     "add": "func.interpreters.primitives.elementwise.builder",
     "adopt_array": "func.interception",
     "array_from_sequence": "func.numpy.creation",
+    "array_of_objects": "func.numpy.creation",
     "broadcast": "func.interpreters.primitives.structural.shapes",
     "cast_operand": "func.numpy.creation",
     "check_program": "func.interpreters.program.checking",
@@ -77,6 +78,8 @@ class Wiring:
     """(): a transform ends."""
     array_from_sequence: Callable[[Any], Any]
     """(nested): nested lists that may hold traced values as one array."""
+    array_of_objects: Callable[[Any], Any]
+    """(array): an array of Python objects, which may be traced numbers, as one array of numbers."""
     convert_traced: Callable[..., Any]
     """(name, *args, **kwargs): np.array and the like for arguments that hold traced values."""
     adopt_array: Callable[[Any, Any], Any]

@@ -1,0 +1,82 @@
+"""Other libraries' containers: which become arrays, which compute by rules of their own, and which are refused.
+
+A container that defines `__array_ufunc__` says itself what an operation with an array means (NumPy's enhancement
+proposal 13): a unit, labels, a mask. func leaves the operation to it. pandas holds ndarrays only, so its containers
+become arrays, as those of torch, JAX and Dask do.
+"""
+
+from __future__ import annotations
+
+import array
+import numbers
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from func.interpreters.core.errors import ForeignArrayError, UnsupportedArrayError
+
+_CONVERTED = frozenset({"pandas", "dask", "torch", "jax", "jaxlib", "func"})
+"""Packages whose containers become arrays although they have rules: they cannot hold a traced value."""
+_HAS_RULES: dict[type, bool] = {}
+
+
+def has_rules(kind: type) -> bool:
+    """Whether objects of a class say by `__array_ufunc__` how they compute with arrays, and can hold a traced one."""
+    known = _HAS_RULES.get(kind)
+    if known is None:
+        rules = getattr(kind, "__array_ufunc__", np.ndarray.__array_ufunc__)
+        is_own = rules is None or not issubclass(kind, (np.ndarray, np.generic))
+        is_own = is_own and hasattr(kind, "__array_ufunc__") and kind.__module__.split(".")[0] not in _CONVERTED
+        known = _HAS_RULES[kind] = is_own and not _is_sparse(kind)
+    return known
+
+
+def _is_sparse(kind: type) -> bool:
+    return hasattr(kind, "todense")
+
+
+def as_plain_array(value: Any) -> Any:
+    """The array or list that an object of another library represents; raises where there is none.
+
+    Raises:
+        ForeignArrayError: The object has NumPy's functions by rules of its own.
+        UnsupportedArrayError: It is no array, or more than one (masked, sparse, with a unit).
+    """
+    kind = type(value)
+    if isinstance(value, np.ndarray):
+        return value.view(np.ndarray) if kind is np.memmap else refuse_array(value)
+    if isinstance(value, numbers.Real):
+        return float(value)
+    if _is_sparse(kind):
+        refuse_array(value)
+    if has_rules(kind) and hasattr(kind, "__array_function__"):
+        raise ForeignArrayError(
+            f"{kind.__name__} computes by rules of its own, which func does not know here: pass the array that it holds"
+        )
+    if hasattr(value, "__array__"):
+        plain = np.asarray(value)
+        return plain if type(plain) is np.ndarray else refuse_array(value)
+    if isinstance(value, (Sequence, memoryview, array.array)) and not isinstance(value, (str, bytes, bytearray)):
+        return list(value) if not isinstance(value, memoryview) else np.asarray(value)
+    return refuse_array(value)
+
+
+def refuse_array(value: Any) -> NoReturn:
+    """Raise for objects that func cannot trace, saying what to pass instead."""
+    kind = type(value).__name__
+    if isinstance(value, np.ma.MaskedArray):
+        hint = "func does not trace masked arrays; use x.filled(...) and np.where(mask, ..., ...)"
+    elif isinstance(value, np.matrix):
+        hint = "func does not trace np.matrix; pass np.asarray(x) and write products with @"
+    elif hasattr(value, "unit") or hasattr(value, "units"):
+        hint = "func computes on numbers without units; pass x.value (astropy), x.d (unyt) or x.magnitude (pint)"
+    elif isinstance(value, np.ndarray) and type(value) is not np.ndarray:
+        hint = "func traces plain ndarrays only; pass np.asarray(x)"
+    elif isinstance(value, (np.ndarray, np.generic)):
+        hint = f"arrays of dtype {value.dtype} carry no numbers to trace; convert with x.astype(float)"
+    elif _is_sparse(type(value)):
+        hint = "func computes on dense arrays; pass x.todense() or x.toarray()"
+    else:
+        hint = "pass an array, a number, or a nested list of numbers"
+    raise UnsupportedArrayError(f"{kind} is not an array that func can compute on: {hint}")
