@@ -326,7 +326,7 @@ def test_first_order_through_a_transform_of_a_tensor() -> None:
     }
     for label, way in ways.items():
         for slope in (tensor_grad(way, 2.0), graph_grad(way)(func.tensor(2.0, requires_grad=True))):
-            assert float(slope) == pytest.approx(12.0), label
+            assert slope.item() == pytest.approx(12.0), label
 
 
 def random_masks() -> dict[str, Call]:
