@@ -62,7 +62,7 @@ def refuse(function: str, **keywords: tuple[Any, Any]) -> None:
 def common(arrays: Sequence[Any]) -> list[Array]:
     """Array-likes as arrays of their common dtype, by NumPy's promotion."""
     values = [operand(a) for a in arrays]
-    kinds = [v if type(v) in (bool, int, float, complex) else dtype_of(v) for v in values]
+    kinds = [kind(1) if (kind := weak_kind(v)) else dtype_of(v) for v in values]
     dtype = np.result_type(*kinds)
     return [v if hasattr(v, "dtype") and dtype_of(v) == dtype else convert(v, dtype=dtype) for v in values]
 
@@ -91,7 +91,9 @@ def host_values(x: Any) -> Any:
 
 
 def arrayed(x: Any) -> Array:
-    """A Python scalar as a 0-d array; an array unchanged."""
+    """A number of Python, traced or not, as an array whose dtype no longer adapts; an array unchanged."""
+    if type(x) is Tracer:
+        return convert(x, dtype=dtype_of(x)) if shape_of(x) == () and aval_of(x).weak else x
     return x if hasattr(x, "dtype") else np.asarray(x)
 
 

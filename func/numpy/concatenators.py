@@ -8,7 +8,7 @@ import numpy as np
 
 from func.interpreters.core import Array, Tracer, operand
 from func.numpy import patching
-from func.numpy.argument_checks import arrayed, rank_of
+from func.numpy.argument_checks import arrayed, common, rank_of
 from func.numpy.creation import arange
 from func.numpy.grids import linspace
 from func.numpy.joining import concatenate
@@ -36,7 +36,8 @@ class Concatenator:
                 for text, default in zip([*numbers, None, None][:3], self.directive, strict=True)
             ]
             parts = parts[1:]
-        return concatenate([_raised(part, least, first) for part in parts], axis=axis)
+        values = [operand(_range(part) if isinstance(part, slice) else part) for part in parts]
+        return concatenate([_raised(value, least, first) for value in common(values)], axis=axis)
 
     def __len__(self) -> int:
         return 0
@@ -48,10 +49,7 @@ def _ranges_over_tracers(part: Any) -> bool:
 
 def _raised(part: Any, least: int, first: int) -> Array:
     """A part with at least `least` axes; `first` is the place of its original axes among them."""
-    if isinstance(part, slice):
-        part = _range(part)
-    value = operand(part)
-    value = arrayed(value)
+    value = arrayed(part)
     rank = rank_of(value)
     for _ in range(rank, least):
         value = expand_dims(value, 0)

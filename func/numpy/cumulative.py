@@ -10,6 +10,7 @@ import numpy as np
 from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.structural import cumulative, shapes, slicing
 from func.numpy.argument_checks import arrayed, count, normalize_axis, rank_of, to_dtype
+from func.numpy.inplace import write_into
 from func.numpy.protocol import implements
 from func.numpy.reductions import deliver
 
@@ -60,7 +61,7 @@ def _cumulative(
     if include_initial:
         start = tuple([1 if i == place else n for i, n in enumerate(shape_of(result))])
         result = slicing.concatenate(shapes.full_like(result, first, start, dtype_of(result)), result, axis=place)
-    return result if out is None else deliver(result, out)
+    return result if out is None else write_into(out, to_dtype(result, dtype_of(out)))
 
 
 @implements(np.cumulative_sum)

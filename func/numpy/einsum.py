@@ -13,7 +13,7 @@ from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import reduce_any
 from func.interpreters.primitives.structural.shapes import broadcast, permute, reduce_sum
-from func.numpy.argument_checks import rank_of, refuse, to_dtype
+from func.numpy.argument_checks import arrayed, rank_of, refuse, to_dtype
 from func.numpy.creation import check_order
 from func.numpy.inplace import view_diagonal, view_permute, write_into
 from func.numpy.memory import in_order, lies_in_order
@@ -74,11 +74,11 @@ def parse(operands: Sequence[Any]) -> tuple[list[str], str, list[Array]]:
     """The labels of each operand, the labels of the output, and the operands; "..." is expanded."""
     if isinstance(operands[0], str):
         text = operands[0].replace(" ", "")
-        arrays = [operand(x) for x in operands[1:]]
+        arrays = [arrayed(operand(x)) for x in operands[1:]]
     else:
         lists = list(operands)
         tail = lists.pop() if len(lists) % 2 else None
-        arrays = [operand(x) for x in lists[0::2]]
+        arrays = [arrayed(operand(x)) for x in lists[0::2]]
         words = ["".join(["..." if k is Ellipsis else _LETTERS[k] for k in labels]) for labels in lists[1::2]]
         text = ",".join(words)
         if tail is not None:

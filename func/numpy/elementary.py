@@ -10,7 +10,7 @@ from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.special import derivative_families
 from func.interpreters.primitives.structural import shapes
-from func.numpy.argument_checks import NO_VALUE, as_array, refuse, scalar_of, to_dtype, weak_kind
+from func.numpy.argument_checks import NO_VALUE, arrayed, as_array, refuse, scalar_of, to_dtype, weak_kind
 from func.numpy.inplace import view_imag, view_real, with_out, write_into
 from func.numpy.protocol import implements
 from func.numpy.reductions import all
@@ -102,7 +102,7 @@ def clip(
 ) -> Array:
     """Values clipped to an interval, as numpy.clip; at a bound, value and bound have derivative ½ each."""
     refuse("clip", **{name: (value, _CLIP_DEFAULTS.get(name)) for name, value in options.items()})
-    a = to_dtype(operand(a), dtype)
+    a = to_dtype(arrayed(operand(a)), dtype)
     low, high = _bounds(a_min, a_max, min, max)
     if dtype_of(a).kind in "iu":
         info = np.iinfo(dtype_of(a))
@@ -227,9 +227,9 @@ def _size(x: Array) -> Array:
 @implements(np.isclose)
 def isclose(a: Array, b: Array, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Array:
     """Whether elements are equal within atol + rtol |b|, as numpy.isclose."""
-    a, b, rtol, atol = operand(a), operand(b), operand(rtol), operand(atol)
+    a, b, rtol, atol = arrayed(operand(a)), arrayed(operand(b)), operand(rtol), operand(atol)
     if dtype_of(b).kind not in "fc":
-        b = float(b) if type(b) in (int, bool) else to_dtype(b, np.result_type(dtype_of(b), 1.0))
+        b = to_dtype(b, np.result_type(dtype_of(b), 1.0))
     with np.errstate(invalid="ignore"):
         near = ops.less_equal(_size(ops.subtract(a, b)), ops.add(atol, ops.multiply(rtol, _size(b))))
         result = ops.logical_or(ops.logical_and(near, ops.isfinite(b)), ops.equal(a, b))

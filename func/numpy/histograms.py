@@ -15,7 +15,7 @@ from func.interpreters.primitives.structural.indexing import gather, scatter_add
 from func.interpreters.primitives.structural.reductions import argsort
 from func.interpreters.primitives.structural.sorting import reorder, search
 from func.numpy import reductions
-from func.numpy.argument_checks import arrayed, count, flattened, host_values, rank_of, to_dtype
+from func.numpy.argument_checks import arrayed, count, flattened, host_values, rank_of, to_dtype, weak_kind
 from func.numpy.grids import linspace
 from func.numpy.indexing import cut
 from func.numpy.interpolation import diff
@@ -40,7 +40,7 @@ def _outer_edges(a: Array, range: Any) -> tuple[Array, Array]:
             raise ValueError("max must be larger than min in range parameter.")
         origin = "supplied"
     elif count(shape_of(a)) == 0:
-        return np.float64(0), np.float64(1)
+        return 0, 1
     else:
         first, last = reductions.min(a), reductions.max(a)
         origin = "autodetected"
@@ -72,7 +72,7 @@ def _edges(a: Array, bins: Any, range: Any, weights: Any) -> tuple[Array, int | 
         if number < 1:
             raise ValueError("`bins` must be positive, when an integer")
         first, last = _outer_edges(a, range)
-        dtype = np.result_type(dtype_of(arrayed(first)), dtype_of(arrayed(last)), dtype_of(a))
+        dtype = np.result_type(*[kind(1) if (kind := weak_kind(x)) else dtype_of(x) for x in (first, last, a)])
         if dtype.kind in "iub":
             dtype = np.result_type(dtype, float)
         return linspace(first, last, number + 1, endpoint=True, dtype=dtype), number

@@ -28,7 +28,7 @@ def concatenate(
     """Arrays joined along an existing axis, as numpy.concatenate."""
     if out is not None and dtype is not None:
         raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
-    parts = common([arrayed(operand(a)) for a in sequence(arrays)])
+    parts = [arrayed(operand(a)) for a in sequence(arrays)]
     if not parts:
         raise ValueError("need at least one array to concatenate")
     if axis is None:
@@ -56,14 +56,14 @@ concat = concatenate
 
 
 def _cast(parts: Sequence[Array], dtype: Any, casting: str) -> list[Array]:
-    """Arrays in a dtype, by a casting rule."""
-    for part in parts if dtype is not None else ():
-        if not np.can_cast(dtype_of(part), np.dtype(dtype), casting):  # type: ignore[arg-type]
+    """Arrays in a dtype (by default that of all together), by a casting rule."""
+    target: np.dtype[Any] = np.result_type(*[dtype_of(part) for part in parts]) if dtype is None else np.dtype(dtype)
+    for part in parts:
+        if not np.can_cast(dtype_of(part), target, casting):  # type: ignore[arg-type]
             raise TypeError(
-                f"Cannot cast array data from {dtype_of(part)!r} to {np.dtype(dtype)!r} according to the rule "
-                f"'{casting}'"
+                f"Cannot cast array data from {dtype_of(part)!r} to {target!r} according to the rule '{casting}'"
             )
-    return [to_dtype(part, dtype) for part in parts]
+    return [to_dtype(part, target) for part in parts]
 
 
 def joined(parts: Sequence[Array], axis: int) -> Array:
@@ -82,7 +82,9 @@ def stack(
         raise ValueError("need at least one array to stack")
     if out is not None and dtype is not None:
         raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
-    joined = stacked(_cast(common(parts), dtype if out is None else dtype_of(out), casting), axis)
+    if out is not None and rank_of(out) != rank_of(parts[0]) + 1:
+        raise ValueError("Output array has wrong dimensionality")
+    joined = stacked(_cast(parts, dtype if out is None else dtype_of(out), casting), axis)
     return joined if out is None else deliver(joined, out)
 
 

@@ -165,7 +165,8 @@ def nanstd(
     """The standard deviation without NaN, as numpy.nanstd; its derivative at zero is zero."""
     if is_inexact(dtype_of(operand(a))):
         _check_inexact(dtype, out)
-    result = ops.root(nanvar(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
+    squared = nanvar(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    result = statistics.root_of(squared)
     return result if out is None else reductions.deliver(result, out)
 
 

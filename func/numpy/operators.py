@@ -14,7 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import PYTHON_SCALARS, Array, Primitive, Tracer, dtype_of, has_rules, operand, shape_of
+from func.interpreters.core import (
+    PYTHON_SCALARS,
+    Array,
+    Primitive,
+    Tracer,
+    dtype_of,
+    has_rules,
+    innermost,
+    operand,
+    shape_of,
+)
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy import products, ufuncs
 from func.numpy.inplace import augmented, getitem, setitem
@@ -46,6 +56,10 @@ def _binary(primitive: Primitive, reflected: str) -> Callable[[Any, Any], Any]:
     return operate
 
 
+_UNEQUAL = (type(None), str, bytes)
+"""What no number equals: NumPy says so of each element."""
+
+
 def _comparison(primitive: Primitive, reflected: str) -> Callable[[Any, Any], Any]:
     compare = _binary(primitive, reflected)
 
@@ -53,7 +67,10 @@ def _comparison(primitive: Primitive, reflected: str) -> Callable[[Any, Any], An
         frame = sys._getframe(1)
         if frame.f_code.co_filename in SOLVER_FILES:
             steers_solver(frame, self, other)
-        return compare(self, other)
+        result = compare(self, other)
+        if result is NotImplemented and primitive in (ops.equal, ops.not_equal) and isinstance(other, _UNEQUAL):
+            return np.full(self.shape, primitive is ops.not_equal)[()]
+        return result
 
     operate.primitive = primitive  # type: ignore[attr-defined]
     return operate
@@ -203,6 +220,9 @@ _UNARY = {"neg": ops.negative, "pos": ops.positive, "invert": ops.invert}
 def _round(self: Tracer, digits: int | None = None) -> Any:
     if digits is None:
         return int(ops.rint(self))
+    known = innermost(self)
+    if type(known) is float:  # a float of Python rounds its decimal expansion, an array scales and rounds
+        return round(known, digits)
     scale = 10.0**digits
     return ops.divide(ops.rint(ops.multiply(self, scale)), scale)
 

@@ -12,7 +12,7 @@ from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import embed
-from func.numpy.argument_checks import arrayed, rank_of, to_dtype
+from func.numpy.argument_checks import arrayed, as_array, rank_of, to_dtype
 from func.numpy.elementary import round
 from func.numpy.grids import linspace
 from func.numpy.joining import concatenate
@@ -41,8 +41,7 @@ _KEYWORDS = {
 @implements(np.pad)
 def pad(array: Array, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
     """An array with borders, in every mode, a function included, as numpy.pad; the mode `empty` gives zeros."""
-    array = operand(array)
-    array = arrayed(array)
+    array = as_array(arrayed(operand(array)))
     rank = rank_of(array)
     widths = _widths(pad_width, rank)
     if callable(mode):

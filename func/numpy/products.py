@@ -15,7 +15,7 @@ from func.interpreters.primitives.elementwise.table import subtract
 from func.interpreters.primitives.structural.contraction import contract, matmul_spec, spec
 from func.interpreters.primitives.structural.shapes import convert, expand, reshape
 from func.numpy import reductions
-from func.numpy.argument_checks import as_array, normalize_axis, rank_of, scalar_of, to_dtype
+from func.numpy.argument_checks import arrayed, as_array, normalize_axis, rank_of, scalar_of, to_dtype
 from func.numpy.elementary import conjugated
 from func.numpy.inplace import with_out
 from func.numpy.joining import concatenate
@@ -119,7 +119,7 @@ def vecmat(x1: Array, x2: Array, /) -> Array:
 @implements(np.dot)
 def dot(a: Array, b: Array, out: Any = None) -> Array:
     """The sum of products over the last axis of a and the second-to-last of b, as numpy.dot."""
-    x, y = operand(a), operand(b)
+    x, y = arrayed(operand(a)), arrayed(operand(b))
     n, m = rank_of(x), rank_of(y)
     if n == 0 or m == 0:
         return with_out(multiply(x, y), out)
@@ -132,13 +132,16 @@ def dot(a: Array, b: Array, out: Any = None) -> Array:
     left = (*range(1, n), 0)
     right = tuple(range(n, n + m - 1))
     y_labels = (0,) if m == 1 else (*right[:-1], 0, right[-1])
-    return with_out(contract(x, y, spec=spec(left, y_labels, (*left[:-1], *right))), out)
+    result = contract(x, y, spec=spec(left, y_labels, (*left[:-1], *right)))
+    if out is not None and (dtype_of(out) != dtype_of(result) or shape_of(out) != shape_of(result)):
+        raise ValueError("output array is not acceptable (must have the right datatype and number of dimensions)")
+    return with_out(result, out)
 
 
 @implements(np.inner)
 def inner(a: Array, b: Array, /) -> Array:
     """The sum of products over the last axes, as numpy.inner."""
-    x, y = operand(a), operand(b)
+    x, y = arrayed(operand(a)), arrayed(operand(b))
     if not shape_of(x) or not shape_of(y):
         return multiply(x, y)
     if shape_of(x)[-1] != shape_of(y)[-1]:
@@ -152,14 +155,14 @@ def inner(a: Array, b: Array, /) -> Array:
 @implements(np.outer)
 def outer(a: Array, b: Array, out: Any = None) -> Array:
     """All products of elements of two flattened arrays, as numpy.outer."""
-    x, y = ravel(a), ravel(b)
+    x, y = ravel(arrayed(operand(a))), ravel(arrayed(operand(b)))
     return with_out(contract(x, y, spec=spec((0,), (1,), (0, 1))), out)
 
 
 @implements(np.vdot)
 def vdot(a: Array, b: Array, /) -> Array:
     """The sum of products of two flattened arrays, the first one conjugated, as numpy.vdot."""
-    x, y = ravel(a), ravel(b)
+    x, y = ravel(arrayed(operand(a))), ravel(arrayed(operand(b)))
     if shape_of(x) != shape_of(y):
         raise ValueError(f"vdot: cannot pair {shape_of(x)[0]} elements with {shape_of(y)[0]}")
     return contract(conjugated(x), y, spec=spec((0,), (0,), ()))
@@ -172,7 +175,7 @@ def _axis_list(axes: Any) -> list[int]:
 @implements(np.tensordot)
 def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
     """The sum of products over `axes`, as numpy.tensordot: a number of them, or (axes of a, axes of b)."""
-    x, y = operand(a), operand(b)
+    x, y = arrayed(operand(a)), arrayed(operand(b))
     n, m = rank_of(x), rank_of(y)
     if np.iterable(axes):
         left, right = [_axis_list(side) for side in axes]
@@ -203,7 +206,7 @@ def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any 
 @implements(np.kron)
 def kron(a: Array, b: Array) -> Array:
     """The Kronecker product, as numpy.kron: copies of b scaled by the elements of a."""
-    x, y = operand(a), operand(b)
+    x, y = arrayed(operand(a)), arrayed(operand(b))
     if rank_of(x) == 0 or rank_of(y) == 0:
         return multiply(x, y)
     rank = max(rank_of(x), rank_of(y))
@@ -220,7 +223,7 @@ def cross(a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     """The cross product of vectors of three components, as numpy.cross; of two, the third is zero."""
     if axis is not None:
         axisa = axisb = axisc = axis
-    x, y = operand(a), operand(b)
+    x, y = arrayed(operand(a)), arrayed(operand(b))
     if rank_of(x) < 1 or rank_of(y) < 1:
         raise ValueError("At least one array has zero dimension")
     x = moveaxis(x, normalize_axis(axisa, rank_of(x), "axisa"), -1)

@@ -17,7 +17,16 @@ from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.sorting import reorder
 from func.numpy import statistics
-from func.numpy.argument_checks import NO_VALUE, arrayed, count, normalize_axes, scalar_of, to_dtype
+from func.numpy.argument_checks import (
+    NO_VALUE,
+    arrayed,
+    as_array,
+    count,
+    normalize_axes,
+    scalar_of,
+    to_dtype,
+    weak_kind,
+)
 from func.numpy.indexing import cut, entry
 from func.numpy.memory import with_strides
 from func.numpy.nanfunctions import nanmean
@@ -65,7 +74,7 @@ def median(a: Array, axis: Any = None, out: Any = None, overwrite_input: bool = 
     result = statistics.mean(cut(ordered, 0, (n - 1) // 2, n // 2 + 1), 0)
     if is_inexact(dtype_of(a)):
         result = shapes.where(_has_nan(ordered), entry(ordered, -1), result)
-    return finish(scalar_of(result), shape, axes, keepdims, out)
+    return finish(as_array(result) if keepdims is True else scalar_of(result), shape, axes, keepdims, out)
 
 
 @implements(np.nanmedian)
@@ -75,7 +84,11 @@ def nanmedian(
     """The median of the elements that are not NaN, as numpy.nanmedian."""
     a = operand(a)
     if not is_inexact(dtype_of(a)) or count(shape_of(a)) == 0:
-        return median(a, axis, out, keepdims=keepdims) if count(shape_of(a)) else nanmean(a, axis, None, out, keepdims)
+        return (
+            median(a, axis, out, keepdims=keepdims is True)
+            if count(shape_of(a))
+            else nanmean(a, axis, None, out, keepdims)
+        )
     shape = shape_of(a)
     axes = normalize_axes(axis, len(shape))
     sample = _sample_first(a, axes)
@@ -85,7 +98,7 @@ def nanmedian(
     pair = ops.divide(ops.add(_widened(below), _widened(above)), 2)
     result = shapes.where(ops.equal(ops.remainder(number, 2), 1), below, to_dtype(pair, dtype_of(a)))
     statistics.warn_where(ops.equal(number, 0), "All-NaN slice encountered")
-    return finish(scalar_of(result), shape, axes, keepdims, out)
+    return finish(as_array(result) if keepdims is True else scalar_of(result), shape, axes, keepdims, out)
 
 
 def _widened(x: Array) -> Array:
@@ -221,14 +234,18 @@ def _quantile(
     a = operand(a)
     if dtype_of(a).kind == "c":
         raise TypeError("a must be an array of real numbers")
-    weak = type(q) in (int, float)
+    weak = weak_kind(q) is not None
     q = arrayed(operand(q)) if top == 1 else arrayed(ops.divide(operand(q), top))
     _checked_q(q, top)
     weights = _checked_weights(weights, a, axis, method)
     if method not in _METHODS:
         raise ValueError(f"{method!r} is not a valid method. Use one of: {_METHODS}")
     shape = shape_of(a)
+    if skip_nan and count(shape) == 0:
+        return nanmean(a, axis, None, out, keepdims)
     axes = normalize_axes(axis, len(shape))
+    if axis == () and count(shape) == 0:
+        raise ValueError("cannot reshape array of size 0")
     sample = _sample_first(a, axes)
     if shape_of(sample)[0] == 0:
         raise IndexError("index -1 is out of bounds for axis 0 with size 0")

@@ -248,7 +248,10 @@ amin = implements(np.amin)(min)
 def ptp(a: Array, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE) -> Array:
     """The largest minus the smallest element, as numpy.ptp."""
     a = operand(a)
-    return with_out(ops.subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims)), out)
+    spread = ops.subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
+    if out is not None and shape_of(out) != shape_of(spread):
+        raise ValueError(f"output parameter has the wrong shape: {shape_of(out)} given, {shape_of(spread)} expected")
+    return with_out(spread, out)
 
 
 def truth_of(a: Array, axes: tuple[int, ...], primitive: Any, where: Any = NO_VALUE) -> Array:

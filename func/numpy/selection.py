@@ -146,7 +146,7 @@ def put_along_axis(arr: Array, indices: Array, values: Any, axis: int | None) ->
 @implements(np.choose)
 def choose(a: Array, choices: Any, out: Any = None, mode: str = "raise") -> Array:
     """Elements from several arrays, as numpy.choose; a holds the number of the array for each."""
-    parts = broadcast_arrays(_as_places(a), *common([arrayed(operand(choice)) for choice in sequence(choices)]))
+    parts = broadcast_arrays(_as_places(a), *common(sequence(choices)))
     count = len(parts) - 1
     index = _in_mode(parts[0], count, mode)
     known = innermost(index)

@@ -168,6 +168,8 @@ def squeeze(a: Array, axis: Any = None) -> Array:
     """The array without axes of length one, as a view, as numpy.squeeze."""
     a = operand(a)
     lengths = shape_of(a)
+    if not lengths and axis in (0, -1):
+        return a
     axes = [i for i, n in enumerate(lengths) if n == 1] if axis is None else normalize_axes(axis, len(lengths))
     if any([lengths[i] != 1 for i in axes]):
         raise ValueError("cannot select an axis to squeeze out which has size not equal to one")

@@ -71,7 +71,7 @@ def _kth(kth: Any, length: int) -> tuple[int, ...]:
     if places.dtype.kind not in "iu" or places.ndim > 1:
         raise TypeError("Partition index must be integer")
     if length == 0:
-        return ()
+        return (0,)
     for place in places.ravel().tolist():
         if not -length <= place < length:
             raise ValueError(f"kth(={place}) out of bounds ({length})")

@@ -171,10 +171,20 @@ def std(
     """The standard deviation over axes, as numpy.std; its derivative is zero where all elements are equal."""
     a = operand(a)
     axes = mean_axes(axis, rank_of(a))
-    result = ops.root(variance(a, axes, dtype, freedom(ddof, correction), where, mean))
-    if out is not None and not np.can_cast(dtype_of(result), dtype_of(out), "same_kind"):
-        raise TypeError(f"Cannot cast np.std from {dtype_of(result)!r} to {dtype_of(out)!r} by the rule 'same_kind'")
-    return finish(result, shape_of(a), axes, keepdims, out)
+    squared = variance(a, axes, dtype, freedom(ddof, correction), where, mean)
+    if out is not None:
+        squared = to_dtype(squared, dtype_of(out))
+    return finish(root_of(squared), shape_of(a), axes, keepdims, out)
+
+
+def root_of(squared: Array) -> Array:
+    """The square root in the dtype of the variance: NumPy takes it in place."""
+    root, dtype = ops.root(squared), dtype_of(squared)
+    if dtype_of(root) == dtype:
+        return root
+    if shape_of(root):
+        raise TypeError(f"Cannot cast the square root from {dtype_of(root)!r} to {dtype!r} by the rule 'same_kind'")
+    return to_dtype(root, dtype)
 
 
 def fit_weights(weights: Any, a: Array, axis: Any) -> Array:

@@ -24,7 +24,7 @@ from tools.fuzz.cases import Tally
 
 fnp = func.numpy
 sliding_window_view = np.lib.stride_tricks.sliding_window_view
-QUICK = 1500
+QUICK = 800
 
 
 # Calls
@@ -221,12 +221,13 @@ def first_of(env: Env) -> Any:
     return raw(next(iter(env.values())))
 
 
-def array(**options: Any) -> Domain:
+def array(lists: bool = True, finite: bool = False, **options: Any) -> Domain:
     """An array argument, at times as a nested list."""
 
     def draw(r: Draw, env: Env) -> Any:
+        r.special = r.special and not finite
         x = r.array(**options)
-        if isinstance(x, np.ndarray) and x.ndim and x.size and r.chance(0.05):
+        if lists and isinstance(x, np.ndarray) and x.ndim and x.size and r.chance(0.05):
             return Leaf(x.tolist(), static=True)
         return Leaf(x)
 
@@ -271,13 +272,13 @@ def axis(r: Draw, env: Env) -> Any:
     rank = np.ndim(first_of(env))
     if r.chance(0.05):
         return rank
-    return r.integer(-rank, rank - 1) if rank else r.choose([0, -1, None])
+    return r.integer(-rank, rank - 1) if rank else r.choose([0, -1])
 
 
 def axes(r: Draw, env: Env) -> Any:
     """None, one axis or several."""
     rank = np.ndim(first_of(env))
-    if r.chance(0.4):
+    if rank and r.chance(0.4):
         return axis(r, env)
     return tuple([k - (rank if r.chance(0.3) else 0) for k in range(rank) if r.chance(0.5)])
 
@@ -364,7 +365,7 @@ BY_NAME: dict[str, Domain] = {
     "out": result_array,
     "keepdims": BOOL,
     "where": mask,
-    "initial": number(kinds="iuf"),
+    "initial": number(low=0, kinds="iuf"),
     "order": one_of("C", "K", "A", "F"),
     "subok": BOOL,
     "casting": one_of("same_kind", "unsafe", "safe", "no", "equiv"),
@@ -439,7 +440,8 @@ def sections(r: Draw, env: Env) -> Any:
 
 
 def insert_values(r: Draw, env: Env) -> Any:
-    return Leaf(r.array(r.choose([(), (1,), (2,), (3,), np.shape(first_of(env))])))
+    values = r.array(r.choose([(), (1,), (2,), (3,), np.shape(first_of(env))]))
+    return Leaf(values, static=isinstance(values, np.generic))  # some functions take scalars and 0-d arrays otherwise
 
 
 def places(r: Draw, env: Env) -> Any:
@@ -612,10 +614,11 @@ DOMAINS: dict[str, dict[str, Domain]] = {
         for name in ("isclose", "allclose")
     },
     **{name: {"a1": A, "a2": like_first()} for name in ("array_equal", "array_equiv")},
-    "astype": {"x": A, "copy": BOOL},
+    "astype": {"x": array(lists=False), "copy": BOOL},
     # reductions
     **{name: {"a": A, "axis": axes} for name in ("sum", "prod", "max", "min", "amax", "amin", "any", "all", "ptp")},
-    **{name: {"a": A, "axis": axes} for name in ("mean", "nansum", "nanprod", "nanmax", "nanmin", "nanmean")},
+    **{name: {"a": A, "axis": axes} for name in ("mean", "nansum", "nanprod", "nanmean")},
+    **{name: {"a": array(lists=False), "axis": axes} for name in ("nanmax", "nanmin")},
     **{
         name: {"a": A, "axis": axes, "mean": absent, "correction": one_of(0, 1)}
         for name in ("std", "var", "nanstd", "nanvar")
@@ -664,7 +667,7 @@ DOMAINS: dict[str, dict[str, Domain]] = {
     "fliplr": {"m": A},
     "flipud": {"m": A},
     "rot90": {"m": array(ranks=(2, 3)), "k": integers(-2, 5), "axes": one_of((0, 1), (1, 0), (-1, 0))},
-    "roll": {"a": A, "shift": one_of(1, -2, 0, (1, 2), [1]), "axis": axes},
+    "roll": {"a": A, "shift": one_of(1, -2, 0, (1, 2), [1]), "axis": either(axis, one_of(None, (0, 0), (0, -1)))},
     "matrix_transpose": {"x": array(ranks=(2, 3, 1))},
     "ndim": {"a": A},
     "shape": {"a": A},
@@ -692,7 +695,7 @@ DOMAINS: dict[str, dict[str, Domain]] = {
         ),
         "kwargs": absent,
     },
-    "trim_zeros": {"filt": static(array(ranks=(1, 2))), "trim": one_of("fb", "f", "b"), "axis": axes},
+    "trim_zeros": {"filt": static(array(lists=False, ranks=(1, 2))), "trim": one_of("fb", "f", "b"), "axis": axes},
     # selection
     "where": {"condition": array(), "x": like_first(), "y": like_first()},
     "take": {"a": A, "indices": indices},
@@ -759,7 +762,7 @@ DOMAINS: dict[str, dict[str, Domain]] = {
     "isin": {"element": A, "test_elements": A, "invert": BOOL, "kind": one_of(None, "sort")},
     # creation
     **{name: {"a": A, "shape": one_of(None, (2,), ())} for name in ("zeros_like", "ones_like")},
-    "full_like": {"a": A, "fill_value": number(kinds="iufc"), "shape": one_of(None, (2,), ())},
+    "full_like": {"a": A, "fill_value": number(low=0, kinds="iufc"), "shape": one_of(None, (2,), ())},
     "copy": {"a": A},
     "linspace": {
         "start": array(ranks=(0, 1)),
@@ -837,13 +840,14 @@ DOMAINS: dict[str, dict[str, Domain]] = {
         "period": one_of(None, 3.0),
     },
     "unwrap": {"p": array(**REAL), "discont": one_of(None, 4.0), "period": one_of(6.283185307179586, 4, 2.0)},
-    **{name: {"a1": array(ranks=(0, 1)), "a2": array(ranks=(0, 1))} for name in ("polyadd", "polysub", "polymul")},
+    **{name: {"a1": array(ranks=(0, 1)), "a2": array(ranks=(0, 1))} for name in ("polyadd", "polysub")},
+    "polymul": {"a1": array(ranks=(0, 1), low=1), "a2": array(ranks=(0, 1), low=1)},
     "polydiv": {"u": array(shape=(4,), low=1), "v": array(shape=(2,), low=1)},
     "polyder": {"p": array(ranks=(1,)), "m": one_of(1, 2, 0)},
     "polyint": {"p": array(ranks=(1,)), "m": one_of(1, 2, 0), "k": one_of(None, 1.0, [1.0, 2.0])},
     "polyval": {"p": array(ranks=(0, 1)), "x": A},
     "polyfit": {
-        "x": array(shape=(4,), kinds="f"),
+        "x": array(finite=True, shape=(4,), kinds="f"),
         "y": same_shape(kinds="fi"),
         "deg": one_of(1, 2, 0),
         "rcond": one_of(None, 1e-10),
@@ -851,7 +855,7 @@ DOMAINS: dict[str, dict[str, Domain]] = {
         "w": same_shape(kinds="f", low=0.5, high=2),
         "cov": one_of(False, True, "unscaled"),
     },
-    "poly": {"seq_of_zeros": array(shape=(3,))},
+    "poly": {"seq_of_zeros": array(finite=True, shape=(3,))},
     "roots": {"p": array(shape=(3,), low=1)},
     "convolve": {"a": array(ranks=(1,)), "v": array(ranks=(0, 1)), "mode": one_of("full", "same", "valid")},
     "correlate": {"a": array(ranks=(1,)), "v": array(ranks=(1,)), "mode": one_of("full", "same", "valid")},
@@ -915,7 +919,11 @@ ROUNDS = set(
     ]
 )
 """Functions that may round otherwise than NumPy."""
-SHAPED_BY_VALUES = {"unique", "nonzero"}
+TYPED_BY_VALUES = {"roots", "poly", "polydiv", "real_if_close"}
+"""Functions whose shape or dtype depends on values, which compiled code does not know."""
+EXACT_OUT = {"median", "nanmedian", "quantile", "percentile", "nanquantile", "nanpercentile"}
+EXACT_OUT |= {"cumulative_sum", "cumulative_prod"}
+"""Functions that take an `out` of a larger shape by accident."""
 
 
 def numpy_function(name: str) -> Callable[..., Any]:
@@ -1000,7 +1008,7 @@ def add_out(call: Call, r: Draw) -> None:
         return
     outs = []
     for x in results:
-        shape = (2, *np.shape(x)) if r.chance(0.1) else np.shape(x)
+        shape = (2, *np.shape(x)) if r.chance(0.1) and call.name not in EXACT_OUT else np.shape(x)
         own = np.asarray(x).dtype  # what a float becomes in an integer is NumPy's undefined behaviour in part
         dtype = own if r.chance(0.6) else r.dtype("fc" if own.kind in "fc" else "biufc")
         outs.append(Leaf(r.laid_out(r.values(shape, dtype)) if shape else r.values(shape, dtype), written=True))
@@ -1095,7 +1103,7 @@ class Tester:
         reference = numpy_function(call.name)
         expected = outcome(lambda: call.run(reference, values))
         for mode in self.modes:
-            if mode.startswith("jit") and not r.chance(0.1):
+            if mode.startswith("jit") and (call.name in TYPED_BY_VALUES or not r.chance(0.1)):
                 continue
             function = func_function(call.name) if mode == "plain" or r.chance(0.25) else reference
             got = self._in_mode(mode, function, leaves, values)
@@ -1114,6 +1122,10 @@ class Tester:
             if got.error is None:
                 if isinstance(expected.error, AttributeError) and "no attribute" in str(expected.error):
                     return  # lists, where NumPy's function needs an array
+                if isinstance(expected.error, OverflowError):
+                    return  # of a NumPy scalar, which may be an array here
+                if mode.startswith("jit") and isinstance(expected.error, (ValueError, ZeroDivisionError, IndexError)):
+                    return  # a check of values
                 self._add(mode, f"accepted: {got.value!r} for {expected.error!r}")
             elif not same_kind_of_error(expected.error, got.error):
                 self._add(mode, f"error: {got.error!r} for {expected.error!r}")
@@ -1222,14 +1234,15 @@ class Tester:
         if np.asarray(gradient).dtype != np.asarray(x).dtype or np.shape(gradient) != np.shape(x):
             self._add("grad", f"gradient dtype: {np.asarray(gradient).dtype} {np.shape(gradient)}")
             return
-        single = min([np.finfo(np.asarray(v).dtype).eps for v in [x, *[outs[i] for i in active]]], key=lambda e: -e)
+        inexact = [v for v in (*[leaf.value for leaf in self.call.leaves()], *outs) if is_inexact(v)]
+        single = max([float(np.finfo(np.asarray(v).dtype).eps) for v in inexact])
         with np.errstate(all="ignore"):
             left = sum([np.sum(np.real(dots[i] * np.conj(seeds[i]))) for i in active])
             right = np.sum(np.real(np.conj(gradient) * tangent))
             size = sum([np.sum(np.abs(np.asarray(dots[i], complex) * seeds[i])) for i in active]) + np.sum(
                 np.abs(np.asarray(gradient, complex) * tangent)
             )
-        if np.isfinite(size) and abs(left - right) > 50 * float(single) * (1 + size):
+        if np.isfinite(size) and abs(left - right) > 50 * single * (1 + size):
             self._add("adjoint", f"adjoint: {left} forward, {right} reverse")
 
     def _check_differences(self, of_one: Any, x: Any, tangent: Any, outs: list[Any], dots: list[Any]) -> None:
@@ -1285,7 +1298,7 @@ def _first_of_batch(value: Any) -> Any:
 NAMES = list(DOMAINS)
 
 
-def drawn_case(choices: random.Random, tally: Tally) -> None:
+def case(choices: random.Random, tally: Tally) -> None:
     """One call of one function, in all modes."""
     name = choices.choice(NAMES)
     r = Draw(choices)
