@@ -22,6 +22,7 @@ from func.interpreters.imperative.node_state import (
     LINE,
     SAVED,
     STATE,
+    PackedValues,
     hooks_of,
     is_leaf_node,
     node_name,
@@ -168,6 +169,8 @@ def saved_bytes(tensor: Any) -> int:
         elif isinstance(value, dict):
             for part in value.values():
                 count(part)
+        elif isinstance(value, PackedValues):
+            count(value.structure)
         elif isinstance(value, Program):
             count(value.constants)
         elif isinstance(value, np.ndarray) or is_device_array(value):

@@ -24,7 +24,6 @@ from func.interpreters.imperative.node_state import (
     SAVED,
     STATE,
     Freed,
-    Packed,
     PackedValues,
     free,
     leading_to,
@@ -102,7 +101,7 @@ class BackwardPass:
                 leaves.append((node, ct))
                 return None
             saved = state[SAVED]
-            if type(saved) in (Freed, PackedValues, Packed):
+            if type(saved) in (Freed, PackedValues):
                 raise _NeedsGeneralPass
             visited.append(node)
             return saved
@@ -201,13 +200,12 @@ class BackwardPass:
     def _contributions(self, node: Any, ct: Any, needs_cotangent: Sequence[Any]) -> Sequence[Any]:
         """The cotangents of the parents by the node's rule; on traced values if they are to be differentiated again."""
         _, rule, parents, _, state, params, _ = node
+        if self.create and state[CALL] is not None:
+            primitive, args, options = state[CALL]
+            _, recorded_rule, saved = primitive.record(unpacked(args), needs_cotangent, options or {})
+            return recorded_rule.pull(ct, needs_cotangent, saved, options)  # type: ignore[no-any-return]
         saved = unpacked(state[SAVED])
         if self.create:
-            if state[CALL] is not None:
-                primitive, args, options = state[CALL]
-                args = tuple([unpacked(arg) for arg in args])
-                _, recorded_rule, saved = primitive.record(args, needs_cotangent, options or {})
-                return recorded_rule.pull(ct, needs_cotangent, saved, options)  # type: ignore[no-any-return]
             if saved is None:
                 return rule.pull(ct, needs_cotangent, saved, params)  # type: ignore[no-any-return]
 

@@ -140,6 +140,8 @@ class Imperative(FastGrad):
                     elif args and parent[PARENTS][-1] is None:  # users see those that have nodes as next_functions
                         parent = _without_trailing(parent)
                     state = NodeState((parent[STATE], None, call, None))
+                    if WATCHED.ever and saving():
+                        pack(state)
                     if anomaly() is not None:
                         values = tuple([o._value if type(o) is Tracer else o for o in outs])
                         state[LINE] = line_and_operands(primitive, args, values)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+from func.backends import is_device_array
 from func.interpreters import grad
-from func.interpreters.core import EVALUATE, Aval, Shaped, Tracer, dtype_of, is_plain_array, shape_of, unboxed
+from func.interpreters.core import EVALUATE, Aval, Shaped, Tracer, dtype_of, shape_of, unboxed
 from func.interpreters.core.modes import SAVING, saving
 from func.interpreters.grad import LEAF, OUTPUT, PARAMS, PARENTS, RULE, SERIAL, SERIALS
+from func.interpreters.program.program import Program
 
 STATE = grad.SAVED
 """The field of a tensor's node that holds its NodeState."""
@@ -30,19 +34,35 @@ FREED = Freed()
 
 
 class Packed:
-    """A saved value that a pair of hooks has packed."""
+    """A saved array that a pair of hooks has packed."""
 
-    __slots__ = ("packed", "unpack")
+    __slots__ = ("packed", "restore", "unpack")
 
-    def __init__(self, packed: Any, unpack: Callable[[Any], Any]) -> None:
-        self.packed = packed
+    def __init__(self, value: Any, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> None:
+        if type(value) is Tracer:
+            owner, node = value._interpreter, value._attached
+            is_recorded = isinstance(owner, grad.Grad) and not isinstance(value._value, Tracer)
+            numbers = Tracer(EVALUATE, value._value, None) if is_recorded else value
+            self.restore: Any = (lambda array: Tracer(owner, array, node)) if is_recorded else None
+        else:
+            numbers = Tracer(EVALUATE, value, None)
+            self.restore = (lambda array: np.asarray(array)[()]) if isinstance(value, np.generic) else None
+        self.packed = pack(numbers)
         self.unpack = unpack
 
+    def unpacked(self) -> Any:
+        """The array as it was."""
+        value = unboxed(self.unpack(self.packed))
+        return value if self.restore is None else self.restore(value)
 
-class PackedValues(list[Any]):
-    """Several saved values, some of them packed."""
 
-    __slots__ = ()
+class PackedValues:
+    """What a node saves, whose arrays are packed."""
+
+    __slots__ = ("structure",)
+
+    def __init__(self, structure: Any) -> None:
+        self.structure = structure
 
 
 class Hooks:
@@ -70,36 +90,50 @@ def hooks_of(node: Any) -> Hooks:
 
 
 def pack(state: NodeState) -> None:
-    """Pack what a new node saves by the innermost pair of hooks."""
+    """Pack the arrays that a new node saves by the innermost pair of hooks, each array once."""
     hooks = saving()
     if isinstance(hooks, str):
         raise RuntimeError(hooks)
     pack, unpack = hooks
+    arrays: dict[int, tuple[Any, Packed]] = {}
 
     def packed(value: Any) -> Any:
-        if is_plain_array(value) or (hasattr(value, "dtype") and hasattr(value, "get")):
-            return Packed(pack(Tracer(EVALUATE, value, None)), unpack)
-        if type(value) is Tracer:
-            return Packed(pack(value), unpack)
-        return value
+        key = id(value) if type(value) is not Tracer else id(value._value)
+        if type(value) is Tracer or key not in arrays:
+            arrays[key] = value, Packed(value, pack, unpack)
+        return arrays[key][1]
 
     token = SAVING.set(None)
     try:
-        if isinstance(state[SAVED], (tuple, list)) and state[CALL] is None:
-            state[SAVED] = PackedValues([packed(value) for value in state[SAVED]])
-        elif is_plain_array(state[SAVED]):
-            state[SAVED] = packed(state[SAVED])
+        structure = _with_arrays(state[SAVED], packed)
+        if arrays:
+            state[SAVED] = PackedValues(structure)
+        if state[CALL] is not None:
+            primitive, args, params = state[CALL]
+            state[CALL] = (primitive, PackedValues(_with_arrays(args, packed)), params)
     finally:
         SAVING.reset(token)
 
 
 def unpacked(saved: Any) -> Any:
     """Saved values as they were before they were packed."""
-    if type(saved) is Packed:
-        return unboxed(saved.unpack(saved.packed))
-    if type(saved) is PackedValues:
-        return [unpacked(value) for value in saved]
-    return saved
+    if type(saved) is not PackedValues:
+        return saved
+    return _with_arrays(saved.structure, lambda array: array.unpacked() if type(array) is Packed else array)
+
+
+def _with_arrays(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A nested structure of saved values with changed arrays."""
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return kind([_with_arrays(item, change) for item in value])
+    if kind is dict:
+        return {key: _with_arrays(item, change) for key, item in value.items()}
+    if kind is Program:
+        constants = {var: _with_arrays(constant, change) for var, constant in value.constants.items()}
+        return Program(value.inputs, value.equations, value.outputs, constants)
+    is_array = kind in (np.ndarray, Tracer, Packed) or isinstance(value, np.generic) or is_device_array(value)
+    return change(value) if is_array else value
 
 
 def free(node: Any) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import func
-from func.autograd import grad
+from func.autograd import grad, graph
 from func.interpreters.imperative.interpreter import Imperative
 from tests.support.functions import FUNCTIONS
 
@@ -382,3 +382,84 @@ def test_backward_to_outer_leaves_is_refused_inside_a_transform(run: Callable[[C
 
     run(pure)
     assert w.grad is None
+
+
+class SavedInput(func.autograd.Function):
+    """x³, whose input is saved."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx: Any, ct: Any) -> Any:
+        return ct * 3 * ctx.saved_tensors[0] ** 2
+
+
+class SavedOutput(func.autograd.Function):
+    """exp(x), whose output is saved."""
+
+    @staticmethod
+    def forward(x: Any) -> Any:
+        return np.exp(x)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    def backward(ctx: Any, ct: Any) -> Any:
+        return ct * ctx.saved_tensors[0]
+
+
+def _cube() -> Any:
+    cube = func.custom_vjp(lambda x: x**3)
+    cube.defvjp(lambda x: (x**3, x), lambda x, ct: (3 * x**2 * ct,))
+    return cube
+
+
+SAVING: dict[str, Callable[[Any], Any]] = {
+    "inv": np.linalg.inv,
+    "cholesky": np.linalg.cholesky,
+    "cumprod": np.cumprod,
+    "softmax": func.special.softmax,
+    "jit": func.jit(np.sin),
+    "Function": SavedInput.apply,
+    "Function with setup_context": SavedOutput.apply,
+    "custom_vjp": _cube(),
+    "checkpoint": lambda x: func.autograd.checkpoint(lambda z: np.sin(z) ** 2, x),
+    "func.checkpoint": func.checkpoint(lambda z: np.sin(z) ** 2),
+    "scan": lambda x: func.scan(lambda c, z: (c * z, None), 1.0, x.ravel())[0],
+    "scan in jit": func.jit(lambda x: func.scan(lambda c, z: (c * z, None), 1.0, x.ravel())[0]),
+    "svd": lambda x: np.linalg.svd(x)[1],
+    "slogdet": lambda x: np.linalg.slogdet(x)[1],
+    "qr": lambda x: np.linalg.qr(x)[1],
+    "expm": func.linalg.expm,
+    "gradient": func.grad(lambda z: (z**3).sum()),
+    "0-d": lambda x: np.sin(x[0, 0]),
+    "vmap": func.vmap(np.sin),
+}
+
+
+@pytest.mark.parametrize("f", SAVING.values(), ids=SAVING)
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_saved_tensor_hooks_see_everything(f: Callable[[Any], Any], create_graph: bool) -> None:
+    point = np.array([[2.0, 0.3], [0.3, 1.0]])
+    counts = {"packed": 0, "unpacked": 0}
+
+    def pack(value: Any) -> Any:
+        counts["packed"] += 1
+        return value.numpy().copy()
+
+    def unpack(array: Any) -> Any:
+        counts["unpacked"] += 1
+        return func.tensor(array)
+
+    x = func.tensor(point, requires_grad=True)
+    with graph.saved_tensors_hooks(pack, unpack):
+        y = f(x)
+    assert graph.saved_bytes(y) == 0
+    (gradient,) = grad(np.sum(y), x, create_graph=create_graph)
+    assert counts["packed"] and counts["unpacked"]
+    np.testing.assert_allclose(gradient.numpy(force=True), func.grad(lambda z: np.sum(f(z)))(point))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import func
-from func.autograd import grad
+from func.autograd import grad, graph
 from func.interpreters.core import PRIMITIVES, dtype_of
 from tests.support.samples import SAMPLES
 from tests.support.sampling import Sample
@@ -59,3 +59,27 @@ def test_gradients_of_some_arguments_are_those_of_all(name: str, sample: Sample,
         for wanted in itertools.combinations(positions, count):
             for i, gradient in zip(wanted, gradients(name, sample, wanted, create_graph), strict=True):
                 np.testing.assert_allclose(gradient, whole[i], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize(("name", "sample"), SMOOTH)
+def test_whatever_is_saved_goes_through_the_hooks(name: str, sample: Sample, create_graph: bool) -> None:
+    store: list[Any] = []
+
+    def pack(value: Any) -> int:
+        store.append((value.numpy().copy(), 0))
+        return len(store) - 1
+
+    def unpack(place: int) -> Any:
+        value, count = store[place]
+        store[place] = value, count + 1
+        return func.tensor(value)
+
+    expected = gradients(name, sample, sample.differentiable)
+    with graph.saved_tensors_hooks(pack, unpack):
+        leaves, outs = recorded(name, sample)
+    assert all([graph.saved_bytes(out) == 0 for out in outs])
+    pulled = grad(outs, list(leaves.values()), cotangents(outs), create_graph=create_graph, materialize_grads=True)
+    for got, want in zip(pulled, expected, strict=True):
+        np.testing.assert_allclose(got.numpy(force=True), want, rtol=1e-12, atol=1e-12)
+    assert not store or any([count for _, count in store])
