@@ -12,7 +12,7 @@ from func.errors import NotDifferentiableError, SolverWarning
 
 CONVERGING: dict[str, Callable[[Any], Any]] = {
     "newton": lambda k: so.newton(lambda x: x**2 - k, 2.0, fprime=lambda x: 2 * x),
-    "newton of arrays": lambda k: so.newton(lambda x: x**2 - k, np.array([2.0, 3.0]), fprime=lambda x: 2 * x)[1],
+    "newton of arrays": lambda k: so.newton(lambda x: x**2 - k, np.array([2.0, -2.0]), fprime=lambda x: 2 * x)[1],
     "secant": lambda k: so.newton(lambda x: x**2 - k, 2.0),
     "halley": lambda k: so.root_scalar(lambda x: x**2 - k, x0=2.0, fprime=lambda x: 2 * x, method="newton").root,
     "a nested name": lambda k: func.jvp(
