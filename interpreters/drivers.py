@@ -27,7 +27,7 @@ from func.interpreters.core.modes import STAGING
 from func.interpreters.core.refusals import worded
 from func.interpreters.core.source import hide_engine_frames
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.grad import pull_back
+from func.interpreters.grad import walk
 from func.interpreters.grad_fast import grad_interpreter
 from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.structural.indexing import gather
@@ -73,7 +73,7 @@ class running:
 
 
 def jvp_flat(fun: Flat, primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[list[Array], list[Any]]:
-    """Outputs and their tangents (ZERO where there is none)."""
+    """Outputs and their tangents (ZERO where there is none); by plain rules."""
     interpreter = Jvp("jvp")
     with running(interpreter):
         outs = fun(*[interpreter.lift(p, t) for p, t in zip(primals, tangents, strict=True)])
@@ -82,7 +82,7 @@ def jvp_flat(fun: Flat, primals: Sequence[Array], tangents: Sequence[Any]) -> tu
 
 
 def pull_flat(fun: Flat, primals: Sequence[Array], active: Sequence[int], cts: dict[int, Any]) -> list[Any]:
-    """Cotangents of the active arguments, given {output position: cotangent}."""
+    """Cotangents of the active arguments, given {output position: cotangent}; by plain rules."""
     interpreter = grad_interpreter("vjp")
     with running(interpreter):
         args = list(primals)
@@ -97,7 +97,7 @@ def pull_flat(fun: Flat, primals: Sequence[Array], active: Sequence[int], cts: d
             if type(outs[i]) is Tracer and outs[i]._interpreter is interpreter
         ]
         del args, outs
-    return pull_back(seeds, leaves)
+    return walk(seeds, leaves)
 
 
 def map_flat(

@@ -32,6 +32,7 @@ from func.interpreters.core import (
     unboxed,
 )
 from func.interpreters.core.modes import MODE, is_suspended
+from func.interpreters.live import Live, is_live, without_mask
 
 
 class Node(NamedTuple):
@@ -45,7 +46,7 @@ class Node(NamedTuple):
     serial: int
     """Falls with creation: it orders a graph and names the node."""
     rule: Any
-    """What pulls cotangents back: rule.pull(ct, needs_cotangent, saved, params), and its variant pull_nan_safe."""
+    """What pulls cotangents back: rule.pull(ct, needs_cotangent, saved, params)."""
     parents: Sequence[Any]
     """For each argument its node, or None."""
     needs_cotangent: Sequence[Any]
@@ -70,7 +71,7 @@ class LeafRule:
     def pull(self, ct: Any, needs_cotangent: Any, saved: Any, params: Any) -> Sequence[Any]:
         return ()
 
-    pull_nan_safe = pull
+    covers = True
 
     def __reduce__(self) -> str:
         return "LEAF"
@@ -84,7 +85,7 @@ class OutputRule:
     def pull(self, ct: Any, needs_cotangent: Any, saved: Any, params: Any) -> Sequence[Any]:
         return ({saved: ct},)
 
-    pull_nan_safe = pull
+    covers = True
 
     def __reduce__(self) -> str:
         return "OUTPUT"
@@ -101,6 +102,8 @@ def leaf_node(aval: Aval) -> Any:
 
 class Grad(Interpreter):
     """Carries a value and its node. Outputs that cannot carry a derivative leave as plain values."""
+
+    differentiates = True
 
     def lift(self, value: Array) -> Tracer:
         """A traced leaf."""
@@ -157,25 +160,29 @@ PULLING: ContextVar[Pulling | None] = ContextVar("func_pulling", default=None)
 """What the backward passes of this thread or task report to, if something watches them."""
 
 
-def pull_back(seeds: Iterable[tuple[Any, Array]], leaves: Sequence[Any]) -> list[Any]:
-    """Cotangents of the leaves, given those of some outputs. ZERO where a leaf is not reached."""
-    return nan_safe.pull(functools.partial(walk, list(seeds), leaves))
+def pull_back(seeds: Iterable[tuple[Any, Array]], leaves: Sequence[Any], values: Sequence[Array] = ()) -> list[Any]:
+    """Cotangents of the leaves, given those of some outputs, whose `values` tell which outer levels take part.
+
+    ZERO where a leaf is not reached.
+    """
+    return nan_safe.pull(functools.partial(walk, list(seeds), leaves), values)
 
 
 def walk(
     seeds: Iterable[tuple[Any, Array]],
     leaves: Sequence[Any],
-    by_nan_safe_rules: bool,
+    live: Live | None = None,
     opened: Callable[[Any, Any], Any] | None = None,
 ) -> list[Any]:
     """Cotangents of the leaves: nodes are pulled back in decreasing order of creation, each once.
 
-    Where nodes do not hold what they saved themselves, `opened(node, ct)` gives it just before the node is pulled back.
+    With `live`, cotangents are traced by it from where they can have structural zeros. Where nodes do not hold what
+    they saved themselves, `opened(node, ct)` gives it just before the node is pulled back.
     """
     cotangents: dict[int, Any] = {}
     queue: list[Any] = []
     for node, seed in seeds:
-        contribute(cotangents, queue, node, seed)
+        contribute(cotangents, queue, node, seed if live is None else live.seed_where_zero(seed))
     results: dict[int, Any] = {leaf[SERIAL]: ZERO for leaf in leaves}
     watch = PULLING.get()
     with np.errstate(all="ignore"):
@@ -189,8 +196,9 @@ def walk(
                 watch.serial = serial
             if opened is not None:
                 saved = opened(node, ct)
-            pull = rule.pull_nan_safe if by_nan_safe_rules else rule.pull
-            for place, contribution in enumerate(pull(ct, needs_cotangent, saved, params)):
+            if live is not None and not rule.covers:
+                ct = live.lifted(ct)
+            for place, contribution in enumerate(rule.pull(ct, needs_cotangent, saved, params)):
                 parent = parents[place]
                 if contribution is not ZERO and parent is not None:  # `contribute`, written out for speed
                     serial = parent[SERIAL]
@@ -204,6 +212,8 @@ def walk(
             del node, parents, saved
     if watch is not None:
         watch.serial = None
+    if live is not None:
+        return [without_mask(results[leaf[SERIAL]]) for leaf in leaves]
     return [results[leaf[SERIAL]] for leaf in leaves]
 
 
@@ -222,6 +232,8 @@ def accumulate(x: Any, y: Any) -> Any:
     if type(x) is dict:
         merged = dict(x)
         for position, ct in y.items():
-            merged[position] = add_tangents(merged[position], ct) if position in merged else ct
+            merged[position] = accumulate(merged[position], ct) if position in merged else ct
         return merged
+    if is_live(x) != is_live(y):
+        x, y = (x, x._interpreter.lift(y)) if is_live(x) else (y._interpreter.lift(x), y)
     return add_tangents(x, y)

@@ -211,12 +211,13 @@ class FastPartial:
 class FastRule:
     """The pullback of an elementwise primitive: real arrays are multiplied at once, all else by primitives."""
 
-    __slots__ = ("keeps_out", "keeps_x", "name", "nan_safe", "partials", "primitive", "unchecked")
+    __slots__ = ("covers", "keeps_out", "keeps_x", "name", "partials", "primitive", "selects", "unchecked")
 
     def __init__(self, primitive: Elementwise) -> None:
         self.primitive = primitive
         self.name = primitive.name
-        self.nan_safe = primitive.nan_safe
+        self.selects = primitive.selects
+        self.covers = not primitive.selects
         self.partials: list[Any] = [None if partial is None else FastPartial(partial) for partial in primitive.partials]
         self.keeps_x, *_, self.keeps_out = primitive.keeps[1]
         self.unchecked: Any = self
@@ -230,16 +231,10 @@ class FastRule:
                 saved = in_precision_of(ct, saved)
             factor = partial.evaluate(saved) if is_array else partial.partial.evaluate(saved)
             is_real = factor.dtype in _REAL if type(factor) is _ARRAY else type(factor) is float
-            if is_array and is_real and not self.nan_safe:
-                contribution = factor * ct
-            else:
-                contribution = scale(factor, ct, True, self.nan_safe)
+            contribution = factor * ct if is_array and is_real else scale(factor, ct, True, self.selects)
         if contribution.dtype is not aval.dtype or contribution.shape != aval.shape:
             return fit_cotangent(contribution, aval)
         return contribution
-
-    def pull_nan_safe(self, ct: Any, needs_cotangent: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
-        return self.primitive.pull_nan_safe(ct, needs_cotangent, saved, params)
 
     def retraced(self, saved: Any, lift: Callable[[int | None, Any], Any]) -> Any:
         return self.primitive.retraced(saved, lift)
@@ -255,8 +250,7 @@ class FastUnary(FastRule):
 
     def __init__(self, primitive: Elementwise) -> None:
         super().__init__(primitive)
-        if not primitive.nan_safe:
-            self.unchecked = UncheckedUnary(self)
+        self.unchecked = UncheckedUnary(self)
 
     def pull(self, ct: Any, needs_cotangent: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
         return (self.cotangent(self.partials[0], saved, ct, needs_cotangent[0]),)
@@ -269,7 +263,7 @@ class FastBinary(FastRule):
 
     def __init__(self, primitive: Elementwise) -> None:
         super().__init__(primitive)
-        if not primitive.nan_safe and None not in self.partials:
+        if None not in self.partials:
             self.unchecked = UncheckedBinary(self)
 
     def pull(self, ct: Any, needs_cotangent: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
@@ -283,15 +277,13 @@ class UncheckedRule:
     """The pullback of an elementwise primitive whose operands and output are real arrays of one shape and dtype:
     factor times cotangent. `FastRule` does what is not that."""
 
-    __slots__ = ("checked", "name", "retraced")
+    __slots__ = ("checked", "covers", "name", "retraced")
 
     def __init__(self, checked: FastUnary | FastBinary) -> None:
         self.checked = checked
         self.name = checked.name
+        self.covers = checked.covers
         self.retraced = checked.retraced
-
-    def pull_nan_safe(self, ct: Any, needs_cotangent: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
-        return self.checked.pull_nan_safe(ct, needs_cotangent, saved, params)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return unchecked_rule, (self.checked.primitive,)

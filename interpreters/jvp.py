@@ -16,19 +16,25 @@ from func.interpreters.core import (
     snapshot,
     unboxed,
 )
+from func.interpreters.live import Live, without_mask
 
 
 class Jvp(Interpreter):
-    """Carries (primal, tangent). With `copies_operands`, outer arrays are copied as they enter: linearize stages the
-    tangents for later calls."""
+    """Carries (primal, tangent). With `live`, tangents know their structural zeros. With `copies_operands`, outer
+    arrays are copied as they enter: linearize stages the tangents for later calls."""
 
-    def __init__(self, transform: str, copies_operands: bool = False) -> None:
+    differentiates = True
+
+    def __init__(self, transform: str, live: Live | None = None, copies_operands: bool = False) -> None:
         super().__init__(transform)
+        self.live = live
         self.copies_operands = copies_operands
 
     def lift(self, primal: Array, tangent: Any) -> Any:
-        """A traced dual number, or the primal itself where the tangent is zero."""
-        return primal if tangent is ZERO else Tracer(self, primal, tangent)
+        """A traced dual number of the caller's tangent, or the primal itself where that is zero."""
+        if tangent is ZERO:
+            return primal
+        return Tracer(self, primal, tangent if self.live is None else self.live.seed(tangent))
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         primals = []
@@ -48,10 +54,10 @@ class Jvp(Interpreter):
         refuse_captured(self, out)
         if tangent is ZERO:
             return tuple(out)
-        return tuple([self.lift(o, t) for o, t in zip(out, tangent, strict=True)])
+        return tuple([o if t is ZERO else Tracer(self, o, t) for o, t in zip(out, tangent, strict=True)])
 
     def unpack(self, value: Array) -> tuple[Array, Any]:
         """(primal, tangent or ZERO) of an output."""
         if type(value) is Tracer and value._interpreter is self:
-            return value._value, value._attached
+            return value._value, value._attached if self.live is None else without_mask(value._attached)
         return snapshot(value), ZERO

@@ -1,17 +1,16 @@
-"""NaN-safe pullbacks: the policy for gradients in which a zero cotangent meets an infinite or NaN partial.
+"""NaN-safe derivatives: when derivatives are computed with their structural zeros.
 
-A value that was not selected, as in the branch that `np.where` does not take, has a zero cotangent. Its partial may be
-infinite or NaN there: the plain product is NaN, the derivative is zero. A NaN-safe rule gives zero, at the cost of a
-slower product. So plain rules run first, and NaN decides:
+A value that was not selected, as in the branch that `np.where` does not take, has a (co)tangent of exact zero. The
+partials there may be infinite or NaN: the plain product is NaN, the derivative is zero. `live` computes with such
+zeros, at the cost of a mask beside each (co)tangent. So plain rules run first, and NaN decides:
 
-1. A primitive whose partial can be infinite (`sqrt`, `log`, `power`, `divide`, …) says `nan_safe` in its definition.
-   Both of its rules are NaN-safe.
-2. Every other pullback runs by the plain rules. Where a gradient has a NaN, the whole pullback runs again by the
-   NaN-safe rules: `pull`.
-3. While a pullback is traced, its gradients are not known. The stage is told that the pullback is inside
-   (`note_pullback`), so that its program has a NaN-safe variant, the same function traced with NaN-safe rules from the
-   start (`nan_safe_rules`). The variant runs where an output of the program has a NaN: `with_fallback` under
-   transforms, `checked` where code is executed.
+1. Where a gradient has a NaN, the pullback runs again with live cotangents: `pull`. Where a tangent has one, the
+   function runs again with live tangents: `push`.
+2. While a derivative is traced, its numbers are not known. The stage is told (`note_pullback`), so that its program has
+   a NaN-safe variant, the same function traced with `structural_zeros` from the start. The variant runs where an output
+   of the program has a NaN: `with_fallback` under transforms, `checked` where code is executed.
+3. What an outer level of reverse mode records cannot be computed again when that level finds the NaN: there the inner
+   derivative is live from the start.
 """
 
 from __future__ import annotations
@@ -23,10 +22,11 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from func.interpreters.core import Tracer
+from func.interpreters.core import Tracer, innermost
+from func.interpreters.live import Live, is_recorded, without_mask
 
 _ARRAY = np.ndarray
-_NAN_SAFE: ContextVar[bool] = ContextVar("func_nan_safe", default=False)
+_LIVE: ContextVar[bool] = ContextVar("func_live", default=False)
 
 
 class WithVariant(Protocol):
@@ -39,16 +39,17 @@ class WithVariant(Protocol):
 
 
 C = TypeVar("C", bound=WithVariant)
-S = TypeVar("S", bound=Sequence[Any])
 T = TypeVar("T")
 
 
 def has_nan(value: Any) -> bool:
-    """Whether the numbers of a value have a NaN; False where they are not known.
+    """Whether the numbers of a value, or of its tangents, have a NaN; False where they are not known.
 
     Arrays are read once: a sum of squares is NaN where an element is.
     """
     while type(value) is Tracer:
+        if value._interpreter.differentiates and type(value._attached) is not tuple and has_nan(value._attached):
+            return True
         value = value._value
     if type(value) is not _ARRAY:
         if hasattr(value, "dtype"):
@@ -77,33 +78,78 @@ def note_pullback(values: Sequence[Any]) -> None:
 
 
 @contextlib.contextmanager
-def nan_safe_rules() -> Iterator[None]:
-    """Inside, every pullback runs by the NaN-safe rules from the start."""
-    token = _NAN_SAFE.set(True)
+def structural_zeros() -> Iterator[None]:
+    """Inside, every derivative is computed with its structural zeros from the start."""
+    token = _LIVE.set(True)
     try:
         yield
     finally:
-        _NAN_SAFE.reset(token)
+        _LIVE.reset(token)
 
 
-def are_rules_nan_safe() -> bool:
-    """Whether pullbacks run by the NaN-safe rules from the start."""
-    return _NAN_SAFE.get()
+def are_zeros_structural() -> bool:
+    """Whether derivatives are computed with their structural zeros from the start."""
+    return _LIVE.get()
 
 
-def pull(pullback: Callable[[bool], S]) -> S:
-    """The cotangents by plain rules, `pullback(False)`; where one is NaN, by NaN-safe rules, `pullback(True)`."""
-    if _NAN_SAFE.get():
-        return pullback(True)
-    cotangents = pullback(False)
+def pull(walk: Callable[[Live | None], list[Any]], values: Sequence[Any] = ()) -> list[Any]:
+    """The cotangents that `walk(None)` gives; where one is NaN, those of `walk(live)`.
+
+    So are they at once where an outer level records the pullback of these output values.
+    """
+    if _LIVE.get() or any([type(value) is Tracer and is_recorded(value) for value in values]):
+        return walk(Live())
+    cotangents = walk(None)
     note_pullback(cotangents)
-    return pullback(True) if any_nan(cotangents) else cotangents
+    return walk(Live()) if any_nan(cotangents) else cotangents
+
+
+def push(
+    run: Callable[[Live | None], tuple[list[Any], list[Any]]], primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """The outputs and their tangents that `run(None)` gives; where a tangent is NaN, those of `run(live)`.
+
+    A function that returns other outputs when it runs again keeps the first ones, and its NaN.
+    """
+    if _LIVE.get() or any([type(x) is Tracer and is_recorded(x) for x in (*primals, *tangents)]):
+        return run(Live())
+    outs, out_tangents = run(None)
+    note_pullback(out_tangents)
+    if not any_nan(out_tangents):
+        return outs, out_tangents
+    again, tangents_again = run(Live())
+    return (again, tangents_again) if _are_equal(outs, again) else (outs, out_tangents)
+
+
+def push_linear(run: Callable[[Sequence[Any]], Sequence[Any]], seeds: Sequence[Any]) -> list[Any]:
+    """What a linear program gives for these (co)tangents; where that has a NaN, what it gives for live ones."""
+    if not _LIVE.get():
+        outs = list(run(seeds))
+        note_pullback(outs)
+        if not any_nan(outs):
+            return outs
+    live = Live()
+    return [without_mask(out) for out in run([live.seed(seed) for seed in seeds])]
+
+
+def _are_equal(outs: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Whether the numbers of outputs are equal, as far as they are known."""
+    if len(outs) != len(others):
+        return False
+    for out, other in zip(outs, others, strict=True):
+        x, y = innermost(out), innermost(other)
+        if type(x) is type(y) is _ARRAY and not np.array_equal(x, y, equal_nan=x.dtype.kind in "fc"):
+            return False
+    return True
 
 
 def with_fallback(run: Callable[..., T], programs: Sequence[WithVariant], outputs: Callable[[T], Sequence[Any]]) -> T:
     """`run(*programs)`; where its outputs have a NaN and pullbacks are inside, `run` of the NaN-safe variants."""
+    has_variants = any([program.has_pullbacks for program in programs])
+    if has_variants and _LIVE.get():
+        return run(*[program.nan_safe_variant() or program for program in programs])
     result = run(*programs)
-    if any([program.has_pullbacks for program in programs]):
+    if has_variants:
         values = outputs(result)
         note_pullback(values)
         if any_nan(values):
@@ -115,7 +161,7 @@ def form_for(program: C, args: Sequence[Any]) -> C:
     """The form of a program that is called on traced arguments, whose stages learn which pullbacks are inside."""
     if program.has_pullbacks:
         note_pullback(args)
-        if _NAN_SAFE.get():
+        if _LIVE.get():
             return program.nan_safe_variant() or program
     return program
 

@@ -81,7 +81,7 @@ class LinearizedRule:
         contributions = iter(transpose_program(program, cts))
         return [next(contributions) if is_active else ZERO for is_active in active]
 
-    pull_nan_safe = pull
+    covers = False
 
     def __reduce__(self) -> str:
         return "LINEARIZED"

@@ -18,6 +18,7 @@ from func.interpreters.core import EVALUATE, Array, Params, Primitive, Tracer, b
 from func.interpreters.core.errors import FuncError
 from func.interpreters.imperative.interpreter import boxed
 from func.interpreters.jvp import Jvp
+from func.interpreters.live import Live
 from func.numpy import patching
 from func.transforms.boundary import array_leaf
 from func.transforms.forward import fit_tangent
@@ -77,7 +78,7 @@ def enter_dual_level() -> int:
         >>> forward_ad.exit_dual_level(level=level)
     """
     levels = _levels()
-    _LEVELS.set((*levels, Jvp("dual_level")))
+    _LEVELS.set((*levels, Jvp("dual_level", Live())))
     patching.enter()
     return len(levels)
 
@@ -191,7 +192,7 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
             "convert with .astype(float)"
         )
     direction = fit_tangent(primal, direction, "tensor", "autograd.forward_ad.make_dual")
-    return Tracer(interpreter, _snapshot(primal), _snapshot(direction))
+    return interpreter.lift(_snapshot(primal), _snapshot(direction))
 
 
 def _snapshot(value: Array) -> Array:
@@ -232,7 +233,8 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     if type(value) is not Tracer:
         return UnpackedDualTensor(value, None)
     if value._interpreter is interpreter:
-        return UnpackedDualTensor(boxed(_snapshot(value._value)), boxed(_snapshot(value._attached)))
+        primal, direction = interpreter.unpack(value)
+        return UnpackedDualTensor(boxed(_snapshot(primal)), boxed(_snapshot(direction)))
     if type(value._interpreter) is Jvp and value._interpreter.level > interpreter.level and level is not None:
         raise DualLevelError(f"unpack_dual: the tensor carries a tangent inside level {level}; unpack that one first")
     return UnpackedDualTensor(value, None)

@@ -18,6 +18,7 @@ from func.interpreters.calls.forward_run import ForwardRun, needs_rule
 from func.interpreters.core import EVALUATE, Array, Tracer, operand, shape_of, snapshot, unboxed
 from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError
 from func.interpreters.imperative.interpreter import boxed, state_of
+from func.interpreters.live import with_mask_of, without_mask
 from func.interpreters.primitives.structural.shapes import move_axis, unbroadcast
 from func.interpreters.stage import Stage
 from func.interpreters.vmap import Vmap
@@ -440,10 +441,10 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
         if not needs_rule(inputs):
             return returned
         grads = list(returned) if isinstance(returned, (tuple, list)) else [returned]
-        arrays = [operand(x) for x in inputs if x is not None]
-        known = [unboxed(operand(gradient)) for gradient in grads if gradient is not None]
+        arrays = [operand(without_mask(x)) for x in inputs if x is not None]
+        known = [unboxed(operand(without_mask(gradient))) for gradient in grads if gradient is not None]
         outs = iter(custom_rules.known_outputs(known, arrays, _refuse))
-        grads = [None if gradient is None else next(outs) for gradient in grads]
+        grads = [None if gradient is None else with_mask_of(gradient, next(outs)) for gradient in grads]
         return tuple(grads) if isinstance(returned, (tuple, list)) else grads[0]
 
     return once

@@ -194,7 +194,7 @@ def _plans(compiled: CompiledCall, xp: Any, device: bool) -> tuple[Plan, Plan | 
     plan = plan_program(program, xp, device, scratch=False)
     if nan_safe is None or nan_safe.text() == program.text():
         return plan, None
-    return plan, plan_program(nan_safe, xp, device, scratch=False, prefix="nan_safe_")
+    return plan, plan_program(nan_safe, xp, device, scratch=False, prefix="safe_")
 
 
 def _parameters(func: Callable[..., Any], count: int, static: set[Any]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from func import tree
+from func.interpreters import nan_safe
 from func.interpreters.core import (
     PYTHON_SCALARS,
     ZERO,
@@ -24,6 +25,7 @@ from func.interpreters.core.errors import ArgumentError, NotDifferentiableError,
 from func.interpreters.drivers import running
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.jvp import Jvp
+from func.interpreters.live import Live
 from func.interpreters.primitives.structural.shapes import convert, full_like
 from func.interpreters.program.program import Program
 from func.interpreters.stage import DerivedStage, Stage
@@ -62,12 +64,15 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     """
     check_callable(func, "jvp")
     call, dots = _paired_call(func, primals, tangents, "jvp", has_aux)
-    interpreter = Jvp("jvp")
-    with running(interpreter):
-        lifted = [interpreter.lift(x, dx) for x, dx in zip(call.arguments.values(), dots, strict=True)]
-        place_like_arguments(lifted, call.arguments.values())
-        values, out_dots = _unzipped(interpreter, call.outputs(interpreter, lifted))
-        del lifted
+
+    def run(live: Live | None) -> tuple[list[Array], list[Any]]:
+        interpreter = Jvp("jvp", live)
+        with running(interpreter):
+            lifted = [interpreter.lift(x, dx) for x, dx in zip(call.arguments.values(), dots, strict=True)]
+            place_like_arguments(lifted, call.arguments.values())
+            return _unzipped(interpreter, call.outputs(interpreter, lifted))
+
+    values, out_dots = nan_safe.push(run, call.arguments.values(), dots)
     if strict and any([dx is ZERO and is_inexact(dtype_of(x)) for x, dx in zip(values, out_dots, strict=True)]):
         raise NotDifferentiableError(
             f"func.jvp(strict=True): an output of {name_of(func)} does not depend on the primals"
@@ -200,7 +205,8 @@ class Linearized:
             raise TangentError(f"the tangents of {self._name} have the tree {spec}, but the primals {self._spec}")
         paths = tree.path_names(tangents, "tangents")
         fitted = [fit_tangent(self._avals[i], dots[i], paths[i], "linearize") for i in self._active]
-        return tree.unflatten(self._out_spec, [_scalar_or_copy(out) for out in self.program.run(fitted)])
+        outs = nan_safe.push_linear(self.program.run, fitted)
+        return tree.unflatten(self._out_spec, [_scalar_or_copy(out) for out in outs])
 
     def __repr__(self) -> str:
         return f"<linearized {self._name}>\n{self.program}"
@@ -242,6 +248,9 @@ def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., A
     _check_linear(program, name_of(func))
     out_avals = [Aval(out.shape, out.dtype) for out in program.outputs if hasattr(out, "shape")]
 
+    def pull(cts: Sequence[Any]) -> list[Any]:
+        return transpose_program(program, cts)
+
     def transposed(ct: Any) -> Any:
         leaves, ct_spec = tree.flatten(ct)
         if ct_spec != out_spec:
@@ -252,7 +261,7 @@ def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., A
         like = out_cts[0] if out_cts else 0.0
         cts = [
             full_like(like, 0, aval.shape, aval.dtype) if ct is ZERO else ct
-            for ct, aval in zip(transpose_program(program, out_cts), avals, strict=True)
+            for ct, aval in zip(nan_safe.push_linear(pull, out_cts), avals, strict=True)
         ]
         return tuple(tree.unflatten(spec, handed_out(cts)))
 

@@ -8,12 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from func import tree
+from func.interpreters import nan_safe
 from func.interpreters.core import EVALUATE, ZERO, Array, Tracer, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.drivers import all_mapped, map_flat, running
 from func.interpreters.grad import pull_back
 from func.interpreters.grad_fast import grad_interpreter
 from func.interpreters.jvp import Jvp
+from func.interpreters.live import Live
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.shapes import full_like, move_axis, reshape, zeros_like
 from func.interpreters.primitives.structural.slicing import concatenate
@@ -73,8 +75,8 @@ def jacrev(
                 rows.append([full_like(value, 0, shape, dtype_of(x)) for x, shape in zip(leaves, shapes, strict=True)])
                 continue
 
-            def pull(ct: Array, node: Any = node) -> list[Array]:
-                cts = pull_back([(node, ct)], nodes)
+            def pull(ct: Array, node: Any = node, value: Array = value) -> list[Array]:
+                cts = pull_back([(node, ct)], nodes, (value,))
                 return [zeros_like(leaf) if ct is ZERO else ct for ct, leaf in zip(cts, leaves, strict=True)]
 
             cts = pull(full_like(value, 1)) if _size(value) == 1 else blocks_of.over_basis(pull, value)
@@ -117,13 +119,17 @@ def jacfwd(
         for position, leaf in enumerate(leaves):
 
             def push(dx: Array, position: int = position, leaf: Array = leaf) -> list[Array]:
-                interpreter = Jvp("jacfwd")
-                with running(interpreter):
-                    lifted = list(leaves)
-                    lifted[position] = interpreter.lift(leaf, dx)
-                    pairs = [interpreter.unpack(out) for out in call.outputs(interpreter, lifted)]
-                blocks_of.check_outputs([value for value, _ in pairs])
-                return [zeros_like(value) if dx is ZERO else dx for value, dx in pairs]
+                def run(live: Live | None) -> tuple[list[Array], list[Any]]:
+                    interpreter = Jvp("jacfwd", live)
+                    with running(interpreter):
+                        lifted = list(leaves)
+                        lifted[position] = interpreter.lift(leaf, dx)
+                        pairs = [interpreter.unpack(out) for out in call.outputs(interpreter, lifted)]
+                    return [value for value, _ in pairs], [tangent for _, tangent in pairs]
+
+                values, tangents = nan_safe.push(run, leaves, (dx,))
+                blocks_of.check_outputs(values)
+                return [zeros_like(x) if t is ZERO else t for x, t in zip(values, tangents, strict=True)]
 
             shape = shape_of(leaf)
             if _size(leaf) == 0:

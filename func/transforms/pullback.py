@@ -11,6 +11,7 @@ from func import tree
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, innermost, is_inexact, shape_of
 from func.interpreters.core.errors import TangentError
 from func.interpreters.grad import LEAF, OUTPUT, PARENTS, SERIAL, SERIALS, Node, pull_back
+from func.interpreters.live import is_recorded
 from func.interpreters.primitives.structural.shapes import convert, full_like
 from func.transforms.arguments import Arguments
 from func.transforms.boundary import array_leaf, like_input, own
@@ -62,6 +63,8 @@ class Pullback:
         self._nodes = nodes
         """The node of each leaf of the output; None where it does not depend on the arguments."""
         self._outs = [(shape_of(v), dtype_of(v)) for v in values]
+        self._recorded = [value for value in values if type(value) is Tracer and is_recorded(value)]
+        """The values of the output that an outer level records."""
         self._spec = spec
         self._zeros = [ZerosLike(leaf) for leaf in arguments.values()]
         self._arguments = Arguments(arguments.specs, [None] * len(arguments.leaves), arguments.active)
@@ -72,7 +75,7 @@ class Pullback:
             for node, seed in zip(self._nodes, self._checked(ct), strict=True)
             if node is not None and seed is not ZERO
         ]
-        cts = pull_back(seeds, self._leaves)
+        cts = pull_back(seeds, self._leaves, self._recorded)
         for i, zeros in enumerate(self._zeros):
             cts[i] = like_input(zeros() if cts[i] is ZERO else cts[i], zeros.example)
         return tuple(self._arguments.arranged(own(cts)))

@@ -173,7 +173,7 @@ class _Gradients:
                 value = out._value
                 seeds.append((out._attached, full_like(value, 1, ())))
             del out
-            gradients = self._arranged(pull_back(seeds, nodes), arguments)
+            gradients = self._arranged(pull_back(seeds, nodes, (value,)), arguments)
         return unbox(own_tree(value)), gradients, own_tree(aux) if self.has_aux else None
 
     def _arranged(self, cts: list[Any], arguments: CallArguments) -> Any:

@@ -28,6 +28,7 @@ from func.interpreters.core import (
 from func.interpreters.core.parameters import FUNCTION, NO_PARAMETERS, Kind, Kinds, integer
 from func.interpreters.core.primitive import Transpose
 from func.interpreters.drivers import Flat
+from func.interpreters.live import absent_like
 from func.interpreters.primitives.structural.shapes import reduce_sum
 
 
@@ -39,16 +40,14 @@ class CallPrimitive(Primitive):
 
 @dataclass(frozen=True)
 class CallPullback:
-    """The pullback of a call primitive: `pull_saved(saved, ct, nan_safe)` gives the cotangents of the arguments."""
+    """The pullback of a call primitive: `pull_saved(saved, ct)` gives the cotangents of the arguments."""
 
     name: str
-    pull_saved: Callable[[Any, dict[int, Any], bool], Sequence[Any]]
+    pull_saved: Callable[[Any, dict[int, Any]], Sequence[Any]]
+    covers = False
 
     def pull(self, ct: dict[int, Any], parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        return self.pull_saved(saved, ct, False)
-
-    def pull_nan_safe(self, ct: dict[int, Any], parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        return self.pull_saved(saved, ct, True)
+        return self.pull_saved(saved, ct)
 
 
 def _function_call_impl(xp: Any, *args: Array, fun: Flat, **params: Any) -> tuple[Array, ...]:
@@ -66,6 +65,7 @@ def function_call(
     jvp: Callable[..., Any],
     transpose: Transpose | None = None,
     parameters: Kinds = NO_PARAMETERS,
+    mask: str | None = None,
 ) -> CallPrimitive:
     """A primitive that calls its parameter `fun`, a function of Python; those named in `rules` are functions too."""
     return CallPrimitive(
@@ -80,6 +80,7 @@ def function_call(
         cost=0,
         calls_python=True,
         body=lambda params: params["fun"],
+        mask=mask,
     )
 
 
@@ -105,8 +106,15 @@ def sum_over_batch(cts: Sequence[Any], which: Sequence[bool]) -> list[Any]:
 
 def inexact_tangents(primals: Sequence[Array], tangents: Sequence[Any]) -> list[Any]:
     """The tangents of all inexact primals, zeros for ZERO; ZERO for the other primals."""
+    like = next((tangent for tangent in tangents if tangent is not ZERO), None)
     return [
-        tangent if tangent is not ZERO else zeros_like(primal) if is_inexact(dtype_of(primal)) else ZERO
+        ZERO
+        if not is_inexact(dtype_of(primal))
+        else tangent
+        if tangent is not ZERO
+        else zeros_like(primal)
+        if like is None
+        else absent_like(like, shape_of(primal), dtype_of(primal))
         for primal, tangent in zip(primals, tangents, strict=True)
     ]
 
@@ -119,7 +127,10 @@ def without_integer_tangents(outs: Sequence[Array], tangents: Sequence[Any]) -> 
 def jvp_with_zeros(fun: Flat, primals: Sequence[Array], tangents: Sequence[Any], active: Sequence[bool]) -> list[Array]:
     """The tangents of all outputs of fun, for tangents of the active arguments."""
     outs, douts = drivers.jvp_flat(fun, primals, expand(tangents, active))
-    return [zeros_like(out) if dout is ZERO else dout for out, dout in zip(outs, douts, strict=True)]
+    return [
+        absent_like(tangents[0], shape_of(out), dtype_of(out)) if dout is ZERO else dout
+        for out, dout in zip(outs, douts, strict=True)
+    ]
 
 
 def avals_of(values: Sequence[Array]) -> tuple[Aval, ...]:
@@ -201,5 +212,6 @@ linear_call = CallPrimitive(
     cost=0,
     calls_python=True,
     body=lambda params: params["forward"],
+    mask="body",
 )
 """forward(*residuals, *tangents), linear in the tangents; backward(residuals, cts) is its transpose."""

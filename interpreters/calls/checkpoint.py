@@ -16,9 +16,21 @@ from func.interpreters.calls.call_primitives import (
     without_integer_tangents,
 )
 from func.interpreters.calls.partition import select
-from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, Tracer, bind, materialize, zeros_like
+from func.interpreters.core import (
+    ZERO,
+    Array,
+    Aval,
+    Params,
+    Primitive,
+    Tracer,
+    bind,
+    dtype_of,
+    materialize,
+    shape_of,
+)
 from func.interpreters.core.parameters import FUNCTION, NOTHING, Kind, either, integer, refusal_of
 from func.interpreters.drivers import Flat, pull_flat, running
+from func.interpreters.live import absent_like
 from func.interpreters.primitives.structural.identity import shielded
 from func.interpreters.program.program import Program
 from func.interpreters.stage import Recorder
@@ -97,7 +109,11 @@ class RecomputedBackward:
         primals, saved = shielded(residuals[:count]), residuals[count:]
         active = [i for i, is_active in enumerate(self.active) if is_active]
         cts = pull_flat(lambda *args: self.rerun(args, saved), primals, active, ct)
-        return [zeros_like(primals[i]) if x_ct is ZERO else x_ct for i, x_ct in zip(active, cts, strict=True)]
+        like = next(iter(ct.values()))
+        return [
+            absent_like(like, shape_of(primals[i]), dtype_of(primals[i])) if x_ct is ZERO else x_ct
+            for i, x_ct in zip(active, cts, strict=True)
+        ]
 
 
 def _checkpoint_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, fun: Flat, policy: Any) -> Any:
@@ -124,7 +140,11 @@ def _checkpoint_batch(size: int, batched: Sequence[bool], args: Sequence[Array],
 
 
 checkpoint_call = function_call(
-    "checkpoint_call", batch=_checkpoint_batch, jvp=_checkpoint_jvp, parameters={"policy": either(NOTHING, FUNCTION)}
+    "checkpoint_call",
+    batch=_checkpoint_batch,
+    jvp=_checkpoint_jvp,
+    parameters={"policy": either(NOTHING, FUNCTION)},
+    mask="body",
 )
 """fun(*args). The pullback keeps the arguments and what the policy saves, and computes everything else again."""
 
@@ -204,5 +224,6 @@ saved_output = Primitive(
     cost=0,
     calls_python=True,
     body=lambda params: lambda out, *operands: (out,),
+    mask="body",
 )
 """primitive(*operands, **options), whose output was saved: it stands for an equation that does not run again."""

@@ -26,7 +26,8 @@ from func.interpreters.calls.partition import (
 from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, Tracer, aval_of, snapshot, unboxed
 from func.interpreters.core.parameters import COMPILED
 from func.interpreters.core.wiring import WIRING
-from func.interpreters.nan_safe import nan_safe_rules, with_fallback
+from func.interpreters.live import Live, is_live
+from func.interpreters.nan_safe import structural_zeros, with_fallback
 from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.stage import DerivedStage, Stage
 
@@ -130,11 +131,10 @@ class CompiledCall:
         """The derivative for tangents of the active arguments."""
         return self.memoized(("jvp", active), lambda: PartitionedCall(self, partition_jvp(self.program, active)))
 
-    def vjp_partition(self, active: tuple[bool, ...], nan_safe: bool = False) -> PartitionedCall:
-        """The derivative for cotangents of the inexact outputs; by NaN-safe rules its residuals are the arguments."""
+    def vjp_partition(self, active: tuple[bool, ...]) -> PartitionedCall:
+        """The derivative for cotangents of the inexact outputs."""
         return self.memoized(
-            ("vjp", active, nan_safe),
-            lambda: PartitionedCall(self, partition_vjp(self.program, active, self.compiler, nan_safe)),
+            ("vjp", active), lambda: PartitionedCall(self, partition_vjp(self.program, active, self.compiler))
         )
 
     @property
@@ -224,22 +224,50 @@ def trace_call(
         return stage
 
     def trace_variant() -> Program:
-        with nan_safe_rules():
+        with structural_zeros():
             return trace(new_stage())
 
     stage = new_stage()
     with noticing_random_numbers(trace, transform):
         program = trace(stage)
+    has_variants = not stage.has_pullbacks and _calls_variants(program)
     captured = _captured(program)
     if not captured:
-        make_variant = lambda: CompiledCall(trace_variant(), None, compiler)  # noqa: E731
-        return CompiledCall(program, make_variant if stage.has_pullbacks else None, compiler), []
-    if not stage.has_pullbacks:
+        make_variant = lambda: CompiledCall(  # noqa: E731
+            _with_variants(program) if has_variants else trace_variant(), None, compiler
+        )
+        return CompiledCall(program, make_variant if stage.has_pullbacks or has_variants else None, compiler), []
+    if not stage.has_pullbacks and not has_variants:
         return CompiledCall(_with_inputs(program, captured), None, compiler), list(captured.values())
-    variant_program = trace_variant()
+    variant_program = _with_variants(program) if has_variants else trace_variant()
     captured |= _captured(variant_program)
     variant = CompiledCall(_with_inputs(variant_program, captured), None, compiler)
     return CompiledCall(_with_inputs(program, captured), lambda: variant, compiler), list(captured.values())
+
+
+def _calls_variants(program: Program) -> bool:
+    """Whether a program that it calls has a NaN-safe variant."""
+    for equation in program.equations:
+        for value in equation.params.values():
+            calls = value if type(value) is tuple else (value,)
+            if any([type(call) is CompiledCall and call.has_pullbacks for call in calls]):
+                return True
+    return False
+
+
+def _with_variants(program: Program) -> Program:
+    """The program with the NaN-safe variants of the programs that it calls."""
+
+    def variant(value: Any) -> Any:
+        if type(value) is tuple:
+            return tuple([variant(each) for each in value])
+        return (value.nan_safe_variant() or value) if type(value) is CompiledCall else value
+
+    equations = [
+        Equation(e.primitive, e.inputs, {name: variant(value) for name, value in e.params.items()}, e.outputs, e.line)
+        for e in program.equations
+    ]
+    return Program(program.inputs, equations, program.outputs, program.constants)
 
 
 def _captured(program: Program) -> dict[Any, Array]:
@@ -283,7 +311,11 @@ class ProgramCallPrimitive(CallPrimitive):
             douts = derivative.run_linear(residuals, active_tangents)
             return list(outs), tuple(douts) if any(derivative.has_result) else ZERO
 
-        return with_fallback(push, (params["compiled"],), lambda result: result[0])
+        return with_fallback(push, (params["compiled"],), outputs_and_tangents)
+
+    def apply_live(self, live: Live, args: tuple[Array, ...], params: Params) -> Any:
+        """The equations one by one."""
+        return params["compiled"].run_on(*args)
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
         active = active_arguments(values, parents)
@@ -298,16 +330,24 @@ class ProgramCallPrimitive(CallPrimitive):
         return outs, PROGRAM_CALL_PULLBACK, (compiled, active, values, residuals)
 
 
+def outputs_and_tangents(result: tuple[Sequence[Any], Any]) -> list[Any]:
+    """What is looked through for NaN in a result of forward mode."""
+    outs, douts = result
+    return [*outs, *([] if douts is ZERO else [dout for dout in douts if dout is not ZERO])]
+
+
 def snapshots(values: Sequence[Array], active: Sequence[bool]) -> tuple[Array, ...]:
     """Arguments as a node may keep them: no boxes, and copies of the arrays that users may write to."""
     return tuple([x if is_active else snapshot(unboxed(x)) for x, is_active in zip(values, active, strict=True)])
 
 
-def _program_call_pull(saved: Any, ct: dict[int, Any], nan_safe: bool) -> list[Any]:
+def _program_call_pull(saved: Any, ct: dict[int, Any]) -> list[Any]:
     compiled, active, values, residuals = saved
-    derivative = compiled.vjp_partition(active, nan_safe)
     cts = dense_cotangents(compiled.out_avals, ct)
-    return expand(derivative.run_linear(values if nan_safe else residuals, cts), active)
+    variant = compiled.nan_safe_variant() if is_live(cts[0]) else None
+    if variant is not None:
+        compiled, residuals = variant, variant.vjp_partition(active).run_known(values)[1]
+    return expand(compiled.vjp_partition(active).run_linear(residuals, cts), active)
 
 
 PROGRAM_CALL_PULLBACK = CallPullback("program_call", _program_call_pull)

@@ -46,8 +46,9 @@ from func.interpreters.core.source import at_line
 from func.interpreters.drivers import Flat
 from func.interpreters.grad import Grad
 from func.interpreters.jvp import Jvp
+from func.interpreters.live import absent_like, is_live, without_mask
 from func.interpreters.primitives.structural.identity import stop_gradient
-from func.interpreters.primitives.structural.shapes import convert, full_like
+from func.interpreters.primitives.structural.shapes import convert
 from func.interpreters.stage import DerivedStage
 from func.interpreters.transpose import transpose_program
 
@@ -125,7 +126,7 @@ class CustomBackward:
         like = next(iter(ct.values()))
         infos = select(self.args, self.active)
         cts = self.of_active(residuals, ct)
-        return [full_like(like, 0, *info) if ct is ZERO else ct for ct, info in zip(cts, infos, strict=True)]
+        return [absent_like(like, *info) if ct is ZERO else ct for ct, info in zip(cts, infos, strict=True)]
 
     def of_active(self, residuals: Sequence[Array], ct: dict[int, Any]) -> list[Any]:
         """The cotangents, ZERO where the rule gives none."""
@@ -133,13 +134,22 @@ class CustomBackward:
         if getattr(self.bwd, "takes_missing", False):
             cts = [ct.get(i) for i in range(len(self.outs))]
         else:
-            cts = [ct[i] if i in ct else full_like(like, 0, *info) for i, info in enumerate(self.outs)]
-        arg_cts = self.bwd(residuals, cts)
+            cts = [ct[i] if i in ct else absent_like(like, *info) for i, info in enumerate(self.outs)]
+        arg_cts = self._pulled(residuals, cts)
         if len(arg_cts) != len(self.args):
             raise CustomRuleError(
                 f"the backward rule returned {len(arg_cts)} cotangents for {len(self.args)} arguments{at_line()}"
             )
         return [self._checked(arg_cts[i], i) for i, is_active in enumerate(self.active) if is_active]
+
+    def _pulled(self, residuals: Sequence[Array], cts: Sequence[Any]) -> Sequence[Any]:
+        """What bwd returns. Where it cannot compute on traced cotangents, it gets arrays and no element is dead."""
+        try:
+            return self.bwd(residuals, cts)  # type: ignore[no-any-return]
+        except Exception:
+            if not any([is_live(ct) for ct in cts]):
+                raise
+        return self.bwd(residuals, [without_mask(ct) for ct in cts])  # type: ignore[no-any-return]
 
     def _checked(self, ct: Any, i: int) -> Any:
         shape, dtype = self.args[i]
@@ -165,9 +175,7 @@ class CustomForward:
         residuals, active_tangents = operands[: self.residuals], iter(operands[self.residuals :])
         like = operands[self.residuals]
         douts = self.push(residuals, [next(active_tangents) if is_active else None for is_active in self.active])
-        return [
-            full_like(like, 0, *info) if dout is None else dout for dout, info in zip(douts, self.outs, strict=True)
-        ]
+        return [absent_like(like, *info) if dout is None else dout for dout, info in zip(douts, self.outs, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -187,7 +195,7 @@ class TransposedBackward:
 
         avals = [Aval(*outs[i]) for i in inexact]
         program = drivers.stage_flat(backward, avals, DerivedStage("custom_vjp"), tangents[0])
-        douts = [full_like(tangents[0], 0, *info) for info in outs]
+        douts = [absent_like(tangents[0], *info) for info in outs]
         for i, dout in zip(inexact, transpose_program(program, tangents), strict=True):
             if dout is not ZERO:
                 douts[i] = dout

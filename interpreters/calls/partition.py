@@ -15,7 +15,7 @@ from func.interpreters.core import ZERO, Array, Aval, Shaped, Tracer, aval_of, d
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import walk
 from func.interpreters.grad_fast import grad_interpreter
-from func.interpreters.primitives.structural.shapes import full_like
+from func.interpreters.live import absent_like
 from func.interpreters.program.program import Equation, Program, Var
 from func.interpreters.stage import DerivedStage
 
@@ -50,13 +50,8 @@ def partition_jvp(program: Program, active: Sequence[bool]) -> Partition:
     return Partition(*partition(joint_program, count, len(has_tangent)), tuple(has_tangent))
 
 
-def partition_vjp(
-    program: Program, active: Sequence[bool], compiler: str | None = None, nan_safe: bool = False
-) -> Partition:
-    """The partition of reverse mode, for cotangents of the active arguments.
-
-    With NaN-safe rules the residuals are the arguments: the backward program computes everything again.
-    """
+def partition_vjp(program: Program, active: Sequence[bool], compiler: str | None = None) -> Partition:
+    """The partition of reverse mode, for cotangents of the active arguments."""
     count, outputs = len(active), len(program.outputs)
     out_avals = output_avals(program)
     inexact = [i for i, aval in enumerate(out_avals) if is_inexact(aval.dtype)]
@@ -75,19 +70,14 @@ def partition_vjp(
             ]
             primal_outs = [o._value if type(o) is Tracer and o._interpreter is interpreter else o for o in outs]
             del args, outs
-        cotangents = walk(seeds, nodes, nan_safe)
+        cotangents = walk(seeds, nodes)
         has_cotangent[:] = [ct is not ZERO for ct in cotangents]
         return [*primal_outs, *select(cotangents, has_cotangent)]
 
     avals = [var.aval for var in program.inputs]
     cotangent_avals = [Aval(out_avals[i].shape, out_avals[i].dtype) for i in inexact]
     joint_program = drivers.stage_flat(joint, [*avals, *cotangent_avals], DerivedStage("vjp"))
-    if nan_safe:
-        forward = Program(program.inputs, program.equations, (*program.outputs, *program.inputs), program.constants)
-        cotangents = joint_program.outputs[outputs:]
-        backward = Program(joint_program.inputs, joint_program.equations, cotangents, joint_program.constants).pruned()
-    else:
-        forward, backward = partition(WIRING.reroll_loops(joint_program, compiler), count, outputs)
+    forward, backward = partition(WIRING.reroll_loops(joint_program, compiler), count, outputs)
     return Partition(forward, backward, tuple(has_cotangent))
 
 
@@ -178,7 +168,7 @@ def dense_cotangents(avals: Sequence[Shaped], ct: dict[int, Any]) -> list[Any]:
     """The cotangents of all inexact outputs, {position: cotangent} filled up with zeros."""
     like = next(iter(ct.values()))
     return [
-        ct[i] if i in ct else full_like(like, 0, aval.shape, aval.dtype)
+        ct[i] if i in ct else absent_like(like, aval.shape, aval.dtype)
         for i, aval in enumerate(avals)
         if is_inexact(aval.dtype)
     ]

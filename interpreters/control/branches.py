@@ -14,7 +14,14 @@ import numpy as np
 
 from func.interpreters import drivers
 from func.interpreters.calls.call_primitives import CallPrimitive, CallPullback
-from func.interpreters.calls.compiled_call import CompiledCall, PartitionedCall, agree, snapshots, takes
+from func.interpreters.calls.compiled_call import (
+    CompiledCall,
+    PartitionedCall,
+    agree,
+    outputs_and_tangents,
+    snapshots,
+    takes,
+)
 from func.interpreters.calls.partition import active_arguments, dense_cotangents, expand, select
 from func.interpreters.control.compiled_bodies import (
     choose,
@@ -26,8 +33,10 @@ from func.interpreters.control.compiled_bodies import (
     unshared,
     zeros,
 )
+from func.interpreters.control.masked_bodies import operands_with_masks, outputs_with_masks, with_masks
 from func.interpreters.core import ZERO, Array, Aval, Params, Shaped
 from func.interpreters.core.parameters import COMPILED, Kind
+from func.interpreters.live import Live, is_live, without_mask
 from func.interpreters.nan_safe import with_fallback
 from func.interpreters.primitives.elementwise.table import equal, maximum, minimum
 from func.interpreters.primitives.structural.indexing import gather
@@ -125,15 +134,15 @@ def _jvp_partition(branches: tuple[CompiledCall, ...], active: tuple[bool, ...])
     return branches[0].memoized(("cond jvp", branches, active), derive)
 
 
-def _vjp_partition(branches: tuple[CompiledCall, ...], active: tuple[bool, ...], nan_safe: bool) -> PartitionedBranches:
+def _vjp_partition(branches: tuple[CompiledCall, ...], active: tuple[bool, ...]) -> PartitionedBranches:
     """The partition for cotangents of the inexact outputs."""
 
     def derive() -> PartitionedBranches:
         avals = select(branches[0].in_avals, active)
-        derivatives = [branch.vjp_partition(active, nan_safe) for branch in branches]
+        derivatives = [branch.vjp_partition(active) for branch in branches]
         return PartitionedBranches(derivatives, range(len(avals)), avals)
 
-    return branches[0].memoized(("cond vjp", branches, active, nan_safe), derive)
+    return branches[0].memoized(("cond vjp", branches, active), derive)
 
 
 class CondPrimitive(CallPrimitive):
@@ -147,13 +156,27 @@ class CondPrimitive(CallPrimitive):
         if not any(active) or not _outputs_with_tangent(params["branches"], active):
             return self(*primals, **params), ZERO
 
-        def run_known(*branches: CompiledCall) -> Any:
+        def push(*branches: CompiledCall) -> Any:
             derivative = _jvp_partition(branches, active)
-            return derivative, *derivative.run_known(index, operands)
+            outs, residuals = derivative.run_known(index, operands)
+            seeds = select(tangents[1:], active)
+            douts = cond_call(index, *residuals, *seeds, branches=derivative.linear)
+            return outs, tuple(expand(douts, [i in derivative.results for i in range(len(outs))]))
 
-        derivative, outs, residuals = with_fallback(run_known, params["branches"], lambda result: result[1])
-        douts = cond_call(index, *residuals, *select(tangents[1:], active), branches=derivative.linear)
-        return outs, tuple(expand(douts, [i in derivative.results for i in range(len(outs))]))
+        return with_fallback(push, params["branches"], outputs_and_tangents)
+
+    def apply_live(self, live: Live, args: tuple[Array, ...], params: Params) -> Any:
+        """The same choice among branches that return masks too."""
+        index, *operands = args
+        traced = tuple([is_live(x) for x in operands])
+        branches = params["branches"]
+        flags = tuple([any(f) for f in zip(*[dependents(branch.program, traced) for branch in branches], strict=True)])
+        bodies = branches[0].memoized(
+            ("cond masked", branches, traced, flags),
+            lambda: tuple([with_masks(branch, (), (), traced, flags) for branch in branches]),
+        )
+        outs = cond_call(without_mask(index), *operands_with_masks(operands, traced, ()), branches=bodies)
+        return outputs_with_masks(live, outs, flags, ())
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
         active = active_arguments(values[1:], parents[1:])
@@ -162,19 +185,20 @@ class CondPrimitive(CallPrimitive):
             return self(*values, **params), None, None
 
         def run_forward(*branches: CompiledCall) -> Any:
-            return branches, *_vjp_partition(branches, active, False).run_known(values[0], values[1:])
+            return branches, *_vjp_partition(branches, active).run_known(values[0], values[1:])
 
         branches, outs, residuals = with_fallback(run_forward, params["branches"], lambda result: result[1])
         return outs, COND_PULLBACK, (branches, active, values, residuals)
 
 
-def _cond_pull(saved: Any, ct: dict[int, Any], nan_safe: bool) -> list[Any]:
+def _cond_pull(saved: Any, ct: dict[int, Any]) -> list[Any]:
     """The same choice among pullbacks."""
     branches, active, values, residuals = saved
-    derivative = _vjp_partition(branches, active, nan_safe)
-    if nan_safe:
-        residuals = [values[1 + i] for i in derivative.direct]
     cts = dense_cotangents(branches[0].out_avals, ct)
+    if is_live(cts[0]) and any([branch.has_pullbacks for branch in branches]):
+        branches = tuple([branch.nan_safe_variant() or branch for branch in branches])
+        residuals = _vjp_partition(branches, active).run_known(values[0], values[1:])[1]
+    derivative = _vjp_partition(branches, active)
     return [ZERO, *expand(cond_call(values[0], *residuals, *cts, branches=derivative.linear), active)]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.calls.call_primitives import CallPrimitive, CallPullback
-from func.interpreters.calls.compiled_call import CompiledCall, agree, snapshots
+from func.interpreters.calls.compiled_call import CompiledCall, agree, outputs_and_tangents, snapshots
 from func.interpreters.calls.partition import active_arguments, expand, select
 from func.interpreters.control.compiled_bodies import (
     active_inputs,
@@ -23,6 +23,7 @@ from func.interpreters.control.compiled_bodies import (
     strong,
     unshared,
 )
+from func.interpreters.control.masked_bodies import masked_body, operands_with_masks, outputs_with_masks
 from func.interpreters.control.scan_derivatives import (
     PartitionedScan,
     ScanCotangents,
@@ -30,8 +31,9 @@ from func.interpreters.control.scan_derivatives import (
     ScanTangents,
     stacked,
 )
-from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, materialize, zeros_like
+from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, dtype_of, materialize, shape_of
 from func.interpreters.core.parameters import COMPILED, Kind, is_length
+from func.interpreters.live import Live, absent_like, is_live
 from func.interpreters.nan_safe import with_fallback
 from func.interpreters.primitives.structural.shapes import full_like, move_axis
 from func.interpreters.program.program import Program
@@ -48,20 +50,31 @@ class ScanPrimitive(CallPrimitive):
         if not any(directions):
             return self(*primals, **params), ZERO
 
-        def run_known(body: CompiledCall) -> Any:
+        def push(body: CompiledCall) -> Any:
             active = _active(body, loop, directions)
             derivative = body.memoized(("scan jvp", loop, active), lambda: ScanTangents(body, loop, active))
-            return active, derivative, *derivative.known.run(primals)
+            outs, fixed, rows = derivative.known.run(primals)
+            like = next(tangent for tangent in tangents if tangent is not ZERO)
+            active_tangents = [
+                absent_like(like, shape_of(x), dtype_of(x)) if tangent is ZERO else tangent
+                for x, tangent in zip(select(primals, active), select(tangents, active), strict=True)
+            ]
+            consts, carries, _ = split(active, loop.consts, loop.carries)
+            dc, ds, dx = split(active_tangents, sum(consts), sum(carries))
+            douts = scan_call(*fixed, *dc, *ds, *rows, *dx, body=derivative.body, loop=derivative.loop)
+            return outs, tuple(expand(douts, derivative.has_tangent))
 
-        active, derivative, outs, fixed, rows = with_fallback(run_known, (params["body"],), lambda result: result[2])
-        active_tangents = [
-            zeros_like(x) if tangent is ZERO else tangent
-            for x, tangent in zip(select(primals, active), select(tangents, active), strict=True)
-        ]
-        consts, carries, _ = split(active, loop.consts, loop.carries)
-        dc, ds, dx = split(active_tangents, sum(consts), sum(carries))
-        douts = scan_call(*fixed, *dc, *ds, *rows, *dx, body=derivative.body, loop=derivative.loop)
-        return outs, tuple(expand(douts, derivative.has_tangent))
+        return with_fallback(push, (params["body"],), outputs_and_tangents)
+
+    def apply_live(self, live: Live, args: tuple[Array, ...], params: Params) -> Any:
+        """A scan that carries the masks of its carry too."""
+        body, loop = params["body"], params["loop"]
+        groups = loop.consts, loop.carries
+        masked = masked_body(body, *groups, [is_live(x) for x in args])
+        consts, carries, _ = split(masked.inputs, *groups)
+        inner = ScanLoop(loop.consts + sum(consts), loop.carries + sum(carries), loop.length, loop.reverse)
+        outs = scan_call(*operands_with_masks(args, masked.inputs, groups), body=masked.body, loop=inner)
+        return outputs_with_masks(live, outs, masked.outputs, groups[1:])
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
         loop: ScanLoop = params["loop"]
@@ -74,7 +87,7 @@ class ScanPrimitive(CallPrimitive):
             active = _active(body, loop, directions)
             if loop.recompute:
                 return self(*values, body=body, loop=loop), (body, loop, active, values, [], [])
-            outs, fixed, rows = _known(body, loop, active, False).run(values)
+            outs, fixed, rows = _known(body, loop, active).run(values)
             return outs, (body, loop, active, values, fixed, rows)
 
         outs, saved = with_fallback(run_forward, (params["body"],), lambda result: result[0])
@@ -86,29 +99,29 @@ def _active(body: CompiledCall, loop: ScanLoop, active: Sequence[bool], derivati
     return active_inputs(body, loop.consts, loop.carries, active, derivatives)
 
 
-def _known(body: CompiledCall, loop: ScanLoop, active: tuple[bool, ...], nan_safe: bool) -> PartitionedScan:
-    return body.memoized(
-        ("scan vjp known", loop, active, nan_safe), lambda: PartitionedScan(body.vjp_partition(active, nan_safe), loop)
-    )
+def _known(body: CompiledCall, loop: ScanLoop, active: tuple[bool, ...]) -> PartitionedScan:
+    return body.memoized(("scan vjp known", loop, active), lambda: PartitionedScan(body.vjp_partition(active), loop))
 
 
-def _cotangents(
-    body: CompiledCall, loop: ScanLoop, active: tuple[bool, ...], ct: dict[int, Any], nan_safe: bool
-) -> ScanCotangents:
+def _cotangents(body: CompiledCall, loop: ScanLoop, active: tuple[bool, ...], ct: dict[int, Any]) -> ScanCotangents:
     """The second scan for cotangents of these outputs."""
     has_ct = tuple([loop.carries + i in ct for i in range(len(body.program.outputs) - loop.carries)])
     return body.memoized(
-        ("scan vjp", loop, active, has_ct, nan_safe),
-        lambda: ScanCotangents(_known(body, loop, active, nan_safe), body, active, has_ct),
+        ("scan vjp", loop, active, has_ct),
+        lambda: ScanCotangents(_known(body, loop, active), body, active, has_ct),
     )
 
 
-def _scan_pull(saved: Any, ct: dict[int, Any], nan_safe: bool) -> list[Any]:
+def _scan_pull(saved: Any, ct: dict[int, Any]) -> list[Any]:
     """A scan in the other direction."""
     body, loop, active, values, fixed, rows = saved
-    if nan_safe or loop.recompute:
-        return _pull_from_arguments(body, loop, active, values, ct, nan_safe)
-    return _cotangents(body, loop, active, ct, False).pull(fixed, rows, ct)
+    variant = body.nan_safe_variant() if any([is_live(x) for x in ct.values()]) else None
+    if variant is not None:
+        body = variant
+        active = _active(body, loop, active)
+    if variant is not None or loop.recompute:
+        return _pull_from_arguments(body, loop, active, values, ct)
+    return _cotangents(body, loop, active, ct).pull(fixed, rows, ct)
 
 
 SCAN_PULLBACK = CallPullback("scan_call", _scan_pull)
@@ -120,13 +133,12 @@ def _pull_from_arguments(
     active: tuple[bool, ...],
     values: Sequence[Array],
     ct: dict[int, Any],
-    nan_safe: bool,
 ) -> list[Any]:
     """The pullback from the arguments alone, as one call: no part of it can run before the cotangents are known."""
     seeds = tuple(sorted(ct))
 
     def derive() -> CompiledCall:
-        derivative = _cotangents(body, loop, active, ct, nan_safe)
+        derivative = _cotangents(body, loop, active, ct)
         inputs = _operand_avals(body, loop)
         outs = _scan_aval(*inputs, body=body, loop=loop)
 
@@ -137,7 +149,7 @@ def _pull_from_arguments(
 
         return compiled_function(pull, [*inputs, *[outs[i] for i in seeds]])
 
-    pullback = body.memoized(("scan vjp from arguments", loop, active, seeds, nan_safe), derive)
+    pullback = body.memoized(("scan vjp from arguments", loop, active, seeds), derive)
     return expand(pullback(*values, *[ct[i] for i in seeds]), active)
 
 
@@ -187,7 +199,7 @@ def _scan_transpose(ct: dict[int, Any], *operands: Any, body: CompiledCall, loop
     """
     is_unknown = [isinstance(x, Shaped) for x in operands]
     unknown = _active(body, loop, is_unknown)
-    derivative = _cotangents(body, loop, unknown, ct, False)
+    derivative = _cotangents(body, loop, unknown, ct)
     known = derivative.known
     stacks: Sequence[Array] = ()
     if known.stacked_avals:

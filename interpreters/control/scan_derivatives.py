@@ -15,6 +15,7 @@ from func.interpreters.calls.partition import expand, select
 from func.interpreters.control.compiled_bodies import compiled_function, dependents, split, strong, zeros
 from func.interpreters.control.scan_sums import SumsBehindLoop, unchanging_variables
 from func.interpreters.core import PRIMITIVES, ZERO, Array, Aval, Shaped, is_inexact
+from func.interpreters.live import absent_like
 from func.interpreters.primitives.elementwise.builder import add
 from func.interpreters.primitives.structural.shapes import full_like
 from func.interpreters.program.program import Equation, Program, Var
@@ -155,8 +156,11 @@ class ScanCotangents:
         def step(*values: Array) -> list[Array]:
             fixed_residuals, ds, row_residuals, dy = split(values, len(fixed), len(s), len(rows))
             seeds = expand([*ds, *dy], has_seed)
+            like = next(ct for ct in seeds if ct is not ZERO)
             cts = [
-                zeros(out) if ct is ZERO else ct for ct, out in zip(seeds, outs, strict=True) if is_inexact(out.dtype)
+                absent_like(like, out.shape, out.dtype) if ct is ZERO else ct
+                for ct, out in zip(seeds, outs, strict=True)
+                if is_inexact(out.dtype)
             ]
             residuals = known.merged(fixed_residuals, row_residuals)
             gc, gs, gx = split(known.derivative.inline_linear(residuals, cts), len(c), len(s))
@@ -186,7 +190,7 @@ class ScanCotangents:
         like = next(iter(ct.values()))
         carries = [i for i, is_active in enumerate(self.active_carries) if is_active]
         start = [
-            ct[i] if i in ct else full_like(like, 0, aval.shape, aval.dtype)
+            ct[i] if i in ct else absent_like(like, aval.shape, aval.dtype)
             for i, aval in zip(carries, self.carry_avals, strict=True)
         ]
         dy = [ct[i] for i in sorted(ct) if i >= len(self.active_carries)]

@@ -8,7 +8,14 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from func.interpreters.calls.call_primitives import CallPrimitive
-from func.interpreters.calls.compiled_call import CompiledCall, agree, batched_avals, snapshots, takes
+from func.interpreters.calls.compiled_call import (
+    CompiledCall,
+    agree,
+    batched_avals,
+    outputs_and_tangents,
+    snapshots,
+    takes,
+)
 from func.interpreters.calls.partition import active_arguments, expand, select
 from func.interpreters.control.compiled_bodies import (
     active_inputs,
@@ -23,10 +30,12 @@ from func.interpreters.control.compiled_bodies import (
     unshared,
     zeros,
 )
-from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, dtype_of, materialize, shape_of, zeros_like
+from func.interpreters.control.masked_bodies import BOOL, masked_body, operands_with_masks, outputs_with_masks
+from func.interpreters.core import ZERO, Array, Aval, Params, Shaped, dtype_of, materialize, shape_of
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.parameters import COMPILED, Kind, is_length
 from func.interpreters.core.source import at_line
+from func.interpreters.live import Live, absent_like, is_live, without_mask
 from func.interpreters.nan_safe import with_fallback
 from func.interpreters.primitives.elementwise.table import logical_and
 from func.interpreters.primitives.structural.indexing import gather
@@ -49,16 +58,29 @@ class WhilePrimitive(CallPrimitive):
     def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
         cond, loop = params["cond"], params["loop"]
 
-        def run(body: CompiledCall) -> Any:
-            return body, self(*primals, cond=cond, body=body, loop=loop)
+        def push(body: CompiledCall) -> Any:
+            outs = self(*primals, cond=cond, body=body, loop=loop)
+            return outs, self._tangents(primals, outs, tangents, cond, body, loop)
 
-        body, outs = with_fallback(run, (params["body"],), lambda result: result[1])
+        return with_fallback(push, (params["body"],), outputs_and_tangents)
+
+    def _tangents(
+        self,
+        primals: tuple[Array, ...],
+        outs: Sequence[Array],
+        tangents: tuple[Any, ...],
+        cond: CompiledCall,
+        body: CompiledCall,
+        loop: WhileLoop,
+    ) -> Any:
+        """The tangents of the carry at the end."""
         active = _active(body, loop, active_arguments(primals, tangents)[loop.conditions :])
         if not any(active[loop.consts :]):
-            return outs, ZERO
+            return ZERO
         conditions, operands = split(primals, loop.conditions)
+        like = next(tangent for tangent in tangents if tangent is not ZERO)
         active_tangents = [
-            zeros_like(x) if tangent is ZERO else tangent
+            absent_like(like, shape_of(x), dtype_of(x)) if tangent is ZERO else tangent
             for x, tangent in zip(select(operands, active), select(tangents[loop.conditions :], active), strict=True)
         ]
         const_tangents, carry_tangents = split(active_tangents, sum(active[: loop.consts]))
@@ -69,7 +91,23 @@ class WhilePrimitive(CallPrimitive):
         inputs = [*conditions, *consts, *const_tangents, *carry, *carry_tangents]
         inner = WhileLoop(loop.conditions, len(consts) + len(const_tangents))
         tangents_after = while_call(*inputs, cond=test, body=step, loop=inner)[len(carry) :]
-        return outs, tuple(expand(tangents_after, active[loop.consts :]))
+        return tuple(expand(tangents_after, active[loop.consts :]))
+
+    def apply_live(self, live: Live, args: tuple[Array, ...], params: Params) -> Any:
+        """A loop that carries the masks of its carry too; its condition ignores them."""
+        cond, body, loop = params["cond"], params["body"], params["loop"]
+        conditions, operands = split(
+            [without_mask(x) for x in args[: loop.conditions]] + list(args[loop.conditions :]), loop.conditions
+        )
+        carries = len(operands) - loop.consts
+        masked = masked_body(body, loop.consts, carries, [is_live(x) for x in operands])
+        consts, carried = split(masked.inputs, loop.consts)
+        ignored = tuple([Aval(aval.shape, BOOL) for aval in select(body.in_avals[loop.consts :], carried)])
+        test = cond.memoized(("while masked", ignored), lambda: _ignoring(cond, ignored))
+        inner = WhileLoop(loop.conditions, loop.consts + sum(consts))
+        inputs = operands_with_masks(operands, masked.inputs, (loop.consts,))
+        outs = while_call(*conditions, *inputs, cond=test, body=masked.body, loop=inner)
+        return outputs_with_masks(live, outs, masked.outputs, ())
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
         loop = params["loop"]

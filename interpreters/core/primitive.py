@@ -10,7 +10,6 @@ what is new about it; its kind answers, for forward mode, pullbacks and transpos
     tangent_of(primals, out, tangents, params)     tangent of an output that is known  Jvp, in the rules of other kinds
     record(values, parents, params)                (out, rule, saved)                  Grad
     pull(ct, parents, saved, params)               one cotangent per argument          the rule, in a backward pass
-    pull_nan_safe(ct, parents, saved, params)      the same, where zero · inf = 0      the rule, in a NaN-safe pass
     pull_linear(ct, parents, known, params)        the same, for a linear equation     transposition
     retraced(saved, lift)                          what was saved, as traced values    backward(create_graph=True)
 
@@ -96,6 +95,12 @@ class Facts(TypedDict, total=False):
     """fits(*avals, **params): whether the operands fit each other and the parameters, where `aval` does not look."""
     factored_by: str
     """The primitive that makes its second and third operand of its first; LAPACK trusts them."""
+    mask: str | None
+    """How the structural zeros of a linear primitive pass through it (`live`): "elementwise", each to its place;
+    "covered", an output element is a sum of input elements; "padded", the same or zero; "body", as through the
+    primitives of its body. Without it one element that is not a structural zero makes all output elements such."""
+    covers: bool
+    """Every input element has a part in the output: the pullback makes no structural zeros."""
 
 
 class Primitive:
@@ -114,6 +119,7 @@ class Primitive:
         *("_aval", "batch", "differentiable", "impl", "jvp", "multiple", "name", "numpy", "transpose"),
         *("body", "calls_python", "checks_indices", "commutative", "cost", "layout", "numpy_suffices"),
         *("reads_selected", "recompute", "reduces", "scipy", "view", "parameters", "fits", "factored_by"),
+        *("covers", "mask"),
     )
 
     def __init__(
@@ -154,6 +160,8 @@ class Primitive:
         self.parameters = facts.get("parameters", NO_PARAMETERS)
         self.fits = facts.get("fits")
         self.factored_by = facts.get("factored_by")
+        self.mask = facts.get("mask")
+        self.covers = facts.get("covers", False)
         if register:
             if name in PRIMITIVES:
                 raise ValueError(f"two primitives are named {name!r}")
@@ -190,10 +198,6 @@ class Primitive:
             raise NotDifferentiableError(f"{self.name} is not linear and cannot be transposed")
         operands = [value if parent is None else parent for parent, value in zip(parents, saved, strict=True)]
         return self.transpose(ct, *operands, **params)
-
-    def pull_nan_safe(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        """`pull` where a zero cotangent times an infinite or NaN factor is zero."""
-        return self.pull(ct, parents, saved, params)
 
     def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
         """`pull` for an equation of a linear program: arguments are unknowns or known values, there is no output."""

@@ -223,6 +223,8 @@ class Interpreter:
     """The imperative interpreter that goes with this transform, once there is one."""
     example: Any = None
     """For abstract values: an array of the backend that they stand for."""
+    differentiates = False
+    """Whether it is a level of forward or reverse mode."""
 
     def __init__(self, transform: str) -> None:
         self.level = next(_next_level)

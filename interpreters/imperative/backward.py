@@ -32,6 +32,7 @@ from func.interpreters.imperative.node_state import (
     reachable,
     unpacked,
 )
+from func.interpreters.live import Live, without_mask
 
 
 class _NeedsGeneralPass(Exception):
@@ -80,13 +81,29 @@ class BackwardPass:
     def run(self, accumulating: bool) -> None:
         """Pull the seeds back. Nothing outside of this object changes if it fails, except what hooks do."""
         can_be_fast = self.targets is None and not self.create and anomaly() is None
-        if can_be_fast and not nan_safe.are_rules_nan_safe() and self._run_fast():
+        if can_be_fast and not nan_safe.are_zeros_structural() and self._run_fast():
             return
         token = _CURRENT_PASS.set(self)
         try:
-            self._run_general(accumulating)
+            is_plain = not self.create and not nan_safe.are_zeros_structural()
+            if not (is_plain and self._run_without_hooks(accumulating)):
+                self._run_general(accumulating, Live())
         finally:
             _CURRENT_PASS.reset(token)
+
+    def _run_without_hooks(self, accumulating: bool) -> bool:
+        """The pass by plain rules; False, before any change, where a hook is met or a gradient is NaN."""
+        try:
+            visited = self._run_general(accumulating, None)
+        except _NeedsGeneralPass:
+            visited = None
+        cotangents = [*self.captured.values(), *[ct for _, ct in self.leaves]]
+        nan_safe.note_pullback(cotangents)
+        if visited is None or nan_safe.any_nan(cotangents):
+            self.captured, self.leaves = {}, []
+            return False
+        self._free(visited)
+        return True
 
     def _run_fast(self) -> bool:
         """The pass without hooks; False, before any change, where a hook is met or a gradient is NaN."""
@@ -107,7 +124,7 @@ class BackwardPass:
             return saved
 
         try:
-            walk(self.seeds, (), False, opened)
+            walk(self.seeds, (), None, opened)
         except _NeedsGeneralPass:
             return False
         cotangents = [ct for _, ct in leaves]
@@ -118,34 +135,43 @@ class BackwardPass:
         self._free(visited)
         return True
 
-    def _run_general(self, accumulating: bool) -> None:
+    def _run_general(self, accumulating: bool, live: Live | None) -> list[Any]:
+        """The pass with `live` and hooks, or without both. The nodes that were pulled back."""
         targets = self.targets
         needed = None if targets is None else self.needed
         cotangents: dict[int, Any] = {}
         queue: list[Any] = []
         for node, seed in self.seeds:
             if needed is None or node[SERIAL] in needed:
-                contribute(cotangents, queue, node, seed)
+                contribute(cotangents, queue, node, seed if live is None else live.seed_where_zero(seed))
         visited: list[Any] = []
         with np.errstate(all="ignore"):
             while queue:
                 node = heappop(queue)
                 serial, parents = node[SERIAL], node[PARENTS]
-                ct = self._after_tensor_hooks(node, cotangents.pop(serial))
+                ct = cotangents.pop(serial)
+                if node[STATE][HOOKS] is not None:
+                    if live is None:
+                        raise _NeedsGeneralPass
+                    ct = self._after_tensor_hooks(node, ct)
                 if targets is not None and serial in targets:
-                    self.captured[serial] = ct
+                    self.captured[serial] = without_mask(ct)
                 if node[RULE] is LEAF:
                     if accumulating and (targets is None or serial in targets) and is_accumulated(node):
-                        self.leaves.append((node, _after_prehooks(node, ct)))
+                        self.leaves.append((node, without_mask(_after_prehooks(node, ct))))
                     continue
                 if needed is not None and not any([p is not None and p[SERIAL] in needed for p in parents]):
                     continue
                 visited.append(node)
+                if live is not None and not node[RULE].covers:
+                    ct = live.lifted(ct)
                 for place, contribution in enumerate(self._pull(node, ct)):
                     parent = parents[place]
                     if contribution is not ZERO and parent is not None and (needed is None or parent[SERIAL] in needed):
                         contribute(cotangents, queue, parent, contribution)
-        self._free(visited)
+        if live is not None:
+            self._free(visited)
+        return visited
 
     def _free(self, visited: Sequence[Any]) -> None:
         if not self.retain:
@@ -155,12 +181,12 @@ class BackwardPass:
     def _after_tensor_hooks(self, node: Any, ct: Any) -> Any:
         """The cotangent after the hooks of the node's tensor."""
         hooks = node[STATE][HOOKS]
-        if hooks is None or type(ct) is dict:
+        if type(ct) is dict:
             return ct
         for hook in list(hooks.tensor.values()):
-            ct = replaced(hook(as_tensor(ct)), ct, "a tensor hook")
+            ct = replaced(hook(as_tensor(without_mask(ct))), ct, "a tensor hook")
         if hooks.retain is not None and hooks.retain() is not None:
-            self.retained.append((hooks.retain(), ct))
+            self.retained.append((hooks.retain(), without_mask(ct)))
         return ct
 
     def _pull(self, node: Any, ct: Any) -> Sequence[Any]:
@@ -187,9 +213,9 @@ class BackwardPass:
                 error.add_note(f"while pulling back {node_name(node)}, whose forward operation was at {state[LINE][0]}")
             raise
         if anomaly():
-            check_pullback(node, ct, contributions)
+            check_pullback(node, without_masks(ct), [without_mask(c) for c in contributions])
         if hooks is not None and hooks.post:
-            gradients = tuple([None if c is ZERO else as_tensor(c) for c in contributions])
+            gradients = tuple([None if c is ZERO else as_tensor(without_mask(c)) for c in contributions])
             for hook in list(hooks.post.values()):
                 result = hook(gradients, _as_tuple(ct))
                 if result is not None:
@@ -222,11 +248,7 @@ class BackwardPass:
 
             saved = rule.retraced(saved, lift)
 
-        def pull(by_nan_safe_rules: bool) -> Sequence[Any]:
-            pullback = rule.pull_nan_safe if by_nan_safe_rules else rule.pull
-            return pullback(ct, needs_cotangent, saved, params)  # type: ignore[no-any-return]
-
-        return nan_safe.pull(pull)
+        return rule.pull(ct, needs_cotangent, saved, params)  # type: ignore[no-any-return]
 
 
 _CURRENT_PASS: ContextVar[BackwardPass | None] = ContextVar("func_backward_pass", default=None)
@@ -264,9 +286,15 @@ def run_posthooks(leaf: Any, ct: Any) -> None:
 
 
 def _as_tuple(ct: Any) -> tuple[Any, ...]:
+    ct = without_masks(ct)
     if type(ct) is dict:
         return tuple([as_tensor(ct[i]) if i in ct else None for i in range(max(ct) + 1)])
     return (as_tensor(ct),)
+
+
+def without_masks(ct: Any) -> Any:
+    """A cotangent, or {position: cotangent}, alone."""
+    return {i: without_mask(x) for i, x in ct.items()} if type(ct) is dict else without_mask(ct)
 
 
 def replaced(result: Any, ct: Any, hook: str) -> Any:

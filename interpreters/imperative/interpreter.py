@@ -170,7 +170,7 @@ class CloneRule:
     def pull(self, ct: Any, needs_cotangent: Any, saved: Any, params: Any) -> Sequence[Any]:
         return (ct,)
 
-    pull_nan_safe = pull
+    covers = True
 
     def __reduce__(self) -> str:
         return "CLONE"

@@ -12,6 +12,7 @@ from func.interpreters import drivers
 from func.interpreters.calls.compiled_call import CompiledCall, trace_call, trace_function
 from func.interpreters.core import Aval, Tracer
 from func.interpreters.grad_fast import grad_interpreter
+from func.interpreters.live import Live
 from func.interpreters.nan_safe import any_nan, checked, has_nan, note_pullback, pull, with_fallback
 from func.interpreters.stage import Stage
 
@@ -57,15 +58,28 @@ def test_a_pullback_runs_again_only_where_it_gives_nan() -> None:
     runs: list[bool] = []
 
     def pullback(results: tuple[float, float]) -> Any:
-        def run(by_nan_safe_rules: bool) -> list[Any]:
-            runs.append(by_nan_safe_rules)
-            return [np.array(results[by_nan_safe_rules])]
+        def walk(live: Live | None) -> list[Any]:
+            runs.append(live is not None)
+            return [np.array(results[live is not None])]
 
-        return run
+        return walk
 
     assert pull(pullback((1.0, 2.0))) == [1.0]
     assert pull(pullback((np.nan, 2.0))) == [2.0]
     assert runs == [False, False, True]
+
+
+def test_a_function_that_gives_other_outputs_when_it_runs_again_keeps_its_nan() -> None:
+    calls = []
+
+    def changing(x: Any) -> Any:
+        calls.append(x)
+        return func.numpy.sqrt(x) * len(calls)
+
+    x, dx = np.array([0.0, 4.0]), np.array([0.0, 1.0])
+    with np.errstate(all="ignore"):
+        out, tangent = func.jvp(changing, (x,), (dx,))
+    assert len(calls) == 2 and np.array_equal(out, [0.0, 2.0]) and np.isnan(tangent[0]) and tangent[1] == 0.25
 
 
 def sqrt_or_zero(x: Any) -> Any:

@@ -115,6 +115,7 @@ SAMPLES |= {
     "overlap_add": [Sample((real(4, 4, 2, 3),), {"sizes": (2, 3), "axes": (0, 1), "shape": (5, 6)})],
     "correlate": [Sample((real(5), real(3)), {"mode": mode}, (0, 1)) for mode in ("full", "same", "valid")]
     + [Sample((complex_(3), complex_(5)), {"mode": "same"}, (0, 1))],
+    "absent": [Sample((real(3),), {"shape": (2, 2), "dtype": np.dtype(np.float64)})],
     "named": [Sample((real(3),), {"label": "hidden"})],
     "conjugate": [Sample((complex_(3),)), Sample((real(3),))],
     "real": [Sample((complex_(3),)), Sample((real(3),))],

@@ -138,6 +138,11 @@ def _numbers(context: TranslationContext) -> ArrayValue:
     return context.convert(context.args[1], context.out.dtype)
 
 
+@native("absent")
+def _absent(context: TranslationContext) -> ArrayValue:
+    return uniform(0, context.out.dtype, context.out.shape)
+
+
 @native("conjugate", "real", "imag")
 def _part(context: TranslationContext) -> ArrayValue:
     name, dtype = context.equation.primitive.name, context.avals[0].dtype

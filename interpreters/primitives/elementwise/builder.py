@@ -161,12 +161,13 @@ class ElementwiseConstant(Pointwise, NonDifferentiable):
 class Elementwise(Pointwise):
     """A pointwise primitive that is given by its partial derivatives."""
 
-    __slots__ = ("fast", "keeps", "mixes", "nan_safe", "partials")
+    __slots__ = ("fast", "keeps", "mixes", "partials", "selects")
     partials: tuple[Partial | None, ...]
 
-    def __init__(self, name: str, partials: Sequence[Rule], nan_safe: bool, **options: Any) -> None:
+    def __init__(self, name: str, partials: Sequence[Rule], selects: bool, **options: Any) -> None:
         super().__init__(name, len(partials), **options)
-        self.nan_safe = nan_safe
+        self.selects = selects
+        self.covers = not selects
         self.partials = tuple([None if rule is None else Partial(rule, self.arity) for rule in partials])
         self.mixes = self.arity > 1 and any([p is not None and callable(p.rule) for p in self.partials])
         """Whether a partial computes with operands that may be of other dtypes than the output."""
@@ -182,13 +183,13 @@ class Elementwise(Pointwise):
                 needed.update(partial.needs)
         return tuple([place in needed for place in range(self.arity + 1)])
 
-    def scaled(self, place: int, saved: Sequence[Array], direction: Array, adjoint: bool, nan_safe: bool) -> Array:
+    def scaled(self, place: int, saved: Sequence[Array], direction: Array, adjoint: bool) -> Array:
         """partial · direction, by the conjugate partial for an adjoint."""
         partial = self.partials[place]
         assert partial is not None
         if partial.constant is not None:
             return direction if partial.constant == 1 else negative(direction)
-        return scale(partial.evaluate(saved), direction, adjoint, nan_safe)
+        return scale(partial.evaluate(saved), direction, adjoint, self.selects)
 
     def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
         out = self(*primals)
@@ -203,7 +204,7 @@ class Elementwise(Pointwise):
         with np.errstate(all="ignore"):
             for place, tangent in enumerate(tangents):
                 if tangent is not ZERO and self.partials[place] is not None:
-                    total = add_tangents(total, self.scaled(place, saved, tangent, False, self.nan_safe))
+                    total = add_tangents(total, self.scaled(place, saved, tangent, False))
         if total is ZERO:
             return ZERO
         if dtype_of(total) != dtype:
@@ -228,17 +229,11 @@ class Elementwise(Pointwise):
         return [lift(place if place < self.arity else None, value) for place, value in enumerate(saved)]
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        return self._cotangents(ct, parents, saved, self.nan_safe)
-
-    def pull_nan_safe(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        return self._cotangents(ct, parents, saved, True)
-
-    def _cotangents(self, ct: Any, parents: Sequence[Any], saved: Any, nan_safe: bool) -> list[Any]:
         saved = in_precision_of(ct, saved) if self.mixes else saved
         return [
             ZERO
             if parent is None or self.partials[place] is None
-            else fit_cotangent(self.scaled(place, saved, ct, True, nan_safe), parent)
+            else fit_cotangent(self.scaled(place, saved, ct, True), parent)
             for place, parent in enumerate(parents)
         ]
 
@@ -273,11 +268,11 @@ def _widened(value: Array, dtype: np.dtype[Any]) -> Array:
     return convert(value, dtype=wide) if wide != own and np.finfo(wide).dtype == precision else value
 
 
-def scale(factor: Array, direction: Array, adjoint: bool, nan_safe: bool) -> Array:
-    """factor · direction, by the conjugate factor for an adjoint. `nan_safe`: zero times anything is zero."""
+def scale(factor: Array, direction: Array, adjoint: bool, selects: bool) -> Array:
+    """factor · direction, by the conjugate factor for an adjoint. `selects`: a factor of zero means "not selected"."""
     if adjoint and dtype_of(factor).kind == "c":
         factor = conjugate(factor)
-    return nan_safe_multiply(factor, direction) if nan_safe else multiply(factor, direction)
+    return nan_safe_multiply(direction, factor) if selects else multiply(factor, direction)
 
 
 def call_numpy(ufunc: np.ufunc | None, args: Sequence[Any], keywords: Params) -> Any:
@@ -328,14 +323,15 @@ def elementwise(
     *partials: Rule,
     ufunc: str | None = None,
     impl: Callable[..., Any] | None = None,
-    nan_safe: bool = False,
+    selects: bool = False,
     weak: bool = False,
     **facts: Unpack[Facts],
 ) -> Elementwise:
-    """An elementwise primitive. `nan_safe`: a partial can be infinite, so zero times it is zero. `weak`: arithmetic."""
+    """An elementwise primitive. `selects`: a partial of zero means that the argument was not selected. `weak`:
+    arithmetic."""
     kind = {1: Unary, 2: Binary}.get(len(partials), Elementwise)
     facts.setdefault("cost", 1)
-    return kind(name, partials, nan_safe, ufunc=ufunc or name, impl=impl, weak=weak, **facts)
+    return kind(name, partials, selects, ufunc=ufunc or name, impl=impl, weak=weak, **facts)
 
 
 def _implementations(ufunc: str, impl: Callable[..., Any] | None) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -376,23 +372,22 @@ conjugate: Linear = linear(
     transpose=lambda ct, x: (conjugate(ct),),
     batch=lambda x: conjugate(x),
     cost=1,
+    mask="elementwise",
+    covers=True,
 )
 """Linear over the reals, and its own adjoint."""
 
 
 class NanSafeMultiply(Binary):
-    """x · y where y is a tangent or cotangent: exactly zero wherever y is, also where x is infinite or NaN.
+    """x · y where y weighs what was selected: exactly zero wherever y is, also where x is infinite or NaN.
 
-    So are its derivatives: in x it is y times the direction, which is zero wherever y is, whatever the direction.
+    So is its derivative by x.
     """
 
     __slots__ = ()
 
-    def scaled(self, place: int, saved: Sequence[Array], direction: Array, adjoint: bool, nan_safe: bool) -> Array:
-        factor = saved[1 - place]
-        if adjoint and dtype_of(factor).kind == "c":
-            factor = conjugate(factor)
-        return nan_safe_multiply(factor, direction) if place == 1 else nan_safe_multiply(direction, factor)
+    def scaled(self, place: int, saved: Sequence[Array], direction: Array, adjoint: bool) -> Array:
+        return scale(saved[1 - place], direction, adjoint, place == 0)
 
 
 def is_numpy_ufunc(function: Any) -> TypeGuard[np.ufunc]:
@@ -403,7 +398,7 @@ def is_numpy_ufunc(function: Any) -> TypeGuard[np.ufunc]:
 nan_safe_multiply = NanSafeMultiply(
     "nan_safe_multiply",
     ("y", "x"),
-    nan_safe=True,
+    selects=True,
     ufunc="nan_safe_multiply",
     impl=arrays.nan_safe_multiply,
     weak=False,

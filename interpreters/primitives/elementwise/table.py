@@ -57,9 +57,9 @@ exponent = elementwise_constant("exponent", 1, impl=lambda xp, x: xp.frexp(x)[1]
 
 subtract: Elementwise = elementwise("subtract", 1, -1, weak=True)
 divide: Elementwise = elementwise(
-    "divide", lambda y: reciprocal_of(y), lambda y, out: negative(divide(out, y)), nan_safe=True, weak=True, cost=4
+    "divide", lambda y: reciprocal_of(y), lambda y, out: negative(divide(out, y)), weak=True, cost=4
 )
-reciprocal: Elementwise = elementwise("reciprocal", lambda out: negative(multiply(out, out)), nan_safe=True, cost=4)
+reciprocal: Elementwise = elementwise("reciprocal", lambda out: negative(multiply(out, out)), cost=4)
 positive: Elementwise = elementwise("positive", 1, weak=True, cost=0)
 absolute: Elementwise = elementwise("absolute", lambda x: sign(x), weak=True)
 square: Elementwise = elementwise("square", lambda x: multiply(x, 2))
@@ -85,8 +85,8 @@ def power_partial_y(x: Array, out: Array) -> Array:
     return where(nothing, full_like(out, 0, ()), multiply(out, log(where(nothing, full_like(out, 1, ()), x))))
 
 
-power: Elementwise = elementwise("power", power_partial_x, power_partial_y, nan_safe=True, weak=True, cost=20)
-float_power: Elementwise = elementwise("float_power", power_partial_x, power_partial_y, nan_safe=True, cost=20)
+power: Elementwise = elementwise("power", power_partial_x, power_partial_y, weak=True, cost=20)
+float_power: Elementwise = elementwise("float_power", power_partial_x, power_partial_y, cost=20)
 
 
 def remainder_partial_y(x: Array, y: Array) -> Array:
@@ -94,8 +94,8 @@ def remainder_partial_y(x: Array, y: Array) -> Array:
     return negative(floor(divide(x, y)))
 
 
-remainder: Elementwise = elementwise("remainder", 1, remainder_partial_y, nan_safe=True, weak=True, cost=4)
-fmod: Elementwise = elementwise("fmod", 1, lambda x, y: negative(trunc(divide(x, y))), nan_safe=True, cost=4)
+remainder: Elementwise = elementwise("remainder", 1, remainder_partial_y, weak=True, cost=4)
+fmod: Elementwise = elementwise("fmod", 1, lambda x, y: negative(trunc(divide(x, y))), cost=4)
 
 
 def share(wins: Array, ties: Array, like: Array) -> Array:
@@ -108,33 +108,37 @@ maximum: Elementwise = elementwise(
     "maximum",
     lambda x, y, out: share(greater(x, y), equal(x, y), out),
     lambda x, y, out: share(greater(y, x), equal(x, y), out),
+    selects=True,
 )
 minimum: Elementwise = elementwise(
     "minimum",
     lambda x, y, out: share(less(x, y), equal(x, y), out),
     lambda x, y, out: share(less(y, x), equal(x, y), out),
+    selects=True,
 )
 fmax: Elementwise = elementwise(
     "fmax",
     lambda x, y, out: share(logical_or(greater(x, y), isnan(y)), equal(x, y), out),
     lambda x, y, out: share(logical_or(greater(y, x), isnan(x)), equal(x, y), out),
+    selects=True,
 )
 fmin: Elementwise = elementwise(
     "fmin",
     lambda x, y, out: share(logical_or(less(x, y), isnan(y)), equal(x, y), out),
     lambda x, y, out: share(logical_or(less(y, x), isnan(x)), equal(x, y), out),
+    selects=True,
 )
 copysign: Elementwise = elementwise("copysign", lambda x, out: where(equal(signbit(x), signbit(out)), 1.0, -1.0), None)
 
-sqrt: Elementwise = elementwise("sqrt", lambda out: divide(0.5, out), nan_safe=True, cost=4)
-cbrt: Elementwise = elementwise("cbrt", lambda out: divide(1, multiply(3, square(out))), nan_safe=True, cost=10)
+sqrt: Elementwise = elementwise("sqrt", lambda out: divide(0.5, out), cost=4)
+cbrt: Elementwise = elementwise("cbrt", lambda out: divide(1, multiply(3, square(out))), cost=10)
 exp: Elementwise = elementwise("exp", "out", cost=10)
 exp2: Elementwise = elementwise("exp2", lambda out: multiply(out, math.log(2)), cost=10)
 expm1: Elementwise = elementwise("expm1", lambda out: add(out, 1), cost=10)
-log: Elementwise = elementwise("log", lambda x: reciprocal_of(x), nan_safe=True, cost=10)
-log2: Elementwise = elementwise("log2", lambda x: divide(1 / math.log(2), x), nan_safe=True, cost=10)
-log10: Elementwise = elementwise("log10", lambda x: divide(1 / math.log(10), x), nan_safe=True, cost=10)
-log1p: Elementwise = elementwise("log1p", lambda x: divide(1, add(x, 1)), nan_safe=True, cost=10)
+log: Elementwise = elementwise("log", lambda x: reciprocal_of(x), cost=10)
+log2: Elementwise = elementwise("log2", lambda x: divide(1 / math.log(2), x), cost=10)
+log10: Elementwise = elementwise("log10", lambda x: divide(1 / math.log(10), x), cost=10)
+log1p: Elementwise = elementwise("log1p", lambda x: divide(1, add(x, 1)), cost=10)
 
 
 def log_share(x: Array, out: Array) -> Array:
@@ -160,17 +164,17 @@ logaddexp2: Elementwise = elementwise(
 sin: Elementwise = elementwise("sin", lambda x: cos(x), cost=15)
 cos: Elementwise = elementwise("cos", lambda x: negative(sin(x)), cost=15)
 tan: Elementwise = elementwise("tan", lambda out: add(square(out), 1), cost=20)
-arcsin: Elementwise = elementwise("arcsin", lambda x: divide(1, sqrt(subtract(1, square(x)))), nan_safe=True, cost=20)
-arccos: Elementwise = elementwise("arccos", lambda x: divide(-1, sqrt(subtract(1, square(x)))), nan_safe=True, cost=20)
-arctan: Elementwise = elementwise("arctan", lambda x: divide(1, add(square(x), 1)), nan_safe=True, cost=20)
+arcsin: Elementwise = elementwise("arcsin", lambda x: divide(1, sqrt(subtract(1, square(x)))), cost=20)
+arccos: Elementwise = elementwise("arccos", lambda x: divide(-1, sqrt(subtract(1, square(x)))), cost=20)
+arctan: Elementwise = elementwise("arctan", lambda x: divide(1, add(square(x), 1)), cost=20)
 sinh: Elementwise = elementwise("sinh", lambda x: cosh(x), cost=15)
 cosh: Elementwise = elementwise("cosh", lambda x: sinh(x), cost=15)
 tanh: Elementwise = elementwise("tanh", lambda out: subtract(1, square(out)), cost=20)
-arcsinh: Elementwise = elementwise("arcsinh", lambda x: divide(1, sqrt(add(square(x), 1))), nan_safe=True, cost=20)
+arcsinh: Elementwise = elementwise("arcsinh", lambda x: divide(1, sqrt(add(square(x), 1))), cost=20)
 arccosh: Elementwise = elementwise(
-    "arccosh", lambda x: divide(1, multiply(sqrt(subtract(x, 1)), sqrt(add(x, 1)))), nan_safe=True, cost=20
+    "arccosh", lambda x: divide(1, multiply(sqrt(subtract(x, 1)), sqrt(add(x, 1)))), cost=20
 )
-arctanh: Elementwise = elementwise("arctanh", lambda x: divide(1, subtract(1, square(x))), nan_safe=True, cost=20)
+arctanh: Elementwise = elementwise("arctanh", lambda x: divide(1, subtract(1, square(x))), cost=20)
 deg2rad: Elementwise = elementwise("deg2rad", lambda out: full_like(out, math.pi / 180, ()))
 rad2deg: Elementwise = elementwise("rad2deg", lambda out: full_like(out, 180 / math.pi, ()))
 
@@ -192,7 +196,6 @@ arctan2: Elementwise = elementwise(
     "arctan2",
     lambda x, y: over(y, add(square(x), square(y))),
     lambda x, y: negative(over(x, add(square(x), square(y)))),
-    nan_safe=True,
     cost=20,
 )
 ldexp: Elementwise = elementwise("ldexp", lambda y, out: exp2(convert(y, dtype=dtype_of(out))), None)
@@ -213,6 +216,8 @@ real: Linear = linear(
     transpose=lambda ct, x: (fit_cotangent(ct, x),),
     batch=lambda x: real(x),
     cost=0,
+    mask="elementwise",
+    covers=True,
     view=True,
 )
 
@@ -230,6 +235,8 @@ imag: Linear = linear(
     transpose=_imag_transpose,
     batch=lambda x: imag(x),
     cost=0,
+    mask="elementwise",
+    covers=True,
     view=lambda ins: ins[0].dtype.kind == "c",
 )
 
@@ -256,5 +263,7 @@ make_complex: Linear = linear(
     batch=lambda size, batched, args, params: make_complex(*align_ranks(size, batched, args)),
     positions=(),
     cost=1,
+    mask="elementwise",
+    covers=True,
 )
 """A complex array of its real and imaginary parts."""

@@ -9,7 +9,7 @@ from typing import Any
 from func.backends.support import gamma
 from func.interpreters.core import ZERO, Array, Primitive, general, materialize
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.elementwise.builder import add, multiply, nan_safe_multiply
+from func.interpreters.primitives.elementwise.builder import add, multiply
 from func.interpreters.primitives.elementwise.table import divide, exp, sqrt, subtract
 from func.interpreters.primitives.random.bits import are_drawn_by
 
@@ -83,7 +83,7 @@ ndtr: Primitive = general(
 def _ndtri_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Any]:
     (p,), (dp,) = primals, tangents
     out = ndtri(p)
-    return out, nan_safe_multiply(divide(1, normal_density(out)), dp)
+    return out, multiply(divide(1, normal_density(out)), dp)
 
 
 ndtri: Primitive = general(

@@ -28,7 +28,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.parameters import ORDER
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.elementwise.builder import multiply, nan_safe_multiply
+from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.elementwise.table import exp, subtract
 from func.interpreters.primitives.random.bits import INTEGERS, are_drawn_by
 from func.interpreters.primitives.structural.shapes import align_ranks
@@ -84,7 +84,7 @@ slope: Primitive = general(
 def _loggamma_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Any]:
     (key, a), (_, da) = primals, tangents
     out = loggamma(key, a)
-    return out, ZERO if da is ZERO else nan_safe_multiply(slope(a, out, order=0), da)
+    return out, ZERO if da is ZERO else multiply(slope(a, out, order=0), da)
 
 
 loggamma: Primitive = general(

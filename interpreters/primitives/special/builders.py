@@ -21,7 +21,6 @@ from func.interpreters.primitives.elementwise.builder import (
     elementwise,
     elementwise_constant,
     multiply,
-    nan_safe_multiply,
 )
 from func.interpreters.primitives.elementwise.table import equal
 from func.interpreters.primitives.scipy_functions import reporting_missing, special
@@ -50,15 +49,13 @@ def special_primitive(
     *partials: Rule,
     ufunc: str | None = None,
     impl: Callable[..., Array] | None = None,
-    nan_safe: bool = True,
     cost: float = costs.SPECIAL,
 ) -> Elementwise:
-    """An elementwise primitive that scipy.special computes. `nan_safe`: a partial can be infinite or NaN, and zero
-    times it is zero."""
+    """An elementwise primitive that scipy.special computes."""
     if impl is not None:
-        return elementwise(name, *partials, impl=impl, nan_safe=nan_safe, cost=cost)
+        return elementwise(name, *partials, impl=impl, cost=cost)
     scipy = ufunc or name
-    primitive = elementwise(name, *partials, impl=_ufunc_impl(scipy), nan_safe=nan_safe, cost=cost, scipy=scipy)
+    primitive = elementwise(name, *partials, impl=_ufunc_impl(scipy), cost=cost, scipy=scipy)
     _bind_at_first_call(primitive, scipy)
     return primitive
 
@@ -101,7 +98,7 @@ def ordered(name: str, impl: Callable[..., Array]) -> Primitive:
     def jvp(primals: Sequence[Array], tangents: Sequence[Any], *, order: int) -> tuple[Array, Array]:
         (x,), (dx,) = primals, tangents
         out = primitive(x, order=order)
-        return out, convert(nan_safe_multiply(primitive(x, order=order + 1), dx), dtype=dtype_of(out))
+        return out, convert(multiply(primitive(x, order=order + 1), dx), dtype=dtype_of(out))
 
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
         return primitive(args[0], **params)
@@ -128,8 +125,7 @@ def several(name: str, count: int, slopes: Callable[..., Sequence[Array]], impl:
         (x,), (dx,) = primals, tangents
         outs = primitive(x)
         dots = [
-            convert(nan_safe_multiply(slope, dx), dtype=dtype_of(out))
-            for slope, out in zip(slopes(x, *outs), outs, strict=True)
+            convert(multiply(slope, dx), dtype=dtype_of(out)) for slope, out in zip(slopes(x, *outs), outs, strict=True)
         ]
         return outs, tuple(dots)
 
@@ -159,7 +155,7 @@ def of_many(name: str, *partials: Callable[..., Array], ufunc: str | None = None
         total: Any = ZERO
         for partial, tangent in zip(partials, tangents, strict=True):
             if tangent is not ZERO:
-                total = add_tangents(total, nan_safe_multiply(partial(*primals, out), tangent))
+                total = add_tangents(total, multiply(partial(*primals, out), tangent))
         if total is ZERO:
             return out, ZERO
         return out, broadcast(convert(total, dtype=dtype_of(out)), shape=out.shape)

@@ -74,7 +74,6 @@ betainc_da: Elementwise = elementwise(
     missing("the derivative of betainc by a", "b"),
     lambda x, y, z: _beta_score(x, y, z),
     impl=reporting_missing(special.betainc_da, "special"),
-    nan_safe=True,
     cost=costs.SPECIAL,
 )
 betainc_db: Elementwise = elementwise(
@@ -83,7 +82,6 @@ betainc_db: Elementwise = elementwise(
     missing("the derivative of betainc by b", "b"),
     lambda x, y, z: _beta_score(y, x, subtract(1, z)),
     impl=reporting_missing(special.betainc_db, "special"),
-    nan_safe=True,
     cost=costs.SPECIAL,
 )
 

@@ -55,11 +55,9 @@ kl_div: Elementwise = special_primitive(
 )
 """x log(x / y) - x + y; its derivatives at (0, 0) are -1 and 1, so that it stays zero along x = y."""
 
-expit: Elementwise = special_primitive(
-    "expit", lambda x, out: multiply(out, expit(negative(x))), nan_safe=False, cost=15
-)
+expit: Elementwise = special_primitive("expit", lambda x, out: multiply(out, expit(negative(x))), cost=15)
 logit: Elementwise = special_primitive("logit", lambda x: divide(1, multiply(x, subtract(1, x))))
-log_expit: Elementwise = special_primitive("log_expit", lambda x: expit(negative(x)), nan_safe=False)
+log_expit: Elementwise = special_primitive("log_expit", lambda x: expit(negative(x)))
 
 huber: Elementwise = special_primitive(
     "huber",

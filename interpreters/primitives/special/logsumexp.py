@@ -122,9 +122,10 @@ def _weighted_jvp(
     share = exp(where(same, full_like(x, 0, ()), subtract(x, out)))
     change: Any = ZERO
     if dx is not ZERO:
-        change = multiply(b, dx)
-    change = add_tangents(change, db)
-    d_log = reduce_sum(nan_safe_multiply(share, change), axes=axes)
+        change = nan_safe_multiply(multiply(share, dx), b)  # b = 0 leaves a term out
+    if db is not ZERO:
+        change = add_tangents(change, multiply(share, db))
+    d_log = reduce_sum(change, axes=axes)
     if not signed:
         return outs, (convert(d_log, dtype=dtype_of(outs[0])),)
     d_log = multiply(d_log, conjugate(outs[1]))

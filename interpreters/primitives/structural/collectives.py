@@ -27,7 +27,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.parameters import integer
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.elementwise.builder import multiply
+from func.interpreters.primitives.elementwise.builder import multiply, nan_safe_multiply
 from func.interpreters.primitives.elementwise.table import divide, equal, isnan, logical_or
 from func.interpreters.primitives.structural.reductions import reduce_max, reduce_min
 from func.interpreters.primitives.structural.shapes import broadcast, convert, move_axis, reduce_sum
@@ -95,6 +95,8 @@ psum: LinearCollective = LinearCollective(
     transpose=lambda ct, x, element, *, size: (psum(ct, element, size=size), ZERO),
     batch=_batch(_psum_across, lambda x, element, *, size: psum(x, element, size=size)),
     cost=costs.per_input(1),
+    mask="covered",
+    covers=True,
 )
 """The sum over all elements of the batch, in every element."""
 
@@ -112,6 +114,8 @@ all_gather: LinearCollective = LinearCollective(
     batch=_batch(_gather_across, lambda x, element, *, size: move_axis(all_gather(x, element, size=size), 1, 0)),
     cost=0,
     view=True,
+    mask="covered",
+    covers=True,
 )
 """The values of all elements, stacked along a new leading axis, in every element."""
 
@@ -129,6 +133,8 @@ psum_scatter: LinearCollective = LinearCollective(
     transpose=lambda ct, x, element, *, size: (all_gather(ct, element, size=size), ZERO),
     batch=_batch(_scatter_across, lambda x, element, *, size: psum_scatter(move_axis(x, 1, 0), element, size=size)),
     cost=costs.per_input(1),
+    mask="covered",
+    covers=True,
 )
 """In element i of the batch the sum over all elements of their x[i]."""
 
@@ -144,7 +150,7 @@ def _extremum(name: str, reduce: Any) -> Primitive:
         out = primitive(x, element, size=size)
         hits = convert(logical_or(equal(x, out), isnan(x)), dtype=dtype_of(x))
         number = psum(hits, element, size=size)
-        return out, psum(multiply(divide(hits, number), dx), element, size=size)
+        return out, psum(nan_safe_multiply(dx, divide(hits, number)), element, size=size)
 
     primitive: Primitive = general(
         name,

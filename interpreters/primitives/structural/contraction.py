@@ -226,6 +226,7 @@ contract = Bilinear(
     transpose=_transpose,
     cost=_cost,
     numpy_suffices=True,
+    covers=True,
 )
 
 

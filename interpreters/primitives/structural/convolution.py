@@ -99,6 +99,7 @@ windows: Linear = linear(
     cost=0,
     layout=lambda x, **params: support_windows.windows(np, x, **params),
     view=True,
+    mask="covered",
 )
 """All windows of given sizes along axes, as trailing axes; with a contraction it is convolution. `steps` apart they
 begin, and their elements lie `gaps` apart (one where not given; then an axis may occur twice)."""
@@ -112,6 +113,8 @@ overlap_add: Linear = linear(
     transpose=lambda ct, x, *, shape, **params: (windows(ct, **params),),
     batch=lambda x, *, shape, **params: overlap_add(x, shape=(x.shape[0], *shape), **_shifted_axes(params)),
     cost=costs.per_input(1),
+    mask="padded",
+    covers=True,
 )
 """The sum of windows at their places: the transpose of `windows`."""
 
@@ -158,5 +161,6 @@ correlate = Bilinear(
     batch=_correlate_batch,
     cost=lambda ins, outs, params: 2 * ins[0].size * ins[1].size,
     transpose=_correlate_transpose,
+    covers=True,
 )
 """Σ_j x_(i+j) y_j over the last axis, at NumPy's lags for the modes full, same and valid; nothing is conjugated."""

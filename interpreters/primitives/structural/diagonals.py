@@ -70,6 +70,8 @@ place: Linear = linear(
     batch=_place_batch,
     positions=(),
     cost=0,
+    mask="padded",
+    covers=True,
 )
 """Zeros of a shape and dtype with values, which broadcast to the sizes of their placements, added at those."""
 
@@ -81,6 +83,7 @@ take: Linear = linear(
     transpose=lambda ct, x, *, placement: (place(ct, shape=x.shape, dtype=x.dtype, placements=(placement,)),),
     batch=lambda x, *, placement: take(x, placement=_batched(placement, x.shape[0], x.shape[1:])),
     cost=0,
+    mask="covered",
 )
 """The elements of an array at a placement: diagonals, blocks of block diagonals. The transpose of `place`."""
 

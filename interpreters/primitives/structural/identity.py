@@ -43,6 +43,8 @@ named: Linear = linear(
     cost=0,
     layout=_identity_layout,
     view=True,
+    mask="elementwise",
+    covers=True,
 )
 """The identity, carrying the label that checkpoint policies look for."""
 
@@ -54,6 +56,7 @@ stop_gradient: NonDifferentiable = nondifferentiable(
     cost=0,
     layout=_identity_layout,
     view=True,
+    mask="elementwise",
 )
 """The identity without a derivative."""
 
@@ -85,6 +88,8 @@ barrier: Linear = linear(
     cost=0,
     layout=_identity_layout,
     view=True,
+    mask="elementwise",
+    covers=True,
 )
 """The identity; barriers of different tags are different equations."""
 

@@ -21,7 +21,6 @@ from func.interpreters.core import (
     Params,
     Shape,
     Shaped,
-    dtype_of,
     linear,
     materialize,
     shape_of,
@@ -29,17 +28,16 @@ from func.interpreters.core import (
 from func.interpreters.core.parameters import AXIS_OR_END, are_integers, have_equal_shapes
 from func.interpreters.core.strides import axes_by_stride
 from func.interpreters.primitives import costs
-from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.elementwise.table import equal
 from func.interpreters.primitives.structural.inplace_reuse import writable
 from func.interpreters.primitives.structural.shapes import (
     broadcast,
-    convert,
     fit_cotangent,
     full_like,
     iota,
     move_axis,
     reshape,
+    where,
 )
 
 
@@ -131,6 +129,7 @@ gather: Linear = linear(
     reads_selected=True,
     view=lambda ins: all([aval.shape == () for aval in ins[1:]]),
     checks_indices=True,
+    mask="covered",
 )
 
 
@@ -173,6 +172,8 @@ scatter_add: Linear = linear(
     positions=(0, 1),
     cost=costs.per_input(1),
     checks_indices=True,
+    mask="covered",
+    covers=True,
 )
 """x with values added at an index; repeated indices add up."""
 
@@ -198,8 +199,8 @@ def _scatter_transpose(ct: Array, x: Any, value: Any, *indices: Array, axis: int
         board = full_like(indices[0], -1, shape[axis : axis + len(indices)], np.intp)
         last = equal(gather(scatter(board, order, *indices, axis=0), *indices, axis=0), order)
         tail = len(region) - axis - len(index_shape)
-        mask = reshape(convert(last, dtype=dtype_of(ct)), shape=(*shape_of(last), *[1] * tail))
-        to_value = fit_cotangent(multiply(gather(ct, *indices, axis=axis), mask), value)
+        written = reshape(last, shape=(*shape_of(last), *[1] * tail))
+        to_value = fit_cotangent(where(written, gather(ct, *indices, axis=axis), 0), value)
     return to_x, to_value, *_no_index_cotangents(indices)
 
 
@@ -215,5 +216,6 @@ scatter: Linear = linear(
     positions=(0, 1),
     cost=0,
     checks_indices=True,
+    mask="covered",
 )
 """x with values written at an index; of repeated indices the last one stays, as in NumPy."""

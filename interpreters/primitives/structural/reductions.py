@@ -95,8 +95,12 @@ class Reduction(Primitive):
         (x,), (dx,) = primals, tangents
         weights = self.weights(x, out, params)
         if dtype_of(x).kind == "c" and dtype_of(out).kind != "c":
-            return reduce_sum(real(multiply(conjugate(weights), dx)), axes=params["axes"])
-        return reduce_sum(multiply(weights, dx), axes=params["axes"])
+            return reduce_sum(real(self.weighted(dx, conjugate(weights))), axes=params["axes"])
+        return reduce_sum(self.weighted(dx, weights), axes=params["axes"])
+
+    def weighted(self, direction: Array, weights: Array) -> Array:
+        """A direction times partial derivatives."""
+        return multiply(weights, direction)
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
         out = bind(self, values, params)
@@ -111,7 +115,7 @@ class Reduction(Primitive):
         weights = self.weights(x, out, params)
         if dtype_of(out).kind == "c":
             weights = conjugate(weights)
-        return (multiply(weights, keep_axes(ct, shape_of(x), params["axes"])),)
+        return (self.weighted(keep_axes(ct, shape_of(x), params["axes"]), weights),)
 
     def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
         raise NotDifferentiableError(f"{self.name} is not linear and cannot be transposed")
@@ -154,17 +158,13 @@ class Extremum(Reduction):
 
     __slots__ = ()
 
+    def weighted(self, direction: Array, weights: Array) -> Array:
+        """A direction times partial derivatives; a partial of zero means that the element was not selected."""
+        return nan_safe_multiply(direction, weights)
+
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
         chosen = self._chosen(ct, saved, params)
         return super().pull(ct, parents, saved, params) if chosen is None else (chosen,)
-
-    def pull_nan_safe(self, ct: Any, parents: Sequence[Any], saved: Any, params: Params) -> Sequence[Any]:
-        """An element that is no extremum gets zero, also where the cotangent is NaN."""
-        chosen = self._chosen(ct, saved, params)
-        if chosen is None:
-            x, out = saved
-            chosen = nan_safe_multiply(keep_axes(ct, shape_of(x), params["axes"]), self.weights(x, out, params))
-        return (chosen,)
 
     def _chosen(self, ct: Any, saved: Any, params: Params) -> Any:
         x, out = saved
@@ -275,6 +275,8 @@ reduce_mean: Linear = linear(
     batch=lambda x, *, axes, dtype: reduce_mean(x, axes=_shift(axes), dtype=dtype),
     cost=costs.per_input(1),
     layout=reduced_order,
+    mask="covered",
+    covers=True,
 )
 """The mean of at least one floating point element (or in a floating point dtype)."""
 

@@ -42,4 +42,5 @@ segment_sum: Linear = linear(
     batch=lambda x, *, starts, axis: segment_sum(x, starts=starts, axis=axis + 1),
     cost=costs.per_input(1),
     reduces="add",
+    mask="padded",
 )

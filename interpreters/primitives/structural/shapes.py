@@ -114,6 +114,23 @@ def zeros_like(like: Array) -> Array:
     return full_like(like, 0)
 
 
+def _absent_batch(x: Array, *, shape: Shape, dtype: Any) -> Array:
+    return absent(x, shape=(shape_of(x)[0], *shape), dtype=dtype)
+
+
+absent: Linear = linear(
+    "absent",
+    lambda xp, x, *, shape, dtype: xp.zeros(shape, dtype),
+    aval=lambda x, *, shape, dtype: Aval(shape, dtype),
+    parameters={"shape": SHAPE, "dtype": DTYPE},
+    transpose=lambda ct, x, *, shape, dtype: (absent(ct, shape=x.shape, dtype=x.dtype),),
+    batch=_absent_batch,
+    cost=0,
+    mask="padded",
+)
+"""Zeros in the place of a (co)tangent that there is none of, whatever the (co)tangent x is; they are structural."""
+
+
 def iota(length: int, like: Array) -> Array:
     """0, 1, ..., length - 1 on the backend of `like`."""
     return namespace_of((innermost(like),)).arange(length)
@@ -139,6 +156,8 @@ convert: Linear = linear(
     cost=0,
     layout=lambda x, *, dtype: axes_by_stride(x.strides),
     recompute=True,
+    mask="elementwise",
+    covers=True,
 )
 """To another dtype. Complex to real keeps the real part, which is also the transpose of real to complex."""
 
@@ -183,6 +202,8 @@ broadcast: Linear = linear(
     layout=lambda x, *, shape: np.broadcast_to(x, shape),
     view=True,
     recompute=True,
+    mask="covered",
+    covers=True,
 )
 """NumPy's broadcast_to."""
 
@@ -204,6 +225,8 @@ reshape: Linear = linear(
     layout=_reshape_layout,
     view=True,
     recompute=True,
+    mask="covered",
+    covers=True,
 )
 """To a fully known shape, in C order."""
 
@@ -228,6 +251,8 @@ permute: Linear = linear(
     layout=lambda x, *, order: x.transpose(order),
     view=True,
     recompute=True,
+    mask="covered",
+    covers=True,
 )
 """Axes in another order."""
 
@@ -285,6 +310,8 @@ reduce_sum: Linear = linear(
     cost=costs.per_input(1),
     reduces="add",
     layout=reduced_order,
+    mask="covered",
+    covers=True,
 )
 """The sum over axes (non-negative, sorted), which disappear; `dtype` is that of the accumulation."""
 
@@ -345,6 +372,8 @@ cumsum: Linear = linear(
     cost=costs.per_input(1),
     reduces="add",
     layout=iterated_order,
+    mask="covered",
+    covers=True,
 )
 
 

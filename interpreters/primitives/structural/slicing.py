@@ -60,6 +60,7 @@ getitem: Linear = linear(
     cost=0,
     layout=lambda x, *, index: x[(*as_slices(index), ...)],
     view=True,
+    mask="covered",
 )
 """Basic indexing with a normalised index."""
 
@@ -74,6 +75,8 @@ embed: Linear = linear(
     cost=0,
     layout=lambda x, *, index, shape: tuple(range(len(shape)))[:: -1 if x.flags.fnc else 1],
     numpy_suffices=True,
+    mask="padded",
+    covers=True,
 )
 """Zeros of a shape with x at a basic index: the transpose of getitem, and every kind of zero padding."""
 
@@ -119,6 +122,7 @@ update = Update(
     cost=0,
     layout=lambda x, value, *, index: axes_by_stride(x.strides),
     numpy_suffices=True,
+    mask="covered",
 )
 update.positions = None
 """x with the part at a basic index replaced by a value of that part's shape and x's dtype."""
@@ -163,4 +167,6 @@ concatenate: Linear = linear(
     cost=0,
     layout=joined_order,
     numpy_suffices=True,
+    mask="covered",
+    covers=True,
 )

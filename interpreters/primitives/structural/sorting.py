@@ -55,6 +55,8 @@ reorder: Linear = linear(
     cost=costs.per_element,
     layout=lambda x, order, *, axis: axes_by_stride(x.strides),
     checks_indices=True,
+    mask="covered",
+    covers=True,
 )
 """x along an axis in the order of an array of permutations, whose inverse is the transpose."""
 

@@ -81,7 +81,7 @@ def test_the_module_gives_the_same_answers(name: str) -> None:
     for a, b in zip(func.tree.leaves(got), func.tree.leaves(expected), strict=True):
         assert np.asarray(a).dtype == np.asarray(b).dtype and np.shape(a) == np.shape(b)
         np.testing.assert_allclose(a, b, rtol=2e-6 if np.asarray(a).dtype == np.float32 else 1e-10, atol=1e-12)
-    assert not [line for line in text.splitlines() if len(line) > 160]
+    assert not [line for line in text.splitlines() if len(line) > 180]
 
 
 def test_it_runs_where_func_is_not(tmp_path: Path) -> None:

@@ -282,7 +282,6 @@ def test_branches_not_taken_have_zero_second_derivatives(name: str) -> None:
 
 
 REVERSE = {
-    "sigmoid far": (lambda x: 1 / (1 + np.exp(-x)), -800.0, 0.0),
     "entropy": (lambda p: np.where(p > 0, p * np.log(p), 0.0), -1.0, 0.0),
     "product with nan": (lambda x: np.where(np.isnan(x), 0.0, x * x), np.nan, 0.0),
     "masked product": (lambda x: np.sum((x * np.log(np.stack([x, x + 1])))[1:]), 0.0, 0.0),
@@ -291,7 +290,7 @@ REVERSE = {
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("name", REVERSE)
-def test_a_zero_cotangent_wins_in_any_product(name: str) -> None:
+def test_an_element_that_was_not_selected_has_a_derivative_of_zero_in_any_product(name: str) -> None:
     f, x, expected = REVERSE[name]
     point = np.float64(x)
     assert func.grad(f)(point) == expected

@@ -28,7 +28,7 @@ from func.interpreters.primitives.elementwise.table import (
     square,
     subtract,
 )
-from func.interpreters.primitives.structural.shapes import convert, where
+from func.interpreters.primitives.structural.shapes import absent, convert, where
 from func.interpreters.program.program import Var
 
 _BINADES = 100
@@ -289,6 +289,7 @@ TABLE: dict[Primitive, tuple[Rule, ...]] = {
     multiply: (times_one, signs_of_factors, combine_scalar_factors, scale_smaller_operand, scalar_for_array(multiply)),
     divide: (over_one, scalar_for_array(divide)),
     nan_safe_multiply: (nan_safe_by_constant,),
+    absent: (lambda rw, out, x, shape, dtype: filled(rw, out, 0),),
     power: (small_power,),
     negative: (double_negative,),
     positive: (lambda rw, out, x: x if out.dtype.kind in "fc" else None,),

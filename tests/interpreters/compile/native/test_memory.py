@@ -334,7 +334,7 @@ def test_programs_of_thousands_of_operations() -> None:
 
 
 def test_nan_safe_pullback_where_a_derivative_is_infinite() -> None:
-    """Where an output has a NaN the function is traced again with rules in which a zero cotangent wins."""
+    """Where an output has a NaN the function is traced again with structural zeros."""
 
     def safe(x: Any) -> Any:
         return np.sum(np.where(x > 0, np.sqrt(x) + np.log(x), 0.0))

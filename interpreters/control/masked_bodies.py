@@ -1,0 +1,114 @@
+"""Bodies of loops and branches that compute on structural zeros: beside each (co)tangent they take and return its mask.
+
+The layout of operands is that of the body, with the masks of consts behind the consts, those of the carry behind the
+carry, and those of rows behind the rows; the same holds for outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from func.interpreters.calls.compiled_call import CompiledCall
+from func.interpreters.control.compiled_bodies import active_inputs, compiled_function, dependents, split
+from func.interpreters.core import Array, Aval, shape_of
+from func.interpreters.live import UNTRACED, Live, is_live, linear_mask
+from func.interpreters.primitives.structural.shapes import full_like
+
+BOOL = np.dtype(np.bool_)
+
+
+class MaskedBody(NamedTuple):
+    """A body with masks; which inputs and outputs have one."""
+
+    body: CompiledCall
+    inputs: tuple[bool, ...]
+    outputs: tuple[bool, ...]
+
+
+def masked_body(body: CompiledCall, consts: int, carries: int, traced: Sequence[bool]) -> MaskedBody:
+    """The body of a loop for traced operands; a carry has a mask from the start if it has one after some step."""
+    inputs = active_inputs(body, consts, carries, traced)
+    outputs = tuple(dependents(body.program, inputs))
+    outputs = (*inputs[consts : consts + carries], *outputs[carries:])
+    return body.memoized(
+        ("masked", consts, carries, inputs, outputs),
+        lambda: MaskedBody(with_masks(body, (consts, carries), (carries,), inputs, outputs), inputs, outputs),
+    )
+
+
+def with_masks(
+    body: CompiledCall,
+    input_groups: Sequence[int],
+    output_groups: Sequence[int],
+    inputs: Sequence[bool],
+    outputs: Sequence[bool],
+) -> CompiledCall:
+    """The body with a mask for each input and output whose flag is set, behind the group that it belongs to."""
+    avals = body.in_avals
+    masks = [Aval(aval.shape, BOOL) if flag else UNTRACED for aval, flag in zip(avals, inputs, strict=True)]
+
+    def run(*operands: Array) -> list[Array]:
+        values, known = unjoined(operands, inputs, input_groups)
+        live = Live()
+        args = [x if mask is UNTRACED else live.lift(x, mask) for x, mask in zip(values, known, strict=True)]
+        outs = body.run_on(*args)
+        return joined(
+            [x._value if is_live(x) else x for x in outs],
+            [dense_mask(x) if flag else UNTRACED for x, flag in zip(outs, outputs, strict=True)],
+            output_groups,
+        )
+
+    return compiled_function(run, joined(avals, masks, input_groups))
+
+
+def dense_mask(value: Array) -> Array:
+    """The mask of a (co)tangent as an array; of a plain value its elements that are not zero."""
+    if is_live(value):
+        return full_like(value, True, None, BOOL) if value._attached is None else value._attached
+    return linear_mask(value, UNTRACED)
+
+
+def joined(values: Sequence[Any], masks: Sequence[Any], groups: Sequence[int]) -> list[Any]:
+    """The values of each group and behind them their masks."""
+    both: list[Any] = []
+    for part, part_masks in zip(split(values, *groups), split(masks, *groups), strict=True):
+        both += [*part, *[mask for mask in part_masks if mask is not UNTRACED]]
+    return both
+
+
+def unjoined(operands: Sequence[Any], flags: Sequence[bool], groups: Sequence[int]) -> tuple[list[Any], list[Any]]:
+    """(values, masks) of joined operands, UNTRACED where the flag is not set."""
+    values: list[Any] = []
+    masks: list[Any] = []
+    rest = list(operands)
+    for part in split(list(flags), *groups):
+        part_values, part_masks, rest = split(rest, len(part), sum(part))
+        present = iter(part_masks)
+        values += part_values
+        masks += [next(present) if flag else UNTRACED for flag in part]
+    return values, masks
+
+
+def operands_with_masks(args: Sequence[Array], flags: Sequence[bool], groups: Sequence[int]) -> list[Array]:
+    """Operands of a masked body."""
+    values = [x._value if is_live(x) else x for x in args]
+    masks = [
+        (dense_mask(x) if is_live(x) else _full_mask(x)) if flag else UNTRACED
+        for x, flag in zip(args, flags, strict=True)
+    ]
+    return joined(values, masks, groups)
+
+
+def _full_mask(value: Array) -> Array:
+    """The mask of an operand without one: its elements that are not zero."""
+    mask = linear_mask(value, UNTRACED)
+    return mask if shape_of(mask) == shape_of(value) else full_like(value, bool(mask), None, BOOL)
+
+
+def outputs_with_masks(live: Live, outs: Sequence[Array], flags: Sequence[bool], groups: Sequence[int]) -> Any:
+    """The outputs of a masked body, traced where they have a mask."""
+    values, masks = unjoined(outs, flags, groups)
+    return tuple([x if mask is UNTRACED else live.lift(x, mask) for x, mask in zip(values, masks, strict=True)])

@@ -1,0 +1,314 @@
+"""Structural zeros: tangents and cotangents that know which of their elements are live.
+
+An element of a derivative is *live* where it is reached from a seed. It is *dead*, a structural zero, where the
+caller's tangent or cotangent has a zero, and where a value was not selected: by `where`, a maximum, an index, padding,
+an overwritten element, a branch. A dead element stays exactly zero, whatever it is multiplied by. A zero that was
+computed (1/inf, an underflow, 2·x at 0) is live: times infinity it is NaN, as in IEEE arithmetic.
+
+`Live` is the interpreter that carries this. It runs the ordinary rules, on tracers that hold a (co)tangent and the mask
+of its live elements, so that no rule knows of it. How masks pass through a primitive follows from the primitive:
+
+    elementwise primitives    by their partials: where one is linear in the (co)tangents, dead elements stay dead
+    linear primitives         by `mask` of their definition; without it one live element makes all elements live
+    products                  a sum of products is live where one of its terms is
+    loops, and functions      by their bodies; but what has a custom rule stays as it is, for the levels below
+    all others                one live element makes all elements live
+
+So a primitive of which nothing is known gives NaN where another one gives zero, and never the reverse. When derivatives
+are computed in this way is the policy of `nan_safe`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from func.interpreters.core import (
+    PYTHON_SCALARS,
+    Array,
+    Bilinear,
+    Interpreter,
+    Linear,
+    NonDifferentiable,
+    Params,
+    Primitive,
+    Shape,
+    Tracer,
+    bind,
+    dtype_of,
+    is_inexact,
+    shape_of,
+    unboxed,
+)
+from func.interpreters.primitives.elementwise.builder import Elementwise, Pointwise, nan_safe_multiply
+from func.interpreters.primitives.elementwise.table import isfinite, logical_and, logical_not, logical_or, not_equal
+from func.interpreters.primitives.structural.identity import is_abstract_value
+from func.interpreters.primitives.structural.reductions import reduce_any
+from func.interpreters.primitives.structural.shapes import Where, absent, broadcast, convert, full_like, where
+
+
+class Live(Interpreter):
+    """Carries a (co)tangent whose dead elements are zero, and the mask of its live elements; None stands for all."""
+
+    def __init__(self) -> None:
+        super().__init__("live")
+
+    def lift(self, value: Array, mask: Array = None) -> Tracer:
+        """A traced (co)tangent with this mask."""
+        return Tracer(self, value, mask)
+
+    def seed(self, value: Array) -> Tracer:
+        """A traced (co)tangent of the caller, whose zeros are structural."""
+        return value if is_live(value) else Tracer(self, value, seed_mask(value))
+
+    def seed_where_zero(self, value: Array) -> Array:
+        """`seed`, but a (co)tangent without structural zeros stays as it is."""
+        mask = None if is_live(value) else seed_mask(value)
+        return value if mask is None else Tracer(self, value, mask)
+
+    def lifted(self, ct: Any) -> Any:
+        """A cotangent, or {position: cotangent}, traced here, with all elements live if it was not."""
+        if type(ct) is dict:
+            return {position: self.lifted(each) for position, each in ct.items()}
+        return ct if is_live(ct) else Tracer(self, ct, None)
+
+    def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        if hasattr(primitive, "apply_live"):
+            return primitive.apply_live(self, args, params)
+        if primitive.mask == "body" and primitive.body is not None:
+            outs = primitive.body(params)(*args)
+            return tuple(outs) if primitive.multiple else outs[0]
+        values, masks = self.unpacked(args)
+        with np.errstate(all="ignore"):
+            if isinstance(primitive, Where):
+                return self._where(primitive, values, masks)
+            if isinstance(primitive, Pointwise):
+                return self._pointwise(primitive, values, masks)
+            if isinstance(primitive, NonDifferentiable) and primitive.mask is None:
+                return bind(primitive, values, params)
+            if isinstance(primitive, Bilinear) and any([mask is UNTRACED for mask in masks]):
+                return self._product(primitive, values, masks, params)
+            if primitive.mask == "elementwise":
+                out = bind(primitive, values, params)
+                return self._cleaned(out, _union(masks, shape_of(out)))
+            if primitive.mask is not None:
+                return self._moved(primitive, values, masks, params)
+            return self._mixed(primitive, values, masks, params)
+
+    def unpacked(self, args: Sequence[Array]) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
+        """The values and the masks of arguments, UNTRACED for those that are not traced here."""
+        values, masks = [], []
+        for arg in args:
+            if type(arg) is Tracer and arg._interpreter is self:
+                values.append(arg._value)
+                masks.append(arg._attached)
+            else:
+                values.append(unboxed(arg))
+                masks.append(UNTRACED)
+        return tuple(values), tuple(masks)
+
+    def _cleaned(self, out: Array, mask: Array) -> Array:
+        """A result whose dead elements may be NaN."""
+        return Tracer(self, out if mask is None else where(mask, out, full_like(out, 0, ())), mask)
+
+    def _pointwise(self, primitive: Pointwise, values: Sequence[Array], masks: Sequence[Any]) -> Array:
+        out = primitive(*values)
+        if not is_inexact(dtype_of(out)):
+            return out
+        shape = shape_of(out)
+        mask = _union(masks, shape)
+        if primitive is nan_safe_multiply and masks[1] is UNTRACED:
+            return self._cleaned(out, _both(mask, not_equal(values[1], 0), shape))
+        if not isinstance(primitive, Elementwise):
+            return Tracer(self, out, mask if mask is None else logical_or(mask, not_equal(out, 0)))
+        linear, affine = _linearity(primitive, tuple([m is not UNTRACED for m in masks]))
+        if not linear:
+            return Tracer(self, out, mask if mask is None else logical_or(mask, not_equal(out, 0)))
+        if mask is not None:
+            for place in affine:
+                mask = _spread(logical_or(mask, not_equal(values[place], 0)), shape)
+        return self._cleaned(out, mask)
+
+    def _where(self, primitive: Primitive, values: Sequence[Array], masks: Sequence[Any]) -> Array:
+        out = bind(primitive, tuple(values), {})
+        if masks[1] is UNTRACED and masks[2] is UNTRACED:
+            return out
+        x, y = [linear_mask(value, mask) for value, mask in zip(values[1:], masks[1:], strict=True)]
+        if x is None and y is None:
+            return Tracer(self, out, None)
+        mask = where(values[0], True if x is None else x, True if y is None else y)
+        return Tracer(self, out, _spread(mask, shape_of(out)))
+
+    def _moved(self, primitive: Primitive, values: tuple[Array, ...], masks: Sequence[Any], params: Params) -> Array:
+        """An output element is a sum of input elements, or zero: the primitive itself moves the mask."""
+        out = bind(primitive, values, params)
+        linear = [is_linear_in(primitive, place) for place in range(len(values))]
+        known = [
+            linear_mask(value, mask) if flag else UNTRACED
+            for value, mask, flag in zip(values, masks, linear, strict=True)
+        ]
+        if primitive.mask == "covered" and all([mask is None or mask is UNTRACED for mask in known]):
+            return Tracer(self, out, None)
+        numbers = [
+            value if mask is UNTRACED else _as_numbers(mask, value) for value, mask in zip(values, known, strict=True)
+        ]
+        return Tracer(self, out, not_equal(bind(primitive, tuple(numbers), params), 0))
+
+    def _product(self, primitive: Primitive, values: tuple[Array, ...], masks: Sequence[Any], params: Params) -> Array:
+        """A product that is linear in one traced operand. Dead elements meet only finite elements of the other one."""
+        place = 1 if masks[0] is UNTRACED else 0
+        mask, value, other = masks[place], values[place], values[1 - place]
+
+        def product(x: Array, y: Array) -> Array:
+            return bind(primitive, (x, y) if place == 0 else (y, x), params)
+
+        if mask is None:
+            return Tracer(self, product(value, other), None)
+        live = _as_numbers(mask, value)
+        reached = not_equal(product(live, full_like(other, 1)), 0)
+        if _is_finite(other):
+            return Tracer(self, product(value, other), reached)
+        finite = isfinite(other)
+        dtype = dtype_of(live)
+        unbounded = not_equal(product(live, convert(logical_not(finite), dtype=dtype)), 0)
+        bounded = product(value, where(finite, other, full_like(other, 0, ())))
+        return Tracer(self, where(unbounded, product(value, other), bounded), reached)
+
+    def _mixed(self, primitive: Primitive, values: tuple[Array, ...], masks: Sequence[Any], params: Params) -> Any:
+        """One live element makes all elements live."""
+        out = bind(primitive, values, params)
+        traced = [mask for mask in masks if mask is not UNTRACED]
+        outs = out if primitive.multiple else (out,)
+        if any([mask is None for mask in traced]):
+            results = [Tracer(self, x, None) if is_inexact(dtype_of(x)) else x for x in outs]
+        else:
+            flags = [reduce_any(mask, axes=tuple(range(len(shape_of(mask))))) for mask in traced]
+            is_reached = functools.reduce(logical_or, flags)
+            results = [
+                self._cleaned(x, broadcast(is_reached, shape=shape_of(x))) if is_inexact(dtype_of(x)) else x
+                for x in outs
+            ]
+        return tuple(results) if primitive.multiple else results[0]
+
+
+class Untraced:
+    """In the place of a mask: the argument is not traced."""
+
+    def __repr__(self) -> str:
+        return "UNTRACED"
+
+
+UNTRACED = Untraced()
+
+
+def is_live(value: Any) -> bool:
+    """Whether a value is a (co)tangent with a mask."""
+    return type(value) is Tracer and type(value._interpreter) is Live
+
+
+def without_mask(value: Any) -> Any:
+    """A (co)tangent alone."""
+    return value._value if is_live(value) else value
+
+
+def with_mask_of(like: Any, value: Any) -> Any:
+    """A (co)tangent with the mask of another one, if that has one."""
+    return like._interpreter.lift(value, like._attached) if is_live(like) else value
+
+
+def absent_like(like: Array, shape: Shape, dtype: Any) -> Array:
+    """Zeros in the place of a (co)tangent that there is none of, beside another one; they are structural."""
+    if is_live(like) or is_abstract_value(like):
+        return absent(like, shape=shape, dtype=dtype)
+    return full_like(like, 0, shape, dtype)
+
+
+def seed_mask(value: Array) -> Any:
+    """The elements of a seed that are not zero; None for all. What is differentiated itself is live everywhere."""
+    if is_differentiated(value):
+        return None
+    mask = not_equal(value, 0)
+    return None if type(mask) in (np.ndarray, np.bool_) and mask.all() else mask
+
+
+def is_differentiated(value: Any) -> bool:
+    """Whether a level of forward or reverse mode traces the value."""
+    while type(value) is Tracer:
+        if value._interpreter.differentiates:
+            return True
+        value = value._value
+    return False
+
+
+def is_recorded(value: Any) -> bool:
+    """Whether a level of reverse mode, or a linear program that is being staged, records a value that is known.
+
+    What they record cannot be computed again where a derivative of it has a NaN.
+    """
+    found = False
+    while type(value) is Tracer:
+        if value._interpreter.differentiates and not found:
+            attached = value._attached  # a node of reverse mode or a tangent
+            found = type(attached) is tuple or is_abstract_value(attached) or is_recorded(attached)
+        value = value._value
+    return found and value is not None
+
+
+def linear_mask(value: Array, mask: Any) -> Any:
+    """The mask of an operand of a linear primitive; one that is not traced is a zero that the engine put there."""
+    if mask is not UNTRACED:
+        return mask
+    return value != 0 if type(value) in PYTHON_SCALARS else not_equal(value, 0)
+
+
+def is_linear_in(primitive: Primitive, place: int) -> bool:
+    """Whether a primitive that moves elements moves those of an argument."""
+    return primitive.is_linear_in(place) if isinstance(primitive, Linear) else place == 0
+
+
+def _as_numbers(mask: Any, like: Array) -> Array:
+    """A mask as zeros and ones, in the real dtype that goes with a value."""
+    dtype = np.zeros((), dtype_of(like)).real.dtype if dtype_of(like).kind in "fc" else dtype_of(like)
+    if mask is None:
+        return full_like(like, 1, None, dtype)
+    return convert(mask, dtype=dtype) if shape_of(mask) == shape_of(like) else full_like(like, int(mask), None, dtype)
+
+
+def _union(masks: Sequence[Any], shape: Shape) -> Any:
+    """The elements that are live in some operand."""
+    traced = [mask for mask in masks if mask is not UNTRACED]
+    if any([mask is None for mask in traced]):
+        return None
+    return _spread(functools.reduce(logical_or, traced), shape)
+
+
+def _both(mask: Any, other: Array, shape: Shape) -> Array:
+    return _spread(other if mask is None else logical_and(mask, other), shape)
+
+
+def _spread(mask: Array, shape: Shape) -> Array:
+    return mask if shape_of(mask) == shape else broadcast(mask, shape=shape)
+
+
+@functools.cache
+def _linearity(primitive: Elementwise, traced: tuple[bool, ...]) -> tuple[bool, tuple[int, ...]]:
+    """Whether a primitive is linear in its traced operands together, and the operands that it adds to them."""
+    affine = []
+    for place, partial in enumerate(primitive.partials):
+        depends = partial is None or primitive.arity in partial.needs or any([traced[need] for need in partial.needs])
+        if traced[place] and depends:
+            return False, ()
+        if not traced[place] and partial is not None and partial.constant is not None:
+            affine.append(place)
+    return True, tuple(affine)
+
+
+def _is_finite(value: Array) -> bool:
+    """Whether a value is known to have neither infinities nor NaN."""
+    if dtype_of(value).kind not in "fc":
+        return True
+    return type(value) is np.ndarray and math.isfinite(abs(np.vdot(value, value)))
