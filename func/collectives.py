@@ -13,11 +13,12 @@ from typing import Any, TypeAlias
 from func import tree
 from func.interpreters.core import Array, shape_of
 from func.interpreters.core.errors import ArgumentError, AxisNameError
+from func.interpreters.core.scopes import running_vmaps
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise.table import divide
 from func.interpreters.primitives.structural import collectives as ops
 from func.interpreters.primitives.structural.shapes import move_axis, reshape
-from func.interpreters.vmap import RUNNING, Vmap
+from func.interpreters.vmap import Vmap
 from func.transforms.boundary import array_leaf, unbox
 
 __all__ = ["all_gather", "axis_index", "pmax", "pmean", "pmin", "psum"]
@@ -147,7 +148,7 @@ def _levels(names: Names, function: str) -> list[Vmap]:
 
 
 def _level(name: str, function: str) -> Vmap:
-    running = RUNNING.get()
+    running: tuple[Vmap, ...] = running_vmaps()
     depths = [depth for depth, level in enumerate(running) if level.axis_name == name]
     if not depths:
         known = ", ".join([repr(level.axis_name) for level in running if level.axis_name is not None]) or "none"

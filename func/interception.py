@@ -1,23 +1,25 @@
 """`func.intercept()`: arrays from np.zeros, np.empty and similar functions that can hold traced values later.
 
 NumPy's protocols do not reach creation functions. Inside the context they return `Intercepted`, a subclass of ndarray
-that is a plain array until a traced value is written into it. From then on its owner holds a traced box, every view
-of the memory reads and writes that box, and the raw memory is NaN, so that code past the protocols is loud.
+that is a plain array until a traced value is written into it. From then on its owner holds a traced box, and every view
+of the memory reads and writes that box. The memory itself is concealed: compiled code sees a dtype that it cannot
+compute with. Arrays that never held a traced value turn into plain ones when the transform ends.
 """
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import sys
-import threading
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
 from func.interpreters.core import CARRIERS, EVALUATE, Array, Tracer
 from func.interpreters.core.errors import UnsupportedFunctionError
+from func.interpreters.core.scopes import Entry, Scope, live_entries, live_entry
 from func.interpreters.core.source import at_line, is_engine_file
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.structural.indexing import gather
@@ -29,6 +31,7 @@ __all__ = [
     "intercept",
 ]
 
+F = TypeVar("F", bound=Callable[..., Any])
 _WRITERS = frozenset({np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal})
 """Functions that write their first argument."""
 
@@ -37,6 +40,34 @@ class Intercepted(np.ndarray):
     """An array whose memory may turn into a traced value."""
 
     box: Tracer | None = None
+    concealed: np.dtype[Any] | None = None
+    """The dtype of the values, once the memory has another one."""
+    views: Views | None = None
+    """Of an owner: the views of its memory that are alive."""
+
+    def __array_finalize__(self, source: Any) -> None:
+        if self.base is None:
+            return
+        owner = owner_of(self)
+        if type(owner) is not Intercepted:
+            return
+        if owner.box is not None:
+            self.concealed = owner.concealed if type(source) is not Intercepted else source.concealed
+        else:
+            if owner.views is None:
+                owner.views = Views()
+            owner.views.add(self)
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the values."""
+        return self.concealed or _dtype_of(self)
+
+    @dtype.setter
+    def dtype(self, dtype: Any) -> None:
+        if self.concealed is not None:
+            _refuse(self, "dtype")
+        _set_dtype(self, np.dtype(dtype))
 
     def __getitem__(self, index: Any) -> Any:
         index = resolved(index)
@@ -102,7 +133,88 @@ class Intercepted(np.ndarray):
     __str__ = __repr__
 
     def __reduce__(self) -> Any:
-        return np.array(plain(self)).__reduce__()
+        return np.array(_untraced(self, "pickle")).__reduce__()
+
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.copy()
+
+    @property
+    def real(self) -> Any:
+        """The real part: a view."""
+        return _real_part(self) if self.concealed is None else creation.asarray(present(self)).real
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self[...] = resolved(value) + 1j * self.imag if self.dtype.kind == "c" else value
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part: a view."""
+        return _imaginary_part(self) if self.concealed is None else creation.asarray(present(self)).imag
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self[...] = self.real + 1j * resolved(value)
+
+
+_dtype_of: Any = np.ndarray.dtype.__get__
+_set_dtype: Any = getattr(np.ndarray, "_set_dtype", None) or np.ndarray.dtype.__set__  # type: ignore[attr-defined]
+_real_part: Any = np.ndarray.real.__get__
+_imaginary_part: Any = np.ndarray.imag.__get__
+_interface_of: Any = np.ndarray.__array_interface__.__get__
+
+
+class Views:
+    """The arrays of a list that are still alive."""
+
+    __slots__ = ("_limit", "_references", "concealed")
+
+    def __init__(self) -> None:
+        self.concealed = False
+        """Whether one of them has held a traced value."""
+        self._references: list[weakref.ref[Any]] = []
+        self._limit = 64
+
+    def add(self, array: Any) -> None:
+        self._references.append(weakref.ref(array))
+        if len(self._references) > self._limit:
+            self._references = [reference for reference in self._references if reference() is not None]
+            self._limit = 64 + 2 * len(self._references)
+
+    def __iter__(self) -> Iterator[Any]:
+        for reference in self._references:
+            array = reference()
+            if array is not None:
+                yield array
+
+
+class RetiredArray(np.ndarray):
+    """An array of func.intercept() after the transform: a plain array in all but its type, which cannot change."""
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return array[()] if return_scalar else np.ndarray.view(array, np.ndarray)
+
+    def __getitem__(self, index: Any) -> Any:
+        return np.ndarray.view(self, np.ndarray)[index]
+
+    def __reduce__(self) -> Any:
+        return np.array(self).__reduce__()
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return np.ndarray
+
+
+def retire(arrays: Iterable[Any]) -> None:
+    """The transform has ended: arrays that outlive it, and hold no traced values, are plain arrays from here on."""
+    for array in arrays:
+        if array.concealed is None:
+            for view in (array, *(array.views or ())):
+                view.__dict__.clear()
+                object.__setattr__(view, "__class__", RetiredArray)
 
 
 def owner_of(array: np.ndarray[Any, Any]) -> Any:
@@ -118,7 +230,7 @@ def _shares(part: Any, whole: Intercepted) -> bool:
 
 def plain(value: Any) -> Any:
     """The raw memory as an ndarray."""
-    return value.view(np.ndarray) if isinstance(value, Intercepted) else value
+    return np.ndarray.view(value, np.ndarray) if type(value) is Intercepted else value
 
 
 def present(array: Any) -> Array:
@@ -142,7 +254,7 @@ def _places(view: Any, owner: Any) -> tuple[Any, int | None]:
             f"an array of func.intercept() that holds traced values is viewed as {view.dtype}{at_line()}\n"
             "Use .astype, or np.real and np.imag, instead of a view of other dtype."
         )
-    start = (view.__array_interface__["data"][0] - owner.__array_interface__["data"][0]) // owner.itemsize
+    start = (_interface_of(view)["data"][0] - _interface_of(owner)["data"][0]) // owner.itemsize
     if view.flags.c_contiguous or view.size == 0:
         return None, start if view.size else 0
     places = np.full(view.shape, start)
@@ -157,8 +269,50 @@ def promote(array: Intercepted) -> None:
     owner = owner_of(array)
     if owner.box is None:
         owner.box = Tracer(EVALUATE, patching.original("array")(plain(owner)), None)
-        if owner.dtype.kind in "fc":
-            plain(owner)[...] = np.nan
+        _conceal(owner)
+
+
+def _conceal(owner: Any) -> None:
+    """Keep compiled code from computing with memory that does not hold the values: it refuses an unknown dtype.
+
+    Plain ndarrays on this memory, which code past the protocols may have made before, read NaN or the least integer.
+    """
+    kind = owner.dtype.kind
+    if kind in "fciu":
+        plain(owner)[...] = np.nan if kind in "fc" else np.iinfo(owner.dtype).min
+    for array in (owner, *(owner.views or ())):
+        array.concealed = array.dtype
+        _set_dtype(array, np.dtype((np.void, array.itemsize)))
+    owner.views = None
+    if (made := _made_by_transform()) is not None:
+        made.concealed = True
+
+
+def _made_by_transform() -> Views | None:
+    """The arrays that were made inside the outermost of the running transforms."""
+    entries = live_entries()
+    if not entries:
+        return None
+    if entries[-1].made is None:
+        entries[-1].made = Views()
+    made: Views = entries[-1].made
+    return made
+
+
+def _untraced(array: Any, what: str) -> Any:
+    """The numbers of an array that holds no traced values, for a use that would lose their derivative."""
+    value = present(array)
+    if type(value) is Tracer:
+        _refuse(array, what)
+    return value
+
+
+def _refuse(array: Any, name: str) -> NoReturn:
+    """Raise for what is about the memory of an array that holds traced values."""
+    raise UnsupportedFunctionError(
+        f"`{name}` is about the memory of an array, and one of func.intercept() that holds traced values has none"
+        f"{at_line()}\nUse NumPy functions on it, which make new arrays; func.stop_gradient(x) gives its numbers alone."
+    )
 
 
 def change(array: Intercepted, write: Callable[[Tracer], Any]) -> None:
@@ -193,10 +347,14 @@ def holds_traced(value: Any) -> bool:
 def adopted(value: Any) -> Any:
     """Results made of intercepted arrays can hold traced values in turn; views stay views."""
     if type(value) is np.ndarray and value.dtype.kind in "fciub":
+        if not _is_intercepting():
+            return value
         if type(owner_of(value)) is Intercepted:
             return value.view(Intercepted)
         out = np.ndarray.__new__(Intercepted, value.shape, value.dtype)
         np.copyto(plain(out), value)
+        if (made := _made_by_transform()) is not None:
+            made.add(out)
         return out
     if type(value) in (list, tuple):
         return type(value)([adopted(item) for item in value])
@@ -257,56 +415,96 @@ def _viewing(name: str) -> Callable[..., Any]:
     return method
 
 
-for _names, _kind in ((_READING, _reading), (_WRITING, _writing), (_VIEWING, _viewing)):
+_REFUSED = (
+    "__array__ __dlpack__ __setstate__ byteswap dump dumps getfield resize setfield tobytes tofile to_device "
+    "__buffer__ newbyteorder tostring"
+)
+_REFUSED_PROPERTIES = "__array_interface__ __array_struct__ ctypes data"
+
+
+def _refused(name: str) -> Callable[..., Any]:
+    def method(self: Intercepted, *args: Any, **kwargs: Any) -> Any:
+        if self.concealed is not None:
+            _refuse(self, name)
+        return getattr(np.ndarray, name)(self, *args, **kwargs)
+
+    return method
+
+
+def _refused_property(name: str) -> property:
+    inherited = vars(np.ndarray)[name]
+
+    def read(self: Intercepted) -> Any:
+        if self.concealed is not None:
+            _refuse(self, name)
+        return inherited.__get__(self)
+
+    return property(read)
+
+
+for _names, _kind in (
+    (_READING, _reading),
+    (_WRITING, _writing),
+    (_VIEWING, _viewing),
+    (_REFUSED, _refused),
+    (_REFUSED_PROPERTIES, _refused_property),
+):
     for _name in _names.split():
-        setattr(Intercepted, _name, _kind(_name))
+        if hasattr(np.ndarray, _name):
+            setattr(Intercepted, _name, _kind(_name))
 CARRIERS[Intercepted] = present
+CARRIERS[RetiredArray] = lambda array: np.ndarray.view(array, np.ndarray)
 
 
-_CREATORS = (
+_NAMES = (
     "arange", "copy", "empty", "empty_like", "eye", "full", "full_like", "identity", "linspace", "ones", "ones_like",
     "zeros", "zeros_like",
 )  # fmt: skip
-_originals = {name: getattr(np, name) for name in _CREATORS}
-_active: ContextVar[bool] = ContextVar("func_intercept", default=False)
-_lock = threading.Lock()
-_entered = 0
+_INTERCEPTING: ContextVar[Entry | None] = ContextVar("func_intercept", default=None)
 
 
-def _adopting(depth: int) -> bool:
-    """Whether an array made `depth` frames up is to hold traced values: not what the engine makes for itself."""
-    if not _active.get() or not patching.is_tracing():
-        return False
-    return not is_engine_file(sys._getframe(depth + 1).f_code.co_filename)
+def _is_intercepting() -> bool:
+    """Whether what NumPy creates here is to hold traced values later."""
+    return patching.is_tracing() and live_entry(_INTERCEPTING) is not None
 
 
 def _creator(name: str) -> Callable[..., Any]:
-    original = _originals[name]
+    original = getattr(np, name)
 
-    def create(*args: Any, **kwargs: Any) -> Any:
+    def create(bound: Any, *args: Any, **kwargs: Any) -> Any:
         if name == "full" and holds_traced(list(args)):
             return creation.full(*args, **kwargs)
         array = original(*args, **kwargs)
-        return adopted(array) if type(array) is np.ndarray and _adopting(1) else array
+        if type(array) is not np.ndarray:
+            return array
+        return array if is_engine_file(sys._getframe(1).f_code.co_filename) else adopted(array)
 
-    create.__name__ = create.__qualname__ = name
-    create.__doc__ = original.__doc__
-    return create
-
-
-_creators = {name: _creator(name) for name in _CREATORS}
+    substitute: Callable[..., Any] = patching.substitute(create, name)
+    return substitute
 
 
 def _adopt_result(array: Any, source: Any) -> Any:
     """np.array of something plain; np.asarray of an array is that array."""
-    return adopted(array) if array is not source and type(array) is np.ndarray and _adopting(2) else array
+    if array is source or type(array) is not np.ndarray:
+        return array
+    return array if is_engine_file(sys._getframe(3).f_code.co_filename) else adopted(array)
 
 
+_CREATORS = {name: _creator(name) for name in _NAMES}
 WIRING.adopt_array = _adopt_result
+WIRING.retire_arrays = retire
 
 
-@contextlib.contextmanager
-def intercept() -> Iterator[None]:
+class InterceptScope(Scope):
+    """`func.intercept()` holds."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        _INTERCEPTING.set(Entry(self, live_entry(_INTERCEPTING)))
+
+
+class intercept:
     """Let arrays that NumPy's creation functions make inside a transform hold traced values.
 
     np.zeros, ones, empty, full, eye, identity, arange, linspace, their `_like` forms, np.copy and np.array of plain
@@ -327,18 +525,26 @@ def intercept() -> Iterator[None]:
         ...     print(float(func.grad(f)(3.0)))
         6.0
     """
-    global _entered
-    namespace: Any = vars(np)
-    with _lock:
-        _entered += 1
-        if _entered == 1:
-            namespace.update(_creators)
-    token = _active.set(True)
-    try:
-        yield
-    finally:
-        _active.reset(token)
-        with _lock:
-            _entered -= 1
-            if _entered == 0:
-                namespace.update(_originals)
+
+    def __init__(self) -> None:
+        self._scopes: list[InterceptScope] = []
+
+    def __enter__(self) -> None:
+        patching.adopt_results(_CREATORS, _is_intercepting)
+        self._scopes.append(InterceptScope())
+
+    def __exit__(self, *error: object) -> None:
+        entry = _INTERCEPTING.get()
+        if entry is not None and (innermost := entry.scope()) in self._scopes:
+            self._scopes.remove(innermost)
+            _INTERCEPTING.set(entry.outer)
+        else:  # entered in another context, by a generator that is closed in this one
+            self._scopes.pop()
+
+    def __call__(self, function: F) -> F:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with intercept():
+                return function(*args, **kwargs)
+
+        return wrapped  # type: ignore[return-value]

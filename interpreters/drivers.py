@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from func.interpreters.core import (
-    CURRENT,
     ZERO,
     Array,
     Aval,
@@ -22,9 +21,9 @@ from func.interpreters.core import (
     example_of,
     shape_of,
 )
-from func.interpreters.core.errors import RaggedLanesError
-from func.interpreters.core.modes import STAGING
+from func.interpreters.core.errors import FuncError, RaggedLanesError, TracerConversionError
 from func.interpreters.core.refusals import worded
+from func.interpreters.core.scopes import TRANSFORMS, TransformScope
 from func.interpreters.core.source import hide_engine_frames
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import walk
@@ -36,46 +35,60 @@ from func.interpreters.primitives.structural.slicing import concatenate
 from func.interpreters.program.program import Program
 from func.interpreters.stage import DerivedStage, Stage
 from func.interpreters.transpose import transpose_program
-from func.interpreters.vmap import RUNNING, MappedCall, SplitBatch, Vmap
+from func.interpreters.vmap import MappedCall, SplitBatch, Vmap
 
 Flat: TypeAlias = Callable[..., Sequence[Array]]
 
 
 class running:
-    """Context in which an interpreter's function runs: conversions work inside; at the end the interpreter is closed.
+    """Context in which an interpreter's function runs, inside its `TransformScope`.
 
-    `staging` says that the function is traced into a program that runs later. Errors leave without the engine's frames.
+    At the end the interpreter is closed. Errors leave without the engine's frames.
     """
 
-    __slots__ = ("interpreter", "staging", "token")
+    __slots__ = ("interpreter",)
 
-    def __init__(self, interpreter: Interpreter, staging: bool = False) -> None:
+    def __init__(self, interpreter: Interpreter) -> None:
         self.interpreter = interpreter
-        self.staging: Any = staging
 
     def __enter__(self) -> None:
-        self.token = CURRENT.set(self.interpreter)
-        if self.staging:
-            self.staging = STAGING.set(self.interpreter.transform)
-        WIRING.enter_transform()
+        return None
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        WIRING.leave_transform()
-        if self.staging:
-            STAGING.reset(self.staging)
-        CURRENT.reset(self.token)
+        entry = TRANSFORMS.get()
+        made = None
+        if entry is not None and entry.interpreter is self.interpreter:
+            made = entry.made
+            TRANSFORMS.set(entry.outer)
+            if made is not None:
+                WIRING.retire_arrays(made)
         self.interpreter.close()
         if isinstance(error, Exception):
             refusal = worded(error, self.interpreter)
             if refusal is not error:
                 raise hide_engine_frames(refusal.with_traceback(trace)) from error
+            if made is not None and made.concealed and not isinstance(error, FuncError):
+                if is_failed_conversion(error):
+                    raise hide_engine_frames(TracerConversionError(_CONCEALED).with_traceback(trace)) from error
+                error.add_note(_CONCEALED)
             hide_engine_frames(error)
+
+
+_CONCEALED = (
+    "Arrays of func.intercept() hold traced values here. Compiled code that is given such an array cannot compute with "
+    "it: its memory has a dtype of no numbers on purpose. Use NumPy functions on it."
+)
+
+
+def is_failed_conversion(error: BaseException) -> bool:
+    """Whether this is what NumPy raises where an element becomes a number; the error behind it says why it cannot."""
+    return type(error) is ValueError and str(error).startswith("setting an array element with a sequence")
 
 
 def jvp_flat(fun: Flat, primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[list[Array], list[Any]]:
     """Outputs and their tangents (ZERO where there is none); by plain rules."""
     interpreter = Jvp("jvp")
-    with running(interpreter):
+    with TransformScope(interpreter), running(interpreter):
         outs = fun(*[interpreter.lift(p, t) for p, t in zip(primals, tangents, strict=True)])
         pairs = [interpreter.unpack(out) for out in outs]
     return [p for p, _ in pairs], [t for _, t in pairs]
@@ -84,7 +97,7 @@ def jvp_flat(fun: Flat, primals: Sequence[Array], tangents: Sequence[Any]) -> tu
 def pull_flat(fun: Flat, primals: Sequence[Array], active: Sequence[int], cts: dict[int, Any]) -> list[Any]:
     """Cotangents of the active arguments, given {output position: cotangent}; by plain rules."""
     interpreter = grad_interpreter("vjp")
-    with running(interpreter):
+    with TransformScope(interpreter), running(interpreter):
         args = list(primals)
         leaves = []
         for i in active:
@@ -114,8 +127,7 @@ def map_flat(
     if interpreter is None:
         interpreter = Vmap("vmap", np.arange(size), MappedCall(size))
     level = interpreter
-    with running(level):
-        token = RUNNING.set((*RUNNING.get(), level))
+    with TransformScope(level, mapped=level), running(level):
         try:
             outs = fun(*[level.lift(arg) if mapped else arg for arg, mapped in zip(args, which, strict=True)])
             mapped_outs = [level.is_mapped(out) for out in outs]
@@ -129,8 +141,6 @@ def map_flat(
             groups = split.groups
             levels = [level.part(group) for group in groups]
             del error, split
-        finally:
-            RUNNING.reset(token)
     parts = []
     for group, part in zip(groups, levels, strict=True):
         chosen = [gather(arg, group, axis=0) if mapped else arg for arg, mapped in zip(args, which, strict=True)]
@@ -171,7 +181,7 @@ def all_mapped(outs: Sequence[Array], mapped: Sequence[bool], size: int) -> list
 def stage_flat(fun: Flat, avals: Sequence[Aval], stage: Stage, example: Array = None) -> Program:
     """The Program of a function on abstract arguments, on the backend of `example`."""
     stage.example = example_of(example)
-    with running(stage):
+    with TransformScope(stage), running(stage):
         inputs = [stage.variable(aval) for aval in avals]
         variables = [tracer._attached for tracer in inputs]
         return stage.program(variables, fun(*inputs))
@@ -180,7 +190,7 @@ def stage_flat(fun: Flat, avals: Sequence[Aval], stage: Stage, example: Array = 
 def output_avals(fun: Flat, avals: Sequence[Aval]) -> tuple[Aval, ...]:
     """Abstract values of the outputs."""
     stage = DerivedStage("eval_shape")
-    with running(stage):
+    with TransformScope(stage), running(stage):
         outs = fun(*[stage.variable(aval) for aval in avals])
         return tuple([Aval(shape_of(out), dtype_of(out)) for out in outs])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -21,9 +20,6 @@ from func.interpreters.core import (
     shape_of,
     unboxed,
 )
-
-RUNNING: ContextVar[tuple[Vmap, ...]] = ContextVar("RUNNING", default=())
-"""The vmaps whose functions are running, outermost first."""
 
 
 class MappedCall:

@@ -12,7 +12,6 @@ import numpy as np
 
 from func.autograd import graph
 from func.interpreters.core import (
-    CURRENT,
     EVALUATE,
     ZERO,
     Array,
@@ -25,6 +24,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import ArgumentError, BackwardError
 from func.interpreters.core.modes import MODE, Mode
+from func.interpreters.core.scopes import live_entry
 from func.interpreters.core.source import at_line
 from func.interpreters.drivers import map_flat
 from func.interpreters.grad import AVAL, SERIAL
@@ -186,7 +186,7 @@ def backward(
 def _refuse_outer(interpreter: Imperative, function: str) -> None:
     """Raise where the `grad` of tensors made outside of the running transform would be filled."""
     if interpreter.level < ambient().level:
-        transform = CURRENT.get().transform
+        transform = live_entry().interpreter.transform
         raise BackwardError(
             f"{function} inside func.{transform} would fill the grad of tensors made outside of it{at_line()}\n"
             f"func.{transform} runs the function on traced values, perhaps once for many calls, and cannot undo "

@@ -7,6 +7,7 @@ returns None for their tangents.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -61,6 +62,10 @@ _LEVELS: ContextVar[tuple[Jvp, ...]] = ContextVar("func_dual_levels", default=()
 """The interpreters of the open levels, innermost last; a level that was closed in another context remains there."""
 
 
+_OPENED: weakref.WeakKeyDictionary[Jvp, patching.OpenedTransform] = weakref.WeakKeyDictionary()
+"""What holds NumPy's converters for the open levels."""
+
+
 def _levels() -> tuple[Jvp, ...]:
     """The interpreters of the levels that are open here."""
     return tuple([level for level in _LEVELS.get() if type(level) is Jvp])
@@ -78,8 +83,9 @@ def enter_dual_level() -> int:
         >>> forward_ad.exit_dual_level(level=level)
     """
     levels = _levels()
-    _LEVELS.set((*levels, Jvp("dual_level", Live())))
-    patching.enter()
+    interpreter = Jvp("dual_level", Live())
+    _OPENED[interpreter] = patching.open_transform()
+    _LEVELS.set((*levels, interpreter))
     return len(levels)
 
 
@@ -110,7 +116,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 def _close(level: Jvp) -> None:
-    patching.leave()
+    patching.close_transform(_OPENED.pop(level))
     level.__class__ = ClosedDualLevel  # pyright: ignore[reportAttributeAccessIssue]
 
 

@@ -25,6 +25,7 @@ from func.interpreters.calls.compiled_call import BEST, CompiledCall, trace_call
 from func.interpreters.core import PYTHON_SCALARS, Tracer, aval_of, example_of, innermost
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.modes import Setting, enter, leave, value_in_force
+from func.interpreters.core.scopes import TransformScope
 from func.interpreters.drivers import running
 from func.interpreters.nan_safe import form_for
 from func.interpreters.program.program import Program
@@ -342,7 +343,7 @@ class Jitted:
 
         def trace(stage: Stage) -> Program:
             nonlocal out_spec, depends_on_layouts
-            with running(stage, staging=True):
+            with TransformScope(stage, staging=True), running(stage):
                 inputs = [stage.variable(aval) for aval in avals]
                 variables = [tracer._attached for tracer in inputs]
                 input_layouts.place(stage, inputs)

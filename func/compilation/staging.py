@@ -11,6 +11,7 @@ from func import tree
 from func.interpreters.calls.outside_values import noticing_random_numbers
 from func.interpreters.core import Aval, aval_of
 from func.interpreters.core.errors import ArgumentError
+from func.interpreters.core.scopes import TransformScope
 from func.interpreters.drivers import running
 from func.interpreters.program.program import Program
 from func.interpreters.stage import Stage
@@ -63,7 +64,7 @@ def stage_call(
     names = [name[1:] for name in tree.path_names((traced_args, kwargs), "_")]
     stage = Stage(transform)
     watched = contextlib.nullcontext() if transform == "eval_shape" else noticing_random_numbers(function, transform)
-    with watched, running(stage, staging=transform != "eval_shape"):
+    with watched, TransformScope(stage, staging=transform != "eval_shape"), running(stage):
         avals = [
             leaf if isinstance(leaf, Aval) else aval_of(array_leaf(leaf, f"arguments{path}", transform))
             for leaf, path in zip(leaves, names, strict=True)

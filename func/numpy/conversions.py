@@ -17,14 +17,15 @@ from func.interpreters.core import EVALUATE, Tracer, concrete
 from func.interpreters.core.errors import FuncError, StagingError, TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.modes import is_suspended
 from func.interpreters.core.refusals import is_formatting, is_indexing, is_writing, noted
+from func.interpreters.core.scopes import current_transform
 from func.interpreters.core.source import at_line, library_calls, user_frame
-from func.interpreters.core.types import CURRENT
 from func.interpreters.grad import Grad
 from func.interpreters.imperative.interpreter import Imperative
 from func.interpreters.jvp import Jvp
 from func.interpreters.stage import Recorder
 from func.numpy.argument_checks import to_host
 from func.numpy.inplace import WRITE_HINT, getitem
+from func.numpy.patching import TracedElementSignal, is_converting
 
 INDEX_HINT = "To index a plain array a by a traced i write func.numpy.take(a, i, axis=0) or func.tensor(a)[i]."
 _ARRAY_HINT = (
@@ -99,7 +100,7 @@ def _public_name(module: str, function: str) -> str:
 
 
 def _refuse(error: FuncError) -> NoReturn:
-    raise noted(error, CURRENT.get())
+    raise noted(error, current_transform())
 
 
 def refuse_conversion(tracer: Tracer) -> NoReturn:
@@ -118,7 +119,11 @@ class NoAttributeError(UnsupportedFunctionError, AttributeError):
 
 def no_attribute(tracer: Tracer, name: str) -> NoReturn:
     """Raise because a traced array has no such attribute."""
-    if (name.startswith("__") and name != "__array_interface__") or not hasattr(np.ndarray, name):
+    if (
+        (name.startswith("__") and name != "__array_interface__")
+        or not hasattr(np.ndarray, name)
+        or is_converting(sys._getframe(1))
+    ):
         raise AttributeError(f"'Tracer' object has no attribute {name!r}")
     hint = _hint(_MEMORY_HINT)
     raise NoAttributeError(f"`.{name}` is about the memory of an array, and a traced one has none{at_line()}\n{hint}")
@@ -229,6 +234,8 @@ def no_array(tracer: Tracer, dtype: Any = None, copy: bool | None = None) -> Any
     of a plain array. A number then stays what it is, an element of an array of Python objects, whose loops compute with
     it; `operand` makes a traced array of it where it meets one.
     """
+    if is_converting(sys._getframe(1)):
+        raise TracedElementSignal
     if tracer._interpreter is EVALUATE and isinstance(tracer._value, (np.ndarray, np.generic)):
         return np.array(tracer._value, dtype, copy=copy)
     if (dtype is None or np.dtype(dtype).kind == "O") and may_be_element(tracer):

@@ -1,25 +1,39 @@
-"""NumPy's converters, replaced while a transform runs, so that `np.array([v, -np.sin(t)])` may hold traced values.
+"""NumPy's converters for traced values: `np.array([v, -np.sin(t)])` works while the function of a transform runs.
 
-NumPy's protocols do not dispatch np.array, np.asarray and the other converters. While at least one transform runs, in
-any thread, wrappers replace them. A wrapper looks for a traced value in the argument, else calls the original.
+NumPy's protocols do not dispatch np.array, np.asarray and the other converters. While a transform runs, the module
+`numpy` has a class of ours, whose attributes of these names answer by who asks: Python code that a transform runs gets
+a function that takes traced values too; everybody else gets NumPy's own. So other threads, compiled code (which would
+take what it gets for an array) and modules that are being imported see no substitute, and nothing is ever written into
+the module.
+
+The class goes when the last running transform ends, which cannot fail: see `func.interpreters.core.scopes`.
 """
 
 from __future__ import annotations
 
+import importlib
+import operator
+import os
+import sys
 import threading
+import weakref
 from collections.abc import Callable
+from contextvars import ContextVar
+from types import CodeType, FrameType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from func.interpreters.core import CARRIERS, Tracer
+from func.interpreters.core.scopes import live_entries, live_entry
+from func.interpreters.core.source import is_engine_file
 from func.interpreters.core.wiring import WIRING
+from func.numpy.bytecode import reads_attribute
 
 _NAMES = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
+_module: Any = np
+_namespace: dict[str, Any] = vars(np)
 _originals: dict[str, Any] = {name: getattr(np, name) for name in _NAMES}
-_namespace: Any = vars(np)
-_lock = threading.Lock()
-_running = 0
 
 
 def original(name: str) -> Callable[..., Any]:
@@ -38,51 +52,247 @@ def holds_tracer(value: Any) -> bool:
     return False
 
 
-def _wrapper(name: str) -> Callable[..., Any]:
+class TracedElementSignal(Exception):
+    """Raised by a traced value that NumPy's own converter meets in a list; the substitute takes over."""
+
+
+class _Substituted:
+    """What substitutes are bound to: as bound methods they pickle by name, as NumPy's own functions."""
+
+    def __reduce__(self) -> Any:
+        return importlib.import_module, ("numpy",)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+
+_SUBSTITUTED = _Substituted()
+
+
+def substitute(function: Callable[..., Any], name: str) -> Any:
+    """A function (of `_SUBSTITUTED` and NumPy's arguments) that looks and pickles like NumPy's of this name."""
+    model = _namespace[name]
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "numpy"
+    function.__doc__ = model.__doc__
+    return MethodType(function, _SUBSTITUTED)
+
+
+def _converter(name: str) -> Any:
     original = _originals[name]
 
-    def converter(*args: Any, **kwargs: Any) -> Any:
-        traced = args and (holds_tracer(args[0]) or type(kwargs.get("like")) is Tracer)
-        array = WIRING.convert_traced(name, *args, **kwargs) if traced else original(*args, **kwargs)
-        return WIRING.adopt_array(array, args[0]) if args else array
+    def converter(bound: Any, *args: Any, **kwargs: Any) -> Any:
+        if (args and (type(args[0]) is Tracer or type(args[0]) in CARRIERS)) or type(kwargs.get("like")) is Tracer:
+            return WIRING.convert_traced(name, *args, **kwargs)
+        if _adopts is not None and _adopts():
+            return _adopting_converter(name, args, kwargs)
+        try:
+            return original(*args, **kwargs)
+        except TracedElementSignal:
+            return WIRING.convert_traced(name, *args, **kwargs)
 
-    converter.__name__ = converter.__qualname__ = name
-    converter.__doc__ = original.__doc__
-    return converter
-
-
-_wrappers: dict[str, Any] = {name: _wrapper(name) for name in _NAMES}
-
-
-def replace(**objects: Any) -> None:
-    """Register further objects that replace NumPy's while a transform runs."""
-    for name, value in objects.items():
-        _originals[name] = getattr(np, name)
-        _wrappers[name] = value
+    _CONVERTER_CODES.add(converter.__code__)
+    return substitute(converter, name)
 
 
-def enter() -> None:
-    """Start a transform: the first one installs the wrappers."""
-    global _running
-    with _lock:
-        _running += 1
-        if _running == 1:
-            _namespace.update(_wrappers)
+_CONVERTER_CODES: set[CodeType] = set()
+_adopts: Callable[[], bool] | None = None
+"""Whether `func.intercept` holds, once it has been used."""
 
 
-def leave() -> None:
-    """End a transform, after a value or an exception: the last one restores NumPy's functions."""
-    global _running
-    with _lock:
-        _running -= 1
-        if _running == 0:
-            _namespace.update(_originals)
+def _adopting_converter(name: str, args: Any, kwargs: Any) -> Any:
+    """A converter of a process that uses `func.intercept`: arrays that it makes can hold traced values later."""
+    if args and holds_tracer(args[0]):
+        return WIRING.convert_traced(name, *args, **kwargs)
+    try:
+        array = _originals[name](*args, **kwargs)
+    except TracedElementSignal:
+        return WIRING.convert_traced(name, *args, **kwargs)
+    return WIRING.adopt_array(array, args[0] if args else None)
+
+
+_CONVERTER_CODES.add(_adopting_converter.__code__)
+
+
+def is_converting(caller: FrameType) -> bool:
+    """Whether NumPy asks for a traced value as an array for one of the substitutes, which waits for a signal."""
+    return caller.f_code in _CONVERTER_CODES
+
+
+def adopt_results(creators: dict[str, Any], applies: Callable[[], bool]) -> None:
+    """From now on `func.intercept` is asked about what converters and these creation functions make."""
+    global _adopts
+    if _adopts is None:
+        for name, value in creators.items():
+            setattr(TracedModule, name, _attribute(name, value, applies))
+        _adopts = applies
+
+
+class TracedModule(ModuleType):
+    """The class of the module `numpy` while a transform runs."""
+
+    def __reduce__(self) -> Any:
+        return importlib.import_module, (self.__name__,)
+
+
+def replace(**substitutes: Any) -> None:
+    """Register objects that stand in for NumPy's, of these names, in code that a transform runs."""
+    for name, value in substitutes.items():
+        _originals.setdefault(name, _namespace[name])
+        setattr(TracedModule, name, _attribute(name, value, is_inside))
+
+
+def _attribute(name: str, value: Any, applies: Callable[[], bool]) -> property:
+    """An attribute of NumPy's that is `value` where it applies, for Python code that asks for it by name."""
+    original = _namespace[name]
+
+    def read(module: Any) -> Any:
+        present = _namespace.get(name, read)
+        if present is original:
+            if applies():
+                frame = sys._getframe(1)
+                if reads_attribute(frame, name) and not (_imports_in_progress and _is_importing(frame)):
+                    return value
+        elif present is read:
+            raise AttributeError(f"module 'numpy' has no attribute {name!r}")
+        return present
+
+    def write(module: Any, value: Any) -> None:
+        _namespace[name] = value
+
+    def delete(module: Any) -> None:
+        if _namespace.pop(name, read) is read:
+            raise AttributeError(name)
+
+    return property(read, write, delete)
+
+
+def is_inside() -> bool:
+    """Whether the running code belongs to a transform: to its context, or to a thread that started while it ran."""
+    return live_entry() is not None or threading.get_ident() not in _threads_before or is_opened()
+
+
+_imports_in_progress: Any = getattr(sys.modules.get("importlib._bootstrap"), "_module_locks", True)
+"""Empty unless some thread imports a module."""
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    """Whether the code runs for an import that code inside the transform has started."""
+    while frame is not None and not is_engine_file(file := frame.f_code.co_filename):
+        if file == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
+
+
+class Hold:
+    """As long as one is referred to, the module `numpy` has the class `TracedModule`."""
+
+    __slots__ = ("__weakref__",)
+
+
+class _HoldReference(weakref.ref[Hold]):
+    """The reference to a hold; its callback, a C function as the callback has to be, calls `restore`."""
+
+    __slots__ = ("successor",)
+    restore = _module.__setattr__
+    successor: dict[str, _HoldReference]
+    """The reference to the next hold, which threads that start at once agree on without a lock."""
+
+
+def _reference_to(hold: Hold) -> _HoldReference:
+    found = ModuleType if type(_module) is TracedModule else type(_module)
+    reference = _HoldReference(hold, operator.methodcaller("restore", "__class__", found))
+    reference.successor = {}
+    return reference
+
+
+_reference = _reference_to(Hold())  # which ends here
+_threads_before: frozenset[int] = frozenset()
+"""The threads that ran when the first of the running transforms started: if unknown, none."""
+
+
+def hold_converters() -> Hold:
+    """The present hold, or a new one."""
+    hold = _reference()
+    if hold is not None and type(_module) is TracedModule:
+        return hold
+    return _new_hold()
+
+
+def _new_hold() -> Hold:
+    # No lock: an interrupt could leave it locked, and a signal handler may start a transform while this runs.
+    global _reference, _threads_before
+    try:
+        while (hold := _reference()) is None:
+            last, hold = _reference, Hold()
+            own = _reference_to(hold)
+            threads = frozenset(_known_threads)
+            _reference = last.successor.setdefault("next", own)
+            if _reference is own:
+                _threads_before = threads
+            else:
+                del own  # before its hold, so that its callback does not run
+        _module.__class__ = TracedModule
+        return hold
+    except BaseException:
+        hold = None  # a traceback would keep it
+        raise
+
+
+_known_threads: dict[int, Any] = getattr(threading, "_active", {})
+
+
+def is_opened() -> bool:
+    """Whether a transform that was opened by a call is open in this context."""
+    return any([opened.hold is not None for opened in _OPENED.get()])
 
 
 def is_tracing() -> bool:
     """True while any transform runs, in any thread."""
-    return _running > 0
+    return _reference() is not None
 
 
-WIRING.enter_transform = enter
-WIRING.leave_transform = leave
+class OpenedTransform:
+    """A transform that calls open and close, not a `with` statement: a level of `func.autograd.forward_ad`."""
+
+    __slots__ = ("hold",)
+
+    def __init__(self) -> None:
+        self.hold: Hold | None = hold_converters()
+
+
+_OPENED: ContextVar[tuple[OpenedTransform, ...]] = ContextVar("func_opened", default=())
+
+
+def open_transform() -> OpenedTransform:
+    """Start a transform that lasts until `close_transform`."""
+    opened = OpenedTransform()
+    _OPENED.set((*_OPENED.get(), opened))
+    return opened
+
+
+def close_transform(opened: OpenedTransform) -> None:
+    """End a transform, perhaps in another context than the one in which it was started."""
+    opened.hold = None
+    _OPENED.set(tuple([other for other in _OPENED.get() if other.hold is not None]))
+
+
+def _after_fork() -> None:
+    """In a child only the forking thread goes on: transforms of other threads have ended, its own have not."""
+    global _reference
+    if _reference() is None:
+        return
+    _reference = _reference_to(Hold())
+    _module.__class__ = ModuleType
+    scopes = [entry.scope() for entry in live_entries()]
+    for holder in (*scopes, *[opened for opened in _OPENED.get() if opened.hold is not None]):
+        holder.hold = hold_converters()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+WIRING.hold_converters = hold_converters
+for _name in _NAMES:
+    replace(**{_name: _converter(_name)})

@@ -11,11 +11,11 @@ import numpy as np
 
 from func.interpreters.core import Array, Tracer, operand, shape_of
 from func.interpreters.core.errors import FuncError
-from func.interpreters.core.modes import STAGING
+from func.interpreters.core.scopes import current_staging, running_vmaps
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise import table as e
 from func.interpreters.primitives.random import bits as ops
-from func.interpreters.vmap import RUNNING, Vmap
+from func.interpreters.vmap import Vmap
 from func.random import continuous, discrete, multivariate
 from func.random.keys import check_key, keys_of
 from func.random.keys import key as key_of_seed
@@ -99,13 +99,13 @@ class Generator:
         Raises:
             RandomnessError: A running vmap has randomness="error", or the function is being staged.
         """
-        if STAGING.get() is not None:
+        if (transform := current_staging()) is not None:
             raise RandomnessError(
-                f"a func.random.Generator was used inside func.{STAGING.get()}{at_line()}\n"
+                f"a func.random.Generator was used inside func.{transform}{at_line()}\n"
                 "The program would give the same numbers each time that it runs: pass a key of func.random as an "
                 "argument, and draw by functions of keys such as func.random.normal(key, ...)."
             )
-        levels = RUNNING.get()
+        levels = running_vmaps()
         independent = self._independent_levels(levels) if levels else []
         key = ops.random_fold_in(keys_of(self._key, 2)[_STREAM], np.asarray(self._advance(levels)))
         for level in independent:

@@ -11,7 +11,7 @@ import numpy as np
 from func import tree
 from func.backends import HOST_TYPES
 from func.interpreters.core import (
-    CURRENT,
+    CARRIERS,
     EVALUATE,
     PYTHON_SCALARS,
     Array,
@@ -26,6 +26,7 @@ from func.interpreters.core import (
     snapshot,
 )
 from func.interpreters.core.errors import ScalarOutputError, UnsupportedArrayError
+from func.interpreters.core.scopes import current_transform
 from func.interpreters.imperative.interpreter import copy_of
 
 
@@ -71,7 +72,7 @@ def output_leaf(value: Any, path: str, transform: str) -> Array:
 
 def _without_tensors(value: Any) -> Any:
     """A value without the tensors that were made inside the running transform, which traces their values."""
-    home = getattr(CURRENT.get(), "ambient", None)
+    home = getattr(current_transform(), "ambient", None)
     while type(value) is Tracer and home is not None and value._interpreter is home:
         value = value._value
     return value
@@ -106,6 +107,8 @@ def split_aux(out: Any, interpreter: Interpreter, transform: str, function: Call
         )
 
     def strip(leaf: Any) -> Any:
+        if type(leaf) in CARRIERS:
+            leaf = CARRIERS[type(leaf)](leaf)
         return leaf._value if type(leaf) is Tracer and leaf._interpreter is interpreter else leaf
 
     return out[0], tree.map(strip, out[1])

@@ -22,6 +22,7 @@ from func.interpreters.core import (
     zeros_like,
 )
 from func.interpreters.core.errors import ArgumentError, NotDifferentiableError, TangentError
+from func.interpreters.core.scopes import TransformScope
 from func.interpreters.drivers import running
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.jvp import Jvp
@@ -67,7 +68,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
 
     def run(live: Live | None) -> tuple[list[Array], list[Any]]:
         interpreter = Jvp("jvp", live)
-        with running(interpreter):
+        with TransformScope(interpreter), running(interpreter):
             lifted = [interpreter.lift(x, dx) for x, dx in zip(call.arguments.values(), dots, strict=True)]
             place_like_arguments(lifted, call.arguments.values())
             return _unzipped(interpreter, call.outputs(interpreter, lifted))
@@ -166,7 +167,7 @@ def linearize(func: Callable[..., Any], *primals: Any, has_aux: bool = False) ->
     stage = DerivedStage("linearize")
     interpreter = Jvp("linearize", copies_operands=True)
     try:
-        with running(interpreter):
+        with TransformScope(interpreter), running(interpreter):
             call = _call_at(func, primals, "linearize", has_aux)
             call.arguments.leaves = defensive_copies(call.arguments.leaves)
             avals = [Aval(shape_of(leaf), dtype_of(leaf)) for leaf in call.arguments.leaves]
@@ -236,7 +237,7 @@ def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., A
     check_callable(func, "linear_transpose")
     leaves, spec = tree.flatten(primals)
     stage = Stage("linear_transpose")
-    with running(stage):
+    with TransformScope(stage), running(stage):
         avals = []
         for leaf, path in zip(leaves, tree.path_names(primals, "primals"), strict=True):
             if not isinstance(leaf, Aval):

@@ -11,6 +11,7 @@ from func import tree
 from func.interpreters import nan_safe
 from func.interpreters.core import EVALUATE, ZERO, Array, Tracer, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError
+from func.interpreters.core.scopes import TransformScope
 from func.interpreters.drivers import all_mapped, map_flat, running
 from func.interpreters.grad import pull_back
 from func.interpreters.grad_fast import grad_interpreter
@@ -59,7 +60,7 @@ def jacrev(
         call = blocks_of.call(args, kwargs)
         leaves = call.arguments.values()
         interpreter = grad_interpreter("jacrev")
-        with running(interpreter):
+        with TransformScope(interpreter), running(interpreter):
             lifted = [interpreter.lift(leaf) for leaf in leaves]
             nodes = [tracer._attached for tracer in lifted]
             outs = [
@@ -121,7 +122,7 @@ def jacfwd(
             def push(dx: Array, position: int = position, leaf: Array = leaf) -> list[Array]:
                 def run(live: Live | None) -> tuple[list[Array], list[Any]]:
                     interpreter = Jvp("jacfwd", live)
-                    with running(interpreter):
+                    with TransformScope(interpreter), running(interpreter):
                         lifted = list(leaves)
                         lifted[position] = interpreter.lift(leaf, dx)
                         pairs = [interpreter.unpack(out) for out in call.outputs(interpreter, lifted)]
@@ -259,7 +260,7 @@ def jacobian(
         if mode == "auto":
             call = _Blocks(func, argnums, has_aux, chunk_size, holomorphic, progress, "jacobian").call(args, kwargs)
             interpreter = Jvp("jacobian")
-            with running(interpreter):
+            with TransformScope(interpreter), running(interpreter):
                 outs = call.outputs(interpreter, call.arguments.values())
             inputs = sum([_size(leaf) for leaf in call.arguments.values()])
             chosen = "fwd" if inputs <= sum([_size(out) for out in outs]) else "rev"

@@ -9,6 +9,7 @@ from typing import Any
 from func import tree
 from func.interpreters.core import ZERO, Tracer
 from func.interpreters.core.errors import ArgumentError
+from func.interpreters.core.scopes import TransformScope
 from func.interpreters.drivers import running
 from func.interpreters.grad import pull_back
 from func.interpreters.grad_fast import grad_interpreter
@@ -156,7 +157,7 @@ class _Gradients:
         transform = self.transform
         aux = None
         interpreter = grad_interpreter(transform)
-        with running(interpreter):
+        with TransformScope(interpreter), running(interpreter):
             places = self.selection.places(args, kwargs)
             arguments = differentiable(args, kwargs, places, transform, self.kinds, self.allow_int)
             tracers = [interpreter.lift(leaf) for leaf in arguments.values()]
@@ -205,7 +206,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     if not primals:
         raise ArgumentError(f"func.vjp: {name_of(func)} needs at least one primal to differentiate")
     interpreter = grad_interpreter("vjp")
-    with running(interpreter):
+    with TransformScope(interpreter), running(interpreter):
         arguments = differentiable(primals, {}, range(len(primals)), "vjp")
         given = arguments.values()
         arguments.leaves = defensive_copies(arguments.leaves)

@@ -29,6 +29,7 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.core.parameters import FUNCTION, NOTHING, Kind, either, integer, refusal_of
+from func.interpreters.core.scopes import TransformScope
 from func.interpreters.drivers import Flat, pull_flat, running
 from func.interpreters.live import absent_like
 from func.interpreters.primitives.structural.identity import shielded
@@ -71,7 +72,7 @@ def _run_first(fun: Flat, primals: Sequence[Array], policy: Any) -> tuple[list[A
     if policy is None:
         return list(fun(*primals)), RerunFunction(fun), []
     recorder = Recorder("checkpoint", policy)
-    with running(recorder):
+    with TransformScope(recorder), running(recorder):
         inputs = [recorder.lift(p) for p in primals]
         variables = [tracer._attached for tracer in inputs]
         outs = fun(*inputs)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from func.interpreters import drivers
 from func.interpreters.core import ZERO, Array, Aval, Shaped, Tracer, aval_of, dtype_of, is_inexact
+from func.interpreters.core.scopes import TransformScope
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import walk
 from func.interpreters.grad_fast import grad_interpreter
@@ -59,7 +60,7 @@ def partition_vjp(program: Program, active: Sequence[bool], compiler: str | None
 
     def joint(*values: Array) -> list[Array]:
         interpreter = grad_interpreter("vjp")
-        with drivers.running(interpreter):
+        with TransformScope(interpreter), drivers.running(interpreter):
             args = [interpreter.lift(x) if on else x for x, on in zip(values, active, strict=False)]
             nodes = [x._attached for x in select(args, active)]
             outs = list(program.run(args))

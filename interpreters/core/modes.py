@@ -109,10 +109,6 @@ def anomaly() -> bool | None:
     return None if ANOMALY.get() is None else value_in_force(ANOMALY)
 
 
-STAGING: ContextVar[str | None] = ContextVar("func_staging", default=None)
-"""The name of the transform that stages a program to be run later, while it does."""
-
-
 class Watched:
     """Whether SAVING or ANOMALY has ever been set in this process; until then no operation looks them up."""
 

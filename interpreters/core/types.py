@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -301,10 +300,6 @@ class ClosedInterpreter(Interpreter):
 
     def close(self) -> None:
         return None
-
-
-CURRENT: ContextVar[Any] = ContextVar("func_transform", default=None)
-"""The interpreter of the innermost transform whose function is running, or None."""
 
 
 def aval_of(value: Array) -> Aval:

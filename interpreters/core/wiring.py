@@ -23,8 +23,7 @@ SET_BY = {
     "compile_program": "func.interpreters.compile.execution",
     "convert_traced": "func.numpy.creation",
     "draw_program": "func.interpreters.program.drawing",
-    "enter_transform": "func.numpy.patching",
-    "leave_transform": "func.numpy.patching",
+    "hold_converters": "func.numpy.patching",
     "linearize_primitive": "func.interpreters.transpose",
     "mark_tensor": "func.interpreters.imperative.interpreter",
     "program_cost": "func.interpreters.program.cost",
@@ -32,6 +31,7 @@ SET_BY = {
     "program_html": "func.interpreters.program.printing",
     "program_text": "func.interpreters.program.printing",
     "reroll_loops": "func.interpreters.compile.execution",
+    "retire_arrays": "func.interception",
     "same_program": "func.interpreters.program.equality",
     "tensor_repr": "func.autograd",
     "vmap": "func.transforms.vmapping",
@@ -72,10 +72,8 @@ class Wiring:
     """(program, other): whether they differ in nothing but the names of variables and the source lines."""
     program_hash: Callable[[Any], int]
     """(program): the same for equal programs."""
-    enter_transform: Callable[[], None]
-    """(): a transform starts; NumPy's converters are replaced."""
-    leave_transform: Callable[[], None]
-    """(): a transform ends."""
+    hold_converters: Callable[[], Any]
+    """(): an object; as long as it is referred to, NumPy's converters work for traced values."""
     array_from_sequence: Callable[[Any], Any]
     """(nested): nested lists that may hold traced values as one array."""
     array_of_objects: Callable[[Any], Any]
@@ -84,6 +82,8 @@ class Wiring:
     """(name, *args, **kwargs): np.array and the like for arguments that hold traced values."""
     adopt_array: Callable[[Any, Any], Any]
     """(array, source): the array that a NumPy converter returns for an untraced source."""
+    retire_arrays: Callable[[Any], None]
+    """(arrays): those that `func.intercept` made for a transform, which has ended."""
     cast_operand: Callable[[Any, Any], Any]
     """(x, dtype): an operand or a result of a ufunc in the dtype of its loop."""
     vmap: Callable[..., Any]

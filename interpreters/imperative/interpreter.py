@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import (
-    CURRENT,
     EVALUATE,
     Array,
     Aval,
@@ -26,6 +25,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import InferenceTensorError
 from func.interpreters.core.modes import MODE, WATCHED, anomaly, in_force, is_suspended, saving
+from func.interpreters.core.scopes import current_transform
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import AVAL, NEEDS_COTANGENT, PARAMS, PARENTS, RULE, SERIALS, Grad, leaf_node
 from func.interpreters.grad_fast import FastGrad
@@ -232,7 +232,7 @@ TOP.level = 0.5
 
 def ambient() -> Imperative:
     """The imperative interpreter of the innermost running transform: above it, below all that start later."""
-    return ambient_of(CURRENT.get())
+    return ambient_of(current_transform())
 
 
 def ambient_of(transform: Interpreter | None) -> Imperative:

@@ -1,0 +1,109 @@
+"""Scopes: what holds while the code of a `with` statement runs, and ends with it in every case.
+
+A scope ends when the last reference to it goes, and the only lasting one is on the stack of the frame with the `with`
+statement. Entering and leaving are C functions. So an interrupt between any two bytecodes, a generator that is closed
+in another context, or a frame that is dropped ends it too; no counter can be left wrong. Context variables refer to
+scopes weakly: where a variable was not set back, the scope in it is gone, and the scope around it holds.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from func.interpreters.core.wiring import WIRING
+
+if TYPE_CHECKING:
+    from func.interpreters.core.types import Interpreter
+
+# A lock that can be entered and left without a bytecode of Python's. Nothing else is wanted of it.
+_Statement: Any = type(threading.RLock())
+
+
+class Scope(_Statement):  # type: ignore[misc]
+    """What lives as long as a `with` statement runs. Make it in the statement, so that nothing else refers to it."""
+
+    __slots__ = ("hold",)
+
+
+class Entry:
+    """What a scope means: the value of a context variable. It refers to the scope weakly."""
+
+    __slots__ = ("outer", "scope")
+
+    def __init__(self, scope: Scope, outer: Entry | None) -> None:
+        self.scope = weakref.ref(scope)
+        self.outer = outer
+        """The entry around it, whose scope may have ended."""
+
+
+class TransformEntry(Entry):
+    """The function of a transform is running."""
+
+    __slots__ = ("interpreter", "made", "mapped", "staging")
+    outer: TransformEntry | None
+
+    def __init__(self, scope: Scope, interpreter: Interpreter, staging: bool, mapped: Any) -> None:
+        outer: Any = live_entry(TRANSFORMS)
+        super().__init__(scope, outer)
+        self.interpreter = interpreter
+        self.staging = interpreter.transform if staging else outer and outer.staging
+        """The name of the transform that stages a program to be run later, or None."""
+        running = outer.mapped if outer is not None else ()
+        self.mapped = running if mapped is None else (*running, mapped)
+        """The interpreters of the vmaps whose functions are running, innermost last."""
+        self.made: Any = None
+        """The arrays that `func.intercept` has made in an outermost transform."""
+
+
+class TransformScope(Scope):
+    """The scope in which the function of a transform runs."""
+
+    __slots__ = ()
+
+    def __init__(self, interpreter: Interpreter, staging: bool = False, mapped: Any = None) -> None:
+        TRANSFORMS.set(TransformEntry(self, interpreter, staging, mapped))
+        self.hold = WIRING.hold_converters()
+
+
+TRANSFORMS: ContextVar[TransformEntry | None] = ContextVar("func_transforms", default=None)
+"""The innermost transform whose function is running; it may have ended."""
+
+
+def live_entry(variable: ContextVar[Any] = TRANSFORMS) -> Any:
+    """The innermost entry of a context variable whose scope has not ended, or None."""
+    entry = variable.get()
+    while entry is not None and entry.scope() is None:
+        entry = entry.outer
+    return entry
+
+
+def live_entries(variable: ContextVar[Any] = TRANSFORMS) -> list[Any]:
+    """All entries of a context variable whose scopes have not ended, innermost first."""
+    entries = []
+    entry = variable.get()
+    while entry is not None:
+        if entry.scope() is not None:
+            entries.append(entry)
+        entry = entry.outer
+    return entries
+
+
+def current_transform() -> Interpreter | None:
+    """The interpreter of the innermost transform whose function is running."""
+    entry = live_entry()
+    return None if entry is None else entry.interpreter
+
+
+def current_staging() -> str | None:
+    """The name of the transform that stages a program to be run later, while it does."""
+    entry = live_entry()
+    return None if entry is None else entry.staging
+
+
+def running_vmaps() -> Any:
+    """A tuple of the interpreters of the vmaps whose functions are running, innermost last."""
+    entry = live_entry()
+    return () if entry is None else entry.mapped
