@@ -337,7 +337,8 @@ def as_type(
         raise TypeError(f"Cannot cast array data from {dtype_of(x)!r} to {dtype!r} according to the rule '{casting}'")
     if dtype_of(x) == dtype:
         return copied(x, order) if _copy_wanted(copy) or not lies_in_order(x, order) else x
-    return in_order(to_dtype(x, dtype), order)
+    converted = in_order(to_dtype(x, dtype), order)
+    return converted if type(x) is Tracer and is_scalar(x) else with_memory(converted)
 
 
 @implements(np.astype)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Tracer, operand, shape_of
+from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
+from func.interpreters.core.strides import Strides, axes_by_stride, dense_strides
 from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import reduce_any
@@ -16,7 +17,7 @@ from func.interpreters.primitives.structural.shapes import broadcast, permute, r
 from func.numpy.argument_checks import arrayed, rank_of, refuse, to_dtype
 from func.numpy.creation import check_order
 from func.numpy.inplace import view_diagonal, view_permute, write_into
-from func.numpy.memory import in_order, lies_in_order
+from func.numpy.memory import in_order, is_abstract, is_plain, layout_of, with_strides
 from func.numpy.protocol import implements
 from func.numpy.shaping import moveaxis
 
@@ -55,7 +56,37 @@ def einsum(
     result = permute(array, order=tuple([term.index(c) for c in output])) if term != output else array
     if out is not None:
         return write_into(out, result)
-    return result if order in ("K", "k") else in_order(result, order)
+    if order not in ("K", "k"):
+        return in_order(result, order)
+    if len(output) < 2 or is_abstract(result):
+        return result
+    if optimize or (all(map(is_plain, arrays)) and _gives_c_order(tuple(terms), output)):
+        return in_order(result, "C")
+    return with_strides(result, _strides(terms, output, [layout_of(a) for a in arrays], sizes, dtype_of(result)))
+
+
+@functools.lru_cache(maxsize=512)
+def _gives_c_order(terms: tuple[str, ...], output: str) -> bool:
+    """Whether NumPy's result of operands in C order is in C order."""
+    sizes = dict.fromkeys("".join(terms), 2)
+    arrays = [np.empty([2] * len(term), bool) for term in terms]
+    return _strides(terms, output, arrays, sizes, np.dtype(bool)) == dense_strides([2] * len(output), 1)
+
+
+def _strides(terms: Sequence[str], output: str, arrays: list[Any], sizes: dict[str, int], dtype: Any) -> Strides:
+    """The strides of NumPy's result, whose iterator over the operands is asked."""
+    labels = [*output, *[label for label in sizes if label not in output]]
+    axes: list[Any] = []
+    views: list[Any] = []
+    for term, array in zip(terms, arrays, strict=True):
+        kept = "".join(dict.fromkeys(term))
+        views.append(np.einsum(f"{term}->{kept}", array) if len(kept) < len(term) else array)
+        axes.append([kept.find(label) for label in labels])
+    axes.append([*range(len(output)), *[-1] * (len(labels) - len(output))])
+    flags: Any = [*[["readonly"]] * len(views), ["readwrite", "allocate"]]
+    iterator = np.nditer((*views, None), ["reduce_ok", "multi_index", "zerosize_ok"], flags, op_axes=axes)
+    order = axes_by_stride(iterator.operands[-1].strides)
+    return dense_strides([sizes[label] for label in output], dtype.itemsize, order)
 
 
 def _view(a: Tracer, term: str, output: str, dtype: Any, order: str) -> Array:
@@ -67,7 +98,7 @@ def _view(a: Tracer, term: str, output: str, dtype: Any, order: str) -> Array:
         a = view_diagonal(a, 0, first, second, writable=True)
         term = "".join([c for k, c in enumerate(term) if k not in (first, second)]) + label
     a = view_permute(a, tuple([term.index(c) for c in output]))
-    return a if dtype is None and lies_in_order(a, order) else in_order(to_dtype(a, dtype), order)
+    return a if dtype is None else in_order(to_dtype(a, dtype), order)
 
 
 def parse(operands: Sequence[Any]) -> tuple[list[str], str, list[Array]]:

@@ -15,6 +15,7 @@ from func.interpreters.primitives.structural.shapes import convert
 from func.numpy.argument_checks import as_shape, normalize_axis, rank_of
 from func.numpy.elementary import conjugated
 from func.numpy.inplace import with_out
+from func.numpy.memory import like_copy
 from func.numpy.protocol import implements
 from func.numpy.shaping import roll
 
@@ -53,7 +54,8 @@ def resized(x: Array, axis: int, length: int) -> Array:
     index = tuple([(0, shorter if i == axis else n, 1) for i, n in enumerate(shape)])
     if length < shape[axis]:
         return slicing.getitem(x, index=index)
-    return slicing.embed(x, index=index, shape=tuple([length if i == axis else n for i, n in enumerate(shape)]))
+    longer = slicing.embed(x, index=index, shape=tuple([length if i == axis else n for i, n in enumerate(shape)]))
+    return like_copy(longer, x)
 
 
 def _array(a: Any) -> Array:

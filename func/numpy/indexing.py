@@ -52,11 +52,7 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
                     "x[mask]",
                     "Write np.where(mask, x, 0) and keep the shape, or x[func.numpy.nonzero(mask, size=n)].",
                 )
-                if shape_of(mask) == ():
-                    expanded.append(None)
-                    expanded.append(np.zeros(int(bool(mask)), np.intp))
-                else:
-                    expanded.append(_Mask(mask))
+                expanded.append(_Mask(mask))
                 continue
             if kind not in "iu":
                 raise IndexError("arrays used as indices must be of integer (or boolean) type")
@@ -87,6 +83,11 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
         elif isinstance(entry, slice):
             basic.append(_bounded(entry, shape[axis]))
             axis += 1
+            result_axis += 1
+        elif isinstance(entry, _Mask) and entry.mask.ndim == 0:
+            basic.append(None)  # a mask of no axes selects all or nothing of a new axis
+            arrays.append(np.zeros(int(bool(entry.mask)), np.intp))
+            places.append(result_axis)
             result_axis += 1
         elif isinstance(entry, _Mask):
             for positions in entry.positions(shape[axis : axis + entry.mask.ndim]):
@@ -151,7 +152,7 @@ class _Mask:
     """A boolean array in an index."""
 
     def __init__(self, mask: Any) -> None:
-        self.mask = mask
+        self.mask = np.asarray(mask) if shape_of(mask) == () else mask
 
     def positions(self, shape: tuple[int, ...]) -> Sequence[Array]:
         if self.mask.shape != tuple(shape):

@@ -204,8 +204,9 @@ class _Update:
                 remembers = remembers or view.detached
                 has_history = remembers or type(box._interpreter) is interpreter.Imperative
                 self.views.append((box, view, writes.history_of(box) if has_history else None))
-                box._value = box._attached = None
                 bases.append(box)
+        for box, _, _ in self.views:
+            box._value = box._attached = None
 
     def write_root(self, value: Array) -> None:
         """Give the root its new value."""

@@ -134,7 +134,7 @@ def block(arrays: Any) -> Array:
             return reshape(entry, (*[1] * (rank - rank_of(entry)), *shape_of(entry)))
         return concatenate([join_level(e, level + 1) for e in entry], rank - levels + level)
 
-    return join_level(arrays, 0) if levels else copied(operand(arrays))
+    return join_level(arrays, 0) if levels else copied(operand(arrays), "C")
 
 
 @implements(np.array_split)
@@ -208,11 +208,13 @@ def tile(A: Array, reps: Any) -> Array:
     times = as_shape(reps)
     lengths = (*[1] * (len(times) - rank_of(A)), *shape_of(A))
     times = (*[1] * (len(lengths) - len(times)), *times)
+    if all([n == 1 for n in times]):
+        return reshape(copied(arrayed(A)), lengths)
     spread = broadcast(
         reshape(A, tuple([n for length in lengths for n in (1, length)])),
         shape=tuple([n for length, r in zip(lengths, times, strict=True) for n in (r, length)]),
     )
-    return reshape(spread, tuple([length * r for length, r in zip(lengths, times, strict=True)]))
+    return in_order(reshape(spread, tuple([length * r for length, r in zip(lengths, times, strict=True)])), "C")
 
 
 @implements(np.repeat)
@@ -222,7 +224,7 @@ def repeat(a: Array, repeats: Any, axis: int | None = None) -> Array:
     if axis is None or (axis in (0, -1) and not shape_of(a)):
         a, axis = ravel(a), 0
     length = shape_of(a)[axis]
-    return elements_at(a, np.repeat(np.arange(length), np.asarray(repeats)), axis)
+    return in_order(elements_at(a, np.repeat(np.arange(length), np.asarray(repeats)), axis), "C")
 
 
 @implements(np.append)
@@ -247,7 +249,8 @@ def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
     if axis is None:
         arr, axis = ravel(arr), 0
     remaining = np.delete(np.arange(shape_of(arr)[normalize_axis(axis, rank_of(arr))]), _known_places(obj))
-    return elements_at(arr, remaining, axis)
+    rest = elements_at(arr, remaining, axis)
+    return in_order(rest, fortran_or_c(arr)) if isinstance(obj, slice) or np.size(obj) == 1 else rest
 
 
 @implements(np.insert)

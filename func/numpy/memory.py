@@ -93,9 +93,9 @@ def fresh(box: Tracer) -> Tracer:
     return Tracer(box._interpreter, box._value, box._attached)
 
 
-def with_memory(box: Tracer) -> Tracer:
+def with_memory(box: Array) -> Array:
     """The box, which from now on is a 0-d array, not a scalar, where it has no axes."""
-    if box.shape == () and getattr(box, "_view_of", None) is None:
+    if type(box) is Tracer and box.shape == () and getattr(box, "_view_of", None) is None:
         box._view_of = Owner(())
     return box
 
@@ -118,6 +118,8 @@ def place_like_arguments(boxes: Sequence[Array], arguments: Sequence[Array]) -> 
     for box, argument in zip(boxes, arguments, strict=True):
         if type(argument) is np.ndarray and not (argument.shape and argument.flags.c_contiguous):
             place_like(box, argument)
+        elif type(argument) is Tracer and argument.shape == () and not is_scalar(argument):
+            with_memory(box)
 
 
 def layout_key(argument: Array) -> Any:
@@ -245,6 +247,11 @@ def can_reshape(box: Tracer, shape: tuple[int, ...]) -> bool | None:
     return None if _bottom(box)._value is None else without_copy(layout_of(box), shape) is not None
 
 
+def is_abstract(x: Array) -> bool:
+    """Whether a value is known by its shape only, as it is traced into a Program."""
+    return type(x) is Tracer and _bottom(x)._value is None
+
+
 def _bottom(box: Tracer) -> Tracer:
     """The lowest traced value behind a box."""
     while type(box._value) is Tracer:
@@ -328,18 +335,37 @@ def with_strides(x: Array, strides: Strides) -> Array:
     """A new array of func's with the memory layout of NumPy's."""
     if type(x) is not Tracer:
         return x
+    if _state_layout(x, strides):
+        return x if view_of(x) is None else fresh(x)
     present = strides_of(x)
     if x.shape == () or not same_layout(x.shape, present, strides):
         return _laid_out(fresh(x), present, strides)
     return x
 
 
+def _state_layout(x: Tracer, strides: Strides) -> bool:
+    """State the layout of a new value of a Program; False for a value that is not traced into one."""
+    bottom = _bottom(x)
+    if bottom._value is not None or not isinstance(bottom._interpreter, Stage):
+        return False
+    var = bottom._attached
+    batch = len(var.shape) - len(x.shape)
+    order = (*range(batch), *[batch + axis for axis in axes_by_stride(strides)])
+    bottom._interpreter.layouts.set(var, dense_strides(var.shape, var.dtype.itemsize, order))
+    return True
+
+
 def like_copy(x: Array, of: Array) -> Array:
-    """A new result of func's in the memory order of a copy of another array of its shape."""
-    if type(x) is not Tracer or (type(of) is Tracer and is_plain(of) and is_plain(x)):
+    """A new result of func's with its axes in memory in the order of those of another array, as in a copy of it."""
+    if type(x) is not Tracer or not x.shape or (type(of) is Tracer and is_plain(of) and is_plain(x)):
         return x
+    bottom, other = _bottom(x), _bottom(of) if type(of) is Tracer else None
+    if other is not None and bottom._value is None and bottom._interpreter is other._interpreter:
+        bottom._interpreter.layouts.like[bottom._attached] = other._attached  # type: ignore[attr-defined]
+        return x if view_of(x) is None else fresh(x)
     layout = layout_of(of)
-    return with_strides(x, copied_strides(x.shape, layout.strides, x.dtype.itemsize, "K"))
+    copied_layout = copied_strides(layout.shape, layout.strides, layout.itemsize, "K")
+    return with_strides(x, dense_strides(x.shape, x.dtype.itemsize, axes_by_stride(copied_layout)))
 
 
 def in_order(x: Array, order: str | None) -> Array:
@@ -347,16 +373,9 @@ def in_order(x: Array, order: str | None) -> Array:
     if type(x) is not Tracer or (x.shape and is_plain(x) and order == "C"):
         return x
     if not x.shape:
-        return with_memory(x)
-    bottom = _bottom(x)
-    if order in ("C", "c", "F", "f") and bottom._value is None and isinstance(bottom._interpreter, Stage):
-        var = bottom._attached
-        batch = len(var.shape) - len(x.shape)
-        axes = range(batch, len(var.shape))
-        ordered = (*range(batch), *(axes if order in ("C", "c") else axes[::-1]))
-        bottom._interpreter.layouts.set(var, dense_strides(var.shape, var.dtype.itemsize, ordered))
-        return x if view_of(x) is None else fresh(x)
-    return with_strides(x, copied_strides(x.shape, strides_of(x), x.dtype.itemsize, order))
+        return x
+    strides = () if order in ("C", "c", "F", "f") else strides_of(x)
+    return with_strides(x, copied_strides(x.shape, strides, x.dtype.itemsize, order))
 
 
 def _laid_out(box: Tracer, strides: Strides, wanted: Strides) -> Tracer:

@@ -16,7 +16,7 @@ from func.numpy.argument_checks import arrayed, count, rank_of, to_dtype, to_hos
 from func.numpy.convolution import convolve
 from func.numpy.indexing import cut, entry
 from func.numpy.joining import joined
-from func.numpy.memory import copied
+from func.numpy.memory import copied, like_copy
 from func.numpy.products import dot, outer
 from func.numpy.protocol import implements
 from func.numpy.reductions import all as all_of
@@ -58,7 +58,7 @@ def polyval(p: Any, x: Any) -> Array:
     value: Array = shapes.full_like(x, 0)
     for place in range(shape_of(p)[0]):
         value = ops.add(ops.multiply(value, x), entry(p, place))
-    return value
+    return like_copy(value, x)
 
 
 def _aligned(a1: Any, a2: Any) -> tuple[Array, Array]:

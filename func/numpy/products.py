@@ -19,6 +19,7 @@ from func.numpy.argument_checks import arrayed, as_array, normalize_axis, rank_o
 from func.numpy.elementary import conjugated
 from func.numpy.inplace import with_out
 from func.numpy.joining import concatenate
+from func.numpy.memory import in_order, with_memory
 from func.numpy.protocol import implements, ufunc_function
 from func.numpy.selection import diagonal
 from func.numpy.shaping import moveaxis, ravel
@@ -194,7 +195,7 @@ def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
     for i, j in pairs:
         y_labels[j] = i
     out = [i for i in range(n) if i not in left] + [label for label in y_labels if label >= n]
-    return as_array(contract(x, y, spec=spec(tuple(range(n)), tuple(y_labels), tuple(out))))
+    return with_memory(as_array(contract(x, y, spec=spec(tuple(range(n)), tuple(y_labels), tuple(out)))))
 
 
 @implements(np.trace)
@@ -240,9 +241,9 @@ def cross(a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     dtype = np.promote_types(dtype_of(x), dtype_of(y))
     parts = _cross_parts(to_dtype(x, dtype), to_dtype(y, dtype))
     if len(parts) == 1:
-        return parts[0]
+        return in_order(parts[0], "C")
     rank = rank_of(parts[0])
-    result = concatenate([expand(part, (rank,)) for part in parts], -1)
+    result = in_order(concatenate([expand(part, (rank,)) for part in parts], -1), "C")
     return moveaxis(result, -1, normalize_axis(axisc, rank + 1, "axisc"))
 
 

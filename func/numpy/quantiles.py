@@ -28,7 +28,7 @@ from func.numpy.argument_checks import (
     weak_kind,
 )
 from func.numpy.indexing import cut, entry
-from func.numpy.memory import with_strides
+from func.numpy.memory import in_order, with_strides
 from func.numpy.nanfunctions import nanmean
 from func.numpy.protocol import implements
 from func.numpy.reductions import deliver, finish
@@ -259,6 +259,8 @@ def _quantile(
     if skip_nan and 0 < len(shape_of(q)) < rank:
         rest = (*range(len(shape_of(q)), rank), *range(len(shape_of(q))))  # NumPy makes them slice by slice
         result = with_strides(result, dense_strides(shape_of(result), dtype_of(result).itemsize, rest))
+    elif not skip_nan:
+        result = in_order(result, "C")
     return scalar_of(result) if out is None else deliver(result, out)
 
 

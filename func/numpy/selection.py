@@ -20,7 +20,7 @@ from func.numpy.creation import sequence, zeros_like
 from func.numpy.indexing import read, values_for_shape, write
 from func.numpy.inplace import rebind, setitem, view_diagonal
 from func.numpy.joining import resize, stack
-from func.numpy.memory import fresh
+from func.numpy.memory import fresh, in_order, with_memory
 from func.numpy.patching import holds_tracer
 from func.numpy.protocol import F, implements
 from func.numpy.reductions import deliver, deliver_exactly, start_of
@@ -60,7 +60,9 @@ def where(
         raise ValueError("either both or neither of x and y should be given")
     if size is not None or fill_value is not None:
         raise ArgumentError("func.numpy.where: size and fill_value go with the condition alone")
-    return where_primitive(as_bool(condition), operand(x), operand(y))
+    condition = as_bool(condition)
+    chosen = where_primitive(condition, operand(x), operand(y))
+    return with_memory(chosen) if condition.shape == () else chosen
 
 
 @implements(np.take)
@@ -78,7 +80,7 @@ def take(a: Array, indices: Any, axis: int | None = None, out: Any = None, mode:
         raise IndexError("cannot do a non-empty take from an empty axes.")
     indices = _in_mode(indices, length, mode)
     index = (slice(None),) * place + (indices if type(indices) is Tracer else np.asarray(indices),)
-    result = read(a, index)[0]
+    result = in_order(read(a, index)[0], "C")
     return result if out is None else deliver_exactly(result, out)
 
 
@@ -173,7 +175,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         if dtype_of(condition).kind != "b":
             raise TypeError("invalid entry in condlist: should be boolean ndarray")
         result = where_primitive(condition, choice, result)
-    return result
+    return with_memory(result)
 
 
 @implements(np.piecewise)

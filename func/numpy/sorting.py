@@ -15,6 +15,7 @@ from func.interpreters.primitives.structural.slicing import getitem
 from func.numpy import reductions
 from func.numpy.argument_checks import arrayed, flattened, normalize_axis, rank_of, refuse, to_dtype
 from func.numpy.creation import sequence
+from func.numpy.memory import like_copy
 from func.numpy.protocol import implements
 
 _KINDS = {None, "quicksort", "mergesort", "heapsort", "stable"}
@@ -52,7 +53,8 @@ def sort(a: Array, axis: int | None = -1, kind: Any = None, order: Any = None, *
     """The elements along an axis in ascending order, as numpy.sort; the derivative is permuted with the elements."""
     kind = _kind("sort", kind, stable, order)
     a, place = _prepared(a, axis)
-    return sorting_primitives.reorder(a, sorting_primitives.argsort(a, axis=place, kind=kind), axis=place)
+    order = sorting_primitives.argsort(a, axis=place, kind=kind)
+    return like_copy(sorting_primitives.reorder(a, order, axis=place), a)
 
 
 @implements(np.sort_complex)
@@ -95,7 +97,7 @@ def partition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introselec
     refuse("partition", order=(order, None))
     a, place = _prepared(a, axis)
     order = sorting_primitives.partition_order(a, kth=_kth(kth, shape_of(a)[place]), axis=place, kind=kind)
-    return sorting_primitives.reorder(a, order, axis=place)
+    return like_copy(sorting_primitives.reorder(a, order, axis=place), a)
 
 
 @implements(np.lexsort)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from func.interpreters.core import Array
-from func.interpreters.core.strides import Strides, dense_strides, stand_in
+from func.interpreters.core.strides import Strides, axes_by_stride, copied_strides, dense_strides, stand_in
 from func.interpreters.program.program import Equation, Var
 
 
@@ -18,7 +19,7 @@ class Layouts:
         self.inputs: dict[Var, Callable[[], Strides]] = {}
         """How inputs lie in memory; those that are not listed are in C order."""
         self.like: dict[Var, Var] = {}
-        """Variables that were written into the memory of others."""
+        """Variables whose axes lie in memory in the order of those of others, into which they were written."""
         self.depend_on_inputs = False
         """Whether an answer was given that is another one for inputs that lie differently."""
         self._strides: dict[Var, Strides] = {}
@@ -60,19 +61,24 @@ class Layouts:
             for output in outputs:
                 self._strides.setdefault(output, dense_strides(output.shape, output.dtype.itemsize))
             return
-        (output,) = outputs
-        if output in self._strides:
+        if all([output in self._strides for output in outputs]):
             return
         operands = [
             stand_in(x.shape, self._known(x), x.dtype) if type(x) is Var else np.empty((), bool)
             for x in equation.inputs
         ]
         lies = layout(*operands, **equation.params)
+        for output in outputs:
+            if output not in self._strides:
+                self._place(output, equation, lies)
+
+    def _place(self, output: Var, equation: Equation, lies: Any) -> None:
         is_new = isinstance(lies, tuple)
-        memory = self.like.get(output, output)
-        if memory in self._strides:
-            self._strides[output] = self._strides[memory]
-            is_dependent = memory in self._dependent
+        memory = self.like.get(output)
+        if memory is not None and (memory in self._strides or memory in self.inputs or memory in self._constants):
+            like = copied_strides(memory.shape, self._known(memory), memory.dtype.itemsize, "K")
+            self._strides[output] = dense_strides(output.shape, output.dtype.itemsize, axes_by_stride(like))
+            is_dependent, is_new = memory in self._dependent, True
         else:
             self._strides[output] = dense_strides(output.shape, output.dtype.itemsize, lies) if is_new else lies.strides
             is_dependent = any([x in self._dependent for x in equation.inputs if type(x) is Var])

@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, operand, shape_of
+from func.interpreters.core import EVALUATE, Array, Tracer, operand, shape_of
 from func.interpreters.primitives.linalg.matrices import identity_like
+from func.interpreters.primitives.structural.shapes import broadcast
 from func.numpy import products
 from func.numpy.argument_checks import rank_of
 from func.numpy.inplace import write_into
 from func.numpy.linalg.checks import LinAlgError, matrices
 from func.numpy.linalg.solving import inv
+from func.numpy.memory import like_copy
 from func.numpy.protocol import implements
 from func.numpy.selection import diagonal as plane_diagonal
-from func.numpy.shaping import broadcast_to, ravel, swapaxes
+from func.numpy.shaping import ravel, swapaxes
 
 
 @implements(np.linalg.diagonal)
@@ -93,7 +95,8 @@ def matrix_power(a: Array, n: int) -> Array:
     except TypeError as error:
         raise TypeError("exponent must be an integer") from error
     if n == 0:
-        return broadcast_to(identity_like(a, shape_of(a)[-1]), shape_of(a))
+        identity = broadcast(identity_like(a, shape_of(a)[-1]), shape=shape_of(a))
+        return like_copy(Tracer(EVALUATE, identity, None) if type(a) is Tracer else identity, a)
     if n < 0:
         a, n = inv(a), -n
     if n == 3:

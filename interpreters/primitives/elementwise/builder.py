@@ -374,6 +374,7 @@ conjugate: Linear = linear(
     cost=1,
     mask="elementwise",
     covers=True,
+    layout=iterated_order,
 )
 """Linear over the reals, and its own adjoint."""
 

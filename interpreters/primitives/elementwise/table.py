@@ -9,6 +9,7 @@ import numpy as np
 
 from func.backends.support.arrays import make_complex as make_complex_into
 from func.interpreters.core import PYTHON_SCALARS, Array, Aval, Linear, Shaped, dtype_of, linear, shape_of
+from func.interpreters.core.strides import iterated_order
 from func.interpreters.primitives.elementwise.builder import (
     Elementwise,
     elementwise,
@@ -219,6 +220,7 @@ real: Linear = linear(
     mask="elementwise",
     covers=True,
     view=True,
+    layout=lambda x: x.real,
 )
 
 
@@ -238,6 +240,7 @@ imag: Linear = linear(
     mask="elementwise",
     covers=True,
     view=lambda ins: ins[0].dtype.kind == "c",
+    layout=lambda x: x.imag if x.dtype.kind == "c" else iterated_order(x),
 )
 
 
@@ -265,5 +268,6 @@ make_complex: Linear = linear(
     cost=1,
     mask="elementwise",
     covers=True,
+    layout=iterated_order,
 )
 """A complex array of its real and imaginary parts."""

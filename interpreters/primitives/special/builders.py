@@ -12,6 +12,7 @@ from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, add_tan
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.parameters import ORDER
 from func.interpreters.core.source import at_line
+from func.interpreters.core.strides import iterated_order
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import (
     Elementwise,
@@ -104,7 +105,14 @@ def ordered(name: str, impl: Callable[..., Array]) -> Primitive:
         return primitive(args[0], **params)
 
     primitive = general(
-        name, typed_impl, aval=aval, parameters={"order": ORDER}, batch=batch, jvp=jvp, cost=costs.SPECIAL
+        name,
+        typed_impl,
+        aval=aval,
+        parameters={"order": ORDER},
+        batch=batch,
+        jvp=jvp,
+        cost=costs.SPECIAL,
+        layout=iterated_order,
     )
     return primitive
 
@@ -132,7 +140,9 @@ def several(name: str, count: int, slopes: Callable[..., Sequence[Array]], impl:
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
         return primitive(args[0])
 
-    primitive = general(name, typed_impl, aval=aval, batch=batch, jvp=jvp, multiple=True, cost=costs.SPECIAL)
+    primitive = general(
+        name, typed_impl, aval=aval, batch=batch, jvp=jvp, multiple=True, cost=costs.SPECIAL, layout=iterated_order
+    )
     return primitive
 
 
@@ -163,7 +173,9 @@ def of_many(name: str, *partials: Callable[..., Array], ufunc: str | None = None
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
         return primitive(*align_ranks(size, batched, args))
 
-    primitive = general(name, impl, aval=aval, batch=batch, jvp=jvp, cost=costs.SPECIAL, scipy=scipy)
+    primitive = general(
+        name, impl, aval=aval, batch=batch, jvp=jvp, cost=costs.SPECIAL, scipy=scipy, layout=iterated_order
+    )
     return primitive
 
 

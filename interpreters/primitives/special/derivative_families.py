@@ -10,6 +10,7 @@ import numpy as np
 from func.backends.support import special
 from func.interpreters.core import Array, Aval, Params, Primitive, dtype_of, general
 from func.interpreters.core.parameters import ORDER
+from func.interpreters.core.strides import iterated_order
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, multiply
 from func.interpreters.primitives.scipy_functions import reporting_missing
@@ -30,7 +31,9 @@ def _ordered(name: str, impl: Callable[..., Array], slope: Callable[[Array, int]
     def batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
         return primitive(args[0], **params)
 
-    primitive = general(name, impl, aval=aval, parameters={"order": ORDER}, batch=batch, jvp=jvp, cost=cost)
+    primitive = general(
+        name, impl, aval=aval, parameters={"order": ORDER}, batch=batch, jvp=jvp, cost=cost, layout=iterated_order
+    )
     return primitive
 
 

@@ -31,7 +31,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.parameters import AXES, AXIS, ELEMENT, FINITE, NOTHING, OPTIONAL_DTYPE, either, one_of
-from func.interpreters.core.strides import iterated_order, reduced_order
+from func.interpreters.core.strides import reduced_order
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import conjugate, multiply, nan_safe_multiply
 from func.interpreters.primitives.elementwise.table import (
@@ -388,5 +388,4 @@ argsort: NonDifferentiable = nondifferentiable(
     parameters={"axis": AXIS, "kind": one_of(None, "quicksort", "mergesort", "heapsort", "stable")},
     batch=_argsort_batch,
     cost=costs.sorting,
-    layout=iterated_order,
 )

@@ -173,7 +173,7 @@ SMALL = 1024
 
 
 def _broadcast_impl(xp: Any, x: Array, *, shape: Shape) -> Array:
-    if xp is np and math.prod(shape) <= SMALL and shape:
+    if xp is np and math.prod(shape) <= SMALL and shape and (len(shape_of(x)) < 2 or x.flags.c_contiguous):
         out = np.empty(shape, dtype_of(x))
         out[...] = x
         return out

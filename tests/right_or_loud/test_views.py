@@ -1,0 +1,363 @@
+"""Writes through views, and to what is not a view, are seen in every mode exactly where NumPy shows them."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import func
+
+V = np.array([0.5, 0.7, 1.1])
+A = np.arange(1.0, 7.0).reshape(2, 3)
+F = np.asfortranarray(A)
+SQUARE = np.arange(1.0, 10.0).reshape(3, 3)
+windows = np.lib.stride_tricks.sliding_window_view
+
+
+def weighed(y: Any) -> Any:
+    """A sum in which every element counts differently."""
+    return np.sum(y * np.arange(1.0, y.size + 1).reshape(y.shape))
+
+
+def reshaped(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Writes a result through its reshape."""
+
+    def f(x: Any) -> Any:
+        y = make(x)
+        y.reshape(-1)[0] = 0
+        return weighed(y)
+
+    return f
+
+
+def raveled(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Writes a result through its ravel."""
+
+    def f(x: Any) -> Any:
+        y = make(x)
+        y.ravel()[...] *= 3.0
+        return weighed(y)
+
+    return f
+
+
+def watching(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Writes an array and looks at a view, or at what is none."""
+
+    def f(x: Any) -> Any:
+        y = x * 2
+        seen = view(y)
+        y[..., 0] = x[..., 1] ** 2
+        return weighed(seen)
+
+    return f
+
+
+def writing(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Writes a view, or what is none, and looks at the array."""
+
+    def f(x: Any) -> Any:
+        y = x * 2
+        view(y)[...] *= 2.0
+        return weighed(y)
+
+    return f
+
+
+def total_of_zeros(x: Any) -> Any:
+    total = np.zeros_like(x, shape=())
+    alias = total
+    total += x[0]
+    return alias * 1
+
+
+def array_of_a_number(x: Any) -> Any:
+    s = np.array(x[0])
+    alias = s
+    s += 1
+    return alias * 1
+
+
+def number(x: Any) -> Any:
+    s = np.sum(x)
+    before = s
+    s += x[0]
+    return before * s
+
+
+def item_reshaped(x: Any) -> Any:
+    y = x * 1
+    y[0, ...].reshape(1)[0] = 7
+    return np.sum(y)
+
+
+def norm_through_atleast_2d(x: Any) -> Any:
+    s = np.linalg.norm(x)
+    w = np.atleast_2d(s)
+    np.put(w, [0, -1], [1.0, 2.0])
+    return s * 1
+
+
+def deviation_through_reshape(x: Any) -> Any:
+    s = np.std(x)
+    s.reshape(-1)[:] = 1.5
+    return s * 1
+
+
+def diagonal_before_a_write(x: Any) -> Any:
+    y = x * 1
+    v = np.diagonal(y, offset=1)
+    y[:, None, 1] += 2.0
+    return weighed(v)
+
+
+def columns_before_a_write(x: Any) -> Any:
+    y = x * 1
+    v = y[None].reshape(-1, 2, order="F")
+    y[::-1][0] = 5.0
+    return weighed(v)
+
+
+def diagonal_by_einsum(x: Any) -> Any:
+    y = np.outer(x, x)
+    np.einsum("ii->i", y)[:] = 0
+    return weighed(y)
+
+
+def mask_of_no_axes(x: Any) -> Any:
+    y = x * 1
+    y[x[0] > 0] = 2.0
+    return np.sum(y * x[x[1] > 0])
+
+
+def argument_through_ravel(x: Any) -> Any:
+    y = x.ravel()
+    y[0] = 2.0
+    return weighed(x)
+
+
+def argument_through_reshape(x: Any) -> Any:
+    y = x.reshape(-1)
+    y[0] = 2.0
+    return weighed(x)
+
+
+def number_passed_as_array(x: Any) -> Any:
+    y = x
+    x += 1
+    return y * x
+
+
+NEW = {
+    "take": lambda x: np.take(x, [1, 0], axis=1),
+    "compress": lambda x: np.compress([True, False, True], x, axis=1),
+    "repeat": lambda x: np.repeat(x, 2, axis=1),
+    "insert": lambda x: np.insert(x, 1, 2.0, axis=1),
+    "delete": lambda x: np.delete(x, 0, axis=1),
+    "T.copy": lambda x: x.T.copy(),
+    "array C": lambda x: np.array(x.T, order="C"),
+    "ascontiguousarray": lambda x: np.ascontiguousarray(x.T),
+    "pad": lambda x: np.pad(x, 1, mode="edge"),
+    "zeros_like": lambda x: np.zeros_like(x.T) + x[0, 0] * 0 + 1,
+    "einsum": lambda x: np.einsum("ij,kj,kl->il", x, x, x, optimize=True),
+    "windows": lambda x: windows(x, 2, axis=0).copy(),
+    "T * 2": lambda x: x.T * 2,
+    "mask": lambda x: x[np.array([True, True])],
+    "rows": lambda x: x[[1, 0]],
+    "quantile": lambda x: np.quantile(x, [0.2, 0.6], axis=0),
+    "product": lambda x: x * 2,
+}
+VIEWS = {
+    "ravel": lambda y: y.ravel(),
+    "ravel of a column": lambda y: y[:, 0].ravel(),
+    "ravel of a slice": lambda y: y[:, ::2].ravel(),
+    "ravel of a thin slice": lambda y: y[:, :1].ravel(),
+    "ravel backwards": lambda y: y[::-1].ravel(),
+    "reshape backwards": lambda y: y[::-1].reshape(-1),
+    "reshape of T": lambda y: y.T.reshape(-1),
+    "reshape of T and back": lambda y: y.T.reshape(3, 2).T,
+    "roll by nothing": lambda y: np.roll(y, 0),
+    "roll by a whole turn": lambda y: np.roll(y, 3, axis=1),
+    "fftshift": lambda y: np.fft.fftshift(y, axes=()),
+    "pad by nothing": lambda y: np.pad(y, 0, mode="edge"),
+    "block": lambda y: np.block(y),
+    "asfortranarray": lambda y: np.asfortranarray(y),
+    "asfortranarray of T": lambda y: np.asfortranarray(y.T),
+    "ascontiguousarray": lambda y: np.ascontiguousarray(y),
+    "einsum": lambda y: np.einsum("ij->ji", y),
+    "reshape F": lambda y: y[None].reshape(-1, 2, order="F"),
+    "tile": lambda y: np.tile(y, 1),
+    "nan_to_num": lambda y: np.nan_to_num(y, copy=False),
+    "astype": lambda y: y.astype(float, copy=False),
+    "real": lambda y: np.real(y),
+    "atleast_3d": lambda y: np.atleast_3d(y),
+}
+READ_ONLY = {
+    "broadcast_to": lambda y: np.broadcast_to(y, (2, *y.shape)),
+    "diagonal": lambda y: y.diagonal(),
+    "diagonal 1": lambda y: np.diagonal(y, 1),
+    "diag": lambda y: np.diag(y),
+    "windows": lambda y: windows(y, 2, axis=1),
+    "slice of a diagonal": lambda y: y.diagonal()[1:],
+}
+PROGRAMS: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    **{f"{name}, reshaped": (reshaped(make), A) for name, make in NEW.items()},
+    **{f"{name}, raveled": (raveled(make), A) for name, make in NEW.items()},
+    **{f"{name}, watched": (watching(view), A) for name, view in (VIEWS | READ_ONLY).items()},
+    **{f"{name}, written": (writing(view), A) for name, view in VIEWS.items()},
+    "even elements": (writing(lambda y: y[::2].ravel()), V),
+    "elements backwards": (writing(lambda y: y[::-1].ravel()), V),
+    "roll of a vector": (writing(lambda y: np.roll(y, 3)), V),
+    "einsum diagonal": (diagonal_by_einsum, V),
+    "zeros without axes": (total_of_zeros, V),
+    "array of a number": (array_of_a_number, V),
+    "number": (number, V),
+    "item": (item_reshaped, V),
+    "array without axes": (number_passed_as_array, np.array(0.7)),
+    "norm": (norm_through_atleast_2d, A),
+    "deviation": (deviation_through_reshape, A),
+    "diagonal with an offset": (diagonal_before_a_write, SQUARE),
+    "columns": (columns_before_a_write, np.arange(8.0).reshape(4, 2)),
+    "negative steps": (lambda x: np.sum(x[-3::-2, 1]), np.arange(12.0).reshape(4, 3)),
+    "negative steps from the first": (lambda x: np.sum(x[-3::-2, 1]), SQUARE),
+    **{
+        f"{method} {order} of {name}": (lambda x, m=method, o=order: weighed(getattr(x, m)(o)), x)
+        for method in ("ravel", "flatten")
+        for order in "CFAK"
+        for name, x in {"F": F, "C": A, "slices": np.zeros((4, 6))[::2, ::2] + A[:, :3]}.items()
+    },
+    "reshape A": (lambda x: weighed(x.reshape(-1, order="A")), F),
+    "argument, ravel": (argument_through_ravel, A),
+    "argument, reshape": (argument_through_reshape, A),
+    "Fortran argument, ravel": (argument_through_ravel, F),
+    "Fortran argument, reshape": (argument_through_reshape, F),
+    "sliced argument, reshape": (argument_through_reshape, np.arange(12.0).reshape(2, 6)[:, ::2]),
+    "reversed argument, reshape": (argument_through_reshape, A[::-1]),
+}
+
+
+def copied(x: Any) -> Any:
+    """A copy in the same layout, as NumPy itself writes its argument."""
+    spare = np.empty(2 * x.size + 64, x.dtype)
+    out = np.lib.stride_tricks.as_strided(spare[x.size :], x.shape, x.strides)
+    out[...] = x
+    return out
+
+
+def saved(f: Callable[[Any], Any], x: Any) -> Any:
+    """The value by a Program that was pickled."""
+    out = pickle.loads(pickle.dumps(func.make_program(f)(x)))(x)
+    return out[0] if isinstance(out, (list, tuple)) else out
+
+
+def mapped(f: Callable[[Any], Any], x: Any, axis: int) -> Any:
+    """The value for an element of a batch along an axis, whose elements lie in memory as x does."""
+    room = np.empty((2, 3 * x.size + 64), x.dtype)
+    strides = (room.strides[0], *x.strides)
+    batch = np.lib.stride_tricks.as_strided(room[:, x.size :], (2, *x.shape), strides)
+    batch[...] = x
+    return func.vmap(f, in_dims=axis)(np.moveaxis(batch, 0, axis))[1]
+
+
+MODES: dict[str, Callable[[Callable[[Any], Any], Any], Any]] = {
+    "jvp": lambda f, x: func.jvp(f, (x,), (np.ones_like(x),))[0],
+    "grad": lambda f, x: func.value_and_grad(f)(x)[0],
+    "vjp": lambda f, x: func.vjp(f, x)[0],
+    "jit": lambda f, x: func.jit(f)(x),
+    "numpy": lambda f, x: func.jit(f, compiler="numpy")(x),
+    "saved": saved,
+    "vmap": lambda f, x: mapped(f, x, 0),
+    "vmap of the last axis": lambda f, x: mapped(f, x, -1),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_writes_are_seen_where_numpy_shows_them(name: str) -> None:
+    f, x = PROGRAMS[name]
+    expected = f(copied(x))
+    for mode, run in MODES.items():
+        if x.ndim or not mode.startswith("vmap"):
+            np.testing.assert_allclose(run(f, x), expected, rtol=1e-12, err_msg=mode)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_derivatives_follow_writes(name: str) -> None:
+    f, x = PROGRAMS[name]
+    direction = np.cos(np.arange(1.0, x.size + 1)).reshape(x.shape)
+    step = 1e-5
+
+    def at(t: float) -> Any:
+        moved = copied(x)
+        moved += t * direction
+        return f(moved)
+
+    slope = (at(step) - at(-step)) / (2 * step)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        np.testing.assert_allclose(func.jvp(f, (x,), (direction,))[1], slope, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(np.sum(func.grad(f)(x) * direction), slope, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(np.sum(func.jit(func.grad(f))(x) * direction), slope, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "saved"])
+@pytest.mark.parametrize("name", READ_ONLY)
+def test_what_numpy_makes_read_only_is_not_written(name: str, mode: str) -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        MODES[mode](writing(READ_ONLY[name]), A)
+
+
+@pytest.mark.parametrize("mode", ["jvp", "grad", "vjp", "vmap"])
+def test_masks_of_no_axes_select_all_or_nothing(mode: str) -> None:
+    assert MODES[mode](mask_of_no_axes, V) == mask_of_no_axes(V)
+    np.testing.assert_allclose(func.grad(lambda x: np.sum(x[x[0] > 0] ** 2))(V), 2 * V)
+    assert func.jvp(lambda x: x[None, True, :][x[0] < 0], (V,), (V,))[0].shape == (0, 1, 1, 3)
+
+
+def test_one_jitted_function_takes_arrays_of_several_layouts() -> None:
+    f = func.jit(argument_through_reshape)
+    for x in (A, F, A, A[::-1], F, np.arange(12.0).reshape(2, 6)[:, ::2], A):
+        assert f(x) == argument_through_reshape(copied(x))
+
+
+def test_layouts_matter_to_the_cache_only_where_they_matter_to_the_function() -> None:
+    f = func.jit(lambda x: np.sum(x.reshape(-1)[::2]))
+    f(A), f(F)
+    assert f.cache_info().misses == 1
+
+
+def test_copies_under_intercept_are_copies() -> None:
+    copies = (
+        lambda y: np.array(y),
+        lambda y: np.array(y, dtype=float),
+        lambda y: np.array(y, ndmin=2),
+        lambda y: np.array(y.T),
+    )
+
+    def f(t: Any) -> Any:
+        y = np.zeros((2, 3))
+        y[1, 1] = t**2
+        seen = [*[copy(y) for copy in copies], np.ascontiguousarray(y.T)]
+        y[0] = t
+        return sum([np.sum(part) for part in seen])
+
+    with func.intercept():
+        value, slope = func.value_and_grad(f)(2.0)
+    assert (value, slope) == (20.0, 20.0)
+
+
+def test_windows_under_intercept_follow_writes() -> None:
+    def f(t: Any) -> Any:
+        y = np.zeros(4)
+        y[1] = t
+        seen = windows(y, 2)
+        y[2] = t**2
+        return np.sum(seen)
+
+    with func.intercept():
+        value, slope = func.value_and_grad(f)(3.0)
+    assert (value, slope) == (24.0, 14.0)
