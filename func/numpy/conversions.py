@@ -6,6 +6,7 @@ computes would be lost. The running code decides the words of a refusal, never t
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import sys
@@ -16,7 +17,7 @@ import numpy as np
 from func.interpreters.core import EVALUATE, Tracer, concrete
 from func.interpreters.core.errors import FuncError, StagingError, TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.modes import is_suspended
-from func.interpreters.core.refusals import is_formatting, is_indexing, is_writing, noted
+from func.interpreters.core.refusals import instruction, is_formatting, is_indexing, is_writing, noted
 from func.interpreters.core.scopes import current_transform
 from func.interpreters.core.source import at_line, library_calls, user_frame
 from func.interpreters.grad import Grad
@@ -40,6 +41,13 @@ _NUMBER_HINT = (
     "Keep it an array: NumPy functions and operators take 0-d arrays (np.sin, not math.sin). To read the number "
     "on purpose write x.item() of a tensor, and float(func.stop_gradient(x)) inside a transform."
 )
+_OBJECTS_TEXT = (
+    "NumPy made an array of Python objects of a list that holds a traced value, and has no loop over objects for this"
+    "{line}\n"
+    "Write np.array([...]) around the list."
+)
+_WORDS_OF_OBJECTS = ("dtype('O')", "not supported for the input types")
+"""What NumPy says of arrays of objects, which it makes of lists with traced values."""
 _NAMESPACES = {
     "scipy.special": "func.special",
     "scipy.linalg": "func.linalg",
@@ -117,8 +125,11 @@ class NoAttributeError(UnsupportedFunctionError, AttributeError):
     """An attribute of ndarray that traced arrays lack; an AttributeError, so that `hasattr` and `getattr` work."""
 
 
-def no_attribute(tracer: Tracer, name: str) -> NoReturn:
+def no_attribute(tracer: Tracer, name: str) -> Any:
     """Raise because a traced array has no such attribute."""
+    ufunc = getattr(np, name, None)
+    if isinstance(ufunc, np.ufunc) and instruction(sys._getframe(1))[0] not in ("LOAD_ATTR", "LOAD_METHOD"):
+        return functools.partial(ufunc, tracer)  # asked for by the loop of a ufunc over objects, as `x.exp()`
     if (
         (name.startswith("__") and name != "__array_interface__")
         or not hasattr(np.ndarray, name)
@@ -239,6 +250,7 @@ def no_array(tracer: Tracer, dtype: Any = None, copy: bool | None = None) -> Any
     if tracer._interpreter is EVALUATE and isinstance(tracer._value, (np.ndarray, np.generic)):
         return np.array(tracer._value, dtype, copy=copy)
     if (dtype is None or np.dtype(dtype).kind == "O") and may_be_element(tracer):
+        noted(TracerConversionError(_OBJECTS_TEXT.format(line=at_line())), current_transform(), _WORDS_OF_OBJECTS)
         element: Any = np.empty((), object)
         element[()] = tracer
         return element

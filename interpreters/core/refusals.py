@@ -18,20 +18,26 @@ from func.interpreters.core.source import Line, line_of_error, user_line
 
 
 class LastRefusal(NamedTuple):
-    """The last refusal: its class, its words, the user's line, and the interpreter that was running."""
+    """The last refusal: its class and words, the line, the interpreter that was running, and what it explains."""
 
     kind: type[FuncError]
     text: str
     line: Line | None
     interpreter: Any
+    explains: tuple[str, ...]
 
 
 _LAST: ContextVar[LastRefusal | None] = ContextVar("func_refused", default=None)
+_REPLACING = (TypeError, ValueError, IndexError)
+"""What C code raises in place of a refusal."""
 
 
-def noted(error: FuncError, interpreter: Any) -> FuncError:
-    """The error, remembered in case that C code swallows it; for `raise noted(...)`."""
-    _LAST.set(LastRefusal(type(error), str(error), user_line(2), interpreter))
+def noted(error: FuncError, interpreter: Any, explains: tuple[str, ...] = ()) -> FuncError:
+    """The error, remembered in case that C code swallows it; for `raise noted(...)`.
+
+    With `explains` it is not raised: it stands for a later TypeError of NumPy's whose text has one of these words.
+    """
+    _LAST.set(LastRefusal(type(error), str(error), user_line(2), interpreter, explains))
     return error
 
 
@@ -39,11 +45,15 @@ def worded(error: Exception, interpreter: Any) -> Exception:
     """The error that leaves a transform: the refusal that it stands for, or the error itself."""
     if isinstance(error, FuncError):
         return error
-    last = _LAST.get()
-    is_last = last is not None and last.interpreter is interpreter
-    if last is not None and is_last and (isinstance(error, SystemError) or last.line == line_of_error(error)):
-        return last.kind(last.text)
     text = str(error)
+    last = _LAST.get()
+    if last is not None and last.interpreter is interpreter:
+        if last.explains:
+            is_swallowed = isinstance(error, TypeError) and any([words in text for words in last.explains])
+        else:
+            is_swallowed = isinstance(error, _REPLACING) and last.line == line_of_error(error)
+        if is_swallowed or isinstance(error, SystemError):
+            return last.kind(last.text)
     if isinstance(error, (TypeError, AttributeError)) and any([name in text for name in _NAMES_OF_TRACER]):
         return TracerConversionError(
             f"a traced value reached code that takes plain arrays only: {text}"
