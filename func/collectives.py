@@ -159,8 +159,8 @@ def _level(name: str, function: str) -> Vmap:
     level = running[depths[-1]]
     if any([inner.randomness is None for inner in running[depths[-1] + 1 :]]):
         raise AxisNameError(
-            f"func.collectives.{function}: the axis {name!r} cannot be reached from inside a checkpointed function or "
-            f"a custom rule{at_line()}\nApply the collective outside, and pass its result as an argument."
+            f"func.collectives.{function}: the axis {name!r} cannot be reached from inside a custom rule"
+            f"{at_line()}\nApply the collective outside, and pass its result as an argument."
         )
     whole = level.call.size
     if level.size != whole and function != "axis_index":

@@ -85,11 +85,24 @@ def is_failed_conversion(error: BaseException) -> bool:
     return type(error) is ValueError and str(error).startswith("setting an array element with a sequence")
 
 
+def without_tensors(values: Sequence[Array], interpreter: Interpreter) -> list[Array]:
+    """Values as a transform takes them: without the graph of tensors that were made inside it."""
+    home = interpreter.ambient
+    stripped = list(values)
+    if home is not None:
+        for i, value in enumerate(stripped):
+            while type(value) is Tracer and value._interpreter is home:
+                value = value._value
+            stripped[i] = value
+    return stripped
+
+
 def jvp_flat(fun: Flat, primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[list[Array], list[Any]]:
     """Outputs and their tangents (ZERO where there is none); by plain rules."""
     interpreter = Jvp("jvp")
     with TransformScope(interpreter), running(interpreter):
-        outs = fun(*[interpreter.lift(p, t) for p, t in zip(primals, tangents, strict=True)])
+        duals = [interpreter.lift(p, t) for p, t in zip(primals, tangents, strict=True)]
+        outs = without_tensors(fun(*duals), interpreter)
         pairs = [interpreter.unpack(out) for out in outs]
     return [p for p, _ in pairs], [t for _, t in pairs]
 
@@ -103,7 +116,7 @@ def pull_flat(fun: Flat, primals: Sequence[Array], active: Sequence[int], cts: d
         for i in active:
             args[i] = interpreter.lift(args[i])
             leaves.append(args[i]._attached)
-        outs = fun(*args)
+        outs = without_tensors(fun(*args), interpreter)
         seeds = [
             (outs[i]._attached, ct)
             for i, ct in cts.items()

@@ -17,7 +17,6 @@ from func.interpreters.core import (
     Shape,
     Tracer,
     aval_of,
-    bind,
     snapshot,
     unboxed,
 )
@@ -119,46 +118,3 @@ class DerivedStage(Stage):
 
     keeps_lines = False
     copies_constants = False
-
-
-class Recorder(Stage):
-    """Stages and computes at once: tracers also carry their values, so value-dependent Python runs."""
-
-    keeps_lines = False
-
-    def shape(self, tracer: Tracer) -> Shape:
-        return Interpreter.shape(self, tracer)
-
-    def aval(self, tracer: Tracer) -> Aval:
-        return aval_of(tracer._value)
-
-    def dtype(self, tracer: Tracer) -> np.dtype[Any]:
-        return Interpreter.dtype(self, tracer)
-
-    def concrete(self, tracer: Tracer) -> Any:
-        return Interpreter.concrete(self, tracer)
-
-    def __init__(self, transform: str, policy: Any) -> None:
-        super().__init__(transform)
-        self.policy = policy
-        self.saved: list[tuple[Equation, Array]] = []
-        """The equations whose outputs the policy keeps, with these outputs."""
-
-    def lift(self, value: Array) -> Tracer:
-        """A new input with its value."""
-        return Tracer(self, value, Var(aval_of(value)))
-
-    def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-        inputs = tuple([self.atom(arg) for arg in args])
-        values = tuple(
-            [arg._value if type(arg) is Tracer and arg._interpreter is self else unboxed(arg) for arg in args]
-        )
-        out = bind(primitive, values, params)
-        outs = out if primitive.multiple else (out,)
-        variables = tuple([Var(aval_of(value)) for value in outs])
-        equation = Equation(primitive, inputs, params, variables)
-        self.equations.append(equation)
-        if not primitive.multiple and self.policy(primitive, params):
-            self.saved.append((equation, out))
-        traced = tuple([Tracer(self, value, var) for value, var in zip(outs, variables, strict=True)])
-        return traced if primitive.multiple else traced[0]

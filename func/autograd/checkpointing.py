@@ -10,10 +10,10 @@ import numpy as np
 
 from func import tree
 from func.autograd.modes import is_grad_enabled
+from func.interpreters.calls.checkpoint import checkpointed
 from func.interpreters.core import Tracer, dtype_of, shape_of, unboxed
 from func.interpreters.core.errors import ArgumentError, CheckpointError
 from func.interpreters.imperative.interpreter import boxed
-from func.transforms import checkpointing
 from func.transforms.boundary import check_callable, name_of
 from func.transforms.closures import Closure, is_traced
 
@@ -68,7 +68,7 @@ def checkpoint(
         return function(*args, **kwargs)
     is_tensor = [type(leaf) is Tracer for leaf in leaves]
     rerun = Rerun(name_of(function), closure, spec, is_tensor, determinism_check == "default", preserve_rng_state)
-    arrays = checkpointing.checkpoint(rerun)(*leaves)
+    arrays = checkpointed(rerun, leaves, rerun=rerun)
     closure.write_back()
     return rerun.assembled(arrays)
 

@@ -17,7 +17,8 @@ from func.interpreters.calls import custom_rules
 from func.interpreters.calls.forward_run import ForwardRun, needs_rule
 from func.interpreters.core import EVALUATE, Array, Tracer, operand, shape_of, snapshot, unboxed
 from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError
-from func.interpreters.imperative.interpreter import boxed, state_of
+from func.interpreters.drivers import without_tensors
+from func.interpreters.imperative.interpreter import Imperative, boxed, state_of
 from func.interpreters.live import with_mask_of, without_mask
 from func.interpreters.primitives.structural.shapes import move_axis, unbroadcast
 from func.interpreters.stage import Stage
@@ -353,7 +354,7 @@ class _Held:
         is_residual = [is_saved or (type(leaf) is Tracer and _is_used_up(leaf, run)) for leaf in leaves]
         self.residuals = [leaf for leaf, residual in zip(leaves, is_residual, strict=True) if residual]
         self.parts = [None if residual else (leaf,) for leaf, residual in zip(leaves, is_residual, strict=True)]
-        values = iter([boxed(run.value(leaf)) for leaf in self.residuals])
+        values = iter([boxed(run.value(leaf)) for leaf in without_tensors(self.residuals, run)])
         self.placeholder = () if is_saved else self.rebuilt(values)
 
     def rebuilt(self, tensors: Iterator[Any]) -> Any:
@@ -368,7 +369,8 @@ class _Held:
 
 def _is_used_up(value: Tracer, run: ForwardRun) -> bool:
     """Whether a traced value means nothing in backward as it is: it is of the run, or of a level below it."""
-    return run.owns(value) or type(unboxed(value)) is Tracer
+    (value,) = without_tensors([value], run)
+    return run.owns(value) or (type(unboxed(value)) is Tracer and type(value._interpreter) is not Imperative)
 
 
 class _FunctionPullback:

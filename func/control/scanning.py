@@ -22,7 +22,7 @@ from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.structural.shapes import expand, reshape
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.transforms.boundary import array_leaf, check_callable, describe, name_of, output_leaf, unbox
-from func.transforms.checkpointing import checkpoint as checkpoint_of
+from func.transforms.checkpointing import call_checkpointed
 from func.transforms.vmapping import vmap
 
 
@@ -322,7 +322,7 @@ def _checkpointed(step: Any, now: Sequence[Array], rows: Sequence[Array], size: 
         step.y_spec = inner.y_spec
         return result
 
-    result: Result = checkpoint_of(block)(list(now), list(rows))
+    result: Result = call_checkpointed(block, (list(now), list(rows)), {}, calls_again=True)
     return result
 
 

@@ -23,7 +23,6 @@ from func.interpreters.core.source import at_line, library_calls, user_frame
 from func.interpreters.grad import Grad
 from func.interpreters.imperative.interpreter import Imperative
 from func.interpreters.jvp import Jvp
-from func.interpreters.stage import Recorder
 from func.numpy.argument_checks import to_host
 from func.numpy.inplace import WRITE_HINT, getitem
 from func.numpy.patching import TracedElementSignal, is_converting
@@ -66,7 +65,7 @@ def carries_derivative(tracer: Tracer, with_tensors: bool = False) -> bool:
     value: Any = tracer
     while type(value) is Tracer:
         interpreter = value._interpreter
-        if isinstance(interpreter, (Grad, Jvp, Recorder)):
+        if isinstance(interpreter, (Grad, Jvp)):
             is_off = isinstance(interpreter, Grad) and is_suspended(interpreter.level)
             if not is_off and (with_tensors or type(interpreter) is not Imperative):
                 return True

@@ -6,9 +6,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from func import tree
 from func.backends import HOST_TYPES, namespace_of_type
-from func.interpreters.calls.checkpoint import checkpoint_call
+from func.interpreters.calls.checkpoint import checkpointed as checkpointed_outputs
 from func.interpreters.core import Array, Primitive, Tracer
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.primitives.structural.identity import named
@@ -22,9 +24,10 @@ def checkpoint(func: Callable[..., Any], *, policy: Callable[..., bool] | None =
     """The same function, trading time for memory under reverse mode: its intermediate values are not saved (but for
     those that the policy names), and are computed again from the arguments in the backward pass.
 
-    Nests under every transform to any order. The function is called again, so it must not depend on anything that
-    changes meanwhile. Derivatives flow to the arguments and to the traced values that the function finds elsewhere: in
-    its closure, in the globals of its module, and in the attributes of the object that it is (a method of).
+    Nests under every transform to any order. The function itself is called once: what is computed again are the
+    operations that it applied, so random numbers and counters stay as they were. Derivatives flow to the arguments and
+    to the traced values that the function finds elsewhere; values that it keeps in a list or an attribute have their
+    derivative, too.
 
     Args:
         func: The function; plain NumPy code.
@@ -41,26 +44,58 @@ def checkpoint(func: Callable[..., Any], *, policy: Callable[..., bool] | None =
 
     @functools.wraps(func)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        closure = Closure(func, lambda value: type(value) is Tracer)
-        captured = closure.values
-        leaves, spec = tree.flatten((args, kwargs))
-        if not patching.is_tracing() and not any([is_traced(value) for value in (*leaves, *captured)]):
-            return func(*args, **kwargs)
-        is_array = [_is_array(leaf) for leaf in leaves]
-        arrays = [array_leaf(leaf, "argument", "checkpoint") for leaf, yes in zip(leaves, is_array, strict=True) if yes]
-
-        def flat_call(array_leaves: list[Array], *captured_values: Array) -> Any:
-            remaining = iter(array_leaves)
-            full = [next(remaining) if yes else leaf for leaf, yes in zip(leaves, is_array, strict=True)]
-            inner_args, inner_kwargs = tree.unflatten(spec, full)
-            return closure.rebuilt(captured_values)(*inner_args, **inner_kwargs)
-
-        flat = FlatFunction(flat_call, tree.structure((list(arrays), *captured)))
-        outs = checkpoint_call(*arrays, *captured, fun=flat, policy=policy)
-        closure.write_back()
-        return tree.unflatten(flat.out_spec, outs)
+        return call_checkpointed(func, args, kwargs, policy)
 
     return checkpointed
+
+
+def call_checkpointed(
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    policy: Callable[..., bool] | None = None,
+    calls_again: bool = False,
+) -> Any:
+    """The value of a function, checkpointed. With `calls_again` derivatives call it again, where otherwise the recorded
+    operations are applied again: of many operations on small arrays, the record takes more memory than the arrays."""
+    closure = Closure(func, lambda value: type(value) is Tracer)
+    captured = closure.values
+    leaves, spec = tree.flatten((args, kwargs))
+    if not patching.is_tracing() and not any([is_traced(value) for value in (*leaves, *captured)]):
+        return func(*args, **kwargs)
+    is_array = [_is_array(leaf) for leaf in leaves]
+    arrays = [array_leaf(leaf, "argument", "checkpoint") for leaf, yes in zip(leaves, is_array, strict=True) if yes]
+
+    def flat_call(array_leaves: list[Array], *captured_values: Array) -> Any:
+        remaining = iter(array_leaves)
+        full = [next(remaining) if yes else leaf for leaf, yes in zip(leaves, is_array, strict=True)]
+        inner_args, inner_kwargs = tree.unflatten(spec, full)
+        return closure.rebuilt(captured_values)(*inner_args, **inner_kwargs)
+
+    flat = FlatFunction(flat_call, tree.structure((list(arrays), *captured)))
+    fun = SameDraws(flat) if calls_again else flat
+    outs = checkpointed_outputs(fun, [*arrays, *captured], policy, fun if calls_again else None)
+    closure.write_back()
+    return tree.unflatten(flat.out_spec, outs)
+
+
+class SameDraws:
+    """A function that finds NumPy's global generator in the same state in every run."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.state: Any = None
+
+    def __call__(self, *args: Any) -> Any:
+        now = np.random.get_state()
+        if self.state is None:
+            self.state = now
+            return self.function(*args)
+        np.random.set_state(self.state)
+        try:
+            return self.function(*args)
+        finally:
+            np.random.set_state(now)
 
 
 remat = checkpoint

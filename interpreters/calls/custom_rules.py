@@ -18,8 +18,8 @@ from func.interpreters.calls.call_primitives import (
     sum_over_batch,
     without_integer_tangents,
 )
-from func.interpreters.calls.checkpoint import known_call
-from func.interpreters.calls.forward_run import ForwardRun
+from func.interpreters.calls.checkpoint import checkpoint_call
+from func.interpreters.calls.forward_run import ForwardRun, is_traced_number
 from func.interpreters.calls.partition import expand, select
 from func.interpreters.core import (
     EVALUATE,
@@ -279,7 +279,7 @@ class KnownOutputs(NamedTuple):
         if self.known and any([type(operands[i]) is Tracer for i in self.inputs]):
             known = [operands[i] for i in self.known]
             inputs = [operands[i] for i in self.inputs]
-            values.update(zip(self.known, known_call(*known, *inputs, fun=self.fun, outs=len(known)), strict=True))
+            values.update(zip(self.known, checkpoint_call(*inputs, *known, fun=self.fun, outs=len(known)), strict=True))
         return [values[i] for i in self.residuals]
 
 
@@ -402,10 +402,10 @@ def call_with_rule(
 ) -> tuple[Array, ...]:
     """The outputs of forward(run, *args) -> (outputs, residuals), which runs once, differentiated by a rule."""
     run = ForwardRun()
-    inputs = [run.lift(stop_gradient(arg), i) if _is_traced(arg) else unboxed(arg) for i, arg in enumerate(args)]
+    inputs = [run.lift(stop_gradient(arg), i) if is_traced_number(arg) else unboxed(arg) for i, arg in enumerate(args)]
     places = [(_key(run, x), x) for x in inputs]  # kept, as the function may write to its arguments
     try:
-        outs, residuals = forward(run, *inputs)
+        outs, residuals = [drivers.without_tensors(values, run) for values in forward(run, *inputs)]
         values = [run.value(out) for out in outs]
         _refuse_captured(args, values)
         positions = {key: i for i, (key, _) in reversed(list(enumerate(places)))}
@@ -423,10 +423,6 @@ def known_outputs(outs: Sequence[Array], args: Sequence[Array], bwd: Any) -> tup
     """Outputs that are known, differentiated by a rule of the arguments that has no residuals."""
     layout = KnownOutputs(len(args), len(outs), (), (), (), None)
     return custom_vjp_call(*args, *outs, bwd=bwd, layout=layout, push=bwd)  # type: ignore[no-any-return]
-
-
-def _is_traced(arg: Array) -> bool:
-    return type(arg) is Tracer and arg._interpreter is not EVALUATE and is_inexact(dtype_of(arg))
 
 
 def _key(run: ForwardRun, value: Any) -> int:

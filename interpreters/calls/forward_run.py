@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from func.interpreters.core import (
     EVALUATE,
+    PRIMITIVES,
     Array,
     Interpreter,
     Params,
@@ -26,6 +27,8 @@ from func.interpreters.core import (
     unboxed,
 )
 from func.interpreters.core.errors import NotDifferentiableError
+from func.interpreters.core.modes import MODE, is_suspended
+from func.interpreters.primitives.structural.identity import stop_gradient
 from func.interpreters.vmap import Vmap
 
 
@@ -48,15 +51,20 @@ class ForwardRun(Interpreter):
     """Computes at once, and attaches the Origin to each value. What cannot carry a derivative leaves as a plain box.
 
     `was_read` tells that the code read numbers, as by float(x): what it computed from them has no known derivative.
-    After the run its values are plain ones.
+    With `args` the run is that of a checkpoint: traced values that the function reaches otherwise than by arguments
+    count as further arguments, and values that are kept elsewhere have their derivative also after the run. Without
+    `args` they are constants then. `saved` has the values of the steps that policy(primitive, params) chooses.
     """
 
     was_read = False
 
-    def __init__(self) -> None:
+    def __init__(self, args: Sequence[Array] | None = None, policy: Any = None) -> None:
         self.level = next_level()
-        self.transform = "custom rule"
+        self.transform = "custom rule" if args is None else "checkpoint"
         self.line = None
+        self.args = args
+        self.policy = policy
+        self.saved: dict[int, tuple[Step, Array]] = {}
 
     def lift(self, value: Array, place: int) -> Tracer:
         """An argument."""
@@ -71,12 +79,15 @@ class ForwardRun(Interpreter):
                 operands.append(arg._attached)
             else:
                 value = snapshot(unboxed(arg))
-                values.append(value)
+                values.append(stop_gradient(value) if type(value) is Tracer and self.args is not None else value)
                 operands.append(value)
         out = bind(primitive, tuple(values), params)
-        step = Step(primitive, tuple(operands), params) if primitive.differentiable else None
+        is_constant = not primitive.differentiable or (MODE.get() is not None and is_suspended(self.level))
+        step = None if is_constant else Step(primitive, tuple(operands), params)
         if primitive.multiple:
             return tuple([self._output(value, step, place) for place, value in enumerate(out)])
+        if step is not None and self.policy is not None and self.policy(primitive, params):
+            self.saved[id(step)] = step, out
         return self._output(out, step, 0)
 
     def _output(self, value: Array, step: Step | None, place: int) -> Tracer:
@@ -97,7 +108,7 @@ class ForwardRun(Interpreter):
         return value._value if self.owns(value) else unboxed(value)
 
     def close(self) -> None:
-        self.__class__ = FinishedRun  # pyright: ignore[reportAttributeAccessIssue]
+        self.__class__ = FinishedRun if self.args is None else FinishedCheckpoint  # pyright: ignore[reportAttributeAccessIssue]
 
     def replay(self, origins: Sequence[Origin], places: Sequence[int]) -> tuple[Any, list[int], list[Array]]:
         """What computes some values again: (function of arrays, which of the arguments at these places it takes, the
@@ -113,7 +124,21 @@ class ForwardRun(Interpreter):
                     captured[id(operand)] = operand
             elif operand.step is None:
                 arguments[operand.place] = None
-        return Replay(steps, list(origins), list(arguments), list(captured)), list(arguments), list(captured.values())
+        saved = [step for step in steps if id(step) in self.saved]
+        replay = Replay(steps, list(origins), list(arguments), list(captured), saved)
+        return replay, list(arguments), [*captured.values(), *[self.saved[id(step)][1] for step in saved]]
+
+    def with_derivative(self, values: Sequence[Tracer], rerun: Any = None) -> Sequence[Array]:
+        """Values of a checkpoint's run as calls that compute them again for derivatives."""
+        assert self.args is not None
+        fun, places, further = self.replay([value._attached for value in values], range(len(self.args)))
+        inputs = [self.args[place] for place in places] + further
+        if rerun is not None and not needs_rule(further):
+            fun, inputs = rerun, list(self.args)
+        outs: Sequence[Array] = PRIMITIVES["checkpoint_call"](
+            *inputs, *[value._value for value in values], fun=fun, outs=len(values)
+        )
+        return outs
 
 
 class FinishedRun(ForwardRun):
@@ -128,20 +153,36 @@ class FinishedRun(ForwardRun):
         return Interpreter.concrete(self, tracer)
 
 
+class FinishedCheckpoint(FinishedRun):
+    """What the run of a checkpoint becomes: a value that was kept elsewhere has its derivative by the arguments."""
+
+    def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        values = [self.with_derivative([arg])[0] if self.owns(arg) else arg for arg in args]
+        return bind(primitive, tuple(values), params)
+
+
 class Replay:
-    """Applies the primitives of a run again: (*arguments, *captured values) -> the chosen values."""
+    """Applies the primitives of a run again: (*arguments, *captured values, *saved values) -> the chosen values."""
 
     def __init__(
-        self, steps: Sequence[Step], outputs: Sequence[Origin], arguments: Sequence[int], captured: Sequence[int]
+        self,
+        steps: Sequence[Step],
+        outputs: Sequence[Origin],
+        arguments: Sequence[int],
+        captured: Sequence[int],
+        saved: Sequence[Step],
     ) -> None:
         self.steps = steps
         self.outputs = outputs
         self.arguments = arguments
         self.captured = captured
+        self.saved = [id(step) for step in saved]
 
     def __call__(self, *inputs: Array) -> list[Array]:
-        arguments = dict(zip(self.arguments, inputs, strict=False))
-        captured = dict(zip(self.captured, inputs[len(self.arguments) :], strict=True))
+        remaining = iter(inputs)
+        arguments = {place: next(remaining) for place in self.arguments}
+        captured = {key: next(remaining) for key in self.captured}
+        saved = {key: next(remaining) for key in self.saved}
         results: dict[int, Any] = {}
 
         def value_of(operand: Any) -> Array:
@@ -150,7 +191,12 @@ class Replay:
             return captured[id(operand)] if type(operand) is Tracer else operand
 
         for step in self.steps:
-            out = bind(step.primitive, tuple([value_of(operand) for operand in step.operands]), step.params)
+            operands = tuple([value_of(operand) for operand in step.operands])
+            if id(step) in saved:
+                options = {"primitive": step.primitive, "options": tuple(step.params.items())}
+                results[id(step)] = (bind(PRIMITIVES["saved_output"], (saved[id(step)], *operands), options),)
+                continue
+            out = bind(step.primitive, operands, step.params)
             results[id(step)] = out if step.primitive.multiple else (out,)
         return [value_of(origin) for origin in self.outputs]
 
@@ -176,11 +222,16 @@ def _ordered(origins: Iterable[Origin]) -> list[Step]:
 def unknown_derivative(*inputs: Array) -> list[Array]:
     """Raises: what a forward function computes from numbers that it has read cannot be computed again."""
     raise NotDifferentiableError(
-        "the forward function of a rule read the numbers of its arguments (by float(x), x.item(), np.asarray(x) or "
-        "x.numpy()) and handed what it computed to its backward function, whose derivative is now asked for: it is not "
-        "known. Compute with NumPy functions instead, return the value as an output too, or say by x.detach() that it "
-        "is a constant."
+        "the forward function of a rule, or a checkpointed function, read the numbers of traced values (by float(x), "
+        "x.item(), np.asarray(x) or x.numpy()), and the derivative of what it computed is asked for: it is not known. "
+        "Compute with NumPy functions instead, or read x.detach(), which is a constant; a Function may also return the "
+        "value as an output."
     )
+
+
+def is_traced_number(value: Any) -> bool:
+    """Whether a value may have a derivative: it is traced, and of a dtype that carries derivatives."""
+    return type(value) is Tracer and value._interpreter is not EVALUATE and is_inexact(dtype_of(value))
 
 
 def needs_rule(values: Iterable[Any]) -> bool:

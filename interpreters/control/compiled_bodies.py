@@ -13,7 +13,7 @@ from func.interpreters.core import Array, Aval, Shaped, Tracer, is_inexact, mate
 from func.interpreters.primitives.structural.reductions import argmax
 from func.interpreters.primitives.structural.shapes import iota, reshape, where
 from func.interpreters.program.program import Program, Var
-from func.interpreters.stage import DerivedStage, Recorder, Stage
+from func.interpreters.stage import DerivedStage, Stage
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ def is_abstract(value: Any) -> bool:
     """Whether the numbers of a value are not known: the innermost of its tracers is a variable of a stage."""
     while type(value) is Tracer:
         owner = value._interpreter
-        if isinstance(owner, Stage) and not isinstance(owner, Recorder):
+        if isinstance(owner, Stage):
             return True
         value = value._value
     return False

@@ -179,10 +179,6 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: func.vmap(lambda x: collectives.psum(x, "i") if x > 1 else x, axis_name="i")(X),
         r"of the 4 elements of the axis 'i' are together here(?s:.*)np\.where",
     ),
-    "inside checkpoint": (
-        lambda: func.vmap(func.checkpoint(lambda x: collectives.psum(x, "i")), axis_name="i")(X),
-        "cannot be reached from inside a checkpointed function",
-    ),
 }
 
 

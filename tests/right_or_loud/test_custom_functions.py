@@ -223,14 +223,14 @@ def test_three_levels_and_tensors(name: str) -> None:
 
     assert func.grad(func.grad(func.grad(f)))(2.0) == pytest.approx(48.0)
     assert func.jacfwd(func.grad(func.jacfwd(f)))(2.0) == pytest.approx(48.0)
-    assert float(tensor_grad(graph_grad(f), 2.0)) == pytest.approx(48.0)
-    assert float(tensor_grad(graph_grad(graph_grad(f)), 2.0)) == pytest.approx(48.0)
+    assert tensor_grad(graph_grad(f), 2.0).item() == pytest.approx(48.0)
+    assert tensor_grad(graph_grad(graph_grad(f)), 2.0).item() == pytest.approx(48.0)
     assert func.grad(inner_grad(f))(2.0) == pytest.approx(48.0)
-    assert float(tensor_grad(func.grad(f), 2.0)) == pytest.approx(48.0)
-    assert float(tensor_grad(dual(f), 2.0)) == pytest.approx(48.0)
+    assert tensor_grad(func.grad(f), 2.0).item() == pytest.approx(48.0)
+    assert tensor_grad(dual(f), 2.0).item() == pytest.approx(48.0)
     x = func.tensor(2.0)
     for second in (functional.hessian(f, x), functional.hvp(f, x, func.tensor(1.0))[1]):
-        assert float(second) == pytest.approx(48.0)
+        assert second.item() == pytest.approx(48.0)
     batch = func.vmap(func.grad(func.grad(f)))(np.array([1.0, 2.0]))
     np.testing.assert_allclose(batch, [12.0, 48.0])
 
@@ -423,7 +423,7 @@ def test_what_backward_leaves_on_its_context_stays() -> None:
     y = function(forward, backward).apply(x)
     y.backward(retain_graph=True)
     y.backward()
-    assert float(x.grad) == 3.0
+    assert x.grad.item() == 3.0
 
 
 def test_scalars_of_numpy_are_tensors_of_a_function() -> None:

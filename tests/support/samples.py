@@ -253,7 +253,6 @@ def scaled_backward(known: Any, ct: Any) -> list[Any]:
 SAMPLES |= {
     "custom_jvp_call": [Sample((real(3),), {"fun": twice_sin, "rule": twice_sin_jvp})],
     "custom_vjp_call": [],
-    "checkpoint_call": [Sample((real(3),), {"fun": twice_sin, "policy": None})],
     "custom_vmap_call": [Sample((real(3),), {"fun": twice_sin, "rule": twice_sin_rule})],
     "linear_call": [
         Sample(
@@ -262,7 +261,7 @@ SAMPLES |= {
             (1,),
         )
     ],
-    "known_call": [],
+    "checkpoint_call": [],
     "saved_output": [],
 }
 _point = real(3)
@@ -274,7 +273,7 @@ SAMPLES["custom_vjp_call"] = [
         batched=False,
     )
 ]
-SAMPLES["known_call"] = [Sample((2 * np.sin(_point), _point), {"fun": twice_sin, "outs": 1}, (), batched=False)]
+SAMPLES["checkpoint_call"] = [Sample((_point, 2 * np.sin(_point)), {"fun": twice_sin, "outs": 1}, (), batched=False)]
 SAMPLES["saved_output"] = [Sample((np.sin(_point), _point), {"primitive": sin, "options": ()}, (), batched=False)]
 
 _DIAGONALS: tuple[Placement, ...] = ((0, (3,), (5,)), (1, (3,), (5,)))
