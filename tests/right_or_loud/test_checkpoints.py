@@ -143,6 +143,7 @@ def test_gradients_inside() -> None:
         np.testing.assert_allclose(func.grad(lambda z, i=i: both(inner, z)[i].sum())(X), 6 * X)
 
 
+@pytest.mark.filterwarnings("ignore::func.errors.FrozenValueWarning")
 def test_one_run_and_one_draw() -> None:
     runs = []
 

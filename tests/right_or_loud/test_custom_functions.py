@@ -358,6 +358,7 @@ def random_masks() -> dict[str, Call]:
     }
 
 
+@pytest.mark.filterwarnings("ignore::func.errors.FrozenValueWarning")
 @pytest.mark.parametrize("name", random_masks())
 def test_one_draw_for_value_and_derivatives(name: str) -> None:
     drop = random_masks()[name]
