@@ -15,6 +15,7 @@ from func import tree
 from func.interpreters import grad
 from func.interpreters.calls import callback as effects
 from func.interpreters.core import Array, Interpreter, Params, Primitive, Tracer, bind, innermost, unboxed
+from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.source import Line, user_line
 from func.interpreters.imperative.anomalies import describe_anomaly, first_nonfinite
 from func.interpreters.primitives.structural.identity import is_abstract_value
@@ -174,7 +175,14 @@ def print(text: str, *args: Any, **kwargs: Any) -> None:
         )
 
     def show(positional: Any, keywords: Any) -> None:
-        builtins.print(text.format(*positional, **keywords))
+        try:
+            shown = text.format(*positional, **keywords)
+        except (LookupError, AttributeError, TypeError, ValueError) as error:
+            raise ArgumentError(
+                f"func.debug.print: the format string {text!r} does not fit its arguments ({type(error).__name__}: "
+                f"{error}); {{}} stands for the next positional argument, {{x}} for the keyword argument x"
+            ) from None
+        builtins.print(shown)
 
     callback(show, args, kwargs)
 

@@ -20,3 +20,6 @@ __all__ = [
     "TracerConversionError", "UnsupportedArrayError", "UnsupportedFunctionError",
 ]
 # fmt: on
+
+for _name in __all__:  # what tracebacks and pickles call them
+    globals()[_name].__module__ = __name__

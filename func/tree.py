@@ -33,7 +33,14 @@ def flatten(tree: Tree) -> tuple[list[Any], Structure]:
     >>> flatten({"b": 2, "a": (1, None)})[0]
     [1, 2]
     """
-    return optree.tree_flatten(tree, namespace=_NAMESPACE)
+    try:
+        return optree.tree_flatten(tree, namespace=_NAMESPACE)
+    except RecursionError:
+        raise _too_deep() from None
+
+
+def _too_deep() -> ArgumentError:
+    return ArgumentError("a tree holds itself, or is nested too deeply; put arrays into lists, tuples and dicts")
 
 
 def unflatten(structure: Structure, leaves: Sequence[Any]) -> Tree:
@@ -51,12 +58,18 @@ def leaves(tree: Tree) -> list[Any]:
     >>> leaves([1, {"x": 2}])
     [1, 2]
     """
-    return optree.tree_leaves(tree, namespace=_NAMESPACE)
+    try:
+        return optree.tree_leaves(tree, namespace=_NAMESPACE)
+    except RecursionError:
+        raise _too_deep() from None
 
 
 def structure(tree: Tree) -> Structure:
     """The structure of a tree, without its leaves."""
-    return optree.tree_structure(tree, namespace=_NAMESPACE)
+    try:
+        return optree.tree_structure(tree, namespace=_NAMESPACE)
+    except RecursionError:
+        raise _too_deep() from None
 
 
 def map(function: Callable[..., Any], tree: Tree, *rest: Tree) -> Tree:

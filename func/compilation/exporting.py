@@ -16,7 +16,7 @@ from func import tree
 from func.backends import is_device_array, namespace_of
 from func.compilation.jit import Jitted, jit
 from func.interpreters.calls.compiled_call import CompiledCall
-from func.interpreters.core import aval_of
+from func.interpreters.core import Aval
 from func.interpreters.core.errors import ArgumentError, NoSourceError
 from func.interpreters.program.program import Program
 from func.transforms.boundary import check_callable, name_of
@@ -112,7 +112,7 @@ def to_source(func: Callable[..., Any], static_argnums: int | tuple[int, ...] = 
         positional, keywords, statics, entry = jitted.cached_call(args, kwargs)
         if entry.captured:
             raise NoSourceError(f"func.to_source: {name_of(func)} uses traced values of an enclosing transform")
-        arguments = _Arguments(positional, keywords)
+        arguments = _Arguments(positional, keywords, entry.compiled.in_avals)
         device = any([is_device_array(leaf) for leaf in arguments.leaves])
         plans = _plans(entry.compiled, namespace_of(tuple(arguments.leaves)), device)
         parameters = [*_parameters(func, len(args), {static.name for static in statics}), *_keywords(keywords)]
@@ -128,11 +128,11 @@ def to_source(func: Callable[..., Any], static_argnums: int | tuple[int, ...] = 
 class _Arguments:
     """The arguments of an exported function, and how their leaves are read from parameters of given names."""
 
-    def __init__(self, positional: Sequence[Any], keywords: Mapping[str, Any]) -> None:
+    def __init__(self, positional: Sequence[Any], keywords: Mapping[str, Any], avals: Sequence[Aval]) -> None:
         arguments = tuple(positional), dict(keywords)
         self.positional = len(positional)
         self.leaves = tree.leaves(arguments)
-        self.avals = [aval_of(leaf) for leaf in self.leaves]
+        self.avals = avals
         numbers = {key: number for number, key in enumerate([*range(len(positional)), *keywords])}
         entries = tree.path_entries(arguments)
         self._owners = [numbers[path[1].key] for path in entries]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from func.compilation.static_arguments import StaticArguments, argument_numbers
 from func.configuration import COMPILERS, config
 from func.interpreters.calls.compiled_call import BEST, CompiledCall, trace_call
 from func.interpreters.core import PYTHON_SCALARS, Tracer, aval_of, example_of, innermost
-from func.interpreters.core.errors import ArgumentError
+from func.interpreters.core.errors import ArgumentError, UnsupportedArrayError
 from func.interpreters.core.modes import Setting, enter, leave, value_in_force
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.drivers import running
@@ -31,7 +32,7 @@ from func.interpreters.nan_safe import form_for
 from func.interpreters.program.program import Program
 from func.interpreters.stage import Stage
 from func.numpy.memory import InputLayouts, layout_key
-from func.transforms.boundary import array_leaf, check_callable, name_of, output_leaves
+from func.transforms.boundary import argument_paths, check_callable, name_of, output_leaves, traced_leaf
 
 
 class CachedCall:
@@ -226,7 +227,7 @@ class Jitted:
         self._frozen = FrozenValues(function) if config.check_frozen else None
         self._cache: OrderedDict[Any, CachedCall] = OrderedDict()
         self._calls = self._misses = 0
-        self._fast_call: Callable[..., Any] = self._call_again
+        self._fast_call: Callable[..., Any] | None = None
         """Takes positional arguments: native code for the kind of arguments that came last, which passes on others."""
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -246,10 +247,11 @@ class Jitted:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if kwargs or _ENABLED.get() is not None or self._frozen is not None:
+        fast_call = self._fast_call
+        if fast_call is None or kwargs or _ENABLED.get() is not None or self._frozen is not None:
             return self._call(args, kwargs)
         self._calls += 1
-        return self._fast_call(*args)
+        return fast_call(*args)
 
     def _call_again(self, *args: Any) -> Any:
         """A call that the fast call does not take; it has been counted before."""
@@ -280,8 +282,8 @@ class Jitted:
             outs = compiled.execute(np, leaves)
             is_in_order = cached.layouts is None or not any(cached.layouts)
             if self._plain and not kwargs and not cached.captured and not self._donated and is_in_order:
-                stub = cached.call_stub(args, self._call_again, self._call_after_failure)
-                self._fast_call = stub or self._fast_call
+                again, after_failure = _weakly(self, "_call_again"), _weakly(self, "_call_after_failure")
+                self._fast_call = cached.call_stub(args, again, after_failure) or self._fast_call
         if self._donated:
             note_donated(args, self._donated)
         if cached.may_return_argument:
@@ -330,8 +332,11 @@ class Jitted:
         return key, self._cache.get(key)
 
     def _checked(self, leaves: list[Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
-        names = [name[1:] for name in tree.path_names((tuple(args), kwargs), "_")]
-        return [array_leaf(leaf, f"arguments{path}", "jit") for leaf, path in zip(leaves, names, strict=True)]
+        try:
+            return [traced_leaf(leaf, "", "jit") for leaf in leaves]
+        except (UnsupportedArrayError, ArgumentError):  # names are found once they are needed
+            paths = argument_paths(self._function, args, kwargs, self._static.numbers)
+            return [traced_leaf(leaf, path, "jit") for leaf, path in zip(leaves, paths, strict=True)]
 
     def _trace(self, leaves: Sequence[Any], spec: Any, statics: tuple[Any, ...]) -> CachedCall:
         """Trace the function on abstract arrays like these."""
@@ -412,7 +417,13 @@ class Jitted:
         """Forget all programs."""
         self._cache.clear()
         self._calls = self._misses = 0
-        self._fast_call = self._call_again
+        self._fast_call = None
+
+
+def _weakly(jitted: Jitted, name: str) -> Callable[..., Any]:
+    """A method that the jitted function's own native code calls; a bound method would keep both alive for ever."""
+    reference = weakref.ref(jitted)
+    return lambda *args: getattr(reference(), name)(*args)
 
 
 _LEAVES = HOST_TYPES | {Tracer}

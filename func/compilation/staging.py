@@ -16,7 +16,7 @@ from func.interpreters.drivers import running
 from func.interpreters.program.program import Program
 from func.interpreters.stage import Stage
 from func.numpy.memory import InputLayouts
-from func.transforms.boundary import array_leaf, check_callable, name_of, output_leaves
+from func.transforms.boundary import argument_paths, check_callable, name_of, output_leaves, traced_leaf
 
 
 def make_program(func: Callable[..., Any], static_argnums: int | tuple[int, ...] = ()) -> Callable[..., Program]:
@@ -61,13 +61,13 @@ def stage_call(
     fixed = {number % len(args) for number in static}
     traced_args = [arg for i, arg in enumerate(args) if i not in fixed]
     leaves, spec = tree.flatten((traced_args, kwargs))
-    names = [name[1:] for name in tree.path_names((traced_args, kwargs), "_")]
+    paths = argument_paths(function, traced_args, kwargs, fixed)
     stage = Stage(transform)
     watched = contextlib.nullcontext() if transform == "eval_shape" else noticing_random_numbers(function, transform)
     with watched, TransformScope(stage, staging=transform != "eval_shape"), running(stage):
         avals = [
-            leaf if isinstance(leaf, Aval) else aval_of(array_leaf(leaf, f"arguments{path}", transform))
-            for leaf, path in zip(leaves, names, strict=True)
+            leaf if isinstance(leaf, Aval) else aval_of(traced_leaf(leaf, path, transform))
+            for leaf, path in zip(leaves, paths, strict=True)
         ]
         inputs = [stage.variable(aval) for aval in avals]
         variables = [tracer._attached for tracer in inputs]

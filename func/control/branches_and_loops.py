@@ -77,6 +77,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
         >>> [func.switch(i, [np.sin, np.cos, np.tan], 0.0) for i in (-3, 1, 7)]
         [np.float64(0.0), np.float64(1.0), np.float64(0.0)]
     """
+    if not isinstance(branches, (list, tuple)):
+        raise TypeError(f"func.switch takes a list of functions as its branches, not {type(branches).__name__}")
     branches = tuple(branches)
     if not branches:
         raise ArgumentError("func.switch needs at least one branch")

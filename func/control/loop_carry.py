@@ -14,7 +14,7 @@ from func.interpreters.core.errors import CarryError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.structural.shapes import convert
 from func.interpreters.program.program import Program, Var
-from func.transforms.boundary import array_leaf, describe, output_leaf, unbox
+from func.transforms.boundary import describe, output_leaf, traced_leaf, unbox
 
 
 class Widened(Exception):
@@ -28,7 +28,7 @@ class Carry:
         leaves, self.spec = tree.flatten(init)
         self.transform = transform
         self.names = [name.replace("state[2]", "init", 1) for name in tree.path_names(init, word)]
-        initial = [unbox(array_leaf(leaf, name, transform)) for leaf, name in zip(leaves, self.names, strict=True)]
+        initial = [unbox(traced_leaf(leaf, name, transform)) for leaf, name in zip(leaves, self.names, strict=True)]
         self.initial = initial
         self.are_numbers = [type(leaf) in PYTHON_SCALARS for leaf in initial]
         self.dtypes = [dtype_of(leaf) for leaf in initial]

@@ -174,6 +174,16 @@ def _refuse_integers(leaf: Array, path: str, transform: str) -> None:
     )
 
 
+def check_argnums(argnums: Any, function: Callable[..., Any], transform: str) -> None:
+    """Raise TypeError for argnums that are no ints; an argument of the function may have been meant."""
+    for number in argnums if isinstance(argnums, (tuple, list)) else (argnums,):
+        if number is not None and (not isinstance(number, (int, np.integer)) or isinstance(number, bool)):
+            raise TypeError(
+                f"func.{transform}: argnums must be an int or a tuple of ints, got {argnums!r}; to pass an argument to "
+                f"the derivative write func.{transform}({name_of(function)})(...)"
+            )
+
+
 class Selection:
     """The arguments that argnums and argnames select from each call of a function, and the form of their results."""
 
@@ -189,6 +199,8 @@ class Selection:
         self.takes_names = takes_names
         self._position = argnums if type(argnums) is int and argnums >= 0 and argnames is None else None
         """The one position of the most common form of call."""
+        if self._position is None:
+            check_argnums(argnums, function, transform)
         self.names = () if argnames is None else (argnames,) if isinstance(argnames, str) else tuple(argnames)
 
     def places(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int | str]:

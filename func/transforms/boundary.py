@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import enum
+import inspect
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,7 @@ from func.interpreters.core import (
     shape_of,
     snapshot,
 )
-from func.interpreters.core.errors import ScalarOutputError, UnsupportedArrayError
+from func.interpreters.core.errors import ArgumentError, ScalarOutputError, UnsupportedArrayError
 from func.interpreters.core.scopes import current_transform
 from func.interpreters.imperative.interpreter import copy_of
 
@@ -36,9 +38,18 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def check_callable(function: Any, transform: str) -> None:
-    """Transforms take a function first."""
+    """Transforms take a function first, and one that computes when it is called."""
     if not callable(function):
         raise TypeError(f"func.{transform} takes a function first, not {type(function).__name__}")
+    code = getattr(function, "__code__", None)
+    if code is not None and code.co_flags & _ASYNCHRONOUS:
+        raise TypeError(
+            f"func.{transform}: {name_of(function)} is a coroutine function, which computes nothing when it is called; "
+            f"transform a plain function and call that in the coroutine"
+        )
+
+
+_ASYNCHRONOUS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 def describe(value: Any) -> str:
@@ -62,7 +73,50 @@ def array_leaf(value: Any, path: str, transform: str) -> Array:
             return operand(value)
         refuse_array(value)
     except UnsupportedArrayError as error:
-        raise UnsupportedArrayError(f"func.{transform}: {path} cannot be traced: {error}") from None
+        advice = _advice(value, path, transform)
+        raise UnsupportedArrayError(f"func.{transform}: {path} cannot be traced: {error}{advice}") from None
+
+
+def _advice(value: Any, path: str, transform: str) -> str:
+    """What to do with an argument that is no array."""
+    if path.startswith("output") or hasattr(value, "dtype"):
+        return ""
+    is_flag = isinstance(value, (str, bytes, type, enum.Enum)) or callable(value)
+    tree_class = f"; if {type(value).__name__} holds arrays, make it a tree by func.tree.register_node"
+    if transform in ("jit", "make_program", "to_source"):
+        names = "static_argnames (or static_argnums)" if transform == "jit" else "static_argnums"
+        return f"; name arguments that are no numbers in {names}{'' if is_flag else tree_class}"
+    if transform == "vmap":
+        return f"; give what is used as it is None in in_dims{'' if is_flag else tree_class}"
+    return f"; choose other argnums{'' if is_flag else tree_class}"
+
+
+def traced_leaf(value: Any, path: str, transform: str) -> Array:
+    """`array_leaf` where a number becomes a variable of a program, as which it has 64 bits."""
+    if type(value) is int and not INTEGERS.min <= value <= INTEGERS.max:
+        raise ArgumentError(
+            f"func.{transform}: {path} is an integer of more than 64 bits, which no array of numbers holds: {value}; "
+            "pass a float"
+        )
+    return array_leaf(value, path, transform)
+
+
+INTEGERS = np.iinfo(np.int64)
+
+
+def argument_paths(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], static: Collection[int] = ()
+) -> list[str]:
+    """How messages name the leaves of arguments: `params['w']`. Positional arguments in `static` are not in `args`."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    numbers = [i for i in range(len(args) + len(static)) if i not in static]
+    roots = [named[i] if i < len(named) else f"argument {i}" for i in numbers]
+    paths = [path for root, value in zip(roots, args, strict=False) for path in tree.path_names(value, root)]
+    return [*paths, *[path for name in sorted(kwargs) for path in tree.path_names(kwargs[name], name)]]
 
 
 def output_leaf(value: Any, path: str, transform: str) -> Array:

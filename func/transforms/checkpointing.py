@@ -20,7 +20,9 @@ from func.transforms.closures import Closure, is_traced
 from func.transforms.custom import FlatFunction
 
 
-def checkpoint(func: Callable[..., Any], *, policy: Callable[..., bool] | None = None) -> Callable[..., Any]:
+def checkpoint(
+    func: Callable[..., Any] | None = None, *, policy: Callable[..., bool] | None = None
+) -> Callable[..., Any]:
     """The same function, trading time for memory under reverse mode: its intermediate values are not saved (but for
     those that the policy names), and are computed again from the arguments in the backward pass.
 
@@ -38,6 +40,8 @@ def checkpoint(func: Callable[..., Any], *, policy: Callable[..., bool] | None =
         >>> func.grad(func.checkpoint(lambda x: np.sin(np.sin(x))))(0.0)
         np.float64(1.0)
     """
+    if func is None:
+        return functools.partial(checkpoint, policy=policy)
     check_callable(func, "checkpoint")
     if policy is not None and not callable(policy):
         raise ArgumentError(f"func.checkpoint: policy must be one of func.checkpoint_policies, not {policy!r}")

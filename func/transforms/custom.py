@@ -68,7 +68,15 @@ def fixed_places(nondiff: Sequence[int], args: tuple[Any, ...], name: str) -> tu
 
 
 class CustomRule:
-    """What the decorators share: splitting arguments, and attributes of the wrapped function."""
+    """What the decorators share: splitting arguments, and attributes of the wrapped function.
+
+    With options and without a function a class is a decorator: `@custom_jvp(nondiff_argnums=(1,))`.
+    """
+
+    def __new__(cls, func: Callable[..., Any] | None = None, *args: Any, **options: Any) -> Any:
+        if func is None and options:
+            return functools.partial(cls, **options)
+        return super().__new__(cls)
 
     def __init__(self, function: Callable[..., Any], nondiff_argnums: int | Sequence[int] = ()) -> None:
         check_callable(function, type(self).__name__)

@@ -20,13 +20,13 @@ from func.interpreters.live import Live
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.shapes import full_like, move_axis, reshape, zeros_like
 from func.interpreters.primitives.structural.slicing import concatenate
-from func.transforms.arguments import FlatCall, Selection, differentiable
+from func.transforms.arguments import FlatCall, Selection, check_argnums, differentiable
 from func.transforms.boundary import check_callable, name_of, own
 from func.transforms.vmapping import chunks
 
 
 def jacrev(
-    func: Callable[..., Any],
+    func: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -53,6 +53,10 @@ def jacrev(
         array([[2., 0.],
                [0., 4.]])
     """
+    if func is None:
+        return functools.partial(
+            jacrev, argnums=argnums, has_aux=has_aux, chunk_size=chunk_size, holomorphic=holomorphic, progress=progress
+        )
     blocks_of = _Blocks(func, argnums, has_aux, chunk_size, holomorphic, progress, "jacrev")
 
     @functools.wraps(func)
@@ -89,7 +93,7 @@ def jacrev(
 
 
 def jacfwd(
-    func: Callable[..., Any],
+    func: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -108,6 +112,16 @@ def jacfwd(
         array([[2., 0.],
                [0., 4.]])
     """
+    if func is None:
+        return functools.partial(
+            jacfwd,
+            argnums=argnums,
+            has_aux=has_aux,
+            randomness=randomness,
+            chunk_size=chunk_size,
+            holomorphic=holomorphic,
+            progress=progress,
+        )
     blocks_of = _Blocks(func, argnums, has_aux, chunk_size, holomorphic, progress, "jacfwd")
     if randomness not in ("error", "same", "different"):
         raise ArgumentError(f"func.jacfwd: randomness must be 'error', 'same' or 'different', not {randomness!r}")
@@ -117,6 +131,10 @@ def jacfwd(
         call = blocks_of.call(args, kwargs)
         leaves = call.arguments.values()
         columns = []
+        if not leaves:  # an empty tree: no columns, one row for each output
+            outs = call.outputs(EVALUATE, leaves)
+            blocks_of.check_outputs(outs)
+            return blocks_of.result(call, [[] for _ in outs])
         for position, leaf in enumerate(leaves):
 
             def push(dx: Array, position: int = position, leaf: Array = leaf) -> list[Array]:
@@ -230,7 +248,7 @@ def unit_rows(like: Array, start: int, count: int, size: int) -> Array:
 
 
 def jacobian(
-    func: Callable[..., Any],
+    func: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -249,7 +267,18 @@ def jacobian(
         >>> func.jacobian(lambda x: np.array([x[0] * x[1]]))(np.array([2.0, 3.0]))
         array([[3., 2.]])
     """
+    if func is None:
+        return functools.partial(
+            jacobian,
+            argnums=argnums,
+            has_aux=has_aux,
+            mode=mode,
+            chunk_size=chunk_size,
+            holomorphic=holomorphic,
+            progress=progress,
+        )
     check_callable(func, "jacobian")
+    check_argnums(argnums, func, "jacobian")
     _check_chunk(chunk_size, "jacobian")
     if mode not in ("auto", "fwd", "rev"):
         raise ArgumentError(f"func.jacobian: mode must be 'auto', 'fwd' or 'rev', not {mode!r}")
@@ -275,7 +304,7 @@ _BY_MODE: dict[str, Callable[..., Any]] = {"fwd": jacfwd, "rev": jacrev}
 
 
 def hessian(
-    func: Callable[..., Any],
+    func: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -302,7 +331,12 @@ def hessian(
         array([[4., 2.],
                [2., 0.]])
     """
+    if func is None:
+        return functools.partial(
+            hessian, argnums=argnums, has_aux=has_aux, mode=mode, chunk_size=chunk_size, progress=progress
+        )
     check_callable(func, "hessian")
+    check_argnums(argnums, func, "hessian")
     _check_chunk(chunk_size, "hessian")
     modes = {"auto": ("fwd", "rev")} | {f"{a}-{b}": (a, b) for a in ("fwd", "rev") for b in ("fwd", "rev")}
     if mode not in modes:

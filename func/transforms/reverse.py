@@ -33,7 +33,7 @@ from func.transforms.pullback import Pullback
 
 
 def grad(
-    func: Callable[..., Any],
+    func: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -66,6 +66,10 @@ def grad(
         >>> func.grad(lambda x: np.sum(np.sin(x) ** 2))(np.array([0.0, 1.0]))
         array([0.        , 0.90929743])
     """
+    if func is None:
+        return functools.partial(
+            grad, argnums=argnums, has_aux=has_aux, argnames=argnames, holomorphic=holomorphic, allow_int=allow_int
+        )
     gradients_of = _Gradients(func, argnums, argnames, has_aux, holomorphic, allow_int, "grad")
 
     @functools.wraps(func)
@@ -77,7 +81,7 @@ def grad(
 
 
 def value_and_grad(
-    func: Callable[..., Any],
+    func: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -92,6 +96,15 @@ def value_and_grad(
         >>> func.value_and_grad(lambda x: x ** 3)(2.0)
         (8.0, np.float64(12.0))
     """
+    if func is None:
+        return functools.partial(
+            value_and_grad,
+            argnums=argnums,
+            has_aux=has_aux,
+            argnames=argnames,
+            holomorphic=holomorphic,
+            allow_int=allow_int,
+        )
     gradients_of = _Gradients(func, argnums, argnames, has_aux, holomorphic, allow_int, "value_and_grad")
 
     @functools.wraps(func)
@@ -103,7 +116,7 @@ def value_and_grad(
 
 
 def grad_and_value(
-    func: Callable[..., Any],
+    func: Callable[..., Any] | None = None,
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
@@ -118,6 +131,15 @@ def grad_and_value(
         >>> func.grad_and_value(lambda x: x ** 3)(2.0)
         (np.float64(12.0), 8.0)
     """
+    if func is None:
+        return functools.partial(
+            grad_and_value,
+            argnums=argnums,
+            has_aux=has_aux,
+            argnames=argnames,
+            holomorphic=holomorphic,
+            allow_int=allow_int,
+        )
     gradients_of = _Gradients(func, argnums, argnames, has_aux, holomorphic, allow_int, "grad_and_value")
 
     @functools.wraps(func)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -21,20 +22,37 @@ from func.transforms.arguments import Arguments
 from func.transforms.boundary import array_leaf, check_callable, name_of, output_leaves, output_paths, own
 
 AUTO_CHUNK_BYTES = 1 << 26
-"""The memory that the mapped inputs and outputs of one chunk take together with chunk_size="auto"."""
+"""The memory that the elements of one chunk take together with chunk_size="auto"."""
+
+
+class _Unset:
+    """The type of an option that was not given, where None means something."""
+
+    def __repr__(self) -> str:
+        return "<as the other name says>"
+
+
+UNSET = _Unset()
+
+
+class _Default(int):
+    """An axis that was not given; one that was is a plain int."""
+
+
+FIRST_AXIS = _Default(0)
 
 
 def vmap(
-    func: Callable[..., Any],
-    in_dims: Any = 0,
-    out_dims: Any = 0,
+    func: Callable[..., Any] | None = None,
+    in_dims: Any = FIRST_AXIS,
+    out_dims: Any = FIRST_AXIS,
     randomness: str = "error",
     *,
     chunk_size: int | str | None = None,
     axis_name: str | None = None,
     axis_size: int | None = None,
-    in_axes: Any = None,
-    out_axes: Any = None,
+    in_axes: Any = UNSET,
+    out_axes: Any = UNSET,
     progress: bool = False,
 ) -> Callable[..., Any]:
     """Map a function over an axis of its arguments, computing all elements of the batch at once.
@@ -43,17 +61,18 @@ def vmap(
     `.item()` of an integer, the batch is split and the function runs once for each part (side effects repeat).
 
     Args:
-        func: The function of one example; plain NumPy code.
+        func: The function of one example; plain NumPy code. Without it, vmap is a decorator with options.
         in_dims: For each positional argument the axis to map: an int, None for an argument used whole, or a tree
             of these that is a prefix of the argument. One int stands for all. A dict may give keyword arguments
             their axes as its last entry: `in_dims=(0, {"scale": None})`; keyword arguments map axis 0 otherwise.
         out_dims: Where the mapped axis goes in each output; None for an output that is the same for the whole
             batch.
         randomness: What func.random.Generator does inside: "error", "same" or "different" draws per element.
-        chunk_size: Map this many elements at a time, to bound memory; "auto" chooses from their size.
+        chunk_size: Map this many elements at a time, to bound memory; "auto" measures the memory that
+            few elements take, intermediate values included, and stays within 64 MiB.
         axis_name: A name for the axis (for func.collectives).
         axis_size: The size of the batch, needed only where no argument is mapped.
-        in_axes, out_axes: Synonyms of in_dims and out_dims.
+        in_axes, out_axes: Synonyms of in_dims and out_dims; one of the two names may be given.
         progress: Show a progress bar over the chunks.
 
     Raises:
@@ -65,11 +84,22 @@ def vmap(
         >>> func.vmap(np.dot, in_dims=(0, None))(np.eye(3), np.array([1.0, 2.0, 3.0]))
         array([1., 2., 3.])
     """
+    if func is None:
+        return functools.partial(
+            vmap,
+            in_dims=in_dims,
+            out_dims=out_dims,
+            randomness=randomness,
+            chunk_size=chunk_size,
+            axis_name=axis_name,
+            axis_size=axis_size,
+            in_axes=in_axes,
+            out_axes=out_axes,
+            progress=progress,
+        )
     check_callable(func, "vmap")
-    if in_axes is not None:
-        in_dims = in_axes
-    if out_axes is not None:
-        out_dims = out_axes
+    in_dims = _one_of_two("in_dims", in_dims, "in_axes", in_axes)
+    out_dims = _one_of_two("out_dims", out_dims, "out_axes", out_axes)
     if randomness not in ("error", "same", "different"):
         raise ArgumentError(f"func.vmap: randomness must be 'error', 'same' or 'different', not {randomness!r}")
     if chunk_size is not None and chunk_size != "auto" and (not isinstance(chunk_size, int) or chunk_size < 1):
@@ -91,6 +121,20 @@ def vmap(
         return tree.unflatten(spec, own(results))
 
     return mapped
+
+
+def _one_of_two(name: str, value: Any, synonym: str, other: Any) -> Any:
+    """An option that has two names."""
+    if other is not UNSET:
+        if value is not FIRST_AXIS:
+            raise ArgumentError(f"func.vmap: {synonym} is a synonym of {name}; give one of them")
+        value = other
+    if hasattr(value, "shape") and not isinstance(value, np.integer):
+        raise ArgumentError(
+            f"func.vmap: {name} must hold ints and None, got a {type(value).__name__}; vmap takes the function alone, "
+            "func.vmap(f)(x)"
+        )
+    return value
 
 
 class BatchedCall:
@@ -174,9 +218,16 @@ class BatchedCall:
 
     def run_chunks(self, chunk_size: int | str, progress: bool) -> tuple[list[Array], list[bool], Any]:
         """Outputs of one chunk after the other, concatenated."""
-        size = self._automatic_chunk_size() if isinstance(chunk_size, str) else chunk_size
-        starts = list(chunks(max(self.size, 1), size, progress, f"vmap {name_of(self.function)}"))
-        parts = [self.run(part) for part in starts]
+        label = f"vmap {name_of(self.function)}"
+        starts: list[slice] = []
+        parts: list[tuple[list[Array], list[bool], Any]] = []
+        if isinstance(chunk_size, str):
+            chunk_size = self._run_measured(starts, parts)
+        done = starts[-1].stop if starts else 0
+        if done < self.size or not starts:
+            for part in chunks(max(self.size, 1) - done, chunk_size, progress, label):
+                starts.append(slice(done + part.start, done + part.stop))
+                parts.append(self.run(starts[-1]))
         if len(parts) == 1:
             return parts[0]
         is_mapped = [any(flags) for flags in zip(*[flags for _, flags, _ in parts], strict=True)]
@@ -192,15 +243,48 @@ class BatchedCall:
             outs.append(concatenate(*pieces, axis=0))
         return outs, is_mapped, parts[0][2]
 
-    def _automatic_chunk_size(self) -> int:
-        """The chunk size for which inputs and outputs of a chunk stay within AUTO_CHUNK_BYTES: measured on one element
-        of the batch."""
-        if self.size <= 1:
-            return 1
-        outs, is_mapped, _ = self.run(slice(0, 1))
-        element_bytes = sum([_bytes(leaf) // self.size for leaf in self.arguments.values()])
-        element_bytes += sum([_bytes(out) for out, mapped in zip(outs, is_mapped, strict=True) if mapped])
-        return max(1, min(self.size, AUTO_CHUNK_BYTES // max(1, 4 * element_bytes)))
+    def _run_measured(self, starts: list[slice], parts: list[tuple[list[Array], list[bool], Any]]) -> int:
+        """Run a first chunk of one element and a second one of few, and give the size at which the memory that they
+        took at their peak stays within AUTO_CHUNK_BYTES. The parts and their outputs are added to the lists."""
+        size = 1
+        for _ in range(2):
+            start = starts[-1].stop if starts else 0
+            if start >= self.size:
+                break
+            stop = min(start + size, self.size)
+            with measured_memory() as memory:
+                outs, is_mapped, spec = self.run(slice(start, stop))
+            starts.append(slice(start, stop))
+            parts.append((outs, is_mapped, spec))
+            count = stop - start
+            visible = sum([_bytes(leaf) * count // self.size for leaf in self.arguments.values()])
+            visible += sum([_bytes(out) for out, mapped in zip(outs, is_mapped, strict=True) if mapped])
+            per_element = max(memory.peak, 4 * visible) // count  # what is traced or compiled shows too little
+            size = max(1, min(self.size, AUTO_CHUNK_BYTES // max(1, per_element)))
+        return size
+
+
+class measured_memory:
+    """The most memory that Python and NumPy take inside a block beyond what they had before: `peak`, in bytes.
+
+    While tracemalloc runs for somebody else, its peak is that of the block afterwards.
+    """
+
+    peak = 0
+
+    def __enter__(self) -> Self:
+        self._was_tracing = tracemalloc.is_tracing()
+        if self._was_tracing:
+            tracemalloc.reset_peak()
+        else:
+            tracemalloc.start()
+        self._before = tracemalloc.get_traced_memory()[0]
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.peak = max(0, tracemalloc.get_traced_memory()[1] - self._before)
+        if not self._was_tracing:
+            tracemalloc.stop()
 
 
 def _split_dims(
@@ -232,7 +316,14 @@ def _with_leading_batch(leaf: Any, dim: Any, path: str) -> tuple[Array, int]:
     if not isinstance(dim, (int, np.integer)) or isinstance(dim, bool):
         raise MappedAxisError(f"func.vmap: in_dims must hold ints and None, got {dim!r} for {path}")
     if not shape:
-        raise MappedAxisError(f"func.vmap: {path} is a scalar and has no axis to map; use None in in_dims for it")
+        keyword = path[2:-2] if path.startswith("['") else None
+        advice = (
+            "use None in in_dims for it"
+            if keyword is None
+            else f"put its axis into a dict behind the positional ones, in_dims=(0, {{{keyword!r}: None}})"
+        )
+        name = path if keyword is None else f"the keyword argument {keyword}"
+        raise MappedAxisError(f"func.vmap: {name} is a scalar and has no axis to map; {advice}")
     if not -len(shape) <= dim < len(shape):
         raise MappedAxisError(f"func.vmap: in_dims={dim} is out of range for {path} of shape {shape}")
     axis = int(dim) % len(shape)
@@ -283,7 +374,9 @@ def _prefix(dims: Any, spec: Any, word: str, what: str, whole: Any) -> Iterator[
     else:
         raise MappedAxisError(f"func.vmap: {word} must be ints, None, or a tree of these, got {dims!r}")
     if spec.is_leaf() or not fits:
-        raise MappedAxisError(f"func.vmap: {word}={whole!r} is not a prefix of the tree of the {what}, {spec}")
+        is_one_dict = word == "in_dims" and whole is dims and isinstance(dims, dict)
+        advice = "; for one argument write a tuple of one entry, in_dims=({...},)" if is_one_dict else ""
+        raise MappedAxisError(f"func.vmap: {word}={whole!r} is not a prefix of the tree of the {what}, {spec}{advice}")
     for entry, child in zip(entries, children, strict=True):
         yield from _prefix(entry, child, word, what, whole)
 

@@ -352,7 +352,7 @@ def operand(value: Any) -> Array:
         return value
     if kind is np.ndarray or kind in HOST_TYPES:
         dtype = getattr(value, "dtype", None)
-        if dtype is not None and dtype.kind in "OSUVMm" and dtype.name != "bfloat16":
+        if dtype is not None and dtype.kind in "OSUVMmT" and dtype.name != "bfloat16":
             return WIRING.array_of_objects(value) if dtype.kind == "O" else refuse_array(value)
         return value
     if isinstance(value, (list, tuple)):

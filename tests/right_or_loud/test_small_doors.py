@@ -1,0 +1,359 @@
+"""Empty trees, options with two names, decorators with options, memory of chunks, and the words of errors."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import re
+import tracemalloc
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import func
+
+X = np.ones(3)
+LARGE = 2**70
+EMPTY: list[Any] = [None, [], {}, (), {"layer": []}, ((), [None])]
+
+
+def constant(p: Any) -> Any:
+    return np.sum(X)
+
+
+TAKES_EMPTY: dict[str, Callable[[Any], Any]] = {
+    "grad": lambda e: func.grad(constant)(e),
+    "value_and_grad": lambda e: func.value_and_grad(constant)(e)[1],
+    "grad of a loss": lambda e: func.grad(lambda p, x: np.sum(x * 2), argnums=(0, 1))(e, X)[0],
+    "vjp": lambda e: func.vjp(constant, e)[1](1.0)[0],
+    "hvp": lambda e: func.hvp(constant, (e,), (e,)),
+    "vhp": lambda e: func.vhp(constant, (e,), (e,)),
+    "ggnvp": lambda e: func.ggnvp(lambda p: X, lambda out: np.sum(out**2), (e,), (e,)),
+    "jacrev": lambda e: func.jacrev(constant)(e),
+    "jacfwd": lambda e: func.jacfwd(constant)(e),
+    "jacobian": lambda e: func.jacobian(constant)(e),
+    "hessian": lambda e: func.hessian(constant)(e),
+    "jit": lambda e: func.jit(lambda p: p)(e),
+    "jit of grad": lambda e: func.jit(func.grad(constant))(e),
+    "vmap": lambda e: func.vmap(lambda p, x: p)(e, X),
+    "vmap of grad": lambda e: func.vmap(func.grad(lambda p, x: x * 2.0))(e, X),
+    "scan": lambda e: func.scan(lambda c, x: (c, x), e, X)[0],
+    "cond": lambda e: func.cond(True, lambda p: p, lambda p: p, e),
+    "while_loop": lambda e: func.while_loop(lambda p: False, lambda p: p, e),
+    "checkpoint": lambda e: func.checkpoint(lambda p: p)(e),
+    "tree.map": lambda e: func.tree.map(np.sin, e),
+}
+
+
+@pytest.mark.parametrize("empty", EMPTY, ids=repr)
+@pytest.mark.parametrize("name", TAKES_EMPTY)
+def test_an_empty_tree_is_an_empty_tree(name: str, empty: Any) -> None:
+    assert TAKES_EMPTY[name](empty) == empty
+
+
+@pytest.mark.parametrize("empty", EMPTY, ids=repr)
+def test_tangents_of_empty_trees_are_zeros(empty: Any) -> None:
+    value, tangent = func.jvp(constant, (empty,), (empty,))
+    assert (value, tangent) == (3.0, 0.0)
+    value, push = func.linearize(constant, empty)
+    assert (value, push(empty)) == (3.0, 0.0)
+
+
+@pytest.mark.parametrize("empty", EMPTY, ids=repr)
+def test_jacobians_of_trees_by_empty_trees(empty: Any) -> None:
+    for jacobian in (func.jacrev, func.jacfwd, func.jacobian):
+        assert jacobian(lambda p: {"a": X, "b": (X, X)})(empty) == {"a": empty, "b": (empty, empty)}
+
+
+def test_none_is_an_axis_under_both_names() -> None:
+    outs = [
+        func.vmap(lambda x, c: c, in_dims=(0, None), out_dims=None)(np.ones(2), 5.0),
+        func.vmap(lambda x, c: c, in_axes=(0, None), out_axes=None)(np.ones(2), 5.0),
+    ]
+    assert outs == [5.0, 5.0] and [np.shape(out) for out in outs] == [(), ()]
+    for name in ("in_dims", "in_axes"):
+        options: dict[str, Any] = {name: None}
+        assert func.vmap(lambda x: x, axis_size=3, **options)(np.ones((3, 2))).shape == (3, 3, 2)
+
+
+@pytest.mark.parametrize("names", [("in_dims", "in_axes"), ("out_dims", "out_axes")])
+@pytest.mark.parametrize("values", [(0, 0), (0, None), (None, 0), (1, 1)])
+def test_one_of_two_names_is_given(names: tuple[str, str], values: tuple[Any, Any]) -> None:
+    options: dict[str, Any] = dict(zip(names, values, strict=True))
+    with pytest.raises(func.errors.ArgumentError, match=f"{names[1]} is a synonym of {names[0]}; give one of them"):
+        func.vmap(lambda x: x, **options)
+
+
+DECORATORS: dict[str, tuple[Any, Callable[..., Any], tuple[Any, ...], Any]] = {
+    "grad": (func.grad(argnums=1), lambda x, y: x * y * y, (2.0, 3.0), 12.0),
+    "value_and_grad": (func.value_and_grad(argnums=1), lambda x, y: x * y, (2.0, 3.0), (6.0, 2.0)),
+    "grad_and_value": (func.grad_and_value(argnums=1), lambda x, y: x * y, (2.0, 3.0), (2.0, 6.0)),
+    "jacrev": (func.jacrev(argnums=1), lambda x, y: x * y, (2.0, 3.0), 2.0),
+    "jacfwd": (func.jacfwd(argnums=1), lambda x, y: x * y, (2.0, 3.0), 2.0),
+    "jacobian": (func.jacobian(mode="rev"), lambda x: x * x, (3.0,), 6.0),
+    "hessian": (func.hessian(argnums=1), lambda x, y: x * y * y, (2.0, 3.0), 4.0),
+    "checkpoint": (func.checkpoint(policy=None), lambda x: x * 2, (3.0,), 6.0),
+    "jit": (func.jit(static_argnums=1), lambda x, n: x**n, (3.0, 2), 9.0),
+}
+
+
+@pytest.mark.parametrize("name", DECORATORS)
+def test_decorators_with_options(name: str) -> None:
+    decorator, function, args, expected = DECORATORS[name]
+    assert decorator(function)(*args) == expected
+
+
+def test_vmap_and_custom_rules_as_decorators_with_options() -> None:
+    @func.vmap(in_dims=(0, None))
+    def scaled(x: Any, c: Any) -> Any:
+        return x * c
+
+    @func.custom_jvp(nondiff_argnums=(1,))
+    def power(x: Any, n: int) -> Any:
+        return x**n
+
+    @power.defjvp
+    def _power_jvp(n: int, primals: Any, tangents: Any) -> Any:
+        return power(primals[0], n), 100.0 * tangents[0]
+
+    np.testing.assert_array_equal(scaled(X, 2.0), X * 2)
+    assert func.grad(lambda x: power(x, 2))(3.0) == 100.0
+
+
+ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "an argument for argnums": (
+        lambda: func.grad(constant, X),  # type: ignore[arg-type]
+        TypeError,
+        r"func\.grad: argnums must be an int or a tuple of ints, got array.*write func\.grad\(constant\)\(\.\.\.\)",
+    ),
+    "a point for argnums": (
+        lambda: func.hessian(constant, 2.0),  # type: ignore[arg-type]
+        TypeError,
+        r"func\.hessian: argnums must be .* got 2\.0; .* write func\.hessian\(constant\)",
+    ),
+    "an argument for in_dims": (
+        lambda: func.vmap(constant, X),
+        func.errors.ArgumentError,
+        r"in_dims must hold ints and None, got a ndarray; vmap takes the function alone, func\.vmap\(f\)\(x\)",
+    ),
+    "a scalar keyword of vmap": (
+        lambda: func.vmap(lambda x, *, s: x * s)(X, s=2.0),
+        func.errors.MappedAxisError,
+        r"the keyword argument s is a scalar and has no axis to map; put .* in_dims=\(0, {'s': None}\)",
+    ),
+    "a dict of axes": (
+        lambda: func.vmap(lambda a: a["a"], in_dims={"a": 0})({"a": X}),
+        func.errors.MappedAxisError,
+        r"for one argument write a tuple of one entry, in_dims=\(\{\.\.\.\},\)",
+    ),
+    "a flag of jit": (
+        lambda: func.jit(lambda x, mode: x)(X, "fast"),
+        func.errors.UnsupportedArrayError,
+        r"func\.jit: mode cannot be traced: str is not an array .* static_argnames",
+    ),
+    "a flag inside an argument of jit": (
+        lambda: func.jit(lambda config: config["x"])({"x": X, "mode": "fast"}),
+        func.errors.UnsupportedArrayError,
+        r"func\.jit: config\['mode'\] cannot be traced: str",
+    ),
+    "a flag behind a static argument": (
+        lambda: func.jit(lambda n, mode: n, static_argnums=0)(3, "fast"),
+        func.errors.UnsupportedArrayError,
+        r"func\.jit: mode cannot be traced",
+    ),
+    "a function for jit": (
+        lambda: func.jit(lambda x, f: f(x))(X, np.sin),
+        func.errors.UnsupportedArrayError,
+        r"func\.jit: f cannot be traced: ufunc .* static_argnames",
+    ),
+    "an object": (
+        lambda: func.jit(lambda self, x: x)(re.compile("x"), X),
+        func.errors.UnsupportedArrayError,
+        r"self cannot be traced: Pattern .* static_argnames .* if Pattern holds arrays, .*func\.tree\.register_node",
+    ),
+    "an object for make_program": (
+        lambda: func.make_program(lambda x, mode: x)(X, "fast"),
+        func.errors.UnsupportedArrayError,
+        r"func\.make_program: mode cannot be traced: .* static_argnums",
+    ),
+    "an object for grad": (
+        lambda: func.grad(lambda self, x: x)(re.compile("x"), 2.0),
+        func.errors.UnsupportedArrayError,
+        "argument 0 cannot be traced: Pattern .* choose other argnums",
+    ),
+    "an object for vmap": (
+        lambda: func.vmap(lambda self, x: x)(re.compile("x"), X),
+        func.errors.UnsupportedArrayError,
+        r"args\[0\] cannot be traced: Pattern .* None in in_dims",
+    ),
+    "a large integer for jit": (
+        lambda: func.jit(lambda x: x)(LARGE),
+        func.errors.ArgumentError,
+        "x is an integer of more",
+    ),
+    "a large integer in a list": (
+        lambda: func.jit(lambda x: x)([LARGE]),
+        func.errors.ArgumentError,
+        r"x\[0\] is an integer of more than 64 bits, .*: pass a float|pass a float",
+    ),
+    "a large carry": (
+        lambda: func.scan(lambda c, x: (c, x), LARGE, X),
+        func.errors.ArgumentError,
+        "func.scan: init is an integer of more than 64 bits",
+    ),
+    "a large carry of while_loop": (
+        lambda: func.while_loop(lambda c: False, lambda c: c, LARGE),
+        func.errors.ArgumentError,
+        "func.while_loop: init is an integer of more than 64 bits",
+    ),
+    "text": (
+        lambda: func.jit(lambda x: x)(np.array(["a"], np.dtypes.StringDType())),
+        func.errors.UnsupportedArrayError,
+        "arrays of dtype StringDType.* carry no numbers",
+    ),
+    "text for vmap": (
+        lambda: func.vmap(lambda x: x)(np.array(["a"], np.dtypes.StringDType())),
+        func.errors.UnsupportedArrayError,
+        "arrays of dtype StringDType.* carry no numbers",
+    ),
+    "no branches": (
+        lambda: func.switch(0, None, X),  # type: ignore[arg-type]
+        TypeError,
+        r"func\.switch takes a list of functions as its branches, not NoneType",
+    ),
+    "no format": (
+        lambda: func.debug.print(None, X),  # type: ignore[arg-type]
+        TypeError,
+        r"func\.debug\.print takes a format string first, not NoneType",
+    ),
+    "a format without its field": (
+        lambda: func.debug.print("{x}", X),
+        func.errors.ArgumentError,
+        r"the format string '\{x\}' does not fit its arguments \(KeyError: 'x'\)",
+    ),
+    "a format with an attribute": (
+        lambda: func.debug.print("{.nothing}", X),
+        func.errors.ArgumentError,
+        "does not fit its arguments .AttributeError",
+    ),
+    "a traced format without its field": (
+        lambda: func.jit(lambda x: func.debug.print("{} {}", x))(X),
+        func.errors.ArgumentError,
+        "does not fit its arguments .IndexError",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_say_what_to_write(name: str) -> None:
+    call, kind, pattern = ERRORS[name]
+    with pytest.raises(kind, match=pattern):
+        call()
+
+
+def cyclic(kind: type) -> Any:
+    if kind is dict:
+        own: dict[str, Any] = {}
+        own["a"] = own
+        return own
+    listed: list[Any] = []
+    listed.append((listed,) if kind is tuple else listed)
+    return listed
+
+
+@pytest.mark.parametrize("kind", [list, dict, tuple])
+@pytest.mark.parametrize("transform", [func.jit, func.grad, func.vmap, func.jacfwd, func.checkpoint, func.make_program])
+def test_trees_that_hold_themselves(kind: type, transform: Any) -> None:
+    with pytest.raises(func.errors.ArgumentError, match="a tree holds itself, or is nested too deeply"):
+        transform(constant)(cyclic(kind))
+    with pytest.raises(func.errors.ArgumentError, match="a tree holds itself"):
+        func.jit(lambda x: cyclic(kind))(X)
+
+
+@pytest.mark.parametrize("transform", [func.jit, func.grad, func.vmap, func.jacrev, func.hessian, func.checkpoint])
+def test_coroutine_functions_are_refused(transform: Any) -> None:
+    async def loss(x: Any) -> Any:
+        return x
+
+    async def losses(x: Any) -> Any:
+        yield x
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for function in (loss, losses):
+            with pytest.raises(TypeError, match=f"{function.__name__} is a coroutine function, which computes nothing"):
+                transform(function)
+        gc.collect()
+    assert not caught
+
+
+class Series:
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.arange(3.0)
+
+
+def test_objects_that_give_an_array() -> None:
+    value, push = func.linearize(lambda x: x * 2, Series())
+    np.testing.assert_array_equal(value, [0, 2, 4])
+    np.testing.assert_array_equal(push(X), [2, 2, 2])
+    assert "x0 = np.asarray(x, np.float64)" in func.to_source(lambda x: x * 2)(Series())
+
+
+@pytest.mark.parametrize("name", func.errors.__all__)
+def test_errors_are_called_as_users_import_them(name: str) -> None:
+    kind = getattr(func.errors, name)
+    assert f"{kind.__module__}.{kind.__qualname__}" == f"func.errors.{name}"
+    assert type(pickle.loads(pickle.dumps(kind("text")))) is kind
+
+
+def outer(x: Any) -> Any:
+    return np.sum(np.outer(x, x) ** 2)
+
+
+@pytest.mark.parametrize("function", [outer, func.grad(outer)])
+def test_automatic_chunks_bound_what_is_between_inputs_and_outputs(
+    function: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("func.transforms.vmapping.AUTO_CHUNK_BYTES", 1 << 21)
+    xs = np.random.default_rng(0).normal(size=(4000, 20))
+    whole = func.vmap(function, chunk_size=100)(xs)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    mapped = func.vmap(function, chunk_size="auto")(xs)
+    peak = tracemalloc.get_traced_memory()[1] - before
+    tracemalloc.stop()
+    np.testing.assert_allclose(mapped, whole)
+    assert peak < 3 * (1 << 21) + 2 * mapped.nbytes
+
+
+@pytest.mark.parametrize("size", range(5))
+def test_automatic_chunks_of_few_elements(size: int) -> None:
+    calls: list[int] = []
+
+    def twice(x: Any) -> Any:
+        calls.append(1)
+        return x * 2
+
+    np.testing.assert_array_equal(func.vmap(twice, chunk_size="auto")(np.ones((size, 2))), np.full((size, 2), 2.0))
+    assert len(calls) <= 3
+
+
+def test_a_dropped_jitted_function_is_freed_at_once() -> None:
+    def double(x: Any) -> Any:
+        return x * 2
+
+    jitted = func.jit(double)
+    jitted(X)
+    jitted(X)
+    dead = weakref.ref(double)
+    gc.collect()
+    gc.disable()
+    try:
+        del jitted, double
+        assert dead() is None
+    finally:
+        gc.enable()
