@@ -29,7 +29,7 @@ class _Unset:
     """The type of an option that was not given, where None means something."""
 
     def __repr__(self) -> str:
-        return "<as the other name says>"
+        return "UNSET"
 
 
 UNSET = _Unset()

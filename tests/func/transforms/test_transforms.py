@@ -15,29 +15,29 @@ X = np.array([0.3, 0.7, 1.1])
 A = np.arange(9.0).reshape(3, 3) / 10
 
 SIGNATURES = {
-    "grad": "func, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False",
-    "value_and_grad": "func, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False",
-    "grad_and_value": "func, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False",
+    "grad": "func=None, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False",
+    "value_and_grad": "func=None, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False",
+    "grad_and_value": "func=None, argnums=0, has_aux=False, *, argnames=None, holomorphic=False, allow_int=False",
     "vjp": "func, *primals, has_aux=False",
     "jvp": "func, primals, tangents, *, strict=False, has_aux=False",
     "linearize": "func, *primals, has_aux=False",
     "linear_transpose": "func, *primals",
-    "jacrev": "func, argnums=0, has_aux=False, *, chunk_size=None, holomorphic=False, progress=False",
+    "jacrev": "func=None, argnums=0, has_aux=False, *, chunk_size=None, holomorphic=False, progress=False",
     "jacfwd": (
-        "func, argnums=0, has_aux=False, *, randomness='error', chunk_size=None, holomorphic=False, progress=False"
+        "func=None, argnums=0, has_aux=False, *, randomness='error', chunk_size=None, holomorphic=False, progress=False"
     ),
-    "jacobian": "func, argnums=0, has_aux=False, *, mode='auto', chunk_size=None, holomorphic=False, progress=False",
-    "hessian": "func, argnums=0, has_aux=False, *, mode='auto', chunk_size=None, progress=False",
+    "jacobian": "func=None, argnums=0, has_aux=False, *, mode='auto', chunk_size=None, holomorphic=False, progress=False",
+    "hessian": "func=None, argnums=0, has_aux=False, *, mode='auto', chunk_size=None, progress=False",
     "hvp": "func, primals, tangents",
     "vhp": "func, primals, cotangents",
     "ggnvp": "model, loss, primals, tangents",
     "vmap": (
-        "func, in_dims=0, out_dims=0, randomness='error', *, chunk_size=None, axis_name=None, axis_size=None, "
-        "in_axes=None, out_axes=None, progress=False"
+        "func=None, in_dims=0, out_dims=0, randomness='error', *, chunk_size=None, axis_name=None, axis_size=None, "
+        "in_axes=UNSET, out_axes=UNSET, progress=False"
     ),
     "stop_gradient": "x",
-    "checkpoint": "func, *, policy=None",
-    "remat": "func, *, policy=None",
+    "checkpoint": "func=None, *, policy=None",
+    "remat": "func=None, *, policy=None",
     "checkpoint_name": "x, name",
     "custom_jvp": "func, nondiff_argnums=()",
     "custom_vjp": "func, nondiff_argnums=()",
