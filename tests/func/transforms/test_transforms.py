@@ -26,7 +26,9 @@ SIGNATURES = {
     "jacfwd": (
         "func=None, argnums=0, has_aux=False, *, randomness='error', chunk_size=None, holomorphic=False, progress=False"
     ),
-    "jacobian": "func=None, argnums=0, has_aux=False, *, mode='auto', chunk_size=None, holomorphic=False, progress=False",
+    "jacobian": (
+        "func=None, argnums=0, has_aux=False, *, mode='auto', chunk_size=None, holomorphic=False, progress=False"
+    ),
     "hessian": "func=None, argnums=0, has_aux=False, *, mode='auto', chunk_size=None, progress=False",
     "hvp": "func, primals, tangents",
     "vhp": "func, primals, cotangents",
