@@ -14,7 +14,7 @@ from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import reduce_any
 from func.interpreters.primitives.structural.shapes import broadcast, permute, reduce_sum
-from func.numpy.argument_checks import arrayed, rank_of, refuse, to_dtype
+from func.numpy.argument_checks import arrayed, rank_of, to_dtype
 from func.numpy.creation import check_order
 from func.numpy.inplace import view_diagonal, view_permute, write_into
 from func.numpy.memory import in_order, is_abstract, is_plain, layout_of, with_strides
@@ -39,8 +39,8 @@ def einsum(
     strategy or a path from einsum_path.
     """
     check_order(order)
-    refuse("einsum", casting=(casting, "safe"))
     terms, output, arrays = parse(operands)
+    _check_cast(arrays, dtype, out, casting)
     if len(arrays) == 1 and out is None and set(output) == set(terms[0]) and type(arrays[0]) is Tracer:
         return _view(arrays[0], terms[0], output, dtype, order)
     arrays = [to_dtype(a, dtype) for a in arrays]
@@ -99,6 +99,15 @@ def _view(a: Tracer, term: str, output: str, dtype: Any, order: str) -> Array:
         term = "".join([c for k, c in enumerate(term) if k not in (first, second)]) + label
     a = view_permute(a, tuple([term.index(c) for c in output]))
     return a if dtype is None else in_order(to_dtype(a, dtype), order)
+
+
+def _check_cast(arrays: Sequence[Array], dtype: Any, out: Any, casting: Any) -> None:
+    """Raise where NumPy would not cast the operands to the dtype of the result, or the result to that of `out`."""
+    outs = [] if out is None else [dtype_of(out)]
+    common = np.result_type(*[dtype_of(a) for a in arrays], *outs) if dtype is None else np.dtype(dtype)
+    for source, target in [*[(dtype_of(a), common) for a in arrays], *[(common, other) for other in outs]]:
+        if not np.can_cast(source, target, casting):
+            raise TypeError(f"Iterator requested dtype could not be cast from {source!r} to {target!r}, by '{casting}'")
 
 
 def parse(operands: Sequence[Any]) -> tuple[list[str], str, list[Array]]:

@@ -10,9 +10,9 @@ from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.special import derivative_families
 from func.interpreters.primitives.structural import shapes
-from func.numpy.argument_checks import NO_VALUE, arrayed, as_array, refuse, scalar_of, to_dtype, weak_kind
+from func.numpy.argument_checks import NO_VALUE, arrayed, as_array, scalar_of, to_dtype, weak_kind
 from func.numpy.inplace import view_imag, view_real, with_out, write_into
-from func.numpy.protocol import implements
+from func.numpy.protocol import DIRECT, UFUNCS, call_ufunc, implements, implements_ufunc
 from func.numpy.reductions import all
 
 
@@ -101,23 +101,26 @@ def clip(
     **options: Any,
 ) -> Array:
     """Values clipped to an interval, as numpy.clip; at a bound, value and bound have derivative ½ each."""
-    refuse("clip", **{name: (value, _CLIP_DEFAULTS.get(name)) for name, value in options.items()})
-    a = to_dtype(arrayed(operand(a)), dtype)
+    a = arrayed(operand(a))
     low, high = _bounds(a_min, a_max, min, max)
     if dtype_of(a).kind in "iu":
         info = np.iinfo(dtype_of(a))
         low = None if type(low) is int and low <= info.min else low
         high = None if type(high) is int and high >= info.max else high
-    if low is not None:
-        a = ops.maximum(a, operand(low))
-    if high is not None:
-        a = ops.minimum(a, operand(high))
-    if low is None and high is None:
-        a = ops.positive(a)
-    return with_out(a, out)
+    ufunc, bounds = _CLIPS[low is None, high is None], [operand(bound) for bound in (low, high) if bound is not None]
+    if out is not None or dtype is not None or options:
+        return call_ufunc(ufunc, None, (a, *bounds), {"out": out, "dtype": dtype, **options})
+    return UFUNCS.get(ufunc, DIRECT.get(ufunc))(a, *bounds)  # type: ignore[misc]
 
 
-_CLIP_DEFAULTS: dict[str, Any] = {"where": True, "casting": "same_kind", "order": "K", "subok": True}
+_CLIP: Any = np._core.umath.clip  # type: ignore[attr-defined]
+_CLIPS = {(True, True): np.positive, (True, False): np.minimum, (False, True): np.maximum, (False, False): _CLIP}
+"""The ufunc that NumPy calls: (without a lower bound, without an upper bound)."""
+
+
+@implements_ufunc(_CLIP)
+def _between(a: Array, low: Array, high: Array) -> Array:
+    return ops.minimum(ops.maximum(a, low), high)
 
 
 def _rounded(a: Array, decimals: int) -> Array:

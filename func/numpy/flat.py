@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import EVALUATE, Array, Tracer, operand, shape_of
+from func.interpreters.core import CARRIERS, EVALUATE, Array, Tracer, operand, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.numpy.argument_checks import count
@@ -84,6 +84,10 @@ def _cycled(value: Array, size: int, shape: tuple[int, ...]) -> Array:
     if length == 0 and size:
         raise ValueError("Error setting single item of array.")
     return reshape(value if length == size else value[np.arange(size) % length], shape)
+
+
+CARRIERS[Flat] = Flat.copy
+"""np.array(x.flat) and the other functions take the elements, as a new array."""
 
 
 def set_flat(x: Tracer, value: Any) -> None:

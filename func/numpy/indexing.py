@@ -29,7 +29,7 @@ class Advanced(NamedTuple):
 
 
 def _is_array_index(entry: Any) -> bool:
-    if type(entry) is Tracer or isinstance(entry, (np.ndarray, list)):
+    if type(entry) is Tracer or isinstance(entry, (np.ndarray, list, tuple, range)):
         return True
     return hasattr(entry, "dtype") and hasattr(entry, "shape") and not isinstance(entry, np.generic)
 
@@ -41,8 +41,8 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
     for entry in entries:
         if type(entry) is not Tracer and isinstance(entry, (bool, np.bool_)):
             entry = np.asarray(entry)
-        if isinstance(entry, list) and not entry:
-            entry = np.zeros(0, np.intp)
+        if isinstance(entry, (list, tuple, range)):
+            entry = list(entry) if len(entry) else np.zeros(0, np.intp)
         if _is_array_index(entry):
             array = operand(entry)
             kind = dtype_of(array).kind
@@ -299,7 +299,7 @@ def plan_write(x: Array, index: Any, value: Any, accumulate: bool = False) -> Ca
 
 def _masked(x: Array, index: Any, value: Any) -> tuple[Array, Array] | None:
     """A mask and a value that broadcasts to x: np.where writes it without counting the places."""
-    if type(index) is not Tracer or index.dtype.kind != "b" or index.shape == ():
+    if type(index) is not Tracer or index.dtype.kind != "b":
         return None
     value = operand(value)
     rank = len(index.shape)

@@ -17,7 +17,7 @@ from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.segment_sums import segment_bounds, segment_sum
 from func.numpy import cumulative, reductions
-from func.numpy.argument_checks import NO_VALUE, arrayed, count, normalize_axis, rank_of, to_dtype
+from func.numpy.argument_checks import NO_VALUE, arrayed, count, normalize_axis, rank_of, scalar_of, to_dtype
 from func.numpy.indexing import cut, entry, fit_value, write
 from func.numpy.inplace import rebind
 from func.numpy.joining import joined
@@ -82,7 +82,7 @@ def reduce(
             f"reduction operation '{ufunc.__name__}' is not reorderable, so at most one axis may be specified"
         )
     result = _folded(ufunc, function, array, axes, initial, mask_for(array, where))
-    return finish(result, shape_of(array), axes, keepdims, out)
+    return finish(scalar_of(result), shape_of(array), axes, keepdims, out)
 
 
 def _in_loop(ufunc: Any, array: Array, dtype: Any, out: Any) -> Array:

@@ -13,7 +13,7 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg import singular, solving
 from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.contraction import contract, spec
-from func.numpy.argument_checks import normalize_axis, rank_of
+from func.numpy.argument_checks import normalize_axis, rank_of, scalar_of
 from func.numpy.linalg.checks import LinAlgError, matrices
 from func.numpy.protocol import implements
 from func.numpy.reductions import any, max, min, sum
@@ -25,7 +25,7 @@ def _unless_zero(x: Array, root: Callable[[Array], Array], at_zero: float = 0.0)
     """root(x) where x is not zero, a constant with derivative zero where it is."""
     is_zero = ops.equal(x, 0)
     safe = shapes.where(is_zero, shapes.full_like(x, 1, ()), x)
-    return shapes.where(is_zero, shapes.full_like(x, at_zero, ()), root(safe))
+    return scalar_of(shapes.where(is_zero, shapes.full_like(x, at_zero, ()), root(safe)))
 
 
 def _squared(x: Array) -> Array:
@@ -156,4 +156,4 @@ def cond(x: Array, p: Any = None) -> Array:
         with np.errstate(all="ignore"):
             ratio = ops.multiply(norm(x, p, (-2, -1)), norm(solving.inv(x, strict=False), p, (-2, -1)))
     failed = ops.logical_and(ops.isnan(ratio), ops.logical_not(any(ops.isnan(x), (-2, -1))))
-    return shapes.where(failed, shapes.full_like(ratio, np.inf, ()), ratio)
+    return scalar_of(shapes.where(failed, shapes.full_like(ratio, np.inf, ()), ratio))
