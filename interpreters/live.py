@@ -41,6 +41,7 @@ from func.interpreters.core import (
     bind,
     dtype_of,
     is_inexact,
+    next_level,
     shape_of,
     unboxed,
 )
@@ -54,8 +55,12 @@ from func.interpreters.primitives.structural.shapes import Where, absent, broadc
 class Live(Interpreter):
     """Carries a (co)tangent whose dead elements are zero, and the mask of its live elements; None stands for all."""
 
+    transform = "live"
+    checks_nan = False
+    line = None
+
     def __init__(self) -> None:
-        super().__init__("live")
+        self.level = next_level()
 
     def lift(self, value: Array, mask: Array = None) -> Tracer:
         """A traced (co)tangent with this mask."""
@@ -229,6 +234,8 @@ def absent_like(like: Array, shape: Shape, dtype: Any) -> Array:
 
 def seed_mask(value: Array) -> Any:
     """The elements of a seed that are not zero; None for all. What is differentiated itself is live everywhere."""
+    if type(value) is not Tracer and shape_of(value) == () and value != 0:
+        return None
     if is_differentiated(value):
         return None
     mask = not_equal(value, 0)

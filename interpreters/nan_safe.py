@@ -111,8 +111,11 @@ def push(
 
     A function that returns other outputs when it runs again keeps the first ones, and its NaN.
     """
-    if _LIVE.get() or any([type(x) is Tracer and is_recorded(x) for x in (*primals, *tangents)]):
+    if _LIVE.get():
         return run(Live())
+    for value in (*primals, *tangents):
+        if type(value) is Tracer and is_recorded(value):
+            return run(Live())
     outs, out_tangents = run(None)
     note_pullback(out_tangents)
     if not any_nan(out_tangents):

@@ -33,6 +33,7 @@ class Stage(Interpreter):
 
     keeps_lines = True
     copies_constants = True
+    checks_nan = True
 
     def __init__(self, transform: str) -> None:
         super().__init__(transform)
@@ -118,3 +119,4 @@ class DerivedStage(Stage):
 
     keeps_lines = False
     copies_constants = False
+    checks_nan = False

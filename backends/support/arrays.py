@@ -43,6 +43,8 @@ def nan_safe_multiply(xp: Any, x: Any, y: Any) -> Any:
         check = numpy.vdot(out, out)  # NaN exactly where some element is: one pass instead of three
         if check == check:
             return out
+    elif type(out) is numpy.float64 and out == out:
+        return out
     return xp.where(xp.equal(y, 0), xp.zeros((), out.dtype), out)
 
 

@@ -224,6 +224,9 @@ class Interpreter:
     """For abstract values: an array of the backend that they stand for."""
     differentiates = False
     """Whether it is a level of forward or reverse mode."""
+    checks_nan: bool | None = None
+    """Whether the program that it stages has a NaN-safe variant if derivatives are inside; None where it stages none.
+    False too where structural zeros are known from the start."""
 
     def __init__(self, transform: str) -> None:
         self.level = next(_next_level)

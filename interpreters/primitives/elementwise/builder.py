@@ -269,10 +269,25 @@ def _widened(value: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def scale(factor: Array, direction: Array, adjoint: bool, selects: bool) -> Array:
-    """factor · direction, by the conjugate factor for an adjoint. `selects`: a factor of zero means "not selected"."""
+    """factor · direction, by the conjugate factor for an adjoint. `selects`: a factor of zero means "not selected".
+
+    A stage whose program has a NaN-safe variant records the plain product.
+    """
     if adjoint and dtype_of(factor).kind == "c":
         factor = conjugate(factor)
-    return nan_safe_multiply(direction, factor) if selects else multiply(factor, direction)
+    if selects and not is_checked_for_nan(direction):
+        return nan_safe_multiply(direction, factor)
+    return multiply(factor, direction)
+
+
+def is_checked_for_nan(value: Array) -> bool:
+    """Whether a value is staged in a program that runs its NaN-safe variant where an output has a NaN."""
+    while type(value) is Tracer:
+        owner = value._interpreter
+        if owner.checks_nan is not None:
+            return owner.checks_nan
+        value = value._value
+    return False
 
 
 def call_numpy(ufunc: np.ufunc | None, args: Sequence[Any], keywords: Params) -> Any:
