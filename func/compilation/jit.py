@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import importlib.util
@@ -311,7 +312,10 @@ class Jitted:
             key, cached = self._among_layouts(key, cached, leaves)
         if cached is not None:
             if len(self._cache) > 1:
-                self._cache.move_to_end(key)
+                try:  # noqa: SIM105 (suppress takes longer)
+                    self._cache.move_to_end(key)
+                except KeyError:  # another thread has dropped it meanwhile
+                    pass
             return cached, leaves
         self._misses += 1
         leaves, spec = tree.flatten((tuple(args), kwargs))
@@ -320,7 +324,8 @@ class Jitted:
         if not cached.captured:
             self._cache[key] = cached
             if len(self._cache) > CACHE_SIZE:
-                self._cache.popitem(last=False)
+                with contextlib.suppress(KeyError):
+                    self._cache.popitem(last=False)
         return cached, leaves
 
     def _among_layouts(self, key: Any, cached: CachedCall, leaves: list[Any]) -> tuple[Any, CachedCall | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import operator
 import secrets
 import weakref
@@ -63,8 +64,8 @@ class Generator:
     def _forget(self) -> None:
         self._count = 0
         self._spawned = 0
-        self._starts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._counts: weakref.WeakKeyDictionary[Vmap, int] = weakref.WeakKeyDictionary()
+        self._numbers: weakref.WeakKeyDictionary[Any, list[int]] = weakref.WeakKeyDictionary()
+        self._places: weakref.WeakKeyDictionary[Vmap, int] = weakref.WeakKeyDictionary()
 
     def __repr__(self) -> str:
         return f"Generator(key={self._key!r}, draws={self._count})"
@@ -78,20 +79,26 @@ class Generator:
         self._count, self._spawned = state["count"], state["spawned"]
 
     def _advance(self, levels: tuple[Vmap, ...]) -> int:
-        """The number of this draw. Each run of a mapped call counts from the number at which the call began.
+        """The number of this draw, which no other draw has, in whatever thread.
 
-        So a draw has the same number in all runs, whatever part of the batch they map; the call advances the count by
-        its longest run.
+        All runs of a mapped call have the numbers that its first run took, one after the other, whatever part of the
+        batch they map; a longer run takes more.
         """
-        number = self._count
-        for level in levels:
-            if level not in self._counts:
-                self._counts[level] = self._starts.setdefault(level.call, number)
-            number = self._counts[level]
-        for level in levels:
-            self._counts[level] = max(self._counts[level], number + 1)
-        self._count = max(self._count, number + 1)
-        return number
+        if not levels:
+            number = self._count  # no call between these two lines: threads change places at calls only
+            self._count = number + 1
+            return number
+        level, outer = levels[-1], levels[:-1]
+        numbers = self._numbers.setdefault(level.call, [])
+        place = self._places.get(level, 0)
+        self._places[level] = place + 1
+        if place == len(numbers):
+            numbers.append(self._advance(outer))
+            return numbers[-1]
+        for around in outer:
+            behind = bisect.bisect_right(self._numbers[around.call], numbers[place])
+            self._places[around] = max(self._places.get(around, 0), behind)
+        return numbers[place]
 
     def next_key(self) -> Array:
         """The key of the next draw: one for its number and, under randomness="different", for the batch element.
@@ -133,8 +140,10 @@ class Generator:
     def spawn(self, n_children: int) -> list[Generator]:
         """New generators, independent of this one and of each other."""
         parent = keys_of(self._key, 2)[_CHILD]
-        first, self._spawned = self._spawned, self._spawned + operator.index(n_children)
-        return [Generator(ops.random_fold_in(parent, np.asarray(i))) for i in range(first, self._spawned)]
+        count = operator.index(n_children)
+        first = self._spawned  # no call between these two lines
+        self._spawned = first + count
+        return [Generator(ops.random_fold_in(parent, np.asarray(i))) for i in range(first, first + count)]
 
     def bytes(self, length: int) -> bytes:
         """Random bytes."""
