@@ -17,6 +17,7 @@ import numpy as np
 
 from func.interpreters.core import EVALUATE, Array, Params, Primitive, Tracer, bind, dtype_of, is_inexact, snapshot
 from func.interpreters.core.errors import FuncError
+from func.interpreters.core.scopes import Scope
 from func.interpreters.imperative.interpreter import boxed
 from func.interpreters.jvp import Jvp
 from func.interpreters.live import Live
@@ -68,7 +69,7 @@ _OPENED: weakref.WeakKeyDictionary[Jvp, patching.OpenedTransform] = weakref.Weak
 
 def _levels() -> tuple[Jvp, ...]:
     """The interpreters of the levels that are open here."""
-    return tuple([level for level in _LEVELS.get() if type(level) is Jvp])
+    return tuple([level for level in _LEVELS.get() if type(level) is Jvp and _OPENED[level].is_open])
 
 
 def enter_dual_level() -> int:
@@ -82,9 +83,13 @@ def enter_dual_level() -> int:
         tensor(6.)
         >>> forward_ad.exit_dual_level(level=level)
     """
+    return _enter()
+
+
+def _enter(scope: Scope | None = None) -> int:
     levels = _levels()
     interpreter = Jvp("dual_level", Live())
-    _OPENED[interpreter] = patching.open_transform()
+    _OPENED[interpreter] = patching.open_transform(scope)
     _LEVELS.set((*levels, interpreter))
     return len(levels)
 
@@ -116,8 +121,8 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 def _close(level: Jvp) -> None:
-    patching.close_transform(_OPENED.pop(level))
     level.__class__ = ClosedDualLevel  # pyright: ignore[reportAttributeAccessIssue]
+    patching.close_transform(_OPENED[level])
 
 
 @contextmanager
@@ -132,15 +137,25 @@ def dual_level() -> Iterator[int]:
         ...     forward_ad.unpack_dual(x * np.cos(x))
         UnpackedDualTensor(primal=tensor([0.        , 0.54030231]), tangent=tensor([1., 0.]))
     """
-    level = enter_dual_level()
-    interpreter = _levels()[-1]
-    try:
-        yield level
-    finally:
-        if any([open_level is interpreter for open_level in _levels()]):
-            exit_dual_level(level=level)
-        elif type(interpreter) is Jvp:  # left in another context, by a generator that is closed there
-            _close(interpreter)
+    with _LevelScope():
+        levels = _levels()
+        interpreter = levels[-1]
+        try:
+            yield len(levels) - 1
+        finally:
+            if any([open_level is interpreter for open_level in _levels()]):
+                exit_dual_level(level=len(levels) - 1)
+            elif type(interpreter) is Jvp:  # left in another context, by a generator that is closed there
+                _close(interpreter)
+
+
+class _LevelScope(Scope):
+    """The scope of a dual level."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        _enter(self)
 
 
 def _interpreter(level: int | None, name: str) -> Jvp:

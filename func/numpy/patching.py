@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import CARRIERS, Tracer
-from func.interpreters.core.scopes import live_entries, live_entry
+from func.interpreters.core.scopes import Scope, live_entries, live_entry
 from func.interpreters.core.source import is_engine_file
 from func.interpreters.core.wiring import WIRING
 from func.numpy.bytecode import reads_attribute
@@ -245,7 +245,7 @@ _known_threads: dict[int, Any] = getattr(threading, "_active", {})
 
 def is_opened() -> bool:
     """Whether a transform that was opened by a call is open in this context."""
-    return any([opened.hold is not None for opened in _OPENED.get()])
+    return any([opened.is_open for opened in _OPENED.get()])
 
 
 def is_tracing() -> bool:
@@ -254,28 +254,45 @@ def is_tracing() -> bool:
 
 
 class OpenedTransform:
-    """A transform that calls open and close, not a `with` statement: a level of `func.autograd.forward_ad`."""
+    """A transform that calls open and close, or that has a scope of its own: a level of `func.autograd.forward_ad`."""
 
-    __slots__ = ("hold",)
+    __slots__ = ("_scope", "hold")
 
-    def __init__(self) -> None:
-        self.hold: Hold | None = hold_converters()
+    def __init__(self, scope: Scope | None) -> None:
+        self._scope = None if scope is None else weakref.ref(scope)
+        self.hold: Hold | None = None
+        self.renew()
+
+    def renew(self) -> None:
+        """Hold NumPy's converters."""
+        holder = self if self._scope is None else self._scope()
+        if holder is not None:
+            holder.hold = hold_converters()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has neither been closed nor has its scope ended."""
+        return self.hold is not None if self._scope is None else self._scope() is not None
+
+    def close(self) -> None:
+        """End it; its scope ends by itself."""
+        self.hold = None
 
 
 _OPENED: ContextVar[tuple[OpenedTransform, ...]] = ContextVar("func_opened", default=())
 
 
-def open_transform() -> OpenedTransform:
-    """Start a transform that lasts until `close_transform`."""
-    opened = OpenedTransform()
+def open_transform(scope: Scope | None = None) -> OpenedTransform:
+    """Start a transform that lasts until `close_transform`, or as long as a scope."""
+    opened = OpenedTransform(scope)
     _OPENED.set((*_OPENED.get(), opened))
     return opened
 
 
 def close_transform(opened: OpenedTransform) -> None:
     """End a transform, perhaps in another context than the one in which it was started."""
-    opened.hold = None
-    _OPENED.set(tuple([other for other in _OPENED.get() if other.hold is not None]))
+    opened.close()
+    _OPENED.set(tuple([other for other in _OPENED.get() if other.is_open and other is not opened]))
 
 
 def _after_fork() -> None:
@@ -285,9 +302,11 @@ def _after_fork() -> None:
         return
     _reference = _reference_to(Hold())
     _module.__class__ = ModuleType
-    scopes = [entry.scope() for entry in live_entries()]
-    for holder in (*scopes, *[opened for opened in _OPENED.get() if opened.hold is not None]):
-        holder.hold = hold_converters()
+    for entry in live_entries():
+        entry.scope().hold = hold_converters()
+    for opened in _OPENED.get():
+        if opened.is_open:
+            opened.renew()
 
 
 if hasattr(os, "register_at_fork"):

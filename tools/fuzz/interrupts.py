@@ -1,0 +1,255 @@
+"""Ctrl-C anywhere: KeyboardInterrupt before a random bytecode, or by a timer; afterwards all is as it was.
+
+A program runs until the interrupt comes. Then NumPy's functions are its own, no transform, mode or hook is in force, no
+lock is held, and the same program has the same result.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import signal
+import sys
+import threading
+import types
+import warnings
+from collections.abc import Callable
+from contextvars import ContextVar, copy_context
+from typing import Any
+
+import numpy as np
+
+import func
+from func.autograd import forward_ad
+from func.backends.llvm import machine
+from func.interpreters.core.modes import Setting
+from func.interpreters.core.scopes import Entry
+from func.numpy import patching
+from tools.fuzz.cases import Tally
+
+QUICK = 60
+X = np.array([0.5, 1.5, 2.5])
+_OWN = {name: value for name, value in vars(np).items() if callable(value)}
+_RNG_SEED = 3
+
+
+def _loss(x: Any) -> Any:
+    return np.sum(np.array([np.sin(x), x * x]) * np.asarray(x))
+
+
+def _written(x: Any) -> Any:
+    a = np.zeros(3)
+    a[1:] = x[1:] * x[0]
+    return np.sum(a * np.array([1.0, x[0], 2.0]))
+
+
+def _branching(x: Any) -> Any:
+    return np.sin(x) if x > 1 else x * x
+
+
+def _intercepted() -> Any:
+    with func.intercept():
+        return func.value_and_grad(_written)(X)
+
+
+def _jitted(compiler: str) -> Any:
+    f = func.jit(lambda x: _loss(x) + np.prod(x), compiler=compiler)
+    return f(X), func.grad(f)(X)
+
+
+def _backward() -> Any:
+    w = func.tensor(X, requires_grad=True)
+    seen: list[Any] = []
+    w.register_hook(lambda ct: seen.append(1))
+    with func.no_grad():
+        scale = (w * 2).sum().item()
+    with func.autograd.graph.saved_tensors_hooks(lambda value: value, lambda value: value):
+        (np.sum(np.sin(w) * w) * scale).backward()
+    with func.enable_grad(), func.inference_mode():
+        np.cos(w)
+    return w.grad.numpy(), len(seen)
+
+
+def _second_order() -> Any:
+    w = func.tensor(X, requires_grad=True)
+    (first,) = func.autograd.grad(np.sum(w**3), w, create_graph=True)
+    return func.autograd.grad(np.sum(first**2), w)[0].numpy()
+
+
+def _dual() -> Any:
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(func.tensor(X), func.tensor(np.ones(3)))
+        return forward_ad.unpack_dual(np.sin(x) * x).tangent.numpy()
+
+
+def _generator() -> Any:
+    rng = func.random.Generator(_RNG_SEED)
+    return func.vmap(lambda x: x + rng.normal(), randomness="different")(X), rng.random(2)
+
+
+@func.custom_vjp
+def _clipped(x: Any) -> Any:
+    return np.clip(x, -1.0, 1.0)
+
+
+_clipped.defvjp(lambda x: (np.clip(x, -1.0, 1.0), x), lambda x, ct: (ct * (np.abs(x) <= 2),))
+
+
+def _loops() -> Any:
+    carry, outs = func.scan(lambda c, x: (c * x, c + x), np.array(1.0), X)
+    return carry, outs, func.grad(lambda c: func.scan(lambda c, x: (c * np.sin(x), c), c, X)[0])(2.0)
+
+
+PROGRAMS: dict[str, Callable[[], Any]] = {
+    "grad": lambda: func.grad(_loss)(X),
+    "hessian": lambda: func.hessian(_loss)(X),
+    "jacfwd": lambda: func.jacfwd(lambda x: np.cumsum(x) * x)(X),
+    "vmap that splits": lambda: func.vmap(func.value_and_grad(_branching))(X),
+    "linearize": lambda: func.linearize(_loss, X)[1](X),
+    "intercept": _intercepted,
+    "jit, numpy": lambda: _jitted("numpy"),
+    "jit, llvm": lambda: _jitted("llvm"),
+    "backward": _backward,
+    "second order": _second_order,
+    "dual level": _dual,
+    "generator": _generator,
+    "custom rule": lambda: func.grad(lambda x: np.sum(_clipped(x) * x))(X),
+    "checkpoint": lambda: func.grad(lambda x: np.sum(func.checkpoint(np.sin)(x) * x))(X),
+    "scan": _loops,
+    "at a singular point": lambda: func.grad(lambda x: np.sum(np.where(x > 1, np.sqrt(x - 1), 0.0)))(np.ones(3)),
+    "no jit": lambda: _without_jit(),
+    "anomalies": lambda: _with_anomalies(),
+    "export": lambda: len(func.to_source(_loss)(X)),
+}
+
+
+def _without_jit() -> Any:
+    f = func.jit(_loss)
+    with func.disable_jit():
+        return f(X)
+
+
+def _with_anomalies() -> Any:
+    with func.autograd.detect_anomaly():
+        w = func.tensor(X, requires_grad=True)
+        np.sum(w * w).backward()
+    return w.grad.numpy()
+
+
+def _leaves(value: Any) -> list[Any]:
+    return [np.asarray(leaf) for leaf in func.tree.leaves(value)]
+
+
+@functools.cache
+def _expected(name: str) -> tuple[list[Any], int]:
+    """The result of a program, and how many places an interrupt may come at."""
+    for _ in range(3):
+        value = PROGRAMS[name]()
+        count = _run_until(PROGRAMS[name], -1)
+    return _leaves(value), count
+
+
+def _run_until(run: Callable[[], Any], place: int) -> int:
+    """Run with an interrupt before one bytecode; how many bytecodes ran."""
+    count = 0
+
+    def trace(frame: Any, event: str, arg: Any) -> Any:
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += 1
+        if count == place:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        run()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def _run_for(run: Callable[[], Any], seconds: float) -> None:
+    """Run with an interrupt by a signal."""
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        run()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _variables() -> dict[str, ContextVar[Any]]:
+    return {
+        f"{module.__name__}.{name}": value
+        for module in list(sys.modules.values())
+        if module.__name__.startswith("func.")
+        for name, value in list(vars(module).items())
+        if isinstance(value, ContextVar)
+    }
+
+
+def in_force(value: Any) -> bool:
+    """Whether the value of a context variable means something: not what has ended, and not a default."""
+    if isinstance(value, Entry):
+        return value.scope() is not None or in_force(value.outer)
+    if isinstance(value, Setting):
+        return not value.ended or in_force(value.outer)
+    return value not in (None, (), False)
+
+
+def check_process() -> None:
+    """NumPy is its own, nothing is in force, and no lock is held."""
+    assert type(np) is types.ModuleType, "the module numpy has another class"
+    assert all(getattr(np, name) is value for name, value in _OWN.items()), "a function of NumPy's is replaced"
+    assert not patching.is_tracing(), "a transform runs"
+    for name, variable in _variables().items():
+        if not name.endswith(("_ENABLED", "func_refused", "_LAST")):
+            assert not in_force(variable.get(None)), f"{name} is {variable.get()}"
+    free: list[bool] = []
+
+    def take() -> None:
+        if machine.lock.acquire(timeout=5):
+            free.append(True)
+            machine.lock.release()
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    thread.join()
+    assert free, "the lock of the compiler is held"
+
+
+def case(choices: random.Random, tally: Tally) -> None:
+    """One interrupt of one program."""
+    name = choices.choice(list(PROGRAMS))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected, places = _expected(name)
+        if choices.random() < 0.75 or threading.current_thread() is not threading.main_thread():
+            place = choices.randrange(1, places + 1)
+            tally.show(f"{name}: interrupted before bytecode {place} of {places}")
+            end = functools.partial(_run_until, PROGRAMS[name], place)
+        else:
+            seconds = choices.random() * 0.01
+            tally.show(f"{name}: interrupted after {seconds:.5f} s")
+            end = functools.partial(_run_for, PROGRAMS[name], seconds + 1e-5)
+
+        def run() -> None:
+            end()
+            check_process()
+            for got, right in zip(_leaves(PROGRAMS[name]()), expected, strict=True):
+                np.testing.assert_allclose(got, right, rtol=1e-12)
+            tally.checked()
+
+        copy_context().run(run)
