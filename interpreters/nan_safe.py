@@ -23,10 +23,11 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from func.interpreters.core import Tracer, innermost
+from func.interpreters.core.modes import Setting, enter, in_force, leave
 from func.interpreters.live import Live, is_recorded, without_mask
 
 _ARRAY = np.ndarray
-_LIVE: ContextVar[bool] = ContextVar("func_live", default=False)
+_LIVE: ContextVar[Setting | None] = ContextVar("func_live", default=None)
 
 
 class WithVariant(Protocol):
@@ -80,16 +81,17 @@ def note_pullback(values: Sequence[Any]) -> None:
 @contextlib.contextmanager
 def structural_zeros() -> Iterator[None]:
     """Inside, every derivative is computed with its structural zeros from the start."""
-    token = _LIVE.set(True)
+    setting = Setting(True, _LIVE.get())
+    entered = enter(_LIVE, setting)
     try:
         yield
     finally:
-        _LIVE.reset(token)
+        leave(_LIVE, setting, entered)
 
 
 def are_zeros_structural() -> bool:
     """Whether derivatives are computed with their structural zeros from the start."""
-    return _LIVE.get()
+    return _LIVE.get() is not None and in_force(_LIVE) is not None
 
 
 def pull(walk: Callable[[Live | None], list[Any]], values: Sequence[Any] = ()) -> list[Any]:
@@ -97,7 +99,7 @@ def pull(walk: Callable[[Live | None], list[Any]], values: Sequence[Any] = ()) -
 
     So are they at once where an outer level records the pullback of these output values.
     """
-    if _LIVE.get() or any([type(value) is Tracer and is_recorded(value) for value in values]):
+    if are_zeros_structural() or any([type(value) is Tracer and is_recorded(value) for value in values]):
         return walk(Live())
     cotangents = walk(None)
     note_pullback(cotangents)
@@ -111,7 +113,7 @@ def push(
 
     A function that returns other outputs when it runs again keeps the first ones, and its NaN.
     """
-    if _LIVE.get():
+    if are_zeros_structural():
         return run(Live())
     for value in (*primals, *tangents):
         if type(value) is Tracer and is_recorded(value):
@@ -126,7 +128,7 @@ def push(
 
 def push_linear(run: Callable[[Sequence[Any]], Sequence[Any]], seeds: Sequence[Any]) -> list[Any]:
     """What a linear program gives for these (co)tangents; where that has a NaN, what it gives for live ones."""
-    if not _LIVE.get():
+    if not are_zeros_structural():
         outs = list(run(seeds))
         note_pullback(outs)
         if not any_nan(outs):
@@ -149,7 +151,7 @@ def _are_equal(outs: Sequence[Any], others: Sequence[Any]) -> bool:
 def with_fallback(run: Callable[..., T], programs: Sequence[WithVariant], outputs: Callable[[T], Sequence[Any]]) -> T:
     """`run(*programs)`; where its outputs have a NaN and pullbacks are inside, `run` of the NaN-safe variants."""
     has_variants = any([program.has_pullbacks for program in programs])
-    if has_variants and _LIVE.get():
+    if has_variants and are_zeros_structural():
         return run(*[program.nan_safe_variant() or program for program in programs])
     result = run(*programs)
     if has_variants:
@@ -164,7 +166,7 @@ def form_for(program: C, args: Sequence[Any]) -> C:
     """The form of a program that is called on traced arguments, whose stages learn which pullbacks are inside."""
     if program.has_pullbacks:
         note_pullback(args)
-        if _LIVE.get():
+        if are_zeros_structural():
             return program.nan_safe_variant() or program
     return program
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -122,7 +123,9 @@ class _recording:
         self.level, self.create = interpreter.level, create
 
     def __enter__(self) -> None:
-        self.token = MODE.set(Mode(self.level + 0.25, self.create, False, MODE.get(), self.level))
+        mode = Mode(self.level + 0.25, self.create, False, MODE.get(), self.level)
+        mode.owner = weakref.ref(self)
+        self.token = MODE.set(mode)
 
     def __exit__(self, *error: object) -> None:
         MODE.reset(self.token)

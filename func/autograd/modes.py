@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Generator
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from typing import Any, NamedTuple, Self, TypeVar
 
 from func.interpreters.core import next_level
@@ -13,6 +13,7 @@ from func.interpreters.core.modes import (
     ANOMALY,
     MODE,
     WATCHED,
+    Entered,
     Mode,
     Setting,
     anomaly,
@@ -36,7 +37,7 @@ class ModeContext:
 
     def __init__(self, *arguments: Any) -> None:
         self._arguments = arguments
-        self._entered: list[tuple[Setting, Token[Any]]] = []
+        self._entered: list[tuple[Setting, Entered]] = []
 
     def _setting(self) -> Setting:
         raise NotImplementedError

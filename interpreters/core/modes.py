@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import weakref
 from collections.abc import Iterator
 from contextvars import ContextVar, Token
 from typing import Any
@@ -17,17 +18,25 @@ class Setting:
     """A value that holds in a context from `enter` to `leave`, inside another one (`outer`).
 
     It may be left in another context than the one that it was entered in: a generator can be closed in another thread,
-    a coroutine by another task. Then it has ended everywhere.
+    a coroutine by another task. Then it has ended everywhere. So it has where the block was dropped before `leave`, by
+    an interrupt: what `enter` returns is gone then.
     """
 
-    __slots__ = ("ended", "outer", "scoped", "value")
+    __slots__ = ("is_left", "outer", "owner", "scoped", "value")
 
     def __init__(self, value: Any, outer: Any, scoped: bool = True) -> None:
         self.value = value
         self.outer = outer
         self.scoped = scoped
         """Whether it ends at the end of a block, not with the setting around it."""
-        self.ended = False
+        self.is_left = False
+        self.owner: weakref.ref[Any] | None = None
+        """What the block holds, weakly."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is in force no longer, in any context."""
+        return self.is_left or (self.scoped and self.owner is not None and self.owner() is None)
 
 
 class Mode(Setting):
@@ -52,27 +61,38 @@ class Mode(Setting):
         self.outer = outer
         self.floor = floor
         self.tensors = tensors
-        self.ended = False
+        self.is_left = False
+        self.owner = None
         self.scoped = True
 
 
-def enter(variable: ContextVar[Any], setting: Setting) -> Token[Any]:
-    """Put a setting in force; the token is for `leave`."""
-    return variable.set(setting)
+class Entered:
+    """What a block holds while a setting is in force."""
+
+    __slots__ = ("__weakref__", "token")
+    token: Token[Any]
 
 
-def leave(variable: ContextVar[Any], setting: Setting, token: Token[Any]) -> None:
+def enter(variable: ContextVar[Any], setting: Setting) -> Entered:
+    """Put a setting in force for as long as the result is referred to; it is for `leave`."""
+    entered = Entered()
+    setting.owner = weakref.ref(entered)
+    entered.token = variable.set(setting)
+    return entered
+
+
+def leave(variable: ContextVar[Any], setting: Setting, entered: Entered) -> None:
     """End a setting. Settings of blocks that were entered inside it and still run stay in force."""
     inner = variable.get()
     while inner is not None and inner is not setting and (inner.ended or not inner.scoped):
         inner = inner.outer
     if inner is setting:
         try:
-            variable.reset(token)
+            variable.reset(entered.token)
             return
         except (ValueError, RuntimeError):  # entered in another context
             variable.set(setting.outer)
-    setting.ended = True
+    setting.is_left = True
 
 
 def in_force(variable: ContextVar[Any]) -> Any:
@@ -125,7 +145,7 @@ def is_suspended(level: float) -> bool:
     """Whether an interpreter of that level does not record."""
     mode = MODE.get()
     while mode is not None:
-        if not mode.ended and mode.floor <= level < mode.level and not (mode.tensors and level % 1 == 0):
+        if mode.floor <= level < mode.level and not (mode.tensors and level % 1 == 0) and not mode.ended:
             return not mode.records
         mode = mode.outer
     return False
@@ -135,8 +155,9 @@ def is_suspended(level: float) -> bool:
 def nothing_recorded() -> Iterator[None]:
     """No interpreter records inside the block."""
     outer = in_force(MODE)
-    token = MODE.set(Mode(math.inf, False, outer is not None and outer.inference, outer))
+    mode = Mode(math.inf, False, outer is not None and outer.inference, outer)
+    entered = enter(MODE, mode)
     try:
         yield
     finally:
-        MODE.reset(token)
+        leave(MODE, mode, entered)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from heapq import heappop
@@ -83,7 +84,7 @@ class BackwardPass:
         can_be_fast = self.targets is None and not self.create and anomaly() is None
         if can_be_fast and not nan_safe.are_zeros_structural() and self._run_fast():
             return
-        token = _CURRENT_PASS.set(self)
+        token = _CURRENT_PASS.set(weakref.ref(self))
         try:
             is_plain = not self.create and not nan_safe.are_zeros_structural()
             if not (is_plain and self._run_without_hooks(accumulating)):
@@ -251,12 +252,13 @@ class BackwardPass:
         return rule.pull(ct, needs_cotangent, saved, params)  # type: ignore[no-any-return]
 
 
-_CURRENT_PASS: ContextVar[BackwardPass | None] = ContextVar("func_backward_pass", default=None)
+_CURRENT_PASS: ContextVar[weakref.ref[BackwardPass] | None] = ContextVar("func_backward_pass", default=None)
 
 
 def current_pass() -> BackwardPass:
     """The backward pass that calls the running hook."""
-    current = _CURRENT_PASS.get()
+    reference = _CURRENT_PASS.get()
+    current = None if reference is None else reference()
     assert current is not None
     return current
 

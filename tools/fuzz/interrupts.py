@@ -13,6 +13,7 @@ import sys
 import threading
 import types
 import warnings
+import weakref
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
 from typing import Any
@@ -206,7 +207,13 @@ def in_force(value: Any) -> bool:
         return value.scope() is not None or in_force(value.outer)
     if isinstance(value, Setting):
         return not value.ended or in_force(value.outer)
-    return value not in (None, (), False)
+    if isinstance(value, tuple):
+        return any(in_force(entry) for entry in value)
+    if isinstance(value, weakref.ref):
+        return value() is not None
+    if isinstance(value, patching.OpenedTransform):
+        return value.is_open
+    return value is not None and value is not False
 
 
 def check_process() -> None:
@@ -215,8 +222,9 @@ def check_process() -> None:
     assert all(getattr(np, name) is value for name, value in _OWN.items()), "a function of NumPy's is replaced"
     assert not patching.is_tracing(), "a transform runs"
     for name, variable in _variables().items():
-        if not name.endswith(("_ENABLED", "func_refused", "_LAST")):
+        if not name.endswith((".refusals._LAST", ".forward_ad._LEVELS")):
             assert not in_force(variable.get(None)), f"{name} is {variable.get()}"
+    assert not forward_ad._levels(), "a dual level is open"
     free: list[bool] = []
 
     def take() -> None:
@@ -252,4 +260,9 @@ def case(choices: random.Random, tally: Tally) -> None:
                 np.testing.assert_allclose(got, right, rtol=1e-12)
             tally.checked()
 
-        copy_context().run(run)
+        hook = sys.unraisablehook
+        sys.unraisablehook = lambda unraisable: None  # a generator that is dropped swallows the interrupt
+        try:
+            copy_context().run(run)
+        finally:
+            sys.unraisablehook = hook
