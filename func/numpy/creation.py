@@ -19,7 +19,7 @@ from func.interpreters.core import (
     refuse_array,
     shape_of,
 )
-from func.interpreters.core.strides import Strides, axes_by_stride, dense_strides
+from func.interpreters.core.strides import Strides, axes_by_stride, copied_strides, dense_strides
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.structural import shapes, slicing
 from func.numpy import patching
@@ -27,11 +27,14 @@ from func.numpy.argument_checks import arrayed, as_shape, common, normalize_axis
 from func.numpy.inplace import getitem, view_reshape
 from func.numpy.memory import (
     copied,
-    fortran_or_c,
     in_order,
+    is_abstract,
+    is_plain,
     is_scalar,
     layout_of,
     lies_in_order,
+    lies_like,
+    like_copy,
     with_memory,
     with_strides,
 )
@@ -211,21 +214,34 @@ def full_like(
     dtype = dtype_of(a) if dtype is None else np.dtype(dtype)
     strides = _strides_like(a, target_shape, dtype, order)
     if type(fill_value) is Tracer:
-        return with_strides(shapes.broadcast(to_dtype(fill_value, dtype), shape=target_shape), strides)
+        filled = shapes.broadcast(to_dtype(fill_value, dtype), shape=target_shape)
+        if is_abstract(a) and order not in ("C", "c", "F", "f") and len(target_shape) == rank_of(a):
+            return with_memory(like_copy(filled, a))
+        return with_memory(with_strides(filled, strides) if strides else in_order(filled, "C"))
     bottom = innermost(a)
     if shape_of(fill_value) == ():
         filled = shapes.full_like(0.0 if bottom is None else bottom, fill_value, target_shape, dtype)
     else:
         filled = namespace_of((bottom,)).full(target_shape, fill_value, dtype)
-    return with_strides(WIRING.mark_tensor(filled), strides) if type(a) is Tracer else filled
+    if type(a) is not Tracer:
+        return filled
+    box = WIRING.mark_tensor(filled)
+    if is_abstract(a) and order not in ("C", "c", "F", "f") and len(target_shape) == rank_of(a) > 1:
+        return lies_like(box, a)
+    return with_strides(box, strides) if strides else box if target_shape else with_memory(box)
 
 
-def _strides_like(a: Array, shape: tuple[int, ...], dtype: Any, order: str) -> Strides:
-    """The strides of a new array like a."""
-    if order in ("K", "k") and len(shape) == rank_of(a) > 1:
-        return dense_strides(shape, dtype.itemsize, axes_by_stride(layout_of(arrayed(a)).strides))
-    in_columns = order in ("F", "f") or (order in ("A", "a") and fortran_or_c(a) == "F")
-    return dense_strides(shape, dtype.itemsize, range(len(shape))[::-1] if in_columns else None)
+def _strides_like(a: Array, shape: tuple[int, ...], dtype: Any, order: str) -> Strides | None:
+    """The strides of a new array like a; None for C order."""
+    if len(shape) < 2 or order in ("C", "c"):
+        return None
+    if order in ("F", "f"):
+        return dense_strides(shape, dtype.itemsize, range(len(shape))[::-1])
+    if len(shape) != rank_of(a) or (type(a) is Tracer and (is_plain(a) or is_abstract(a))):
+        return None
+    layout = layout_of(arrayed(a))
+    copied_layout = copied_strides(layout.shape, layout.strides, layout.itemsize, order)
+    return dense_strides(shape, dtype.itemsize, axes_by_stride(copied_layout))
 
 
 @implements(np.zeros_like)

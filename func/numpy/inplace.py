@@ -307,7 +307,7 @@ def view_reshape(x: Array, shape: tuple[int, ...]) -> Array:
         return out
     if is_scalar(x):
         return out
-    can = can_reshape(x, shape)
+    can = can_reshape(x, shape, out)
     if can is False:
         return in_order(with_memory(out), "C")
     return link_view(out, x, reshape, {"shape": shape}, _put_reshaped, without_copy, undecided=can is None)

@@ -26,7 +26,7 @@ from func.interpreters.core.strides import (
     without_copy,
 )
 from func.interpreters.imperative.interpreter import copy_of
-from func.interpreters.primitives.structural.shapes import convert
+from func.interpreters.primitives.structural.shapes import broadcast, convert
 from func.interpreters.stage import Stage
 from func.interpreters.vmap import Vmap
 
@@ -70,9 +70,20 @@ class Owner:
         return self._strides
 
 
+_read_slot: Callable[[Tracer], Any] = Tracer.__dict__["_view_of"].__get__
+
+
+def _place_of(box: Tracer) -> Any:
+    """The View or Owner of a box, or None. (`getattr` would ask `__getattr__` for a slot that is not set.)"""
+    try:
+        return _read_slot(box)
+    except AttributeError:
+        return None
+
+
 def view_of(box: Tracer) -> View | None:
     """The View of a box, or None. Whether a reshape is a view is decided now where it was not before."""
-    place = getattr(box, "_view_of", None)
+    place = _place_of(box)
     if type(place) is not View:
         return None
     if place.undecided:
@@ -85,7 +96,7 @@ def view_of(box: Tracer) -> View | None:
 
 def is_scalar(box: Tracer) -> bool:
     """Whether NumPy has a scalar here, which has no memory that a view could share: not so 0-d arrays and views."""
-    return box.shape == () and getattr(box, "_view_of", None) is None and getattr(box, "_state", None) is None
+    return box.shape == () and _place_of(box) is None and getattr(box, "_state", None) is None
 
 
 def fresh(box: Tracer) -> Tracer:
@@ -95,7 +106,7 @@ def fresh(box: Tracer) -> Tracer:
 
 def with_memory(box: Array) -> Array:
     """The box, which from now on is a 0-d array, not a scalar, where it has no axes."""
-    if type(box) is Tracer and box.shape == () and getattr(box, "_view_of", None) is None:
+    if type(box) is Tracer and box.shape == () and _place_of(box) is None:
         box._view_of = Owner(())
     return box
 
@@ -186,7 +197,7 @@ def _replayed(array: Any, chain: list[View]) -> Any:
 
 def _owned_strides(box: Tracer) -> Strides:
     """The strides of a box that is not a view."""
-    owner: Owner | None = getattr(box, "_view_of", None)
+    owner: Owner | None = _place_of(box)
     if owner is not None:
         return owner.strides
     interpreter, value = box._interpreter, box._value
@@ -206,7 +217,7 @@ def is_plain(x: Array) -> bool:
     """Whether a box owns its memory and the array behind it, batch axes included, is in C order: the common case."""
     value = x
     while type(value) is Tracer:
-        if getattr(value, "_view_of", None) is not None:
+        if _place_of(value) is not None:
             return False
         value = value._value
     return value is not None and (not hasattr(value, "flags") or bool(value.flags.c_contiguous))
@@ -224,7 +235,10 @@ def is_contiguous(box: Tracer) -> bool | None:
     """Whether NumPy's array would be in C order without gaps; None: to be decided when it is written."""
     if is_plain(box):
         return True
-    return None if _bottom(box)._value is None else bool(layout_of(box).flags.c_contiguous)
+    array = _true_array(box)
+    if array is not None:
+        return bool(array.flags.c_contiguous)
+    return None if is_abstract(box) else bool(layout_of(box).flags.c_contiguous)
 
 
 def flat_view(array: Any, shape: tuple[int, ...]) -> Any:
@@ -232,19 +246,46 @@ def flat_view(array: Any, shape: tuple[int, ...]) -> Any:
     return array.reshape(shape) if array.flags.c_contiguous else None
 
 
+def _true_array(box: Tracer) -> Any:
+    """The array behind a box where it lies in memory as NumPy's own: without batch axes, all of its memory dense."""
+    root, place = box, _place_of(box)
+    while type(place) is View:
+        if place.read is broadcast:  # a small one is a copy
+            return None
+        root, place = place.base, _place_of(place.base)
+    if place is not None:
+        return None
+    value: Any = root
+    while type(value) is Tracer:
+        if type(value._interpreter) is Vmap or (value is not root and _place_of(value) is not None):
+            return None
+        value = value._value
+    if type(value) is not np.ndarray or not value.flags.forc:
+        return None
+    value = box._value
+    while type(value) is Tracer:
+        value = value._value
+    return value
+
+
 def layout_of(x: Array) -> Any:
     """An array of NumPy's layout, whose elements must not be read."""
     return stand_in(x.shape, strides_of(x), x.dtype) if type(x) is Tracer else x
 
 
-def can_reshape(box: Tracer, shape: tuple[int, ...]) -> bool | None:
+def can_reshape(box: Tracer, shape: tuple[int, ...], out: Tracer) -> bool | None:
     """Whether NumPy's reshape is a view; None: to be decided when one of the two is written, as the box is abstract.
 
-    A function that is traced then depends on the layout of its arguments only where it writes through reshapes.
+    `out` is the reshaped box. A function that is traced depends on the layout of its arguments only where it writes
+    through reshapes.
     """
     if is_plain(box):
         return True
-    return None if _bottom(box)._value is None else without_copy(layout_of(box), shape) is not None
+    array = _true_array(box)
+    if array is not None:
+        base = getattr(_bottom(out)._value, "base", None)
+        return base is not None and (base is array or base is array.base)
+    return None if is_abstract(box) else without_copy(layout_of(box), shape) is not None
 
 
 def is_abstract(x: Array) -> bool:
@@ -299,7 +340,7 @@ def fitted(box: Tracer, new: Array) -> Array:
         return new
     new = new if type(new) is Tracer else Tracer(EVALUATE, new, None)
     old, bottom = _bottom(box), _bottom(new)
-    if getattr(box, "_view_of", None) is None:
+    if _place_of(box) is None:
         find = functools.partial(_owned_strides, fresh(box))
         box._view_of = Owner(None, find) if old._value is None else Owner(find())
     if bottom._value is None:
@@ -353,6 +394,18 @@ def _state_layout(x: Tracer, strides: Strides) -> bool:
     order = (*range(batch), *[batch + axis for axis in axes_by_stride(strides)])
     bottom._interpreter.layouts.set(var, dense_strides(var.shape, var.dtype.itemsize, order))
     return True
+
+
+def lies_like(box: Tracer, of: Tracer) -> Tracer:
+    """Let a new array lie in memory as a copy of an abstract one, whose layout is found when it is asked for."""
+
+    def find() -> Strides:
+        order = axes_by_stride(copied_strides(of.shape, strides_of(of), of.dtype.itemsize, "K"))
+        return dense_strides(box.shape, box.dtype.itemsize, order)
+
+    of = fresh(of) if view_of(of) is None else of
+    box._view_of = Owner(None, find)
+    return box
 
 
 def like_copy(x: Array, of: Array) -> Array:
