@@ -33,7 +33,6 @@ from func.numpy.memory import (
     is_scalar,
     layout_of,
     lies_in_order,
-    lies_like,
     like_copy,
     with_memory,
     with_strides,
@@ -226,8 +225,6 @@ def full_like(
     if type(a) is not Tracer:
         return filled
     box = WIRING.mark_tensor(filled)
-    if is_abstract(a) and order not in ("C", "c", "F", "f") and len(target_shape) == rank_of(a) > 1:
-        return lies_like(box, a)
     return with_strides(box, strides) if strides else box if target_shape else with_memory(box)
 
 
@@ -237,7 +234,7 @@ def _strides_like(a: Array, shape: tuple[int, ...], dtype: Any, order: str) -> S
         return None
     if order in ("F", "f"):
         return dense_strides(shape, dtype.itemsize, range(len(shape))[::-1])
-    if len(shape) != rank_of(a) or (type(a) is Tracer and (is_plain(a) or is_abstract(a))):
+    if len(shape) != rank_of(a) or (type(a) is Tracer and is_plain(a)):
         return None
     layout = layout_of(arrayed(a))
     copied_layout = copied_strides(layout.shape, layout.strides, layout.itemsize, order)

@@ -396,18 +396,6 @@ def _state_layout(x: Tracer, strides: Strides) -> bool:
     return True
 
 
-def lies_like(box: Tracer, of: Tracer) -> Tracer:
-    """Let a new array lie in memory as a copy of an abstract one, whose layout is found when it is asked for."""
-
-    def find() -> Strides:
-        order = axes_by_stride(copied_strides(of.shape, strides_of(of), of.dtype.itemsize, "K"))
-        return dense_strides(box.shape, box.dtype.itemsize, order)
-
-    of = fresh(of) if view_of(of) is None else of
-    box._view_of = Owner(None, find)
-    return box
-
-
 def like_copy(x: Array, of: Array) -> Array:
     """A new result of func's with its axes in memory in the order of those of another array, as in a copy of it."""
     if type(x) is not Tracer or not x.shape or (type(of) is Tracer and is_plain(of) and is_plain(x)):
@@ -425,8 +413,13 @@ def in_order(x: Array, order: str | None) -> Array:
     """A new result of func's in the memory order of NumPy's; the memory changes only where they differ."""
     if type(x) is not Tracer or (x.shape and is_plain(x) and order == "C"):
         return x
-    if not x.shape:
+    shape = x.shape
+    if not shape:
         return x
+    if len(shape) == 1:
+        box = fresh(x)
+        box._view_of = Owner((x.dtype.itemsize,))
+        return box
     strides = () if order in ("C", "c", "F", "f") else strides_of(x)
     return with_strides(x, copied_strides(x.shape, strides, x.dtype.itemsize, order))
 

@@ -90,7 +90,9 @@ def _format(self: Tracer, spec: str) -> str:
 
 
 def _copy(self: Tracer, order: str = "C") -> Array:
-    return creation.copy(self, order)
+    if order != "C":
+        creation.check_order(order)
+    return copied(self, order)
 
 
 def _reshape(self: Tracer, *shape: Any, order: str = "C", copy: bool | None = None) -> Array:
