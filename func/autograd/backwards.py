@@ -32,6 +32,7 @@ from func.interpreters.grad import AVAL, SERIAL
 from func.interpreters.imperative.backward import BackwardPass, is_accumulated, run_posthooks
 from func.interpreters.imperative.interpreter import Imperative, TensorState, ambient, as_tensor, state_of
 from func.interpreters.imperative.node_state import SAVED, STATE, is_leaf_node
+from func.interpreters.imperative.writes import retain
 from func.interpreters.primitives.elementwise.builder import add, negative
 from func.interpreters.primitives.structural.shapes import broadcast, convert, full_like
 from func.transforms.boundary import own
@@ -173,15 +174,15 @@ def backward(
             raise BackwardError("`inputs` argument to `backward()` cannot be empty.")
         nodes = [_target(value, i, interpreter) for i, value in enumerate(values)]
         targets = {node[SERIAL] for node in nodes if node is not None}
-    retain = create_graph if retain_graph is None else bool(retain_graph)
-    backward_pass = BackwardPass(interpreter, seeds, targets, retain=retain, create=create_graph)
+        for value, node in zip(values, nodes, strict=True):
+            if node is not None and type(value) is Tracer and not is_leaf_node(node):
+                retain(value, state_of(value))
+    keeps = create_graph if retain_graph is None else bool(retain_graph)
+    backward_pass = BackwardPass(interpreter, seeds, targets, retain=keeps, create=create_graph)
     with _recording(interpreter, create_graph):
         backward_pass.run(accumulating=True)
     gradients = [_Gradient(node[STATE][SAVED](), ct, node) for node, ct in backward_pass.leaves if is_accumulated(node)]
     gradients += [_Gradient(state, ct) for state, ct in backward_pass.retained]
-    for value, node in zip(values, nodes, strict=True):
-        if node is not None and type(value) is Tracer and not is_leaf_node(node) and not state_of(value).retains:
-            gradients.append(_Gradient(state_of(value), backward_pass.captured.get(node[SERIAL], ZERO)))
     with _recording(interpreter, create_graph):  # post-accumulate hooks run in the mode of the backward pass
         _accumulate_all(gradients, create_graph)
 

@@ -123,7 +123,9 @@ def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
     try:
         if chain:
             value = change(fresh(box))
-            if is_plain(value) and has_plain_array(box):
+            # The view of a tensor is read from its base again: gradients with respect to the base flow through it.
+            is_read = box is not top and type(value) is Tracer and type(value._interpreter) is interpreter.Imperative
+            if not is_read and is_plain(value) and has_plain_array(box):
                 update.values[id(box)] = value
             last = len(chain) - 1
             for view in chain[: min(shared, last)]:
@@ -192,6 +194,8 @@ class _Update:
         self.history: writes.History | None = None
         """The new history of `top`, where it is not the root."""
         self.views: list[tuple[Tracer, View, writes.History | None]] = []
+        self.levels = {id(root): root._interpreter.level}
+        """The levels of the boxes before the write."""
         self.unrecorded = {id(root)}
         """The boxes that get numbers only."""
 
@@ -204,6 +208,7 @@ class _Update:
                 remembers = remembers or view.detached
                 has_history = remembers or type(box._interpreter) is interpreter.Imperative
                 self.views.append((box, view, writes.history_of(box) if has_history else None))
+                self.levels[id(box)] = box._interpreter.level
                 bases.append(box)
         for box, _, _ in self.views:
             box._value = box._attached = None
@@ -235,7 +240,7 @@ class _Update:
             value, numbers_only = _numbers(view), True
         else:
             value = view.read(fresh(view.base), **view.params)
-            numbers_only = writes.keeps_leaf(history, value)
+            numbers_only = writes.outlives(history, self.levels[id(view.base)], value)
         return writes.with_history(history, value, numbers_only) if numbers_only or MODE.get() is not None else value
 
 
@@ -279,6 +284,7 @@ def getitem(x: Tracer, index: Any) -> Array:
 def setitem(x: Tracer, index: Any, value: Any) -> None:
     """x[index] = value."""
     if type(value) is Tracer and _is_item_of(value, x, index):
+        check_write(x)
         return  # the last step of x[index] += v: writing the view has written x
     rewrite(x, plan_write(x, _apart(index), _apart(value)))
 

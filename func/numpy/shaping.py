@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Tracer, operand, shape_of
+from func.interpreters.core import EVALUATE, Array, Tracer, operand, shape_of
 from func.interpreters.core.strides import iterated_order
+from func.interpreters.imperative.interpreter import Imperative
 from func.interpreters.primitives.structural import slicing
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import concatenate
@@ -93,7 +94,9 @@ def transpose(a: Array, axes: Any = None) -> Array:
     a = _arrayed_number(operand(a))
     rank = rank_of(a)
     if axes is None:
-        return view_permute(a, tuple(reversed(range(rank)))) if rank > 1 else a
+        is_tensor = type(a) is Tracer and (a._interpreter is EVALUATE or type(a._interpreter) is Imperative)
+        # Of a vector, only tensors show whether the view is another array: it has no `grad` and its own hooks.
+        return view_permute(a, tuple(reversed(range(rank)))) if rank > 1 or (rank and is_tensor) else a
     order = tuple([normalize_axis(axis, rank) for axis in as_shape(axes)])
     if len(order) != rank:
         raise ValueError("axes don't match array")

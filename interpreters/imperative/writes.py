@@ -63,9 +63,9 @@ def with_history(history: History | None, new: Array, detached: bool) -> Array:
     return with_history(inner, new, detached) if isinstance(owner, (Grad, Jvp)) else new
 
 
-def keeps_leaf(history: History | None, new: Array) -> bool:
-    """Whether a view is a leaf that requires a gradient, and its base has no history for it."""
-    if history is None or type(history.owner) is not Imperative or not is_leaf_node(history.attached):
+def outlives(history: History | None, base_level: float, new: Array) -> bool:
+    """Whether a view of a tensor keeps its history because its base, of this level before the write, never had one."""
+    if history is None or type(history.owner) is not Imperative or base_level >= history.owner.level:
         return False
     return type(new) is not Tracer or new._interpreter.level < history.owner.level
 

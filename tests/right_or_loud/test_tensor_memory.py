@@ -231,3 +231,27 @@ def test_versions_are_shared_by_views_and_detached_aliases() -> None:
     y += 1
     y[0] = 1.0
     assert y._version == y[1:]._version == 2 and (y * 1)._version == 0 and y.copy()._version == 0
+
+
+def test_gradients_with_respect_to_a_base_flow_through_its_written_views() -> None:
+    x, a = leaf(), leaf([10.0, 20.0])
+    y = x * 2
+    v = y[1:]
+    v *= a
+    y.retain_grad()
+    (gradient,) = grad((v * v).sum(), y, retain_graph=True)
+    assert gradient.tolist() == [0.0, 80.0, 240.0]
+    y.grad = None
+    (v * v).sum().backward()
+    assert y.grad.tolist() == [0.0, 80.0, 240.0] and x.grad.tolist() == [0.0, 1600.0, 9600.0]
+    assert a.grad.tolist() == [320.0, 1440.0]
+
+
+def test_views_of_a_frozen_leaf_keep_their_history() -> None:
+    x = leaf()
+    v = x[1:]
+    x.requires_grad_(False)
+    x *= 2
+    assert v.requires_grad and v.tolist() == [4.0, 6.0]
+    x.requires_grad_()
+    assert grad((v * v).sum(), x)[0].tolist() == [0.0, 8.0, 12.0]

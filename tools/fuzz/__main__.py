@@ -120,6 +120,12 @@ def main() -> int:
         found = cases.attempt(names[0], run, f"{options.seed}:{names[0]}:{options.case}", cases.Tally())
         print(cases.shrunk(names[0], run, found).report() if found else "no difference")
         return 1 if found else 0
+    for name in list(names):
+        if reason := cases.why_unavailable(name):
+            print(f"{name:12s} left out: {reason}", flush=True)
+            names = [other for other in names if other != name]
+    if not names:
+        return 0
     print(f"seed {options.seed}", flush=True)
     outcomes = run_all(names, options.seed, options.time, options.jobs)
     return 1 if any(outcome["differences"] for outcome in outcomes) else 0

@@ -98,6 +98,12 @@ def campaigns() -> list[str]:
     return [name for name in names if re.search(r"^def case\(", (folder / f"{name}.py").read_text(), re.MULTILINE)]
 
 
+def why_unavailable(name: str) -> str | None:
+    """Why a campaign cannot run here: its `unavailable()` says so, where it has one."""
+    unavailable = getattr(campaign(name), "unavailable", None)
+    return None if unavailable is None else unavailable()
+
+
 def campaign(name: str) -> Any:
     """The module of a campaign."""
     return importlib.import_module(f"tools.fuzz.{name}")
