@@ -262,10 +262,8 @@ def _true_array(box: Tracer) -> Any:
         value = value._value
     if type(value) is not np.ndarray or not value.flags.forc:
         return None
-    value = box._value
-    while type(value) is Tracer:
-        value = value._value
-    return value
+    value = _bottom(box)._value
+    return value if type(value) is np.ndarray else None
 
 
 def layout_of(x: Array) -> Any:
