@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Tracer, innermost, operand
-from func.interpreters.core.errors import LeakedTracerError
+from func.interpreters.core.errors import LeakedTracerError, TracerConversionError
+from func.interpreters.core.source import at_line
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy import (
@@ -29,10 +31,21 @@ from func.numpy import (
     statistics,
 )
 from func.numpy.argument_checks import count, refuse
+from func.numpy.conversions import NoAttributeError
 from func.numpy.inplace import base_of, getitem, rebind, setitem
 from func.numpy.memory import copied, fresh
 from func.numpy.operators import operator_table
 from func.numpy.solvers import seen_in_solvers
+
+
+def _shape(self: Tracer) -> tuple[int, ...]:
+    return self._interpreter.shape(self)
+
+
+def _set_shape(self: Tracer, value: Any) -> None:
+    raise NoAttributeError(
+        f"the shape of a traced array cannot be set{at_line()}\nWrite y = y.reshape(...), which makes a view."
+    )
 
 
 def _ndim(self: Tracer) -> int:
@@ -140,6 +153,12 @@ def _compress(self: Tracer, condition: Any, axis: int | None = None, out: Any = 
 
 
 def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Array:
+    for kind in (dtype, type):
+        if isinstance(kind, builtins.type) and issubclass(kind, np.ndarray):
+            raise TracerConversionError(
+                f"a traced value was to become a {kind.__name__}, which holds plain numbers{at_line()}\n"
+                "Compute with plain arrays, which func traces: np.where for masks, factors for units, @ for matrices."
+            )
     refuse("ndarray.view", dtype=(dtype, None), type=(type, None))
     return getitem(self, Ellipsis)
 
@@ -185,6 +204,7 @@ def install() -> None:
         "__getattr__": conversions.no_attribute,
         "item": conversions.item,
         "tolist": conversions.tolist,
+        "shape": property(_shape, _set_shape),
         "ndim": property(_ndim),
         "size": property(_size),
         "itemsize": property(_itemsize),

@@ -54,8 +54,13 @@ def as_plain_array(value: Any) -> Any:
         raise ForeignArrayError(
             f"{kind.__name__} computes by rules of its own, which func does not know here: pass the array that it holds"
         )
+    if kind.__module__.split(".")[0] == "xarray" and hasattr(value, "data"):
+        return value.data  # which may be a traced value
     if hasattr(value, "__array__"):
-        plain = np.asarray(value)
+        try:
+            plain = np.asarray(value)
+        except (TypeError, ValueError) as error:
+            raise UnsupportedArrayError(f"{kind.__name__} cannot become an array: {error}") from error
         return plain if type(plain) is np.ndarray else refuse_array(value)
     if isinstance(value, (Sequence, memoryview, array.array)) and not isinstance(value, (str, bytes, bytearray)):
         return list(value) if not isinstance(value, memoryview) else np.asarray(value)

@@ -54,7 +54,8 @@ def worded(error: Exception, interpreter: Any) -> Exception:
             is_swallowed = isinstance(error, _REPLACING) and last.line == line_of_error(error)
         if is_swallowed or isinstance(error, SystemError):
             return last.kind(last.text)
-    if isinstance(error, (TypeError, AttributeError)) and any([name in text for name in _NAMES_OF_TRACER]):
+    is_named = any([name in text for name in _NAMES_OF_TRACER]) and "Tracer' object has no attribute" not in text
+    if isinstance(error, (TypeError, AttributeError, ValueError)) and is_named:
         return TracerConversionError(
             f"a traced value reached code that takes plain arrays only: {text}"
             f"\n  at {line_of_error(error)}\nUse NumPy's functions, which take traced values."
@@ -62,15 +63,8 @@ def worded(error: Exception, interpreter: Any) -> Exception:
     return error
 
 
-_NAMES_OF_TRACER = (
-    "'Tracer' object can",
-    "'Tracer' and",
-    "and 'Tracer'",
-    "'Tracer' to",
-    "Tracer'>",
-    "'NotImplementedType'",
-)
-"""How foreign code calls what it cannot use; an attribute that a traced value lacks is not among it."""
+_NAMES_OF_TRACER = ("Tracer'", "'NotImplementedType'", "__jax_array__")
+"""How foreign code calls what it cannot use."""
 
 
 def instruction(frame: FrameType | None) -> tuple[str, int]:

@@ -364,8 +364,7 @@ def operand(value: Any) -> Array:
         return value
     if kind in CARRIERS:
         return CARRIERS[kind](value)
-    held = getattr(value, "data", None)
-    return held if type(held) is Tracer else operand(as_plain_array(value))
+    return operand(as_plain_array(value))
 
 
 CARRIERS: dict[type, Callable[[Any], Array]] = {}

@@ -1,0 +1,186 @@
+"""Lists and tuples that hold traced values, in every function of NumPy's that takes array-likes."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import func
+from func.numpy import dispatchers
+from tests.support.coverage import smooth
+from tests.support.functions import FUNCTIONS
+
+A = np.array([[1.0, 2.0], [3.0, 4.0]])
+V = np.array([0.3, 0.4])
+X = np.array([0.5, 0.7])
+
+CALLS: dict[str, Callable[[Any, Any], Any]] = {
+    "sum": lambda a, b: np.sum([a, b]),
+    "mean": lambda a, b: np.mean([a, b]),
+    "max": lambda a, b: np.max([a, b]),
+    "prod": lambda a, b: np.prod([a, b]),
+    "std": lambda a, b: np.std([a, b]),
+    "var": lambda a, b: np.var([a, b]),
+    "cumsum": lambda a, b: np.cumsum([a, b])[1],
+    "dot": lambda a, b: np.dot([a, b], [b, a]),
+    "vdot": lambda a, b: np.vdot([a, b], [b, 2.0]),
+    "norm": lambda a, b: np.linalg.norm([a, b]),
+    "exp": lambda a, b: np.sum(np.exp([a, b])),
+    "sqrt": lambda a, b: np.sum(np.sqrt((a, b))),
+    "hypot": lambda a, b: np.sum(np.hypot([a, b], 1.0)),
+    "add": lambda a, b: np.sum(np.add([a, b], V)),
+    "power": lambda a, b: np.sum(np.power([a, b], [2, b])),
+    "cross": lambda a, b: np.sum(np.cross([a, b, 1.0], [b, a, 2.0])),
+    "outer": lambda a, b: np.sum(np.outer([a, b], [a, b])),
+    "diag": lambda a, b: np.sum(np.diag([a, b]) @ V),
+    "where": lambda a, b: np.sum(np.where([True, False], [a, b], 0.0)),
+    "interp": lambda a, b: np.interp(0.3, [0.0, 1.0], [a, b]),
+    "solve": lambda a, b: np.sum(np.linalg.solve([[a, b], [b, 3.0]], V)),
+    "det": lambda a, b: np.linalg.det(((a, b), (b, 1.0))),
+    "einsum": lambda a, b: np.einsum("i,i", [a, b], [b, a]),
+    "atleast_1d": lambda a, b: np.sum(np.atleast_1d([a, b])),
+    "append": lambda a, b: np.sum(np.append(V, [a, b]) ** 2),
+    "concatenate": lambda a, b: np.sum(np.concatenate([[a], [b], [1.0]]) ** 2),
+    "vstack": lambda a, b: np.sum(np.vstack([[a, b], [b, a]])[0] * V),
+    "stack": lambda a, b: np.sum(np.stack([[a, b], [1.0, 2.0]]) ** 2),
+    "polyval": lambda a, b: np.polyval([a, b, 1.0], 0.3),
+    "trapezoid": lambda a, b: np.trapezoid([a, b, 1.0]),
+    "trapezoid dx": lambda a, b: np.trapezoid(V, dx=a) * b,
+    "median": lambda a, b: np.median([a, b, 1.0]),
+    "clip": lambda a, b: np.sum(np.clip([a, b], 0.0, 1.0)),
+    "fft": lambda a, b: np.abs(np.fft.fft([a, b, 1.0])[1]),
+    "abs": lambda a, b: np.sum(np.abs([a, -b])),
+    "full": lambda a, b: np.sum(np.full(3, a) * b),
+    "full_like": lambda a, b: np.sum(np.full_like(V, a) * b),
+    "interp left": lambda a, b: np.interp(-1.0, [0.0, 1.0], V, left=a) * b,
+    "nested": lambda a, b: np.sum([[a, [b][0]], [1.0, 2.0]] * A),
+    "array + list": lambda a, b: np.sum((A + [a, b]) ** 2),
+    "array - list": lambda a, b: np.sum((A - [a, b]) ** 2),
+    "array * list": lambda a, b: np.sum((A * [a, b]) ** 2),
+    "array / list": lambda a, b: np.sum(A / [a, b]),
+    "array @ list": lambda a, b: np.sum((A @ [a, b]) ** 2),
+    "list @ array": lambda a, b: np.sum(([a, b] @ A) ** 2),
+    "traced @ list": lambda a, b: np.sum((a * A) @ [a, b]),
+    "list * traced": lambda a, b: np.sum([a, 1.0] * (b * V)),
+    "method dot": lambda a, b: np.sum(A.dot([a, b])),
+    "array of list": lambda a, b: np.sum(np.array([a, b]) ** 2),
+    "result of objects": lambda a, b: np.linalg.norm(np.exp([a, b]) * (a * V)),
+}
+
+
+def on_pair(call: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    return lambda x: call(x[0], x[1])
+
+
+def differences(f: Callable[[Any], Any]) -> Any:
+    step = 1e-6
+    return np.array([(f(X + step * e) - f(X - step * e)) / (2 * step) for e in np.eye(2)])
+
+
+def tensor_gradient(f: Callable[[Any], Any]) -> Any:
+    t = func.tensor(X, requires_grad=True)
+    f(t).backward()
+    return t.grad.detach().numpy()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_with_lists(name: str) -> None:
+    f = on_pair(CALLS[name])
+    slope = differences(f)
+    np.testing.assert_allclose(func.grad(f)(X), slope, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(func.jvp(f, (X,), (np.ones(2),)), (f(X), slope.sum()), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(func.vmap(f)(np.stack([X, 2 * X])), [f(X), f(2 * X)])
+    np.testing.assert_allclose(func.vmap(func.grad(f))(X[None])[0], slope, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(func.jit(f, compiler="numpy")(X), f(X))
+    np.testing.assert_allclose(tensor_gradient(f), slope, rtol=1e-6, atol=1e-7)
+
+
+COMPARED: dict[str, Callable[[Any, Any], Any]] = {
+    "maximum": lambda a, b: np.sum(np.maximum([a, b], [b, 0.0])),
+    "maximum.reduce": lambda a, b: np.maximum.reduce([a, b]),
+}
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_ufuncs_that_compare_objects(name: str) -> None:
+    f = on_pair(COMPARED[name])
+    np.testing.assert_allclose(func.grad(f)(X), differences(f), atol=1e-7)
+    np.testing.assert_allclose(func.vmap(f)(np.stack([X, X[::-1]])), [f(X), f(X[::-1])])
+    with pytest.raises(func.errors.StagingError, match=r"np\.array\(\[\.\.\.\]\) around the list"):
+        func.jit(f)(X)
+
+
+@pytest.mark.parametrize("ufunc", [np.isfinite, np.isnan, np.signbit, np.logaddexp.reduce, np.spacing])
+def test_ufuncs_without_a_loop_over_objects(ufunc: Any) -> None:
+    for run in (func.grad, func.jit, func.vmap):
+        with pytest.raises(func.errors.TracerConversionError, match=r"Write np\.array\(\[\.\.\.\]\) around the list"):
+            run(lambda x: np.sum(ufunc([x[0], x[1]])))(np.stack([X, X]) if run is func.vmap else X)
+
+
+def nested(x: Any) -> Any:
+    """The elements as nested lists."""
+    return [nested(x[i]) for i in range(len(x))] if np.ndim(x) else x
+
+
+def takes_lists(name: str) -> bool:
+    """Whether NumPy's function gives for a nested list what it gives for the array."""
+    call = FUNCTIONS[name]
+    try:
+        expected, got = call.function(call.x), call.function(nested(call.x))
+        return bool(np.array_equal(np.asarray(expected), np.asarray(got)))
+    except (TypeError, ValueError, AttributeError, IndexError):
+        return False
+
+
+OBJECTS = {"isfinite", "isinf", "isnan", "signbit", "spacing", "frexp", "ldexp", "modf"}
+"""Ufuncs without a loop over objects."""
+UNSEEN = {"bincount", "empty_like", "sort_complex"}
+"""Functions in C, whose dispatchers nobody can reach, and what needs complex numbers of objects."""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "name", sorted(name for name in FUNCTIONS if name.startswith("np.") and np.ndim(FUNCTIONS[name].x))
+)
+def test_every_function_of_the_coverage_table(name: str) -> None:
+    if not takes_lists(name):
+        pytest.skip("not a function of one nested list")
+    call = FUNCTIONS[name]
+    f, x = call.function, call.x
+    listed = smooth(lambda v: f(nested(v)))
+    if name[3:] in OBJECTS | UNSEEN:
+        with pytest.raises((func.errors.TracerConversionError, TypeError)):
+            func.jvp(listed, (x,), (np.ones_like(x),))
+        return
+    for got, expected in zip(
+        func.jvp(listed, (x,), (np.ones_like(x),)), func.jvp(smooth(f), (x,), (np.ones_like(x),)), strict=True
+    ):
+        np.testing.assert_allclose(np.asarray(got, np.asarray(expected).dtype), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(func.vmap(listed)(x[None]), func.vmap(smooth(f))(x[None]), rtol=1e-9, atol=1e-12)
+
+
+def test_numpy_is_what_it_was() -> None:
+    found = dispatchers.numpy_dispatchers()
+    assert len(found) > 150
+    assert pickle.loads(pickle.dumps(np.sum)) is np.sum and np.sum([1, 2]) == 3
+    assert np.linalg.norm([3.0, 4.0]) == 5.0 and list(np.cumsum((1, 2))) == [1, 3]
+    with pytest.raises(TypeError, match="unexpected keyword argument"):
+        np.sum([1.0], nonsense=1)  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match="missing"):
+        np.sum()  # type: ignore[call-overload]
+
+
+def test_lists_that_never_end_are_numpys_affair() -> None:
+    endless: list[Any] = [1.0]
+    endless.append(endless)
+    with pytest.raises(ValueError, match=r"inhomogeneous|sequence"):
+        np.sum(endless)
+
+
+def test_lists_as_arguments_of_the_function() -> None:
+    assert func.grad(lambda xs: np.linalg.norm(xs))([3.0, 4.0]) == pytest.approx([0.6, 0.8])
+    assert func.grad(lambda xs: np.sum(np.sin(xs)))([0.0, 0.0]) == [1.0, 1.0]
