@@ -6,16 +6,22 @@ TIME ?= 2m
 
 VENV := .venv
 BIN := $(VENV)/bin
+LOWEST := .venv-lowest
+LOWEST_TESTS := tests/interpreters/core tests/interpreters/test_serialization.py \
+	tests/interpreters/primitives/test_parameters.py tests/func/compilation/test_exporting.py \
+	tests/func/transforms/test_transforms.py tests/func/special \
+	tests/right_or_loud/test_small_doors.py
 TORCH := torch==2.13.0+cpu
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint types docs bench mutants fuzz clean
+.PHONY: help demo test lowest lint types docs bench mutants fuzz clean
 
 help:
 	@echo "make demo    train two digit classifiers and draw their per-sample gradients"
 	@echo "make test    run the tests, the docstring examples and the code in the documents"
+	@echo "make lowest  run a part of the tests with the lowest versions that pyproject.toml declares"
 	@echo "make lint    check style, formatting and the import layers"
 	@echo "make types   check types with mypy and pyright"
 	@echo "make docs    build the pages into docs/_build/html, warnings being errors"
@@ -29,6 +35,9 @@ demo: $(VENV)/installed-examples
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+lowest: $(LOWEST)/installed
+	$(LOWEST)/bin/python -m pytest -q -p no:cacheprovider $(or $(ARGS),$(LOWEST_TESTS))
 
 lint: $(VENV)/installed-lint
 	$(BIN)/ruff check .
@@ -55,7 +64,7 @@ fuzz: $(VENV)/installed-peers $(VENV)/installed-torch
 	$(BIN)/python -m tools.fuzz --jobs $(JOBS) --time $(TIME) $(ARGS)
 
 clean:
-	rm -rf $(VENV) build dist docs/_build examples/output *.egg-info
+	rm -rf $(VENV) $(LOWEST) build dist docs/_build examples/output *.egg-info
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -70,6 +79,14 @@ $(BIN)/python:
 # One stamp for each extra of pyproject.toml. An edit of pyproject.toml installs again.
 $(VENV)/installed-%: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@
+
+# An environment with the lowest version of each dependency, and what the tests need.
+$(LOWEST)/installed: pyproject.toml tools/lowest.py | $(BIN)/python
+	$(BIN)/python -m venv --clear $(LOWEST)
+	$(BIN)/python tools/lowest.py > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(LOWEST)/constraints.txt \
+		--editable '.[bfloat16]' hypothesis mpmath pytest pytest-timeout pytest-xdist
 	@touch $@
 
 # The CPU build of torch, where the package index in use carries it.

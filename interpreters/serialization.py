@@ -243,6 +243,7 @@ class Reader:
             )
         program = Program(inputs, equations, [atom(x) for x in written["outputs"]], constants)
         check_program(program, self._checked)
+        _check_factors(program)
         self.programs.append(program)
         return program
 
@@ -323,6 +324,21 @@ _TAGS: dict[str, Callable[[Reader, Any], Any]] = {
     "program": lambda reader, inner: reader.programs[_index(inner)],
     "compiled": lambda reader, inner: reader._compiled_call_of(inner),
 }
+
+
+def _check_factors(program: Program) -> None:
+    """Raise ValueError where LAPACK would trust factors that are not made in the same program."""
+    makers = {var: equation for equation in program.equations for var in equation.outputs}
+    for equation in program.equations:
+        if equation.primitive.factored_by is not None:
+            matrix, *factors = equation.inputs[:3]
+            maker = makers.get(factors[0])
+            is_made = maker is not None and maker.primitive.name == equation.primitive.factored_by
+            if maker is None or not is_made or maker.inputs != (matrix,) or maker.outputs != tuple(factors):
+                raise ValueError(
+                    f"the second and third operand of {equation.primitive} are not what "
+                    f"{equation.primitive.factored_by} makes of the first"
+                )
 
 
 def find_primitive(name: Any) -> Primitive:

@@ -63,6 +63,8 @@ def exchanged_order(xp: Any, pivots: Any, m: int) -> Any:
     """The order of rows after LAPACK's exchanges."""
     order = list(range(m))
     for i, j in enumerate(pivots.tolist()):
+        if not 0 <= j < m:
+            raise IndexError(f"the pivot {j} is no row of a matrix with {m} rows")
         order[i], order[j] = order[j], order[i]
     return xp.asarray(numpy.asarray(order, numpy.int64))
 

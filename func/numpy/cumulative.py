@@ -66,7 +66,6 @@ def _cumulative(
     return result if out is None else write_into(out, to_dtype(result, dtype_of(out)))
 
 
-@implements(np.cumulative_sum)
 def cumulative_sum(
     x: Array, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> Array:
@@ -74,9 +73,13 @@ def cumulative_sum(
     return _cumulative(_cumsum_primitive, 0, x, axis, dtype, out, include_initial)
 
 
-@implements(np.cumulative_prod)
 def cumulative_prod(
     x: Array, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> Array:
     """The cumulative product along an axis, after a one if `include_initial`, as numpy.cumulative_prod."""
     return _cumulative(_cumprod_primitive, 1, x, axis, dtype, out, include_initial)
+
+
+if hasattr(np, "cumulative_sum"):  # NumPy 2.1
+    implements(np.cumulative_sum)(cumulative_sum)
+    implements(np.cumulative_prod)(cumulative_prod)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NoReturn
 
 from func.interpreters.core import Aval, Tracer, aval_of, dtype_of, shape_of
@@ -20,13 +20,13 @@ def check_program(program: Program, checked: dict[int, Program] | None = None) -
     """
     checked = {} if checked is None else checked
     names = names_of(program)
-    defined: dict[Var, Equation | None] = {}
+    defined: set[Var] = set()
     for var in (*program.inputs, *program.constants):
         if var in defined:
             raise ProgramError(f"the program is not valid: its input or constant {names[var]} is defined twice")
         if not could_exist(var.aval):
             raise ProgramError(f"the program is not valid: no array is like its input or constant {names[var]}")
-        defined[var] = None
+        defined.add(var)
     for var, value in program.constants.items():
         if type(value) is not Tracer and (shape_of(value), dtype_of(value)) != (var.shape, var.dtype):
             raise ProgramError(
@@ -46,7 +46,7 @@ def _check_equation(
     number: int,
     equation: Equation,
     names: dict[Var, str],
-    defined: dict[Var, Equation | None],
+    defined: set[Var],
     checked: dict[int, Program],
 ) -> None:
     def refuse(what: str, cause: BaseException | None = None) -> NoReturn:
@@ -57,8 +57,6 @@ def _check_equation(
     for x in equation.inputs:
         if type(x) is Var and x not in defined:
             refuse(f"{names.get(x, 'one of its inputs')}, {x.aval}, is used before it is defined")
-    if equation.primitive.factored_by is not None and not _has_factors(equation, defined):
-        refuse(f"its second and third operand are not what {equation.primitive.factored_by} makes of the first")
     for key, nested in equation.nested():
         if id(nested) in checked:
             continue
@@ -73,19 +71,7 @@ def _check_equation(
             refuse(f"no array is like its output {names[var]}")
         if (var.shape, var.dtype) != (aval.shape, aval.dtype):
             refuse(f"its output {names[var]} is declared as {var.aval}, but {equation.primitive} gives {aval}")
-        defined[var] = equation
-
-
-def _has_factors(equation: Equation, defined: Mapping[Var, Equation | None]) -> bool:
-    """Whether the operands that LAPACK trusts come from the primitive that makes them."""
-    matrix, *factors = equation.inputs[:3]
-    maker = defined.get(factors[0])
-    return (
-        maker is not None
-        and maker.primitive.name == equation.primitive.factored_by
-        and maker.inputs == (matrix,)
-        and maker.outputs == tuple(factors)
-    )
+        defined.add(var)
 
 
 def _expected(equation: Equation, refuse: Callable[..., NoReturn]) -> tuple[Aval, ...]:

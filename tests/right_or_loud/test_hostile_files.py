@@ -175,8 +175,23 @@ BEYOND: dict[str, Change] = {
 @pytest.mark.parametrize("name", BEYOND)
 def test_equations_that_leave_their_arrays_are_refused(name: str, tmp_path: Path) -> None:
     made = program(lambda x, y: x * 1.0, X, np.ones(5))
-    with pytest.raises(ProgramFileError, match=r"does not take|is not valid|no array|no tuple"):
+    with pytest.raises(
+        ProgramFileError, match=r"does not take|is not valid|no array|no tuple|are not what"
+    ):
         func.load(rewritten(tmp_path / "m.func", made, BEYOND[name]))
+
+
+@pytest.mark.parametrize("pivots", [[1, 2, 3], [10**6, 0, 0], [-1, 0, 0], [0, 0, -(2**31)]])
+@pytest.mark.parametrize("compiler", ["llvm", "numpy", None])
+def test_pivots_that_are_no_rows_are_refused(pivots: list[int], compiler: str | None) -> None:
+    factors, _ = func.linalg.lu_factor(np.eye(3) + 0.1)
+
+    def solve(pivots: Any) -> Any:
+        return func.linalg.lu_solve((factors, pivots), np.ones(3))
+
+    call = solve if compiler is None else func.jit(solve, compiler=compiler)
+    with pytest.raises(IndexError, match="is no row of a matrix with 3 rows"):
+        call(np.array(pivots, np.int32))
 
 
 def set_aval(**values: Any) -> Change:

@@ -288,7 +288,8 @@ def _loaded(choices: random.Random, path: Path, size: int) -> Program:
 
 
 def _values(choices: random.Random, program: Program) -> list[Any]:
-    """Arguments for a program; integers may be far beyond every axis."""
+    """Arguments for a program; integers may be far beyond every axis, but those of series would be sums that long."""
+    sums = any("special" in getattr(equation.primitive.impl, "__module__", "") for equation in program.equations)
     values: list[Any] = []
     for var in program.inputs:
         seed = choices.randrange(1 << 16)
@@ -298,7 +299,7 @@ def _values(choices: random.Random, program: Program) -> list[Any]:
         elif var.dtype.kind == "b":
             array = rng.integers(0, 2, var.shape).astype(bool)
         else:
-            largest = choices.choice([2, 4, 100, np.iinfo(var.dtype).max])
+            largest = choices.choice([2, 4, 100, 100 if sums else np.iinfo(var.dtype).max])
             array = rng.integers(0, min(largest, np.iinfo(var.dtype).max), var.shape).astype(var.dtype)
         values.append(array[()].item() if var.weak else array)
     return values

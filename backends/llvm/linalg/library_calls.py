@@ -154,9 +154,9 @@ def _lu(call: RoutineCall, *, m: int, n: int) -> ir.Value:
 
 
 @library_routine("order")
-def _order(call: RoutineCall, *, n: int) -> None:
+def _order(call: RoutineCall, *, n: int) -> ir.Value:
     """The order of rows after their exchanges."""
-    lu.emit_order(call.builder, n, n, call.args[0].at, call.outs[0].at)
+    return lu.emit_order(call.builder, n, n, call.args[0].at, call.outs[0].at)
 
 
 @library_routine("getrs")

@@ -58,16 +58,22 @@ def _add(builder: ir.IRBuilder, count: int, source: ir.Value, target: ir.Value, 
         builder.store(builder.add(value, ir.Constant(INT, term)), address_at(builder, "int32", target, i))
 
 
-def emit_order(builder: ir.IRBuilder, m: int, count: int, pivots: ir.Value, order: ir.Value) -> None:
-    """Write the order (int64) of m rows after their exchanges."""
+def emit_order(builder: ir.IRBuilder, m: int, count: int, pivots: ir.Value, order: ir.Value) -> ir.Value:
+    """Write the order (int64) of m rows after their exchanges; the status is not 0 where one is with no row."""
+    status = matrix_copies.slot(builder, INT)
+    builder.store(FINE, status)
     with loop(builder, m) as i:
         builder.store(i, address_at(builder, "int64", order, i))
     with loop(builder, count) as i:
-        j = builder.sext(builder.load(address_at(builder, "int32", pivots, i), typ=INT), INDEX)
+        given = builder.sext(builder.load(address_at(builder, "int32", pivots, i), typ=INT), INDEX)
+        is_row = builder.icmp_unsigned("<", given, number(m))
+        builder.store(builder.select(is_row, builder.load(status, typ=INT), ir.Constant(INT, 1)), status)
+        j = builder.select(is_row, given, i)
         places = [address_at(builder, "int64", order, place) for place in (i, j)]
         values = [builder.load(place, typ=INDEX) for place in places]
         for value, place in zip(values, reversed(places), strict=True):
             builder.store(value, place)
+    return builder.load(status, typ=INT)
 
 
 def emit_getrs(
