@@ -175,9 +175,7 @@ BEYOND: dict[str, Change] = {
 @pytest.mark.parametrize("name", BEYOND)
 def test_equations_that_leave_their_arrays_are_refused(name: str, tmp_path: Path) -> None:
     made = program(lambda x, y: x * 1.0, X, np.ones(5))
-    with pytest.raises(
-        ProgramFileError, match=r"does not take|is not valid|no array|no tuple|are not what"
-    ):
+    with pytest.raises(ProgramFileError, match=r"does not take|is not valid|no array|no tuple|are not what"):
         func.load(rewritten(tmp_path / "m.func", made, BEYOND[name]))
 
 
