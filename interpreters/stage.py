@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from func.interpreters.core import (
+    EVALUATE,
     PYTHON_SCALARS,
     Array,
     Aval,
@@ -65,8 +66,18 @@ class Stage(Interpreter):
             "func.while_loop; pass numbers that decide shapes as static arguments."
         )
 
+    def _note_frozen(self, box: Tracer) -> None:
+        """Note on a tensor from outside, or the base of a view of it, that its numbers become a constant."""
+        while (base := getattr(getattr(box, "_view_of", None), "base", None)) is not None:
+            box = base
+        state = getattr(box, "_state", None)
+        if state is not None and state.born is not None and state.born < self.level:
+            state.frozen_in = self.transform
+
     def atom(self, value: Array) -> Any:
         """What an equation holds for an argument: a variable or a Python scalar."""
+        if self.transform == "jit" and type(value) is Tracer and value._interpreter is EVALUATE:
+            self._note_frozen(value)
         value = unboxed(value)
         if type(value) is Tracer and value._interpreter is self:
             return value._attached

@@ -6,6 +6,7 @@ A tensor is a traced array, as in every transform, so NumPy's functions take it.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ from func.interpreters.core import (
     innermost,
     is_inexact,
     is_plain_array,
+    next_level,
     operand,
     shape_of,
     snapshot,
@@ -71,7 +73,7 @@ def tensor(data: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
     if is_plain_array(value) and not value.flags.writeable:
         value = value.copy()
     result = _new_tensor(value)
-    state_of(result)
+    state_of(result).born = next_level()
     return requires_grad_(result) if requires_grad else result
 
 
@@ -130,6 +132,8 @@ def requires_grad_(self: Any, requires_grad: bool = True) -> Any:
     if self._interpreter.level > interpreter.level:  # a dual number of func.autograd.forward_ad
         interpreter = ambient_of(self._interpreter)
     value = self._value if self._interpreter is EVALUATE else unboxed_copy(self)
+    if state.frozen_in is not None:
+        writes.warn_of_constant(state, "requires a gradient now")
     self._attached = interpreter.leaf(value, state)
     self._interpreter, self._value = interpreter, value
     return self
@@ -249,7 +253,12 @@ def to_numpy(self: Any, *, force: bool = False) -> Any:
         if not isinstance(value._interpreter, Imperative) and value._interpreter is not EVALUATE:
             raise TracerConversionError("numpy() of a value traced by a running transform: return it instead")
         value = value._value
-    return value.get() if hasattr(value, "get") else np.asarray(value)
+    if hasattr(value, "get"):
+        return value.get()
+    array = np.asarray(value)[...]
+    if array.shape:
+        state_of(inplace.owner_of_version(self)).exported = weakref.ref(array)
+    return array
 
 
 def clone(self: Any) -> Any:

@@ -252,12 +252,13 @@ def _numbers(view: View) -> Array:
 
 def _count_write(box: Tracer) -> None:
     """Count a write for all that share a version: a tensor, its views and its bases."""
-    owner = _owner_of_version(box)
+    owner = owner_of_version(box)
     if owner._interpreter.level < 1 or type(owner._interpreter) is interpreter.Imperative:
-        interpreter.state_of(owner).version += 1
+        writes.count_write(interpreter.state_of(owner))
 
 
-def _owner_of_version(box: Tracer) -> Tracer:
+def owner_of_version(box: Tracer) -> Tracer:
+    """The box whose state counts the writes to a box and to what shares its memory."""
     while (view := view_of(box)) is not None and not view.has_own_version:
         box = view.base
     return box
@@ -265,7 +266,7 @@ def _owner_of_version(box: Tracer) -> Tracer:
 
 def version_of(box: Tracer) -> int:
     """The number of writes to a box and what shares its version."""
-    state = getattr(_owner_of_version(box), "_state", None)
+    state = getattr(owner_of_version(box), "_state", None)
     return 0 if state is None else state.version
 
 

@@ -60,7 +60,11 @@ class SolverWarning(UserWarning):
 
 
 class FrozenValueWarning(UserWarning):
-    """A traced function has read what is not the same in every call: random numbers, a global, an attribute."""
+    """A value has changed that something else goes on to use as it was.
+
+    A traced function has read random numbers, a global, an attribute or a tensor that is not the same in every call; a
+    tensor was written of which an array of `x.numpy()` keeps the old numbers.
+    """
 
 
 class UnsupportedFunctionError(FuncError, TypeError):

@@ -38,10 +38,28 @@ from func.interpreters.stage import Stage
 class TensorState:
     """What a tensor owns besides its value: its gradient, and the hooks that run after its accumulation."""
 
-    __slots__ = ("__weakref__", "grad", "inference", "leaf", "owner", "post_hooks", "retains", "version")
+    __slots__ = (
+        "__weakref__",
+        "born",
+        "exported",
+        "frozen_in",
+        "grad",
+        "inference",
+        "leaf",
+        "owner",
+        "post_hooks",
+        "retains",
+        "version",
+    )
 
     def __init__(self) -> None:
         self.grad: Any = None
+        self.born: int | None = None
+        """When func.tensor made it, among the levels of interpreters."""
+        self.frozen_in: str | None = None
+        """The transform that has made its numbers a constant of a program which it keeps."""
+        self.exported: Any = None
+        """A weak reference to the array that `numpy()` handed out."""
         self.inference = False
         self.leaf: Any = None
         """(interpreter, node) of the leaf that the tensor is or was: it stays the same while gradients are off."""

@@ -6,13 +6,14 @@ detached alias, changes its numbers and nothing else.
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from func.interpreters.core import EVALUATE, Array, Interpreter, Primitive, Tracer, unboxed
-from func.interpreters.core.errors import LeafError
+from func.interpreters.core.errors import FrozenValueWarning, LeafError
 from func.interpreters.core.modes import MODE, is_suspended
 from func.interpreters.core.source import user_line
 from func.interpreters.grad import Grad
@@ -95,6 +96,39 @@ def assign(box: Tracer, new: Array) -> None:
         retain(box, state)
 
 
+def count_write(state: TensorState) -> None:
+    """Count a write to a tensor. It warns where something that should see the write does not."""
+    state.version += 1
+    if state.exported is not None:
+        if state.exported() is not None:
+            _warn(
+                "a tensor was written whose x.numpy() is still in use\n"
+                "The array keeps the old numbers, as a graph may need them: write x.numpy().copy() to keep them on "
+                "purpose, or call x.numpy() again to see the new ones."
+            )
+        state.exported = None
+    if state.frozen_in is not None:
+        warn_of_constant(state, "was written")
+
+
+def warn_of_constant(state: TensorState, what: str) -> None:
+    """Warn, once, that a traced function does not see what happened to a tensor."""
+    transform, state.frozen_in = state.frozen_in, None
+    _warn(
+        f"a tensor {what} that a function under func.{transform} took for a constant when it was traced\n"
+        "The function computes with the old numbers, and no gradient flows from it to the tensor. Pass the tensor as "
+        "an argument, or let it require a gradient before the first call."
+    )
+
+
+def _warn(message: str) -> None:
+    line = user_line(2)
+    if line is None:
+        warnings.warn(message, FrozenValueWarning, stacklevel=4)
+    else:
+        warnings.warn_explicit(message, FrozenValueWarning, line.file, line.number)
+
+
 def retain(box: Tracer, state: TensorState) -> None:
     """Let the node of a tensor fill its `grad`."""
     state.retains = True
@@ -115,5 +149,5 @@ def update(primitive: Primitive | None, box: Tracer, other: Any) -> bool:
     if type(new) is not np.ndarray or new.dtype != value.dtype or new.shape != value.shape:
         return False
     box._value = new
-    state_of(box).version += 1
+    count_write(state_of(box))
     return True

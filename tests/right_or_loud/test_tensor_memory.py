@@ -10,7 +10,7 @@ import pytest
 
 import func
 from func.autograd import grad, graph
-from func.errors import AnomalyError, LeafError
+from func.errors import AnomalyError, FrozenValueWarning, LeafError
 
 A = np.array([1.0, 2.0, 3.0])
 
@@ -255,3 +255,59 @@ def test_views_of_a_frozen_leaf_keep_their_history() -> None:
     assert v.requires_grad and v.tolist() == [4.0, 6.0]
     x.requires_grad_()
     assert grad((v * v).sum(), x)[0].tolist() == [0.0, 8.0, 12.0]
+
+
+def test_an_array_that_keeps_old_numbers_is_told_of() -> None:
+    x = leaf()
+    kept = x.detach().numpy()
+    with (
+        pytest.warns(FrozenValueWarning, match=r"(?s)still in use.*x\.numpy\(\)\.copy\(\)"),
+        func.no_grad(),
+    ):
+        x += 1
+    assert kept.tolist() == A.tolist() and x.tolist() == (A + 1).tolist()
+    with func.no_grad():
+        x += 1  # it is told once
+        copied = x.detach().numpy().copy()
+        x *= 2
+    assert copied.tolist() == (A + 2).tolist()
+    t = func.tensor(A)
+    t.numpy()[0] = 9.0
+    assert t.tolist() == [9.0, 2.0, 3.0]
+
+
+def test_a_tensor_that_jit_took_for_a_constant_is_told_of() -> None:
+    t = func.tensor([1.0, 2.0])
+    f = func.jit(lambda a: a * t[:1])
+    assert f(np.ones(1)).tolist() == [1.0]
+    with pytest.warns(FrozenValueWarning, match=r"(?s)requires a gradient now.*func\.jit took.*argument"):
+        t.requires_grad_()
+    u = func.tensor([1.0, 2.0])
+    func.jit(lambda a: a * u)(np.ones(2))
+    with pytest.warns(FrozenValueWarning, match="was written"):
+        u[0] = 5.0
+    w = leaf([1.0, 2.0])
+    g = func.jit(lambda a: a * w)
+    g(np.ones(2))
+    w.data[0] = 50.0
+    out = g(np.ones(2))
+    assert out.tolist() == [50.0, 2.0] and grad(out.sum(), w)[0].tolist() == [1.0, 1.0]
+
+    def own(a: Any) -> Any:
+        t = func.tensor([1.0, 2.0])
+        z = a * t
+        t[0] = 3.0
+        return z + a * t
+
+    assert func.jit(own)(np.ones(2)).tolist() == [4.0, 4.0]
+
+
+def test_elements_and_numbers_are_numpy_scalars() -> None:
+    """`e = y[0]; e *= 10` changes e alone, as in NumPy; `y[0] *= 10` changes y."""
+    x = leaf([2.0, 3.0])
+    y = x * 1
+    e = y[0]
+    e *= 10
+    assert y.tolist() == [2.0, 3.0] and e.item() == 20.0 and grad(e, x, retain_graph=True)[0].tolist() == [10.0, 0.0]
+    y[0] *= 10
+    assert y.tolist() == [20.0, 3.0] and grad(y.sum(), x)[0].tolist() == [10.0, 1.0]
