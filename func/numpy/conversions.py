@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import inspect
 import sys
 from typing import Any, NoReturn
 
@@ -101,7 +100,7 @@ def _public_name(module: str, function: str) -> str:
     for length in range(1, len(parts)):
         package = ".".join(parts[:length])
         public = getattr(sys.modules.get(package), function, None)
-        if public is not None and inspect.getmodule(inspect.unwrap(public)) is sys.modules.get(module):
+        if public is not None and getattr(sys.modules.get(module), function, None) is public:
             return f"{package}.{function}"
     return f"{module}.{function}"
 
