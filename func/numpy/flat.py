@@ -13,6 +13,7 @@ from func.interpreters.core.source import at_line
 from func.numpy.argument_checks import count
 from func.numpy.creation import copy
 from func.numpy.indexing import fit_value, write
+from func.numpy.memory import is_scalar
 from func.numpy.shaping import ravel, reshape
 from func.numpy.ufunc_methods import at as ufunc_at
 
@@ -54,6 +55,8 @@ class Flat:
         return copy(ravel(self.base)[_one_index(index)])
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if type(self.base) is Tracer and is_scalar(self.base):
+            return  # as in NumPy, where a scalar has a copy behind its `flat`
         flat: Any = copy(ravel(self.base))
         value = operand(value)
         region = flat[_one_index(index)]

@@ -33,7 +33,7 @@ from func.numpy import (
 from func.numpy.argument_checks import count, refuse
 from func.numpy.conversions import NoAttributeError
 from func.numpy.inplace import base_of, getitem, rebind, setitem
-from func.numpy.memory import copied, fresh
+from func.numpy.memory import copied, fresh, is_scalar
 from func.numpy.operators import operator_table
 from func.numpy.solvers import seen_in_solvers
 
@@ -141,6 +141,8 @@ def _partition(self: Tracer, kth: Any, axis: int = -1, kind: str = "introselect"
 
 
 def _fill(self: Tracer, value: Any) -> None:
+    if is_scalar(self):
+        return  # as in NumPy, where a scalar fills a copy of itself
     setitem(self, Ellipsis, value)
 
 
