@@ -7,17 +7,20 @@ reshape is a view where NumPy's is, which `memory.py` knows.
 
 from __future__ import annotations
 
+import dis
 import functools
 import math
+import sys
 import weakref
 from collections.abc import Callable
 from contextlib import nullcontext
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
 from func.interpreters.core import CARRIERS, Array, Tracer, dtype_of, has_rules, shape_of, snapshot, unboxed
-from func.interpreters.core.errors import TracerConversionError
+from func.interpreters.core.errors import TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.modes import MODE, WATCHED, anomaly, nothing_recorded, saving
 from func.interpreters.core.source import at_line
 from func.interpreters.core.strides import without_copy
@@ -284,10 +287,23 @@ def getitem(x: Tracer, index: Any) -> Array:
 
 def setitem(x: Tracer, index: Any, value: Any) -> None:
     """x[index] = value."""
-    if type(value) is Tracer and _is_item_of(value, x, index):
-        check_write(x)
-        return  # the last step of x[index] += v: writing the view has written x
+    if type(value) is Tracer and (view := view_of(value)) is not None and view.base is x:
+        if _is_item_of(value, x, index):
+            check_write(x)
+            return  # the last step of x[index] += v: writing the view has written x
+        _refuse_shuffle(sys._getframe(1))
     rewrite(x, plan_write(x, _apart(index), _apart(value)))
+
+
+def _refuse_shuffle(caller: FrameType) -> None:
+    """Raise where NumPy's `shuffle` exchanges rows: they are views here, and one of them would come out twice."""
+    code = caller.f_code
+    is_statement = dis.opname[code.co_code[caller.f_lasti]] == "STORE_SUBSCR"
+    if not is_statement and "shuffle" in code.co_names:
+        raise UnsupportedFunctionError(
+            f"NumPy's shuffle of a traced array would duplicate rows{at_line()}\n"
+            "Write x[...] = x[rng.permutation(len(x))], or use func.random.default_rng(key), whose shuffle is traced."
+        )
 
 
 def _apart(operand: Any) -> Any:

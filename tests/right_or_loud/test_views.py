@@ -361,3 +361,28 @@ def test_windows_under_intercept_follow_writes() -> None:
     with func.intercept():
         value, slope = func.value_and_grad(f)(3.0)
     assert (value, slope) == (24.0, 14.0)
+
+
+@pytest.mark.parametrize("mode", ["jvp", "grad", "jit", "vmap"])
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
+def test_shuffles_that_would_duplicate_rows_are_refused(make: Any, mode: str) -> None:
+    def f(x: Any) -> Any:
+        y = x * 1
+        make(0).shuffle(y)
+        return weighed(y)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(func.errors.UnsupportedFunctionError, match="permutation"):
+            MODES[mode](f, np.arange(15.0).reshape(5, 3))
+        if mode != "jit":
+            np.testing.assert_allclose(MODES[mode](f, V), f(V.copy()))
+
+
+def test_rows_are_exchanged_as_in_numpy() -> None:
+    def f(x: Any) -> Any:
+        y = x * 1
+        y[0], y[1] = y[1], y[0]  # of arrays, views: one row comes out twice
+        return weighed(y)
+
+    assert func.value_and_grad(f)(A)[0] == f(A)
