@@ -13,7 +13,7 @@ from func.numpy.argument_checks import arrayed, count, normalize_axis, rank_of, 
 from func.numpy.inplace import write_into
 from func.numpy.memory import like_copy
 from func.numpy.protocol import implements
-from func.numpy.reductions import deliver
+from func.numpy.reductions import deliver, loop_dtype
 
 
 def _cumsum_primitive(a: Array, axis: int) -> Array:
@@ -26,7 +26,9 @@ def _cumprod_primitive(a: Array, axis: int) -> Array:
 
 def running(primitive: Callable[[Array, int], Array], a: Any, axis: Any, dtype: Any, out: Any) -> Array:
     """A cumulative primitive along an axis (None: of the flattened array), computed in a dtype."""
-    a = to_dtype(operand(a), dtype)
+    a = operand(a)
+    dtype = loop_dtype(np.multiply if primitive is _cumprod_primitive else np.add, a, dtype, out)
+    a = to_dtype(a, dtype)
     if axis is None or not shape_of(a):
         normalize_axis(0 if axis is None else axis, rank_of(a) or 1)
         a, axis = shapes.reshape(arrayed(a), shape=(count(shape_of(a)),)), 0

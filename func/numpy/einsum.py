@@ -55,6 +55,8 @@ def einsum(
     array, term = _sum_away(array, term, set(output))
     result = permute(array, order=tuple([term.index(c) for c in output])) if term != output else array
     if out is not None:
+        if shape_of(out) != shape_of(result):
+            raise ValueError(f"einsum: out has shape {shape_of(out)}, the result has {shape_of(result)}")
         return write_into(out, result)
     if order not in ("K", "k"):
         return in_order(result, order)

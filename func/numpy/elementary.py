@@ -10,7 +10,7 @@ from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.special import derivative_families
 from func.interpreters.primitives.structural import shapes
-from func.numpy.argument_checks import NO_VALUE, arrayed, as_array, scalar_of, to_dtype, weak_kind
+from func.numpy.argument_checks import NO_VALUE, arrayed, as_array, common, count, scalar_of, to_dtype, weak_kind
 from func.numpy.inplace import view_imag, view_real, with_out, write_into
 from func.numpy.protocol import DIRECT, UFUNCS, call_ufunc, implements, implements_ufunc
 from func.numpy.reductions import all
@@ -120,6 +120,8 @@ _CLIPS = {(True, True): np.positive, (True, False): np.minimum, (False, True): n
 
 @implements_ufunc(_CLIP)
 def _between(a: Array, low: Array, high: Array) -> Array:
+    if not dtype_of(a) == dtype_of(low) == dtype_of(high):
+        a, low, high = common([a, low, high])
     return ops.minimum(ops.maximum(a, low), high)
 
 
@@ -144,6 +146,8 @@ def _rounded(a: Array, decimals: int) -> Array:
 def round(a: Array, decimals: int = 0, out: Any = None) -> Array:
     """Values rounded to a number of decimals, as numpy.round; the derivative is zero."""
     result = _rounded(operand(a), decimals)
+    if out is not None and count(shape_of(out)) != count(shape_of(result)):
+        raise ValueError("invalid output shape")
     return with_out(result, out)
 
 
@@ -220,7 +224,7 @@ def nan_to_num(x: Array, copy: bool = True, nan: Any = 0.0, posinf: Any = None, 
         result = _numbers(x, nan, posinf, neginf)
     else:
         result = ops.positive(x) if dtype_of(x).kind != "b" else x
-    return scalar_of(result) if copy else write_into(target, result)
+    return scalar_of(result if copy else write_into(target, result))
 
 
 def _size(x: Array) -> Array:

@@ -75,7 +75,11 @@ def _edges(a: Array, bins: Any, range: Any, weights: Any) -> tuple[Array, int | 
         dtype = np.result_type(*[kind(1) if (kind := weak_kind(x)) else dtype_of(x) for x in (first, last, a)])
         if dtype.kind in "iub":
             dtype = np.result_type(dtype, float)
-        return linspace(first, last, number + 1, endpoint=True, dtype=dtype), number
+        edges = linspace(first, last, number + 1, endpoint=True, dtype=dtype)
+        known = innermost(edges)
+        if known is not None and np.any(known[..., :-1] >= known[..., 1:]):
+            raise ValueError(f"Too many bins for data range. Cannot create {number} finite-sized bins.")
+        return edges, number
     edges = operand(bins)
     if rank_of(edges) != 1:
         raise ValueError("`bins` must be 1d, when an array")
@@ -156,7 +160,8 @@ def _uneven_counts(a: Array, edges: Array, weights: Array | None, dtype: Any) ->
             axis=0,
         )
         parts.append(places if below is None else gather(below, places, axis=0))
-    return diff(_total(parts))
+    counts = diff(_total(parts))
+    return counts if weights is None else to_dtype(counts, dtype)
 
 
 @implements(np.histogram)

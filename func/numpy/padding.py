@@ -82,7 +82,7 @@ def _widths(value: Any, rank: int) -> list[Pair]:
             full[axis] = pair if isinstance(pair, (tuple, list)) else (pair, pair)
         value = full
     numbers = np.asarray(value)
-    if numbers.dtype.kind not in "iu" and numbers.size:
+    if numbers.dtype.kind not in "iu":
         raise TypeError("`pad_width` must be of integral type.")
     widths = [(operator.index(low), operator.index(high)) for low, high in _pairs(numbers, rank, "pad_width")]
     if any([side < 0 for pair in widths for side in pair]):

@@ -123,7 +123,7 @@ def dot(a: Array, b: Array, out: Any = None) -> Array:
     x, y = arrayed(operand(a)), arrayed(operand(b))
     n, m = rank_of(x), rank_of(y)
     if n == 0 or m == 0:
-        return with_out(multiply(x, y), out)
+        return _acceptable(multiply(x, y), out)
     place = -2 if m > 1 else 0
     if shape_of(x)[-1] != shape_of(y)[place]:
         raise ValueError(
@@ -134,6 +134,11 @@ def dot(a: Array, b: Array, out: Any = None) -> Array:
     right = tuple(range(n, n + m - 1))
     y_labels = (0,) if m == 1 else (*right[:-1], 0, right[-1])
     result = contract(x, y, spec=spec(left, y_labels, (*left[:-1], *right)))
+    return _acceptable(result, out)
+
+
+def _acceptable(result: Array, out: Any) -> Array:
+    """The result in `out`, which np.dot takes only if it need not convert."""
     if out is not None and (dtype_of(out) != dtype_of(result) or shape_of(out) != shape_of(result)):
         raise ValueError("output array is not acceptable (must have the right datatype and number of dimensions)")
     return with_out(result, out)

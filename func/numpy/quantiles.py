@@ -66,12 +66,15 @@ def median(a: Array, axis: Any = None, out: Any = None, overwrite_input: bool = 
     a = operand(a)
     shape = shape_of(a)
     axes = normalize_axes(axis, len(shape))
+    if axis == () and count(shape) == 0:
+        raise ValueError("cannot reshape array of size 0")
     sample = _sample_first(a, axes)
     n = shape_of(sample)[0]
     if n == 0:
         return finish(statistics.mean(sample, 0), shape, axes, keepdims, out)
     ordered = sort(sample, 0)
-    result = statistics.mean(cut(ordered, 0, (n - 1) // 2, n // 2 + 1), 0)
+    wide = np.float32 if out is not None and dtype_of(a) == np.float16 else None
+    result = statistics.mean(cut(ordered, 0, (n - 1) // 2, n // 2 + 1), 0, wide)
     if is_inexact(dtype_of(a)):
         result = shapes.where(_has_nan(ordered), entry(ordered, -1), result)
     return finish(as_array(result) if keepdims is True else scalar_of(result), shape, axes, keepdims, out)
@@ -261,7 +264,9 @@ def _quantile(
         result = with_strides(result, dense_strides(shape_of(result), dtype_of(result).itemsize, rest))
     elif not skip_nan:
         result = in_order(result, "C")
-    return scalar_of(result) if out is None else deliver(result, out)
+    if out is not None:
+        return deliver(result, out)
+    return scalar_of(result) if weights is None and keepdims is not True else as_array(result)
 
 
 def _of_sample(

@@ -11,7 +11,7 @@ from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import reductions as reduction_primitives
 from func.interpreters.primitives.structural import shapes
-from func.numpy.argument_checks import NO_VALUE, arrayed, count, normalize_axes, normalize_axis, to_dtype
+from func.numpy.argument_checks import NO_VALUE, arrayed, count, normalize_axes, normalize_axis, scalar_of, to_dtype
 from func.numpy.inplace import with_out, write_into
 from func.numpy.protocol import implements
 
@@ -100,7 +100,7 @@ def start_of(initial: Any, dtype: np.dtype[Any]) -> Any:
             raise TypeError(f"initial is complex, but the reduction is of dtype {dtype}; take its real part")
         return to_dtype(initial, dtype)
     start = np.zeros((), dtype)
-    start[()] = initial
+    start[()] = initial.item() if isinstance(initial, np.generic) else initial
     return start[()]
 
 
@@ -204,7 +204,7 @@ def extremum(a: Array, axes: tuple[int, ...], name: str, initial: Any = NO_VALUE
     first = start_of(initial, dtype)
     if count([shape[i] for i in axes]) == 0:
         remaining = tuple([n for i, n in enumerate(shape) if i not in axes])
-        return shapes.broadcast(first, shape=remaining) if remaining else first
+        return shapes.broadcast(first, shape=remaining) if remaining else scalar_of(first)
     return pick(primitive(a, axes=axes), first)
 
 
@@ -248,7 +248,9 @@ amin = implements(np.amin)(min)
 def ptp(a: Array, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE) -> Array:
     """The largest minus the smallest element, as numpy.ptp."""
     a = operand(a)
-    spread = ops.subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
+    top = max(a, axis, keepdims=keepdims)
+    top = top if out is None else to_dtype(top, dtype_of(out))  # NumPy writes it there first
+    spread = ops.subtract(top, min(a, axis, keepdims=keepdims))
     if out is not None and shape_of(out) != shape_of(spread):
         raise ValueError(f"output parameter has the wrong shape: {shape_of(out)} given, {shape_of(spread)} expected")
     return with_out(spread, out)

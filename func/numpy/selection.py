@@ -268,7 +268,7 @@ def _write_flat(a: Array, places: Array, values: Array) -> None:
 def _safely_cast(values: Any, a: Array) -> Array:
     """Values in the dtype of the array that they are written into, by the rule 'safe'; a number of Python adapts."""
     values = operand(values)
-    if type(values) in PYTHON_SCALARS or isinstance(values, np.generic):
+    if type(values) in PYTHON_SCALARS or (type(values) is not Tracer and isinstance(values, np.generic)):
         return start_of(values, dtype_of(a))
     if not np.can_cast(dtype_of(values), dtype_of(a), "safe"):
         raise TypeError(

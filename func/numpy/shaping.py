@@ -238,7 +238,7 @@ def _lead(a: Array, rank: int) -> Array:
 @implements(np.flip)
 def flip(m: Array, axis: Any = None) -> Array:
     """The array reversed along axes (all by default), as numpy.flip."""
-    m = operand(m)
+    m = _arrayed_number(operand(m))
     axes = normalize_axes(axis, rank_of(m))
     index = tuple([slice(None, None, -1) if i in axes else slice(None) for i in range(rank_of(m))])
     return getitem(m, index) if type(m) is Tracer else np.asarray(m)[index]
