@@ -348,19 +348,37 @@ def compile_partial(partial: Partial) -> Callable[[Any], Any]:
     """A partial as a function of the saved values, by NumPy functions alone where its primitives are ufuncs.
 
     A partial is written with primitives, so that it can be traced and differentiated. On plain arrays their dispatch
-    is overhead: `1 - out * out` becomes np.subtract(1, np.multiply(out, out)).
+    is overhead: `1 - out * out` becomes np.subtract(1, np.multiply(out, out)). A partial may be another expression for
+    complex values, which keep to a side of a branch cut.
+    """
+    namespace: dict[str, Any] = {}
+    source = _expression(partial, np.float64, namespace)
+    if source is None:
+        return partial.evaluate
+    exec(compile(source, __file__, "exec"), namespace)  # a frame of the engine
+    real: Callable[[Any], Any] = namespace["partial"]
+    if source == _expression(partial, np.complex128, {}):
+        return real
+    needs = partial.needs
+    return lambda saved: partial.evaluate(saved) if any([np.iscomplexobj(saved[i]) for i in needs]) else real(saved)
+
+
+def _expression(partial: Partial, dtype: Any, namespace: dict[str, Any]) -> str | None:
+    """The source of a partial for values of a dtype; its ufuncs are added to the namespace.
+
+    None where one of its primitives is no ufunc, or has no loop for the dtype.
     """
     stage = DerivedStage("partial")
     try:
-        inputs = [stage.variable(Aval((), np.float64)) for _ in partial.needs]
+        inputs = [stage.variable(Aval((), dtype)) for _ in partial.needs]
         program = stage.program([tracer._attached for tracer in inputs], [partial.rule(*inputs)])
+    except TypeError:
+        return None
     finally:
         stage.close()
     if program.constants or not all([_is_ufunc(equation.primitive) for equation in program.equations]):
-        return partial.evaluate
-    namespace: dict[str, Any] = {}
-    exec(compile(_source(program, partial.needs, namespace), __file__, "exec"), namespace)  # a frame of the engine
-    return namespace["partial"]  # type: ignore[no-any-return]
+        return None
+    return _source(program, partial.needs, namespace)
 
 
 def _is_ufunc(primitive: Any) -> bool:

@@ -319,6 +319,30 @@ def test_complex_geomspace() -> None:
     check_modes(lambda a: np.geomspace(a, 3 + 2j, 5), np.complex128(1 + 1j), "jvp vjp")
 
 
+CUTS: dict[str, tuple[complex, ...]] = {
+    "arccos": (2 + 0j, complex(2, -0.0), -2 + 0j, complex(-2, -0.0)),
+    "arcsin": (2 + 0j, complex(2, -0.0), -2 + 0j, complex(-2, -0.0)),
+    "arccosh": (-2 + 0j, complex(-2, -0.0), 0.5 + 0j, complex(0.5, -0.0)),
+    "arcsinh": (2j, complex(-0.0, 2), -2j, complex(-0.0, -2)),
+}
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_derivatives_on_branch_cuts(name: str) -> None:
+    """They are those of the side on which NumPy puts the value: along the cut they agree with differences."""
+    function, step = getattr(np, name), 1e-6
+    for place in CUTS[name]:
+        along = 1j if place.real == 0 else 1.0
+        ends = []
+        for sign in (1, -1):
+            z = np.array([place])
+            part = z.imag if along == 1j else z.real
+            part += sign * step
+            ends.append(function(z))
+        (dot,) = func.jvp(function, (np.array([place]),), (np.array([along + 0j]),))[1]
+        np.testing.assert_allclose(dot, (ends[0] - ends[1])[0] / (2 * step), rtol=1e-6, atol=1e-9)
+
+
 def test_numbers_of_python() -> None:
     assert func.jvp(lambda x: round(x, 2), (2.675,), (1.0,))[0] == round(2.675, 2)
     assert func.jit(func.grad(np.std), compiler="numpy")(1.5) == 0.0

@@ -165,15 +165,29 @@ logaddexp2: Elementwise = elementwise(
 sin: Elementwise = elementwise("sin", lambda x: cos(x), cost=15)
 cos: Elementwise = elementwise("cos", lambda x: negative(sin(x)), cost=15)
 tan: Elementwise = elementwise("tan", lambda out: add(square(out), 1), cost=20)
-arcsin: Elementwise = elementwise("arcsin", lambda x: divide(1, sqrt(subtract(1, square(x)))), cost=20)
-arccos: Elementwise = elementwise("arccos", lambda x: divide(-1, sqrt(subtract(1, square(x)))), cost=20)
+
+
+def plus_one(x: Array) -> Array:
+    """x + 1, which keeps the sign of an imaginary part of zero: it tells the side of a branch cut."""
+    return add(x, 1) if dtype_of(x).kind != "c" else negative(subtract(negative(x), 1))
+
+
+def sine_of_angle(x: Array) -> Array:
+    """√(1 - x²), the sine of arccos x; for complex x on the side of its branch cut on which x lies."""
+    if dtype_of(x).kind != "c":
+        return sqrt(subtract(1, square(x)))
+    return multiply(sqrt(negative(subtract(x, 1))), sqrt(plus_one(x)))
+
+
+arcsin: Elementwise = elementwise("arcsin", lambda x: divide(1, sine_of_angle(x)), cost=20)
+arccos: Elementwise = elementwise("arccos", lambda x: divide(-1, sine_of_angle(x)), cost=20)
 arctan: Elementwise = elementwise("arctan", lambda x: divide(1, add(square(x), 1)), cost=20)
 sinh: Elementwise = elementwise("sinh", lambda x: cosh(x), cost=15)
 cosh: Elementwise = elementwise("cosh", lambda x: sinh(x), cost=15)
 tanh: Elementwise = elementwise("tanh", lambda out: subtract(1, square(out)), cost=20)
-arcsinh: Elementwise = elementwise("arcsinh", lambda x: divide(1, sqrt(add(square(x), 1))), cost=20)
+arcsinh: Elementwise = elementwise("arcsinh", lambda x: divide(1, sqrt(plus_one(square(x)))), cost=20)
 arccosh: Elementwise = elementwise(
-    "arccosh", lambda x: divide(1, multiply(sqrt(subtract(x, 1)), sqrt(add(x, 1)))), cost=20
+    "arccosh", lambda x: divide(1, multiply(sqrt(subtract(x, 1)), sqrt(plus_one(x)))), cost=20
 )
 arctanh: Elementwise = elementwise("arctanh", lambda x: divide(1, subtract(1, square(x))), cost=20)
 deg2rad: Elementwise = elementwise("deg2rad", lambda out: full_like(out, math.pi / 180, ()))
