@@ -93,7 +93,7 @@ def _advice(value: Any, path: str, transform: str) -> str:
 
 def traced_leaf(value: Any, path: str, transform: str) -> Array:
     """`array_leaf` where a number becomes a variable of a program, as which it has 64 bits."""
-    if type(value) is int and not INTEGERS.min <= value <= INTEGERS.max:
+    if type(value) is int and value not in INTEGERS:
         raise ArgumentError(
             f"func.{transform}: {path} is an integer of more than 64 bits, which no array of numbers holds: {value}; "
             "pass a float"
@@ -101,7 +101,7 @@ def traced_leaf(value: Any, path: str, transform: str) -> Array:
     return array_leaf(value, path, transform)
 
 
-INTEGERS = np.iinfo(np.int64)
+INTEGERS = range(-(2**63), 2**63)
 
 
 def argument_paths(

@@ -418,7 +418,7 @@ def _text_case(choices: random.Random, tally: Tally) -> None:
         return
     names: dict[str, Any] = {}
     exec(compile(text, "exported", "exec"), names)
-    exported = [value for value in names.values() if callable(value)][-1]
+    exported: Any = [value for value in names.values() if callable(value)][-1]
     np.testing.assert_allclose(exported({key: x}, **{keyword: 2.0})[key], np.sin(x) * 2 + np.arange(3.0))
     try:
         exported({key: np.ones(4)}, **{keyword: 2.0})

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from func.interpreters.core import PRIMITIVES, aval_of
-from func.interpreters.core.parameters import refusal_of
+from func.interpreters.core.parameters import AXES, refusal_of
 from tests.interpreters.primitives.test_samples import ALL
 from tests.support.sampling import Sample
 
@@ -31,6 +31,7 @@ OTHERS: list[Any] = [
     (-7,),
     (2**70,),
     ((0, 1, CODE),),
+    True,
     np.zeros(3),
     object(),
     type("Text", (str,), {"__repr__": lambda self: CODE})("left"),
@@ -42,8 +43,8 @@ MAY_BE = {
     "lstsq": [-7, 1e300, math.nan],
     "fractional_matrix_power": [-7, 1e300],
     "fractional_matrix_power_frechet": [-7, 1e300],
-    "sum_with": [-7, 1e300, math.nan, 1j, 2**70, -(2**70)],
-    "prod_with": [-7, 1e300, math.nan, 1j, 2**70, -(2**70)],
+    "sum_with": [True, -7, 1e300, math.nan, 1j, 2**70, -(2**70)],
+    "prod_with": [True, -7, 1e300, math.nan, 1j, 2**70, -(2**70)],
 }
 """Primitives with parameters that are any numbers or texts."""
 
@@ -75,9 +76,20 @@ def test_parameters_of_other_kinds_are_refused(name: str, sample: Sample) -> Non
     avals = [aval_of(arg) for arg in sample.args]
     for key in sample.params:
         for other in OTHERS:
-            if not is_among(other, MAY_BE.get(name, [])):
+            is_flag = other is True and isinstance(sample.params[key], bool)
+            if not is_flag and not is_among(other, MAY_BE.get(name, [])):
                 refusal = refusal_of(primitive, avals, {**sample.params, key: other})
                 assert refusal is not None, (key, other)
+
+
+@pytest.mark.parametrize(("name", "sample"), WITH_PARAMETERS)
+def test_axes_differ_and_are_in_range(name: str, sample: Sample) -> None:
+    primitive = PRIMITIVES[name]
+    avals = [aval_of(arg) for arg in sample.args]
+    for key, kind in primitive.parameters.items():
+        if kind is AXES:
+            for axes in ((0, 0), (len(avals[0].shape),), (-1,), [0], 0):
+                assert refusal_of(primitive, avals, {**sample.params, key: axes}) is not None
 
 
 @pytest.mark.parametrize(("name", "sample"), WITH_PARAMETERS)
