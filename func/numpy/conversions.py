@@ -140,8 +140,7 @@ def no_attribute(tracer: Tracer, name: str) -> Any:
 
 _STAGED = {
     "bool": "Instead of `if x > 0:` write np.where(x > 0, a, b) or func.cond; instead of a value-dependent loop "
-    "func.while_loop; pass numbers that decide shapes as static arguments; where NumPy compares the elements of a "
-    "list, write np.array([...]) around the list.",
+    "func.while_loop; pass numbers that decide shapes as static arguments.",
     "int": "Keep it an array (x.astype(int)); pass numbers that decide shapes or loops as static arguments, "
     "func.jit(..., static_argnums=...).",
     "index": "Pass numbers that decide shapes, axes or loops as static arguments, func.jit(..., static_argnums=...); "
@@ -163,7 +162,10 @@ def _known(tracer: Tracer, what: str) -> Any:
     try:
         return concrete(tracer)
     except StagingError as error:
-        words = f"{str(error).rpartition(chr(10))[0]}\n{_hint(_STAGED[what])}"
+        instead = _STAGED[what]
+        if what == "bool" and instruction(user_frame())[0].startswith(("CALL", "PRECALL", "BINARY_OP", "COMPARE_OP")):
+            instead += " Where NumPy compares the elements of a list, write np.array([...]) around the list."
+        words = f"{str(error).rpartition(chr(10))[0]}\n{_hint(instead)}"
     _refuse(StagingError(words))
 
 
