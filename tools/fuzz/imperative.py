@@ -78,7 +78,6 @@ class Func:
             "clone": lambda x: x.clone(),
             "copy": lambda x: x.clone(),
             "detach": lambda x: x.detach(),
-            "data": lambda x: x.data,
             "mask": np.array,
             "where": np.where,
             "transposed": lambda x: x.T,
@@ -117,7 +116,6 @@ class Torch:
             "clone": torch.clone,
             "copy": torch.clone,
             "detach": lambda x: x.detach(),
-            "data": lambda x: x.data,
             "mask": torch.tensor,
             "where": torch.where,
             "transposed": lambda x: x.mT if x.ndim == 2 else x[:],
@@ -250,11 +248,11 @@ class Program:
         return f"{name} = {text}"
 
     def alias(self) -> str:
-        """A detached alias."""
+        """A detached alias. PyTorch does not count writes through `.data`, and computes wrong gradients after them."""
         x = self.variable()
         name = self.new(self.shapes[x])
         self.bases[name] = x
-        return f"{name} = {self.choices.choice(['detach', 'data'])}({x})"
+        return f"{name} = detach({x})"
 
     def join(self) -> str:
         """Several variables in one."""
