@@ -142,7 +142,8 @@ def map_flat(
     level = interpreter
     with TransformScope(level, mapped=level), running(level):
         try:
-            outs = fun(*[level.lift(arg) if mapped else arg for arg, mapped in zip(args, which, strict=True)])
+            elements = [level.lift(arg) if mapped else arg for arg, mapped in zip(args, which, strict=True)]
+            outs = without_tensors(fun(*elements), level)
             mapped_outs = [level.is_mapped(out) for out in outs]
             return [out._value if mapped else out for out, mapped in zip(outs, mapped_outs, strict=True)], mapped_outs
         except (SplitBatch, ValueError) as error:
@@ -197,7 +198,7 @@ def stage_flat(fun: Flat, avals: Sequence[Aval], stage: Stage, example: Array = 
     with TransformScope(stage), running(stage):
         inputs = [stage.variable(aval) for aval in avals]
         variables = [tracer._attached for tracer in inputs]
-        return stage.program(variables, fun(*inputs))
+        return stage.program(variables, without_tensors(fun(*inputs), stage))
 
 
 def output_avals(fun: Flat, avals: Sequence[Aval]) -> tuple[Aval, ...]:

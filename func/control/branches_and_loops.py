@@ -22,7 +22,7 @@ from func.interpreters.core.source import at_line
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.elementwise.table import not_equal
 from func.interpreters.primitives.structural.shapes import convert
-from func.transforms.boundary import array_leaf, check_callable, describe, name_of, output_leaf, unbox
+from func.transforms.boundary import array_leaf, check_callable, describe, name_of, unbox
 
 
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
@@ -119,7 +119,7 @@ def _traced_branches(
         for i, value in zip(array_places, values, strict=True):
             full[i] = value
         outs, specs[place] = tree.flatten(branches[place](*tree.unflatten(spec, full)))
-        return [unbox(output_leaf(out, f"the output of branch {place}", transform)) for out in outs]
+        return [unbox(array_leaf(out, f"the output of branch {place}", transform)) for out in outs]
 
     for place in range(len(branches)):
         compiled, own = loop_carry.compiled(functools.partial(flat, place), avals, transform, index)

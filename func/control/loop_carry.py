@@ -14,7 +14,7 @@ from func.interpreters.core.errors import CarryError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.structural.shapes import convert
 from func.interpreters.program.program import Program, Var
-from func.transforms.boundary import describe, output_leaf, traced_leaf, unbox
+from func.transforms.boundary import array_leaf, describe, traced_leaf, unbox
 
 
 class Widened(Exception):
@@ -55,7 +55,7 @@ class Carry:
             )
         fitted = []
         for place, (leaf, name) in enumerate(zip(leaves, self.names, strict=True)):
-            leaf = unbox(output_leaf(leaf, name, self.transform))
+            leaf = unbox(array_leaf(leaf, name, self.transform))
             dtype = dtype_of(leaf)
             if shape_of(leaf) != self.shapes[place]:
                 self._refuse(place, leaf, body)

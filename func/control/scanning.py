@@ -21,7 +21,7 @@ from func.interpreters.core.source import at_line
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.structural.shapes import expand, reshape
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
-from func.transforms.boundary import array_leaf, check_callable, describe, name_of, output_leaf, unbox
+from func.transforms.boundary import array_leaf, check_callable, describe, name_of, unbox
 from func.transforms.checkpointing import call_checkpointed
 from func.transforms.vmapping import vmap
 
@@ -157,7 +157,7 @@ class ScanStep:
         self.y_spec = spec
         names = [accessor.codify("y") for accessor in spec.accessors()]
         return fitted, [
-            snapshot(unbox(output_leaf(leaf, name, "scan"))) for leaf, name in zip(leaves, names, strict=True)
+            snapshot(unbox(array_leaf(leaf, name, "scan"))) for leaf, name in zip(leaves, names, strict=True)
         ]
 
 

@@ -119,11 +119,6 @@ def argument_paths(
     return [*paths, *[path for name in sorted(kwargs) for path in tree.path_names(kwargs[name], name)]]
 
 
-def output_leaf(value: Any, path: str, transform: str) -> Array:
-    """An output as the running transform takes it: `array_leaf`, without the graph of the transform's own tensors."""
-    return _without_tensors(array_leaf(value, path, transform))
-
-
 def _without_tensors(value: Any) -> Any:
     """A value without the tensors that were made inside the running transform, which traces their values."""
     home = getattr(current_transform(), "ambient", None)

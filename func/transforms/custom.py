@@ -5,14 +5,18 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from func import tree
 from func.interpreters.calls import custom_rules
 from func.interpreters.calls.forward_run import ForwardRun, needs_rule
-from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of, zeros_like
+from func.interpreters.core import ZERO, Array, Tracer, dtype_of, innermost, is_inexact, shape_of, zeros_like
 from func.interpreters.core.errors import ArgumentError, CustomRuleError
+from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.interpreters.primitives.structural.identity import stop_gradient as stop_gradient_primitive
 from func.interpreters.primitives.structural.shapes import convert
 from func.numpy import patching
@@ -173,7 +177,14 @@ class custom_jvp(CustomRule):
         nondiff, leaves, spec, function = self._split(args)
         flat = FlatFunction(function, spec)
         outs = custom_rules.custom_jvp_call(*leaves, fun=flat, rule=_JvpRule(self.rule, nondiff, spec, flat))
+        by_rule = _BY_RULE.get()
+        if by_rule is not None and by_rule[0] is self.rule:
+            by_rule[1].extend(outs)
         return tree.unflatten(flat.out_spec, outs)
+
+
+_BY_RULE: ContextVar[tuple[Any, list[Any]] | None] = ContextVar("func_outputs_by_rule", default=None)
+"""The jvp rule that is running, and the outputs of its function that it has asked for."""
 
 
 @dataclass(eq=False)
@@ -189,7 +200,12 @@ class _JvpRule:
         filled = [zeros_like(p) if t is ZERO else t for p, t in zip(primals, tangents, strict=True)]
         primal_trees = tree.unflatten(self.spec, defensive_copies(primals))
         tangent_trees = tree.unflatten(self.spec, defensive_copies(filled))
-        result = self.rule(*self.nondiff, primal_trees, tangent_trees)
+        by_rule: list[Any] = []
+        token = _BY_RULE.set((self.rule, by_rule))
+        try:
+            result = self.rule(*self.nondiff, primal_trees, tangent_trees)
+        finally:
+            _BY_RULE.reset(token)
         name = name_of(self.rule)
         if not isinstance(result, tuple) or len(result) != 2:
             raise CustomRuleError(f"the jvp rule {name} must return a pair (out, tangent_out)")
@@ -209,7 +225,35 @@ class _JvpRule:
                     f"{shape_of(out)}"
                 )
             fitted.append(_with_dtype(dot, out))
-        return outs, fitted
+        is_own = all([any([out is given for given in by_rule]) for out in outs])
+        if is_own or not needs_rule(primals) or Closure(self.rule).values:
+            return outs, fitted
+        # The levels below would differentiate the code of the rule, which may be another function than it says.
+        return list(custom_rules.with_tangents(outs, primals, _Tangents(self))), fitted
+
+
+@dataclass(eq=False)
+class _Tangents:
+    """The tangents of outputs that a jvp rule has computed, for the levels below: by the rule."""
+
+    rule: _JvpRule
+
+    def __call__(self, primals: Sequence[Array], outs: Sequence[Array], tangents: Sequence[Any]) -> list[Any]:
+        again, douts = self.rule(primals, [ZERO if tangent is None else tangent for tangent in tangents])
+        if not all([_is_same(out, known) for out, known in zip(again, outs, strict=True)]):
+            raise CustomRuleError(
+                f"the jvp rule {name_of(self.rule.rule)} is called for each derivative of a derivative, and gave other "
+                "outputs the second time; its derivative would be that of another function. Draw random numbers "
+                "outside and pass them as arguments, or write a custom_vjp, whose forward function runs once."
+            )
+        return douts
+
+
+def _is_same(x: Array, y: Array) -> bool:
+    """Whether two outputs have the same numbers, as far as these are known."""
+    if is_abstract_value(x) or is_abstract_value(y):
+        return True
+    return np.array_equal(innermost(x), innermost(y), equal_nan=is_inexact(dtype_of(x)))
 
 
 def _with_dtype(dot: Array, out: Array) -> Any:

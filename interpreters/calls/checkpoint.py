@@ -166,8 +166,21 @@ def _saved_output_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, prim
     return out, primitive.tangent_of(tuple(primals[1:]), out, tuple(tangents[1:]), dict(options))
 
 
+@dataclass(frozen=True)
+class AppliedPrimitive:
+    """A primitive with its parameters, as a flat function."""
+
+    primitive: Primitive
+    options: Any
+
+    def __call__(self, *operands: Array) -> list[Array]:
+        return [bind(self.primitive, operands, dict(self.options))]
+
+
 def _saved_output_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
-    return materialize(size, batched[:1], args[:1])[0]
+    """The saved batch, with the derivative of the batched primitive."""
+    fun = BatchedFunction(AppliedPrimitive(params["primitive"], params["options"]), size, tuple(batched[1:]))
+    return checkpoint_call(*args[1:], *materialize(size, batched[:1], args[:1]), fun=fun, outs=1)[0]
 
 
 def _is_primitive(value: Any, avals: Sequence[Aval], params: Params) -> bool:

@@ -298,6 +298,9 @@ class _CustomVjp(CallPrimitive):
         dense = inexact_tangents(args, dargs)
         active = tuple([tangent is not ZERO for tangent in dense])
         residuals = layout.residual_values((*args, *outs, *others))
+        if "bwd" not in params:
+            pushed = params["push"](residuals, [None if tangent is ZERO else tangent for tangent in dense])
+            return outs, without_integer_tangents(outs, pushed)
         backward = CustomBackward(params["bwd"], active, _infos(args), _infos(outs))
         forward: Any
         if params.get("push") is None:
@@ -317,6 +320,8 @@ class _CustomVjp(CallPrimitive):
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
         layout: KnownOutputs = params["layout"]
+        if "bwd" not in params:
+            return super().record(values, parents, params)
         outs = bind(self, values, params)
         needed = layout.needed()
         args, _, others = layout.split(values)
@@ -369,8 +374,8 @@ def _custom_vjp_batch(size: int, batched: Sequence[bool], operands: Sequence[Arr
     fun = BatchedFunction(layout.fun, size, tuple([which[i] for i in layout.inputs])) if layout.known else None
     return custom_vjp_call(
         *values,
-        bwd=BatchedBwd(params["bwd"], size, args, residuals),
         layout=layout._replace(fun=fun),
+        **({"bwd": BatchedBwd(params["bwd"], size, args, residuals)} if "bwd" in params else {}),
         **({} if push is None else {"push": BatchedPush(push, size, args, residuals)}),
     )
 
@@ -380,7 +385,7 @@ custom_vjp_call = _CustomVjp(
     lambda xp, *operands, layout, **params: tuple(layout.split(operands)[1]),
     aval=lambda *avals, layout, **params: layout.split(avals)[1],
     parameters={
-        "bwd": FUNCTION,
+        "bwd": FUNCTION.or_absent(),
         "push": FUNCTION.or_absent(),
         "layout": Kind("a layout of operands", lambda value, avals, params: isinstance(value, KnownOutputs)),
     },
@@ -391,7 +396,8 @@ custom_vjp_call = _CustomVjp(
     body=lambda params: lambda *operands: params["layout"].split(operands)[1],
 )
 """(*arguments, *outputs, *others): the outputs, differentiated by bwd(residuals, cts) -> cotangents of the arguments;
-with a tangent rule also by push(residuals, tangents) -> tangents of the outputs."""
+with a tangent rule also by push(residuals, tangents) -> tangents of the outputs, which stands alone if its primitives
+can be transposed."""
 
 
 def call_with_rule(
@@ -423,6 +429,25 @@ def known_outputs(outs: Sequence[Array], args: Sequence[Array], bwd: Any) -> tup
     """Outputs that are known, differentiated by a rule of the arguments that has no residuals."""
     layout = KnownOutputs(len(args), len(outs), (), (), (), None)
     return custom_vjp_call(*args, *outs, bwd=bwd, layout=layout, push=bwd)  # type: ignore[no-any-return]
+
+
+def with_tangents(outs: Sequence[Array], args: Sequence[Array], tangents: Any) -> tuple[Array, ...]:
+    """Outputs that are known, with the derivative tangents(args, outs, tangents of the args)."""
+    count = len(args)
+    layout = KnownOutputs(count, len(outs), tuple(range(count + len(outs))), (), (), None)
+    known = [stop_gradient(out) if type(out) is Tracer else out for out in outs]
+    return custom_vjp_call(*args, *known, layout=layout, push=TangentRule(tangents, count))  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class TangentRule:
+    """A tangent rule that is linear by itself: its transpose is that of the primitives that it applies."""
+
+    rule: Any
+    args: int
+
+    def __call__(self, residuals: Sequence[Array], tangents: Sequence[Any]) -> Any:
+        return self.rule(residuals[: self.args], residuals[self.args :], tangents)
 
 
 def _key(run: ForwardRun, value: Any) -> int:

@@ -121,6 +121,8 @@ def _scan_pull(saved: Any, ct: dict[int, Any]) -> list[Any]:
         active = _active(body, loop, active)
     if variant is not None or loop.recompute:
         return _pull_from_arguments(body, loop, active, values, ct)
+    if not any([i >= loop.carries or active[loop.consts + i] for i in ct]):
+        return [ZERO] * len(active)  # of carries that depend on nothing active
     return _cotangents(body, loop, active, ct).pull(fixed, rows, ct)
 
 

@@ -202,3 +202,9 @@ def test_saved_values_have_derivatives_of_every_order() -> None:
             lambda g: func.jacfwd(func.jacrev(func.jit(g))),
         ):
             np.testing.assert_allclose(nest(f)(X), nest(plain)(X))
+
+
+def test_saved_values_in_a_batch_between_two_levels() -> None:
+    square = func.checkpoint(lambda v: (v * v) ** 2, policy=func.checkpoint_policies.everything_saveable)
+    slope = func.grad(lambda x: func.vmap(func.grad(square))(np.stack([x, 2 * x]))[0])
+    assert slope(0.7) == pytest.approx(12 * 0.7**2)

@@ -548,3 +548,48 @@ def test_values_that_forward_captures() -> None:
 
     with pytest.raises(CustomRuleError, match="pass the value as an argument"):
         func.grad(same)(2.0)
+
+
+def test_a_jvp_rule_that_computes_the_output_itself() -> None:
+    rounded = func.custom_jvp(np.round)
+    rounded.defjvp(lambda primals, tangents: (np.round(primals[0]), tangents[0]))
+
+    def loss(x: Any) -> Any:
+        return np.sum(rounded(x) ** 2)
+
+    for outer in (func.jacrev, func.jacfwd):
+        for inner in (func.jacrev, func.jacfwd):
+            for around in (lambda f: f, func.jit, func.checkpoint):
+                np.testing.assert_allclose(outer(inner(around(loss)))(ROUNDED), 2 * np.eye(2))
+    np.testing.assert_allclose(func.grad(lambda x: func.vmap(func.grad(loss))(x[None]).sum())(ROUNDED), [2, 2])
+    np.testing.assert_allclose(functional.hessian(loss, func.tensor(ROUNDED)).numpy(), 2 * np.eye(2))
+
+
+def test_a_jvp_rule_that_draws_numbers_is_loud_at_second_order() -> None:
+    drop = func.custom_jvp(lambda x: x)
+
+    def rule(primals: Any, tangents: Any) -> Any:
+        mask = np.random.rand(16) > 0.5
+        return primals[0] * mask, tangents[0] * mask
+
+    drop.defjvp(rule)
+    x = np.ones(16)
+    np.testing.assert_array_equal(*func.jvp(drop, (x,), (x,)))
+    with pytest.raises(CustomRuleError, match="other outputs the second time"):
+        func.hessian(lambda z: np.sum(drop(z) ** 2))(x)
+
+
+def test_tensors_inside_a_transform_go_through_control_flow() -> None:
+    loops: dict[str, Call] = {
+        "scan": lambda v: func.scan(lambda c, _: (c * c, None), v, None, length=1)[0],
+        "fori_loop": lambda v: func.fori_loop(0, 1, lambda i, c: c * c, v),
+        "while_loop": lambda v: func.while_loop(
+            lambda c: c[0] < 1, lambda c: (c[0] + 1, c[1] * c[1]), (0, v), max_steps=2
+        )[1],
+        "cond": lambda v: func.cond(True, lambda z: z * z, lambda z: z, v),
+        "map": lambda v: func.map(lambda z: z * z, v[None])[0],
+    }
+    for label, loop in loops.items():
+        for outer in (func.grad, func.jacfwd, lambda f: func.grad(func.jit(f)), lambda f: func.jit(func.grad(f))):
+            value = outer(lambda x, loop=loop: inner_grad(lambda v: loop(v) * v)(x))(2.0)
+            assert value == pytest.approx(12.0), label
