@@ -587,7 +587,7 @@ def test_tensors_inside_a_transform_go_through_control_flow() -> None:
             lambda c: c[0] < 1, lambda c: (c[0] + 1, c[1] * c[1]), (0, v), max_steps=2
         )[1],
         "cond": lambda v: func.cond(True, lambda z: z * z, lambda z: z, v),
-        "map": lambda v: func.map(lambda z: z * z, v[None])[0],
+        "map": lambda v: func.map(lambda z: z * z, np.stack([v, v]))[0],
     }
     for label, loop in loops.items():
         for outer in (func.grad, func.jacfwd, lambda f: func.grad(func.jit(f)), lambda f: func.jit(func.grad(f))):
