@@ -236,3 +236,95 @@ def test_a_zero_of_a_constant_gives_nan_or_the_derivative(f: Function) -> None:
     for road, derivative in ROADS.items():
         got = np.asarray(derivative(f, x))
         assert np.all(np.isnan(got) | (got == [0.0, 0.25])), road
+
+
+def _vhp_of_graph(f: Function, x: Any) -> Any:
+    rows = []
+    for direction in _directions(x):
+        leaf = func.tensor(x, requires_grad=True)
+        (gradient,) = func.autograd.grad(f(leaf), leaf, create_graph=True)
+        (gradient * direction).sum().backward()
+        rows.append(leaf.grad.numpy())
+    return np.stack(rows)
+
+
+SECOND: dict[str, Callable[[Function, Any], Any]] = {
+    **{f"hessian {mode}": lambda f, x, mode=mode: func.hessian(f, mode=mode)(x) for mode in ("fwd-rev", "rev-rev")},
+    **{f"hessian {mode}": lambda f, x, mode=mode: func.hessian(f, mode=mode)(x) for mode in ("fwd-fwd", "rev-fwd")},
+    "jit(rev-rev)": lambda f, x: func.jit(func.hessian(f, mode="rev-rev"))(x),
+    "jit(rev-fwd)": lambda f, x: func.jit(func.hessian(f, mode="rev-fwd"))(x),
+    "hessian(jit)": lambda f, x: func.hessian(func.jit(f))(x),
+    "jacrev(jit(grad))": lambda f, x: func.jacrev(func.jit(func.grad(f)))(x),
+    "jacfwd(jit(grad))": lambda f, x: func.jacfwd(func.jit(func.grad(f)))(x),
+    "linearize(grad)": lambda f, x: np.stack([func.linearize(func.grad(f), x)[1](v) for v in _directions(x)]),
+    "vhp": lambda f, x: np.stack([func.vhp(f, (x,), (v,)) for v in _directions(x)]),
+    "hvp": lambda f, x: np.stack([func.hvp(f, (x,), (v,)) for v in _directions(x)]),
+    "create_graph": _vhp_of_graph,
+}
+CURVES: dict[str, tuple[Function, Any, Any]] = {
+    "where": (lambda x: np.sum(np.where(x > 0, x**1.5, 0.0)), [0.0, 4.0], [0.0, 0.375]),
+    "p log p": (lambda x: np.sum(np.where(x > 0, x * np.log(x), 0.0)), [0.0, 2.0], [0.0, 0.5]),
+    "index": (lambda x: np.sqrt(x)[1] * x[1], [0.0, 4.0], [0.0, 0.375]),
+    "relu": (lambda x: np.sum(np.sqrt(np.maximum(x, 0.0)) * x), [-1.0, 4.0], [0.0, 0.375]),
+    "pad": (lambda x: np.sum(np.pad(x, 1) ** 1.5), [1.0, 4.0], [0.75, 0.375]),
+    "clip": (lambda x: np.sum(np.clip(np.log(x), -2, 2) * x), [0.0, 4.0], [0.0, 0.25]),
+    "checkpoint": (
+        lambda x: func.checkpoint(lambda v: np.sum(np.where(v > 0, v**1.5, 0.0)))(x),
+        [0.0, 4.0],
+        [0.0, 0.375],
+    ),
+    "scan": (
+        lambda x: func.scan(lambda c, r: (c + np.where(r > 0, np.sqrt(r) * r, 0.0), None), 0.0, x)[0],
+        [0.0, 4.0],
+        [0.0, 0.375],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_second_derivatives_know_what_the_first_one_did_not_select(name: str) -> None:
+    f, point, expected = CURVES[name]
+    x = np.array(point)
+    for road, derivative in SECOND.items():
+        np.testing.assert_allclose(derivative(f, x), np.diag(expected), atol=1e-12, err_msg=road)
+
+
+def test_a_seed_that_is_differentiated_is_live_where_it_is_zero() -> None:
+    """The transpose of a pullback is taken at a cotangent of zero."""
+
+    def pulled(ct: Any) -> Any:
+        return func.vjp(np.sqrt, np.array([0.0, 4.0]))[1](ct)[0]
+
+    zero = np.zeros(2)
+    np.testing.assert_array_equal(func.jvp(pulled, (zero,), (np.array([0.0, 1.0]),))[1][1], 0.25)
+    assert func.jacfwd(pulled)(zero)[1, 1] == 0.25
+    assert func.jacrev(lambda ct: pulled(ct)[1])(zero)[1] == 0.25
+
+
+def test_a_step_of_an_optimizer_does_not_read_an_overflow_as_convergence() -> None:
+    def loss(w: Any) -> Any:
+        return np.sum(np.log(np.cosh(np.array([1e4, 1.0]) - w * np.array([3.0, 1.0]))))
+
+    assert np.isinf(loss(1.0)) and np.isnan(func.grad(loss)(1.0)) and np.isnan(func.jit(func.grad(loss))(1.0))
+    rates = func.vmap(func.grad(lambda x: np.log(1 + np.exp(x))))(np.array([0.0, 1000.0]))
+    assert rates[0] == 0.5 and np.isnan(rates[1])
+
+
+@pytest.mark.parametrize("number", [INF, -INF])
+@pytest.mark.parametrize("f", [np.logaddexp, np.logaddexp2])
+def test_equal_infinities_share_evenly(f: Any, number: float) -> None:
+    for derivative in (func.grad(f, (0, 1)), func.jit(func.grad(f, (0, 1)))):
+        assert derivative(number, number) == (0.5, 0.5)
+    assert func.jvp(f, (number, number), (1.0, 0.0))[1] == 0.5
+
+
+def test_nan_elements_share_a_maximum_that_is_nan() -> None:
+    x = np.array([1.0, NAN, NAN])
+    for derivative in (func.grad, func.jacfwd, func.jacrev, lambda f: func.jit(func.grad(f))):
+        for f in (np.max, np.min):
+            np.testing.assert_array_equal(derivative(f)(x), [0.0, 0.5, 0.5])
+
+
+@pytest.mark.parametrize("point", [0.0, 1.0, -1.5])
+def test_the_fractional_part_has_slope_one(point: float) -> None:
+    assert func.grad(lambda x: np.modf(x)[0])(point) == func.jvp(lambda x: np.modf(x)[0], (point,), (1.0,))[1] == 1.0
