@@ -272,6 +272,8 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     else:
         places[places < 0] += length
         places[np.argsort(places, kind="stable")] += np.arange(len(places))
+    if len(places) == 0:
+        return elements_at(arr, np.arange(length), axis)
     source = np.empty(length + len(places), np.intp)
     is_old = np.ones(len(source), bool)
     is_old[places] = False

@@ -232,18 +232,17 @@ def _over_axes(ufunc: Any, function: Callable[..., Any], args: list[Any], option
         if not inner:
             raise TypeError(f"{ufunc.__name__}: axis can only be used with a single shared core dimension")
         axes = [(axis,)] * ufunc.nin + ([(axis,)] if keepdims else [])
-    entries = None if axes is None else [_axis_tuple(entry) for entry in axes]
-    if entries is not None:
-        if len(entries) != ufunc.nin + 1 and not (inner and len(entries) == ufunc.nin):
-            raise ValueError(f"axes should be a list with an entry for all {ufunc.nin + 1} inputs and outputs")
-        last = [tuple(range(-len(entry), 0)) for entry in entries]
+    entries = [] if axes is None else [_axis_tuple(entry) for entry in axes]
+    if axes is not None and len(entries) != ufunc.nin + 1 and not (inner and len(entries) == ufunc.nin):
+        raise ValueError(f"axes should be a list with an entry for all {ufunc.nin + 1} inputs and outputs")
+    last = [tuple(range(-len(entry), 0)) for entry in entries]
+    if entries:
         args = [np.moveaxis(x, entry, end) for x, entry, end in zip(args, entries, last, strict=False)]
     result = function(*args, **options)
+    states_output = len(entries) > ufunc.nin
     if keepdims:
-        return np.expand_dims(result, entries[-1] if entries is not None and len(entries) > ufunc.nin else -1)
-    if entries is not None and len(entries) > ufunc.nin:
-        result = np.moveaxis(result, last[-1], entries[-1])
-    return result
+        return np.expand_dims(result, entries[-1] if states_output else -1)
+    return np.moveaxis(result, last[-1], entries[-1]) if states_output else result
 
 
 def _axis_tuple(entry: Any) -> tuple[int, ...]:

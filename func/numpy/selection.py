@@ -15,7 +15,7 @@ from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import where as where_primitive
-from func.numpy.argument_checks import arrayed, common, count, normalize_axis, rank_of, to_dtype
+from func.numpy.argument_checks import arrayed, common, count, normalize_axis, rank_of, to_dtype, weak_kind
 from func.numpy.creation import sequence, zeros_like
 from func.numpy.indexing import read, values_for_shape, write
 from func.numpy.inplace import rebind, setitem, view_diagonal
@@ -268,7 +268,7 @@ def _write_flat(a: Array, places: Array, values: Array) -> None:
 def _safely_cast(values: Any, a: Array) -> Array:
     """Values in the dtype of the array that they are written into, by the rule 'safe'; a number of Python adapts."""
     values = operand(values)
-    if type(values) in PYTHON_SCALARS or (type(values) is not Tracer and isinstance(values, np.generic)):
+    if type(values) is bool or weak_kind(values) or (type(values) is not Tracer and isinstance(values, np.generic)):
         return start_of(values, dtype_of(a))
     if not np.can_cast(dtype_of(values), dtype_of(a), "safe"):
         raise TypeError(

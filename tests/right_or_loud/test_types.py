@@ -339,8 +339,11 @@ def test_derivatives_on_branch_cuts(name: str) -> None:
             part = z.imag if along == 1j else z.real
             part += sign * step
             ends.append(function(z))
+        expected = (ends[0] - ends[1])[0] / (2 * step)
         (dot,) = func.jvp(function, (np.array([place]),), (np.array([along + 0j]),))[1]
-        np.testing.assert_allclose(dot, (ends[0] - ends[1])[0] / (2 * step), rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(dot, expected, rtol=1e-6, atol=1e-9)
+        (pulled,) = func.vjp(function, np.array([place]))[1](np.array([1.0 + 0j]))
+        np.testing.assert_allclose(np.conj(pulled[0]) * along, expected, rtol=1e-6, atol=1e-9)
 
 
 def test_numbers_of_python() -> None:
