@@ -291,7 +291,7 @@ def test_members_that_overlap_are_refused(tmp_path: Path) -> None:
     fields[5] += len(copies)
     path.write_bytes(bytes(data[:end]) + copies + struct.pack("<4s4H2LH", *fields))
     tracemalloc.start()
-    with pytest.raises(ProgramFileError, match="overlap"):
+    with pytest.raises(ProgramFileError, match="the members overlap"):
         func.load(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -308,7 +308,7 @@ def test_compressed_members_are_refused(method: int, member: str, tmp_path: Path
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in members.items():
             archive.writestr(name, data, method if name == member else zipfile.ZIP_STORED)
-    with pytest.raises(ProgramFileError, match="compressed"):
+    with pytest.raises(ProgramFileError, match="a member is compressed"):
         func.load(path)
 
 
@@ -319,7 +319,7 @@ def test_two_members_of_one_name_are_refused(tmp_path: Path) -> None:
         data = archive.read("program.json")
     with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
         archive.writestr("program.json", data)
-    with pytest.raises(ProgramFileError, match="two members"):
+    with pytest.raises(ProgramFileError, match="two members have one name"):
         func.load(path)
 
 
@@ -366,6 +366,24 @@ def test_saving_follows_no_planted_link(tmp_path: Path) -> None:
     func.save(program(np.sin, X), target)
     assert precious.read_text() == "mine"
     assert not target.is_symlink() and func.load(target) == program(np.sin, X)
+
+
+@posix
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_saving_writes_into_nothing_that_exists(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even into a file whose name somebody has guessed."""
+    monkeypatch.setattr("secrets.token_hex", lambda count: "guessed")
+    precious = tmp_path / "precious.txt"
+    precious.write_text("mine")
+    planted = tmp_path / "m.func.guessed.part"
+    if kind == "link":
+        planted.symlink_to(precious)
+    else:
+        planted.write_text("mine")
+    with pytest.raises(FileExistsError):
+        func.save(program(np.sin, X), tmp_path / "m.func")
+    assert planted.read_text() == precious.read_text() == "mine"
+    assert not (tmp_path / "m.func").exists()
 
 
 @posix
