@@ -97,9 +97,12 @@ def _traced_repr(self: Tracer) -> str:
 
 def _format(self: Tracer, spec: str) -> str:
     bottom = innermost(self)
-    if not spec or bottom is None or np.ndim(bottom) != 0:
+    if not spec or bottom is None or self.shape:
         return repr(self)
-    return format(np.asarray(bottom)[()], spec)
+    array = np.asarray(bottom)
+    if array.ndim:  # the batch of a vmap
+        return np.array2string(array, threshold=6, formatter={"all": lambda number: format(number, spec)})
+    return format(array[()], spec)
 
 
 def _copy(self: Tracer, order: str = "C") -> Array:
