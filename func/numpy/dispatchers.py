@@ -16,7 +16,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from func.interpreters.core import Tracer
+from func.interpreters.core import CARRIERS, Tracer
 
 SEQUENCES = (list, tuple)
 NUMBERS = frozenset(
@@ -27,14 +27,14 @@ MAX_DEPTH = 32
 """How deep lists are searched: as deep as an array of NumPy may have axes, and some more."""
 
 
-def traced_inside(value: Any, depth: int = 0) -> Tracer | None:
+def traced_inside(value: Any, depth: int = 0) -> Any:
     """A traced value in a nested list or tuple, or None."""
     if depth > MAX_DEPTH:
         return None
     for item in value:
         kind = type(item)
-        if kind is Tracer:
-            return item  # type: ignore[no-any-return]
+        if kind is Tracer or kind in CARRIERS:
+            return item
         if kind is list or kind is tuple:
             inner = traced_inside(item, depth + 1)
             if inner is not None:

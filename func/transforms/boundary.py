@@ -158,6 +158,8 @@ def split_aux(out: Any, interpreter: Interpreter, transform: str, function: Call
     def strip(leaf: Any) -> Any:
         if type(leaf) in CARRIERS:
             leaf = CARRIERS[type(leaf)](leaf)
+        if type(leaf) is np.ndarray and leaf.dtype.kind == "O" and any([type(item) is Tracer for item in leaf.flat]):
+            leaf = operand(leaf)
         return leaf._value if type(leaf) is Tracer and leaf._interpreter is interpreter else leaf
 
     return out[0], tree.map(strip, out[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import pickle
 from collections.abc import Callable
@@ -186,3 +187,42 @@ def test_lists_that_never_end_are_numpys_affair() -> None:
 def test_lists_as_arguments_of_the_function() -> None:
     assert func.grad(lambda xs: np.linalg.norm(xs))([3.0, 4.0]) == pytest.approx([0.6, 0.8])
     assert func.grad(lambda xs: np.sum(np.sin(xs)))([0.0, 0.0]) == [1.0, 1.0]
+
+
+def test_arrays_of_objects_end_with_the_function() -> None:
+    def f(x: Any) -> Any:
+        return A @ [x[0], x[1]]
+
+    np.testing.assert_allclose(func.jacfwd(f)(X), A)
+    np.testing.assert_allclose(func.jacrev(f)(X), A)
+    np.testing.assert_allclose(func.jit(f, compiler="numpy")(X), A @ X)
+    np.testing.assert_allclose(func.vmap(lambda x: {"exp": np.exp([x[0], x[1]])})(X[None])["exp"][0], np.exp(X))
+    aux = func.grad(lambda x: (x[0], f(x)), has_aux=True)(X)[1]
+    assert aux.dtype == np.float64 and np.allclose(aux, A @ X)
+    with pytest.raises(func.errors.TracerConversionError, match="complex128"):
+        func.grad(lambda x: np.abs(np.sum(np.exp([x[0] + 1j * x[1], 1.0]))))(X)
+
+
+def test_lists_of_arrays_that_intercept_made() -> None:
+    def f(x: Any) -> Any:
+        a = np.zeros(2)
+        a[0] = x[0]
+        return np.linalg.norm([a, a])
+
+    with func.intercept():
+        np.testing.assert_allclose(func.grad(f)(X), [math.sqrt(2), 0.0])
+
+
+SECOND = [func.hessian, lambda f: func.jit(func.hessian(f)), lambda f: func.jacfwd(func.grad(f))]
+
+
+@pytest.mark.parametrize("transform", SECOND)
+def test_second_derivatives_through_lists(transform: Any) -> None:
+    def listed(x: Any) -> Any:
+        return np.linalg.norm([x[0], x[1] * x[0]]) + np.sum(np.exp([x[0], x[1] * x[0]]))
+
+    def joined(x: Any) -> Any:
+        parts = np.stack([x[0], x[1] * x[0]])
+        return np.linalg.norm(parts) + np.sum(np.exp(parts))
+
+    np.testing.assert_allclose(transform(listed)(X), func.hessian(joined)(X), rtol=1e-9)
