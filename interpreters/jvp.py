@@ -16,6 +16,7 @@ from func.interpreters.core import (
     snapshot,
     unboxed,
 )
+from func.interpreters.core.modes import MODE, is_suspended
 from func.interpreters.live import Live, without_mask
 
 
@@ -61,3 +62,13 @@ class Jvp(Interpreter):
         if type(value) is Tracer and value._interpreter is self:
             return value._value, value._attached if self.live is None else without_mask(value._attached)
         return snapshot(value), ZERO
+
+
+class ModalJvp(Jvp):
+    """Forward mode in the place of reverse mode, as torch's functions of tensors have it: `no_grad` switches it off."""
+
+    def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        if MODE.get() is not None and is_suspended(self.level):
+            primals = [arg._value if type(arg) is Tracer and arg._interpreter is self else arg for arg in args]
+            return bind(primitive, tuple([unboxed(x) for x in primals]), params)
+        return super().apply(primitive, args, params)

@@ -33,6 +33,7 @@ from func.interpreters.imperative.backward import BackwardPass, is_accumulated, 
 from func.interpreters.imperative.interpreter import Imperative, TensorState, ambient, as_tensor, state_of
 from func.interpreters.imperative.node_state import SAVED, STATE, is_leaf_node
 from func.interpreters.imperative.writes import retain
+from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.elementwise.builder import add, negative
 from func.interpreters.primitives.structural.shapes import broadcast, convert, full_like
 from func.transforms.boundary import own
@@ -50,6 +51,12 @@ def _root(out: Any, i: int) -> tuple[Any, Any, Any, Any]:
     if type(out) is not Tracer:
         raise TypeError(f"element {i} is not a tensor but {type(out).__name__}; make it with func.tensor")
     if type(out._interpreter) is not Imperative:
+        if isinstance(out._interpreter, Jvp):
+            raise BackwardError(
+                f"element {i} of tensors is a dual number: backward cannot start at it. For the gradient with respect "
+                "to a dual number make it of a tensor without history, "
+                "make_dual(x.detach(), tangent).requires_grad_(); otherwise start at a part that unpack_dual gives"
+            )
         raise BackwardError(
             f"element {i} of tensors does not require grad and does not have a grad_fn: it does not depend on a "
             "tensor with requires_grad=True (made inside the running transform, if there is one), or was computed "

@@ -29,6 +29,7 @@ from func.interpreters.core.errors import ArgumentError, BackwardError
 from func.interpreters.grad import SERIAL
 from func.interpreters.imperative.interpreter import Imperative, TensorState, ambient, as_tensor, state_of
 from func.interpreters.imperative.node_state import reachable
+from func.interpreters.jvp import ModalJvp
 from func.interpreters.primitives.structural.shapes import convert, full_like, reshape
 from func.transforms import forward, jacobians
 from func.transforms.boundary import check_callable, name_of
@@ -98,7 +99,7 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     values = _primal_tensors(values, create_graph)
     vectors = _vectors_like(v, values, is_tuple, "jvp", "input of the function", create_graph)
     on_primals = _FunctionOfPrimals(func, "jvp", strict)
-    outs, tangents = forward.jvp(on_primals, values, vectors)
+    outs, tangents = forward.jvp_by(ModalJvp, on_primals, values, vectors)
     return tuple([_results(arrays, on_primals.returns_tuple, create_graph) for arrays in (outs, tangents)])
 
 
@@ -156,7 +157,7 @@ def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         out, gradients = _recorded_gradient(func, xs, "hvp", strict, create=strict)
         return tuple([_detached(gradient, xs) for gradient in gradients]), _detached(out, xs)
 
-    _, products, out = forward.jvp(gradient_of, values, vectors, has_aux=True)
+    _, products, out = forward.jvp_by(ModalJvp, gradient_of, values, vectors, has_aux=True)
     return _results([out], False, create_graph), _results(products, is_tuple, create_graph)
 
 

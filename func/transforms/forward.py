@@ -63,11 +63,24 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         >>> func.jvp(np.sin, (0.0,), (2.0,))
         (np.float64(0.0), np.float64(2.0))
     """
+    return jvp_by(Jvp, func, primals, tangents, strict=strict, has_aux=has_aux)
+
+
+def jvp_by(
+    kind: type[Jvp],
+    func: Callable[..., Any],
+    primals: Any,
+    tangents: Any,
+    *,
+    strict: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """`jvp` by an interpreter of this kind."""
     check_callable(func, "jvp")
     call, dots = _paired_call(func, primals, tangents, "jvp", has_aux)
 
     def run(live: Live | None) -> tuple[list[Array], list[Any]]:
-        interpreter = Jvp("jvp", live)
+        interpreter = kind("jvp", live)
         with TransformScope(interpreter), running(interpreter):
             lifted = [interpreter.lift(x, dx) for x, dx in zip(call.arguments.values(), dots, strict=True)]
             place_like_arguments(lifted, call.arguments.values())

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import func
-from func.autograd import Function, functional, once_differentiable
+from func.autograd import Function, forward_ad, functional, once_differentiable
 from func.errors import CustomRuleError, NotDifferentiableError
 
 Call = Callable[[Any], Any]
@@ -593,3 +593,28 @@ def test_tensors_inside_a_transform_go_through_control_flow() -> None:
         for outer in (func.grad, func.jacfwd, lambda f: func.grad(func.jit(f)), lambda f: func.jit(func.grad(f))):
             value = outer(lambda x, loop=loop: inner_grad(lambda v: loop(v) * v)(x))(2.0)
             assert value == pytest.approx(12.0), label
+
+
+def test_forward_mode_of_torch_functions_follows_no_grad() -> None:
+    def f(x: Any) -> Any:
+        with func.no_grad():
+            c = x * 3
+        return (c * x).sum()
+
+    x, v = func.tensor([1.0, 2.0]), func.tensor([1.0, 1.0])
+    np.testing.assert_array_equal(functional.hvp(f, x, v)[1].numpy(), [0, 0])
+    np.testing.assert_array_equal(functional.vhp(f, x, v)[1].numpy(), [0, 0])
+    assert functional.jvp(f, x, v)[1].item() == 9.0
+
+
+def test_backward_of_a_dual_number_says_what_to_write() -> None:
+    x = func.tensor([1.0, 2.0], requires_grad=True)
+    tangent = func.tensor([1.0, 0.5])
+    with forward_ad.dual_level():
+        d = forward_ad.make_dual(x, tangent)
+        with pytest.raises(func.errors.BackwardError, match=r"make_dual\(x\.detach\(\)"):
+            func.autograd.grad((d**3).sum(), d)
+        d = forward_ad.make_dual(x.detach(), tangent).requires_grad_()
+        (g,) = func.autograd.grad((d**3).sum(), d)
+        primal, derivative = forward_ad.unpack_dual(g)
+        assert (primal.tolist(), derivative.tolist()) == ([3.0, 12.0], [6.0, 6.0])
