@@ -204,7 +204,7 @@ class RetiredArray(np.ndarray):
         return np.array(self).__reduce__()
 
     @property  # type: ignore[misc]
-    def __class__(self) -> type:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride]
         return np.ndarray
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
@@ -32,6 +32,7 @@ from func.interpreters.core import (
     unboxed,
 )
 from func.interpreters.core.modes import MODE, is_suspended
+from func.interpreters.core.scopes import restore_error_state
 from func.interpreters.live import Live, is_live, without_mask
 
 
@@ -185,31 +186,36 @@ def walk(
         contribute(cotangents, queue, node, seed if live is None else live.seed_where_zero(seed))
     results: dict[int, Any] = {leaf[SERIAL]: ZERO for leaf in leaves}
     watch = PULLING.get()
-    with np.errstate(all="ignore"):
-        while queue:
-            node = heappop(queue)
-            serial, rule, parents, needs_cotangent, saved, params, _ = node
-            ct = cotangents.pop(serial)
-            if serial in results:
-                results[serial] = ct
-            if watch is not None:
-                watch.serial = serial
-            if opened is not None:
-                saved = opened(node, ct)
-            if live is not None and not rule.covers:
-                ct = live.lifted(ct)
-            for place, contribution in enumerate(rule.pull(ct, needs_cotangent, saved, params)):
-                parent = parents[place]
-                if contribution is not ZERO and parent is not None:  # `contribute`, written out for speed
-                    serial = parent[SERIAL]
-                    if serial not in cotangents:
-                        cotangents[serial] = contribution
-                        heappush(queue, parent)
-                    else:
-                        total = cotangents[serial]
-                        is_plain = type(total) is np.ndarray and type(contribution) is np.ndarray
-                        cotangents[serial] = total + contribution if is_plain else accumulate(total, contribution)
-            del node, parents, saved
+    before = copy_context()
+    try:
+        with np.errstate(all="ignore"):
+            while queue:
+                node = heappop(queue)
+                serial, rule, parents, needs_cotangent, saved, params, _ = node
+                ct = cotangents.pop(serial)
+                if serial in results:
+                    results[serial] = ct
+                if watch is not None:
+                    watch.serial = serial
+                if opened is not None:
+                    saved = opened(node, ct)
+                if live is not None and not rule.covers:
+                    ct = live.lifted(ct)
+                for place, contribution in enumerate(rule.pull(ct, needs_cotangent, saved, params)):
+                    parent = parents[place]
+                    if contribution is not ZERO and parent is not None:  # `contribute`, written out for speed
+                        serial = parent[SERIAL]
+                        if serial not in cotangents:
+                            cotangents[serial] = contribution
+                            heappush(queue, parent)
+                        else:
+                            total = cotangents[serial]
+                            is_plain = type(total) is np.ndarray and type(contribution) is np.ndarray
+                            cotangents[serial] = total + contribution if is_plain else accumulate(total, contribution)
+                del node, parents, saved
+    except BaseException as error:
+        restore_error_state(error, before)
+        raise
     if watch is not None:
         watch.serial = None
     if live is not None:

@@ -32,7 +32,7 @@ from func.numpy.bytecode import reads_attribute
 
 _NAMES = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
 _module: Any = np
-_namespace: dict[str, Any] = vars(np)
+_namespace: Any = vars(np)
 _originals: dict[str, Any] = {name: getattr(np, name) for name in _NAMES}
 
 
@@ -82,7 +82,13 @@ def _converter(name: str) -> Any:
     original = _originals[name]
 
     def converter(bound: Any, *args: Any, **kwargs: Any) -> Any:
-        if (args and (type(args[0]) is Tracer or type(args[0]) in CARRIERS)) or type(kwargs.get("like")) is Tracer:
+        if args:
+            kind = type(args[0])
+            if (kind is list or kind is tuple) and args[0]:
+                kind = type(args[0][0])  # the first element alone: NumPy finds the others
+            if kind is Tracer or kind in CARRIERS:
+                return WIRING.convert_traced(name, *args, **kwargs)
+        if kwargs and type(kwargs.get("like")) is Tracer:
             return WIRING.convert_traced(name, *args, **kwargs)
         if _adopts is not None and _adopts():
             return _adopting_converter(name, args, kwargs)
@@ -194,21 +200,12 @@ class Hold:
 class _HoldReference(weakref.ref[Hold]):
     """The reference to a hold; its callback, a C function as the callback has to be, calls `restore`."""
 
-    __slots__ = ("successor",)
     restore = _module.__setattr__
-    successor: dict[str, _HoldReference]
-    """The reference to the next hold, which threads that start at once agree on without a lock."""
 
 
-def _reference_to(hold: Hold) -> _HoldReference:
-    found = ModuleType if type(_module) is TracedModule else type(_module)
-    reference = _HoldReference(hold, operator.methodcaller("restore", "__class__", found))
-    reference.successor = {}
-    return reference
-
-
-_reference = _reference_to(Hold())  # which ends here
-_threads_before: frozenset[int] = frozenset()
+_restore: Any = operator.methodcaller("restore", "__class__", ModuleType)
+_reference = _HoldReference(Hold(), _restore)  # which ends here
+_threads_before: tuple[int, ...] = ()
 """The threads that ran when the first of the running transforms started: if unknown, none."""
 
 
@@ -226,9 +223,9 @@ def _new_hold() -> Hold:
     try:
         while (hold := _reference()) is None:
             last, hold = _reference, Hold()
-            own = _reference_to(hold)
-            threads = frozenset(_known_threads)
-            _reference = last.successor.setdefault("next", own)
+            own = _HoldReference(hold, _restore)
+            threads = tuple(_known_threads)
+            _reference = last.__dict__.setdefault("next", own)  # threads that start at once agree on one
             if _reference is own:
                 _threads_before = threads
             else:
@@ -300,7 +297,7 @@ def _after_fork() -> None:
     global _reference
     if _reference() is None:
         return
-    _reference = _reference_to(Hold())
+    _reference = _HoldReference(Hold(), _restore)
     _module.__class__ = ModuleType
     for entry in live_entries():
         entry.scope().hold = hold_converters()

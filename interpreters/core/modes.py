@@ -145,7 +145,12 @@ def is_suspended(level: float) -> bool:
     """Whether an interpreter of that level does not record."""
     mode = MODE.get()
     while mode is not None:
-        if mode.floor <= level < mode.level and not (mode.tensors and level % 1 == 0) and not mode.ended:
+        if (
+            mode.floor <= level < mode.level
+            and not mode.is_left
+            and (mode.owner is None or mode.owner() is not None or not mode.scoped)
+            and not (mode.tensors and level % 1 == 0)
+        ):
             return not mode.records
         mode = mode.outer
     return False

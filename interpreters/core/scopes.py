@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import threading
 import weakref
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from func.interpreters.core.wiring import WIRING
 
@@ -45,17 +47,13 @@ class TransformEntry(Entry):
     __slots__ = ("interpreter", "made", "mapped", "staging")
     outer: TransformEntry | None
 
-    def __init__(self, scope: Scope, interpreter: Interpreter, staging: bool, mapped: Any) -> None:
-        outer: Any = live_entry(TRANSFORMS)
-        super().__init__(scope, outer)
-        self.interpreter = interpreter
-        self.staging = interpreter.transform if staging else outer and outer.staging
-        """The name of the transform that stages a program to be run later, or None."""
-        running = outer.mapped if outer is not None else ()
-        self.mapped = running if mapped is None else (*running, mapped)
-        """The interpreters of the vmaps whose functions are running, innermost last."""
-        self.made: Any = None
-        """The arrays that `func.intercept` has made in an outermost transform."""
+    interpreter: Interpreter
+    staging: str | None
+    """The name of the transform that stages a program to be run later, or None."""
+    mapped: Any
+    """The interpreters of the vmaps whose functions are running, innermost last."""
+    made: Any
+    """The arrays that `func.intercept` has made in an outermost transform."""
 
 
 class TransformScope(Scope):
@@ -64,7 +62,21 @@ class TransformScope(Scope):
     __slots__ = ()
 
     def __init__(self, interpreter: Interpreter, staging: bool = False, mapped: Any = None) -> None:
-        TRANSFORMS.set(TransformEntry(self, interpreter, staging, mapped))
+        outer = TRANSFORMS.get()
+        if outer is not None and outer.scope() is None:
+            outer = live_entry()
+        entry = TransformEntry(self, outer)
+        entry.interpreter = interpreter
+        entry.made = None
+        if outer is None:
+            entry.staging, entry.mapped = None, ()
+        else:
+            entry.staging, entry.mapped = outer.staging, outer.mapped
+        if staging:
+            entry.staging = interpreter.transform
+        if mapped is not None:
+            entry.mapped = (*entry.mapped, mapped)
+        TRANSFORMS.set(entry)
         self.hold = WIRING.hold_converters()
 
 
@@ -107,3 +119,9 @@ def running_vmaps() -> Any:
     """A tuple of the interpreters of the vmaps whose functions are running, innermost last."""
     entry = live_entry()
     return () if entry is None else entry.mapped
+
+
+def restore_error_state(error: BaseException, before: Context) -> None:
+    """After an interrupt NumPy's treatment of floating point errors is as before: one may come as np.errstate ends."""
+    if not isinstance(error, Exception):
+        np.seterr(**before.run(np.geterr))

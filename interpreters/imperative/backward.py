@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Sequence
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from heapq import heappop
 from typing import Any
 
@@ -14,6 +14,7 @@ from func.interpreters import nan_safe
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of, unboxed
 from func.interpreters.core.errors import FreedGraphError
 from func.interpreters.core.modes import anomaly
+from func.interpreters.core.scopes import restore_error_state
 from func.interpreters.grad import LEAF, OUTPUT, PARENTS, RULE, SERIAL, contribute, walk
 from func.interpreters.imperative.anomalies import check_pullback
 from func.interpreters.imperative.interpreter import Imperative, as_tensor
@@ -85,10 +86,14 @@ class BackwardPass:
         if can_be_fast and not nan_safe.are_zeros_structural() and self._run_fast():
             return
         token = _CURRENT_PASS.set(weakref.ref(self))
+        before = copy_context()
         try:
             is_plain = not self.create and not nan_safe.are_zeros_structural()
             if not (is_plain and self._run_without_hooks(accumulating)):
                 self._run_general(accumulating, Live())
+        except BaseException as error:
+            restore_error_state(error, before)
+            raise
         finally:
             _CURRENT_PASS.reset(token)
 

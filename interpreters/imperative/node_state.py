@@ -10,7 +10,7 @@ import numpy as np
 from func.backends import is_device_array
 from func.interpreters import grad
 from func.interpreters.core import EVALUATE, Aval, Shaped, Tracer, dtype_of, shape_of, unboxed
-from func.interpreters.core.modes import SAVING, saving
+from func.interpreters.core.modes import SAVING, Setting, enter, leave, saving
 from func.interpreters.grad import LEAF, OUTPUT, PARAMS, PARENTS, RULE, SERIAL, SERIALS
 from func.interpreters.program.program import Program
 
@@ -103,7 +103,8 @@ def pack(state: NodeState) -> None:
             arrays[key] = value, Packed(value, pack, unpack)
         return arrays[key][1]
 
-    token = SAVING.set(None)
+    setting = Setting(None, SAVING.get())
+    entered = enter(SAVING, setting)
     try:
         structure = _with_arrays(state[SAVED], packed)
         if arrays:
@@ -112,7 +113,7 @@ def pack(state: NodeState) -> None:
             primitive, args, params = state[CALL]
             state[CALL] = (primitive, PackedValues(_with_arrays(args, packed)), params)
     finally:
-        SAVING.reset(token)
+        leave(SAVING, setting, entered)
 
 
 def unpacked(saved: Any) -> Any:
