@@ -156,7 +156,8 @@ class Live(Interpreter):
             linear_mask(value, mask) if flag else UNTRACED
             for value, mask, flag in zip(values, masks, linear, strict=True)
         ]
-        if primitive.mask == "covered" and all([mask is None or mask is UNTRACED for mask in known]):
+        has_elements = all([0 not in shape_of(value) for value in values])  # a sum of nothing is a structural zero
+        if primitive.mask == "covered" and has_elements and all([mask is None or mask is UNTRACED for mask in known]):
             return Tracer(self, out, None)
         numbers = [
             value if mask is UNTRACED else _as_numbers(mask, value) for value, mask in zip(values, known, strict=True)
@@ -218,6 +219,13 @@ def is_live(value: Any) -> bool:
 def without_mask(value: Any) -> Any:
     """A (co)tangent alone."""
     return value._value if is_live(value) else value
+
+
+def replaced_by(ct: Any, value: Array) -> Array:
+    """What a hook puts in the place of a cotangent; elements that were dead and are still zero stay dead."""
+    if not is_live(ct) or is_live(value) or ct._attached is None:
+        return value
+    return ct._interpreter.lift(value, logical_or(ct._attached, not_equal(value, 0)))
 
 
 def with_mask_of(like: Any, value: Any) -> Any:

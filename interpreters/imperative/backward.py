@@ -34,7 +34,7 @@ from func.interpreters.imperative.node_state import (
     reachable,
     unpacked,
 )
-from func.interpreters.live import Live, without_mask
+from func.interpreters.live import Live, replaced_by, without_mask
 
 
 class _NeedsGeneralPass(Exception):
@@ -190,7 +190,7 @@ class BackwardPass:
         if type(ct) is dict:
             return ct
         for hook in list(hooks.tensor.values()):
-            ct = replaced(hook(as_tensor(without_mask(ct))), ct, "a tensor hook")
+            ct = replaced_by(ct, replaced(hook(as_tensor(without_mask(ct))), ct, "a tensor hook"))
         if hooks.retain is not None and hooks.retain() is not None:
             self.retained.append((hooks.retain(), without_mask(ct)))
         return ct

@@ -328,3 +328,23 @@ def test_nan_elements_share_a_maximum_that_is_nan() -> None:
 @pytest.mark.parametrize("point", [0.0, 1.0, -1.5])
 def test_the_fractional_part_has_slope_one(point: float) -> None:
     assert func.grad(lambda x: np.modf(x)[0])(point) == func.jvp(lambda x: np.modf(x)[0], (point,), (1.0,))[1] == 1.0
+
+
+def test_hooks_leave_what_was_not_selected_at_zero() -> None:
+    leaf = func.tensor(np.array([0.0, 4.0]), requires_grad=True)
+    roots = np.sqrt(leaf)
+    seen = []
+    roots.register_hook(lambda gradient: seen.append(gradient.numpy().copy()))
+    roots.register_hook(lambda gradient: 2 * gradient)
+    np.sum(np.where(leaf > 0, roots, 0.0)).backward()
+    assert len(seen) == 1, "a hook runs once"
+    np.testing.assert_array_equal(seen[0], [0.0, 1.0])
+    np.testing.assert_array_equal(leaf.grad.numpy(), [0.0, 0.5])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("f", [np.mean, np.var, np.std, np.median, np.sum, np.prod, np.nanmean])
+def test_reductions_of_nothing_have_no_derivative(f: Any) -> None:
+    x = np.array([1.0, 2.0])
+    np.testing.assert_array_equal(func.grad(lambda v: f(v[v > 9]))(x), [0.0, 0.0])
+    assert func.jvp(lambda v: f(v[v > 9]), (x,), (x,))[1] == 0.0
