@@ -15,7 +15,7 @@ from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.convolution import correlate as correlate_primitive
 from func.interpreters.primitives.structural.convolution import windows
 from func.interpreters.primitives.structural.shapes import reshape
-from func.numpy.argument_checks import arrayed, as_shape, normalize_axis, rank_of
+from func.numpy.argument_checks import arrayed, as_shape, common, normalize_axis, rank_of
 from func.numpy.elementary import conjugated
 from func.numpy.inplace import view_windows
 from func.numpy.padding import framed
@@ -71,6 +71,7 @@ def convolve(a: Array, v: Array, mode: str = "full") -> Array:
     for name, vector in (("a", x), ("v", y)):
         if shape_of(vector)[0] == 0:
             raise ValueError(f"{name} cannot be empty")
+    x, y = common([x, y])
     if shape_of(y)[0] > shape_of(x)[0]:
         x, y = y, x
     return correlate_primitive(x, flip(y), mode=_mode(mode))

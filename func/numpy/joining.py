@@ -12,7 +12,7 @@ import numpy as np
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import concatenate as join
-from func.numpy.argument_checks import arrayed, as_shape, common, normalize_axis, rank_of, to_dtype
+from func.numpy.argument_checks import arrayed, as_shape, common, count, normalize_axis, rank_of, to_dtype
 from func.numpy.creation import sequence, stacked, zeros_like
 from func.numpy.indexing import elements_at, fit_value, values_for_shape
 from func.numpy.memory import copied, fortran_or_c, in_order
@@ -272,7 +272,7 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     else:
         places[places < 0] += length
         places[np.argsort(places, kind="stable")] += np.arange(len(places))
-    if len(places) == 0:
+    if len(places) == 0 == count(shape_of(values)):
         return elements_at(arr, np.arange(length), axis)
     source = np.empty(length + len(places), np.intp)
     is_old = np.ones(len(source), bool)

@@ -123,7 +123,7 @@ def dot(a: Array, b: Array, out: Any = None) -> Array:
     x, y = arrayed(operand(a)), arrayed(operand(b))
     n, m = rank_of(x), rank_of(y)
     if n == 0 or m == 0:
-        return _acceptable(multiply(x, y), out)
+        return with_out(multiply(x, y), out)
     place = -2 if m > 1 else 0
     if shape_of(x)[-1] != shape_of(y)[place]:
         raise ValueError(
