@@ -26,7 +26,8 @@ from func.interpreters.core.strides import (
     without_copy,
 )
 from func.interpreters.imperative.interpreter import copy_of
-from func.interpreters.primitives.structural.shapes import broadcast, convert
+from func.interpreters.primitives.structural.shapes import convert, permute, reshape
+from func.interpreters.primitives.structural.slicing import getitem
 from func.interpreters.stage import Stage
 from func.interpreters.vmap import Vmap
 
@@ -246,11 +247,15 @@ def flat_view(array: Any, shape: tuple[int, ...]) -> Any:
     return array.reshape(shape) if array.flags.c_contiguous else None
 
 
+_READ_AS_VIEWS = frozenset({getitem, permute, reshape})
+"""What reads a view of NumPy's from the array behind the base. (A diagonal is gathered, a small broadcast filled.)"""
+
+
 def _true_array(box: Tracer) -> Any:
     """The array behind a box where it lies in memory as NumPy's own: without batch axes, all of its memory dense."""
     root, place = box, _place_of(box)
     while type(place) is View:
-        if place.read is broadcast:  # a small one is a copy
+        if place.read not in _READ_AS_VIEWS:
             return None
         root, place = place.base, _place_of(place.base)
     if place is not None:

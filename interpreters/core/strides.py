@@ -16,9 +16,28 @@ Strides: TypeAlias = tuple[int, ...]
 """Bytes from one element to the next along each axis."""
 
 
+class _Memory:
+    """What NumPy makes an array of: an address, and how elements would lie behind it."""
+
+    def __init__(self, shape: Sequence[int], strides: Strides, dtype: np.dtype[Any]) -> None:
+        self.__array_interface__ = {
+            "data": (_ADDRESS, False),
+            "shape": tuple(shape),
+            "strides": tuple(strides),
+            "typestr": dtype.str,
+            "version": 3,
+        }
+
+
+_ELEMENT = np.zeros(2)
+_ADDRESS = _ELEMENT.ctypes.data
+_array_of = np.asarray
+"""NumPy's own function: while a transform runs, `np.asarray` is a wrapper, which may copy."""
+
+
 def stand_in(shape: Sequence[int], strides: Strides, dtype: Any) -> Any:
     """An array of this layout whose elements must not be read or written."""
-    return np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, strides)
+    return _array_of(_Memory(shape, strides, np.dtype(dtype)))
 
 
 def dense_strides(shape: Sequence[int], itemsize: int, order: Sequence[int] | None = None) -> Strides:

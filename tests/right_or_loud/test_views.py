@@ -192,6 +192,10 @@ VIEWS = {
     "einsum": lambda y: np.einsum("ij->ji", y),
     "reshape F": lambda y: y[None].reshape(-1, 2, order="F"),
     "tile": lambda y: np.tile(y, 1),
+    "ravel of a diagonal": lambda y: y.diagonal().ravel(),
+    "flattened diagonal": lambda y: y.diagonal().flatten("A"),
+    "ravel of a broadcast": lambda y: np.broadcast_to(y, (2, *y.shape)).ravel(),
+    "ravel of windows": lambda y: windows(y, 2, axis=1).ravel(),
     "nan_to_num": lambda y: np.nan_to_num(y, copy=False),
     "astype": lambda y: y.astype(float, copy=False),
     "real": lambda y: np.real(y),
@@ -204,6 +208,7 @@ READ_ONLY = {
     "diag": lambda y: np.diag(y),
     "windows": lambda y: windows(y, 2, axis=1),
     "slice of a diagonal": lambda y: y.diagonal()[1:],
+    "diagonal as a column": lambda y: y.diagonal().reshape(-1, 1),
 }
 PROGRAMS: dict[str, tuple[Callable[[Any], Any], Any]] = {
     **{f"{name}, reshaped": (reshaped(make), A) for name, make in NEW.items()},

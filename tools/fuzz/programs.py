@@ -55,6 +55,9 @@ VIEWS = [
     "np.diagonal(np.atleast_2d({a}))",
 ]
 NEW = [
+    "np.zeros({a}.shape)",
+    "np.full((2, 3), 0.75)",
+    "np.arange(6.0).reshape(2, 3)",
     "{a} * 2.0",
     "{a} + {b}.sum()",
     "np.sin({a})",
@@ -236,6 +239,7 @@ EAGER: dict[str, Callable[[Callable[[Any], Any], Any], Any]] = {
     "jvp": lambda f, x: func.jvp(f, (x,), (np.ones_like(x),))[0],
     "grad": lambda f, x: func.value_and_grad(f)(x)[0],
     "vjp": lambda f, x: func.vjp(f, x)[0],
+    "grad under intercept": lambda f, x: intercepted(f, x),
 }
 TRACED: dict[str, Callable[[Callable[[Any], Any], Any], Any]] = {
     "jit": lambda f, x: func.jit(f)(x),
@@ -243,6 +247,12 @@ TRACED: dict[str, Callable[[Callable[[Any], Any], Any], Any]] = {
     "a pickled program": pickled,
     "exported source": exported,
 }
+
+
+def intercepted(f: Callable[[Any], Any], x: Any) -> Any:
+    """The value where NumPy's creation functions make arrays that can hold traced values."""
+    with func.intercept():
+        return func.value_and_grad(f)(x)[0]
 
 
 def agree(got: Any, expected: Any, rtol: float = 1e-9) -> bool:
