@@ -260,7 +260,8 @@ imag: Linear = linear(
 
 def _complex_impl(xp: Any, re: Array, im: Array) -> Array:
     dtype = _complex_dtype(np.result_type(dtype_of(re), dtype_of(im)))
-    out = xp.empty(np.broadcast_shapes(shape_of(re), shape_of(im)), dtype)
+    shape = np.broadcast_shapes(shape_of(re), shape_of(im))
+    out = xp.empty_like(re, dtype=dtype) if shape and shape_of(re) == shape else xp.empty(shape, dtype)
     return make_complex_into(re, im, out)[()]
 
 
