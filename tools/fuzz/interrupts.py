@@ -182,18 +182,23 @@ def _run_until(run: Callable[[], Any], place: int) -> int:
 def _run_for(run: Callable[[], Any], seconds: float) -> None:
     """Run with an interrupt by a signal."""
 
+    is_armed = True
+
     def interrupt(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
+        if is_armed:
+            raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
-        signal.setitimer(signal.ITIMER_REAL, seconds)
-        run()
+        try:
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            run()
+        finally:
+            is_armed = False
     except KeyboardInterrupt:
-        pass
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        is_armed = False
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
 
 
 def _variables() -> dict[str, ContextVar[Any]]:
