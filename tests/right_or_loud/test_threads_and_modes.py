@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -129,7 +129,7 @@ def _is_plain() -> bool:
 def test_a_mode_may_be_left_in_another_context(name: str) -> None:
     make, is_on = MODES[name]
 
-    def block() -> Iterator[None]:
+    def block() -> Generator[None, None, None]:
         with make():
             yield
         yield
@@ -151,7 +151,7 @@ def test_a_mode_may_be_left_in_another_context(name: str) -> None:
 def test_modes_of_interleaved_generators_do_not_disturb_each_other(name: str) -> None:
     make, is_on = MODES[name]
 
-    def block() -> Iterator[None]:
+    def block() -> Generator[None, None, None]:
         with make():
             yield
 
@@ -189,7 +189,7 @@ def test_one_context_object_in_several_threads() -> None:
 
 
 def test_async_generators_and_tasks_have_modes_of_their_own() -> None:
-    async def fixture() -> Any:
+    async def fixture() -> AsyncGenerator[bool, None]:
         with func.no_grad():
             yield func.is_grad_enabled()
 

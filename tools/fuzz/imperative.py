@@ -164,8 +164,10 @@ class Program:
         return self.choices.choice(names[::-1])
 
     def target(self) -> str:
-        """A variable that can be asked for its gradient. PyTorch may skip the hooks of those that are computed."""
-        fits = [x for x in self.shapes if not (self.silent and x in self.bases) and x not in self.hooked]
+        """A variable that can be asked for its gradient. PyTorch may skip the hooks of those that are computed, and reads
+        the views of a view from the first base after a write."""
+        excluded = {x for x in self.bases if self.silent or x in self.bases.values()} | self.hooked
+        fits = [x for x in self.shapes if x not in excluded]
         return self.choices.choice(fits[::-1] or self.leaves)
 
     def targets(self, count: int) -> list[str]:
@@ -276,9 +278,10 @@ class Program:
         c = self.number()
         mask = [self.choices.random() < 0.5 for _ in range(shape[0])]
         part = f"{x}[0]" if len(shape) > 1 else f"{x}[:1]"
+        is_long = shape[:1] > (1,)
         forms = [f"{x} *= {c}", f"{x} += {y}", f"{x} *= {y}", f"{x} -= {c}", f"{x}[0] = {c}", f"{part} *= {c}"]
         forms += [f"{x}[:1] = clone({y}[-1:])", f"{x}[mask({mask})] = {c}", f"{x}[...] = {y}", f"fill({x}, {c})"]
-        forms += [f"{x}[1:] += clone({y}[:-1])"] if shape[0] > 1 else []
+        forms += [f"{x}[1:] += clone({y}[:-1])"] if is_long else []
         return self.choices.choice(forms)
 
     def toggle(self) -> str:
@@ -289,7 +292,7 @@ class Program:
 
     def retain(self) -> str:
         """A variable retains its gradient."""
-        return f"{self.target()}.retain_grad()"
+        return f"{self.choices.choice([x for x in self.shapes if x not in self.bases])}.retain_grad()"
 
     def hook(self) -> str:
         """A hook of a leaf or of a computed variable."""
