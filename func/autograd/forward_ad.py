@@ -137,16 +137,17 @@ def dual_level() -> Iterator[int]:
         ...     forward_ad.unpack_dual(x * np.cos(x))
         UnpackedDualTensor(primal=tensor([0.        , 0.54030231]), tangent=tensor([1., 0.]))
     """
-    with _LevelScope():
-        levels = _levels()
-        interpreter = levels[-1]
-        try:
-            yield len(levels) - 1
-        finally:
-            if any([open_level is interpreter for open_level in _levels()]):
-                exit_dual_level(level=len(levels) - 1)
-            elif type(interpreter) is Jvp:  # left in another context, by a generator that is closed there
-                _close(interpreter)
+    scope = _LevelScope()  # not in a `with`: only the thread that enters one can leave it
+    levels = _levels()
+    interpreter = levels[-1]
+    try:
+        yield len(levels) - 1
+    finally:
+        if any([open_level is interpreter for open_level in _levels()]):
+            exit_dual_level(level=len(levels) - 1)
+        elif type(interpreter) is Jvp:  # left in another context, by a generator that is closed there
+            _close(interpreter)
+        del scope
 
 
 class _LevelScope(Scope):

@@ -164,7 +164,7 @@ class Program:
         return self.choices.choice(names[::-1])
 
     def target(self) -> str:
-        """A variable that can be asked for its gradient. PyTorch may skip the hooks of those that are computed, and reads
+        """A variable that can be asked for its gradient. PyTorch may skip hooks of those that are computed, and reads
         the views of a view from the first base after a write."""
         excluded = {x for x in self.bases if self.silent or x in self.bases.values()} | self.hooked
         fits = [x for x in self.shapes if x not in excluded]
