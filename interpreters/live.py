@@ -82,8 +82,9 @@ class Live(Interpreter):
         return ct if is_live(ct) else Tracer(self, ct, None)
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-        if hasattr(primitive, "apply_live"):
-            return primitive.apply_live(self, args, params)
+        own_rule = getattr(primitive, "apply_live", None)  # of the calls of programs
+        if own_rule is not None:
+            return own_rule(self, args, params)
         if primitive.mask == "body" and primitive.body is not None:
             outs = primitive.body(params)(*args)
             return tuple(outs) if primitive.multiple else outs[0]
@@ -287,7 +288,7 @@ def is_linear_in(primitive: Primitive, place: int) -> bool:
 
 def _as_numbers(mask: Any, like: Array) -> Array:
     """A mask as zeros and ones, in the real dtype that goes with a value."""
-    dtype = np.zeros((), dtype_of(like)).real.dtype if dtype_of(like).kind in "fc" else dtype_of(like)
+    dtype = np.real(np.zeros((), dtype_of(like))).dtype if dtype_of(like).kind in "fc" else dtype_of(like)
     if mask is None:
         return full_like(like, 1, None, dtype)
     return convert(mask, dtype=dtype) if shape_of(mask) == shape_of(like) else full_like(like, int(mask), None, dtype)
