@@ -145,7 +145,7 @@ def _constant(name: str, value: Any, np_name: str) -> Iterator[str]:
         yield f"{name} = {np_name}.zeros({literal(array.shape)}, {dtype})"
         return
     # Python's text of a complex number has no sign of a zero.
-    is_text_exact = array.dtype.kind != "c" or bool(np.all(array.real * array.imag))
+    is_text_exact = array.dtype.kind != "c" or bool(np.all(np.real(array) * np.imag(array)))
     if array.size <= SHOWN and np.isfinite(array).all() and is_text_exact:
         text = f"{name} = {np_name}.array({array.tolist()!r}, {dtype})"
         if len(text) <= WIDTH:

@@ -62,7 +62,8 @@ class Flat:
         region = flat[_one_index(index)]
         boxed: Any = Tracer(EVALUATE, flat, None) if type(value) is Tracer and type(flat) is not Tracer else flat
         boxed[index] = _cycled(value, count(shape_of(region)), shape_of(region))
-        self.base[...] = reshape(boxed, self.base.shape)
+        base: Any = self.base
+        base[...] = reshape(boxed, base.shape)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.asarray(ravel(self.base), dtype)

@@ -23,7 +23,7 @@ from func.interpreters.core.source import Line
 from func.interpreters.grad import Grad
 from func.interpreters.jvp import Jvp
 
-_FOLDER = Path(scipy.__file__).parent / "optimize"
+_FOLDER = Path(str(scipy.__file__)).parent / "optimize"
 SOLVER_FILES = frozenset(str(path) for path in _FOLDER.glob("*.py"))
 """The files in which a comparison of traced values is a solver's."""
 CONVERGING = frozenset({"newton", "root_scalar", "fixed_point"})
