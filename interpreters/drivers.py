@@ -6,6 +6,7 @@ The public transforms and the primitives that call functions are both made of th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,7 +24,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import FuncError, RaggedLanesError, TracerConversionError
 from func.interpreters.core.refusals import worded
-from func.interpreters.core.scopes import TRANSFORMS, TransformScope
+from func.interpreters.core.scopes import TRANSFORMS, TransformScope, restore_error_state
 from func.interpreters.core.source import hide_engine_frames
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import walk
@@ -46,10 +47,11 @@ class running:
     At the end the interpreter is closed. Errors leave without the engine's frames.
     """
 
-    __slots__ = ("interpreter",)
+    __slots__ = ("before", "interpreter")
 
     def __init__(self, interpreter: Interpreter) -> None:
         self.interpreter = interpreter
+        self.before = copy_context()
 
     def __enter__(self) -> None:
         return None
@@ -63,6 +65,9 @@ class running:
             if made is not None:
                 WIRING.retire_arrays(made)
         self.interpreter.close()
+        if error is None:
+            return
+        restore_error_state(error, self.before)
         if isinstance(error, Exception):
             refusal = worded(error, self.interpreter)
             if refusal is not error:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from contextvars import copy_context
 from typing import Any
 
 import numpy as np
@@ -88,22 +89,27 @@ class Live(Interpreter):
         if primitive.mask == "body" and primitive.body is not None:
             outs = primitive.body(params)(*args)
             return tuple(outs) if primitive.multiple else outs[0]
+        # In a context of its own, which is gone whatever ends the call, an interrupt too.
+        return copy_context().run(self._apply_quietly, primitive, args, params)
+
+    def _apply_quietly(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        """A primitive without NumPy's warnings, which the ordinary run has given."""
+        np.seterr(all="ignore")
         values, masks = self.unpacked(args)
-        with np.errstate(all="ignore"):
-            if isinstance(primitive, Where):
-                return self._where(primitive, values, masks)
-            if isinstance(primitive, Pointwise):
-                return self._pointwise(primitive, values, masks)
-            if isinstance(primitive, NonDifferentiable) and primitive.mask is None:
-                return bind(primitive, values, params)
-            if isinstance(primitive, Bilinear) and any([mask is UNTRACED for mask in masks]):
-                return self._product(primitive, values, masks, params)
-            if primitive.mask == "elementwise":
-                out = bind(primitive, values, params)
-                return self._cleaned(out, _union(masks, shape_of(out)))
-            if primitive.mask is not None:
-                return self._moved(primitive, values, masks, params)
-            return self._mixed(primitive, values, masks, params)
+        if isinstance(primitive, Where):
+            return self._where(primitive, values, masks)
+        if isinstance(primitive, Pointwise):
+            return self._pointwise(primitive, values, masks)
+        if isinstance(primitive, NonDifferentiable) and primitive.mask is None:
+            return bind(primitive, values, params)
+        if isinstance(primitive, Bilinear) and any([mask is UNTRACED for mask in masks]):
+            return self._product(primitive, values, masks, params)
+        if primitive.mask == "elementwise":
+            out = bind(primitive, values, params)
+            return self._cleaned(out, _union(masks, shape_of(out)))
+        if primitive.mask is not None:
+            return self._moved(primitive, values, masks, params)
+        return self._mixed(primitive, values, masks, params)
 
     def unpacked(self, args: Sequence[Array]) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
         """The values and the masks of arguments, UNTRACED for those that are not traced here."""

@@ -143,7 +143,7 @@ SAMPLES |= {
         Sample((real(2, 3), complex_(3)), {"spec": spec((0, 1), (1,), (0,))}, (0, 1)),
     ],
     "max": [Sample((real(3, 4),), {"axes": (1,)}), Sample((real(3),), {"axes": (0,)})],
-    "min": [Sample((real(3, 4),), {"axes": (0, 1)})],
+    "min": [Sample((real(3, 4) / 100 + np.arange(12.0).reshape(4, 3).T / 12,), {"axes": (0, 1)})],
     "prod": [Sample((real(3, 4),), {"axes": (0,)}), Sample((np.array([0.0, 2.0, 3.0]),), {"axes": (0,)})],
     "cumprod": [Sample((real(5, 2),), {"axis": 0}), Sample((np.array([2.0, 0.0, 3.0]),), {"axis": 0})],
     "any": [Sample((real(3, 4) > 0.5,), {"axes": (1,)}, ())],
