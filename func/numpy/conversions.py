@@ -125,6 +125,8 @@ class NoAttributeError(UnsupportedFunctionError, AttributeError):
 
 def no_attribute(tracer: Tracer, name: str) -> Any:
     """Raise because a traced array has no such attribute."""
+    if name.startswith("_") and not name.startswith("__"):  # a slot that is not set, which the engine asks for often
+        raise AttributeError(f"'Tracer' object has no attribute {name!r}")
     ufunc = getattr(np, name, None)
     if isinstance(ufunc, np.ufunc) and instruction(sys._getframe(1))[0] not in ("LOAD_ATTR", "LOAD_METHOD"):
         return functools.partial(ufunc, tracer)  # asked for by the loop of a ufunc over objects, as `x.exp()`
