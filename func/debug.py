@@ -14,7 +14,7 @@ import numpy as np
 from func import tree
 from func.interpreters import grad
 from func.interpreters.calls import callback as effects
-from func.interpreters.core import Array, Interpreter, Params, Primitive, Tracer, bind, innermost, unboxed
+from func.interpreters.core import Array, Interpreter, Params, Primitive, Tracer, bind, known_value, unboxed
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.source import Line, user_line
 from func.interpreters.imperative.anomalies import describe_anomaly, first_nonfinite
@@ -190,5 +190,5 @@ def print(text: str, *args: Any, **kwargs: Any) -> None:
 def _shown(value: Any) -> Any:
     if type(value) is not Tracer:
         return value
-    bottom = innermost(value)
+    bottom = known_value(value)
     return value if bottom is None else bottom

@@ -18,9 +18,9 @@ from func.interpreters.core import (
     Array,
     Tracer,
     dtype_of,
-    innermost,
     is_inexact,
     is_plain_array,
+    known_value,
     next_level,
     operand,
     shape_of,
@@ -312,7 +312,7 @@ def show(self: Any, fallback: Callable[[Any], str]) -> str:
     """The repr tensor([...], requires_grad=True) or tensor([...], grad_fn=<...>); `fallback` for other tracers."""
     if self._interpreter is not EVALUATE and type(self._interpreter) is not Imperative:
         return fallback(self)
-    bottom = innermost(self)
+    bottom = known_value(self)
     if bottom is None or type(self._value) is Tracer:
         return fallback(self)
     array = np.asarray(bottom.get() if hasattr(bottom, "get") else bottom)

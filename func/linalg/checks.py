@@ -8,7 +8,7 @@ import numpy as np
 
 from func.backends import is_device_array
 from func.backends.support.arrays import scipy_of
-from func.interpreters.core import Array, Tracer, dtype_of, innermost, operand, shape_of
+from func.interpreters.core import Array, Tracer, dtype_of, known_value, operand, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise.table import real
@@ -33,7 +33,7 @@ def validated(a: Any, name: str, check_finite: bool = True) -> Array:
         a = as_dtype(a, _LAPACK[dtype.char])
     elif dtype.kind not in "fc":
         raise TypeError(f"{name}: array type {dtype.name} is unsupported in linalg")
-    value = innermost(a) if check_finite else None
+    value = known_value(a) if check_finite else None
     if value is not None and not is_device_array(value) and not np.isfinite(value).all():
         raise ValueError(f"array must not contain infs or NaNs: {name}")
     return a
@@ -101,7 +101,7 @@ def real_if_known(x: Array, *inputs: Array) -> Array:
     """The real part of a result with real inputs that is known to be real; while staging it stays complex."""
     if any(dtype_of(a).kind == "c" for a in inputs) or dtype_of(x).kind != "c":
         return x
-    value = innermost(x)
+    value = known_value(x)
     return real(x) if value is not None and bool((value.imag == 0).all()) else x
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from func import numpy as fnp
 from func.backends.support.arrays import scipy_of
-from func.interpreters.core import Array, dtype_of, innermost, is_plain_array, operand, shape_of
+from func.interpreters.core import Array, dtype_of, is_plain_array, known_value, operand, shape_of
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.linalg.checks import promoted
 from func.numpy.linalg import norm as numpy_norm
@@ -17,7 +17,7 @@ from func.numpy.linalg import norm as numpy_norm
 def norm(a: Array, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Array:
     """A vector or matrix norm, whose derivative at zero is taken as zero."""
     a = operand(a)
-    value = innermost(a)
+    value = known_value(a)
     if check_finite and is_plain_array(value) and not np.isfinite(value).all():
         raise ValueError("array must not contain infs or NaNs: a")
     return numpy_norm(a, ord, axis, keepdims)
@@ -73,7 +73,7 @@ def companion(a: Array) -> Array:
     n = shape_of(a)[-1]
     if n < 2:
         raise ValueError(f"The length of `a` along the last axis must be at least 2, got {n}.")
-    value = innermost(a)
+    value = known_value(a)
     if is_plain_array(value) and np.any(value[..., 0] == 0):
         raise ValueError("The first coefficient(s) of `a` (i.e. elements of `a[..., 0]`) must not be zero.")
     first = fnp.expand_dims(-a[..., 1:] / (1.0 * a[..., 0:1]), -2)

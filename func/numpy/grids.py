@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
+from func.interpreters.core import Array, dtype_of, known_value, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg.matrices import constant_mask
 from func.interpreters.primitives.structural import shapes
@@ -69,7 +69,7 @@ def linspace(
     step: Any = np.nan
     if gaps > 0:
         step = ops.divide(delta, gaps)
-        known = innermost(step)
+        known = known_value(step)
         tiny = known is not None and bool((np.asarray(known) == 0).any()) if not hasattr(known, "get") else False
         out = ops.multiply(ops.divide(ticks, gaps), delta) if tiny else ops.multiply(ticks, step)
     else:
@@ -110,7 +110,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     natural = np.result_type(dtype_of(start), dtype_of(stop), float(num), np.zeros((), dtype))
     start, stop = to_dtype(start, natural), to_dtype(stop, natural)
     for end in (start, stop):
-        known = innermost(end)
+        known = known_value(end)
         if known is not None and np.any(known == 0):
             raise ValueError("Geometric sequence cannot include zero")
     direction = sign(start)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
+from func.interpreters.core import Array, dtype_of, known_value, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import shapes, slicing
 from func.interpreters.primitives.structural.indexing import gather, scatter_add
@@ -35,7 +35,7 @@ def _outer_edges(a: Array, range: Any) -> tuple[Array, Array]:
     """The first and the last edge: `range` or that of the sample, widened where it is empty."""
     if range is not None:
         first, last = range
-        known = [innermost(edge) for edge in (first, last)]
+        known = [known_value(edge) for edge in (first, last)]
         if _all_known(known) and np.any(known[0] > known[1]):
             raise ValueError("max must be larger than min in range parameter.")
         origin = "supplied"
@@ -44,7 +44,7 @@ def _outer_edges(a: Array, range: Any) -> tuple[Array, Array]:
     else:
         first, last = reductions.min(a), reductions.max(a)
         origin = "autodetected"
-    known = [innermost(edge) for edge in (first, last)]
+    known = [known_value(edge) for edge in (first, last)]
     if _all_known(known) and not all([bool(np.isfinite(edge).all()) for edge in known]):
         raise ValueError(f"{origin} range of [{known[0]}, {known[1]}] is not finite")
     same = ops.equal(first, last)
@@ -76,14 +76,14 @@ def _edges(a: Array, bins: Any, range: Any, weights: Any) -> tuple[Array, int | 
         if dtype.kind in "iub":
             dtype = np.result_type(dtype, float)
         edges = linspace(first, last, number + 1, endpoint=True, dtype=dtype)
-        known = innermost(edges)
+        known = known_value(edges)
         if known is not None and np.any(known[..., :-1] >= known[..., 1:]):
             raise ValueError(f"Too many bins for data range. Cannot create {number} finite-sized bins.")
         return edges, number
     edges = operand(bins)
     if rank_of(edges) != 1:
         raise ValueError("`bins` must be 1d, when an array")
-    known = innermost(edges)
+    known = known_value(edges)
     if known is not None and np.any(known[..., :-1] > known[..., 1:]):
         raise ValueError("`bins` must increase monotonically, when an array")
     return edges, None
@@ -212,7 +212,7 @@ def _grid_edges(columns: Sequence[Array], bins: Any, ranges: Any) -> list[Array]
             first, last = _outer_edges(column, bounds)
             edges.append(linspace(first, last, operator.index(number) + 1))
         elif rank_of(operand(number)) == 1:
-            known = innermost(operand(number))
+            known = known_value(operand(number))
             if known is not None and np.any(known[..., :-1] > known[..., 1:]):
                 raise ValueError(f"`bins[{i}]` must be monotonically increasing, when an array")
             edges.append(operand(number))

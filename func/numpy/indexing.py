@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from func.backends import namespace_of
-from func.interpreters.core import Array, Tracer, concrete, dtype_of, innermost, operand, shape_of
+from func.interpreters.core import Array, Tracer, concrete, dtype_of, known_value, operand, shape_of
 from func.interpreters.core.errors import StagingError, UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise.builder import add
@@ -259,7 +259,7 @@ def _fast_basic(index: Any, shape: tuple[int, ...]) -> tuple[Any, ...] | None:
 def _checked(indices: Sequence[Array], shape: tuple[int, ...], first: int) -> Sequence[Array]:
     """The indices, after the bounds of traced ones were checked where their values are known."""
     for k, index in enumerate(indices):
-        bottom = innermost(index)
+        bottom = known_value(index)
         if type(index) is Tracer and bottom is not None:
             _check_bounds(bottom, first + k, shape[first + k])
     return indices

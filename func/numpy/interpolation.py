@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
+from func.interpreters.core import Array, dtype_of, known_value, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import shapes, slicing
 from func.interpreters.primitives.structural.indexing import gather
@@ -188,7 +188,7 @@ def _segments(x: Array, xp: Array, fp: Array, place: Array, inverse: bool) -> Ar
     slope = ops.multiply(rise, ops.divide(1.0, run)) if inverse else ops.divide(rise, run)
     start, value = gather(xp, base, axis=0), gather(fp, base, axis=0)
     out = ops.add(ops.nan_safe_multiply(slope, ops.subtract(x, start)), value)
-    known = innermost(fp)
+    known = known_value(fp)
     if known is None or np.isfinite(known).all():
         return out
     from_right = ops.add(ops.multiply(slope, ops.subtract(x, x1)), f1)

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from func.backends import is_device_array
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import concatenate as join
-from func.numpy.argument_checks import arrayed, as_shape, common, count, normalize_axis, rank_of, to_dtype
+from func.numpy.argument_checks import arrayed, as_shape, common, count, normalize_axis, rank_of, to_dtype, to_host
 from func.numpy.creation import sequence, stacked, zeros_like
 from func.numpy.indexing import elements_at, fit_value, values_for_shape
 from func.numpy.memory import copied, fortran_or_c, in_order
@@ -224,7 +225,7 @@ def repeat(a: Array, repeats: Any, axis: int | None = None) -> Array:
     if axis is None or (axis in (0, -1) and not shape_of(a)):
         a, axis = ravel(a), 0
     length = shape_of(a)[axis]
-    return in_order(elements_at(a, np.repeat(np.arange(length), np.asarray(repeats)), axis), "C")
+    return in_order(elements_at(a, np.repeat(np.arange(length), to_host(repeats)), axis), "C")
 
 
 @implements(np.append)
@@ -236,10 +237,10 @@ def append(arr: Array, values: Any, axis: int | None = None) -> Array:
 
 
 def _known_places(obj: Any) -> Any:
-    """The places that np.insert and np.delete take, which decide a shape; traced ones are read."""
-    return (
-        values_for_shape(obj, "np.insert and np.delete", "Give places that are known.") if type(obj) is Tracer else obj
-    )
+    """The places that np.insert and np.delete take, which decide a shape; traced ones are read, on the host."""
+    if type(obj) is Tracer:
+        obj = values_for_shape(obj, "np.insert and np.delete", "Give places that are known.")
+    return to_host(obj) if is_device_array(obj) else obj
 
 
 @implements(np.delete)

@@ -26,7 +26,7 @@ from func.interpreters.core.strides import (
     without_copy,
 )
 from func.interpreters.imperative.interpreter import copy_of
-from func.interpreters.primitives.structural.shapes import convert, permute, reshape
+from func.interpreters.primitives.structural.shapes import convert, inverse_permutation, permute, reshape
 from func.interpreters.primitives.structural.slicing import getitem
 from func.interpreters.stage import Stage
 from func.interpreters.vmap import Vmap
@@ -450,7 +450,7 @@ def _with_axes_in_memory(box: Tracer, order: tuple[int, ...]) -> Tracer:
     if type(value) is Tracer:
         new: Any = _with_axes_in_memory(value, order)
     elif hasattr(value, "transpose") and value.ndim:
-        new = value.transpose(order).copy("C").transpose(np.argsort(order))
+        new = value.transpose(order).copy("C").transpose(inverse_permutation(order))
     else:
         return box
     return new_tracer(box._interpreter, new, box._attached)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Tracer, innermost, operand
+from func.interpreters.core import Array, Tracer, known_value, operand
 from func.interpreters.core.errors import LeakedTracerError, TracerConversionError
 from func.interpreters.core.source import at_line
 from func.interpreters.core.wiring import WIRING
@@ -30,7 +30,7 @@ from func.numpy import (
     sorting,
     statistics,
 )
-from func.numpy.argument_checks import count, refuse
+from func.numpy.argument_checks import count, refuse, to_host
 from func.numpy.conversions import NoAttributeError
 from func.numpy.inplace import base_of, getitem, rebind, setitem
 from func.numpy.memory import copied, fresh, is_scalar
@@ -90,16 +90,16 @@ def _traced_repr(self: Tracer) -> str:
         aval = interpreter.aval(self)
     except LeakedTracerError:
         return f"Traced(leaked from func.{interpreter.transform})"
-    bottom = innermost(self)
-    shown = "" if bottom is None else f", value={np.array2string(np.asarray(bottom), threshold=6, precision=4)}"
+    bottom = known_value(self)
+    shown = "" if bottom is None else f", value={np.array2string(to_host(bottom), threshold=6, precision=4)}"
     return f"Traced({aval!r}, {interpreter.transform}, level={interpreter.level}{shown})"
 
 
 def _format(self: Tracer, spec: str) -> str:
-    bottom = innermost(self)
+    bottom = known_value(self)
     if not spec or bottom is None or self.shape:
         return repr(self)
-    array = np.asarray(bottom)
+    array = to_host(bottom)
     if array.ndim:  # the batch of a vmap
         return np.array2string(array, threshold=6, formatter={"all": lambda number: format(number, spec)})
     return format(array[()], spec)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, dtype_of, innermost, is_inexact, operand, shape_of
+from func.interpreters.core import Array, dtype_of, is_inexact, known_value, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.reductions import reduce_all
@@ -220,7 +220,7 @@ def _refuse_all_nan(mask: Array | None, axis: Any) -> None:
     if mask is None:
         return
     axes = reduction_axes(axis, len(shape_of(mask)))
-    known = innermost(reduce_all(mask, axes=axes)) if all(shape_of(mask)) else None
+    known = known_value(reduce_all(mask, axes=axes)) if all(shape_of(mask)) else None
     if known is not None and np.any(known):
         raise ValueError("All-NaN slice encountered")
 

@@ -21,7 +21,7 @@ from func.interpreters.core import (
     Tracer,
     dtype_of,
     has_rules,
-    innermost,
+    known_value,
     operand,
     shape_of,
 )
@@ -220,7 +220,7 @@ _UNARY = {"neg": ops.negative, "pos": ops.positive, "invert": ops.invert}
 def _round(self: Tracer, digits: int | None = None) -> Any:
     if digits is None:
         return int(ops.rint(self))
-    known = innermost(self)
+    known = known_value(self)
     if type(known) is float:  # a float of Python rounds its decimal expansion, an array scales and rounds
         return round(known, digits)
     scale = 10.0**digits

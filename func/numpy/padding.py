@@ -12,7 +12,7 @@ from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import embed
-from func.numpy.argument_checks import arrayed, as_array, rank_of, to_dtype
+from func.numpy.argument_checks import arrayed, as_array, rank_of, to_dtype, to_host
 from func.numpy.elementary import round
 from func.numpy.grids import linspace
 from func.numpy.joining import concatenate
@@ -81,7 +81,7 @@ def _widths(value: Any, rank: int) -> list[Pair]:
         for axis, pair in value.items():
             full[axis] = pair if isinstance(pair, (tuple, list)) else (pair, pair)
         value = full
-    numbers = np.asarray(value)
+    numbers = to_host(value)
     if numbers.dtype.kind not in "iu":
         raise TypeError("`pad_width` must be of integral type.")
     widths = [(operator.index(low), operator.index(high)) for low, high in _pairs(numbers, rank, "pad_width")]

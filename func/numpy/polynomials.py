@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
+from func.interpreters.core import Array, dtype_of, known_value, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg.matrices import constant_mask
 from func.interpreters.primitives.structural import shapes, slicing
@@ -38,7 +38,7 @@ def _in_front(zeros: int, p: Array) -> Array:
 
 def _known_zeros(p: Array, front: bool) -> int:
     """The number of coefficients at an end that are known to be zero in all batch elements."""
-    known = innermost(p)
+    known = known_value(p)
     if known is None or shape_of(p)[0] == 0:
         return 0
     zero = (to_host(known).reshape(-1, shape_of(p)[0]) == 0).all(axis=0)
@@ -265,7 +265,7 @@ def polyfit(
     lhs = ops.divide(lhs, scale)
     fitted, residuals, rank, s = linalg.lstsq(lhs, rhs, rcond)
     fitted = ops.divide(fitted, scale if rank_of(fitted) == 1 else _column(scale))
-    known = innermost(rank)
+    known = known_value(rank)
     if known is not None and not full and np.any(known != order):
         warnings.warn("Polyfit may be poorly conditioned", np.exceptions.RankWarning, stacklevel=2)
     if full:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, dtype_of, innermost, is_inexact, operand, shape_of
+from func.interpreters.core import Array, dtype_of, is_inexact, known_value, operand, shape_of
 from func.interpreters.core.strides import dense_strides
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import shapes
@@ -198,7 +198,7 @@ def _weighted_place(ordered_weights: Array, q: Array, valid: Any) -> Array:
     n = shape_of(ordered_weights)[0]
     cdf = shapes.cumsum(to_dtype(ordered_weights, np.float64), axis=0, reverse=False)
     total = cut(cdf, 0, n - 1)
-    known = innermost(total)
+    known = known_value(total)
     if known is not None and (np.isnan(known).any() or np.any(known == 0) or np.isinf(known).any()):
         raise ValueError("Weights included NaN, inf or were all zero.")
     cdf = ops.divide(cdf, total)
@@ -212,7 +212,7 @@ def _weighted_place(ordered_weights: Array, q: Array, valid: Any) -> Array:
 
 
 def _checked_q(q: Array, top: int) -> None:
-    known = innermost(q)
+    known = known_value(q)
     if known is not None and np.size(known) and not (np.min(known) >= 0 and np.max(known) <= 1):
         raise ValueError(f"{'Quantiles' if top == 1 else 'Percentiles'} must be in the range [0, {top}]")
     if len(shape_of(q)) > 2:
@@ -225,7 +225,7 @@ def _checked_weights(weights: Any, a: Array, axis: Any, method: str) -> Array | 
     if method != "inverted_cdf":
         raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
     fitted = statistics.fit_weights(weights, a, axis)
-    known = innermost(fitted)
+    known = known_value(fitted)
     if known is not None and np.any(known < 0):
         raise ValueError("Weights must be non-negative.")
     return shapes.broadcast(fitted, shape=shape_of(a))

@@ -9,13 +9,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, innermost, operand, shape_of
+from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, known_value, operand, shape_of
 from func.interpreters.core.errors import ArgumentError, TracerConversionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import where as where_primitive
-from func.numpy.argument_checks import arrayed, common, count, normalize_axis, rank_of, to_dtype, weak_kind
+from func.numpy.argument_checks import arrayed, as_array, common, count, normalize_axis, rank_of, to_dtype, weak_kind
 from func.numpy.creation import sequence, zeros_like
 from func.numpy.indexing import read, values_for_shape, write
 from func.numpy.inplace import rebind, setitem, view_diagonal
@@ -79,7 +79,7 @@ def take(a: Array, indices: Any, axis: int | None = None, out: Any = None, mode:
     if length == 0 and count(shape_of(indices)):
         raise IndexError("cannot do a non-empty take from an empty axes.")
     indices = _in_mode(indices, length, mode)
-    index = (slice(None),) * place + (indices if type(indices) is Tracer else np.asarray(indices),)
+    index = (slice(None),) * place + (as_array(indices),)
     result = in_order(read(a, index)[0], "C")
     return result if out is None else deliver_exactly(result, out)
 
@@ -151,7 +151,7 @@ def choose(a: Array, choices: Any, out: Any = None, mode: str = "raise") -> Arra
     parts = broadcast_arrays(_as_places(a), *common(sequence(choices)))
     count = len(parts) - 1
     index = _in_mode(parts[0], count, mode)
-    known = innermost(index)
+    known = known_value(index)
     if known is not None and count and bool(((known < 0) | (known >= count)).any()):
         raise ValueError("invalid entry in choice array")
     stacked = stack(parts[1:], 0)

@@ -13,7 +13,16 @@ from func.interpreters.imperative.interpreter import Imperative
 from func.interpreters.primitives.structural import slicing
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import concatenate
-from func.numpy.argument_checks import as_array, as_shape, count, normalize_axes, normalize_axis, rank_of, weak_kind
+from func.numpy.argument_checks import (
+    as_array,
+    as_shape,
+    count,
+    normalize_axes,
+    normalize_axis,
+    rank_of,
+    to_host,
+    weak_kind,
+)
 from func.numpy.inplace import getitem, view_broadcast, view_permute, view_ravel, view_reshape
 from func.numpy.memory import copied, fortran_or_c, layout_of, like_copy, view_of
 from func.numpy.protocol import implements
@@ -227,7 +236,7 @@ def atleast_3d(*arys: Any) -> Any:
 
 
 def _arrayed(a: Any) -> Array:
-    return a if type(a) is Tracer else np.asarray(a)
+    return a if type(a) is Tracer else as_array(a)
 
 
 def _lead(a: Array, rank: int) -> Array:
@@ -241,7 +250,7 @@ def flip(m: Array, axis: Any = None) -> Array:
     m = _arrayed_number(operand(m))
     axes = normalize_axes(axis, rank_of(m))
     index = tuple([slice(None, None, -1) if i in axes else slice(None) for i in range(rank_of(m))])
-    return getitem(m, index) if type(m) is Tracer else np.asarray(m)[index]
+    return getitem(m, index) if type(m) is Tracer else m[index]
 
 
 @implements(np.fliplr)
@@ -287,7 +296,7 @@ def roll(a: Array, shift: Any, axis: Any = None) -> Array:
     if max(np.ndim(shift), np.ndim(axis)) > 1:
         raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
     shifts: dict[int, int] = {}
-    for by, place in np.broadcast(np.asarray(shift), axes if np.ndim(axis) else axes[0]):
+    for by, place in np.broadcast(to_host(shift), axes if np.ndim(axis) else axes[0]):
         shifts[int(place)] = shifts.get(int(place), 0) + int(by)
     rolled = a
     for place, by in shifts.items():

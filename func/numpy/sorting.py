@@ -13,7 +13,7 @@ from func.interpreters.primitives.structural.indexing import gather, scatter_add
 from func.interpreters.primitives.structural.shapes import convert, full_like, reshape
 from func.interpreters.primitives.structural.slicing import getitem
 from func.numpy import reductions
-from func.numpy.argument_checks import arrayed, flattened, normalize_axis, rank_of, refuse, to_dtype
+from func.numpy.argument_checks import arrayed, flattened, normalize_axis, rank_of, refuse, to_dtype, to_host
 from func.numpy.creation import sequence
 from func.numpy.memory import like_copy
 from func.numpy.protocol import implements
@@ -69,7 +69,7 @@ def sort_complex(a: Array) -> Array:
 
 def _kth(kth: Any, length: int) -> tuple[int, ...]:
     """kth as a tuple of non-negative indices."""
-    places = np.asarray(kth)
+    places = to_host(kth)
     if places.dtype.kind not in "iu" or places.ndim > 1:
         raise TypeError("Partition index must be integer")
     if length == 0:

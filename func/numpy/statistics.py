@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Tracer, dtype_of, innermost, operand, shape_of
+from func.interpreters.core import Array, Tracer, dtype_of, known_value, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.reductions import counts_exactly, reduce_mean, reduce_var
@@ -42,7 +42,7 @@ def number_of(a: Array, axes: tuple[int, ...], where: Any) -> Any:
 
 def warn_where(condition: Any, message: str) -> None:
     """Warn, as NumPy does, if a condition is known to hold anywhere."""
-    known = innermost(condition)
+    known = known_value(condition)
     if known is not None and np.any(known):
         warnings.warn(message, RuntimeWarning, stacklevel=4)
 
@@ -221,7 +221,7 @@ def average(
         kinds = [dtype_of(a), dtype_of(weights)] + ([np.dtype(np.float64)] if dtype_of(a).kind in "iub" else [])
         dtype = np.result_type(*kinds)
         scale = finish(total_of(weights, axes, dtype), shape_of(weights), axes, keepdims, None)
-        known = innermost(scale)
+        known = known_value(scale)
         if known is not None and np.any(known == 0):
             raise ZeroDivisionError("Weights sum to zero, can't be normalized")
         product = ops.multiply(to_dtype(a, dtype), to_dtype(weights, dtype))
@@ -246,7 +246,7 @@ def _frequency(weights: Any, name: str, observations: int) -> Array | None:
     if weights is None:
         return None
     weights = to_dtype(operand(weights), float)
-    known = innermost(weights)
+    known = known_value(weights)
     if name == "fweights" and known is not None and not np.all(known == np.around(known)):
         raise TypeError("fweights must be integer")
     if rank_of(weights) > 1:
@@ -305,7 +305,7 @@ def _normalization(observations: int, total: Array, ddof: Any, both: Any, aweigh
         elif ddof:
             squared = shapes.reduce_sum(ops.multiply(both, aweights), axes=(0,))
             fact = ops.subtract(fact, ops.divide(ops.multiply(ddof, squared), fact))
-    known = innermost(fact)
+    known = known_value(fact)
     if known is not None and np.any(known <= 0):
         warn_where(np.True_, "Degrees of freedom <= 0 for slice")
         return np.float64(0.0) if type(fact) is not Tracer else ops.maximum(fact, 0.0)

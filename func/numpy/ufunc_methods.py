@@ -17,7 +17,16 @@ from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.segment_sums import segment_bounds, segment_sum
 from func.numpy import cumulative, reductions
-from func.numpy.argument_checks import NO_VALUE, arrayed, count, normalize_axis, rank_of, scalar_of, to_dtype
+from func.numpy.argument_checks import (
+    NO_VALUE,
+    arrayed,
+    count,
+    host_values,
+    normalize_axis,
+    rank_of,
+    scalar_of,
+    to_dtype,
+)
 from func.numpy.indexing import cut, entry, fit_value, write
 from func.numpy.inplace import rebind
 from func.numpy.joining import joined
@@ -171,7 +180,7 @@ def reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = N
     place = normalize_axis(axis, rank_of(array))
     array = _in_loop(ufunc, array, dtype, out)
     length = shape_of(array)[place]
-    starts = tuple(np.asarray(concrete(operand(indices))).ravel().tolist())
+    starts = tuple(host_values(indices).ravel().tolist())
     for start in starts:
         if not 0 <= start < length:
             raise IndexError(f"index {start} out-of-bounds in {ufunc.__name__}.reduceat [0, {length})")

@@ -14,7 +14,7 @@ import numpy as np
 from func import tree
 from func.interpreters.calls import custom_rules
 from func.interpreters.calls.forward_run import ForwardRun, needs_rule
-from func.interpreters.core import ZERO, Array, Tracer, dtype_of, innermost, is_inexact, shape_of, zeros_like
+from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, known_value, shape_of, zeros_like
 from func.interpreters.core.errors import ArgumentError, CustomRuleError
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.interpreters.primitives.structural.identity import stop_gradient as stop_gradient_primitive
@@ -253,7 +253,7 @@ def _is_same(x: Array, y: Array) -> bool:
     """Whether two outputs have the same numbers, as far as these are known."""
     if is_abstract_value(x) or is_abstract_value(y):
         return True
-    return np.array_equal(innermost(x), innermost(y), equal_nan=is_inexact(dtype_of(x)))
+    return np.array_equal(known_value(x), known_value(y), equal_nan=is_inexact(dtype_of(x)))
 
 
 def _with_dtype(dot: Array, out: Array) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from func import tree
-from func.interpreters.core import ZERO, Array, Tracer, dtype_of, innermost, is_inexact, shape_of
+from func.interpreters.core import ZERO, Array, Tracer, dtype_of, innermost, is_inexact, known_value, shape_of
 from func.interpreters.core.errors import TangentError
 from func.interpreters.grad import LEAF, OUTPUT, PARENTS, SERIAL, SERIALS, Node, pull_back
 from func.interpreters.live import is_recorded
@@ -164,5 +164,5 @@ def values_in(saved: Any) -> list[Any]:
 
 def arrays_in(saved: Any) -> list[Any]:
     """The arrays among the saved values; for values of outer transforms the arrays behind them."""
-    values = [innermost(value) for value in values_in(saved)]
+    values = [known_value(value) for value in values_in(saved)]
     return [value for value in values if hasattr(value, "nbytes") and hasattr(value, "shape")]

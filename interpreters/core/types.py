@@ -169,9 +169,10 @@ class Tracer:
 
 
 def class_behind(tracer: Tracer) -> type:
-    """The class that the value would have without the transform: ndarray, or that of a scalar.
+    """The class that the value would have without the transform: ndarray, that of a device's arrays, or of a scalar.
 
     Where there is no such value (batch elements, variables) it is what NumPy's functions return: a scalar for shape ().
+    A device has no scalars, and takes what is an ndarray to NumPy for an array on the host.
     """
     bottom = innermost(tracer)
     interpreter = tracer._interpreter
@@ -180,10 +181,13 @@ def class_behind(tracer: Tracer) -> type:
     shape = interpreter.shape(tracer)
     if bottom is not None and tracer._value is not None and shape_of(bottom) == shape:
         return type(bottom)
+    array_class = type(bottom) if is_device_array(bottom) else np.ndarray
     if shape:
-        return np.ndarray
+        return array_class
     aval = interpreter.aval(tracer)
-    return _WEAK_CLASSES[aval.dtype.kind] if aval.weak and aval.dtype.kind in _WEAK_CLASSES else aval.dtype.type
+    if aval.weak and aval.dtype.kind in _WEAK_CLASSES:
+        return _WEAK_CLASSES[aval.dtype.kind]
+    return aval.dtype.type if array_class is np.ndarray else array_class
 
 
 _WEAK_CLASSES: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
@@ -320,10 +324,20 @@ def concrete(value: Array) -> Any:
 
 
 def innermost(value: Array) -> Any:
-    """The plain array at the bottom of a stack of tracers, or None for an abstract one."""
+    """The plain array at the bottom of a stack of tracers, asked for its backend; its numbers are `known_value`'s.
+
+    For an abstract one it is the example that its stage has: an empty array of the device, or None.
+    """
     while type(value) is Tracer:
         inner = value._value
         value = value._interpreter.example if inner is None else inner
+    return value
+
+
+def known_value(value: Array) -> Any:
+    """The plain array at the bottom of a stack of tracers, batch axes included, or None for an abstract one."""
+    while type(value) is Tracer:
+        value = value._value
     return value
 
 

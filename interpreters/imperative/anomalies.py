@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import ZERO, innermost
+from func.interpreters.core import ZERO, known_value
 from func.interpreters.core.errors import AnomalyError
 from func.interpreters.core.modes import anomaly
 from func.interpreters.core.source import Line, user_line
@@ -17,7 +17,7 @@ from func.interpreters.nan_safe import has_nan
 
 def _host_array(value: Any) -> np.ndarray[Any, Any]:
     """The numbers of a value in host memory."""
-    array = innermost(value)
+    array = known_value(value)
     return np.asarray(array.get() if hasattr(array, "get") else array)
 
 
@@ -32,7 +32,7 @@ def _summary(value: Any) -> str:
 
 def first_nonfinite(value: Any) -> tuple[int, ...] | None:
     """The first index at which a value is NaN or infinite; None if it is finite."""
-    inner = innermost(value)
+    inner = known_value(value)
     if inner is None or not hasattr(inner, "dtype") or inner.dtype.kind not in "fc":
         return None
     array = _host_array(inner)

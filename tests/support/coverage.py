@@ -145,9 +145,10 @@ def check_complex(f: Callable[[Any], Any], plain: Callable[[Any], Any], x: Any, 
 
 
 def check_device(f: Callable[[Any], Any], x: Any, differentiable: bool) -> None:
-    """On arrays that refuse to become NumPy arrays: the same value and the same pullback."""
+    """On arrays that refuse to become NumPy arrays: the same value, eager and staged, and the same pullback."""
     got = func.vmap(f)(to_device(x[None]))
     np.testing.assert_allclose(host(got)[0], f(x), rtol=1e-9, atol=1e-11)
+    check_device_jit(f, x)
     if differentiable:
         expected, pullback = func.vjp(f, x)
         got, pullback_there = func.vjp(f, to_device(x))
@@ -156,6 +157,15 @@ def check_device(f: Callable[[Any], Any], x: Any, differentiable: bool) -> None:
         (pulled,) = pullback_there(to_device(ct))
         assert isinstance(pulled, DeviceArray)
         np.testing.assert_allclose(host(pulled), pullback(ct)[0], rtol=1e-7, atol=1e-9)
+
+
+def check_device_jit(f: Callable[[Any], Any], x: Any) -> None:
+    """A Program traced for a device, whose arrays are no more known than those of the host, has the same value."""
+    try:
+        expected = func.jit(f)(x)
+    except func.errors.StagingError:  # its shapes or branches depend on numbers
+        return
+    np.testing.assert_allclose(host(func.jit(f)(to_device(x))), expected, rtol=1e-9, atol=1e-11)
 
 
 def carries(out: Any) -> bool:

@@ -70,7 +70,7 @@ class DeviceArray:
         method = getattr(self._host, name)
         if not callable(method):
             raise AttributeError(name)
-        return lambda *args, **kwargs: wrapped(method(*[host_of(a) for a in args], **kwargs))
+        return DeviceFunction(method)
 
     def __getitem__(self, index: Any) -> Any:
         return wrapped(self._host[host_of(index)])
@@ -97,23 +97,37 @@ class DeviceArray:
         return operator.index(self._host)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """NumPy's ufuncs reach the device, as they reach CuPy."""
-        if method != "__call__":
+        """NumPy's ufuncs reach the device, as they reach CuPy, which leaves operands of other classes to these."""
+        if method != "__call__" or any([_is_foreign(x) for x in (*inputs, *kwargs.get("out", ()))]):
             return NotImplemented
         host = {key: host_of(value) for key, value in kwargs.items()}
         return wrapped(ufunc(*[host_of(x) for x in inputs], **host))
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """NumPy's functions reach the device, as they reach CuPy."""
+        if any([not issubclass(kind, DeviceArray) for kind in types]):
+            return NotImplemented
         host = {key: host_of(value) for key, value in kwargs.items()}
         return wrapped(function(*[host_of(x) for x in args], **host))
 
 
+def is_on_device(value: Any) -> bool:
+    """Whether a value is an array of the device: CuPy is compiled code, which asks for the type, not `__class__`."""
+    return issubclass(type(value), DeviceArray)
+
+
+def _is_foreign(value: Any) -> bool:
+    """Whether a value is an array to NumPy's protocols, and neither the device's nor NumPy's own."""
+    if is_on_device(value) or isinstance(value, np.ndarray) or issubclass(type(value), np.generic):
+        return False
+    return hasattr(type(value), "__array_ufunc__")
+
+
 def host_of(value: Any) -> Any:
     """An argument on the host; plain NumPy arrays are refused, as a device refuses them."""
-    if isinstance(value, DeviceArray):
+    if is_on_device(value):
         return value._host
-    if isinstance(value, np.ndarray) and value.ndim:
+    if (isinstance(value, np.ndarray) and value.ndim) or _is_foreign(value):
         raise TypeError(f"Unsupported type {type(value)}: a NumPy array met a device array")
     if isinstance(value, (list, tuple)):
         return type(value)([host_of(item) for item in value])
@@ -130,7 +144,11 @@ def wrapped(value: Any) -> Any:
 
 
 def _operator(function: Callable[..., Any], reflected: bool = False) -> Callable[..., Any]:
+    """An operator, which leaves operands of other classes to NumPy's protocol and so to these, as CuPy's do."""
+
     def apply(self: DeviceArray, *others: Any) -> Any:
+        if any([_is_foreign(other) for other in others]):
+            return NotImplemented
         operands = [host_of(self), *[host_of(other) for other in others]]
         return wrapped(function(*(operands[::-1] if reflected else operands)))
 

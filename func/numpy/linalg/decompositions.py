@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, dtype_of, innermost, shape_of
+from func.interpreters.core import Array, dtype_of, known_value, shape_of
 from func.interpreters.core.strides import dense_strides
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg import qr as orthogonal
@@ -58,7 +58,7 @@ def eigvalsh(a: Array, UPLO: str = "L") -> Array:
 
 
 def _finite(a: Array) -> Array:
-    known = innermost(a)
+    known = known_value(a)
     if known is not None and not np.isfinite(known).all():
         raise LinAlgError("Array must not contain infs or NaNs")
     return a
@@ -66,7 +66,7 @@ def _finite(a: Array) -> Array:
 
 def _is_real(w: Array, a: Array) -> bool:
     """Whether NumPy returns the eigenvalues as real numbers; False while staging, where it is unknown."""
-    known = innermost(w)
+    known = known_value(w)
     return dtype_of(a).kind != "c" and known is not None and bool((known.imag == 0).all())
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from func.backends.support.linalg import float_dtype, real_dtype
-from func.interpreters.core import Array, dtype_of, innermost, operand, shape_of
+from func.interpreters.core import Array, dtype_of, known_value, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg import determinants, singular, solving
 from func.interpreters.primitives.structural.identity import stop_gradient
@@ -86,7 +86,7 @@ def _rank_limit(a: Array, rcond: Any, rtol: Any) -> tuple[Array, bool]:
         tolerance = rtol
     limit = operand(tolerance)
     limit = limit if hasattr(limit, "dtype") else np.asarray(limit, real_dtype(dtype_of(a)))
-    known = innermost(limit)
+    known = known_value(limit)
     return limit, known is None or bool((known > 1e-8).any())
 
 
@@ -129,7 +129,7 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Array, Array,
     limit = float(np.finfo(dtype).eps * np.maximum(n, m) if rcond is None else rcond)
     x, residuals, s = singular.lstsq(a, columns, limit=limit, cut=limit > 1e-8)
     rank = count_nonzero(ops.greater(s, ops.multiply(max(s, axis=-1, initial=0), limit)))
-    known = innermost(rank)
+    known = known_value(rank)
     if m <= n or (known is not None and (known != n).all()):
         residuals = np.zeros(0, real_dtype(dtype))
     elif known is None or (known != n).any():

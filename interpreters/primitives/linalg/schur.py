@@ -13,8 +13,8 @@ from func.interpreters.core import (
     Primitive,
     dtype_of,
     general,
-    innermost,
     is_plain_array,
+    known_value,
     leading_axes,
     shape_of,
 )
@@ -71,7 +71,7 @@ def _schur_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, output: str
 
 def _refuse_blocks(t: Array) -> None:
     """A real form with blocks for pairs of complex eigenvalues has no derivative here."""
-    known = innermost(t)
+    known = known_value(t)
     n = shape_of(t)[-1]
     if n > 1 and (known is None or bool((abs(diagonal_below(known)) > 0).any())):
         raise NotDifferentiableError(

@@ -107,3 +107,63 @@ def test_a_program_on_the_double() -> None:
     np.testing.assert_allclose(gradient.get(), func.grad(loss)(x))
     hessian = func.hessian(loss)(DeviceArray(x))
     np.testing.assert_allclose(hessian.get(), func.hessian(loss)(x))
+
+
+def test_the_double_leaves_operators_to_a_traced_operand() -> None:
+    x, factor = np.arange(3.0), np.array([2.0, 3.0, 5.0])
+    (pulled,) = func.vjp(lambda t: DeviceArray(factor) * t, DeviceArray(x))[1](DeviceArray(np.ones(3)))
+    np.testing.assert_array_equal(pulled.get(), factor)
+    mapped = func.vmap(lambda t: DeviceArray(factor) - t)(DeviceArray(np.stack([x, -x])))
+    np.testing.assert_array_equal(mapped.get(), np.stack([factor - x, factor + x]))
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 3)])
+def test_traced_values_have_the_class_of_the_device(shape: tuple[int, ...]) -> None:
+    seen = []
+
+    def note(x: Any) -> Any:
+        seen.append(x.__class__)
+        return x * 2.0
+
+    func.vmap(note)(DeviceArray(np.ones(shape)))
+    func.jit(func.vmap(note))(DeviceArray(np.ones(shape)))
+    func.jit(note)(DeviceArray(np.ones(shape)))
+    assert set(seen) == {DeviceArray}
+
+
+def residuals(x: Any) -> Any:
+    return np.linalg.lstsq(np.vstack([x, x[:1] + 1.0]), np.arange(3.0), rcond=None)[1]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.abs(np.linalg.eigvals(x).imag).sum(),
+        lambda x: np.polymul(x[0], x[1]),
+        lambda x: np.linalg.pinv(x, rcond=1e-15),
+        residuals,
+    ],
+)
+def test_a_staged_device_array_is_not_taken_for_its_example(function: Callable[[Any], Any]) -> None:
+    x = np.array([[1.0, -2.0], [3.0, 1.0]])
+    np.testing.assert_allclose(host(func.jit(function)(DeviceArray(x))), func.jit(function)(x), atol=1e-12)
+
+
+def test_places_on_the_device_are_read() -> None:
+    x, places = np.arange(6.0).reshape(2, 3) ** 2, np.array([1, 0, 2])
+    for function in (
+        lambda x, places: np.repeat(x, places, axis=1),
+        lambda x, places: np.roll(x, places[0], axis=1),
+        lambda x, places: np.delete(x, places[:2], axis=1),
+        lambda x, places: np.insert(x, places[:2], 7.0, axis=1),
+        lambda x, places: np.take(x, places, axis=1),
+    ):
+        for transform in (lambda f, x: func.vjp(f, x)[0], lambda f, x: func.jvp(f, (x,), (x,))[1]):
+            got = transform(lambda x, f=function: f(x, DeviceArray(places)), DeviceArray(x))
+            np.testing.assert_array_equal(host(got), transform(lambda x, f=function: f(x, places), x))
+
+
+def test_a_traced_device_array_shows_its_values() -> None:
+    texts = []
+    func.vjp(lambda x: (texts.append(repr(x)), x)[1], DeviceArray([1.5]))
+    assert "value=[1.5]" in texts[0]
