@@ -15,6 +15,7 @@ import numpy as np
 
 from func.backends import HOST_TYPES
 from func.interpreters.core import (
+    PYTHON_SCALARS,
     ZERO,
     Array,
     Aval,
@@ -208,6 +209,33 @@ class FastPartial:
         return self.evaluate(saved)
 
 
+class UncheckedPartial(FastPartial):
+    """A partial of values of one real dtype, which it is given as well.
+
+    Most partials have it by themselves. But SciPy computes in double precision where a number of Python stands beside
+    an array, as in struve(0.0, x), and so does NumPy's choice between numbers.
+    """
+
+    __slots__ = ()
+
+    def _compile_first(self, saved: Any) -> Array:
+        evaluate = compile_partial(self.partial)
+        self.evaluate = evaluate if _keeps_single(evaluate, len(saved)) else self._rounded(evaluate)
+        return self.evaluate(saved)
+
+    def _rounded(self, evaluate: Callable[[Any], Array]) -> Callable[[Any], Array]:
+        place = self.partial.needs[0]
+        return lambda saved: np.asarray(evaluate(saved), saved[place].dtype)
+
+
+def _keeps_single(evaluate: Callable[[Any], Any], count: int) -> bool:
+    """Whether a function of saved values gives single precision for it, or a number of Python, which adapts."""
+    one = np.ones(1, np.float32)
+    with np.errstate(all="ignore"):
+        factor = evaluate([one] * count)
+    return type(factor) in PYTHON_SCALARS or factor.dtype == one.dtype
+
+
 class FastRule:
     """The pullback of an elementwise primitive: real arrays are multiplied at once, all else by primitives."""
 
@@ -296,7 +324,7 @@ class UncheckedUnary(UncheckedRule):
 
     def __init__(self, checked: FastUnary | FastBinary) -> None:
         super().__init__(checked)
-        self.partial: Any = checked.partials[0]
+        self.partial = UncheckedPartial(checked.partials[0].partial)
 
     def pull(self, ct: Any, needs_cotangent: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
         if type(ct) is _ARRAY and self.partial.constant is None:
@@ -311,7 +339,7 @@ class UncheckedBinary(UncheckedRule):
 
     def __init__(self, checked: FastUnary | FastBinary) -> None:
         super().__init__(checked)
-        self.to_x, self.to_y = [_scaling(partial) for partial in checked.partials]
+        self.to_x, self.to_y = [_scaling(UncheckedPartial(partial.partial)) for partial in checked.partials]
 
     def pull(self, ct: Any, needs_cotangent: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
         if type(ct) is _ARRAY:
@@ -319,7 +347,7 @@ class UncheckedBinary(UncheckedRule):
         return self.checked.pull(ct, needs_cotangent, saved, params)
 
 
-def _scaling(partial: Any) -> Callable[[Any, Array], Array]:
+def _scaling(partial: FastPartial) -> Callable[[Any, Array], Array]:
     """(saved, ct) -> factor · ct."""
     if partial.constant == 1:
         return lambda saved, ct: ct

@@ -10,10 +10,10 @@ from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.special import derivative_families
 from func.interpreters.primitives.structural import shapes
-from func.numpy.argument_checks import NO_VALUE, arrayed, as_array, common, count, scalar_of, to_dtype, weak_kind
+from func.numpy.argument_checks import NO_VALUE, arrayed, as_array, count, scalar_of, to_dtype, weak_kind
 from func.numpy.inplace import view_imag, view_real, with_out, write_into
 from func.numpy.memory import copied
-from func.numpy.protocol import DIRECT, UFUNCS, call_ufunc, implements, implements_ufunc
+from func.numpy.protocol import DIRECT, UFUNCS, call_ufunc, implements, implements_ufunc, loop_dtypes
 from func.numpy.reductions import all
 
 
@@ -122,7 +122,8 @@ _CLIPS = {(True, True): np.positive, (True, False): np.minimum, (False, True): n
 @implements_ufunc(_CLIP)
 def _between(a: Array, low: Array, high: Array) -> Array:
     if not dtype_of(a) == dtype_of(low) == dtype_of(high):
-        a, low, high = common([a, low, high])
+        loop = loop_dtypes(_CLIP, [a, low, high], [None], {})
+        a, low, high = [to_dtype(x, dtype) for x, dtype in zip((a, low, high), loop, strict=False)]
     return ops.minimum(ops.maximum(a, low), high)
 
 

@@ -151,7 +151,7 @@ def call_ufunc(ufunc: Any, primitive: Primitive | None, inputs: tuple[Any, ...],
     args = [x if type(x) is Tracer else operand(x) for x in inputs]
     loop = None
     if options.keys() & {"out", "casting", "dtype", "signature", "sig"}:
-        loop = _loop_dtypes(ufunc, args, outs, options)
+        loop = loop_dtypes(ufunc, args, outs, options)
         args = [WIRING.cast_operand(x, dtype) for x, dtype in zip(args, loop, strict=False)]
     result = _over_axes(ufunc, function, args, kwargs) if ufunc.signature is not None else function(*args, **kwargs)
     where = options.get("where", True)
@@ -170,7 +170,7 @@ def call_ufunc(ufunc: Any, primitive: Primitive | None, inputs: tuple[Any, ...],
     return delivered if isinstance(result, tuple) else delivered[0]
 
 
-def _loop_dtypes(ufunc: Any, args: list[Any], outs: Any, options: dict[str, Any]) -> tuple[np.dtype[Any], ...]:
+def loop_dtypes(ufunc: Any, args: list[Any], outs: Any, options: dict[str, Any]) -> tuple[np.dtype[Any], ...]:
     """The dtypes of the loop that NumPy would run, operands first; raises NumPy's errors where there is none."""
     choice: dict[str, Any] = {}
     if options.get("dtype") is not None:

@@ -118,7 +118,6 @@ checkpoint_call = _Checkpoint(
     batch=_checkpoint_batch,
     multiple=True,
     cost=0,
-    calls_python=True,
     body=lambda params: lambda *operands: operands[len(operands) - params["outs"] :],
     mask="body",
 )
@@ -205,7 +204,6 @@ saved_output = Primitive(
     batch=_saved_output_batch,
     jvp=_saved_output_jvp,
     cost=0,
-    calls_python=True,
     body=lambda params: lambda out, *operands: (out,),
     mask="body",
 )

@@ -392,7 +392,6 @@ custom_vjp_call = _CustomVjp(
     batch=_custom_vjp_batch,
     multiple=True,
     cost=0,
-    calls_python=True,
     body=lambda params: lambda *operands: params["layout"].split(operands)[1],
 )
 """(*arguments, *outputs, *others): the outputs, differentiated by bwd(residuals, cts) -> cotangents of the arguments;

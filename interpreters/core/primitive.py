@@ -84,7 +84,7 @@ class Facts(TypedDict, total=False):
     numpy_suffices: bool
     """Compiled code of one such equation alone is no faster than NumPy."""
     calls_python: bool
-    """A parameter is a Python function, which does what is not known."""
+    """It calls a Python function, which does what is not known; its derivative alone may call others."""
     body: Callable[[Params], Callable[..., Sequence[Any]]]
     """body(params) computes the outputs from the operands in other primitives: what inlining puts in its place."""
     scipy: str

@@ -52,7 +52,7 @@ def with_history(history: History | None, new: Array, detached: bool) -> Array:
     if level > owner.level:
         return new
     if history.variable is not None and (detached or is_suspended(owner.level)):
-        return renumbered(history.variable, new)
+        return renumbered(new, history.variable)
     if level == owner.level and type(new) is Tracer:
         attached = new._attached
         if isinstance(owner, Jvp):

@@ -13,6 +13,10 @@ import func
 from func.interpreters import grad_fast
 from func.interpreters.core import Interpreter
 from func.interpreters.grad import PARENTS, RULE, Grad
+from func.interpreters.primitives.elementwise.builder import Partial
+from func.interpreters.primitives.elementwise.table import cos
+from func.interpreters.primitives.special.bessel import struve
+from func.interpreters.primitives.structural.shapes import where
 
 X = np.linspace(0.2, 1.5, 6)
 
@@ -63,6 +67,19 @@ def test_without_the_fast_path_primitives_are_their_own_rules(monkeypatch: pytes
     assert [rule.name for rule in (product, sine, leaf)] == ["multiply", "sin", "leaf"]
     assert not isinstance(product, (grad_fast.FastRule, grad_fast.UncheckedRule))
     assert Grad.apply1 is Interpreter.apply1 and Grad.apply2 is Interpreter.apply2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_partials_have_the_dtype_of_their_operands(dtype: Any) -> None:
+    """Also where SciPy computes them in double precision."""
+    x = X.astype(dtype)
+    assert struve(0.0, x).dtype == np.float64
+    for rule in (lambda x: struve(0.0, x), lambda x: where(x > 0.5, 1.0, 0.0), lambda x: cos(x) * 2):
+        partial = grad_fast.UncheckedPartial(Partial(rule, 1))
+        for _ in range(2):
+            factor = partial.evaluate([x, None])
+            assert factor.dtype == dtype
+            np.testing.assert_array_equal(factor, np.asarray(rule(x)).astype(dtype))
 
 
 @pytest.mark.parametrize("enabled", [True, False])

@@ -135,7 +135,7 @@ def _identity(context: TranslationContext) -> ArrayValue:
 
 @native("renumbered")
 def _numbers(context: TranslationContext) -> ArrayValue:
-    return context.convert(context.args[1], context.out.dtype)
+    return context.convert(context.args[0], context.out.dtype)
 
 
 @native("absent")

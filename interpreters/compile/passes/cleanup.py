@@ -12,8 +12,8 @@ from func.interpreters.core import PYTHON_SCALARS, Array, Aval, aval_of
 from func.interpreters.primitives.structural.identity import barrier, named, renumbered, stop_gradient
 from func.interpreters.program.program import Equation, Program, Var
 
-_ANNOTATIONS = {named: 0, stop_gradient: 0, renumbered: 1}
-"""What only transforms read, and the operand that it is."""
+_ANNOTATIONS = frozenset({named, stop_gradient, renumbered})
+"""What only transforms read; it is its first operand."""
 MAX_HASHED_BYTES = 1 << 16
 """Larger constants are compared by identity: hashing their bytes takes longer than it saves."""
 MAX_FOLDED_BYTES = 1 << 16
@@ -34,10 +34,9 @@ def strip_annotations(program: Program) -> Program:
         return program
 
     def operand(equation: Equation) -> Any:
-        place = _ANNOTATIONS.get(equation.primitive)
-        if place is None or not implements(equation.inputs[place], equation.outputs[0]):
+        if equation.primitive not in _ANNOTATIONS or not implements(equation.inputs[0], equation.outputs[0]):
             return None
-        return equation.inputs[place]
+        return equation.inputs[0]
 
     return EquationBuilder(program).replace_equations(operand)
 

@@ -12,6 +12,7 @@ from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, multiply
 from func.interpreters.primitives.elementwise.table import divide, exp, sqrt, subtract
 from func.interpreters.primitives.random.bits import are_drawn_by
+from func.interpreters.primitives.structural.shapes import same_dtype
 
 
 def _mills_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Any]:
@@ -67,7 +68,7 @@ def normal_density(x: Array) -> Array:
 
 def _ndtr_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Any]:
     (x,), (dx,) = primals, tangents
-    return ndtr(x), multiply(normal_density(x), dx)
+    return ndtr(x), same_dtype(multiply(normal_density(x), dx), x)
 
 
 ndtr: Primitive = general(
@@ -83,7 +84,7 @@ ndtr: Primitive = general(
 def _ndtri_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Any]:
     (p,), (dp,) = primals, tangents
     out = ndtri(p)
-    return out, multiply(divide(1, normal_density(out)), dp)
+    return out, same_dtype(multiply(divide(1, normal_density(out)), dp), p)
 
 
 ndtri: Primitive = general(

@@ -62,18 +62,20 @@ stop_gradient: NonDifferentiable = nondifferentiable(
 
 
 def _renumbered_jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Any]:
-    return renumbered(*primals), tangents[0]
+    return renumbered(*primals), tangents[1]
 
 
 renumbered: Primitive = general(
     "renumbered",
-    lambda xp, x, numbers: xp.asarray(numbers),
-    aval=lambda x, numbers: Aval(x.shape, x.dtype),
+    lambda xp, numbers, x: xp.asarray(numbers),
+    aval=lambda numbers, x: Aval(x.shape, x.dtype),
     batch=lambda size, batched, args, params: renumbered(*materialize(size, batched, args)),
     jvp=_renumbered_jvp,
     cost=0,
+    layout=lambda numbers, x: numbers,
+    view=True,
 )
-"""The second argument, with the derivative of the first: an array that was written without recording it."""
+"""The first argument, with the derivative of the second: an array that was written without recording it."""
 
 
 _tags = itertools.count()

@@ -95,8 +95,10 @@ class Reduction(Primitive):
         (x,), (dx,) = primals, tangents
         weights = self.weights(x, out, params)
         if dtype_of(x).kind == "c" and dtype_of(out).kind != "c":
-            return reduce_sum(real(self.weighted(dx, conjugate(weights))), axes=params["axes"])
-        return reduce_sum(self.weighted(dx, weights), axes=params["axes"])
+            total = reduce_sum(real(self.weighted(dx, conjugate(weights))), axes=params["axes"])
+        else:
+            total = reduce_sum(self.weighted(dx, weights), axes=params["axes"])
+        return same_dtype(total, out)
 
     def weighted(self, direction: Array, weights: Array) -> Array:
         """A direction times partial derivatives."""
@@ -115,7 +117,7 @@ class Reduction(Primitive):
         weights = self.weights(x, out, params)
         if dtype_of(out).kind == "c":
             weights = conjugate(weights)
-        return (self.weighted(keep_axes(ct, shape_of(x), params["axes"]), weights),)
+        return (same_dtype(self.weighted(keep_axes(ct, shape_of(x), params["axes"]), weights), x),)
 
     def pull_linear(self, ct: Any, parents: Sequence[Any], known: Sequence[Any], params: Params) -> Sequence[Any]:
         raise NotDifferentiableError(f"{self.name} is not linear and cannot be transposed")

@@ -287,7 +287,10 @@ class Stacks(EquationBuilder):
         return self.permute(x, order)
 
     def _concatenate(self, equation: Equation) -> None:
-        """Append a concatenation of rows and slices as a permutation of their stack."""
+        """Append a concatenation of rows and slices as a permutation of their stack.
+
+        It lies in memory in the order of the stack, in which NumPy adds: sums may differ in the last bit.
+        """
         out, pieces, axis = equation.outputs[0], equation.inputs, equation.params["axis"]
         shape = pieces[0].shape
         order = [*range(1, axis + 1), 0, *range(axis + 1, len(shape) + 1)]

@@ -1,4 +1,4 @@
-"""Loop re-rolling: unrolled Python loops become scans that compute the same to the last bit."""
+"""Loop re-rolling: unrolled loops become scans that compute the same, to the last bit where sums keep their order."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ from tests.support.random_programs import Drawn, programs
 RNG = onp.random.default_rng(0)
 INPUTS = RNG.normal(size=(40, 6))
 MATRIX = 0.3 * RNG.normal(size=(6, 6))
+COLUMNS = onp.ascontiguousarray(INPUTS[:30].T)
+"""In C order, as a concatenation of columns is. The stack of a loop is in Fortran order. Its product with an array in
+that order would be so too, and NumPy would add the elements in another order."""
 VECTOR = RNG.normal(size=6)
 POSITIVE = MATRIX @ MATRIX.T + onp.eye(6)
 
@@ -133,7 +136,7 @@ def collected(x: Any) -> Any:
     for _ in range(30):
         x = np.sin(x) * 1.1
         states.append(x)
-    return np.sum(np.stack(states, axis=1) * INPUTS[:30].T)
+    return np.sum(np.stack(states, axis=1) * COLUMNS)
 
 
 def windows(x: Any) -> Any:
