@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 import io
 import json
 import math
@@ -126,6 +127,8 @@ def _bases() -> list[Program]:
         primitive = PRIMITIVES[name]
         if not primitive.calls_python and primitive.factored_by is None:
             for sample in samples[:3]:
+                if any(map(inspect.isfunction, sample.params.values())):
+                    continue  # as a file cannot hold it
                 programs.append(func.make_program(_applied(primitive, sample.params))(*sample.args))
     return programs
 

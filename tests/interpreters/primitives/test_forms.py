@@ -40,6 +40,10 @@ NOT_NATIVE = {
 """By reason; besides these, what calls Python or is a function of scipy.special without a scalar operation."""
 
 
+PASSED_ON = {"checkpoint_call", "custom_vjp_call", "saved_output"}
+"""Calls whose outputs are operands: they stand in Programs under transforms, and are gone before code is made."""
+
+
 def lacking(form: str) -> set[str]:
     """The primitives without a form."""
     return {name for name, forms in TABLE.items() if getattr(forms, form) == NONE}
@@ -56,7 +60,8 @@ def test_what_has_no_derivative_says_so(form: str) -> None:
 
 
 def test_what_has_no_numpy_text_calls_python_or_a_program() -> None:
-    assert lacking("numpy_text") == CALLS | {name for name in TABLE if PRIMITIVES[name].calls_python}
+    calling_python = {name for name in TABLE if PRIMITIVES[name].calls_python}
+    assert lacking("numpy_text") == CALLS | PASSED_ON | calling_python
 
 
 def test_what_has_no_cost_is_a_program() -> None:
@@ -65,7 +70,7 @@ def test_what_has_no_cost_is_a_program() -> None:
 
 def test_what_has_no_native_form_is_known_with_its_reason() -> None:
     by_rule = {name for name in TABLE if PRIMITIVES[name].calls_python or PRIMITIVES[name].scipy is not None}
-    assert lacking("native") - by_rule == set(" ".join(NOT_NATIVE.values()).split())
+    assert lacking("native") - by_rule - PASSED_ON == set(" ".join(NOT_NATIVE.values()).split())
 
 
 def test_the_command_prints_the_table() -> None:
