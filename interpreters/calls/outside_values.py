@@ -35,8 +35,22 @@ def warn_of_frozen(message: str) -> None:
         warnings.warn_explicit(message, FrozenValueWarning, line.file, line.number)
 
 
+def _is(value: Any, kinds: Any) -> bool:
+    """isinstance by the type alone: `__class__` of an object may be code of the user's."""
+    return issubclass(type(value), kinds)
+
+
+def _own_attributes(value: Any) -> dict[str, Any]:
+    """The attributes in an object's dictionary, read past its own `__getattr__` and properties."""
+    try:
+        attributes = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    return attributes if type(attributes) is dict else {}
+
+
 class _OutsideReads:
-    """Finds what a function reads from outside its arguments: {path: value}."""
+    """Finds what a function reads from outside its arguments: {path: value}. It runs no code of the user's."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
@@ -44,19 +58,19 @@ class _OutsideReads:
 
     def function(self, function: Any, path: str = "", depth: int = DEPTH) -> None:
         """What a function, a method, a partial or a callable object reads."""
-        while isinstance(function, functools.partial):
+        while _is(function, functools.partial):
             for place, value in [*enumerate(function.args), *function.keywords.items()]:
                 self.value(f"{path}argument {place}", value, (), depth)
             function = function.func
         if id(function) in self._seen or depth == 0:
             return
         self._seen.add(id(function))
-        if isinstance(function, types.MethodType):
+        if type(function) is types.MethodType:
             self._method(function.__func__, function.__self__, path, depth)
-        elif isinstance(function, types.FunctionType):
+        elif type(function) is types.FunctionType:
             self._plain_function(function, path, depth)
-        elif hasattr(function, "__wrapped__"):
-            self.function(function.__wrapped__, path, depth)
+        elif (wrapped := _own_attributes(function).get("__wrapped__")) is not None:
+            self.function(wrapped, path, depth)
         elif isinstance(call := vars(type(function)).get("__call__"), types.FunctionType):
             self._method(call, function, path, depth)
 
@@ -84,30 +98,30 @@ class _OutsideReads:
         """The user's functions in the scope of one of the engine's."""
         for cell in function.__closure__ or ():
             with contextlib.suppress(ValueError):
-                if callable(cell.cell_contents) and not isinstance(cell.cell_contents, type):
+                if callable(cell.cell_contents) and not _is(cell.cell_contents, type):
                     self.function(cell.cell_contents, path, depth)
 
     def value(self, path: str, value: Any, names: tuple[str, ...], depth: int) -> None:
         """A value that a function with these names reads."""
-        owner = getattr(value, "__self__", None)
-        if value is np.random or (value is np and "random" in names) or isinstance(owner, np.random.RandomState):
+        owner = value.__self__ if type(value) in (types.MethodType, types.BuiltinMethodType) else None
+        if value is np.random or (value is np and "random" in names) or _is(owner, np.random.RandomState):
             self.values["numpy.random"] = np.random.mtrand._rand
-        elif value is random or isinstance(owner, random.Random):
+        elif value is random or _is(owner, random.Random):
             self.values["random"] = random
-        elif isinstance(value, types.FunctionType | types.MethodType | functools.partial):
+        elif _is(value, (types.FunctionType, types.MethodType, functools.partial)):
             self.function(value, f"{path}: ", depth - 1)
-        elif isinstance(value, types.ModuleType):
+        elif _is(value, types.ModuleType):
             if value.__name__.partition(".")[0] not in ("numpy", "func", "scipy", "math"):
                 self._attributes(path, vars(value), names, depth)
-        elif _is_data(value) or isinstance(value, np.random.Generator | np.random.RandomState):
+        elif _is_data(value) or _is(value, (np.random.Generator, np.random.RandomState)):
             self.values[path] = value
-        elif not isinstance(value, type) and hasattr(value, "__dict__"):
-            self._attributes(path, vars(value), names, depth)
+        elif not _is(value, type):
+            self._attributes(path, _own_attributes(value), names, depth)
 
     def _attributes(self, path: str, attributes: dict[str, Any], names: tuple[str, ...], depth: int) -> None:
         if depth:
             for name in names:
-                if name in attributes and not isinstance(attributes[name], types.ModuleType):
+                if name in attributes and not _is(attributes[name], types.ModuleType):
                     self.value(f"{path}.{name}", attributes[name], names, depth - 1)
 
 
@@ -126,7 +140,7 @@ def _global_names(code: types.CodeType) -> tuple[str, ...]:
 
 
 def _is_data(value: Any) -> bool:
-    return isinstance(value, (*PLAIN, np.ndarray, tuple, list, dict, set, frozenset)) or type(value) is Tracer
+    return _is(value, (*PLAIN, np.ndarray, tuple, list, dict, set, frozenset, Tracer))
 
 
 def read_by(function: Callable[..., Any]) -> dict[str, Any]:
@@ -161,9 +175,9 @@ def _random_states(function: Callable[..., Any]) -> dict[str, Any]:
     for path, value in read_by(function).items():
         if value is random:
             states["random"] = random.getstate()
-        elif isinstance(value, np.random.Generator):
+        elif _is(value, np.random.Generator):
             states[path] = _comparable(value.bit_generator.state)
-        elif isinstance(value, np.random.RandomState):
+        elif _is(value, np.random.RandomState):
             states[path] = _comparable(value.get_state(legacy=False))
     return states
 

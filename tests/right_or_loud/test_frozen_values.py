@@ -132,6 +132,23 @@ def test_frozen_tensor_is_named_and_a_differentiated_one_followed() -> None:
     assert not any("trained" in message for message in messages)
 
 
+class Guarded:
+    """An object whose attributes are not to be read behind the user's back."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(f"{name} was read")
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_trace_reads_no_attributes_of_its_own_accord(check: bool) -> None:
+    guarded = Guarded()
+    with func.config.override(check_frozen=check):
+        by_name = func.jit(lambda x: x if guarded is None else 2 * x)
+        by_partial = func.jit(functools.partial(lambda _, x: 3 * x, guarded))
+    for _ in range(2):
+        assert by_name(1.0) == 2.0 and by_partial(1.0) == 3.0
+
+
 def test_setting_is_read_when_a_function_is_wrapped() -> None:
     model = Noise()
     jitted = func.jit(model.apply)

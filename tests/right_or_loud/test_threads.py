@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextvars
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,39 +12,20 @@ import pytest
 
 import func
 from func.compilation import jit as jit_module
+from tests.support import threads
+from tests.support.threads import quick_turns
 
 THREADS = 16
 
 
 @pytest.fixture(autouse=True)
 def quick_switches() -> Iterator[None]:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
+    with quick_turns():
+        yield
 
 
 def in_threads(work: Callable[[int], Any], count: int = THREADS) -> list[Any]:
-    """The results of `work(number)` in threads that start at once; the first error is raised."""
-    barrier = threading.Barrier(count)
-    results: list[Any] = [None] * count
-    errors: list[BaseException] = []
-
-    def run(number: int) -> None:
-        try:
-            barrier.wait()
-            results[number] = work(number)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-    return results
+    return threads.in_threads(work, count)
 
 
 def _mapped(rng: func.random.Generator) -> list[float]:

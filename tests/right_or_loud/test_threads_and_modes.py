@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from typing import Any
@@ -14,34 +13,13 @@ import pytest
 
 import func
 from func.autograd import forward_ad, graph
-
-
-def in_threads(count: int, work: Callable[[int], None]) -> None:
-    """Run work(i) in several threads; an error in one is raised here."""
-    errors: list[BaseException] = []
-
-    def run(i: int) -> None:
-        try:
-            work(i)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
+from tests.support.threads import in_threads, quick_turns
 
 
 @pytest.fixture
 def _rapid_switches() -> Iterator[None]:
-    """Threads take turns after a few bytecodes."""
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(interval)
+    with quick_turns():
+        yield
 
 
 @pytest.mark.usefixtures("_rapid_switches")
@@ -54,7 +32,7 @@ def test_gradients_accumulated_by_several_threads_are_complete(size: int) -> Non
         for k in range(rounds):
             (x * 1.0).sum().backward(create_graph=k % 20 == 7)
 
-    in_threads(6, work)
+    in_threads(work, 6)
     assert np.all(x.grad.detach().numpy() == 6 * rounds)
 
 
@@ -77,7 +55,7 @@ def test_a_failed_backward_takes_back_its_own_gradient_only() -> None:
             except ValueError:
                 assert failing.now
 
-    in_threads(4, work)
+    in_threads(work, 4)
     assert x.grad.tolist() == [80.0] * 3
 
 
@@ -96,7 +74,7 @@ def test_hooks_of_several_tensors_belong_to_one_backward_pass() -> None:
         for _ in range(50):
             (a * b + i * (a + b)).backward()
 
-    in_threads(6, work)
+    in_threads(work, 6)
     assert counts == [50] * 6
 
 
@@ -138,7 +116,7 @@ def test_a_mode_may_be_left_in_another_context(name: str) -> None:
     generator = block()
     next(generator)
     assert is_on()
-    in_threads(1, lambda i: next(generator) if not is_on() else pytest.fail("the mode is on in another thread"))
+    in_threads(lambda i: next(generator) if not is_on() else pytest.fail("the mode is on in another thread"), 1)
     assert not is_on()
     inside = contextvars.copy_context()
     generator = block()
@@ -184,7 +162,7 @@ def test_one_context_object_in_several_threads() -> None:
                 assert not func.is_grad_enabled()
             assert func.is_grad_enabled()
 
-    in_threads(4, work)
+    in_threads(work, 4)
     assert func.is_grad_enabled()
 
 
@@ -216,7 +194,7 @@ def test_a_dual_level_may_be_left_in_another_thread() -> None:
     generator = block()
     dual = next(generator)
     assert forward_ad.unpack_dual(dual * dual).tangent.item() == 6.0
-    in_threads(1, lambda i: next(generator))
+    in_threads(lambda i: next(generator), 1)
     with pytest.raises(RuntimeError, match="no dual level is open"):
         forward_ad.make_dual(func.tensor(3.0), 1.0)
     with forward_ad.dual_level() as level:
