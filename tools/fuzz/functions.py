@@ -921,10 +921,12 @@ def missing_domains() -> list[str]:
     return gaps
 
 
-def draw_call(name: str, r: Draw) -> Call:
-    """A random call."""
-    domains = DOMAINS[name]
-    function = numpy_function(name)
+def draw_call(
+    name: str, r: Draw, domains: dict[str, Domain] | None = None, function: Callable[..., Any] | None = None
+) -> Call:
+    """A random call of a function of NumPy's main namespace, or of another one with these domains."""
+    domains = DOMAINS[name] if domains is None else domains
+    function = numpy_function(name) if function is None else function
     env: Env = {}
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
@@ -964,18 +966,18 @@ def draw_call(name: str, r: Draw) -> Call:
         kwargs["nonsense"] = 1
     call = Call(name, args, kwargs, r.generic)
     if wants_out or (isinstance(kwargs.get("where"), Leaf) and isinstance(function, np.ufunc)):
-        add_out(call, r)
+        add_out(call, r, function)
         if "out" not in call.kwargs and isinstance(function, np.ufunc):
             call.kwargs.pop("where", None)
     return call
 
 
-def add_out(call: Call, r: Draw) -> None:
+def add_out(call: Call, r: Draw, function: Callable[..., Any]) -> None:
     """Give a call an output array of the result's shape, at times of another dtype or a larger shape."""
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            result = call.run(numpy_function(call.name), [leaf.value for leaf in call.leaves()])
+            result = call.run(function, [leaf.value for leaf in call.leaves()])
     except Exception:
         return
     results = result if isinstance(result, tuple) else (result,)
@@ -1073,22 +1075,41 @@ class Tester:
         self.found: list[tuple[str, str]] = []
         """(mode, what differs)"""
 
+    def reference(self) -> Callable[..., Any]:
+        """The function that says what is right."""
+        return numpy_function(self.call.name)
+
+    def traced(self, mode: str) -> Callable[..., Any]:
+        """The function that is called in a mode: that of func.numpy, or mostly NumPy's where values are traced."""
+        return func_function(self.call.name) if mode == "plain" or self.r.chance(0.25) else self.reference()
+
+    def differentiated(self) -> Callable[..., Any]:
+        """The function that is differentiated, and whose values give the differences."""
+        return self.reference()
+
+    def is_typed_by_values(self) -> bool:
+        """Whether the shape or dtype depends on values, so that nothing can be compiled."""
+        return self.call.name in TYPED_BY_VALUES
+
+    def is_rounded(self) -> bool:
+        """Whether the function may round otherwise than NumPy."""
+        return self.call.name in ROUNDS
+
     def check(self) -> None:
         call, r = self.call, self.r
         leaves = call.leaves()
         values = [leaf.value for leaf in leaves]
-        reference = numpy_function(call.name)
+        reference = self.reference()
         expected = outcome(lambda: call.run(reference, values))
         for mode in self.modes:
-            if mode.startswith("jit") and (call.name in TYPED_BY_VALUES or not r.chance(0.1)):
+            if mode.startswith("jit") and (self.is_typed_by_values() or not r.chance(0.1)):
                 continue
-            function = func_function(call.name) if mode == "plain" or r.chance(0.25) else reference
-            got = self._in_mode(mode, function, leaves, values)
+            got = self._in_mode(mode, self.traced(mode), leaves, values)
             if got is not None:
                 self.tally.checked()
                 self._compare(mode, expected, got)
         if expected.error is None and call.generic:
-            self._differentiate(reference, leaves, values)
+            self._differentiate(self.differentiated(), leaves, values)
 
     def _add(self, mode: str, what: str) -> None:
         self.found.append((mode, what))
@@ -1113,7 +1134,7 @@ class Tester:
                 self._add(mode, f"raises: {got.error!r} for {expected.value!r}")
         else:
             scalars = mode in ("plain", "jvp", "vjp") and not (call.args and isinstance(raw(call.args[0]), np.generic))
-            exact = call.name not in ROUNDS and not mode.startswith("jit")
+            exact = not self.is_rounded() and not mode.startswith("jit")
             scalars = scalars and not (call.name == "einsum" and call.kwargs.get("optimize"))
             converts = bool({"out", "dtype"} & call.kwargs.keys())
             precision = max([_precision(leaf.value) for leaf in call.leaves()], default=0.0) if converts else 0.0
