@@ -265,8 +265,9 @@ def _with_dtype(dot: Array, out: Array) -> Any:
 class custom_vjp(CustomRule):
     """Give a function a derivative of your own by its pullback; forward mode follows by transposing it.
 
-    `fwd(*args)` returns (out, residuals); `bwd(residuals, ct)` returns a tuple with one cotangent per argument
-    (None for zero). Arguments at `nondiff_argnums` are passed to fwd in place and to bwd first.
+    `fwd(*args)` returns (out, residuals), and may call the function itself; `bwd(residuals, ct)` returns a tuple with
+    one cotangent per argument (None for zero). Arguments at `nondiff_argnums` are passed to fwd in place and to bwd
+    first.
 
     Example:
         >>> import numpy as np, func
@@ -302,8 +303,11 @@ class custom_vjp(CustomRule):
             outs = flat(*leaves)
             return tree.unflatten(flat.out_spec, outs)
         forward = _VjpForward(self.fwd, args, fixed, spec, flat)
-        backward = _VjpBackward(self.bwd, nondiff, spec, forward, flat)
-        results = custom_rules.call_with_rule(leaves, forward, backward)
+        if custom_rules.is_own_call(self):
+            results = custom_rules.call_within_rule(leaves, flat, _OwnCall(self, forward))
+        else:
+            backward = _VjpBackward(self.bwd, nondiff, spec, forward, flat)
+            results = custom_rules.call_with_rule(leaves, forward, backward, rule=self)
         return tree.unflatten(flat.out_spec, results)
 
 
@@ -320,9 +324,7 @@ class _VjpForward:
     static: Any = None
 
     def __call__(self, run: ForwardRun, *leaves: Array) -> tuple[list[Array], list[Array]]:
-        remaining = iter(tree.unflatten(self.spec, defensive_copies(leaves)))
-        full = [self.args[i] if i in self.fixed else next(remaining) for i in range(len(self.args))]
-        result = self.fwd(*full)
+        result = self.fwd(*self.arguments(defensive_copies(leaves)))
         if not isinstance(result, tuple) or len(result) != 2:
             raise CustomRuleError(f"fwd {name_of(self.fwd)} must return a pair (out, residuals)")
         outs, out_spec = tree.flatten(result[0])
@@ -334,10 +336,26 @@ class _VjpForward:
             r for r, array in zip(residuals, is_array, strict=True) if array
         ]
 
+    def arguments(self, leaves: Sequence[Array]) -> list[Any]:
+        """The arguments of the call, with other leaves."""
+        remaining = iter(tree.unflatten(self.spec, leaves))
+        return [self.args[i] if i in self.fixed else next(remaining) for i in range(len(self.args))]
+
     def residuals(self, arrays: Sequence[Array]) -> Any:
         """The tree of the user's residuals."""
         remaining = iter(arrays)
         return tree.unflatten(self.residual_spec, [next(remaining) if s is None else s[0] for s in self.static])
+
+
+@dataclass(eq=False)
+class _OwnCall:
+    """A custom_vjp on flat leaves, as its forward function calls it."""
+
+    rule: custom_vjp
+    forward: _VjpForward
+
+    def __call__(self, *leaves: Array) -> list[Array]:
+        return tree.leaves(self.rule(*self.forward.arguments(leaves)))
 
 
 @dataclass(eq=False)

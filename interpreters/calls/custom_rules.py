@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -42,6 +43,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError
 from func.interpreters.core.parameters import FUNCTION, Kind
+from func.interpreters.core.scopes import Entry, Scope, live_entries, live_entry
 from func.interpreters.core.source import at_line
 from func.interpreters.drivers import Flat
 from func.interpreters.grad import Grad
@@ -399,18 +401,48 @@ with a tangent rule also by push(residuals, tangents) -> tangents of the outputs
 can be transposed."""
 
 
+_RULES: ContextVar[RuleEntry | None] = ContextVar("func_rules", default=None)
+"""The innermost rule whose forward function is running; it may have ended."""
+
+
+class RuleEntry(Entry):
+    """The forward function of a rule is running."""
+
+    __slots__ = ("rule",)
+
+    rule: Any
+
+
+class RuleScope(Scope):
+    """The scope in which the forward function of a rule runs."""
+
+    __slots__ = ()
+
+    def __init__(self, rule: Any) -> None:
+        entry = RuleEntry(self, live_entry(_RULES))
+        entry.rule = rule
+        _RULES.set(entry)
+
+
+def is_own_call(rule: Any) -> bool:
+    """Whether the function of a rule is called by the forward function of this rule."""
+    return any([entry.rule is rule for entry in live_entries(_RULES)])
+
+
 def call_with_rule(
     args: Sequence[Array],
     forward: Callable[..., tuple[Sequence[Array], Sequence[Any]]],
     bwd: Any,
     push: Any = None,
+    rule: Any = None,
 ) -> tuple[Array, ...]:
     """The outputs of forward(run, *args) -> (outputs, residuals), which runs once, differentiated by a rule."""
     run = ForwardRun()
     inputs = [run.lift(stop_gradient(arg), i) if is_traced_number(arg) else unboxed(arg) for i, arg in enumerate(args)]
     places = [(_key(run, x), x) for x in inputs]  # kept, as the function may write to its arguments
     try:
-        outs, residuals = [drivers.without_tensors(values, run) for values in forward(run, *inputs)]
+        with RuleScope(rule):
+            outs, residuals = [drivers.without_tensors(values, run) for values in forward(run, *inputs)]
         values = [run.value(out) for out in outs]
         _refuse_captured(args, values)
         positions = {key: i for i, (key, _) in reversed(list(enumerate(places)))}
@@ -422,6 +454,13 @@ def call_with_rule(
         run.close()
     options = {} if push is None else {"push": push}
     return custom_vjp_call(*operands, bwd=bwd, layout=layout, **options)  # type: ignore[no-any-return]
+
+
+def call_within_rule(args: Sequence[Array], function: Flat, rule: Flat) -> tuple[Array, ...]:
+    """The outputs of function(*args), differentiated as rule(*args): a forward function calls its own function."""
+    inputs = [unboxed(stop_gradient(arg) if is_traced_number(arg) else arg) for arg in args]
+    outs = function(*inputs)
+    return checkpoint_call(*args, *outs, fun=rule, outs=len(outs))  # type: ignore[no-any-return]
 
 
 def known_outputs(outs: Sequence[Array], args: Sequence[Array], bwd: Any) -> tuple[Array, ...]:

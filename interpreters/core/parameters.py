@@ -107,7 +107,7 @@ def is_index_of(index: Any, shape: Shape) -> bool:
             chosen = range(start, stop, step)
             if chosen and not (0 <= chosen[0] < length and 0 <= chosen[-1] < length):
                 return False
-            if not chosen and not (0 <= start <= max(length, 1) and -1 <= stop <= length):
+            if not chosen and not (-1 <= start <= max(length, 1) and -1 <= stop <= length):
                 return False
         elif not is_integer(entry) or not 0 <= entry < length:
             return False

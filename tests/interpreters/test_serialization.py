@@ -175,6 +175,19 @@ def with_constant(value: Any) -> Program:
     return Program([], [], [var], {var: value})
 
 
+PARTS = [None, -5, -1, 0, 1, 5]
+
+
+@pytest.mark.parametrize("step", [-2, -1, 1, 2])
+@pytest.mark.parametrize("length", [0, 1, 3])
+def test_every_slice_comes_back(length: int, step: int, tmp_path: Path) -> None:
+    x = np.arange(2.0 * length).reshape(length, 2)
+    parts = [slice(start, stop, step) for start in PARTS for stop in PARTS]
+    program = func.make_program(lambda x: [x[part] * 1 for part in parts])(x)
+    for got, part in zip(again(program, tmp_path)(x), parts, strict=True):
+        identical(got, x[part])
+
+
 @pytest.mark.parametrize("name", CONSTANTS)
 def test_constants_keep_their_bits(name: str, tmp_path: Path) -> None:
     program = with_constant(CONSTANTS[name])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.optimize
 
 import func
 from func.autograd import Function, forward_ad, functional, once_differentiable
@@ -93,6 +94,11 @@ def cubes(runs: Runs) -> dict[str, Call]:
         square = x * x
         return square * x, [square, 3]
 
+    def calling_itself() -> Any:
+        rule = func.custom_vjp(plain)
+        rule.defvjp(lambda x: (rule(x), x), lambda x, ct: (3 * x * x * ct,))
+        return rule
+
     @func.custom_gradient
     def by_closure(x: Any) -> Any:
         counted()
@@ -129,6 +135,7 @@ def cubes(runs: Runs) -> dict[str, Call]:
         "custom_vjp of its input": with_rule(forward_of_input, lambda x, ct: (3 * x * x * ct,)),
         "custom_vjp of its output": with_rule(forward_of_output, lambda r, ct: (3 * r["y"] / r["x"] * ct,)),
         "custom_vjp of an intermediate": with_rule(forward_of_intermediate, lambda r, ct: (r[1] * r[0] * ct,)),
+        "custom_vjp that calls itself": calling_itself(),
         "custom_gradient": by_closure,
         "custom_gradient by an object": by_object,
         "custom_jvp": tangent,
@@ -297,6 +304,39 @@ def test_a_rule_that_differs_from_the_code(name: str) -> None:
     _, pull = func.vjp(loss, t)
     pull(1.0)[0].sum().backward()
     np.testing.assert_allclose(t.grad.numpy(), [2, 2])
+
+
+AGAIN: dict[str, Callable[[Call], Call]] = {
+    "called": lambda f: f,
+    "jitted": func.jit,
+    "mapped": mapped,
+    "scanned": scanned,
+    "checkpointed": func.checkpoint,
+}
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_a_forward_function_may_call_its_own_function(name: str) -> None:
+    """What the rule gets from such a call has the derivative of the rule, here the identity for round."""
+    straight = func.custom_vjp(np.round)
+    straight.defvjp(lambda x: (straight(x), AGAIN[name](straight)(x)), lambda rounded, ct: (ct * rounded,))
+    for around in (lambda f: f, func.jit):
+        assert around(func.grad(straight))(2.2) == 2.0
+        assert around(func.grad(func.grad(straight)))(2.2) == 2.0  # d(round) = round dx
+        assert around(func.jacfwd(func.grad(straight)))(2.2) == 2.0
+    np.testing.assert_array_equal(func.vmap(func.grad(func.grad(straight)))(np.array([2.2, 3.1])), [2.0, 3.0])
+    assert tensor_grad(graph_grad(straight), 2.2).item() == 2.0
+
+
+def test_a_forward_function_may_call_compiled_code_by_its_own_function() -> None:
+    @func.custom_vjp
+    def root(k: Any) -> Any:
+        return scipy.optimize.brentq(lambda x: x**3 - k, 0.0, 5.0)
+
+    root.defvjp(lambda k: (root(k), k), lambda k, ct: (ct / (3 * root(k) ** 2),))
+    np.testing.assert_allclose(func.grad(root)(8.0), 1 / 12)
+    np.testing.assert_allclose(func.grad(func.grad(root))(8.0), -1 / 144)
+    np.testing.assert_allclose(func.vmap(func.grad(root))(np.array([1.0, 8.0])), [1 / 3, 1 / 12])
 
 
 def test_reversal_in_every_mode() -> None:
