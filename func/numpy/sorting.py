@@ -13,7 +13,7 @@ from func.interpreters.primitives.structural.indexing import gather, scatter_add
 from func.interpreters.primitives.structural.shapes import convert, full_like, reshape
 from func.interpreters.primitives.structural.slicing import getitem
 from func.numpy import reductions
-from func.numpy.argument_checks import arrayed, flattened, normalize_axis, rank_of, refuse, to_dtype, to_host
+from func.numpy.argument_checks import arrayed, count, flattened, normalize_axis, rank_of, refuse, to_dtype, to_host
 from func.numpy.creation import sequence
 from func.numpy.memory import like_copy
 from func.numpy.protocol import implements
@@ -67,12 +67,13 @@ def sort_complex(a: Array) -> Array:
     return convert(a, dtype=np.dtype(np.complex64 if single else np.complex128))
 
 
-def _kth(kth: Any, length: int) -> tuple[int, ...]:
-    """kth as a tuple of non-negative indices."""
+def _kth(kth: Any, a: Array, axis: int) -> tuple[int, ...]:
+    """kth as a tuple of non-negative indices. As in NumPy, an array without elements accepts any places."""
     places = to_host(kth)
     if places.dtype.kind not in "iu" or places.ndim > 1:
         raise TypeError("Partition index must be integer")
-    if length == 0:
+    length = shape_of(a)[axis]
+    if count(shape_of(a)) == 0:
         return (0,)
     for place in places.ravel().tolist():
         if not -length <= place < length:
@@ -88,7 +89,7 @@ def argpartition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introse
     if rank_of(a) == 0:
         a = reshape(arrayed(a), shape=(1,))
     a, place = _prepared(a, axis)
-    return sorting_primitives.argpartition(a, kth=_kth(kth, shape_of(a)[place]), axis=place, kind=kind)
+    return sorting_primitives.argpartition(a, kth=_kth(kth, a, place), axis=place, kind=kind)
 
 
 @implements(np.partition)
@@ -96,7 +97,7 @@ def partition(a: Array, kth: Any, axis: int | None = -1, kind: str = "introselec
     """The elements partitioned at the kth one, as numpy.partition; the derivative is permuted with the elements."""
     refuse("partition", order=(order, None))
     a, place = _prepared(a, axis)
-    order = sorting_primitives.partition_order(a, kth=_kth(kth, shape_of(a)[place]), axis=place, kind=kind)
+    order = sorting_primitives.partition_order(a, kth=_kth(kth, a, place), axis=place, kind=kind)
     return like_copy(sorting_primitives.reorder(a, order, axis=place), a)
 
 

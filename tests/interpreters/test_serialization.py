@@ -188,6 +188,16 @@ def test_every_slice_comes_back(length: int, step: int, tmp_path: Path) -> None:
         identical(got, x[part])
 
 
+@pytest.mark.parametrize("kth", [0, 1, -5, (0, 3)])
+def test_partitions_of_nothing_come_back(kth: Any, tmp_path: Path) -> None:
+    def f(x: Any) -> Any:
+        return [g(x, kth, axis=axis) for axis in (0, 1) for g in (np.partition, np.argpartition)]
+
+    x = np.zeros((0, 3))
+    for got, expected in zip(again(func.make_program(f)(x), tmp_path)(x), f(x), strict=True):
+        identical(got, expected)
+
+
 @pytest.mark.parametrize("name", CONSTANTS)
 def test_constants_keep_their_bits(name: str, tmp_path: Path) -> None:
     program = with_constant(CONSTANTS[name])

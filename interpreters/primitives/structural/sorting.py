@@ -28,7 +28,7 @@ from func.interpreters.primitives.structural.reductions import argsort as argsor
 PLACES = Kind(
     "places along the axis",
     lambda value, avals, params: (
-        type(value) is tuple and all([is_integer(k) and 0 <= k < avals[0].shape[params["axis"]] for k in value])
+        type(value) is tuple and all([is_integer(k) and 0 <= k < max(avals[0].shape[params["axis"]], 1) for k in value])
     ),
 )
 SELECTION = one_of("introselect")

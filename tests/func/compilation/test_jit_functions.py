@@ -59,6 +59,7 @@ def test_compiled_functions_of_large_arrays(name: str) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_functions(name: str) -> None:
     check_value(name)
+    func.make_program(FUNCTIONS[name].function)(FUNCTIONS[name].x).check()
 
 
 DIFFERENTIABLE = sorted(set(NAMES) - NOT_DIFFERENTIABLE - COMPLEX - set(ALONE))
