@@ -126,7 +126,7 @@ class NoAttributeError(UnsupportedFunctionError, AttributeError):
 def no_attribute(tracer: Tracer, name: str) -> Any:
     """Raise because a traced array has no such attribute."""
     if name.startswith("_") and not name.startswith("__"):  # a slot that is not set, which the engine asks for often
-        raise AttributeError(f"'Tracer' object has no attribute {name!r}")
+        raise AttributeError(name)
     ufunc = getattr(np, name, None)
     if isinstance(ufunc, np.ufunc) and instruction(sys._getframe(1))[0] not in ("LOAD_ATTR", "LOAD_METHOD"):
         return functools.partial(ufunc, tracer)  # asked for by the loop of a ufunc over objects, as `x.exp()`
@@ -135,9 +135,42 @@ def no_attribute(tracer: Tracer, name: str) -> Any:
         or not hasattr(np.ndarray, name)
         or is_converting(sys._getframe(1))
     ):
-        raise AttributeError(f"'Tracer' object has no attribute {name!r}")
+        raise AttributeError(f"traced arrays and tensors have no attribute {name!r}{_instead_of(name)}")
     hint = _hint(_MEMORY_HINT)
     raise NoAttributeError(f"`.{name}` is about the memory of an array, and a traced one has none{at_line()}\n{hint}")
+
+
+_INSTEAD = {
+    "bmm": "x @ y",
+    "contiguous": "np.ascontiguousarray(x)",
+    "dim": "x.ndim",
+    "double": "x.astype(np.float64)",
+    "expand": "np.broadcast_to(x, shape)",
+    "float": "x.astype(np.float32)",
+    "half": "x.astype(np.float16)",
+    "mm": "x @ y",
+    "numel": "x.size",
+    "permute": "x.transpose(axes)",
+    "relu": "np.maximum(x, 0)",
+    "softmax": "func.special.softmax(x)",
+    "t": "x.T",
+    "to": "x.astype(dtype); an array lives where its data are",
+    "type": "x.astype(dtype)",
+    "unsqueeze": "np.expand_dims(x, axis)",
+    "zero_": "x.fill(0)",
+}
+"""What to write for methods that tensors of other libraries have."""
+
+
+def _instead_of(name: str) -> str:
+    """The end of a message about a missing attribute."""
+    if name.startswith("__"):
+        return ""
+    if name in _INSTEAD:
+        return f"; write {_INSTEAD[name]}"
+    if callable(getattr(np, name, None)):
+        return f"; write np.{name}(x)"
+    return "; write x += y or x[...] = y" if name.endswith("_") else "; they have those of NumPy's arrays"
 
 
 _STAGED = {

@@ -108,9 +108,11 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
             try:
                 number = operator.index(entry)
             except TypeError:
+                is_label = isinstance(entry, str)
                 raise IndexError(
                     "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean "
                     "arrays are valid indices"
+                    + ("; pandas and xarray objects are passed as arrays, without their labels" if is_label else "")
                 ) from None
             if not -shape[axis] <= number < shape[axis]:
                 raise IndexError(f"index {number} is out of bounds for axis {axis} with size {shape[axis]}")

@@ -103,9 +103,9 @@ def differentiable(
 ) -> CallArguments:
     """The arguments of a call, of which the floating point leaves at some places are to be differentiated.
 
-    An integer leaf inside a tree is inactive; an integer that is a whole argument is refused if `needs_every` argument
-    is to be differentiated, or if no leaf is active. `kinds` are the kinds of dtypes that active leaves may have: "f",
-    "c" or both. Messages name positional arguments by `root`.
+    An integer leaf inside a tree is inactive. Integers are refused if no leaf is active, and one that is a whole
+    argument also if `needs_every` argument is to be differentiated. `kinds` are the kinds of dtypes that active leaves
+    may have: "f", "c" or both. Messages name positional arguments by `root`.
 
     Raises:
         DifferentiatedInputError: There is nothing to differentiate (a TypeError).
@@ -145,7 +145,7 @@ def differentiable(
                 _refuse_integers(leaf, path, transform)
             first_path = first_path or path
             leaves.append(leaf)
-    if not needs_every and leaves and not active:
+    if leaves and not active and not allow_int:
         _refuse_integers(leaves[0], first_path, transform)
     return CallArguments(args, kwargs, places, None if is_flat else specs, leaves, active)
 

@@ -246,6 +246,32 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "does not fit its arguments .IndexError",
     ),
 }
+ERRORS["a column of a frame that is an array inside"] = (
+    lambda: func.grad(lambda frame: np.sum(frame["x"]))(np.ones((2, 2))),
+    IndexError,
+    "pandas and xarray objects are passed as arrays, without their labels",
+)
+for _name, _pattern in {
+    "zero_": r"x\.fill\(0\)",
+    "add_": r"x \+= y or x\[\.\.\.\] = y",
+    "exp": r"np\.exp\(x\)",
+    "mm": "x @ y",
+    "unsqueeze": r"np\.expand_dims\(x, axis\)",
+    "to": r"x\.astype\(dtype\)",
+    "nothing": "they have those of NumPy's arrays",
+}.items():
+    ERRORS[f"the method {_name} of a tensor"] = (
+        lambda name=_name: eval(f"x.{name}", {"x": func.tensor(X)}),
+        AttributeError,
+        f"no attribute '{_name}'; (write )?{_pattern}",
+    )
+for _name, _tree in {"list": [1, 2], "dict": {"a": np.arange(3)}, "nested": ([np.int32(1)], None)}.items():
+    for _transform in (func.grad, func.jacfwd, func.hessian, lambda f: lambda x: func.vjp(f, x)):
+        ERRORS[f"nothing but integers in a {_name} {len(ERRORS)}"] = (
+            lambda transform=_transform, tree=_tree: transform(lambda x: 1.0 * func.tree.leaves(x)[0])(tree),
+            func.errors.DifferentiatedInputError,
+            r"with respect to argument 0\[\S+, which is an? (Python int|array|number)",
+        )
 
 
 @pytest.mark.parametrize("name", ERRORS)
