@@ -169,6 +169,9 @@ def pull_back(seeds: Iterable[tuple[Any, Array]], leaves: Sequence[Any], values:
     return nan_safe.pull(functools.partial(walk, list(seeds), leaves), values)
 
 
+_ARRAY = np.ndarray
+
+
 def walk(
     seeds: Iterable[tuple[Any, Array]],
     leaves: Sequence[Any],
@@ -186,6 +189,7 @@ def walk(
         contribute(cotangents, queue, node, seed if live is None else live.seed_where_zero(seed))
     results: dict[int, Any] = {leaf[SERIAL]: ZERO for leaf in leaves}
     watch = PULLING.get()
+    is_plain = watch is None and opened is None and live is None
     before = copy_context()
     try:
         with np.errstate(all="ignore"):
@@ -195,14 +199,14 @@ def walk(
                 ct = cotangents.pop(serial)
                 if serial in results:
                     results[serial] = ct
-                if watch is not None:
-                    watch.serial = serial
-                if opened is not None:
-                    saved = opened(node, ct)
-                if live is not None and not rule.covers:
-                    ct = live.lifted(ct)
-                for place, contribution in enumerate(rule.pull(ct, needs_cotangent, saved, params)):
-                    parent = parents[place]
+                if not is_plain:
+                    if watch is not None:
+                        watch.serial = serial
+                    if opened is not None:
+                        saved = opened(node, ct)
+                    if live is not None and not rule.covers:
+                        ct = live.lifted(ct)
+                for parent, contribution in zip(parents, rule.pull(ct, needs_cotangent, saved, params), strict=True):
                     if contribution is not ZERO and parent is not None:  # `contribute`, written out for speed
                         serial = parent[SERIAL]
                         if serial not in cotangents:
@@ -210,8 +214,8 @@ def walk(
                             heappush(queue, parent)
                         else:
                             total = cotangents[serial]
-                            is_plain = type(total) is np.ndarray and type(contribution) is np.ndarray
-                            cotangents[serial] = total + contribution if is_plain else accumulate(total, contribution)
+                            are_arrays = type(total) is _ARRAY and type(contribution) is _ARRAY
+                            cotangents[serial] = total + contribution if are_arrays else accumulate(total, contribution)
                 del node, parents, saved
     except BaseException as error:
         restore_error_state(error, before)

@@ -40,15 +40,17 @@ from func.transforms.boundary import own
 
 
 def _as_list(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (tuple, list)) and not isinstance(value, graph.GradientEdge) else [value]
+    if type(value) is Tracer or isinstance(value, graph.GradientEdge):
+        return [value]
+    return list(value) if isinstance(value, (tuple, list)) else [value]
 
 
 def _root(out: Any, i: int) -> tuple[Any, Any, Any, Any]:
     """(interpreter, node, shape, dtype) of an output, which is a tensor or a gradient edge."""
-    if isinstance(out, graph.GradientEdge):
-        interpreter, node = out.ownership_token
-        return interpreter, node, node[AVAL].shape, node[AVAL].dtype
     if type(out) is not Tracer:
+        if isinstance(out, graph.GradientEdge):
+            interpreter, node = out.ownership_token
+            return interpreter, node, node[AVAL].shape, node[AVAL].dtype
         raise TypeError(f"element {i} is not a tensor but {type(out).__name__}; make it with func.tensor")
     if type(out._interpreter) is not Imperative:
         if isinstance(out._interpreter, Jvp):
@@ -240,9 +242,10 @@ def _accumulate_all(gradients: Sequence[_Gradient], create: bool) -> None:
                 previous_value = None if previous is None else previous._value
                 _accumulate(state, ct, create)
                 done.append((state, ct, previous, previous_value, state.grad._value))
-            tensor = None if state.owner is None else state.owner()
-            for hook in list(state.post_hooks.values()):
-                hook(tensor)
+            if state.post_hooks:
+                tensor = None if state.owner is None else state.owner()
+                for hook in list(state.post_hooks.values()):
+                    hook(tensor)
             if leaf is not None:
                 run_posthooks(leaf, ct)
     except BaseException:

@@ -57,7 +57,9 @@ class ModeContext:
     def _leave(self) -> None:
         """End the last setting that was entered here: several threads may have entered one context."""
         entered, present = self._entered, self._variable.get()
-        place = next((i for i in reversed(range(len(entered))) if entered[i][0] is present), len(entered) - 1)
+        place = len(entered) - 1
+        if entered[place][0] is not present:
+            place = next((i for i in reversed(range(place)) if entered[i][0] is present), place)
         leave(self._variable, *entered.pop(place))
 
     def clone(self) -> Self:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import decimal
 import inspect
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -54,7 +53,7 @@ def exact_key(value: Any) -> Any:
         return kind, value.dtype.str, value.tobytes()
     if kind is range:
         return kind, value.start, value.stop, value.step
-    if isinstance(value, decimal.Decimal):
+    if kind.__module__ == "decimal" and kind.__name__ == "Decimal":
         return kind, value.as_tuple()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         compared = [getattr(value, field.name) for field in dataclasses.fields(value) if field.compare]

@@ -67,6 +67,8 @@ def _comparison(primitive: Primitive, reflected: str) -> Callable[[Any, Any], An
         frame = sys._getframe(1)
         if frame.f_code.co_filename in SOLVER_FILES:
             steers_solver(frame, self, other)
+        if type(other) in _SCALARS:
+            return self._interpreter.apply2(primitive, self, other)
         result = compare(self, other)
         if result is NotImplemented and primitive in (ops.equal, ops.not_equal) and isinstance(other, _UNEQUAL):
             return np.full(self.shape, primitive is ops.not_equal)[()]

@@ -8,14 +8,13 @@ and returns its start, whose derivative is zero; a search that chooses among giv
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import warnings
 from collections.abc import Callable
-from pathlib import Path
+from importlib.util import find_spec
 from types import FrameType
 from typing import Any
-
-import scipy
 
 from func.interpreters.core import Tracer
 from func.interpreters.core.errors import NotDifferentiableError, SolverWarning
@@ -23,8 +22,16 @@ from func.interpreters.core.source import Line
 from func.interpreters.grad import Grad
 from func.interpreters.jvp import Jvp
 
-_FOLDER = Path(str(scipy.__file__)).parent / "optimize"
-SOLVER_FILES = frozenset(str(path) for path in _FOLDER.glob("*.py"))
+
+def _files_of_solvers() -> frozenset[str]:
+    """The modules of scipy.optimize, found without importing SciPy."""
+    spec = find_spec("scipy")
+    places = (spec and spec.submodule_search_locations) or ()
+    folders = [os.path.join(place, "optimize") for place in places]
+    return frozenset([os.path.join(folder, name) for folder in folders for name in os.listdir(folder)])
+
+
+SOLVER_FILES = _files_of_solvers()
 """The files in which a comparison of traced values is a solver's."""
 CONVERGING = frozenset({"newton", "root_scalar", "fixed_point"})
 """Functions whose iterates are differentiable functions of the iterate before, so that derivatives converge, too."""

@@ -29,20 +29,23 @@ class Arguments:
     def values(self) -> list[Array]:
         """The active leaves."""
         leaves = self.leaves
-        return [leaves[i] for i in self.active]
+        return list(leaves) if len(leaves) == len(self.active) else [leaves[i] for i in self.active]
 
     def replaced(self, values: Iterable[Any]) -> list[Any]:
         """The trees with other values in the place of the active leaves."""
-        return self._trees(self.leaves.copy(), values)
+        return self._trees(self.leaves, values)
 
     def arranged(self, results: Iterable[Any], inactive: Callable[[Any], Any] | None = None) -> list[Any]:
         """The trees with a result for each active leaf, and None (or `inactive(leaf)`) for each other one."""
         rest = [None] * len(self.leaves) if inactive is None else [inactive(leaf) for leaf in self.leaves]
         return self._trees(rest, results)
 
-    def _trees(self, leaves: list[Any], values: Iterable[Any]) -> list[Any]:
-        for i, value in zip(self.active, values, strict=True):
-            leaves[i] = value
+    def _trees(self, others: list[Any], values: Iterable[Any]) -> list[Any]:
+        leaves = list(values)
+        if len(leaves) < len(others):
+            leaves = others.copy()
+            for i, value in zip(self.active, values, strict=True):
+                leaves[i] = value
         if self.specs is None:
             return leaves
         trees = []

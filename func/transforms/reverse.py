@@ -182,8 +182,9 @@ class _Gradients:
         with TransformScope(interpreter), running(interpreter):
             places = self.selection.places(args, kwargs)
             arguments = differentiable(args, kwargs, places, transform, self.kinds, self.allow_int)
-            tracers = [interpreter.lift(leaf) for leaf in arguments.values()]
-            place_like_arguments(tracers, arguments.values())
+            values = arguments.values()
+            tracers = [interpreter.lift(leaf) for leaf in values]
+            place_like_arguments(tracers, values)
             nodes = [tracer._attached for tracer in tracers]
             traced_args, traced_kwargs = arguments.bound(tracers)
             out = self.function(*traced_args, **traced_kwargs)
@@ -196,12 +197,12 @@ class _Gradients:
                 value = out._value
                 seeds.append((out._attached, full_like(value, 1, ())))
             del out
-            gradients = self._arranged(pull_back(seeds, nodes, (value,)), arguments)
+            gradients = self._arranged(pull_back(seeds, nodes, (value,)), values, arguments)
         return unbox(own_tree(value)), gradients, own_tree(aux) if self.has_aux else None
 
-    def _arranged(self, cts: list[Any], arguments: CallArguments) -> Any:
+    def _arranged(self, cts: list[Any], values: list[Any], arguments: CallArguments) -> Any:
         """Cotangents as gradients that are owned by the caller, in the form of argnums and argnames."""
-        for i, leaf in enumerate(arguments.values()):
+        for i, leaf in enumerate(values):
             if cts[i] is ZERO:
                 cts[i] = full_like(leaf, 0)
             elif self.holomorphic:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
@@ -273,6 +272,9 @@ class measured_memory:
     peak = 0
 
     def __enter__(self) -> Self:
+        import tracemalloc  # which few programs need: importing func stays quick
+
+        self._tracemalloc = tracemalloc
         self._was_tracing = tracemalloc.is_tracing()
         if self._was_tracing:
             tracemalloc.reset_peak()
@@ -282,9 +284,9 @@ class measured_memory:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.peak = max(0, tracemalloc.get_traced_memory()[1] - self._before)
+        self.peak = max(0, self._tracemalloc.get_traced_memory()[1] - self._before)
         if not self._was_tracing:
-            tracemalloc.stop()
+            self._tracemalloc.stop()
 
 
 def _split_dims(

@@ -10,7 +10,7 @@ import contextlib
 import ctypes
 import dis
 import functools
-import random
+import sys
 import types
 import warnings
 from collections.abc import Callable
@@ -106,7 +106,7 @@ class _OutsideReads:
         owner = value.__self__ if type(value) in (types.MethodType, types.BuiltinMethodType) else None
         if value is np.random or (value is np and "random" in names) or _is(owner, np.random.RandomState):
             self.values["numpy.random"] = np.random.mtrand._rand
-        elif value is random or _is(owner, random.Random):
+        elif (random := sys.modules.get("random")) is not None and (value is random or _is(owner, random.Random)):
             self.values["random"] = random
         elif _is(value, (types.FunctionType, types.MethodType, functools.partial)):
             self.function(value, f"{path}: ", depth - 1)
@@ -173,8 +173,8 @@ def _random_states(function: Callable[..., Any]) -> dict[str, Any]:
     """The states of the generators that a function can reach, by their names."""
     states: dict[str, Any] = {"numpy.random": _shared_state()}
     for path, value in read_by(function).items():
-        if value is random:
-            states["random"] = random.getstate()
+        if _is(value, types.ModuleType):
+            states[path] = value.getstate()
         elif _is(value, np.random.Generator):
             states[path] = _comparable(value.bit_generator.state)
         elif _is(value, np.random.RandomState):

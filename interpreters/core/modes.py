@@ -64,6 +64,8 @@ class Mode(Setting):
         self.is_left = False
         self.owner = None
         self.scoped = True
+        if inference:
+            WATCHED.inference = True
 
 
 class Entered:
@@ -130,12 +132,15 @@ def anomaly() -> bool | None:
 
 
 class Watched:
-    """Whether SAVING or ANOMALY has ever been set in this process; until then no operation looks them up."""
+    """What has ever been set in this process; until then no operation looks it up."""
 
-    __slots__ = ("ever",)
+    __slots__ = ("ever", "inference")
 
     def __init__(self) -> None:
         self.ever = False
+        """SAVING or ANOMALY."""
+        self.inference = False
+        """A mode that marks what is made."""
 
 
 WATCHED = Watched()

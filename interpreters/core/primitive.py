@@ -32,7 +32,7 @@ import numpy as np
 from func.backends import namespace_of
 from func.backends.support.arrays import scipy_of
 from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError
-from func.interpreters.core.modes import MODE
+from func.interpreters.core.modes import MODE, WATCHED
 from func.interpreters.core.parameters import NO_PARAMETERS, Kinds
 from func.interpreters.core.source import at_line
 from func.interpreters.core.types import (
@@ -258,13 +258,13 @@ class Evaluate(Interpreter):
 
     def _boxed(self, primitive: Primitive, out: Any) -> Any:
         """The outputs in boxes, which inference mode marks."""
-        if MODE.get() is None and not primitive.multiple:
-            return new_tracer(self, out, None)
-        if MODE.get() is not None:
+        if WATCHED.inference and MODE.get() is not None:
             return (
                 tuple([WIRING.mark_tensor(value) for value in out]) if primitive.multiple else WIRING.mark_tensor(out)
             )
-        return tuple([new_tracer(self, value, None) for value in out])
+        if primitive.multiple:
+            return tuple([new_tracer(self, value, None) for value in out])
+        return new_tracer(self, out, None)
 
 
 EVALUATE = Evaluate("evaluate")

@@ -6,7 +6,6 @@ import functools
 import linecache
 import os
 import sys
-import sysconfig
 from collections.abc import Iterator
 from types import CodeType, FrameType, TracebackType
 from typing import NamedTuple
@@ -44,9 +43,8 @@ class Line(NamedTuple):
         return f"{place}: `{text}`" if text else place
 
 
-_LIBRARY = tuple(
-    {os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-)
+_LIBRARY = os.path.join(os.path.dirname(os.__file__), "")
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 
 @functools.lru_cache(None)
@@ -58,7 +56,7 @@ def is_engine_file(path: str) -> bool:
 @functools.lru_cache(None)
 def is_library_file(path: str) -> bool:
     """True for the files of func, of installed packages and of Python itself: code that the user did not write."""
-    return path.startswith((*_ENGINE, *_LIBRARY, "<frozen "))
+    return path.startswith((*_ENGINE, _LIBRARY, "<frozen ")) or any([folder in path for folder in _INSTALLED])
 
 
 def _frames(skip: int) -> Iterator[FrameType]:
@@ -68,15 +66,33 @@ def _frames(skip: int) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
+_OF_USER, _OF_LIBRARY, _OF_ENGINE = range(3)
+
+
+class _Owners(dict[str, int]):
+    """Whose code a file holds."""
+
+    def __missing__(self, path: str) -> int:
+        owner = _OF_ENGINE if is_engine_file(path) else _OF_LIBRARY if is_library_file(path) else _OF_USER
+        self[path] = owner
+        return owner
+
+
+_OWNERS = _Owners()
+
+
 def user_frame(skip: int = 1) -> FrameType | None:
     """The innermost frame that runs the user's code; where there is none, the innermost that is not the engine's."""
     frame: FrameType | None = sys._getframe(skip)
-    while frame is not None and is_engine_file(frame.f_code.co_filename):
+    beside = None
+    while frame is not None:
+        owner = _OWNERS[frame.f_code.co_filename]
+        if not owner:
+            return frame
+        if beside is None and owner is _OF_LIBRARY:
+            beside = frame
         frame = frame.f_back
-    beside = frame
-    while frame is not None and is_library_file(frame.f_code.co_filename):
-        frame = frame.f_back
-    return beside if frame is None else frame
+    return beside
 
 
 def user_line(skip: int = 1) -> Line | None:

@@ -174,8 +174,10 @@ def class_behind(tracer: Tracer) -> type:
     Where there is no such value (batch elements, variables) it is what NumPy's functions return: a scalar for shape ().
     A device has no scalars, and takes what is an ndarray to NumPy for an array on the host.
     """
-    bottom = innermost(tracer)
     interpreter = tracer._interpreter
+    if interpreter.differentiates and type(tracer._value) is np.ndarray:
+        return np.ndarray
+    bottom = innermost(tracer)
     if isinstance(interpreter, ClosedInterpreter):
         return np.ndarray
     shape = interpreter.shape(tracer)

@@ -141,11 +141,16 @@ def free(node: Any) -> None:
     """Release the saved values of a node."""
     rule, state = node[RULE], node[STATE]
     saved = state[SAVED]
-    if isinstance(saved, (tuple, list)) and all([value is None or isinstance(value, Shaped) for value in saved]):
-        saved = None
-    if rule is not LEAF and rule is not OUTPUT and saved is not None:
+    if saved is None or rule is LEAF or rule is OUTPUT:
+        return
+    if not isinstance(saved, (tuple, list)) or _has_arrays(saved):
         state[CALL] = None if state[CALL] is None else node_name(node)
         state[SAVED] = FREED
+
+
+def _has_arrays(saved: Sequence[Any]) -> bool:
+    """Whether saved values are more than shapes and dtypes."""
+    return any(value is not None and (type(value) is np.ndarray or not isinstance(value, Shaped)) for value in saved)
 
 
 def output_node(node: Any, place: int, value: Any) -> Any:

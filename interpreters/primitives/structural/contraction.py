@@ -148,7 +148,9 @@ def _product(x: Labels, y: Labels, out: Labels) -> Callable[[Any, Array, Array],
     x_index, y_index = _spread(x, out), _spread(y, out)
 
     def run(xp: Any, a: Array, b: Array) -> Array:
-        return xp.multiply(xp.asarray(a).transpose(x_order)[x_index], xp.asarray(b).transpose(y_order)[y_index])
+        a = a if type(a) is np.ndarray else xp.asarray(a)
+        b = b if type(b) is np.ndarray else xp.asarray(b)
+        return xp.multiply(a.transpose(x_order)[x_index], b.transpose(y_order)[y_index])
 
     return run
 

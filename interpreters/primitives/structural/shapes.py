@@ -100,13 +100,18 @@ def result_dtype(*avals: Any) -> np.dtype[Any]:
     )
 
 
+_numpy_array = np.array  # by its own name: while a transform runs, looking np.array up takes longer than the call
+
+
 def full_like(like: Array, fill: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
     """A constant array of the shape and dtype of `like` (or as given), on its backend."""
     shape = shape_of(like) if shape is None else shape
     dtype = dtype_of(like) if dtype is None else dtype
     value = innermost(like)
     xp = namespace_of((value,))
-    return xp.zeros(shape, dtype) if fill == 0 and type(fill) is int else xp.full(shape, fill, dtype)
+    if fill == 0 and type(fill) is int:
+        return xp.zeros(shape, dtype)
+    return _numpy_array(fill, dtype) if xp is np and shape == () else xp.full(shape, fill, dtype)
 
 
 def zeros_like(like: Array) -> Array:
