@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
 import sys
 from typing import Any, NoReturn
 
@@ -261,6 +262,8 @@ def item(tracer: Tracer, *args: int) -> Any:
         element = getitem(tracer.reshape(-1), args[0]) if len(args) == 1 else getitem(tracer, args)  # type: ignore[attr-defined]
         if type(element) is not Tracer:
             return element.item()
+    if math.prod(element.shape) != 1:
+        raise ValueError("can only convert an array of size 1 to a Python scalar")
     if element.dtype.kind in "fc" and carries_derivative(element):
         _refuse_number(element, ".item()")
     return _scalar(element, "float").item()

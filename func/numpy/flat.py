@@ -52,7 +52,8 @@ class Flat:
         return self
 
     def __getitem__(self, index: Any) -> Any:
-        return copy(ravel(self.base)[_one_index(index)])
+        elements = ravel(self.base)[_one_index(index)]
+        return copy(elements) if shape_of(elements) else elements
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if type(self.base) is Tracer and is_scalar(self.base):
@@ -61,7 +62,8 @@ class Flat:
         value = operand(value)
         region = flat[_one_index(index)]
         boxed: Any = Tracer(EVALUATE, flat, None) if type(value) is Tracer and type(flat) is not Tracer else flat
-        boxed[index] = _cycled(value, count(shape_of(region)), shape_of(region))
+        is_element = isinstance(index, (int, np.integer))
+        boxed[index] = _cycled(value, count(shape_of(region)), shape_of(region), is_element)
         base: Any = self.base
         base[...] = reshape(boxed, base.shape)
 
@@ -79,13 +81,13 @@ def _one_index(index: Any) -> Any:
     return index
 
 
-def _cycled(value: Array, size: int, shape: tuple[int, ...]) -> Array:
+def _cycled(value: Array, size: int, shape: tuple[int, ...], is_element: bool) -> Array:
     """A value repeated or truncated to the number of elements to write, as NumPy does."""
     if shape_of(value) == ():
         return value
     value = ravel(value)
     length = shape_of(value)[0]
-    if length == 0 and size:
+    if (length == 0 and size) or (length > 1 and is_element):
         raise ValueError("Error setting single item of array.")
     return reshape(value if length == size else value[np.arange(size) % length], shape)
 

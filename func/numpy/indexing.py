@@ -16,7 +16,7 @@ from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise.builder import add
 from func.interpreters.primitives.structural import shapes, slicing
 from func.interpreters.primitives.structural.indexing import gather, scatter, scatter_add
-from func.numpy.argument_checks import normalize_axis
+from func.numpy.argument_checks import as_array, normalize_axis
 
 
 class Advanced(NamedTuple):
@@ -127,7 +127,13 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
             axis += 1
     adjacent = all([b - a == 1 for a, b in itertools.pairwise(places)]) and _together(expanded)
     if arrays:
-        common = np.broadcast_shapes(*[shape_of(a) for a in arrays])
+        try:
+            common = np.broadcast_shapes(*[shape_of(a) for a in arrays])
+        except ValueError:
+            shapes_of_arrays = " ".join([str(shape_of(a)) for a in arrays])
+            raise IndexError(
+                f"shape mismatch: indexing arrays could not be broadcast together with shapes {shapes_of_arrays}"
+            ) from None
         arrays = [a if shape_of(a) == common else shapes.broadcast(a, shape=common) for a in arrays]
     return Advanced(tuple(basic), tuple(places), tuple(arrays), adjacent)
 
@@ -191,7 +197,10 @@ def read(x: Array, index: Any) -> tuple[Array, tuple[Any, ...] | None]:
             first, permuted = _to_front(part, plan)
             return gather(permuted, *_checked(plan.indices, shape_of(permuted), first), axis=first), None
         basic = plan.basic
-    return slicing.getitem(x, index=basic), None if _is_scalar(basic, index) else basic
+    out = slicing.getitem(x, index=basic)
+    if not _is_element(basic):
+        return out, basic
+    return (as_array(out), basic) if _has_ellipsis(index) else (out, None)
 
 
 def elements_at(x: Array, places: Any, axis: int) -> Array:
@@ -215,11 +224,13 @@ def entry(x: Array, place: int) -> Array:
     return slicing.getitem(x, index=(place % first, *[(0, n, 1) for n in rest]))
 
 
-def _is_scalar(basic: tuple[Any, ...], index: Any) -> bool:
-    """True where NumPy returns a scalar, which is no view; with an ellipsis it returns a 0-d array."""
-    if not all([type(entry) is int for entry in basic]):
-        return False
-    return index is not Ellipsis and not (type(index) is tuple and any([entry is Ellipsis for entry in index]))
+def _is_element(basic: tuple[Any, ...]) -> bool:
+    return all([type(entry) is int for entry in basic])
+
+
+def _has_ellipsis(index: Any) -> bool:
+    """True where NumPy returns a view without axes of an element; without an ellipsis it returns a scalar."""
+    return index is Ellipsis or (type(index) is tuple and any([entry is Ellipsis for entry in index]))
 
 
 def _fast_basic(index: Any, shape: tuple[int, ...]) -> tuple[Any, ...] | None:
@@ -339,6 +350,10 @@ def _is_whole(basic: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
     return basic == tuple([(0, n, 1) for n in shape])
 
 
+def _is_not_finite(value: Any) -> bool:
+    return isinstance(value, (float, np.floating)) and not np.isfinite(value)
+
+
 def fit_value(value: Any, region: tuple[int, ...], x: Array) -> Array:
     """A value to write, converted to x's dtype by the rules of assignment and broadcast to the region."""
     value = operand(value)
@@ -363,7 +378,7 @@ def fit_value(value: Any, region: tuple[int, ...], x: Array) -> Array:
         if type(value) is Tracer:
             value = shapes.convert(value, dtype=dtype)
         else:
-            if type(value) is int and dtype.kind in "iu":
-                dtype.type(value)  # raises OverflowError where it does not fit
+            if dtype.kind in "iu" and (type(value) is int or _is_not_finite(value)):
+                dtype.type(value)  # raises where it does not fit
             value = namespace_of((value,)).asarray(value).astype(dtype)
     return value if shape == region else shapes.broadcast(value, shape=region)

@@ -33,6 +33,7 @@ from func.interpreters.primitives.structural.inplace_reuse import keep, reuse, s
 from func.interpreters.primitives.structural.shapes import broadcast, inverse_permutation, permute, reshape
 from func.interpreters.primitives.structural.slicing import getitem as getitem_primitive
 from func.interpreters.primitives.structural.slicing import update
+from func.numpy.argument_checks import as_array
 from func.numpy.indexing import fit_value, normalize, plan_write, read
 from func.numpy.memory import (
     Put,
@@ -278,11 +279,17 @@ def getitem(x: Tracer, index: Any) -> Array:
     out, basic = read(x, index)
     if basic is None:
         return out
+    if len(basic) == basic.count(None) and is_scalar(x):
+        return with_memory(out)  # an array of its own, as a scalar has no memory
 
     def put(base: Array, value: Array) -> Array:
         return update(base, value, index=basic)
 
-    return link_view(out, x, getitem_primitive, {"index": basic}, put, getitem_primitive.layout)
+    return link_view(out, x, _read_item, {"index": basic}, put, getitem_primitive.layout)
+
+
+def _read_item(x: Array, *, index: Any) -> Array:
+    return as_array(getitem_primitive(x, index=index))
 
 
 def setitem(x: Tracer, index: Any, value: Any) -> None:
@@ -317,7 +324,7 @@ def _apart(operand: Any) -> Any:
 
 def _is_item_of(value: Tracer, x: Tracer, index: Any) -> bool:
     view = view_of(value)
-    if view is None or view.base is not x or view.read is not getitem_primitive:
+    if view is None or view.base is not x or view.read is not _read_item:
         return False
     plan = normalize(index, x.shape)
     return not plan.axes and plan.basic == view.params["index"]
@@ -353,7 +360,9 @@ def _put_reshaped(base: Array, value: Array) -> Array:
 
 
 def view_permute(x: Array, order: tuple[int, ...]) -> Array:
-    """A transpose, which is always a view."""
+    """A transpose, which is always a view; of a scalar it is the scalar."""
+    if not order and type(x) is Tracer and is_scalar(x):
+        return x
     inverse = inverse_permutation(order)
     out = permute(x, order=order)
     return link_view(
@@ -401,13 +410,17 @@ def view_real(x: Array) -> Array:
     """The real part, as a view; a real array itself."""
     if dtype_of(x).kind != "c":
         return x
+    if type(x) is not Tracer or is_scalar(x):
+        return ops.real(x)
     return link_view(
         ops.real(x), x, ops.real, {}, lambda base, re: ops.make_complex(re, ops.imag(base)), lambda array: array.real
     )
 
 
 def view_imag(x: Array) -> Array:
-    """The imaginary part, as a view; read-only zeros for a real array."""
+    """The imaginary part, as a view; read-only zeros for a real array. A scalar's has no memory, either."""
+    if type(x) is not Tracer or is_scalar(x):
+        return ops.imag(x)
     if dtype_of(x).kind != "c":
         return link_view(ops.imag(x), x, ops.imag, {}, None, lambda array: array.imag)
     return link_view(
@@ -417,13 +430,15 @@ def view_imag(x: Array) -> Array:
 
 def write_into(target: Any, result: Array) -> Array:
     """Write a result to out=target, broadcast to its shape and cast to its dtype by the rule 'same_kind'."""
-    if np.broadcast_shapes(shape_of(result), shape_of(target)) != shape_of(target):
-        raise ValueError(
-            f"non-broadcastable output operand with shape {shape_of(target)} doesn't match {shape_of(result)}"
-        )
+    if not hasattr(target, "dtype"):
+        raise TypeError(f"output must be an array, got {type(target).__name__}")
     if not np.can_cast(dtype_of(result), dtype_of(target), "same_kind"):
         raise TypeError(
             f"Cannot cast output from {dtype_of(result)!r} to {dtype_of(target)!r} with casting rule 'same_kind'"
+        )
+    if np.broadcast_shapes(shape_of(result), shape_of(target)) != shape_of(target):
+        raise ValueError(
+            f"non-broadcastable output operand with shape {shape_of(target)} doesn't match {shape_of(result)}"
         )
     if type(target) is not Tracer:
         if type(target) is np.ndarray and type(unboxed(result)) is not Tracer:

@@ -112,7 +112,7 @@ def _copy(self: Tracer, order: str = "C") -> Array:
 
 
 def _reshape(self: Tracer, *shape: Any, order: str = "C", copy: bool | None = None) -> Array:
-    return shaping.reshape(self, shape[0] if len(shape) == 1 else shape, order)
+    return shaping.reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
 
 
 def _transpose(self: Tracer, *axes: Any) -> Array:
@@ -149,6 +149,12 @@ def _fill(self: Tracer, value: Any) -> None:
     setitem(self, Ellipsis, value)
 
 
+def _put(self: Tracer, indices: Any, values: Any, mode: str = "raise") -> None:
+    if is_scalar(self):
+        return  # as `fill`
+    selection.put(self, indices, values, mode)
+
+
 def _clip(self: Tracer, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> Array:
     return elementary.clip(self, min, max, out)
 
@@ -165,7 +171,7 @@ def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Array:
                 "Compute with plain arrays, which func traces: np.where for masks, factors for units, @ for matrices."
             )
     refuse("ndarray.view", dtype=(dtype, None), type=(type, None))
-    return getitem(self, Ellipsis)
+    return self if is_scalar(self) else getitem(self, Ellipsis)
 
 
 def _array_namespace(self: Tracer, *, api_version: str | None = None) -> Any:
@@ -177,7 +183,7 @@ _BY_NAME: dict[Any, str] = {
     cumulative: "cumprod cumsum",
     statistics: "mean std var",
     shaping: "ravel squeeze swapaxes",
-    selection: "choose diagonal put take",
+    selection: "choose diagonal take",
     sizes: "nonzero",
     sorting: "argpartition argsort searchsorted",
     joining: "repeat",
@@ -234,6 +240,7 @@ def install() -> None:
         "sort": _sort,
         "partition": _partition,
         "fill": _fill,
+        "put": _put,
         "clip": _clip,
         "compress": _compress,
         "conj": elementary.conjugated,

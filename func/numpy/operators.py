@@ -225,6 +225,8 @@ def _round(self: Tracer, digits: int | None = None) -> Any:
     known = known_value(self)
     if type(known) is float:  # a float of Python rounds its decimal expansion, an array scales and rounds
         return round(known, digits)
+    if self.dtype.kind in "iu" and digits >= 0:
+        return ops.positive(self)
     scale = 10.0**digits
     return ops.divide(ops.rint(ops.multiply(self, scale)), scale)
 

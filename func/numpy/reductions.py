@@ -56,6 +56,8 @@ def deliver(x: Array, out: Any) -> Array:
 
 def deliver_exactly(x: Array, out: Any) -> Array:
     """A result written to `out` of its shape and of a dtype that casts to its own, as take and argmax demand."""
+    if not hasattr(out, "dtype"):
+        raise TypeError(f"output must be an array, got {type(out).__name__}")
     if shape_of(x) != shape_of(out):
         raise ValueError("output array does not match result")
     if not np.can_cast(dtype_of(out), dtype_of(x), "safe"):

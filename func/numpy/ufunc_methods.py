@@ -26,11 +26,12 @@ from func.numpy.argument_checks import (
     rank_of,
     scalar_of,
     to_dtype,
+    weak_kind,
 )
 from func.numpy.indexing import cut, entry, fit_value, write
 from func.numpy.inplace import rebind
 from func.numpy.joining import joined
-from func.numpy.memory import fresh
+from func.numpy.memory import fresh, is_scalar
 from func.numpy.protocol import DIRECT, METHODS, call_ufunc, rule_of
 from func.numpy.reductions import deliver, finish, is_given, loop_dtype, mask_for, reduction_axes, start_of
 
@@ -104,6 +105,12 @@ def _in_loop(ufunc: Any, array: Array, dtype: Any, out: Any) -> Array:
     return to_dtype(array, loop)
 
 
+def _identity(ufunc: Any, dtype: np.dtype[Any]) -> Any:
+    """What NumPy begins a reduction with: of unsigned integers -1 is the largest one."""
+    identity = ufunc.identity
+    return np.asarray(identity).astype(dtype)[()] if dtype.kind == "u" and identity is not None else identity
+
+
 def _in_front(array: Array, axes: tuple[int, ...]) -> Array:
     """The array with the reduced axes merged into one axis in front."""
     for place, axis in enumerate(axes):
@@ -116,8 +123,8 @@ def _folded(ufunc: Any, function: Any, array: Array, axes: Any, initial: Any, ma
     """The fold of the axes, from the first element or from `initial`."""
     x = _in_front(array, axes)
     n, remaining = shape_of(x)[0], shape_of(x)[1:]
-    start = initial if is_given(initial) else ufunc.identity
-    if mask is None and not is_given(initial) and n:
+    start = initial if is_given(initial) else _identity(ufunc, dtype_of(array))
+    if mask is None and not is_given(initial) and n and (n > 1 or start is None):
         if ufunc is np.logaddexp:
             return reduction_primitives.reduce_logaddexp(x, axes=(0,))
         if ufunc in _EXACT:
@@ -163,10 +170,15 @@ def accumulate(ufunc: Any, array: Any, axis: int = 0, dtype: Any = None, out: An
     return result if out is None else deliver(result, out)
 
 
+def _of_own_dtype(x: Array) -> Array:
+    """A number as an array: it does not adapt to the dtype of the other operand here."""
+    return arrayed(x) if weak_kind(x) else x
+
+
 def outer(ufunc: Any, A: Any, B: Any, /, **options: Any) -> Array:
     """ufunc.outer: the ufunc of all pairs of elements."""
     _binary(ufunc, "outer")
-    a, b = operand(A), operand(B)
+    a, b = [_of_own_dtype(operand(x)) for x in (A, B)]
     rank = rank_of(a)
     a = shapes.expand(arrayed(a), range(rank, rank + rank_of(b))) if rank_of(b) else a
     return call_ufunc(ufunc, DIRECT.get(ufunc), (a, b), options)
@@ -177,6 +189,8 @@ def reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = N
     _binary(ufunc, "reduceat")
     out = _single(out)
     array = operand(array)
+    if rank_of(array) == 0:
+        raise TypeError("cannot reduceat on a scalar")
     place = normalize_axis(axis, rank_of(array))
     array = _in_loop(ufunc, array, dtype, out)
     length = shape_of(array)[place]
@@ -188,8 +202,13 @@ def reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = N
         result = segment_sum(array, starts=starts, axis=place)
     else:
         parts = [cut(array, place, *bounds) for bounds in segment_bounds(starts, length)]
-        result = joined([reduce(ufunc, part, place, keepdims=True) for part in parts], place)
+        result = joined([_segment(ufunc, part, place) for part in parts], place)
     return result if out is None else deliver(result, out)
+
+
+def _segment(ufunc: Any, part: Array, axis: int) -> Array:
+    """The reduction of a segment: of one element, which no identity joins, the element."""
+    return part if shape_of(part)[axis] == 1 else reduce(ufunc, part, axis, keepdims=True)
 
 
 def _occurrences(places: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
@@ -223,17 +242,21 @@ def at(ufunc: Any, a: Any, indices: Any, b: Any = NO_VALUE, /) -> None:
             f"np.{ufunc.__name__}.at cannot write traced values into a plain array{at_line()}\n"
             "Make the array with np.zeros_like(x, shape=...) of a traced x."
         )
+    if is_scalar(a):
+        raise TypeError("first operand must be array")
     function = rule_of(ufunc)
     if function is None or ufunc.nout != 1:
         raise UnsupportedFunctionError(f"np.{ufunc.__name__}.at has no traced version{at_line()}")
     if (ufunc.nin == 2) != (b is not NO_VALUE):
         requirement = "needed for ufunc" if ufunc.nin == 2 else "provided when ufunc is unary"
         raise ValueError(f"second operand {requirement}")
+    operands = [] if ufunc.nin == 1 else [operand(b)]
+    loop = ufunc.resolve_dtypes((dtype_of(a), *[dtype_of(x) for x in operands], None))
     if ufunc in (np.add, np.subtract) and dtype_of(a).kind in "fc":
-        change = operand(b) if ufunc is np.add else ops.negative(operand(b))
+        change = operands[0] if ufunc is np.add else ops.negative(to_dtype(operands[0], loop[0]))
         rebind(a, write(fresh(a), indices, change, accumulate=True))
     else:
-        _repeated(function, a, indices, [] if ufunc.nin == 1 else [operand(b)])
+        _repeated(function, a, indices, operands)
 
 
 METHODS.update({"reduce": reduce, "accumulate": accumulate, "outer": outer, "reduceat": reduceat, "at": at})

@@ -1095,6 +1095,12 @@ class Tester:
         """Whether the function may round otherwise than NumPy."""
         return self.call.name in ROUNDS
 
+    def precision(self) -> float:
+        """That of the narrowest operand, where it is coarser than that of the result may be."""
+        if not {"out", "dtype"} & self.call.kwargs.keys():
+            return 0.0
+        return max([precision_of(leaf.value) for leaf in self.call.leaves()], default=0.0)
+
     def check(self) -> None:
         call, r = self.call, self.r
         leaves = call.leaves()
@@ -1136,9 +1142,7 @@ class Tester:
             scalars = mode in ("plain", "jvp", "vjp") and not (call.args and isinstance(raw(call.args[0]), np.generic))
             exact = not self.is_rounded() and not mode.startswith("jit")
             scalars = scalars and not (call.name == "einsum" and call.kwargs.get("optimize"))
-            converts = bool({"out", "dtype"} & call.kwargs.keys())
-            precision = max([_precision(leaf.value) for leaf in call.leaves()], default=0.0) if converts else 0.0
-            found = difference(expected.value, got.value, exact, scalars, precision)
+            found = difference(expected.value, got.value, exact, scalars, self.precision())
             if found:
                 self._add(mode, found)
 
@@ -1163,7 +1167,7 @@ class Tester:
         if mode == "vjp":
             return outcome(lambda: func.vjp(of_traced, *given)[0])
         if mode == "vmap":
-            stacked = [np.stack([x, x]) for x in given]
+            stacked = [batch_of(x) for x in given]
             return outcome(lambda: _first_of_batch(func.vmap(of_traced)(*stacked)))
         compiler = mode.removeprefix("jit ")
         return outcome(lambda: func.jit(of_traced, compiler=compiler)(*given))
@@ -1254,7 +1258,7 @@ class Tester:
         def central(step: float) -> Any:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                up, down = flat(of_one(x + step * tangent)), flat(of_one(x - step * tangent))
+                up, down = flat(of_one(moved(x, step * tangent))), flat(of_one(moved(x, -step * tangent)))
             return [
                 (np.asarray(a) - np.asarray(b)) / (2 * step) if is_inexact(a) else 0
                 for a, b in zip(up, down, strict=True)
@@ -1278,7 +1282,46 @@ class Tester:
                 return
 
 
-def _precision(value: Any) -> float:
+def moved(x: Any, change: Any) -> Any:
+    """x + change, an array where x is one and in the same memory layout."""
+    if not isinstance(x, np.ndarray):
+        return x + change
+    out = laid_out_like(x)
+    out[...] = x + change
+    return out
+
+
+def laid_out_like(x: Any) -> Any:
+    """A copy in the same memory layout."""
+    return x.copy("K") if is_dense(x) else in_strides(x, x.strides)
+
+
+def batch_of(x: Any) -> Any:
+    """Two copies along a new axis, each in the memory layout of x."""
+    batch = np.stack([x, x])
+    if isinstance(x, np.generic) or x.flags.c_contiguous or not x.size:
+        return batch
+    span = sum([abs(step) * n for step, n in zip(x.strides, x.shape, strict=True)])
+    return in_strides(batch, (span, *x.strides))
+
+
+def is_dense(x: Any) -> bool:
+    """Whether a copy has the memory layout of x anyway."""
+    return isinstance(x, np.generic) or x.flags.c_contiguous or x.flags.f_contiguous or not x.size
+
+
+def in_strides(x: Any, strides: tuple[int, ...]) -> Any:
+    """A copy with these strides."""
+    steps = [stride // x.itemsize for stride in strides]
+    last = [step * (n - 1) for step, n in zip(steps, x.shape, strict=True)]
+    memory = np.zeros(sum([abs(offset) for offset in last]) + max([abs(step) for step in steps]), x.dtype)
+    start = sum([-offset for offset in last if offset < 0])
+    copied = np.lib.stride_tricks.as_strided(memory[start:], x.shape, strides)
+    copied[...] = x
+    return copied
+
+
+def precision_of(value: Any) -> float:
     """The distance of neighbouring numbers in a value's dtype; of NumPy's loops for small integers."""
     dtype = np.asarray(value).dtype
     if dtype.kind in "fc":

@@ -1,0 +1,111 @@
+"""Methods, operators, indices and ufunc methods of traced arrays against NumPy: values, arrays afterwards, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import func
+
+X = np.array([[0.8, -1.3, -2.7], [2.9, 1.1, 0.4]])
+
+
+def scalar_stays(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A write to what a scalar gives, and the scalar."""
+
+    def program(x: Any) -> Any:
+        total = np.sum(x)
+        seen = view(total)
+        seen *= 2
+        return total, seen
+
+    return program
+
+
+def written_by(write: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def program(x: Any) -> Any:
+        y = x.copy()
+        write(y)
+        return y
+
+    return program
+
+
+PROGRAMS: dict[str, Callable[[Any], Any]] = {
+    "x[...] of a scalar is an array of its own": scalar_stays(lambda x: x[...]),
+    "x[None] of a scalar is an array of its own": scalar_stays(lambda x: x[None]),
+    "the transpose of a scalar is the scalar": scalar_stays(lambda x: x.T),
+    "parts of complex scalars are scalars": lambda x: scalar_stays(lambda z: (z + 1j * z).real)(x),
+    "a view of a scalar is the scalar": scalar_stays(lambda x: x.view()),
+    "an ellipsis beside integers gives an array": lambda x: (x[..., 0, 1], x[0, ..., np.int64(1)], x[0, 1]),
+    "which stays one after a write": written_by(lambda y: y[..., 0, 1].fill(3.0)),
+    "reshape(copy=True) copies": written_by(lambda y: y.reshape(-1, copy=True).fill(3.0)),
+    "put of a scalar writes a copy": lambda x: (lambda total: (total.put(0, 7.0), total)[1])(np.sum(x)),
+    "x.flat[i] is a scalar": lambda x: x.flat[1] * x.flat[-1],
+    "subtract.at of unsigned integers": written_by(lambda y: np.subtract.at(y, [0, 0], np.uint8(2))),
+    "subtract.at of booleans": written_by(lambda y: np.subtract.at(y, [0, 1], True)),
+    "subtract.at of the smallest integer": written_by(lambda y: np.subtract.at(y, 0, np.int8(-128))),
+    "hypot.reduce of one element": lambda x: np.hypot.reduce(x[:1, 1:2], axis=None),
+    "hypot.reduceat of one element": lambda x: np.hypot.reduceat(x[0], [1, 2]),
+    "logical_xor.reduce of one element": lambda x: np.logical_xor.reduce(x[:1, 1:2], axis=None),
+    "power.outer of a number": lambda x: np.power.outer(x.astype(np.float32)[0, 0] * 1j, -1),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_as_numpy(name: str) -> None:
+    program = PROGRAMS[name]
+    expected = program(X.copy())
+    for got in (func.jvp(program, (X,), (X,))[0], func.vjp(program, X)[0]):
+        pairs = zip(expected, got, strict=True) if isinstance(expected, tuple) else [(expected, got)]
+        for a, b in pairs:
+            assert type(a) is type(b) and a.dtype == b.dtype
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("ufunc", [np.bitwise_and, np.gcd], ids=lambda ufunc: ufunc.__name__)
+def test_identities_of_integers(ufunc: Any) -> None:
+    """-1 stands for the largest unsigned integer, and gcd(0, -3) is 3."""
+    mask = np.array([True, False, False])
+    for x in (np.array([[6, 5, 3], [1, 2, 4]], np.uint8), np.array([[-3, 5, 3], [1, 2, 4]])):
+        for program in (lambda x: ufunc.reduce(x, where=mask), lambda x: ufunc.reduce(x[:1])):
+            got = func.vmap(program)(x)
+            expected = np.stack([program(row) for row in x])
+            np.testing.assert_array_equal(got, expected)
+            assert got.dtype == expected.dtype
+
+
+ERRORS: dict[str, tuple[Callable[[Any], Any], type[Exception]]] = {
+    "reduceat of a scalar": (lambda x: np.add.reduceat(np.sum(x), [0]), TypeError),
+    "at of a scalar": (lambda x: np.add.at(np.sum(x), 0, 1.0), TypeError),
+    "item of several": (lambda x: x.item(), ValueError),
+    "several values for one element": (lambda x: x.flat.__setitem__(0, [1.0, 2.0]), ValueError),
+    "indices that do not broadcast": (lambda x: x[[0, 1], [0, 1, 2]], IndexError),
+    "an output that is no array": (lambda x: x.take([0], 0, "clip"), TypeError),
+    "at without a loop": (lambda x: np.logaddexp.at(x + 0j, slice(0, 0), 1.0), TypeError),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_of_numpy(name: str) -> None:
+    program, error = ERRORS[name]
+    for run in (lambda: program(X.copy()), lambda: func.jvp(program, (X,), (X,))):
+        with pytest.raises(error):
+            run()
+
+
+def test_numbers_that_no_integer_can_be() -> None:
+    def program(x: Any) -> Any:
+        y = x.copy()
+        y[0] = np.nan
+        return y
+
+    with pytest.raises(ValueError, match="NaN"):
+        func.vmap(program)(np.arange(4).reshape(2, 2))
+
+
+def test_rounded_integers_are_integers() -> None:
+    assert func.vmap(lambda x: round(x, 1))(np.arange(3)).dtype == np.arange(3).dtype
