@@ -58,6 +58,7 @@ class Live(Interpreter):
 
     transform = "live"
     checks_nan = False
+    is_readable = True
     line = None
 
     def __init__(self) -> None:

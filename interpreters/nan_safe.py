@@ -11,23 +11,29 @@ zeros, at the cost of a mask beside each (co)tangent. So plain rules run first, 
    of the program has a NaN: `with_fallback` under transforms, `checked` where code is executed.
 3. What an outer level of reverse mode records cannot be computed again when that level finds the NaN: there the inner
    derivative is live from the start.
+
+Rules of users may have side effects and draw random numbers, so a pass that starts again does not call them again if it
+can be helped: see `Attempt`.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from func.interpreters.core import Tracer, known_value
-from func.interpreters.core.modes import Setting, enter, in_force, leave
-from func.interpreters.live import Live, is_recorded, without_mask
+from func.interpreters.core import ZERO, Tracer, known_value
+from func.interpreters.core.errors import CustomRuleError
+from func.interpreters.core.modes import Setting, enter, in_force, leave, value_in_force
+from func.interpreters.live import Live, is_live, is_recorded, without_mask
+from func.interpreters.primitives.structural.identity import is_abstract_value
 
 _ARRAY = np.ndarray
 _LIVE: ContextVar[Setting | None] = ContextVar("func_live", default=None)
+_ATTEMPT: ContextVar[Setting | None] = ContextVar("func_attempt", default=None)
 
 
 class WithVariant(Protocol):
@@ -101,9 +107,125 @@ def pull(walk: Callable[[Live | None], list[Any]], values: Sequence[Any] = ()) -
     """
     if are_zeros_structural() or any([type(value) is Tracer and is_recorded(value) for value in values]):
         return walk(Live())
+    if Attempt.ever:
+        return _pull_in_attempt(walk)
     cotangents = walk(None)
     note_pullback(cotangents)
     return walk(Live()) if any_nan(cotangents) else cotangents
+
+
+def _pull_in_attempt(walk: Callable[[Live | None], list[Any]]) -> list[Any]:
+    """`pull` in a process that has rules of users."""
+    attempt = Attempt(_begin)
+    with in_attempt(attempt):
+        try:
+            cotangents = walk(None)
+            note_pullback(cotangents)
+            if not any_nan(cotangents):
+                return cotangents
+        except StartAgain:
+            pass
+        attempt.start_again(is_tentative=False)
+        return walk(Live())
+
+
+def _begin() -> None:
+    """A pass without hooks needs to know nothing before it calls a rule of a user."""
+
+
+class StartAgain(Exception):
+    """A tentative pass would have to be repeated; raised before it calls a rule of a user."""
+
+
+class Attempt:
+    """A backward pass that may start again, and what rules of users have returned in it.
+
+    A tentative pass calls no rule of a user, and repeats no checkpointed function, with a NaN in its cotangents, nor
+    where `begin` raises StartAgain: it starts again before. A pass that starts again takes what a rule has returned to
+    the same cotangents. It calls the rule again only for cotangents that have structural zeros now; the rule must then
+    return the same numbers.
+    """
+
+    __slots__ = ("begin", "counts", "is_tentative", "results")
+
+    ever = False
+    """Whether a rule of a user was ever recorded: it spares passes without rules the attempt."""
+
+    def __init__(self, begin: Callable[[], None]) -> None:
+        self.begin = begin
+        self.is_tentative = True
+        self.results: dict[tuple[int, int], tuple[Any, Sequence[Any], Sequence[Any]]] = {}
+        """By rule and the number of its call: the rule, its cotangents, and what it returned."""
+        self.counts: dict[int, int] = {}
+
+    def start_again(self, is_tentative: bool) -> None:
+        """The pass starts again."""
+        self.counts.clear()
+        self.is_tentative = is_tentative
+
+    def check(self, cts: Iterable[Any]) -> None:
+        """Before a function of a user is called with cotangents: raises StartAgain where that would be for nothing."""
+        if self.is_tentative:
+            self.begin()
+            if any_nan([ct for ct in cts if ct is not None and not is_abstract_value(ct)]):
+                raise StartAgain
+
+    def pulled(self, rule: Any, call: Callable[[Sequence[Any]], Sequence[Any]], cts: Sequence[Any]) -> Sequence[Any]:
+        """What a rule of a user returns, by `call(cts)`."""
+        if any([is_abstract_value(ct) for ct in cts if ct is not None]):
+            return call(cts)
+        count = self.counts[id(rule)] = self.counts.get(id(rule), 0) + 1
+        key = id(rule), count
+        if self.is_tentative:
+            if key in self.results:
+                return self.results[key][2]
+            self.check(cts)
+        before = self.results.get(key)
+        if before is not None and not any([_has_dead_elements(ct) for ct in cts]):
+            return before[2]
+        returned = call(cts)
+        if before is None:
+            self.results[key] = rule, cts, returned
+        elif not all([_agree(x, y) for x, y in zip(before[2], returned, strict=True)]):
+            raise CustomRuleError(
+                "a backward rule was called twice in one backward pass, since a gradient behind it is NaN at a place "
+                "that was not selected, and returned other numbers the second time. Draw random numbers and count in "
+                "the forward function, or keep those places out of the operation whose derivative is NaN by np.where."
+            )
+        return returned
+
+
+def present_attempt() -> Attempt | None:
+    """The pass that calls a rule of a user, if it may start again."""
+    return None if _ATTEMPT.get() is None else value_in_force(_ATTEMPT)
+
+
+@contextlib.contextmanager
+def in_attempt(attempt: Attempt | None) -> Iterator[None]:
+    """Inside, rules of users belong to this pass; None stands for the code of such a rule."""
+    setting = Setting(attempt, _ATTEMPT.get())
+    entered = enter(_ATTEMPT, setting)
+    try:
+        yield
+    finally:
+        leave(_ATTEMPT, setting, entered)
+
+
+def _has_dead_elements(ct: Any) -> bool:
+    return is_live(ct) and ct._attached is not None
+
+
+def _agree(x: Any, y: Any) -> bool:
+    """Whether two cotangents are equal up to rounding, where the first is no NaN and as far as they are known."""
+    if x is None or y is None or x is ZERO or y is ZERO:
+        return x is y
+    x, y = known_value(without_mask(x)), known_value(without_mask(y))
+    if not isinstance(x, (np.ndarray, np.inexact)) or not isinstance(y, (np.ndarray, np.inexact)):
+        return True
+    known = x == x
+    scale = np.max(np.abs(np.where(known, x, 0)), initial=0.0)
+    tolerance = np.finfo(x.dtype).eps ** 0.5
+    return bool(np.allclose(np.where(known, x, 0), np.where(known, y, 0), rtol=tolerance, atol=tolerance * scale))
 
 
 def push(

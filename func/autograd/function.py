@@ -14,7 +14,7 @@ from func.autograd.modes import no_grad, no_grad_of_tensors
 from func.autograd.tensor import requires_grad
 from func.backends import is_device_array, namespace_of
 from func.interpreters.calls import custom_rules
-from func.interpreters.calls.forward_run import ForwardRun, needs_rule
+from func.interpreters.calls.forward_run import ForwardRun, mapping_level, needs_rule
 from func.interpreters.core import EVALUATE, Array, Tracer, operand, shape_of, snapshot, unboxed
 from func.interpreters.core.errors import CustomRuleError, NotDifferentiableError
 from func.interpreters.drivers import without_tensors
@@ -139,8 +139,9 @@ class Function:
         arrays = [args[place] for place in call.places]
         if not any([type(array) is Tracer for array in arrays]):
             return call.untraced_output()
-        if call.has_vmap_rule and _may_be_mapped(arrays):
-            outs = custom_rules.custom_vmap_call(*arrays, fun=call.again, rule=call.map_batch)
+        outs: Sequence[Array]
+        if call.has_vmap_rule and mapping_level(arrays) is not None and not _is_differentiated_first(arrays):
+            outs = custom_rules.call_with_batch_rule(arrays, call.again, call.map_batch)
         else:
             outs = call(*arrays)
         return call.result(list(outs))
@@ -204,11 +205,24 @@ class _FunctionCall:
         """Run `forward` in either style: its output."""
         with no_grad_of_tensors():
             if self.has_context:
-                out = self.cls.forward(*inputs)
+                out = self._forward_by_rule(inputs) if self.has_vmap_rule else self.cls.forward(*inputs)
                 self.cls.setup_context(self.ctx, tuple(inputs), out)
             else:
                 out = self.cls.forward(self.ctx, *inputs)
         return out
+
+    def _forward_by_rule(self, inputs: list[Any]) -> Any:
+        """The output of `forward`; of a batch by the vmap rule, which gives no context."""
+        arrays = [inputs[place] for place in self.places]
+        if mapping_level(arrays) is None:
+            return self.cls.forward(*inputs)
+
+        def flat(*leaves: Array) -> list[Array]:
+            return self._outputs(inputs, self.cls.forward(*self._arguments(as_user_tensors(leaves), leaves)))
+
+        outs = custom_rules.call_with_batch_rule([unboxed(operand(x)) for x in arrays], flat, self.map_batch)
+        values = self._with_others(outs, self.others)
+        return values[0] if self.has_single_output else tuple(values)
 
     def untraced_output(self) -> Any:
         """The output if no argument is traced."""
@@ -397,9 +411,10 @@ def _levels(values: Sequence[Any]) -> Iterator[Any]:
             value = value._value
 
 
-def _may_be_mapped(values: Sequence[Any]) -> bool:
-    """Whether a vmap sees some of the values, now or when a Program runs."""
-    return any([isinstance(level, (Vmap, Stage)) for level in _levels(values)])
+def _is_differentiated_first(values: Sequence[Any]) -> bool:
+    """Whether the topmost level that traces some of the values is one that differentiates, above any vmap."""
+    levels = [value._interpreter for value in values if type(value) is Tracer]
+    return not isinstance(max(levels, key=lambda level: level.level), (Vmap, Stage))
 
 
 def _randomness(values: Sequence[Any]) -> str:

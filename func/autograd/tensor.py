@@ -17,9 +17,11 @@ from func.interpreters.core import (
     EVALUATE,
     Array,
     Tracer,
+    concrete,
     dtype_of,
     is_inexact,
     is_plain_array,
+    is_readable,
     known_value,
     next_level,
     operand,
@@ -250,6 +252,8 @@ def to_numpy(self: Any, *, force: bool = False) -> Any:
         )
     value: Any = self
     while type(value) is Tracer:
+        if is_readable(value) and value._interpreter is not EVALUATE:  # in the code of a rule: a copy
+            return np.array(concrete(value))
         if not isinstance(value._interpreter, Imperative) and value._interpreter is not EVALUATE:
             raise TracerConversionError("numpy() of a value traced by a running transform: return it instead")
         value = value._value

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from func.interpreters.core import EVALUATE, Tracer, concrete
+from func.interpreters.core import EVALUATE, Tracer, concrete, is_readable, known_value
 from func.interpreters.core.errors import FuncError, StagingError, TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.modes import is_suspended
 from func.interpreters.core.refusals import instruction, is_formatting, is_indexing, is_writing, noted
@@ -292,6 +292,8 @@ def no_array(tracer: Tracer, dtype: Any = None, copy: bool | None = None) -> Any
         element: Any = np.empty((), object)
         element[()] = tracer
         return element
+    if is_readable(tracer) and isinstance(known_value(tracer), (np.ndarray, np.generic)):
+        return np.array(concrete(tracer), dtype)
     return refuse_conversion(tracer)
 
 

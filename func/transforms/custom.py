@@ -13,7 +13,7 @@ import numpy as np
 
 from func import tree
 from func.interpreters.calls import custom_rules
-from func.interpreters.calls.forward_run import ForwardRun, needs_rule
+from func.interpreters.calls.forward_run import ForwardRun, mapping_level, needs_rule
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, known_value, shape_of, zeros_like
 from func.interpreters.core.errors import ArgumentError, CustomRuleError
 from func.interpreters.primitives.structural.identity import is_abstract_value
@@ -501,7 +501,10 @@ class custom_vmap(CustomRule):
             return self.function(*args)
         _, leaves, spec, function = self._split(args)
         flat = FlatFunction(function, spec)
-        outs = custom_rules.custom_vmap_call(*leaves, fun=flat, rule=_VmapRule(self.rule, spec, flat))
+        if mapping_level(leaves) is None:
+            outs: Sequence[Array] = flat(*leaves)
+        else:
+            outs = custom_rules.call_with_batch_rule(leaves, flat, _VmapRule(self.rule, spec, flat))
         return tree.unflatten(flat.out_spec, outs)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from func.interpreters import nan_safe
 from func.interpreters.calls.call_primitives import (
     BatchedFunction,
     CallPrimitive,
@@ -56,6 +57,9 @@ class RecomputedBackward:
     active: tuple[bool, ...]
 
     def __call__(self, inputs: Sequence[Array], ct: dict[int, Any]) -> list[Array]:
+        attempt = nan_safe.present_attempt()
+        if attempt is not None and _calls_user(self.fun):
+            attempt.check(ct.values())
         inputs = shielded(inputs)
         active = [i for i, is_active in enumerate(self.active) if is_active]
         cts = pull_flat(self.fun, inputs, active, ct)
@@ -64,6 +68,13 @@ class RecomputedBackward:
             absent_like(like, shape_of(inputs[i]), dtype_of(inputs[i])) if x_ct is ZERO else x_ct
             for i, x_ct in zip(active, cts, strict=True)
         ]
+
+
+def _calls_user(fun: Any) -> bool:
+    """Whether a function calls that of the user again, and does not repeat what it has applied."""
+    while isinstance(fun, BatchedFunction):
+        fun = fun.fun
+    return isinstance(fun, SelectedOutputs)
 
 
 class _Checkpoint(CallPrimitive):
@@ -143,6 +154,7 @@ def checkpointed(fun: Flat, args: Sequence[Array], policy: Any = None, rerun: Fl
     Derivatives apply the recorded primitives again, or call `rerun(*args)`, unless the function has reached traced
     values that are not among the arguments. So do derivatives of values that are kept elsewhere.
     """
+    nan_safe.Attempt.ever = True
     args = [snapshot(arg) for arg in args]
     run = ForwardRun(args, policy)
     inputs = [run.lift(stop_gradient(arg), i) if is_traced_number(arg) else unboxed(arg) for i, arg in enumerate(args)]

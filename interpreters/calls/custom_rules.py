@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from func.interpreters import drivers
+import numpy as np
+
+from func.interpreters import drivers, nan_safe
 from func.interpreters.calls.call_primitives import (
     BatchedFunction,
     CallPrimitive,
     avals_of,
     function_call,
     inexact_tangents,
-    jvp_with_zeros,
     linear_call,
     sum_over_batch,
     without_integer_tangents,
 )
 from func.interpreters.calls.checkpoint import checkpoint_call
-from func.interpreters.calls.forward_run import ForwardRun, is_traced_number
+from func.interpreters.calls.forward_run import ForwardRun, is_traced_number, mapping_level
 from func.interpreters.calls.partition import expand, select
 from func.interpreters.core import (
     EVALUATE,
@@ -35,6 +37,7 @@ from func.interpreters.core import (
     bind,
     dtype_of,
     is_inexact,
+    known_value,
     materialize,
     refuse_captured,
     shape_of,
@@ -49,9 +52,9 @@ from func.interpreters.drivers import Flat
 from func.interpreters.grad import Grad
 from func.interpreters.jvp import Jvp
 from func.interpreters.live import absent_like, is_live, without_mask
-from func.interpreters.primitives.structural.identity import stop_gradient
-from func.interpreters.primitives.structural.shapes import convert
-from func.interpreters.stage import DerivedStage
+from func.interpreters.primitives.structural.identity import is_abstract_value, stop_gradient
+from func.interpreters.primitives.structural.shapes import convert, full_like
+from func.interpreters.stage import DerivedStage, Stage
 from func.interpreters.transpose import transpose_program
 
 T = TypeVar("T")
@@ -145,6 +148,14 @@ class CustomBackward:
         return [self._checked(arg_cts[i], i) for i, is_active in enumerate(self.active) if is_active]
 
     def _pulled(self, residuals: Sequence[Array], cts: Sequence[Any]) -> Sequence[Any]:
+        """What bwd returns, in a pass that may start again."""
+        attempt = nan_safe.present_attempt()
+        if attempt is None:
+            return self._called(residuals, cts)
+        with nan_safe.in_attempt(None):
+            return attempt.pulled(self.bwd, functools.partial(self._called, residuals), cts)
+
+    def _called(self, residuals: Sequence[Array], cts: Sequence[Any]) -> Sequence[Any]:
         """What bwd returns. Where it cannot compute on traced cotangents, it gets arrays and no element is dead."""
         try:
             return self.bwd(residuals, cts)  # type: ignore[no-any-return]
@@ -437,6 +448,7 @@ def call_with_rule(
     rule: Any = None,
 ) -> tuple[Array, ...]:
     """The outputs of forward(run, *args) -> (outputs, residuals), which runs once, differentiated by a rule."""
+    nan_safe.Attempt.ever = True
     run = ForwardRun()
     inputs = [run.lift(stop_gradient(arg), i) if is_traced_number(arg) else unboxed(arg) for i, arg in enumerate(args)]
     places = [(_key(run, x), x) for x in inputs]  # kept, as the function may write to its arguments
@@ -526,20 +538,26 @@ def _with_residuals(
 
 
 @dataclass(frozen=True)
-class TangentOf:
-    """(*primals, *active tangents) -> tangents of the outputs."""
+class DualOf:
+    """(*primals, *active tangents) -> outputs and their tangents."""
 
     fun: Flat
     active: tuple[bool, ...]
 
     def __call__(self, *args: Array) -> list[Array]:
         count = len(self.active)
-        return jvp_with_zeros(self.fun, args[:count], args[count:], self.active)
+        tangents = args[count:]
+        outs, douts = drivers.jvp_flat(self.fun, args[:count], expand(tangents, self.active))
+        dense = [
+            absent_like(tangents[0], shape_of(out), dtype_of(out)) if dout is ZERO else dout
+            for out, dout in zip(outs, douts, strict=True)
+        ]
+        return [*outs, *dense]
 
 
 @dataclass(frozen=True)
-class TangentOfRule:
-    """The custom_vmap rule of TangentOf: the derivative of the rule."""
+class DualOfRule:
+    """The custom_vmap rule of DualOf: the derivative of the rule."""
 
     rule: Any
     active: tuple[bool, ...]
@@ -560,17 +578,120 @@ class TangentOfRule:
             outs, out_batched[:] = self.rule(size, tuple(primals_batched), inner)
             return outs
 
-        return jvp_with_zeros(flat, primals, tangents, self.active), out_batched
+        return DualOf(flat, self.active)(*primals, *tangents), out_batched * 2
+
+
+@dataclass(frozen=True)
+class TangentOf:
+    """(*primals, *outputs, *active tangents) -> tangents of the outputs, which `fun` must give again."""
+
+    fun: Flat
+    active: tuple[bool, ...]
+    out_avals: tuple[Aval, ...]
+
+    def split(self, args: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
+        """(the arguments of DualOf, the outputs)."""
+        start, end = len(self.active), len(self.active) + len(self.out_avals)
+        return [*args[:start], *args[end:]], args[start:end]
+
+    def __call__(self, *args: Array) -> list[Array]:
+        inputs, known = self.split(args)
+        duals = DualOf(self.fun, self.active)(*inputs)
+        _check_same(duals, known)
+        return duals[len(known) :]
+
+
+@dataclass(frozen=True)
+class TangentOfRule:
+    """The custom_vmap rule of TangentOf."""
+
+    rule: Any
+    tangent: TangentOf
+
+    def __call__(self, size: int, which: tuple[bool, ...], args: Sequence[Array]) -> tuple[list[Array], list[bool]]:
+        inputs, known = self.tangent.split(args)
+        flags, known_flags = self.tangent.split(which)
+        duals, batched = DualOfRule(self.rule, self.tangent.active)(size, tuple(flags), inputs)
+        count = len(known)
+        _check_same(materialize(size, batched[:count], duals[:count]), materialize(size, known_flags, known))
+        return duals[count:], batched[count:]
+
+
+def _check_same(outs: Sequence[Array], known: Sequence[Array]) -> None:
+    """Whether a function or rule that runs for a derivative gives the outputs of its first run."""
+    for out, first in zip(outs, known, strict=False):
+        x, y = known_value(out), known_value(first)
+        if x is None or y is None or not is_inexact(dtype_of(x)):
+            continue
+        if not np.array_equal(x, y, equal_nan=True):
+            raise CustomRuleError(
+                "a function with a custom vmap rule, or the rule, gave other outputs when it ran for its derivative; "
+                "that would be the derivative of another function. Draw random numbers outside and pass them as "
+                "arguments, or give it a derivative rule as well: a Function with setup_context and vmap runs once."
+            )
+
+
+@dataclass(frozen=True)
+class TransposeOf:
+    """(*known operands, *cotangents of some outputs) -> cotangents of the other operands, in which fun is linear."""
+
+    fun: Flat
+    operands: tuple[Aval | None, ...]
+    """None for the operands that are known."""
+    outs: tuple[int, ...]
+
+    @property
+    def out_avals(self) -> tuple[Aval, ...]:
+        """The abstract values of the cotangents."""
+        return tuple([aval for aval in self.operands if aval is not None])
+
+    def __call__(self, *args: Array) -> list[Array]:
+        count = self.operands.count(None)
+        known = iter(args[:count])
+        operands = [next(known) if aval is None else aval for aval in self.operands]
+        cts = drivers.transpose_flat(self.fun, operands, dict(zip(self.outs, args[count:], strict=True)))
+        return [
+            full_like(args[-1], 0, aval.shape, aval.dtype) if ct is ZERO else ct
+            for ct, aval in zip(cts, self.operands, strict=True)
+            if aval is not None
+        ]
+
+
+@dataclass(frozen=True)
+class TransposeOfRule:
+    """The custom_vmap rule of TransposeOf: the transpose of the rule."""
+
+    rule: Any
+    transpose: TransposeOf
+
+    def __call__(self, size: int, which: tuple[bool, ...], args: Sequence[Array]) -> tuple[list[Array], list[bool]]:
+        count = self.transpose.operands.count(None)
+        flags = iter(which[:count])
+        batched = tuple([next(flags) if aval is None else True for aval in self.transpose.operands])
+
+        def flat(*inner: Array) -> Sequence[Array]:
+            outs, out_batched = self.rule(size, batched, inner)
+            return materialize(size, out_batched, outs)
+
+        operands = tuple([aval and Aval((size, *aval.shape), aval.dtype) for aval in self.transpose.operands])
+        cts = materialize(size, which[count:], args[count:])
+        outs = TransposeOf(flat, operands, self.transpose.outs)(*args[:count], *cts)
+        return outs, [True] * len(outs)
 
 
 def _custom_vmap_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, fun: Flat, rule: Any) -> Any:
     dense = inexact_tangents(primals, tangents)
     active = tuple([tangent is not ZERO for tangent in dense])
-    outs = bind(custom_vmap_call, tuple(primals), {"fun": fun, "rule": rule})
     if not any(active):
-        return outs, ZERO
-    tangent_fun, tangent_rule = TangentOf(fun, active), TangentOfRule(rule, active)
-    douts = custom_vmap_call(*primals, *select(dense, active), fun=tangent_fun, rule=tangent_rule)
+        return bind(custom_vmap_call, tuple(primals), {"fun": fun, "rule": rule}), ZERO
+    moving = select(dense, active)
+    if not any([is_abstract_value(x) for x in (*primals, *moving)]):
+        duals = custom_vmap_call(*primals, *moving, fun=DualOf(fun, active), rule=DualOfRule(rule, active))
+        outs, douts = duals[: len(duals) // 2], duals[len(duals) // 2 :]
+    else:  # the outputs may be needed before the tangents
+        outs = bind(custom_vmap_call, tuple(primals), {"fun": fun, "rule": rule})
+        tangent = TangentOf(fun, active, avals_of(outs))
+        douts = custom_vmap_call(*primals, *outs, *moving, fun=tangent, rule=TangentOfRule(rule, tangent))
     return outs, without_integer_tangents(outs, douts)
 
 
@@ -580,11 +701,27 @@ def _custom_vmap_batch(size: int, batched: Sequence[bool], args: Sequence[Array]
 
 
 def _custom_vmap_transpose(ct: dict[int, Any], *operands: Any, fun: Flat, rule: Any) -> tuple[Any, ...]:
-    """In a linear program: the transpose of the function itself."""
-    return drivers.transpose_flat(fun, operands, ct)
+    """In a linear program: the transposes of the function and of the rule."""
+    avals = tuple([Aval(x.shape, x.dtype) if isinstance(x, Shaped) else None for x in operands])
+    transpose = TransposeOf(fun, avals, tuple(ct))
+    known = [x for x in operands if not isinstance(x, Shaped)]
+    cts = iter(custom_vmap_call(*known, *ct.values(), fun=transpose, rule=TransposeOfRule(rule, transpose)))
+    return tuple([ZERO if aval is None else next(cts) for aval in avals])
 
 
 custom_vmap_call = function_call(
     "custom_vmap_call", "rule", batch=_custom_vmap_batch, jvp=_custom_vmap_jvp, transpose=_custom_vmap_transpose
 )
 """fun(*args), batched by rule(size, batched, args) -> (outs, out_batched)."""
+
+
+def _example(args: Sequence[Array]) -> Array:
+    """A value whose backend is that of the arguments."""
+    return next((arg for arg in args if type(arg) is Tracer), None)
+
+
+def call_with_batch_rule(args: Sequence[Array], fun: Flat, rule: Any) -> tuple[Array, ...]:
+    """fun(*args), batched by a rule. While a program is traced the function runs once: its program takes its place."""
+    if isinstance(mapping_level(args), Stage):
+        fun = drivers.stage_flat(fun, avals_of(args), DerivedStage("custom_vmap"), _example(args))
+    return custom_vmap_call(*args, fun=fun, rule=rule)  # type: ignore[no-any-return]

@@ -29,6 +29,7 @@ from func.interpreters.core import (
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.modes import MODE, is_suspended
 from func.interpreters.primitives.structural.identity import stop_gradient
+from func.interpreters.stage import Stage
 from func.interpreters.vmap import Vmap
 
 
@@ -57,6 +58,7 @@ class ForwardRun(Interpreter):
     """
 
     was_read = False
+    is_readable = True
 
     def __init__(self, args: Sequence[Array] | None = None, policy: Any = None) -> None:
         self.level = next_level()
@@ -243,3 +245,15 @@ def needs_rule(values: Iterable[Any]) -> bool:
                 return True
             value = value._value
     return False
+
+
+def mapping_level(values: Iterable[Any]) -> Interpreter | None:
+    """The topmost level that maps some of the values: a vmap, or a stage, whose program may be mapped later."""
+    top: Interpreter | None = None
+    for value in values:
+        while type(value) is Tracer:
+            level = value._interpreter
+            if isinstance(level, (Vmap, Stage)) and (top is None or level.level > top.level):
+                top = level
+            value = value._value
+    return top

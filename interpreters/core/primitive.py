@@ -248,6 +248,8 @@ class Evaluate(Interpreter):
     """Level 0: boxes around concrete arrays. `np.zeros_like(x)` in traced code makes one, so that it can be
     written with traced values later."""
 
+    is_readable = True
+
     def apply2(self, primitive: Primitive, x: Array, y: Array) -> Any:
         out = primitive(x._value if type(x) is Tracer else x, y._value if type(y) is Tracer else y)
         return self._boxed(primitive, out)

@@ -230,6 +230,8 @@ class Interpreter:
     """For abstract values: an array of the backend that they stand for."""
     differentiates = False
     """Whether it is a level of forward or reverse mode."""
+    is_readable = False
+    """Whether numbers of its values may be read as arrays: their derivative does not come from the code that reads."""
     checks_nan: bool | None = None
     """Whether the program that it stages has a NaN-safe variant if derivatives are inside; None where it stages none.
     False too where structural zeros are known from the start."""
@@ -323,6 +325,15 @@ def concrete(value: Array) -> Any:
     if type(value) is Tracer:
         return value._interpreter.concrete(value)
     return value
+
+
+def is_readable(value: Any) -> bool:
+    """Whether every level of a value lets code read its numbers."""
+    while type(value) is Tracer:
+        if not value._interpreter.is_readable:
+            return False
+        value = value._value
+    return value is not None
 
 
 def innermost(value: Array) -> Any:

@@ -28,6 +28,7 @@ from func.interpreters.imperative.node_state import (
     Freed,
     PackedValues,
     free,
+    has_hooks,
     leading_to,
     node_name,
     output_node,
@@ -71,6 +72,9 @@ class BackwardPass:
         self.notes: dict[Any, Any] = {}
         """What hooks on several tensors remember during this pass."""
         self._needed: set[int] | None = None
+        self._has_hooks: bool | None = None
+        self.attempt: nan_safe.Attempt | None = None
+        """Where rules of users are not to be called again."""
 
     @property
     def needed(self) -> set[int]:
@@ -82,6 +86,14 @@ class BackwardPass:
 
     def run(self, accumulating: bool) -> None:
         """Pull the seeds back. Nothing outside of this object changes if it fails, except what hooks do."""
+        if self.create or not nan_safe.Attempt.ever or nan_safe.are_zeros_structural():
+            self._run(accumulating)
+            return
+        self.attempt = nan_safe.Attempt(self._refuse_hooks)
+        with nan_safe.in_attempt(self.attempt):
+            self._run(accumulating)
+
+    def _run(self, accumulating: bool) -> None:
         can_be_fast = self.targets is None and not self.create and anomaly() is None
         if can_be_fast and not nan_safe.are_zeros_structural() and self._run_fast():
             return
@@ -90,6 +102,7 @@ class BackwardPass:
         try:
             is_plain = not self.create and not nan_safe.are_zeros_structural()
             if not (is_plain and self._run_without_hooks(accumulating)):
+                self._start_again(is_tentative=False)
                 self._run_general(accumulating, Live())
         except BaseException as error:
             restore_error_state(error, before)
@@ -97,11 +110,23 @@ class BackwardPass:
         finally:
             _CURRENT_PASS.reset(token)
 
+    def _refuse_hooks(self) -> None:
+        """Before a tentative pass calls a rule of a user: with hooks in the graph it would start again."""
+        if self._has_hooks is None:
+            self._has_hooks = has_hooks([node for node, _ in self.seeds])
+        if self._has_hooks:
+            raise nan_safe.StartAgain
+
+    def _start_again(self, is_tentative: bool) -> None:
+        if self.attempt is not None:
+            self.attempt.start_again(is_tentative)
+
     def _run_without_hooks(self, accumulating: bool) -> bool:
         """The pass by plain rules; False, before any change, where a hook is met or a gradient is NaN."""
+        self._start_again(is_tentative=True)
         try:
             visited = self._run_general(accumulating, None)
-        except _NeedsGeneralPass:
+        except (_NeedsGeneralPass, nan_safe.StartAgain):
             visited = None
         cotangents = [*self.captured.values(), *[ct for _, ct in self.leaves]]
         nan_safe.note_pullback(cotangents)
@@ -131,7 +156,7 @@ class BackwardPass:
 
         try:
             walk(self.seeds, (), None, opened)
-        except _NeedsGeneralPass:
+        except (_NeedsGeneralPass, nan_safe.StartAgain):
             return False
         cotangents = [ct for _, ct in leaves]
         nan_safe.note_pullback(cotangents)

@@ -176,6 +176,20 @@ def reachable(roots: Sequence[Any]) -> set[int]:
     return serials
 
 
+def has_hooks(roots: Sequence[Any]) -> bool:
+    """Whether some node that some roots depend on has hooks."""
+    serials: set[int] = set()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if node[SERIAL] not in serials:
+            if node[STATE][HOOKS] is not None:
+                return True
+            serials.add(node[SERIAL])
+            stack.extend([parent for parent in node[PARENTS] if parent is not None])
+    return False
+
+
 def leading_to(targets: set[int], roots: Sequence[Any]) -> set[int]:
     """The serials of the nodes behind some roots that depend on a target, the targets among them."""
     children: dict[int, list[int]] = {}
