@@ -48,7 +48,7 @@ def _spec(*labels: Any) -> Spec:
 def _aval(shape: Any, dtype: Any, weak: Any) -> Aval:
     aval = Aval(shape, dtype, _of(bool, weak))
     if not is_dtype(dtype) or not could_exist(aval):
-        raise ValueError(f"no array has the shape {reprlib.repr(shape)} and the dtype {dtype}")
+        raise ValueError(f"no array has the shape {reprlib.repr(shape)} and the dtype {reprlib.repr(dtype)}")
     return aval
 
 
@@ -455,8 +455,9 @@ def read_program(path: str) -> Program:
 
 
 def _excerpt(error: Exception) -> str:
-    """The text of an error, which may quote the file, in a line of bearable length."""
-    text = str(error)
+    """The text of an error, which may quote the file: printable, and of bearable length."""
+    lines = str(error).split("\n")
+    text = "\n".join([line if line.isprintable() else repr(line)[1:-1] for line in lines])
     return text if len(text) <= MESSAGE_LENGTH else f"{text[:MESSAGE_LENGTH]} ..."
 
 

@@ -236,6 +236,28 @@ def test_documents_of_other_forms_are_refused(name: str, tmp_path: Path) -> None
         func.load(rewritten(tmp_path / "m.func", program(lambda x: np.sin(x), X), DOCUMENTS[name]))
 
 
+ESCAPE = "\x00\x1b[2J"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        set_aval(dtype=ESCAPE),
+        set_aval(shape=[ESCAPE]),
+        set_aval(weak=ESCAPE),
+        set_field("version", ESCAPE),
+        set_field("format", ESCAPE),
+        lambda document: document["programs"][0]["equations"][0].update(primitive=ESCAPE),
+        lambda document: document["programs"][0]["equations"][0].update(params={ESCAPE: ESCAPE}),
+        lambda document: document["programs"][0]["equations"][0].update(inputs=[ESCAPE]),
+    ],
+)
+def test_refusals_are_printable(change: Change, tmp_path: Path) -> None:
+    with pytest.raises(ProgramFileError) as refusal:
+        func.load(rewritten(tmp_path / "m.func", program(lambda x: np.cumsum(x), X), change))
+    assert all([line.isprintable() for line in str(refusal.value).split("\n")])
+
+
 def test_lines_are_printable(tmp_path: Path) -> None:
     path = rewritten(tmp_path / "m.func", program(np.sin, X), set_line(["\x1b[2J\n" + "a" * 9999, 1, "f\x07"]))
     (equation,) = func.load(path).equations

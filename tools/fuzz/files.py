@@ -22,6 +22,7 @@ import tracemalloc
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
+from keyword import iskeyword
 from pathlib import Path
 from typing import Any
 
@@ -416,7 +417,7 @@ def _text_case(choices: random.Random, tally: Tally) -> None:
     try:
         text = func.to_source(f)({key: x}, **{keyword: 2.0})
     except ArgumentError as error:
-        assert not keyword.isidentifier() or keyword in ("None", "__debug__"), error
+        assert not keyword.isidentifier() or iskeyword(keyword) or keyword == "__debug__", error
         tally.refused(error)
         return
     names: dict[str, Any] = {}
