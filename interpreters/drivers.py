@@ -64,6 +64,7 @@ class running:
             TRANSFORMS.set(entry.outer)
             if made is not None:
                 WIRING.retire_arrays(made)
+        has_shared = error is not None and self.interpreter.shared is not None
         self.interpreter.close()
         if error is None:
             return
@@ -72,6 +73,8 @@ class running:
             refusal = worded(error, self.interpreter)
             if refusal is not error:
                 raise hide_engine_frames(refusal.with_traceback(trace)) from error
+            if has_shared and type(error) is ValueError and "read-only" in str(error):
+                error.add_note(_SHARED)
             if made is not None and made.concealed and not isinstance(error, FuncError):
                 if is_failed_conversion(error):
                     raise hide_engine_frames(TracerConversionError(_CONCEALED).with_traceback(trace)) from error
@@ -82,6 +85,12 @@ class running:
 _CONCEALED = (
     "Arrays of func.intercept() hold traced values here. Compiled code that is given such an array cannot compute with "
     "it: its memory has a dtype of no numbers on purpose. Use NumPy functions on it."
+)
+
+
+_SHARED = (
+    "Arguments of this call share memory, and one of them that is not traced was written, which traced values do not "
+    "see. Pass a copy of it (x.copy())."
 )
 
 

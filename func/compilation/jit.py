@@ -33,6 +33,7 @@ from func.interpreters.nan_safe import form_for
 from func.interpreters.program.program import Program
 from func.interpreters.stage import Stage
 from func.numpy.memory import InputLayouts, layout_key
+from func.numpy.sharing import note_traced_arguments, refuse_overlap, separate_arguments
 from func.transforms.boundary import argument_paths, check_callable, name_of, output_leaves, traced_leaf
 
 
@@ -49,6 +50,7 @@ class CachedCall:
         "layouts",
         "may_return_argument",
         "out_spec",
+        "separate",
     )
 
     def __init__(
@@ -58,10 +60,13 @@ class CachedCall:
         captured: list[Any],
         donated: frozenset[int],
         layouts: tuple[Any, ...] | None,
+        separate: tuple[tuple[int, int], ...],
     ) -> None:
         self.donated = donated
         self.layouts = layouts
         """The memory layouts of the arguments, where the function depends on them: what it writes is a view or not."""
+        self.separate = separate
+        """The pairs of arguments that must not share memory: one is written, and the other is used after that."""
         self._donating: Any = None
         self._stub: Any = None
         self.compiled = compiled
@@ -272,6 +277,8 @@ class Jitted:
         traced_args, traced_kwargs, statics = (args, kwargs, ()) if self._plain else self._static.split(args, kwargs)
         cached, leaves = self._cached_call(traced_args, traced_kwargs, statics)
         compiled = cached.compiled
+        if cached.separate:
+            refuse_overlap(cached.separate, leaves, self._function, "jit")
         if cached.captured:
             leaves = [*cached.captured, *leaves]
         outs: Sequence[Any]
@@ -349,18 +356,21 @@ class Jitted:
         example = next((example for example in map(example_of, leaves) if example is not None), None)
         out_spec: Any = None
         depends_on_layouts = False
+        separate: tuple[tuple[int, int], ...] = ()
         input_layouts = InputLayouts(leaves)
 
         def trace(stage: Stage) -> Program:
-            nonlocal out_spec, depends_on_layouts
+            nonlocal out_spec, depends_on_layouts, separate
             with TransformScope(stage, staging=True), running(stage):
                 inputs = [stage.variable(aval) for aval in avals]
                 variables = [tracer._attached for tracer in inputs]
                 input_layouts.place(stage, inputs)
+                note_traced_arguments(stage, self._function, inputs, leaves)
                 args, kwargs = tree.unflatten(spec, inputs)
                 outs, out_spec = output_leaves(self._static.call(args, kwargs, statics), "jit")
                 program = stage.program(variables, outs)
                 depends_on_layouts = stage.layouts.depend_on_inputs
+                separate = separate_arguments(stage, program)
                 return program
 
         compiled, captured = trace_call(trace, "jit", example, self._compiler_name())
@@ -369,7 +379,7 @@ class Jitted:
         donated = frozenset() if captured else donated_leaves(spec, self._donated, {static.name for static in statics})
         input_layouts.freeze()
         layouts = tuple(map(layout_key, leaves)) if depends_on_layouts else None
-        return CachedCall(compiled, out_spec, captured, donated, layouts)
+        return CachedCall(compiled, out_spec, captured, donated, layouts, separate)
 
     def _compiler_name(self) -> str:
         compiler = self._compiler or config.compiler or BEST

@@ -16,6 +16,7 @@ from func.interpreters.drivers import running
 from func.interpreters.program.program import Program
 from func.interpreters.stage import Stage
 from func.numpy.memory import InputLayouts
+from func.numpy.sharing import note_traced_arguments
 from func.transforms.boundary import argument_paths, check_callable, name_of, output_leaves, traced_leaf
 
 
@@ -72,6 +73,7 @@ def stage_call(
         inputs = [stage.variable(aval) for aval in avals]
         variables = [tracer._attached for tracer in inputs]
         InputLayouts(leaves).place(stage, inputs)
+        note_traced_arguments(stage, function, inputs, leaves)
         traced_values, keywords = tree.unflatten(spec, inputs)
         remaining = iter(traced_values)
         full = [arg if i in fixed else next(remaining) for i, arg in enumerate(args)]

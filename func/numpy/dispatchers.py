@@ -93,7 +93,9 @@ def _source(dispatcher: types.FunctionType) -> str | None:
     if returned is None:
         keywords = "*kwargs.values()" if "*" in call else ""
         relevant = f"[*{_ORIGINAL!r}.call({call}), {keywords}]"
-        return f"def dispatcher({signature}):\n    return {_SEARCH!r}.extended({relevant})\n"
+        # Python 3.13 deprecates plain code in the place of a generator's.
+        give = "yield from" if code.co_flags & inspect.CO_GENERATOR else "return"
+        return f"def dispatcher({signature}):\n    {give} {_SEARCH!r}.extended({relevant})\n"
     relevant = f"({', '.join([*returned, *[name for name in names if name in NUMBERS]])},)"
     tests = " or ".join([f"type({name}) in {_KINDS!r}" for name in returned if name not in ("out", "where")])
     return (

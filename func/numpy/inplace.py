@@ -50,6 +50,7 @@ from func.numpy.memory import (
     view_of,
     with_memory,
 )
+from func.numpy.sharing import after_write, before_write
 
 WRITE_HINT = (
     "A plain array cannot hold a traced value. Make it with np.zeros_like(x, shape=...) of a traced x, or run the code "
@@ -124,6 +125,8 @@ def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
         writes.refuse_leaf(written)
     top, root = boxes[shared], boxes[-1]
     update = _Update(root, top)
+    owner = root._interpreter
+    partners = before_write(root) if owner.called is not None else ()
     try:
         if chain:
             value = change(fresh(box))
@@ -146,6 +149,8 @@ def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
         _count_write(box)
     finally:
         update.renew_views()
+    if owner.shared is not None or getattr(root, "_views", None):
+        after_write(owner, box, root, partners)
 
 
 def _views_above(box: Tracer) -> list[View]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from func.backends import namespace_of
-from func.interpreters.core import EVALUATE, Array, Tracer, new_tracer, shape_of
+from func.interpreters.core import EVALUATE, Array, Tracer, new_tracer, shape_of, snapshot
 from func.interpreters.core.strides import (
     Strides,
     axes_by_stride,
@@ -132,6 +132,11 @@ def place_like_arguments(boxes: Sequence[Array], arguments: Sequence[Array]) -> 
             place_like(box, argument)
         elif type(argument) is Tracer and argument.shape == () and not is_scalar(argument):
             with_memory(box)
+
+
+def own_box(argument: Array) -> Array:
+    """An argument that is not differentiated in a box of its own: a write to it does not reach the caller's array."""
+    return Tracer(EVALUATE, argument, None) if type(argument) is np.ndarray else snapshot(argument)
 
 
 def layout_key(argument: Array) -> Any:

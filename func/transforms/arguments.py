@@ -12,6 +12,8 @@ import numpy as np
 from func import tree
 from func.interpreters.core import Array, Interpreter, Tracer, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError, DifferentiatedInputError
+from func.numpy.memory import place_like_arguments
+from func.numpy.sharing import note_arguments, owner_of, read_only
 from func.transforms.boundary import array_leaf, name_of, output_leaves, own_tree, split_aux
 
 
@@ -82,6 +84,27 @@ class CallArguments(Arguments):
         self.leaves = leaves
         self.active = active
 
+    def inactive(self) -> list[int]:
+        """The positions of the leaves that are not active."""
+        return sorted({*range(len(self.leaves))}.difference(self.active))
+
+    def replace(self, place: int | str, value: Any) -> None:
+        """Pass another value at a place that is not selected."""
+        if isinstance(place, int):
+            args = list(self.args)
+            args[place] = value
+            self.args = args
+        else:
+            self.kwargs = {**self.kwargs, place: value}
+
+    def with_copies(self) -> CallArguments:
+        """The same call with copies of the arrays that are not selected: the function may write to them, and runs more
+        than once."""
+        args = [arg if i in self.places else tree.map(_copied, arg) for i, arg in enumerate(self.args)]
+        kwargs = {name: arg if name in self.places else tree.map(_copied, arg) for name, arg in self.kwargs.items()}
+        leaves = [leaf if i in self.active else _copied(leaf) for i, leaf in enumerate(self.leaves)]
+        return CallArguments(args, kwargs, self.places, self.specs, leaves, self.active)
+
     def bound(self, values: Iterable[Any]) -> tuple[list[Any], dict[str, Any]]:
         """Positional and keyword arguments with other values in the place of the active leaves."""
         args, kwargs = list(self.args), self.kwargs
@@ -91,6 +114,61 @@ class CallArguments(Arguments):
             else:
                 kwargs = {**kwargs, place: value}
         return args, kwargs
+
+
+def _copied(leaf: Any) -> Any:
+    return leaf.copy("K") if type(leaf) is np.ndarray and leaf.flags.writeable else leaf
+
+
+def place_arguments(
+    interpreter: Interpreter,
+    function: Callable[..., Any],
+    arguments: CallArguments,
+    boxes: Sequence[Array],
+    given: Sequence[Array],
+) -> None:
+    """Let the boxes of the active leaves lie in memory as what was given for them; note which arguments share it."""
+    place_like_arguments(boxes, given)
+    if len(arguments.args) + len(arguments.kwargs) > len(arguments.places) or len(boxes) < len(arguments.leaves):
+        boxes, given = _with_inactive(arguments, boxes, given)
+    note_arguments(interpreter, function, boxes, given)
+
+
+def _with_inactive(
+    arguments: CallArguments, boxes: Sequence[Array], given: Sequence[Array]
+) -> tuple[Sequence[Array], Sequence[Array]]:
+    """The boxes of the active leaves, and what was given for them, followed by plain arguments in the same memory.
+
+    Those get read-only views: NumPy would write them without any trace, and traced values of the same memory are
+    saved for the backward pass as they are.
+    """
+    owners = {owner_of(leaf) for leaf in given}
+
+    def is_shared(leaf: Any) -> bool:
+        return (type(leaf) is np.ndarray or type(leaf) is Tracer) and owner_of(leaf) in owners
+
+    plain: list[Array] = []
+
+    def protected(leaf: Any) -> Any:
+        if is_shared(leaf):
+            plain.append(leaf)
+            leaf = read_only(leaf)
+        return leaf
+
+    if any([is_shared(arguments.leaves[i]) for i in arguments.inactive()]):
+        arguments.leaves = list(arguments.leaves)
+        for i in arguments.inactive():
+            arguments.leaves[i] = protected(arguments.leaves[i])
+    args, kwargs = arguments.args, arguments.kwargs
+    for place in [*range(len(args)), *kwargs]:
+        arg = args[place] if isinstance(place, int) else kwargs[place]
+        kind = type(arg)
+        is_tree = kind is tuple or kind is list or kind is dict
+        if (kind is np.ndarray or kind is Tracer or is_tree) and place not in arguments.places:
+            leaves = tree.leaves(arg) if is_tree else (arg,)
+            if any([is_shared(leaf) for leaf in leaves]):
+                arguments.replace(place, tree.map(protected, arg))
+    return ([*boxes, *[None] * len(plain)], [*given, *plain]) if plain else (boxes, given)
 
 
 def differentiable(
@@ -301,9 +379,13 @@ class FlatCall:
         self.aux: Any = None
         self.out_spec: Any = None
 
-    def outputs(self, interpreter: Interpreter, values: Iterable[Any]) -> list[Array]:
-        """The leaves of the output for these active leaves. Its structure is noted, and its aux as plain values."""
-        args, kwargs = self.arguments.bound(values)
+    def outputs(self, interpreter: Interpreter, values: Iterable[Any], is_repeated: bool = False) -> list[Array]:
+        """The leaves of the output for these active leaves. Its structure is noted, and its aux as plain values.
+
+        Where the call `is_repeated`, the function may write to copies only.
+        """
+        arguments = self.arguments.with_copies() if is_repeated else self.arguments
+        args, kwargs = arguments.bound(values)
         out = self.function(*args, **kwargs)
         if self.has_aux:
             out, self.aux = split_aux(out, interpreter, self.transform, self.function)

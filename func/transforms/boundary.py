@@ -30,6 +30,7 @@ from func.interpreters.core import (
 from func.interpreters.core.errors import ArgumentError, ScalarOutputError, UnsupportedArrayError
 from func.interpreters.core.scopes import current_transform
 from func.interpreters.imperative.interpreter import copy_of
+from func.numpy.sharing import note_arguments
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -255,6 +256,15 @@ def own_tree(value: Any) -> Any:
 def defensive_copies(values: Iterable[Array]) -> list[Array]:
     """Copies of values for code that may write to them: such a write changes no other value, graph or argument."""
     return [value.copy("K") if type(value) is np.ndarray else snapshot(value) for value in values]
+
+
+def own_arguments(function: Callable[..., Any], leaves: Sequence[Array]) -> list[Array]:
+    """Copies of the arguments of a function, by `defensive_copies`, with a note of those that share memory."""
+    copies = defensive_copies(leaves)
+    traced = next((copy for copy in copies if type(copy) is Tracer and copy._interpreter is not EVALUATE), None)
+    if traced is not None:
+        note_arguments(traced._interpreter, function, copies, leaves)
+    return copies
 
 
 def handed_out(values: Iterable[Array]) -> list[Array]:

@@ -20,7 +20,7 @@ from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.interpreters.primitives.structural.identity import stop_gradient as stop_gradient_primitive
 from func.interpreters.primitives.structural.shapes import convert
 from func.numpy import patching
-from func.transforms.boundary import array_leaf, check_callable, defensive_copies, name_of
+from func.transforms.boundary import array_leaf, check_callable, defensive_copies, name_of, own_arguments
 from func.transforms.closures import Closure
 
 
@@ -33,7 +33,7 @@ class FlatFunction:
     out_spec: Any = None
 
     def __call__(self, *leaves: Array) -> list[Array]:
-        args = tree.unflatten(self.in_spec, defensive_copies(leaves))
+        args = tree.unflatten(self.in_spec, own_arguments(self.function, leaves))
         outs, self.out_spec = tree.flatten(self.function(*args))
         return [array_leaf(out, "output", "custom rule") for out in outs]
 
@@ -324,7 +324,7 @@ class _VjpForward:
     static: Any = None
 
     def __call__(self, run: ForwardRun, *leaves: Array) -> tuple[list[Array], list[Array]]:
-        result = self.fwd(*self.arguments(defensive_copies(leaves)))
+        result = self.fwd(*self.arguments(own_arguments(self.fwd, leaves)))
         if not isinstance(result, tuple) or len(result) != 2:
             raise CustomRuleError(f"fwd {name_of(self.fwd)} must return a pair (out, residuals)")
         outs, out_spec = tree.flatten(result[0])
@@ -430,7 +430,7 @@ class _GradientRule:
 
     def forward(self, run: ForwardRun, *leaves: Array) -> tuple[list[Array], list[Array]]:
         """The outputs, and what the pullback holds of the run."""
-        result = self.function(*tree.unflatten(self.spec, defensive_copies(leaves)))
+        result = self.function(*tree.unflatten(self.spec, own_arguments(self.function, leaves)))
         out, pullback = _pair(result, self.function)
         self.pullback = Closure(pullback, run.owns)
         outs, self.out_spec = tree.flatten(out)

@@ -31,9 +31,9 @@ from func.interpreters.primitives.structural.shapes import convert, full_like
 from func.interpreters.program.program import Program
 from func.interpreters.stage import DerivedStage, Stage
 from func.interpreters.transpose import transpose_program
-from func.numpy.memory import place_like_arguments
+from func.numpy.sharing import note_traced_arguments
 from func.transforms import reverse
-from func.transforms.arguments import FlatCall, differentiable
+from func.transforms.arguments import FlatCall, differentiable, place_arguments
 from func.transforms.boundary import (
     array_leaf,
     check_callable,
@@ -83,7 +83,7 @@ def jvp_by(
         interpreter = kind("jvp", live)
         with TransformScope(interpreter), running(interpreter):
             lifted = [interpreter.lift(x, dx) for x, dx in zip(call.arguments.values(), dots, strict=True)]
-            place_like_arguments(lifted, call.arguments.values())
+            place_arguments(interpreter, func, call.arguments, lifted, call.arguments.values())
             return _unzipped(interpreter, call.outputs(interpreter, lifted))
 
     values, out_dots = nan_safe.push(run, call.arguments.values(), dots)
@@ -182,6 +182,7 @@ def linearize(func: Callable[..., Any], *primals: Any, has_aux: bool = False) ->
     try:
         with TransformScope(interpreter), running(interpreter):
             call = _call_at(func, primals, "linearize", has_aux)
+            given = call.arguments.values()
             call.arguments.leaves = defensive_copies(call.arguments.leaves)
             avals = [Aval(shape_of(leaf), dtype_of(leaf)) for leaf in call.arguments.leaves]
             lifted, inputs = [], []
@@ -190,6 +191,7 @@ def linearize(func: Callable[..., Any], *primals: Any, has_aux: bool = False) ->
                 dx = stage.variable(avals[i])
                 inputs.append(dx._attached)
                 lifted.append(interpreter.lift(leaf, dx))
+            place_arguments(interpreter, func, call.arguments, lifted, given)
             values, dots = _unzipped(interpreter, call.outputs(interpreter, lifted))
             program = stage.program(inputs, _materialized(values, dots))
     finally:
@@ -257,6 +259,7 @@ def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., A
                 (leaf,) = differentiable((), {path: leaf}, [path], "linear_transpose").leaves
             avals.append(Aval(shape_of(leaf), dtype_of(leaf)))
         inputs = [stage.variable(aval) for aval in avals]
+        note_traced_arguments(stage, func, inputs, leaves)
         outs, out_spec = output_leaves(func(*tree.unflatten(spec, inputs)), "linear_transpose")
         program = stage.program([tracer._attached for tracer in inputs], outs)
     _check_linear(program, name_of(func))

@@ -20,8 +20,10 @@ from func.interpreters.live import Live
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.shapes import full_like, move_axis, reshape, zeros_like
 from func.interpreters.primitives.structural.slicing import concatenate
-from func.transforms.arguments import FlatCall, Selection, check_argnums, differentiable
-from func.transforms.boundary import check_callable, name_of, own
+from func.numpy.memory import own_box
+from func.numpy.sharing import shared_groups
+from func.transforms.arguments import FlatCall, Selection, check_argnums, differentiable, place_arguments
+from func.transforms.boundary import check_callable, defensive_copies, name_of, own
 from func.transforms.vmapping import chunks
 
 
@@ -66,6 +68,7 @@ def jacrev(
         interpreter = grad_interpreter("jacrev")
         with TransformScope(interpreter), running(interpreter):
             lifted = [interpreter.lift(leaf) for leaf in leaves]
+            place_arguments(interpreter, func, call.arguments, lifted, leaves)
             nodes = [tracer._attached for tracer in lifted]
             outs = [
                 (out._value, out._attached) if type(out) is Tracer and out._interpreter is interpreter else (out, None)
@@ -130,6 +133,7 @@ def jacfwd(
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         call = blocks_of.call(args, kwargs)
         leaves = call.arguments.values()
+        has_shared = bool(shared_groups(leaves))
         columns = []
         if not leaves:  # an empty tree: no columns, one row for each output
             outs = call.outputs(EVALUATE, leaves)
@@ -141,9 +145,10 @@ def jacfwd(
                 def run(live: Live | None) -> tuple[list[Array], list[Any]]:
                     interpreter = Jvp("jacfwd", live)
                     with TransformScope(interpreter), running(interpreter):
-                        lifted = list(leaves)
+                        lifted = [interpreter.lift(x, zeros_like(x)) if has_shared else own_box(x) for x in leaves]
                         lifted[position] = interpreter.lift(leaf, dx)
-                        pairs = [interpreter.unpack(out) for out in call.outputs(interpreter, lifted)]
+                        place_arguments(interpreter, func, call.arguments, lifted, leaves)
+                        pairs = [interpreter.unpack(out) for out in call.outputs(interpreter, lifted, is_repeated=True)]
                     return [value for value, _ in pairs], [tangent for _, tangent in pairs]
 
                 values, tangents = nan_safe.push(run, leaves, (dx,))
@@ -152,7 +157,7 @@ def jacfwd(
 
             shape = shape_of(leaf)
             if _size(leaf) == 0:
-                outs = call.outputs(EVALUATE, leaves)
+                outs = call.outputs(EVALUATE, defensive_copies(leaves), is_repeated=True)
                 columns.append([full_like(out, 0, (*shape_of(out), *shape)) for out in outs])
             elif _size(leaf) == 1:
                 outs = push(full_like(leaf, 1))
@@ -290,7 +295,7 @@ def jacobian(
             call = _Blocks(func, argnums, has_aux, chunk_size, holomorphic, progress, "jacobian").call(args, kwargs)
             interpreter = Jvp("jacobian")
             with TransformScope(interpreter), running(interpreter):
-                outs = call.outputs(interpreter, call.arguments.values())
+                outs = call.outputs(interpreter, defensive_copies(call.arguments.values()), is_repeated=True)
             inputs = sum([_size(leaf) for leaf in call.arguments.values()])
             chosen = "fwd" if inputs <= sum([_size(out) for out in outs]) else "rev"
         return _BY_MODE[chosen](

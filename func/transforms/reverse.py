@@ -15,8 +15,7 @@ from func.interpreters.grad import pull_back
 from func.interpreters.grad_fast import grad_interpreter
 from func.interpreters.primitives.elementwise.builder import conjugate
 from func.interpreters.primitives.structural.shapes import full_like
-from func.numpy.memory import place_like_arguments
-from func.transforms.arguments import CallArguments, FlatCall, Selection, differentiable
+from func.transforms.arguments import CallArguments, FlatCall, Selection, differentiable, place_arguments
 from func.transforms.boundary import (
     check_callable,
     defensive_copies,
@@ -184,7 +183,7 @@ class _Gradients:
             arguments = differentiable(args, kwargs, places, transform, self.kinds, self.allow_int)
             values = arguments.values()
             tracers = [interpreter.lift(leaf) for leaf in values]
-            place_like_arguments(tracers, values)
+            place_arguments(interpreter, self.function, arguments, tracers, values)
             nodes = [tracer._attached for tracer in tracers]
             traced_args, traced_kwargs = arguments.bound(tracers)
             out = self.function(*traced_args, **traced_kwargs)
@@ -235,7 +234,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         arguments.leaves = defensive_copies(arguments.leaves)
         call = FlatCall(func, "vjp", arguments, has_aux)
         leaves = [interpreter.lift(leaf) for leaf in arguments.values()]
-        place_like_arguments(leaves, given)
+        place_arguments(interpreter, func, arguments, leaves, given)
         outs = call.outputs(interpreter, leaves)
         nodes = [out._attached if type(out) is Tracer and out._interpreter is interpreter else None for out in outs]
         values = [unbox(out._value if node is not None else out) for out, node in zip(outs, nodes, strict=True)]

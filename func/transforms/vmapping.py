@@ -17,6 +17,7 @@ from func.interpreters.primitives.structural.shapes import broadcast, move_axis
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.interpreters.vmap import MappedCall, Vmap
 from func.numpy.memory import place_like
+from func.numpy.sharing import note_arguments, read_only, shared_groups
 from func.transforms.arguments import Arguments
 from func.transforms.boundary import array_leaf, check_callable, name_of, output_leaves, output_paths, own
 
@@ -164,6 +165,13 @@ class BatchedCall:
         self.given = [(leaves[i], dims[i]) for i in active]
         for i in active:
             leaves[i], sizes[paths[i]] = _with_leading_batch(leaves[i], dims[i], paths[i])
+        self.all_given = list(leaves)
+        for (given, _), i in zip(self.given, active, strict=True):
+            self.all_given[i] = given
+        for group in shared_groups(self.all_given):
+            for i in group:
+                if dims[i] is None and not set(group).isdisjoint(active):
+                    leaves[i] = read_only(leaves[i])
         self.in_spec = spec
         self.arguments = Arguments([spec], leaves, active)
         self.is_mapped = [dim is not None for dim in dims]
@@ -201,6 +209,8 @@ class BatchedCall:
         def flat(*leaves: Array) -> list[Array]:
             for i, (given, dim) in zip(self.arguments.active, self.given, strict=True):
                 place_like(leaves[i], given, int(dim) % len(shape_of(given)))
+            level = next((leaves[i]._interpreter for i in self.arguments.active), interpreter)
+            note_arguments(level, self.function, leaves, self.all_given)
             args, kwargs = tree.unflatten(in_spec, leaves)
             outs, spec = output_leaves(self.function(*args, **kwargs), "vmap")
             if specs and specs[0] != spec:

@@ -32,6 +32,7 @@ from func.interpreters.core import (
     unboxed,
 )
 from func.interpreters.core.parameters import FUNCTION, Kind, integer, refusal_of
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.drivers import Flat, pull_flat, without_tensors
 from func.interpreters.live import absent_like
 from func.interpreters.primitives.structural.identity import shielded, stop_gradient
@@ -155,9 +156,10 @@ def checkpointed(fun: Flat, args: Sequence[Array], policy: Any = None, rerun: Fl
     values that are not among the arguments. So do derivatives of values that are kept elsewhere.
     """
     nan_safe.Attempt.ever = True
-    args = [snapshot(arg) for arg in args]
+    given, args = args, [snapshot(arg) for arg in args]
     run = ForwardRun(args, policy)
     inputs = [run.lift(stop_gradient(arg), i) if is_traced_number(arg) else unboxed(arg) for i, arg in enumerate(args)]
+    WIRING.note_arguments(run, fun, inputs, given)
     try:
         outs = without_tensors(fun(*inputs), run)
     finally:

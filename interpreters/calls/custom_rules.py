@@ -48,6 +48,7 @@ from func.interpreters.core.errors import CustomRuleError, NotDifferentiableErro
 from func.interpreters.core.parameters import FUNCTION, Kind
 from func.interpreters.core.scopes import Entry, Scope, live_entries, live_entry
 from func.interpreters.core.source import at_line
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.drivers import Flat
 from func.interpreters.grad import Grad
 from func.interpreters.jvp import Jvp
@@ -451,6 +452,7 @@ def call_with_rule(
     nan_safe.Attempt.ever = True
     run = ForwardRun()
     inputs = [run.lift(stop_gradient(arg), i) if is_traced_number(arg) else unboxed(arg) for i, arg in enumerate(args)]
+    WIRING.note_arguments(run, forward, inputs, args)
     places = [(_key(run, x), x) for x in inputs]  # kept, as the function may write to its arguments
     try:
         with RuleScope(rule):

@@ -110,6 +110,7 @@ class ForwardRun(Interpreter):
         return value._value if self.owns(value) else unboxed(value)
 
     def close(self) -> None:
+        self.called = self.shared = None
         self.__class__ = FinishedRun if self.args is None else FinishedCheckpoint  # pyright: ignore[reportAttributeAccessIssue]
 
     def replay(self, origins: Sequence[Origin], places: Sequence[int]) -> tuple[Any, list[int], list[Array]]:

@@ -115,6 +115,10 @@ class DonatedBufferError(FuncError, RuntimeError):
     """An array was used again after it had been donated to a jitted function."""
 
 
+class SharedMemoryError(FuncError, RuntimeError):
+    """An argument was used after another one that shares memory with it was written."""
+
+
 class CarryError(FuncError, TypeError):
     """The body of a loop changed the tree, a shape or a dtype of what it carries or stacks."""
 

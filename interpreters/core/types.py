@@ -7,7 +7,7 @@ an array; its `Interpreter` says what applying a primitive means. `operand` turn
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -235,6 +235,10 @@ class Interpreter:
     checks_nan: bool | None = None
     """Whether the program that it stages has a NaN-safe variant if derivatives are inside; None where it stages none.
     False too where structural zeros are known from the start."""
+    shared: Any = None
+    """Which arguments of its call share memory, where some do."""
+    called: tuple[Callable[..., Any], list[int], Sequence[Any]] | None = None
+    """The function that runs under it, the ids of its traced arguments, and what the caller gave for them."""
 
     def __init__(self, transform: str) -> None:
         self.level = next(_next_level)
@@ -269,6 +273,7 @@ class Interpreter:
     def close(self) -> None:
         """End the transform: its tracers raise LeakedTracerError from here on."""
         self.__class__ = ClosedInterpreter  # pyright: ignore[reportAttributeAccessIssue]
+        self.called = self.shared = None
         if self.ambient is not None:
             self.ambient.close()
 

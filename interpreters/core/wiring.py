@@ -26,6 +26,7 @@ SET_BY = {
     "hold_converters": "func.numpy.patching",
     "linearize_primitive": "func.interpreters.transpose",
     "mark_tensor": "func.interpreters.imperative.interpreter",
+    "note_arguments": "func.numpy.sharing",
     "program_cost": "func.interpreters.program.cost",
     "program_hash": "func.interpreters.program.equality",
     "program_html": "func.interpreters.program.printing",
@@ -74,6 +75,8 @@ class Wiring:
     """(program): the same for equal programs."""
     hold_converters: Callable[[], Any]
     """(): an object; as long as it is referred to, NumPy's converters work for traced values."""
+    note_arguments: Callable[[Any, Any, Any, Any], None]
+    """(interpreter, function, boxes, given): notes which arguments of a call share memory."""
     array_from_sequence: Callable[[Any], Any]
     """(nested): nested lists that may hold traced values as one array."""
     array_of_objects: Callable[[Any], Any]

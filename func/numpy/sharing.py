@@ -1,0 +1,321 @@
+"""Arguments that share memory: `f(a, a)`, or overlapping views of one array.
+
+Each argument of a transformed call is traced as an array by itself, so a write to one of them would not reach the
+others, as it does in NumPy. Where arguments share memory, a write to one makes the later uses of the others errors.
+Calls whose arguments share nothing pay for comparing the owners of their memory, and nothing else.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from func import tree
+from func.interpreters.calls.outside_values import read_by
+from func.interpreters.core import Array, ClosedInterpreter, Interpreter, Tracer, snapshot
+from func.interpreters.core.errors import SharedMemoryError
+from func.interpreters.core.scopes import live_entries
+from func.interpreters.core.source import Line, at_line, user_line
+from func.interpreters.core.wiring import WIRING
+from func.interpreters.program.program import Program, Var
+from func.interpreters.stage import Stage
+from func.numpy.memory import shares_memory
+
+COPY_HINT = "Pass a copy (x.copy()) where a function writes to an argument that shares memory with another one."
+MAX_WORK = 10_000
+"""How long NumPy may look for a common element of two strided arrays; those that take longer count as sharing one."""
+FOREIGN = object()
+"""The owner of memory that does not belong to NumPy: a buffer may have many such arrays."""
+
+
+class Argument(NamedTuple):
+    """An argument that may share memory with others: its box, if it is traced, and what the caller gave."""
+
+    box: weakref.ref[Tracer] | None
+    given: Array
+
+
+class SharedArguments:
+    """The arguments of a call in groups that share memory."""
+
+    def __init__(self, groups: Sequence[Sequence[Argument]] = ()) -> None:
+        self.groups = groups
+
+    def group_of(self, box: Tracer) -> Sequence[Argument]:
+        """The group of a traced argument; nothing for other boxes."""
+        for group in self.groups:
+            if any([argument.box is not None and argument.box() is box for argument in group]):
+                return group
+        return ()
+
+    def partners(self, box: Tracer) -> list[Argument]:
+        """The other arguments that have an element of memory in common with a traced one."""
+        group = self.group_of(box)
+        given = [argument.given for argument in group if argument.box is not None and argument.box() is box]
+        others = [argument for argument in group if argument.box is None or argument.box() is not box]
+        return [argument for argument in others if overlap(given[0], argument.given)]
+
+
+class TracedArguments(SharedArguments):
+    """The arguments of a function that is traced into a Program, which may be given others that share memory later."""
+
+    def __init__(self, stage: Stage, boxes: Sequence[Tracer], groups: Sequence[Sequence[Argument]]) -> None:
+        super().__init__(groups)
+        self._boxes = [weakref.ref(box) for box in boxes]
+        self._stage = stage
+        self._written: dict[int, int] = {}
+        """The arguments that were written, and the number of equations after the first write."""
+
+    def note_write(self, box: Tracer) -> None:
+        """Note that a box has been written, if it is an argument."""
+        for i, ref in enumerate(self._boxes):
+            if ref() is box:
+                self._written.setdefault(i, len(self._stage.equations))
+
+    def separate(self, program: Program) -> tuple[tuple[int, int], ...]:
+        """The pairs of arguments that must not share memory: one is written, and the other is used after that."""
+        if not self._written:
+            return ()
+        kept = set(map(id, program.equations))
+        pairs = set()
+        for written, start in self._written.items():
+            used = _read_after(self._stage, start, kept) | {id(out) for out in program.outputs}
+            for i, var in enumerate(program.inputs):
+                if i != written and (i in self._written or not used.isdisjoint(_views_of(self._stage, var))):
+                    pairs.add((min(i, written), max(i, written)))
+        return tuple(sorted(pairs))
+
+
+def _read_after(stage: Stage, start: int, kept: set[int]) -> set[int]:
+    """The ids of the variables that the equations of a program read from one of them on."""
+    return {id(x) for equation in stage.equations[start:] if id(equation) in kept for x in equation.inputs}
+
+
+def _views_of(stage: Stage, var: Var) -> set[int]:
+    """The ids of a variable and of what may be a view of it."""
+    views = {id(var)}
+    for equation in stage.equations:
+        if equation.primitive.layout is not None and any([id(x) in views for x in equation.inputs]):
+            views.update(map(id, equation.outputs))
+    return views
+
+
+class StaleArgument(ClosedInterpreter):
+    """Owns an argument whose memory was written through another one."""
+
+    def __init__(self, transform: str, line: Line | None) -> None:
+        self.transform = transform
+        self.line = line
+        self.level = float("inf")
+
+    def _refuse(self, tracer: Tracer | None = None) -> NoReturn:
+        place = f"\n  written at {self.line}" if self.line is not None else ""
+        raise SharedMemoryError(
+            f"an argument of a function under func.{self.transform} is used after another argument was written that "
+            "shares memory with it. In NumPy it would have the new numbers; here each argument is an array by itself"
+            f"{place}\n  used{at_line()}\n{COPY_HINT}"
+        )
+
+
+def note_arguments(
+    interpreter: Interpreter, function: Callable[..., Any], boxes: Sequence[Array], given: Sequence[Array]
+) -> None:
+    """Note which arguments of a call share memory: the boxes of an interpreter, and what the caller gave for them.
+
+    A box that is no traced value is an argument that is not traced.
+    """
+    interpreter.called = function, [*map(id, boxes)], given
+    if Tracer in map(type, given):
+        for box, leaf in zip(boxes, given, strict=True):
+            if type(leaf) is Tracer:
+                _follow(box, leaf)
+    if len(given) > 1 and (groups := shared_groups(given)):
+        known = [] if interpreter.shared is None else interpreter.shared.groups
+        interpreter.shared = SharedArguments([*known, *_arguments(groups, boxes, given)])
+
+
+def _follow(box: Array, leaf: Tracer) -> None:
+    """Let the box of an argument that is a traced value be told of writes to that value, which it does not see."""
+    if type(box) is Tracer:
+        if box._value is leaf:
+            box._value = snapshot(leaf)
+        root = _root_of(leaf)
+        views = getattr(root, "_views", None)
+        if views is None:
+            root._views = views = []
+        views.append(weakref.ref(box))
+
+
+def note_traced_arguments(
+    stage: Stage, function: Callable[..., Any], boxes: Sequence[Tracer], given: Sequence[Array]
+) -> None:
+    """The same for the inputs of a Program."""
+    stage.called = function, [*map(id, boxes)], given
+    if len(boxes) > 1:
+        stage.shared = TracedArguments(stage, boxes, _arguments(shared_groups(given), boxes, given))
+
+
+def _arguments(groups: Sequence[Sequence[int]], boxes: Sequence[Array], given: Sequence[Array]) -> list[list[Argument]]:
+    return [
+        [Argument(weakref.ref(boxes[i]) if type(boxes[i]) is Tracer else None, given[i]) for i in group]
+        for group in groups
+    ]
+
+
+def separate_arguments(stage: Stage, program: Program) -> tuple[tuple[int, int], ...]:
+    """The pairs of inputs of a traced Program that must not share memory."""
+    shared = stage.shared
+    return shared.separate(program) if isinstance(shared, TracedArguments) else ()
+
+
+def refuse_overlap(
+    pairs: Sequence[tuple[int, int]], leaves: Sequence[Array], function: Callable[..., Any], transform: str
+) -> None:
+    """Raise for arguments that share memory where the function writes to one and then uses the other."""
+    for i, k in pairs:
+        if overlap(leaves[i], leaves[k]):
+            raise SharedMemoryError(
+                f"{_name_of(function)} under func.{transform} writes to an argument and then uses another one, and the "
+                f"two share memory. In NumPy the other would have the new numbers{at_line()}\n{COPY_HINT}"
+            )
+
+
+def before_write(root: Tracer) -> list[Argument]:
+    """The arguments that share memory with one which is about to be written.
+
+    Plain arrays that do so cannot follow: arguments that are not traced, and what the function reads from its scope.
+    """
+    interpreter = root._interpreter
+    assert interpreter.called is not None
+    function, boxes, given = interpreter.called
+    if id(root) not in boxes:
+        return []
+    leaf = given[boxes.index(id(root))]
+    partners: list[Argument] = [] if interpreter.shared is None else interpreter.shared.partners(root)
+    other = "another argument, which is not traced" if any([argument.box is None for argument in partners]) else None
+    if other is not None or (other := _shared_in_scope(function, leaf)):
+        raise SharedMemoryError(
+            f"{_name_of(function)} writes to an argument under func.{interpreter.transform} that shares memory with "
+            f"{other}. In NumPy that would have the new numbers too{at_line()}\n{COPY_HINT}"
+        )
+    return partners
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return getattr(function, "__name__", None) or type(function).__name__
+
+
+def _shared_in_scope(function: Callable[..., Any], leaf: Array) -> str | None:
+    """What the function reads from its scope that has memory of an argument."""
+    for path, value in read_by(function).items():
+        for array in tree.leaves(value) if type(value) in (list, tuple, dict) else (value,):
+            if overlap(leaf, array):
+                return f"{path!r} of its scope"
+    return None
+
+
+def after_write(interpreter: Interpreter, box: Tracer, root: Tracer, partners: Sequence[Argument]) -> None:
+    """Make the uses of arguments errors that share memory with the written box, which others of their call, or the
+    function's scope, know by the same memory."""
+    if isinstance(interpreter.shared, TracedArguments):
+        interpreter.shared.note_write(root)
+    followers = [argument.box() for argument in partners if argument.box is not None]
+    followers += [inner for inner in _arguments_made_of(root) if overlap(box, _given_for(inner))]
+    for follower in followers:
+        if follower is not None:
+            _retire(follower, StaleArgument(follower._interpreter.transform, user_line(2)))
+
+
+def _arguments_made_of(root: Tracer) -> list[Tracer]:
+    """The boxes of arguments of inner calls that were given this box or a view of it."""
+    boxes = [ref() for ref in getattr(root, "_views", None) or ()]
+    return [box for box in boxes if box is not None and _given_for(box) is not None]
+
+
+def _given_for(box: Tracer) -> Array:
+    call = box._interpreter.called
+    return call[2][call[1].index(id(box))] if call is not None and id(box) in call[1] else None
+
+
+def _retire(box: Tracer, stale: StaleArgument) -> None:
+    for inner in _arguments_made_of(box):
+        _retire(inner, stale)
+    box._interpreter = stale
+    for ref in getattr(box, "_views", None) or ():
+        view = ref()
+        if view is not None and getattr(getattr(view, "_view_of", None), "base", None) is box:
+            _retire(view, stale)
+
+
+def shared_groups(leaves: Sequence[Array]) -> list[list[int]]:
+    """The places of leaves that may share memory, those of one owner together."""
+    if len(leaves) < 2:
+        return []
+    owners: dict[Any, list[int]] = {}
+    for i, leaf in enumerate(leaves):
+        owner = owner_of(leaf)
+        if owner is not None:
+            owners.setdefault(owner, []).append(i)
+    if FOREIGN in owners:
+        arrays = [i for places in owners.values() for i in places if type(leaves[i]) is not Tracer]
+        return [arrays] if len(arrays) > 1 else []
+    return [places for places in owners.values() if len(places) > 1]
+
+
+def owner_of(leaf: Array) -> Any:
+    """What identifies the memory that an argument is part of; None for numbers and empty arrays."""
+    if type(leaf) is np.ndarray:
+        base = leaf.base
+        if base is None:
+            return id(leaf) if leaf.size else None
+        if not leaf.size:
+            return None
+        return id(base) if type(base) is np.ndarray and base.base is None else FOREIGN
+    if type(leaf) is not Tracer:
+        return None
+    root = _root_of(leaf)
+    group = next((group for shared in _shared_now(root) if (group := shared.group_of(root))), None)
+    return id(root) if group is None else id(group)
+
+
+def _shared_now(box: Tracer) -> list[SharedArguments]:
+    """The arguments that share memory of all transforms that are running, and of the owner of a box."""
+    interpreters = [box._interpreter, *[entry.interpreter for entry in live_entries()]]
+    return [interpreter.shared for interpreter in interpreters if interpreter.shared is not None]
+
+
+def read_only(array: Array) -> Array:
+    """A plain array that must not be written, since a traced value has its memory."""
+    if type(array) is np.ndarray:
+        array = array.view()
+        array.flags.writeable = False
+    return array
+
+
+def _root_of(box: Tracer) -> Tracer:
+    """The box that a box is a view of, or may be: a reshape that is not decided stays so."""
+    while (base := getattr(getattr(box, "_view_of", None), "base", None)) is not None:
+        box = base
+    return box
+
+
+def overlap(a: Array, b: Array) -> bool:
+    """Whether two arguments may have an element of memory in common."""
+    if type(a) is Tracer and type(b) is Tracer:
+        first, second = _root_of(a), _root_of(b)
+        if first is second:
+            return a is b or shares_memory(a, b)
+        partners = [argument for shared in _shared_now(first) for argument in shared.partners(first)]
+        return any([argument.box is not None and argument.box() is second for argument in partners])
+    if type(a) is not np.ndarray or type(b) is not np.ndarray or not np.may_share_memory(a, b):
+        return False
+    try:
+        return bool(np.shares_memory(a, b, max_work=MAX_WORK))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    except np.exceptions.TooHardError:
+        return True
+
+
+WIRING.note_arguments = note_arguments
