@@ -82,7 +82,9 @@ class CachedCall:
             executable = self.compiled.executable(np).native
             if executable is not None and not executable.can_bind_natively:
                 return None
-            self._stub = (executable and executable.tree_stub(args, self.unflattened, fallback, failed)) or False
+            self._stub = (
+                executable and executable.tree_stub(args, self.unflattened, fallback, failed, self.separate)
+            ) or False
             if executable is not None and self._stub:
                 executable.release_memory()
         return self._stub or None

@@ -98,7 +98,7 @@ def _views_of(stage: Stage, var: Var) -> set[int]:
     """The ids of a variable and of what may be a view of it."""
     views = {id(var)}
     for equation in stage.equations:
-        if equation.primitive.layout is not None and any([id(x) in views for x in equation.inputs]):
+        if equation.primitive.view and any([id(x) in views for x in equation.inputs]):
             views.update(map(id, equation.outputs))
     return views
 

@@ -130,3 +130,105 @@ def test_arguments_that_share_memory_may_be_read(f: Any, road: str, alias: str) 
     for one, other in zip(func.tree.leaves(got), func.tree.leaves(expected), strict=True):
         if isinstance(other, np.ndarray | np.generic):
             np.testing.assert_array_equal(one, other)
+
+
+JITTED = [written_first, written_second, written_by_view, view_used, both_written]
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+@pytest.mark.parametrize("f", JITTED)
+def test_compiled_functions_look_at_the_memory_of_every_call(f: Any, alias: str) -> None:
+    compiled = func.jit(f)
+    x, y = ALIASES[alias](A.copy())
+    for _ in range(12):
+        assert compiled(x.copy(), y.copy()) == f(x.copy(), y.copy())
+    for _ in range(2):
+        with pytest.raises(func.errors.SharedMemoryError, match=r"share"):
+            compiled(x, y)
+    assert compiled(x.copy(), y.copy()) == f(x.copy(), y.copy())
+
+
+@pytest.mark.parametrize("f", [only_read, copied, read_before])
+def test_compiled_functions_that_need_no_separate_memory_take_the_same_array(f: Any) -> None:
+    compiled = func.jit(f)
+    for _ in range(12):
+        assert compiled(A, A) == f(A.copy(), A.copy())
+
+
+def test_neighbours_in_memory_are_apart() -> None:
+    compiled = func.jit(written_first)
+    whole = np.arange(8.0)
+    for _ in range(12):
+        assert compiled(whole[:4], whole[4:]) == written_first(whole[:4].copy(), whole[4:].copy())
+
+
+def test_trees_with_shared_memory() -> None:
+    compiled = func.jit(on_tree)
+    for _ in range(12):
+        assert compiled({"x": A.copy(), "y": M}) == on_tree({"x": A.copy(), "y": M})
+    x = M.copy()
+    for call in (func.jit(on_tree), func.grad(on_tree), func.vmap(on_tree)):
+        with pytest.raises(func.errors.SharedMemoryError):
+            call({"x": x, "y": x.T})
+
+
+def test_the_scope_of_a_function() -> None:
+    a = A.copy()
+
+    def reads_scope(x: Any) -> Any:
+        x[0] = 5.0
+        return np.sum(x * a)
+
+    for transform in (func.grad, func.jacrev, func.jit, func.make_program):
+        with pytest.raises(func.errors.SharedMemoryError, match=r"shares memory with 'a' of its scope"):
+            transform(reads_scope)(a)
+        transform(reads_scope)(a.copy())
+
+    def of_traced(x: Any) -> Any:
+        return func.grad(lambda z: [z.__setitem__(0, 1.0), np.sum(z * x)][1])(x)
+
+    with pytest.raises(func.errors.SharedMemoryError, match=r"'x' of its scope"):
+        func.jacfwd(of_traced)(a)
+
+
+def test_what_an_inner_transform_was_given_may_be_written() -> None:
+    def cubes(x: Any) -> Any:
+        def inner(z: Any) -> Any:
+            total = np.sum(z * z * z)
+            x[...] = 0.0
+            return total
+
+        return np.sum(func.grad(inner)(x))
+
+    np.testing.assert_allclose(func.grad(cubes)(A), 6 * A)
+    np.testing.assert_allclose(func.jvp(cubes, (A,), (A,))[1], np.sum(6 * A * A))
+    assert func.jit(cubes)(A) == func.vmap(cubes)(A[None])[0] == np.sum(3 * A * A)
+
+    def uses_it_later(x: Any) -> Any:
+        def inner(z: Any) -> Any:
+            x[...] = 0.0
+            return np.sum(z * z)
+
+        return np.sum(func.grad(inner)(x))
+
+    with pytest.raises(func.errors.SharedMemoryError):
+        func.grad(uses_it_later)(A)
+
+
+def test_functions_that_run_more_than_once_write_to_copies() -> None:
+    def f(x: Any, y: Any) -> Any:
+        x[0] = y[0] * 2
+        y *= 2.0
+        return x * y
+
+    for transform in (func.jacfwd, func.jacrev, func.jacobian):
+        a, b = A.copy(), A.copy() + 1
+        both = transform(f, argnums=(0, 1))(a, b)
+        np.testing.assert_array_equal(both[0], np.diag([0.0, *2 * (A[1:] + 1)]))
+        np.testing.assert_array_equal(both[1], np.diag([8 * (A[0] + 1), *2 * A[1:]]))
+        np.testing.assert_array_equal(a, A)
+        np.testing.assert_array_equal(b, A + 1)
+    for transform in (func.jacfwd, func.jacobian):
+        a, b = A.copy(), A.copy() + 1
+        one = transform(lambda y, n: (n.__imul__(2.0), y * n)[1])(a, b)
+        np.testing.assert_array_equal(one, np.diag(2 * (A + 1)))

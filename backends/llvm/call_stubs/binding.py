@@ -19,6 +19,7 @@ from func.backends.llvm import machine
 from func.backends.llvm.call_stubs import capi
 from func.backends.llvm.call_stubs.signature import (
     LARGEST_INT,
+    OVERLAP,
     PYTHON_TYPES,
     Leaf,
     Mismatch,
@@ -201,6 +202,8 @@ def python_stub(
             inputs = None
         if inputs is None:
             return slow(*args, **keywords)
+        if any([np.may_share_memory(inputs[first], inputs[second]) for first, second in signature.separate]):
+            return failed(OVERLAP, *args)
         outputs = [np.empty(leaf.shape, leaf.dtype) for leaf in results]
         arena = arenas.pop() if arenas else np.empty(signature.arena + ALIGNMENT, np.uint8)
         scratch = -(-arena.ctypes.data // ALIGNMENT) * ALIGNMENT

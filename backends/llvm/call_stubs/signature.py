@@ -18,6 +18,10 @@ PYTHON_TYPES: Final[dict[np.dtype[Any], type]] = {
 LARGEST_INT: Final = 2**63 - 1
 
 
+OVERLAP: Final = 4
+"""The status of a call whose arguments overlap and must not."""
+
+
 class Mismatch(Exception):
     """Arguments differ from a signature."""
 
@@ -73,13 +77,15 @@ class StubSignature(NamedTuple):
     """The trees of a stub's positional arguments, and the tree of its result.
 
     `arena` is the size in bytes of the scratch memory that a call needs. With `releases_gil` other Python threads run
-    during the computation.
+    during the computation. The leaves of the arguments at the places in a pair of `separate` must not
+    overlap in memory.
     """
 
     args: tuple[Tree, ...]
     result: Tree
     arena: int = 0
     releases_gil: bool = False
+    separate: tuple[tuple[int, int], ...] = ()
 
 
 def items(tree: dict[Any, Tree]) -> list[tuple[Any, Tree]]:

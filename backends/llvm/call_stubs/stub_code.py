@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from func.backends.llvm.call_stubs import capi
+from func.backends.llvm.call_stubs.signature import OVERLAP
 from func.backends.llvm.call_stubs.stub_table import (
     ALIGNMENT,
     KEPT_PER_OUTPUT,
@@ -25,6 +26,7 @@ from func.backends.llvm.call_stubs.stub_table import (
     Head,
     Output,
     OutputKind,
+    Pair,
 )
 from func.backends.llvm.ir import (
     Block,
@@ -544,6 +546,7 @@ def _emit_compute(module: Module) -> Function:
     take, keep = _emit_take_arena(module), _emit_keep_arena(module)
     b = StubBuilder(module, "compute", BIT, [POINTER] * 3)
     table, frame, status = b.args
+    _require_separate(b, frame, status)
     no_memory = b.block_returning(BIT(0))
     needs_array = b.different(b.head(Head.ARENA_LENGTH), WORD(0))
     array = b.choose_if(needs_array, lambda: b.call(take, [table]), lambda: NULL)
@@ -562,6 +565,19 @@ def _emit_compute(module: Module) -> Function:
     b.write(outcome, status)
     b.ret(b.equal(outcome, INT(0)))
     return b.function
+
+
+def _require_separate(b: StubBuilder, frame: Value, status: Value) -> None:
+    """Return with a status if two inputs overlap that must not."""
+    overlapping = b.append_basic_block("overlapping")
+    with b.goto_block(overlapping):
+        b.write(INT(OVERLAP), status)
+        b.ret(BIT(0))
+    with b.records(b.head(Head.FIRST_PAIR, POINTER), b.head(Head.PAIR_BYTES)) as record:
+        first, second = [b.read(b.at(frame, b.field(record, place)), 0, WORD) for place in (Pair.FIRST, Pair.SECOND)]
+        ends_before = b.icmp_unsigned("<=", b.add(first, b.field(record, Pair.FIRST_BYTES)), second)
+        starts_after = b.icmp_unsigned("<=", b.add(second, b.field(record, Pair.SECOND_BYTES)), first)
+        b.require(b.or_(ends_before, starts_after), overlapping)
 
 
 def _aligned(b: StubBuilder, address: Value) -> Value:

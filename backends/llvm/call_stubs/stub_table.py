@@ -80,7 +80,21 @@ class Head:
     RELEASES_GIL = 19
     ARRAY_TYPE = 20
     BYTE_DTYPE = 21
-    SIZE = 22
+    PAIR_BYTES = 22
+    FIRST_PAIR = 23
+    SIZE = 24
+
+
+class Pair:
+    """A record for two inputs that must not overlap."""
+
+    LENGTH = 0
+    FIRST = 1
+    """Offset in the frame of the address of the data."""
+    FIRST_BYTES = 2
+    SECOND = 3
+    SECOND_BYTES = 4
+    SIZE = 5
 
 
 class ArgNode:
@@ -214,6 +228,7 @@ class StubTable:
             self._add_node(tree, Fetch.ARGUMENT, 0, place, is_shared=False)
         self.head[Head.NODE_BYTES] = WORD_SIZE * len(self._records)
         self._add_result(signature.result)
+        self._add_pairs(signature)
         self._add_arena(signature.arena)
         self._fill_head(signature, run, slow, failed)
         self.words = self._concatenated()
@@ -248,7 +263,7 @@ class StubTable:
 
     def _concatenated(self) -> Any:
         words = np.array([*self.head, *self._records], np.int64)
-        for place in (Head.FIRST_OUTPUT, Head.FIRST_CONTAINER):
+        for place in (Head.FIRST_OUTPUT, Head.FIRST_CONTAINER, Head.FIRST_PAIR):
             words[place] = words.ctypes.data + WORD_SIZE * (Head.SIZE + words[place])
         return words
 
@@ -319,6 +334,16 @@ class StubTable:
         )
         head[Head.OUTPUT_BYTES] = WORD_SIZE * (head[Head.FIRST_CONTAINER] - head[Head.FIRST_OUTPUT])
         head[Head.CONTAINER_BYTES] = WORD_SIZE * (len(self._records) - head[Head.FIRST_CONTAINER])
+
+    def _add_pairs(self, signature: StubSignature) -> None:
+        """Add the records of the inputs that must not overlap."""
+        inputs, start = list(leaves(signature.args)), self.head[Head.INPUT_ADDRESSES]
+        self.head[Head.FIRST_PAIR] = len(self._records)
+        for first, second in signature.separate:
+            words = {Pair.FIRST: start + WORD_SIZE * first, Pair.FIRST_BYTES: inputs[first].nbytes}
+            words |= {Pair.SECOND: start + WORD_SIZE * second, Pair.SECOND_BYTES: inputs[second].nbytes}
+            self._add_record(Pair.SIZE, words)
+        self.head[Head.PAIR_BYTES] = WORD_SIZE * (len(self._records) - self.head[Head.FIRST_PAIR])
 
     def _add_output(self, leaf: Leaf | None, reference: int) -> None:
         words: dict[int, int] = {Output.REFERENCE: reference}
