@@ -31,7 +31,7 @@ FOREIGN = object()
 """The owner of memory that does not belong to NumPy: a buffer may have many such arrays."""
 
 
-class Argument(NamedTuple):
+class SharedArgument(NamedTuple):
     """An argument that may share memory with others: its box, if it is traced, and what the caller gave."""
 
     box: weakref.ref[Tracer] | None
@@ -41,17 +41,17 @@ class Argument(NamedTuple):
 class SharedArguments:
     """The arguments of a call in groups that share memory."""
 
-    def __init__(self, groups: Sequence[Sequence[Argument]] = ()) -> None:
+    def __init__(self, groups: Sequence[Sequence[SharedArgument]] = ()) -> None:
         self.groups = groups
 
-    def group_of(self, box: Tracer) -> Sequence[Argument]:
+    def group_of(self, box: Tracer) -> Sequence[SharedArgument]:
         """The group of a traced argument; nothing for other boxes."""
         for group in self.groups:
             if any([argument.box is not None and argument.box() is box for argument in group]):
                 return group
         return ()
 
-    def partners(self, box: Tracer) -> list[Argument]:
+    def partners(self, box: Tracer) -> list[SharedArgument]:
         """The other arguments that have an element of memory in common with a traced one."""
         group = self.group_of(box)
         given = [argument.given for argument in group if argument.box is not None and argument.box() is box]
@@ -62,7 +62,7 @@ class SharedArguments:
 class TracedArguments(SharedArguments):
     """The arguments of a function that is traced into a Program, which may be given others that share memory later."""
 
-    def __init__(self, stage: Stage, boxes: Sequence[Tracer], groups: Sequence[Sequence[Argument]]) -> None:
+    def __init__(self, stage: Stage, boxes: Sequence[Tracer], groups: Sequence[Sequence[SharedArgument]]) -> None:
         super().__init__(groups)
         self._boxes = [weakref.ref(box) for box in boxes]
         self._stage = stage
@@ -158,9 +158,11 @@ def note_traced_arguments(
         stage.shared = TracedArguments(stage, boxes, _arguments(shared_groups(given), boxes, given))
 
 
-def _arguments(groups: Sequence[Sequence[int]], boxes: Sequence[Array], given: Sequence[Array]) -> list[list[Argument]]:
+def _arguments(
+    groups: Sequence[Sequence[int]], boxes: Sequence[Array], given: Sequence[Array]
+) -> list[list[SharedArgument]]:
     return [
-        [Argument(weakref.ref(boxes[i]) if type(boxes[i]) is Tracer else None, given[i]) for i in group]
+        [SharedArgument(weakref.ref(boxes[i]) if type(boxes[i]) is Tracer else None, given[i]) for i in group]
         for group in groups
     ]
 
@@ -183,7 +185,7 @@ def refuse_overlap(
             )
 
 
-def before_write(root: Tracer) -> list[Argument]:
+def before_write(root: Tracer) -> list[SharedArgument]:
     """The arguments that share memory with one which is about to be written.
 
     Plain arrays that do so cannot follow: arguments that are not traced, and what the function reads from its scope.
@@ -194,7 +196,7 @@ def before_write(root: Tracer) -> list[Argument]:
     if id(root) not in boxes:
         return []
     leaf = given[boxes.index(id(root))]
-    partners: list[Argument] = [] if interpreter.shared is None else interpreter.shared.partners(root)
+    partners: list[SharedArgument] = [] if interpreter.shared is None else interpreter.shared.partners(root)
     other = "another argument, which is not traced" if any([argument.box is None for argument in partners]) else None
     if other is not None or (other := _shared_in_scope(function, leaf)):
         raise SharedMemoryError(
@@ -217,7 +219,7 @@ def _shared_in_scope(function: Callable[..., Any], leaf: Array) -> str | None:
     return None
 
 
-def after_write(interpreter: Interpreter, box: Tracer, root: Tracer, partners: Sequence[Argument]) -> None:
+def after_write(interpreter: Interpreter, box: Tracer, root: Tracer, partners: Sequence[SharedArgument]) -> None:
     """Make the uses of arguments errors that share memory with the written box, which others of their call, or the
     function's scope, know by the same memory."""
     if isinstance(interpreter.shared, TracedArguments):
