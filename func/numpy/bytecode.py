@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dis
 import functools
+import sys
 from types import CodeType, FrameType
 
 _NAMED = frozenset([dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM") if name in dis.opmap])
-_SHIFTED = {dis.opmap["LOAD_ATTR"]} if "LOAD_METHOD" not in dis.opmap else set()
-"""Instructions whose argument has a flag in its lowest bit."""
+_SHIFTED = {dis.opmap["LOAD_ATTR"]} if sys.version_info >= (3, 12) else set()
+"""Instructions whose argument has a flag in its lowest bit. (Since Python 3.12 LOAD_METHOD is a name for the compiler.)"""
+_BELOW_ARGUMENTS = 2 if sys.version_info >= (3, 13) else 1
+"""How many values lie on the stack below the arguments of a call, down to the called one."""
 _EXTENDED = dis.EXTENDED_ARG
 
 
@@ -49,7 +52,7 @@ def _calls_getattr(code: CodeType, place: int) -> bool:
     at = next((k for k, i in enumerate(instructions) if i.offset == place), None)
     if at is None or instructions[at].opname not in ("CALL", "PRECALL", "CALL_FUNCTION"):
         return False
-    needed = (instructions[at].arg or 0) + 1
+    needed = (instructions[at].arg or 0) + _BELOW_ARGUMENTS
     if instructions[at].opname == "CALL" and instructions[at - 1].opname == "PRECALL":
         at -= 1  # two instructions of one call
     while at > 0 and needed > 0:

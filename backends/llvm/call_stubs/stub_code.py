@@ -26,7 +26,7 @@ from func.backends.llvm.call_stubs.stub_table import (
     Head,
     Output,
     OutputKind,
-    Pair,
+    Separate,
 )
 from func.backends.llvm.ir import (
     Block,
@@ -574,9 +574,11 @@ def _require_separate(b: StubBuilder, frame: Value, status: Value) -> None:
         b.write(INT(OVERLAP), status)
         b.ret(BIT(0))
     with b.records(b.head(Head.FIRST_PAIR, POINTER), b.head(Head.PAIR_BYTES)) as record:
-        first, second = [b.read(b.at(frame, b.field(record, place)), 0, WORD) for place in (Pair.FIRST, Pair.SECOND)]
-        ends_before = b.icmp_unsigned("<=", b.add(first, b.field(record, Pair.FIRST_BYTES)), second)
-        starts_after = b.icmp_unsigned("<=", b.add(second, b.field(record, Pair.SECOND_BYTES)), first)
+        first, second = [
+            b.read(b.at(frame, b.field(record, place)), 0, WORD) for place in (Separate.FIRST, Separate.SECOND)
+        ]
+        ends_before = b.icmp_unsigned("<=", b.add(first, b.field(record, Separate.FIRST_BYTES)), second)
+        starts_after = b.icmp_unsigned("<=", b.add(second, b.field(record, Separate.SECOND_BYTES)), first)
         b.require(b.or_(ends_before, starts_after), overlapping)
 
 

@@ -85,7 +85,7 @@ class Head:
     SIZE = 24
 
 
-class Pair:
+class Separate:
     """A record for two inputs that must not overlap."""
 
     LENGTH = 0
@@ -340,9 +340,9 @@ class StubTable:
         inputs, start = list(leaves(signature.args)), self.head[Head.INPUT_ADDRESSES]
         self.head[Head.FIRST_PAIR] = len(self._records)
         for first, second in signature.separate:
-            words = {Pair.FIRST: start + WORD_SIZE * first, Pair.FIRST_BYTES: inputs[first].nbytes}
-            words |= {Pair.SECOND: start + WORD_SIZE * second, Pair.SECOND_BYTES: inputs[second].nbytes}
-            self._add_record(Pair.SIZE, words)
+            words = {Separate.FIRST: start + WORD_SIZE * first, Separate.FIRST_BYTES: inputs[first].nbytes}
+            words |= {Separate.SECOND: start + WORD_SIZE * second, Separate.SECOND_BYTES: inputs[second].nbytes}
+            self._add_record(Separate.SIZE, words)
         self.head[Head.PAIR_BYTES] = WORD_SIZE * (len(self._records) - self.head[Head.FIRST_PAIR])
 
     def _add_output(self, leaf: Leaf | None, reference: int) -> None:
