@@ -9,7 +9,7 @@ from types import CodeType, FrameType
 
 _NAMED = frozenset([dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM") if name in dis.opmap])
 _SHIFTED = {dis.opmap["LOAD_ATTR"]} if sys.version_info >= (3, 12) else set()
-"""Instructions whose argument has a flag in its lowest bit. In Python 3.12 LOAD_METHOD is a name, but no instruction."""
+"""Instructions whose argument has a flag in its lowest bit. (LOAD_METHOD is no instruction then, but a name.)"""
 _BELOW_ARGUMENTS = 2 if sys.version_info >= (3, 13) else 1
 """How many values lie on the stack below the arguments of a call, down to the called one."""
 _EXTENDED = dis.EXTENDED_ARG
