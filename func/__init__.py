@@ -54,4 +54,7 @@ def __getattr__(name: str) -> Any:
     """Import func.random and func.special on first use: SciPy's special functions take 60 ms to import."""
     if name in ("random", "special"):
         return importlib.import_module(f"func.{name}")
-    raise AttributeError(f"module 'func' has no attribute {name!r}")
+    if name.startswith("_"):
+        raise AttributeError(f"module 'func' has no attribute {name!r}")
+    other_names = importlib.import_module("func.other_names")
+    raise other_names.no_name("func", name, __all__, other_names.INSTEAD)

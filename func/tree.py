@@ -5,6 +5,7 @@ Built on optree. Leaves keep the order of insertion-sorted dict keys, as everywh
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -189,3 +190,11 @@ def ravel(tree: Tree) -> tuple[Array, Callable[[Array], Tree]]:
         return unflatten(spec, out)
 
     return vector, back
+
+
+def __getattr__(name: str) -> Any:
+    """Say what to write instead of a name that is missing."""
+    if name.startswith("_"):
+        raise AttributeError(f"module 'func.tree' has no attribute {name!r}")
+    other_names = importlib.import_module("func.other_names")
+    raise other_names.no_name("func.tree", name, __all__, other_names.IN_TREE)

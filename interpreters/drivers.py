@@ -23,7 +23,7 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.core.errors import FuncError, RaggedLanesError, TracerConversionError
-from func.interpreters.core.refusals import worded
+from func.interpreters.core.refusals import add_hint, worded
 from func.interpreters.core.scopes import TRANSFORMS, TransformScope, restore_error_state
 from func.interpreters.core.source import hide_engine_frames
 from func.interpreters.core.wiring import WIRING
@@ -64,7 +64,7 @@ class running:
             TRANSFORMS.set(entry.outer)
             if made is not None:
                 WIRING.retire_arrays(made)
-        has_shared = error is not None and self.interpreter.shared is not None
+        called, has_shared = self.interpreter.called, self.interpreter.shared is not None
         self.interpreter.close()
         if error is None:
             return
@@ -73,6 +73,7 @@ class running:
             refusal = worded(error, self.interpreter)
             if refusal is not error:
                 raise hide_engine_frames(refusal.with_traceback(trace)) from error
+            add_hint(error, () if called is None else called[2])
             if has_shared and type(error) is ValueError and "read-only" in str(error):
                 error.add_note(_SHARED)
             if made is not None and made.concealed and not isinstance(error, FuncError):

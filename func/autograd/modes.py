@@ -67,6 +67,11 @@ class ModeContext:
         return type(self)(*self._arguments)
 
     def __call__(self, function: F) -> F:
+        if not callable(function):
+            raise TypeError(
+                f"{type(self).__name__} decorates functions, and got {type(function).__name__}; for a block of code "
+                f"write `with func.{type(self).__name__}():`"
+            )
         if inspect.isclass(function):
             raise TypeError(f"decorate the methods of {function.__name__}, not the class, with {type(self).__name__}")
         if inspect.iscoroutinefunction(function):

@@ -75,7 +75,7 @@ def _path(path: str | os.PathLike[str], function: str) -> str:
     raise ArgumentError(f"func.{function}: expected a path, got {type(path).__name__}")
 
 
-def to_source(func: Callable[..., Any], static_argnums: int | tuple[int, ...] = ()) -> Callable[..., str]:
+def to_source(func: Callable[..., Any] | None = None, static_argnums: int | tuple[int, ...] = ()) -> Callable[..., Any]:
     """The source of a module that computes a function for arguments like the given ones, without func.
 
     `to_source(f)(*args)` traces f (any transform of a function: `func.grad(f)`, `func.hessian(f)`), optimises the
@@ -104,6 +104,8 @@ def to_source(func: Callable[..., Any], static_argnums: int | tuple[int, ...] = 
                 t0 = np.cos(x0)
             return t0
     """
+    if func is None:
+        return functools.partial(to_source, static_argnums=static_argnums)
     check_callable(func, "to_source")
     jitted = func if isinstance(func, Jitted) else jit(func, static_argnums=static_argnums)
 

@@ -20,7 +20,9 @@ from func.numpy.sharing import note_traced_arguments
 from func.transforms.boundary import argument_paths, check_callable, name_of, output_leaves, traced_leaf
 
 
-def make_program(func: Callable[..., Any], static_argnums: int | tuple[int, ...] = ()) -> Callable[..., Program]:
+def make_program(
+    func: Callable[..., Any] | None = None, static_argnums: int | tuple[int, ...] = ()
+) -> Callable[..., Any]:
     """The Program of a function: called with arguments (or avals), it gives the traced equations.
 
     Arguments at `static_argnums` are passed as they are. Python that depends on traced values raises StagingError.
@@ -35,6 +37,8 @@ def make_program(func: Callable[..., Any], static_argnums: int | tuple[int, ...]
           return d
         }
     """
+    if func is None:
+        return functools.partial(make_program, static_argnums=static_argnums)
     check_callable(func, "make_program")
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 

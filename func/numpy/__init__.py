@@ -1,6 +1,9 @@
 """NumPy's functions for traced and plain arrays. `np.*` of a traced array calls them; they can also be imported."""
 
 # fmt: off
+import importlib as _importlib
+from typing import Any as _Any
+
 from numpy import (
     bool_, broadcast_shapes, complex64, complex128, complexfloating, dtype, e, errstate, euler_gamma, finfo, float16,
     float32, float64, floating, generic, iinfo, index_exp, inexact, inf, int8, int16, int32, int64, integer, intp,
@@ -129,3 +132,11 @@ __all__ = [
 _install()
 dispatchers.install()
 del dispatchers, ufunc_methods
+
+
+def __getattr__(name: str) -> _Any:
+    """Say what to write instead of a name that is missing."""
+    if name.startswith("_"):
+        raise AttributeError(f"module 'func.numpy' has no attribute {name!r}")
+    other_names = _importlib.import_module("func.other_names")
+    raise other_names.no_name("func.numpy", name, __all__, other_names.IN_NUMPY)

@@ -142,21 +142,55 @@ def no_attribute(tracer: Tracer, name: str) -> Any:
 
 
 _INSTEAD = {
+    "at": "np.add.at and the like for plain arrays",
+    "backward": "func.grad",
     "bmm": "x @ y",
+    "cat": "np.concatenate([x, y])",
+    "chunk": "np.array_split(x, n)",
+    "clamp": "np.clip(x, low, high)",
     "contiguous": "np.ascontiguousarray(x)",
+    "cpu": "nothing: an array lives where its data are",
+    "cuda": "nothing: an array lives where its data are; cupy.asarray moves it",
     "dim": "x.ndim",
     "double": "x.astype(np.float64)",
     "expand": "np.broadcast_to(x, shape)",
+    "eq": "x == y",
     "float": "x.astype(np.float32)",
+    "ge": "x >= y",
+    "gt": "x > y",
+    "gather": "np.take_along_axis(x, indices, axis)",
     "half": "x.astype(np.float16)",
+    "index_select": "np.take(x, indices, axis)",
+    "inverse": "np.linalg.inv(x)",
+    "le": "x <= y",
+    "log_softmax": "func.special.log_softmax(x)",
+    "logsumexp": "func.special.logsumexp(x)",
+    "long": "x.astype(np.int64)",
+    "lt": "x < y",
+    "masked_fill": "np.where(mask, value, x)",
+    "masked_select": "x[mask]",
+    "matmul": "x @ y",
     "mm": "x @ y",
+    "mul": "x * y",
+    "mv": "x @ y",
+    "narrow": "x[start : start + length]",
+    "ne": "x != y",
+    "neg": "-x",
+    "norm": "np.linalg.norm(x)",
     "numel": "x.size",
     "permute": "x.transpose(axes)",
+    "pow": "x**y",
     "relu": "np.maximum(x, 0)",
+    "scatter_add": "func.numpy.at(x)[indices].add(values)",
+    "sigmoid": "func.special.expit(x)",
+    "sub": "x - y",
     "softmax": "func.special.softmax(x)",
     "t": "x.T",
     "to": "x.astype(dtype); an array lives where its data are",
+    "topk": "np.sort(x)[..., -k:]",
     "type": "x.astype(dtype)",
+    "unbind": "list(x)",
+    "unfold": "np.lib.stride_tricks.sliding_window_view(x, size)",
     "unsqueeze": "np.expand_dims(x, axis)",
     "zero_": "x.fill(0)",
 }
@@ -169,9 +203,11 @@ def _instead_of(name: str) -> str:
         return ""
     if name in _INSTEAD:
         return f"; write {_INSTEAD[name]}"
-    if callable(getattr(np, name, None)):
-        return f"; write np.{name}(x)"
-    return "; write x += y or x[...] = y" if name.endswith("_") else "; they have those of NumPy's arrays"
+    function = getattr(np, name, None)
+    if callable(function):
+        return f"; write np.{name}(x, y)" if getattr(function, "nin", 1) == 2 else f"; write np.{name}(x)"
+    is_in_place = name.endswith("_") and not name.startswith("_")
+    return "; write x += y or x[...] = y" if is_in_place else "; they have those of NumPy's arrays"
 
 
 _STAGED = {

@@ -170,6 +170,8 @@ def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Array:
                 f"a traced value was to become a {kind.__name__}, which holds plain numbers{at_line()}\n"
                 "Compute with plain arrays, which func traces: np.where for masks, factors for units, @ for matrices."
             )
+    if builtins.isinstance(dtype, (int, tuple)):
+        raise TypeError(f"x.view takes a dtype, as NumPy's does; for a shape write x.reshape({dtype})")
     refuse("ndarray.view", dtype=(dtype, None), type=(type, None))
     return self if is_scalar(self) else getitem(self, Ellipsis)
 

@@ -268,16 +268,13 @@ def check_argnums(argnums: Any, function: Callable[..., Any], transform: str) ->
 class Selection:
     """The arguments that argnums and argnames select from each call of a function, and the form of their results."""
 
-    __slots__ = ("_position", "argnames", "argnums", "function", "names", "takes_names", "transform")
+    __slots__ = ("_position", "argnames", "argnums", "function", "names", "transform")
 
-    def __init__(
-        self, function: Callable[..., Any], transform: str, argnums: Any, argnames: Any = None, takes_names: bool = True
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], transform: str, argnums: Any, argnames: Any = None) -> None:
         self.function = function
         self.transform = transform
         self.argnums = argnums
         self.argnames = argnames
-        self.takes_names = takes_names
         self._position = argnums if type(argnums) is int and argnums >= 0 and argnames is None else None
         """The one position of the most common form of call."""
         if self._position is None:
@@ -291,13 +288,9 @@ class Selection:
         places: list[int | str] = []
         if not self._only_names():
             if not args:
-                hint = (
-                    f", so argnums={self.argnums!r} names none; differentiate keyword arguments with argnames"
-                    if self.takes_names
-                    else ""
-                )
                 raise ArgumentError(
-                    f"func.{self.transform}: {name_of(self.function)} was called without positional arguments{hint}"
+                    f"func.{self.transform}: {name_of(self.function)} was called without positional arguments, so "
+                    f"argnums={self.argnums!r} names none; differentiate keyword arguments with argnames"
                 )
             places.extend(self._positions(len(args)))
         if self.argnames is not None:
@@ -350,12 +343,24 @@ class Selection:
             if isinstance(place, int) and place >= len(args):
                 raise ArgumentError(
                     f"func.{self.transform}: argnames names {name!r}, but {name_of(self.function)} was not called with "
-                    "it"
+                    f"it{self._hint_for(name)}"
                 )
             places.append(place)
         if len(set(places)) != len(places):
             raise ArgumentError(f"func.{self.transform}: argnames={self.names!r} names an argument twice")
         return places
+
+    def _hint_for(self, name: str) -> str:
+        """What to write for an argument that a call does not have."""
+        try:
+            parameters = inspect.signature(self.function).parameters
+        except (TypeError, ValueError):
+            return ""
+        if name not in parameters:
+            return f"; its parameters are {', '.join(parameters)}" if parameters else ""
+        default = parameters[name].default
+        value = "..." if default is inspect.Parameter.empty else repr(default)
+        return f"; pass it, {name}={value}"
 
     def _position_of(self, name: str) -> int:
         try:

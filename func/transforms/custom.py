@@ -78,7 +78,7 @@ class CustomRule:
     """
 
     def __new__(cls, func: Callable[..., Any] | None = None, *args: Any, **options: Any) -> Any:
-        if func is None and options:
+        if func is None:
             return functools.partial(cls, **options)
         return super().__new__(cls)
 
@@ -374,7 +374,7 @@ class _VjpBackward:
         return flat_cotangents(cts, self.spec.children(), f"bwd {name_of(self.bwd)}")
 
 
-def custom_gradient(func: Callable[..., Any]) -> Callable[..., Any]:
+def custom_gradient(func: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """A function that returns (out, pullback): the pullback takes the output's cotangent and gives those of the
     arguments (a tuple; one alone for a single argument).
 
@@ -386,6 +386,8 @@ def custom_gradient(func: Callable[..., Any]) -> Callable[..., Any]:
         >>> func.grad(square)(3.0)
         np.float64(6.0)
     """
+    if func is None:
+        return custom_gradient
     check_callable(func, "custom_gradient")
 
     @functools.wraps(func)

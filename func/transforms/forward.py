@@ -112,7 +112,8 @@ def _paired_call(
     for value, word in ((primals, "primals"), (tangents, "tangents")):
         if not isinstance(value, (tuple, list)):
             raise TypeError(
-                f"func.{transform}: {word} must be a tuple with one entry per argument, not {type(value).__name__}"
+                f"func.{transform}: {word} must be a tuple with one entry per argument, not {type(value).__name__}; "
+                "write (x,) for a single argument"
             )
     primals = tuple(primals)
     dots, dot_spec = tree.flatten(tuple(tangents))

@@ -32,6 +32,7 @@ def jacrev(
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
+    argnames: str | tuple[str, ...] | None = None,
     chunk_size: int | None = None,
     holomorphic: bool = False,
     progress: bool = False,
@@ -57,9 +58,15 @@ def jacrev(
     """
     if func is None:
         return functools.partial(
-            jacrev, argnums=argnums, has_aux=has_aux, chunk_size=chunk_size, holomorphic=holomorphic, progress=progress
+            jacrev,
+            argnums=argnums,
+            has_aux=has_aux,
+            argnames=argnames,
+            chunk_size=chunk_size,
+            holomorphic=holomorphic,
+            progress=progress,
         )
-    blocks_of = _Blocks(func, argnums, has_aux, chunk_size, holomorphic, progress, "jacrev")
+    blocks_of = _Blocks(func, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacrev")
 
     @functools.wraps(func)
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
@@ -100,6 +107,7 @@ def jacfwd(
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
+    argnames: str | tuple[str, ...] | None = None,
     randomness: str = "error",
     chunk_size: int | None = None,
     holomorphic: bool = False,
@@ -120,12 +128,13 @@ def jacfwd(
             jacfwd,
             argnums=argnums,
             has_aux=has_aux,
+            argnames=argnames,
             randomness=randomness,
             chunk_size=chunk_size,
             holomorphic=holomorphic,
             progress=progress,
         )
-    blocks_of = _Blocks(func, argnums, has_aux, chunk_size, holomorphic, progress, "jacfwd")
+    blocks_of = _Blocks(func, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacfwd")
     if randomness not in ("error", "same", "different"):
         raise ArgumentError(f"func.jacfwd: randomness must be 'error', 'same' or 'different', not {randomness!r}")
 
@@ -179,6 +188,7 @@ class _Blocks:
         self,
         function: Callable[..., Any],
         argnums: Any,
+        argnames: Any,
         has_aux: bool,
         chunk_size: int | None,
         holomorphic: bool,
@@ -188,7 +198,7 @@ class _Blocks:
         check_callable(function, transform)
         _check_chunk(chunk_size, transform)
         self.function = function
-        self.selection = Selection(function, transform, argnums, takes_names=False)
+        self.selection = Selection(function, transform, argnums, argnames)
         self.has_aux = has_aux
         self.chunk_size = chunk_size
         self.holomorphic = holomorphic
@@ -257,6 +267,7 @@ def jacobian(
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
+    argnames: str | tuple[str, ...] | None = None,
     mode: str = "auto",
     chunk_size: int | None = None,
     holomorphic: bool = False,
@@ -277,6 +288,7 @@ def jacobian(
             jacobian,
             argnums=argnums,
             has_aux=has_aux,
+            argnames=argnames,
             mode=mode,
             chunk_size=chunk_size,
             holomorphic=holomorphic,
@@ -292,14 +304,16 @@ def jacobian(
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         chosen = mode
         if mode == "auto":
-            call = _Blocks(func, argnums, has_aux, chunk_size, holomorphic, progress, "jacobian").call(args, kwargs)
+            call = _Blocks(func, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacobian").call(
+                args, kwargs
+            )
             interpreter = Jvp("jacobian")
             with TransformScope(interpreter), running(interpreter):
                 outs = call.outputs(interpreter, defensive_copies(call.arguments.values()), is_repeated=True)
             inputs = sum([_size(leaf) for leaf in call.arguments.values()])
             chosen = "fwd" if inputs <= sum([_size(out) for out in outs]) else "rev"
         return _BY_MODE[chosen](
-            func, argnums, has_aux, chunk_size=chunk_size, holomorphic=holomorphic, progress=progress
+            func, argnums, has_aux, argnames=argnames, chunk_size=chunk_size, holomorphic=holomorphic, progress=progress
         )(*args, **kwargs)
 
     return jacobian_of
@@ -313,6 +327,7 @@ def hessian(
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
+    argnames: str | tuple[str, ...] | None = None,
     mode: str = "auto",
     chunk_size: int | None = None,
     progress: bool = False,
@@ -338,7 +353,13 @@ def hessian(
     """
     if func is None:
         return functools.partial(
-            hessian, argnums=argnums, has_aux=has_aux, mode=mode, chunk_size=chunk_size, progress=progress
+            hessian,
+            argnums=argnums,
+            has_aux=has_aux,
+            argnames=argnames,
+            mode=mode,
+            chunk_size=chunk_size,
+            progress=progress,
         )
     check_callable(func, "hessian")
     check_argnums(argnums, func, "hessian")
@@ -347,6 +368,6 @@ def hessian(
     if mode not in modes:
         raise ArgumentError(f"func.hessian: mode must be one of {', '.join(modes)}, not {mode!r}")
     outer, inner = modes[mode]
-    derivative = _BY_MODE[inner](func, argnums, has_aux)
-    second = _BY_MODE[outer](derivative, argnums, has_aux, chunk_size=chunk_size, progress=progress)
+    derivative = _BY_MODE[inner](func, argnums, has_aux, argnames=argnames)
+    second = _BY_MODE[outer](derivative, argnums, has_aux, argnames=argnames, chunk_size=chunk_size, progress=progress)
     return functools.wraps(func)(second)

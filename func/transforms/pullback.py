@@ -84,7 +84,8 @@ class Pullback:
         leaves, spec = tree.flatten(ct)
         if spec != self._spec:
             raise TangentError(
-                f"the cotangent of {self._name} must have the tree of its output, {self._spec}, but has {spec}"
+                f"the cotangent of {self._name} must have the tree of its output, {self._spec}, but has {spec}; "
+                "pass it as the function returns it, not wrapped in a tuple"
             )
         return [self._fit(i, leaf, *out) for i, (leaf, out) in enumerate(zip(leaves, self._outs, strict=True))]
 

@@ -9,6 +9,7 @@ refusal is raised again in its place.
 from __future__ import annotations
 
 import dis
+from collections.abc import Sequence
 from contextvars import ContextVar
 from types import FrameType
 from typing import Any, NamedTuple
@@ -63,7 +64,25 @@ def worded(error: Exception, interpreter: Any) -> Exception:
     return error
 
 
-_NAMES_OF_TRACER = ("Tracer'", "'NotImplementedType'", "__jax_array__")
+def add_hint(error: Exception, given: Sequence[Any]) -> None:
+    """Say what to write where an error of Python's does not; `given` are the arguments of the transform."""
+    text = str(error)
+    for words, hint in _HINTS.items():
+        if isinstance(error, TypeError) and words in text and hint not in getattr(error, "__notes__", ()):
+            error.add_note(hint)
+    is_of_list = isinstance(error, TypeError) and "operand type" in text and ("'list'" in text or "'tuple'" in text)
+    if is_of_list and any([type(leaf) in (int, float, complex) for leaf in given]):
+        error.add_note("A list or tuple of numbers is a tree for func, of which each number is traced: pass np.array.")
+
+
+_AXIS = "NumPy's functions and methods call it axis=, and keepdims= what PyTorch calls keepdim=."
+_HINTS = {
+    "unexpected keyword argument 'dim'": _AXIS,
+    "unexpected keyword argument 'keepdim'": _AXIS,
+    "is not JSON serializable": "A traced value has no number to write: return it, and write it outside.",
+}
+"""What to add to errors of Python's, by words in their text."""
+_NAMES_OF_TRACER = ("Tracer'", "not Tracer", "'NotImplementedType'", "__jax_array__")
 """How foreign code calls what it cannot use."""
 
 

@@ -152,6 +152,9 @@ class Tracer:
         self._value = value
         self._attached = attached
 
+    # Python names a function by this where arguments are missing, so that func.Tensor([1.0]) says what to write.
+    __init__.__qualname__ = "func.Tensor is the class of tensors; make one with func.tensor(data). Tensor.__init__"
+
     if not TYPE_CHECKING:
 
         @property

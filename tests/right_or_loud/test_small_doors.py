@@ -98,6 +98,11 @@ DECORATORS: dict[str, tuple[Any, Callable[..., Any], tuple[Any, ...], Any]] = {
     "hessian": (func.hessian(argnums=1), lambda x, y: x * y * y, (2.0, 3.0), 4.0),
     "checkpoint": (func.checkpoint(policy=None), lambda x: x * 2, (3.0,), 6.0),
     "jit": (func.jit(static_argnums=1), lambda x, n: x**n, (3.0, 2), 9.0),
+    "hessian by name": (func.hessian(argnames="y"), lambda x, y: x * y * y, (2.0, 3.0), 4.0),
+    "jacrev by name": (func.jacrev(argnames="y"), lambda x, y: x * y * y, (2.0, 3.0), 12.0),
+    "jacfwd by name": (func.jacfwd(argnames="y"), lambda x, y: x * y * y, (2.0, 3.0), 12.0),
+    "jacobian by names": (func.jacobian(argnames=("y",)), lambda x, y: x * y * y, (2.0, 3.0), {"y": 12.0}),
+    "custom_gradient": (func.custom_gradient(), lambda x: (x, lambda ct: 2 * ct), (3.0,), 3.0),
 }
 
 
@@ -105,6 +110,20 @@ DECORATORS: dict[str, tuple[Any, Callable[..., Any], tuple[Any, ...], Any]] = {
 def test_decorators_with_options(name: str) -> None:
     decorator, function, args, expected = DECORATORS[name]
     assert decorator(function)(*args) == expected
+
+
+def test_custom_rules_as_decorators_that_are_called() -> None:
+    for rule in (func.custom_jvp, func.custom_vjp, func.custom_vmap):
+        assert isinstance(rule()(np.sin), rule)
+
+
+def test_programs_by_decorators_with_options() -> None:
+    def power(x: Any, n: int) -> Any:
+        return x**n
+
+    program = func.make_program(static_argnums=1)(power)(3.0, 2)
+    assert program.run([3.0]) == [9.0] or tuple(program.run([3.0])) == (9.0,)
+    assert "def power(x)" in func.to_source(static_argnums=1)(power)(3.0, 2)
 
 
 def test_vmap_and_custom_rules_as_decorators_with_options() -> None:

@@ -1,0 +1,92 @@
+"""Calls that users of NumPy, JAX, PyTorch and autograd get wrong at first: each error says what to write."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import func
+
+X = np.array([1.0, 2.0, 3.0])
+
+
+def squares(x: Any) -> Any:
+    return np.sum(x**2)
+
+
+def product(x: Any, y: Any = 1.0) -> Any:
+    return np.sum(x * y)
+
+
+def tensor() -> Any:
+    return func.tensor([1.0, 2.0], requires_grad=True)
+
+
+def attribute(name: str, module: Any = func) -> Callable[[], Any]:
+    return lambda: getattr(module, name)
+
+
+def method(name: str) -> Callable[[], Any]:
+    return lambda: getattr(tensor(), name)
+
+
+CALLS: dict[str, tuple[Callable[[], Any], str]] = {
+    "func.Tensor": (lambda: func.Tensor([1.0]), r"make one with func\.tensor\(data\)"),  # type: ignore[call-arg, arg-type]
+    "a default by name": (lambda: func.grad(product, argnames="y")(X), r"was not called with it; pass it, y=1\.0"),
+    "no such name": (lambda: func.grad(product, argnames="z")(X), r"its parameters are x, y"),
+    "jvp without tuples": (lambda: func.jvp(squares, X, X), r"write \(x,\) for a single argument"),
+    "a cotangent in a tuple": (lambda: func.vjp(squares, X)[1]((1.0,)), r"not wrapped in a tuple"),
+    "a list of numbers": (lambda: func.grad(squares)([1.0, 2.0]), r"pass np\.array"),
+    "no_grad of a number": (lambda: func.no_grad(3), r"write `with func\.no_grad\(\):`"),  # type: ignore[call-arg, arg-type]
+    "dim": (lambda: func.grad(lambda x: np.sum(x, dim=0))(X), r"axis="),  # type: ignore[call-overload]
+    "keepdim": (lambda: func.grad(lambda x: x.mean(0, keepdim=True).sum())(X), r"keepdims="),
+    "json": (lambda: func.grad(lambda x: json.dumps({"x": x}))(1.0), r"return it, and write it outside"),
+    "view": (lambda: tensor().view(-1), r"x\.reshape\(-1\)"),
+    "arange": (lambda: func.jit(lambda n: np.arange(n))(3), r"static_argnums"),
+    "cpu": (method("cpu"), r"where its data are"),
+    "cuda": (method("cuda"), r"cupy\.asarray"),
+    "sigmoid": (method("sigmoid"), r"func\.special\.expit"),
+    "norm": (method("norm"), r"np\.linalg\.norm\(x\)"),
+    "matmul": (lambda: tensor().matmul(X), r"x @ y"),
+    "masked_fill": (method("masked_fill"), r"np\.where"),
+    "gather": (method("gather"), r"np\.take_along_axis"),
+    "cat": (method("cat"), r"np\.concatenate"),
+    "maximum": (lambda: tensor().maximum(X), r"np\.maximum\(x, y\)"),
+    "add_": (method("add_"), r"x \+= y"),
+    "hesian": (attribute("hesian"), r"did you mean func\.hessian\?"),
+    "from_numpy": (attribute("from_numpy"), r"func\.tensor\(array\)"),
+    "zeros": (attribute("zeros"), r"np\.zeros"),
+    "sin": (attribute("sin"), r"np\.sin"),
+    "randn": (attribute("randn"), r"func\.random\.normal\(key, shape\)"),
+    "pmap": (attribute("pmap"), r"func\.vmap"),
+    "lax": (attribute("lax"), r"func\.scan"),
+    "compile": (attribute("compile"), r"func\.jit"),
+    "make_jaxpr": (attribute("make_jaxpr"), r"func\.make_program"),
+    "tree_map": (attribute("tree_map"), r"func\.tree\.map"),
+    "elementwise_grad": (attribute("elementwise_grad"), r"func\.numpy\.vectorize\(func\.grad\(f\)\)"),
+    "make_hvp": (attribute("make_hvp"), r"func\.hvp"),
+    "Variable": (attribute("Variable"), r"requires_grad=True"),
+    "functional_call": (attribute("functional_call"), r"trees of arrays"),
+    "numpy.random": (attribute("random", func.numpy), r"func\.random"),
+    "tree.tree_map": (attribute("tree_map", func.tree), r"func\.tree\.map"),
+    "tree.flaten": (attribute("flaten", func.tree), r"did you mean func\.tree\.flatten\?"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_error_says_what_to_write(name: str) -> None:
+    call, pattern = CALLS[name]
+    with pytest.raises((TypeError, ValueError, AttributeError)) as caught:
+        call()
+    text = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+    assert re.search(pattern, text), text
+
+
+def test_names_that_are_missing_stay_attribute_errors() -> None:
+    assert not hasattr(func, "pmap") and getattr(func, "nothing_like_it", 3) == 3
+    assert not hasattr(func.numpy, "__wrapped__") and not hasattr(func.tree, "_private")
