@@ -12,7 +12,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from func import autograd, collectives, debug, errors, linalg, numpy, testing, tree
+from func import autograd, collectives, debug, errors, linalg, numpy, tree
 from func.autograd import (
     Tensor, backward, enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled, tensor,
 )
@@ -33,7 +33,7 @@ from func.transforms.vmapping import vmap
 # fmt: on
 
 if TYPE_CHECKING:
-    from func import random, special
+    from func import random, special, testing
 
 __version__ = "0.1.0"
 
@@ -51,8 +51,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import func.random and func.special on first use: SciPy's special functions take 60 ms to import."""
-    if name in ("random", "special"):
+    """Import on first use what many programs never use; SciPy's special functions take 60 ms."""
+    if name in ("random", "special", "testing"):
         return importlib.import_module(f"func.{name}")
     if name.startswith("_"):
         raise AttributeError(f"module 'func' has no attribute {name!r}")

@@ -1,10 +1,12 @@
 """The imperative interface: tensors with `backward`, gradient modes, hooks, `Function`, derivative checks."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 # fmt: off
-from func.autograd import forward_ad, functional, graph
+from func.autograd import forward_ad, graph
 from func.autograd.backwards import backward, grad
 from func.autograd.checkpointing import checkpoint, checkpoint_sequential
-from func.autograd.derivative_checks import gradcheck, gradgradcheck
 from func.autograd.function import Function, once_differentiable
 from func.autograd.modes import (
     detect_anomaly, enable_grad, inference_mode, is_anomaly_enabled, is_grad_enabled, is_inference_mode_enabled,
@@ -13,6 +15,10 @@ from func.autograd.modes import (
 from func.autograd.tensor import Tensor, attributes, show, tensor
 from func.interpreters.core.wiring import WIRING as _WIRING
 from func.numpy.methods import extend as _extend
+
+if TYPE_CHECKING:
+    from func.autograd import functional
+    from func.autograd.derivative_checks import gradcheck, gradgradcheck
 
 __all__ = [
     "Function", "Tensor", "backward", "checkpoint", "checkpoint_sequential", "detect_anomaly", "enable_grad",
@@ -24,3 +30,12 @@ __all__ = [
 
 _extend(attributes())
 _WIRING.tensor_repr = show
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use what many programs never use."""
+    if name == "functional":
+        return importlib.import_module("func.autograd.functional")
+    if name in ("gradcheck", "gradgradcheck"):
+        return getattr(importlib.import_module("func.autograd.derivative_checks"), name)
+    raise AttributeError(f"module 'func.autograd' has no attribute {name!r}")

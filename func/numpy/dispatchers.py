@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from func.interpreters.core import CARRIERS, Tracer
@@ -52,58 +52,52 @@ class Search:
         return arguments if inner is None else [*arguments, inner]
 
 
-def _parameters(code: types.CodeType) -> tuple[list[str], str, str]:
-    """The names of a function's parameters, its signature without defaults, and a call that passes them on."""
-    count, keywords = code.co_argcount, code.co_kwonlyargcount
-    names = list(code.co_varnames[: count + keywords])
-    signature = names[:count]
-    if code.co_posonlyargcount:
-        signature.insert(code.co_posonlyargcount, "/")
-    if keywords:
-        signature += ["*", *names[count:]]
-    return names, ", ".join(signature), ", ".join([*names[:count], *[f"{name}={name}" for name in names[count:]]])
-
-
-def _returned(dispatcher: Callable[..., Any], names: list[str], positional: int) -> list[str] | None:
-    """The parameters of which a dispatcher returns a tuple; None where it does anything else."""
-    marks = {name: object() for name in names}
-    values = list(marks.values())
+def _returned(dispatcher: types.FunctionType, names: tuple[str, ...], positional: int) -> list[int] | None:
+    """The numbers of the parameters of which a dispatcher returns a tuple; None where it does anything else."""
+    marks = [object() for _ in names]
     try:
-        out = dispatcher(*values[:positional], **dict(list(marks.items())[positional:]))
+        out = dispatcher(*marks[:positional], **dict(zip(names[positional:], marks[positional:], strict=True)))
     except Exception:
         return None
-    by_id = {id(mark): name for name, mark in marks.items()}
-    if type(out) is not tuple or not out or any([id(value) not in by_id for value in out]):
+    numbers = {id(mark): i for i, mark in enumerate(marks)}
+    if type(out) is not tuple or not out or any([id(value) not in numbers for value in out]):
         return None
-    return [by_id[id(value)] for value in out]
+    return [numbers[id(value)] for value in out]
 
 
-_SEARCH, _ORIGINAL, _KINDS = "<search>", "<original>", ("<list>", "<tuple>")
+_SEARCH, _ORIGINAL, _KINDS = "<search>", "<original>", "<list or tuple>"
 """Constants that stand for objects in the text of a dispatcher."""
 
 
+def _names(code: types.CodeType) -> tuple[str, ...]:
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
 def _source(dispatcher: types.FunctionType) -> str | None:
+    """The text of a dispatcher's new code, whose parameters are called p0, p1, ...: many dispatchers share one."""
     code = dispatcher.__code__
     if code.co_freevars or "type" in dispatcher.__globals__:
         return None
-    names, signature, call = _parameters(code)
+    names, positional = _names(code), code.co_argcount
+    places = [f"p{i}" for i in range(len(names))]
+    signature = places[:positional]
+    if code.co_posonlyargcount:
+        signature.insert(code.co_posonlyargcount, "/")
+    if len(names) > positional:
+        signature += ["*", *places[positional:]]
+    text = f"def dispatcher({', '.join(signature)}):\n"
+    # Python 3.13 deprecates plain code in the place of a generator's.
+    give = "yield from" if code.co_flags & inspect.CO_GENERATOR else "return"
     if code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
-        signature = call = "*args, **kwargs"
-    returned = None if "*" in call else _returned(dispatcher, names, code.co_argcount)
+        relevant = f"[*{_ORIGINAL!r}.call(*args, **kwargs), *kwargs.values()]"
+        return f"def dispatcher(*args, **kwargs):\n    {give} {_SEARCH!r}.extended({relevant})\n"
+    returned = _returned(dispatcher, names, positional)
     if returned is None:
-        keywords = "*kwargs.values()" if "*" in call else ""
-        relevant = f"[*{_ORIGINAL!r}.call({call}), {keywords}]"
-        # Python 3.13 deprecates plain code in the place of a generator's.
-        give = "yield from" if code.co_flags & inspect.CO_GENERATOR else "return"
-        return f"def dispatcher({signature}):\n    {give} {_SEARCH!r}.extended({relevant})\n"
-    relevant = f"({', '.join([*returned, *[name for name in names if name in NUMBERS]])},)"
-    tests = " or ".join([f"type({name}) in {_KINDS!r}" for name in returned if name not in ("out", "where")])
-    return (
-        f"def dispatcher({signature}):\n"
-        f"    if {tests or 'False'}:\n"
-        f"        return {_SEARCH!r}.extended({relevant})\n"
-        f"    return {relevant}\n"
-    )
+        call = ", ".join([*places[:positional], *[f"{names[i]}=p{i}" for i in range(positional, len(names))]])
+        return f"{text}    {give} {_SEARCH!r}.extended([*{_ORIGINAL!r}.call({call})])\n"
+    relevant = f"({', '.join([places[i] for i in returned] + [f'p{i}' for i, x in enumerate(names) if x in NUMBERS])},)"
+    tests = " or ".join([f"type(p{i}) in {_KINDS!r}" for i in returned if names[i] not in ("out", "where")])
+    return f"{text}    if {tests or 'False'}:\n        return {_SEARCH!r}.extended({relevant})\n    return {relevant}\n"
 
 
 class _Original:
@@ -131,11 +125,13 @@ def numpy_dispatchers() -> list[types.FunctionType]:
 def install() -> None:
     """Give the dispatchers their new code; called once, when func is imported."""
     sources = [(dispatcher, _source(dispatcher)) for dispatcher in numpy_dispatchers()]
-    known = [(dispatcher, source) for dispatcher, source in sources if source is not None]
-    text = "\n".join([source for _, source in known])
-    whole = compile(text, __file__, "exec", dont_inherit=True)
-    codes = [constant for constant in whole.co_consts if isinstance(constant, types.CodeType)]
-    for (dispatcher, _), code in zip(known, codes, strict=True):
-        objects = {_SEARCH: Search, _ORIGINAL: _Original(dispatcher), _KINDS: SEQUENCES}
-        constants = tuple([objects.get(c, c) if type(c) in (str, tuple) else c for c in code.co_consts])
-        dispatcher.__code__ = code.replace(co_consts=constants, co_name=dispatcher.__name__)
+    texts = list(dict.fromkeys([source for _, source in sources if source is not None]))
+    whole = compile("\n".join(texts), __file__, "exec", dont_inherit=True)
+    codes = dict(zip(texts, [c for c in whole.co_consts if isinstance(c, types.CodeType)], strict=True))
+    for dispatcher, source in sources:
+        if source is not None:
+            code = codes[source]
+            objects = {_SEARCH: Search, _ORIGINAL: _Original(dispatcher), _KINDS: SEQUENCES}
+            constants = tuple([objects.get(c, c) if type(c) is str else c for c in code.co_consts])
+            names = code.co_varnames if "args" in code.co_varnames else _names(dispatcher.__code__)
+            dispatcher.__code__ = code.replace(co_consts=constants, co_name=dispatcher.__name__, co_varnames=names)

@@ -23,7 +23,6 @@ The other interpreters ask for less: Vmap for `batch`, Stage for `aval`, evaluat
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypedDict, Unpack
 
@@ -217,6 +216,8 @@ PRIMITIVES: dict[str, Primitive] = {}
 def primitive_named(name: str) -> Primitive:
     """The primitive of a name from a pickle or saved program; imports the modules that define primitives if need be."""
     if name not in PRIMITIVES:
+        import pkgutil  # which loading alone needs
+
         primitives = importlib.import_module("func.interpreters.primitives")
         for module in pkgutil.walk_packages(primitives.__path__, f"{primitives.__name__}."):
             importlib.import_module(module.name)
