@@ -1,4 +1,4 @@
-"""How data is declared here: `Record` for things, `NamedTuple` for values."""
+"""How data is declared here: `Record` for things, `NamedTuple` or `ValueRecord` for values."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def field(*, default_factory: Callable[[], T]) -> T:
 class Record:
     """A class whose annotated names are its fields, in their order; a record is equal to itself only.
 
-    The modules of the backends and of the compiler are imported by the first call of a jitted function, which waits for
-    their classes: `dataclass` compiles source text for every class (0.25 to 0.55 ms each on a machine of 2024),
-    `NamedTuple` takes 0.08 ms, and a `Record` 0.01 ms. So these modules declare data as records; as a `NamedTuple`
-    where two with equal fields must be equal, or be unpacked; and never as a dataclass.
+    `import func` and the first call of a jitted function wait for the classes of their modules: `dataclass` compiles
+    source text for every class (0.25 to 0.55 ms each on a machine of 2024), `NamedTuple` takes 0.08 ms, and a `Record`
+    0.01 ms. So these modules declare data as records; as a `NamedTuple` where two with equal fields must be equal, or
+    be unpacked; as a `ValueRecord` where that must not be a tuple; and never as a dataclass.
 
     >>> class Point(Record):
     ...     x: float
@@ -60,3 +60,23 @@ class Record:
     def __repr__(self) -> str:
         values = ", ".join([f"{name}={getattr(self, name)!r}" for name in self.fields])
         return f"{type(self).__name__}({values})"
+
+
+class ValueRecord(Record):
+    """A record that is equal to one of its class with equal fields.
+
+    >>> class Size(ValueRecord):
+    ...     width: int
+    >>> Size(2) == Size(2), hash(Size(2)) == hash(Size(2)), Size(2) == Size(3)
+    (True, True, False)
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.field_values() == other.field_values()
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.field_values()))
+
+    def field_values(self) -> tuple[Any, ...]:
+        """The values of the fields."""
+        return tuple([getattr(self, name) for name in self.fields])

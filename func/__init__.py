@@ -50,6 +50,10 @@ __all__ = [
 # fmt: on
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     """Import on first use what many programs never use; SciPy's special functions take 60 ms."""
     if name in ("random", "special", "testing"):

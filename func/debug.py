@@ -6,12 +6,13 @@ import bisect
 import builtins
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from func import tree
+from func.backends.records import Record, field
 from func.interpreters import grad
 from func.interpreters.calls import callback as effects
 from func.interpreters.core import Array, Interpreter, Params, Primitive, Tracer, bind, known_value, unboxed
@@ -41,8 +42,7 @@ class Report:
     __repr__ = __str__
 
 
-@dataclass
-class Notes:
+class Notes(Record):
     """What a watch remembers: its finding, which lines ran at which ticks, and the node that is pulled back."""
 
     report: Report | None = None

@@ -32,6 +32,10 @@ _extend(attributes())
 _WIRING.tensor_repr = show
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     """Import on first use what many programs never use."""
     if name == "functional":

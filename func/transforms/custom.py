@@ -6,12 +6,12 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from func import tree
+from func.backends.records import Record
 from func.interpreters.calls import custom_rules
 from func.interpreters.calls.forward_run import ForwardRun, mapping_level, needs_rule
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, known_value, shape_of, zeros_like
@@ -24,8 +24,7 @@ from func.transforms.boundary import array_leaf, check_callable, defensive_copie
 from func.transforms.closures import Closure
 
 
-@dataclass(eq=False)
-class FlatFunction:
+class FlatFunction(Record):
     """A user's function on flat leaves; it notes the structure of its latest output."""
 
     function: Callable[..., Any]
@@ -187,8 +186,7 @@ _BY_RULE: ContextVar[tuple[Any, list[Any]] | None] = ContextVar("func_outputs_by
 """The jvp rule that is running, and the outputs of its function that it has asked for."""
 
 
-@dataclass(eq=False)
-class _JvpRule:
+class _JvpRule(Record):
     """A user's jvp rule on flat leaves."""
 
     rule: Callable[..., Any]
@@ -232,8 +230,7 @@ class _JvpRule:
         return list(custom_rules.with_tangents(outs, primals, _Tangents(self))), fitted
 
 
-@dataclass(eq=False)
-class _Tangents:
+class _Tangents(Record):
     """The tangents of outputs that a jvp rule has computed, for the levels below: by the rule."""
 
     rule: _JvpRule
@@ -311,8 +308,7 @@ class custom_vjp(CustomRule):
         return tree.unflatten(flat.out_spec, results)
 
 
-@dataclass(eq=False)
-class _VjpForward:
+class _VjpForward(Record):
     """A user's fwd on flat leaves; residuals are flat too, and those that are no arrays are stored here."""
 
     fwd: Callable[..., Any]
@@ -347,8 +343,7 @@ class _VjpForward:
         return tree.unflatten(self.residual_spec, [next(remaining) if s is None else s[0] for s in self.static])
 
 
-@dataclass(eq=False)
-class _OwnCall:
+class _OwnCall(Record):
     """A custom_vjp on flat leaves, as its forward function calls it."""
 
     rule: custom_vjp
@@ -358,8 +353,7 @@ class _OwnCall:
         return tree.leaves(self.rule(*self.forward.arguments(leaves)))
 
 
-@dataclass(eq=False)
-class _VjpBackward:
+class _VjpBackward(Record):
     """A user's bwd on flat residuals and cotangents."""
 
     bwd: Callable[..., Any]
@@ -510,8 +504,7 @@ class custom_vmap(CustomRule):
         return tree.unflatten(flat.out_spec, outs)
 
 
-@dataclass(eq=False)
-class _VmapRule:
+class _VmapRule(Record):
     """A user's batching rule on flat leaves."""
 
     rule: Callable[..., Any]

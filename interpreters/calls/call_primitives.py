@@ -7,9 +7,9 @@ are small classes with fields: they can be compared, printed and pickled.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from func.backends.records import ValueRecord
 from func.interpreters import drivers
 from func.interpreters.calls.partition import expand
 from func.interpreters.core import (
@@ -38,8 +38,7 @@ class CallPrimitive(Primitive):
     __slots__ = ()
 
 
-@dataclass(frozen=True)
-class CallPullback:
+class CallPullback(ValueRecord):
     """The pullback of a call primitive: `pull_saved(saved, ct)` gives the cotangents of the arguments."""
 
     name: str
@@ -85,8 +84,7 @@ def function_call(
     )
 
 
-@dataclass(frozen=True)
-class BatchedFunction:
+class BatchedFunction(ValueRecord):
     """fun on a leading batch axis of the arguments in `which`; all outputs have it."""
 
     fun: Flat
@@ -139,8 +137,7 @@ def avals_of(values: Sequence[Array]) -> tuple[Aval, ...]:
     return tuple([Aval(shape_of(value), dtype_of(value)) for value in values])
 
 
-@dataclass(frozen=True)
-class BatchedLinearBackward:
+class BatchedLinearBackward(ValueRecord):
     """The backward of a linear call on a leading batch axis; cotangents of unbatched arguments are summed over it."""
 
     backward: Any

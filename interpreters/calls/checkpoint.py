@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from func.backends.records import ValueRecord
 from func.interpreters import nan_safe
 from func.interpreters.calls.call_primitives import (
     BatchedFunction,
@@ -38,8 +38,7 @@ from func.interpreters.live import absent_like
 from func.interpreters.primitives.structural.identity import shielded, stop_gradient
 
 
-@dataclass(frozen=True)
-class RecomputedForward:
+class RecomputedForward(ValueRecord):
     """(*inputs, *active tangents) -> tangents of the outputs, by computing them again."""
 
     fun: Flat
@@ -50,8 +49,7 @@ class RecomputedForward:
         return jvp_with_zeros(self.fun, shielded(operands[:count]), operands[count:], self.active)
 
 
-@dataclass(frozen=True)
-class RecomputedBackward:
+class RecomputedBackward(ValueRecord):
     """(inputs, cotangents) -> cotangents of the active inputs, by computing the outputs again."""
 
     fun: Flat
@@ -137,8 +135,7 @@ checkpoint_call = _Checkpoint(
 them again: of a checkpoint the inputs are saved in place of the intermediate values."""
 
 
-@dataclass(frozen=True)
-class SelectedOutputs:
+class SelectedOutputs(ValueRecord):
     """The outputs of a function at some places."""
 
     fun: Flat
@@ -179,8 +176,7 @@ def _saved_output_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, prim
     return out, primitive.tangent_of(tuple(primals[1:]), out, tuple(tangents[1:]), dict(options))
 
 
-@dataclass(frozen=True)
-class AppliedPrimitive:
+class AppliedPrimitive(ValueRecord):
     """A primitive with its parameters, as a flat function."""
 
     primitive: Primitive

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
+from func.backends.records import ValueRecord
 from func.interpreters import drivers, nan_safe
 from func.interpreters.calls.call_primitives import (
     BatchedFunction,
@@ -82,8 +82,7 @@ def _batched_optional(
     return [None if missing else next(outs) for missing in is_missing]
 
 
-@dataclass(frozen=True)
-class BatchedJvpRule:
+class BatchedJvpRule(ValueRecord):
     """A custom_jvp rule on a leading batch axis. A tangent has the axis where its primal has it."""
 
     rule: Any
@@ -119,8 +118,7 @@ custom_jvp_call = function_call("custom_jvp_call", "rule", batch=_custom_jvp_bat
 """fun(*args), differentiated by rule(primals, tangents) -> (outs, tangents of outs)."""
 
 
-@dataclass(frozen=True)
-class CustomBackward:
+class CustomBackward(ValueRecord):
     """The user's bwd as the transpose of a linear call: cotangents of the active arguments."""
 
     bwd: Any
@@ -176,8 +174,7 @@ class CustomBackward:
         return ct if dtype_of(ct) == dtype else convert(ct, dtype=dtype)
 
 
-@dataclass(frozen=True)
-class CustomForward:
+class CustomForward(ValueRecord):
     """The user's tangent rule as the forward function of a linear call: push(residuals, tangents), None for zero."""
 
     push: Any
@@ -192,8 +189,7 @@ class CustomForward:
         return [absent_like(like, *info) if dout is None else dout for dout, info in zip(douts, self.outs, strict=True)]
 
 
-@dataclass(frozen=True)
-class TransposedBackward:
+class TransposedBackward(ValueRecord):
     """The forward function of a linear call of which only the backward function is given."""
 
     backward: CustomBackward
@@ -216,8 +212,7 @@ class TransposedBackward:
         return douts
 
 
-@dataclass(frozen=True)
-class BatchedBwd:
+class BatchedBwd(ValueRecord):
     """A custom_vjp bwd on a leading batch axis; cotangents of unbatched arguments are summed over it."""
 
     bwd: Any
@@ -243,8 +238,7 @@ class BatchedBwd:
         return sum_over_batch(arg_cts, self.which)
 
 
-@dataclass(frozen=True)
-class BatchedPush:
+class BatchedPush(ValueRecord):
     """The tangent rule of a custom_vjp on a leading batch axis."""
 
     push: Any
@@ -491,8 +485,7 @@ def with_tangents(outs: Sequence[Array], args: Sequence[Array], tangents: Any) -
     return custom_vjp_call(*args, *known, layout=layout, push=TangentRule(tangents, count))  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True)
-class TangentRule:
+class TangentRule(ValueRecord):
     """A tangent rule that is linear by itself: its transpose is that of the primitives that it applies."""
 
     rule: Any
@@ -539,8 +532,7 @@ def _with_residuals(
     return KnownOutputs(args, outs, tuple(chosen), tuple(known), tuple(inputs), fun)
 
 
-@dataclass(frozen=True)
-class DualOf:
+class DualOf(ValueRecord):
     """(*primals, *active tangents) -> outputs and their tangents."""
 
     fun: Flat
@@ -557,8 +549,7 @@ class DualOf:
         return [*outs, *dense]
 
 
-@dataclass(frozen=True)
-class DualOfRule:
+class DualOfRule(ValueRecord):
     """The custom_vmap rule of DualOf: the derivative of the rule."""
 
     rule: Any
@@ -583,8 +574,7 @@ class DualOfRule:
         return DualOf(flat, self.active)(*primals, *tangents), out_batched * 2
 
 
-@dataclass(frozen=True)
-class TangentOf:
+class TangentOf(ValueRecord):
     """(*primals, *outputs, *active tangents) -> tangents of the outputs, which `fun` must give again."""
 
     fun: Flat
@@ -603,8 +593,7 @@ class TangentOf:
         return duals[len(known) :]
 
 
-@dataclass(frozen=True)
-class TangentOfRule:
+class TangentOfRule(ValueRecord):
     """The custom_vmap rule of TangentOf."""
 
     rule: Any
@@ -633,8 +622,7 @@ def _check_same(outs: Sequence[Array], known: Sequence[Array]) -> None:
             )
 
 
-@dataclass(frozen=True)
-class TransposeOf:
+class TransposeOf(ValueRecord):
     """(*known operands, *cotangents of some outputs) -> cotangents of the other operands, in which fun is linear."""
 
     fun: Flat
@@ -659,8 +647,7 @@ class TransposeOf:
         ]
 
 
-@dataclass(frozen=True)
-class TransposeOfRule:
+class TransposeOfRule(ValueRecord):
     """The custom_vmap rule of TransposeOf: the transpose of the rule."""
 
     rule: Any

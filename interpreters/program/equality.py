@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from func.backends import is_device_array
+from func.backends.records import ValueRecord
 from func.interpreters.core import Tracer
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.program import Program, Var
@@ -84,6 +85,8 @@ def canonical(value: Any) -> Hashable:
         return kind, frozenset([(canonical(key), canonical(entry)) for key, entry in value.items()])
     if isinstance(value, slice):
         return kind, canonical((value.start, value.stop, value.step))
+    if isinstance(value, ValueRecord):
+        return kind, tuple([canonical(field) for field in value.field_values()])
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return kind, tuple([canonical(getattr(value, field.name)) for field in dataclasses.fields(value)])
     if isinstance(value, Program):
