@@ -18,6 +18,7 @@ from func.interpreters.grad_fast import grad_interpreter
 from func.interpreters.jvp import Jvp
 from func.interpreters.live import Live
 from func.interpreters.primitives.elementwise.builder import conjugate
+from func.interpreters.primitives.structural.identity import as_seed
 from func.interpreters.primitives.structural.shapes import full_like, move_axis, reshape, zeros_like
 from func.interpreters.primitives.structural.slicing import concatenate
 from func.numpy.memory import own_box
@@ -259,7 +260,7 @@ def unit_rows(like: Array, start: int, count: int, size: int) -> Array:
     """Rows start ... start + count - 1 of the identity matrix of a size."""
     rows = full_like(like, 0, (count, size))
     rows.reshape(-1)[start :: size + 1][:count] = 1
-    return rows
+    return as_seed(rows, like)
 
 
 def jacobian(

@@ -65,6 +65,56 @@ def test_scattered_sums_are_broadcast(name: str, compiler: str) -> None:
             np.testing.assert_allclose(ours, theirs, rtol=1e-13)
 
 
+ZEROS: dict[str, Any] = {
+    "identity": np.eye(3),
+    "multiple of the identity": 3 * np.eye(3),
+    "diagonal": np.diag([0.0, 1.0, 2.0]),
+    "permutation": np.eye(3)[[2, 0, 1]],
+    "rows of the identity": np.eye(3)[:2],
+    "superdiagonal": np.eye(3, k=1),
+    "one-hot": np.array([0.0, 1.0, 0.0]),
+    "zero and ones": np.array([0.0, 1.0, 1.0]),
+    "zeros": np.zeros((3, 3)),
+    "triangle": np.tri(3),
+}
+PRODUCTS: dict[str, Callable[[Any, Any], Any]] = {
+    "product": lambda c, x: c @ x,
+    "product of matrices": lambda c, x: np.atleast_2d(c) @ np.stack([x, 2 * x], axis=1),
+    "product from the left": lambda c, x: x @ c.T,
+    "einsum": lambda c, x: np.einsum("...j,j", c, x),
+    "times": lambda c, x: c * x,
+    "negative times": lambda c, x: -x * c[..., ::-1],
+    "over": lambda c, x: c / (1 / x),
+    "squares": lambda c, x: np.sum((c * x) ** 2),
+    "noise": lambda c, x: x[::-1] ** 2 + x[0] * c,
+}
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("name", ZEROS)
+def test_zeros_of_constants_times_infinity_are_nan(name: str, compiler: str) -> None:
+    constant = ZEROS[name]
+    for x in (np.array([np.inf, 1.0, 2.0]), np.array([1.0, np.nan, 2.0])):
+        for label, product in PRODUCTS.items():
+            with np.errstate(all="ignore"):
+                got = func.jit(lambda x, product=product: product(constant, x), compiler=compiler)(x)
+                np.testing.assert_array_equal(got, product(constant, x), err_msg=label)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("name", ["zero and ones", "one-hot"])
+def test_second_derivatives_know_computed_zeros_from_those_of_seeds(name: str, compiler: str) -> None:
+    constant = ZEROS[name]
+    x = np.array([0.0, 1.0, 2.0])
+    for f in (lambda x: np.sum(constant @ np.log(x)), lambda x: np.sum(constant * np.sqrt(x))):
+        with np.errstate(all="ignore"):
+            expected = func.hessian(f)(x)
+            for second in (func.hessian, lambda f: func.jacrev(func.jacrev(f)), lambda f: func.jacfwd(func.jacfwd(f))):
+                np.testing.assert_array_equal(second(f)(x), expected)
+                np.testing.assert_array_equal(func.jit(second(f), compiler=compiler)(x), expected)
+            assert not expected[~np.eye(3, dtype=bool)].any()
+
+
 CONSTANTS: dict[str, Any] = {
     "empty": np.zeros((0, 3)),
     "empty columns": np.zeros((3, 0)).T,

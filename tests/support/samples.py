@@ -87,6 +87,7 @@ SAMPLES |= {
     "invert": [Sample((integers(3),), differentiable=())],
     "nan_safe_multiply": [Sample((real(3), real(3)), differentiable=(0, 1))],
     "barrier": [Sample((real(3),), {"tag": 0})],
+    "seed": [Sample((real(3),))],
     "renumbered": [Sample((real(3), real(3)), differentiable=())],
     "stop_gradient": [Sample((real(3),), differentiable=())],
     "root": [Sample((real(3),))],

@@ -128,7 +128,7 @@ def _convert(context: TranslationContext) -> ArrayValue:
     return context.convert(context.args[0], context.out.dtype)
 
 
-@native("named", "stop_gradient", "barrier")
+@native("named", "stop_gradient", "barrier", "seed")
 def _identity(context: TranslationContext) -> ArrayValue:
     return context.args[0]
 

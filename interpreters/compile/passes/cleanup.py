@@ -9,7 +9,7 @@ import numpy as np
 
 from func.interpreters.compile.passes.equation_builder import EquationBuilder, implements, substitute, substitute_atoms
 from func.interpreters.core import PYTHON_SCALARS, Array, Aval, aval_of
-from func.interpreters.primitives.structural.identity import barrier, named, renumbered, stop_gradient
+from func.interpreters.primitives.structural.identity import barrier, named, renumbered, seed, stop_gradient
 from func.interpreters.program.program import Equation, Program, Var
 
 _ANNOTATIONS = frozenset({named, stop_gradient, renumbered})
@@ -117,7 +117,7 @@ def _fold(equation: Equation, constants: dict[Var, Array]) -> Any:
     if (
         len(equation.outputs) != 1
         or equation.primitive.multiple
-        or equation.primitive is barrier
+        or equation.primitive in (barrier, seed)
         or any([callable(value) for value in equation.params.values()])
     ):
         return None

@@ -102,6 +102,31 @@ def shielded(values: Sequence[Array]) -> list[Array]:
     return [barrier(value, tag=tag) if is_abstract_value(value) else value for value in values]
 
 
+seed: Linear = linear(
+    "seed",
+    lambda xp, x: x,
+    aval=lambda x: x,
+    transpose=_identity_transpose,
+    batch=lambda x: seed(x),
+    cost=0,
+    layout=_identity_layout,
+    view=True,
+    mask="elementwise",
+    covers=True,
+)
+"""The identity; the zeros of its operand, a constant, are structural, and passes need not multiply by them."""
+
+
+def as_seed(value: Array, like: Array) -> Array:
+    """A constant whose zeros are structural, in the program in which another value is traced, if one is."""
+    while type(like) is Tracer:
+        if like._value is None:
+            out: Array = like._interpreter.apply(seed, (value,), {})
+            return out
+        like = like._value
+    return value
+
+
 def is_abstract_value(value: Any) -> bool:
     """Whether a value is a variable of a Program that is being traced, under any number of interpreters."""
     while type(value) is Tracer:

@@ -1,7 +1,7 @@
 """Rules for contractions of permuted, broadcast, scaled and one-hot operands.
 
-A product with a constant matrix that has a single entry other than zero in each row, like the identity, is a selection.
-Where the other operand is infinite or NaN, the selection is finite in the places where NumPy computes 0 · ∞.
+A product with a seed that has a single entry other than zero in each row, like the identity, is a selection: its zeros
+are structural. A product with another constant is not, since 0 · ∞ is NaN.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from func.interpreters.core import Primitive
 from func.interpreters.primitives.elementwise.builder import multiply, negative
 from func.interpreters.primitives.elementwise.table import divide
 from func.interpreters.primitives.structural.contraction import Labels, Spec, contract, spec
+from func.interpreters.primitives.structural.identity import seed
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import broadcast, permute, reduce_sum
 from func.interpreters.primitives.structural.slicing import getitem
@@ -120,8 +121,8 @@ def of_multiple(rw: Rewriter, out: Var, x: Any, y: Any, lx: Labels, ly: Labels, 
 
 
 def of_selection(rw: Rewriter, out: Var, x: Any, y: Any, lx: Labels, ly: Labels, lout: Labels) -> Any:
-    """A constant with one entry other than zero along the summed label selects from the other operand."""
-    value = rw.constant_value(x)
+    """A seed with one entry other than zero along the summed label selects from the other operand."""
+    value = rw.constant_value(rw.operand(x, seed))
     if not isinstance(value, np.ndarray) or not 1 <= value.ndim <= 2 or not 1 < value.size <= MAX_SCANNED:
         return None
     for axis, label in enumerate(lx):
@@ -197,7 +198,7 @@ def sum_alone(
     return sides
 
 
-_MATCHED = frozenset({permute, broadcast, multiply, divide, negative})
+_MATCHED = frozenset({permute, broadcast, multiply, divide, negative, seed})
 
 TABLE: dict[Primitive, tuple[Rule, ...]] = {
     contract: (of_operands,),

@@ -1,9 +1,10 @@
 """Diagonal sparsity: values that are zero except on diagonals are computed as vectors.
 
 The identity seeds of a Jacobian, and what elementwise functions, slices and sums make of them, are sums of terms, each
-a dense value along a diagonal (see diagonal_terms). The pass has a rule for each primitive that keeps this structure. A
-contraction with such a value, for instance, scales rows: Σⱼ δᵢⱼ dⱼ Aⱼₖ = dᵢ Aᵢₖ. Where a rule does not know the
-structure of its result, or the value is an output of the program, the primitive `place` writes the terms into zeros.
+a dense value along a diagonal (see diagonal_terms). Their zeros are structural; those of a user's constants are not.
+The pass has a rule for each primitive that keeps this structure. A contraction with such a value, for instance, scales
+rows: Σⱼ δᵢⱼ dⱼ Aⱼₖ = dᵢ Aᵢₖ. Where a rule does not know the structure of its result, or the value is an output of the
+program, the primitive `place` writes the terms into zeros.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import numpy as np
 from func.interpreters.compile.passes.equation_builder import EquationBuilder
 from func.interpreters.compile.passes.index_arithmetic import as_run, partial_axes, run
 from func.interpreters.compile.passes.sparsity.diagonal_terms import (
-    ArrayTerms,
     Axis,
     GiveUp,
     SplitLabel,
@@ -227,7 +227,7 @@ RULES: dict[str, Rule] = {}
 
 An operand is a DiagonalSum, a variable or a scalar. A rule raises GiveUp where the result has no diagonal structure.
 """
-STARTS = ("scatter", "scatter_add")
+STARTS = ("scatter", "scatter_add", "seed")
 """Primitives whose outputs can be diagonal although no operand is."""
 
 
@@ -244,7 +244,17 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 def sum_of_terms(equation: Equation, terms: Sequence[Term]) -> DiagonalSum:
     """A sum of terms with the shape and dtype of an equation's output."""
     out = equation.outputs[0]
-    return DiagonalSum(out.shape, out.dtype, terms)
+    return DiagonalSum(out.shape, out.dtype, terms if out.size else ())
+
+
+@rule("seed")
+def constant_seed(builder: DiagonalBuilder, equation: Equation, operands: tuple[Any, ...]) -> DiagonalSum:
+    """A constant whose zeros are structural."""
+    value = builder.constants.get(operands[0])
+    terms = terms_of(value) if type(value) is np.ndarray else None
+    if terms is None:
+        raise GiveUp
+    return builder.constant_sum(operands[0], terms)
 
 
 @rule("negative", "positive", "conjugate", "real", "imag", "convert", "named", "stop_gradient")
@@ -475,7 +485,7 @@ def overwrite(builder: DiagonalBuilder, equation: Equation, operands: tuple[Any,
     return sum_of_terms(equation, merge_terms(builder, terms))
 
 
-@rule(*STARTS)
+@rule("scatter", "scatter_add")
 def scatter_diagonal(builder: DiagonalBuilder, equation: Equation, operands: tuple[Any, ...]) -> DiagonalSum:
     """Values written into, or added to, zeros at constant, evenly spaced indices, as np.diag does."""
     x, value, *indices = operands
@@ -624,15 +634,10 @@ def _product(builder: DiagonalBuilder, term: Term, x: Any, y: Any) -> Term:
 
 def exploit_diagonal_sparsity(program: Program) -> Program:
     """Compute values that are zero except on diagonals as vectors."""
-    constants: dict[Var, ArrayTerms] = {}
-    for var, value in program.constants.items():
-        terms = terms_of(value) if type(value) is np.ndarray else None
-        if terms is not None:
-            constants[var] = terms
-    if not constants and not any([equation.primitive.name in STARTS for equation in program.equations]):
+    if not any([equation.primitive.name in STARTS for equation in program.equations]):
         return program
     builder = DiagonalBuilder(program)
-    values = {var: builder.constant_sum(var, terms) for var, terms in constants.items()}
+    values: dict[Var, Any] = {}
 
     def apply_rule(equation: Equation, operands: tuple[Any, ...]) -> Any:
         name = equation.primitive.name

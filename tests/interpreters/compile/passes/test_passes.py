@@ -24,7 +24,7 @@ from func.interpreters.core import aval_of
 from func.interpreters.primitives.elementwise import table as ew
 from func.interpreters.primitives.structural import identity, shapes, slicing
 from func.interpreters.primitives.structural.contraction import contract, spec
-from func.interpreters.primitives.structural.identity import barrier
+from func.interpreters.primitives.structural.identity import as_seed, barrier
 from func.interpreters.primitives.structural.indexing import scatter_add
 from func.interpreters.primitives.structural.reductions import reduce_max, reduce_mean
 from func.interpreters.program.program import Program, Var
@@ -358,11 +358,11 @@ RULES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
         ["contract", "broadcast"],
     ),
     "ones": (lambda y: contract(np.ones(4), y, spec=A_AB), (S,), ["sum"]),
-    "identity": (lambda y: contract(np.eye(4), y, spec=AB_BC), (S,), []),
-    "twice the identity, right": (lambda x: contract(x, 2 * np.eye(4), spec=AB_BC), (X,), ["multiply"]),
-    "unit vector": (lambda y: contract(np.eye(4)[2], y, spec=A_AB), (S,), ["getitem"]),
-    "rows of the identity": (lambda y: contract(np.eye(4)[1:3], y, spec=AB_BC), (S,), ["getitem"]),
-    "one-hot": (lambda y: contract(np.eye(4)[[2, 0, 0]], y, spec=AB_BC), (S,), ["gather"]),
+    "identity": (lambda y: contract(as_seed(np.eye(4), y), y, spec=AB_BC), (S,), []),
+    "twice the identity, right": (lambda x: contract(x, as_seed(2 * np.eye(4), x), spec=AB_BC), (X,), ["multiply"]),
+    "unit vector": (lambda y: contract(as_seed(np.eye(4)[2], y), y, spec=A_AB), (S,), ["getitem"]),
+    "rows of the identity": (lambda y: contract(as_seed(np.eye(4)[1:3], y), y, spec=AB_BC), (S,), ["getitem"]),
+    "one-hot": (lambda y: contract(as_seed(np.eye(4)[[2, 0, 0]], y), y, spec=AB_BC), (S,), ["gather"]),
     "factor of an operand": (
         lambda s, v: contract(ew.multiply(s, 3.0), v, spec=spec((0, 1), (1,), (0,))),
         (S, V),
