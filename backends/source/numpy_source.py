@@ -19,7 +19,14 @@ MOST_KEPT = 1 << 28
 """Scratch memory beyond this many bytes is freed after every call."""
 KEPT_RESULTS = 2
 """How many arrays of an output are watched for reuse."""
-UNSHARED = 2
+
+
+def _references_of_a_local() -> int:
+    array = np.empty(0)
+    return getrefcount(array)
+
+
+UNSHARED = _references_of_a_local()
 """The reference count, as getrefcount gives it, of an array that only one local variable holds."""
 BLOCK = 1 << 14
 """Elements of a block."""

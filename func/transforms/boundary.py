@@ -207,8 +207,14 @@ def unbox(value: Array) -> Array:
     return value._value if type(value) is Tracer and value._interpreter is EVALUATE else value
 
 
-_EXCLUSIVE = sys.getrefcount(np.empty(0)) + 2
-"""What getrefcount says of an array that only a list and a local variable hold."""
+def _references_of_a_leaf() -> int:
+    """What getrefcount says of an array that only a list and a local variable hold; Python 3.14 counts calls no more."""
+    leaves = [np.empty(0)]
+    leaf = leaves[0]
+    return sys.getrefcount(leaf)
+
+
+_EXCLUSIVE = _references_of_a_leaf()
 
 
 def own(leaves: list[Any]) -> list[Any]:

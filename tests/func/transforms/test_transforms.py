@@ -22,14 +22,18 @@ SIGNATURES = {
     "jvp": "func, primals, tangents, *, strict=False, has_aux=False",
     "linearize": "func, *primals, has_aux=False",
     "linear_transpose": "func, *primals",
-    "jacrev": "func=None, argnums=0, has_aux=False, *, chunk_size=None, holomorphic=False, progress=False",
+    "jacrev": (
+        "func=None, argnums=0, has_aux=False, *, argnames=None, chunk_size=None, holomorphic=False, progress=False"
+    ),
     "jacfwd": (
-        "func=None, argnums=0, has_aux=False, *, randomness='error', chunk_size=None, holomorphic=False, progress=False"
+        "func=None, argnums=0, has_aux=False, *, argnames=None, randomness='error', chunk_size=None, "
+        "holomorphic=False, progress=False"
     ),
     "jacobian": (
-        "func=None, argnums=0, has_aux=False, *, mode='auto', chunk_size=None, holomorphic=False, progress=False"
+        "func=None, argnums=0, has_aux=False, *, argnames=None, mode='auto', chunk_size=None, "
+        "holomorphic=False, progress=False"
     ),
-    "hessian": "func=None, argnums=0, has_aux=False, *, mode='auto', chunk_size=None, progress=False",
+    "hessian": "func=None, argnums=0, has_aux=False, *, argnames=None, mode='auto', chunk_size=None, progress=False",
     "hvp": "func, primals, tangents",
     "vhp": "func, primals, cotangents",
     "ggnvp": "model, loss, primals, tangents",
@@ -43,10 +47,10 @@ SIGNATURES = {
     "checkpoint_name": "x, name",
     "custom_jvp": "func, nondiff_argnums=()",
     "custom_vjp": "func, nondiff_argnums=()",
-    "custom_gradient": "func",
+    "custom_gradient": "func=None",
     "custom_vmap": "func",
     "eval_shape": "func, *args, **kwargs",
-    "make_program": "func, static_argnums=()",
+    "make_program": "func=None, static_argnums=()",
     "cond": "pred, true_fun, false_fun, *operands",
     "switch": "index, branches, *operands",
     "while_loop": "cond_fun, body_fun, init, *, max_steps=None",
