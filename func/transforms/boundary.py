@@ -208,7 +208,7 @@ def unbox(value: Array) -> Array:
 
 
 def _references_of_a_leaf() -> int:
-    """What getrefcount says of an array that only a list and a local variable hold; Python 3.14 counts calls no more."""
+    """What getrefcount says of an array that only a list and a local variable hold: a call adds one, or none."""
     leaves = [np.empty(0)]
     leaf = leaves[0]
     return sys.getrefcount(leaf)
