@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,6 +27,7 @@ from func.interpreters.core.errors import FuncError, RaggedLanesError, TracerCon
 from func.interpreters.core.refusals import add_hint, worded
 from func.interpreters.core.scopes import TRANSFORMS, TransformScope, restore_error_state
 from func.interpreters.core.source import hide_engine_frames
+from func.interpreters.core.strides import stand_in
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import walk
 from func.interpreters.grad_fast import grad_interpreter
@@ -33,7 +35,7 @@ from func.interpreters.jvp import Jvp
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import concatenate
-from func.interpreters.program.program import Program
+from func.interpreters.program.program import Program, Var
 from func.interpreters.stage import DerivedStage, Stage
 from func.interpreters.transpose import transpose_program
 from func.interpreters.vmap import MappedCall, SplitBatch, Vmap
@@ -222,6 +224,20 @@ def output_avals(fun: Flat, avals: Sequence[Aval]) -> tuple[Aval, ...]:
     with TransformScope(stage), running(stage):
         outs = fun(*[stage.variable(aval) for aval in avals])
         return tuple([Aval(shape_of(out), dtype_of(out)) for out in outs])
+
+
+def output_strides(fun: Flat, arguments: Sequence[Any]) -> list[Any]:
+    """Arrays without memory that lie as the outputs do, for arguments that lie as these."""
+    stage = Stage("eval_shape")
+    with TransformScope(stage), running(stage):
+        inputs = [stage.variable(Aval(x.shape, x.dtype)) for x in arguments]
+        for box, x in zip(inputs, arguments, strict=True):
+            stage.layouts.inputs[box._attached] = partial(getattr, x, "strides")
+        outs = [stage.atom(out) for out in without_tensors(fun(*inputs), stage)]
+        return [
+            stand_in(out.shape, stage.layouts.of(out), out.dtype) if type(out) is Var else np.asarray(out)
+            for out in outs
+        ]
 
 
 def transpose_flat(fun: Flat, operands: Sequence[Any], cts: dict[int, Any]) -> tuple[Any, ...]:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from func import tree
+from func.control.loop_carry import owned
 from func.control.scanning import part_of
 from func.interpreters.core import Array, shape_of
 from func.interpreters.core.errors import CarryError, LengthError
 from func.interpreters.core.source import at_line
-from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.structural.shapes import expand, reshape
 from func.interpreters.primitives.structural.slicing import concatenate
 from func.transforms.boundary import array_leaf, check_callable, describe, name_of, unbox
@@ -71,7 +71,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     flipped = [_flipped(x, a) for x, a in zip(leaves, axes, strict=True)] if reverse else leaves
     outs = _scan_halving(combine, flipped, axes) if leaves and min(lengths.values()) > 0 else flipped
     outs = [_flipped(x, a) for x, a in zip(outs, axes, strict=True)] if reverse else outs
-    return tree.unflatten(spec, [copy_of(out) for out in outs])
+    return tree.unflatten(spec, owned(list(outs)))
 
 
 def _flipped(x: Array, axis: int) -> Array:

@@ -19,7 +19,6 @@ from func.interpreters.control.while_loops import WhileLoop, while_call
 from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, concrete, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError, BranchError, PredicateError
 from func.interpreters.core.source import at_line
-from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.elementwise.table import not_equal
 from func.interpreters.primitives.structural.shapes import convert
 from func.transforms.boundary import array_leaf, check_callable, describe, name_of, unbox
@@ -52,7 +51,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     check_callable(false_fun, "cond")
     pred = _scalar(pred, "cond", "the predicate", "biufc")
     if not is_abstract(pred):
-        return true_fun(*operands) if bool(concrete(pred)) else false_fun(*operands)
+        return _owned(true_fun(*operands) if bool(concrete(pred)) else false_fun(*operands))
     if dtype_of(pred) != np.bool_:
         pred = not_equal(pred, 0)
     return _traced_branches("cond", convert(pred, dtype=INDEX), (false_fun, true_fun), operands)
@@ -86,8 +85,15 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
         check_callable(branch, "switch")
     index = _scalar(index, "switch", "the index", "iu")
     if not is_abstract(index):
-        return branches[min(max(int(concrete(index)), 0), len(branches) - 1)](*operands)
+        return _owned(branches[min(max(int(concrete(index)), 0), len(branches) - 1)](*operands))
     return _traced_branches("switch", convert(index, dtype=INDEX), branches, operands)
+
+
+def _owned(result: Any) -> Any:
+    """What a branch returns, as the caller's own arrays."""
+    leaves, spec = tree.flatten(result)
+    del result
+    return tree.unflatten(spec, loop_carry.owned(leaves))
 
 
 def _scalar(value: Any, transform: str, what: str, kinds: str) -> Array:
@@ -199,7 +205,7 @@ def _while(
     carry = Carry(init, transform, "state" if transform == "fori_loop" else "init")
     while True:
         try:
-            return carry.tree([copy_of(x) for x in _run_while(carry, cond_fun, body_fun, max_steps)])
+            return carry.tree(loop_carry.owned(list(_run_while(carry, cond_fun, body_fun, max_steps))))
         except Widened as widened:
             if widened.args[0] is not carry:
                 raise

@@ -12,9 +12,11 @@ from func.interpreters.calls.compiled_call import CompiledCall, trace_function
 from func.interpreters.core import PYTHON_SCALARS, Array, Aval, Tracer, aval_of, dtype_of, shape_of, snapshot
 from func.interpreters.core.errors import CarryError
 from func.interpreters.core.source import at_line
+from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.structural.shapes import convert
 from func.interpreters.program.program import Program, Var
-from func.transforms.boundary import array_leaf, describe, traced_leaf, unbox
+from func.numpy.memory import in_order
+from func.transforms.boundary import array_leaf, describe, own, traced_leaf, unbox
 
 
 class Widened(Exception):
@@ -37,7 +39,7 @@ class Carry:
     def values(self) -> list[Array]:
         """The first values, as the loop's own arrays."""
         return [
-            dtype.type(leaf) if is_number else snapshot(strong(leaf))
+            dtype.type(leaf) if is_number else in_c_order(snapshot(strong(leaf)))
             for leaf, is_number, dtype in zip(self.initial, self.are_numbers, self.dtypes, strict=True)
         ]
 
@@ -61,7 +63,11 @@ class Carry:
                 self._refuse(place, leaf, body)
             if dtype != self.dtypes[place] or type(leaf) in PYTHON_SCALARS:
                 leaf = self._converted(place, leaf, body)
-            fitted.append(leaf)
+            fitted.append(in_c_order(leaf))
+        if len(set(map(id, fitted))) < len(
+            fitted
+        ):  # one array in two places: a write to one of them is seen in it alone
+            return [snapshot(leaf) for leaf in fitted]
         return fitted
 
     def _converted(self, place: int, leaf: Array, body: str) -> Array:
@@ -87,6 +93,28 @@ class Carry:
             f"{at_line()}\nA carry keeps its shapes and dtypes from step to step: start from an array of the shape and "
             "dtype that the body returns, or convert what it returns with .astype(...)."
         )
+
+
+def in_c_order(value: Array) -> Array:
+    """What a loop carries or runs over lies in memory as in compiled code: in C order."""
+    if type(value) is Tracer:
+        return in_order(value, "C")
+    return value.copy("C") if type(value) is np.ndarray and not value.flags.c_contiguous else value
+
+
+def owned(values: list[Array]) -> list[Array]:
+    """The results of a loop or branch, in place, as compiled code has them: no memory is shared, all is in C order.
+
+    What has no axes is a scalar.
+    """
+    for i in range(len(values)):
+        kind = type(values[i])
+        if kind is Tracer:
+            values[i] = in_c_order(copy_of(values[i]))
+        elif kind is np.ndarray:
+            array = own([values.pop(i)])[0]
+            values.insert(i, in_c_order(array) if array.shape else array[()])
+    return values
 
 
 def strong(value: Array) -> Array:
@@ -164,16 +192,16 @@ def with_shared_captures(
     """(values, branches): all branches take all captured values as their leading inputs."""
     places: dict[Any, int] = {}
     shared: list[Any] = []
-    for own in captured:
-        for value in own:
+    for values in captured:
+        for value in values:
             key = _identity(value)
             if key not in places:
                 places[key] = len(shared)
                 shared.append(value)
     avals = avals_of(shared)
     result = []
-    for branch, own in zip(branches, captured, strict=True):
-        order = [places[_identity(value)] for value in own]
+    for branch, values in zip(branches, captured, strict=True):
+        order = [places[_identity(value)] for value in values]
 
         def edit(program: Program, order: Sequence[int] = tuple(order)) -> Program:
             leading = [Var(aval) for aval in avals]

@@ -18,7 +18,6 @@ from func.interpreters.control.scan_derivatives import ScanLoop
 from func.interpreters.core import Array, Tracer, dtype_of, innermost, shape_of, snapshot
 from func.interpreters.core.errors import ArgumentError, CarryError, LengthError
 from func.interpreters.core.source import at_line
-from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.structural.shapes import expand, reshape
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 from func.transforms.boundary import array_leaf, check_callable, describe, name_of, unbox
@@ -90,8 +89,7 @@ def scanned(
                 values, ys = _blocks(step, carry.values(), rows.leaves, size, reverse, block, True)
             else:
                 values, ys = _run(step, carry.values(), rows.leaves, size, reverse, 1 if checkpoint else block)
-            ys = [copy_of(y) for y in ys]
-            return carry.tree([copy_of(value) for value in values]), tree.unflatten(step.y_spec, ys)
+            return carry.tree(loop_carry.owned(list(values))), tree.unflatten(step.y_spec, loop_carry.owned(ys))
         except Widened as widened:
             if widened.args[0] is not carry:
                 raise
@@ -109,7 +107,10 @@ class Rows:
     def __init__(self, xs: Any, length: Any, transform: str) -> None:
         leaves, self.spec = tree.flatten(xs)
         names = tree.path_names(xs, "xs")
-        self.leaves = [unbox(array_leaf(leaf, name, transform)) for leaf, name in zip(leaves, names, strict=True)]
+        self.leaves = [
+            loop_carry.in_c_order(unbox(array_leaf(leaf, name, transform)))
+            for leaf, name in zip(leaves, names, strict=True)
+        ]
         lengths = {}
         for leaf, name in zip(self.leaves, names, strict=True):
             if not shape_of(leaf):

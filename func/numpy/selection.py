@@ -17,10 +17,11 @@ from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import where as where_primitive
 from func.numpy.argument_checks import arrayed, as_array, common, count, normalize_axis, rank_of, to_dtype, weak_kind
 from func.numpy.creation import sequence, zeros_like
+from func.numpy.cumulative import cumsum
 from func.numpy.indexing import read, values_for_shape, write
 from func.numpy.inplace import rebind, setitem, view_diagonal
 from func.numpy.joining import resize, stack
-from func.numpy.memory import fresh, in_order, with_memory
+from func.numpy.memory import fresh, in_order, is_scalar, with_memory
 from func.numpy.patching import holds_tracer
 from func.numpy.protocol import F, implements
 from func.numpy.reductions import deliver, deliver_exactly, start_of
@@ -60,9 +61,7 @@ def where(
         raise ValueError("either both or neither of x and y should be given")
     if size is not None or fill_value is not None:
         raise ArgumentError("func.numpy.where: size and fill_value go with the condition alone")
-    condition = as_bool(condition)
-    chosen = where_primitive(condition, operand(x), operand(y))
-    return with_memory(chosen) if condition.shape == () else chosen
+    return with_memory(where_primitive(as_bool(condition), operand(x), operand(y)))
 
 
 @implements(np.take)
@@ -175,7 +174,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         if dtype_of(condition).kind != "b":
             raise TypeError("invalid entry in condlist: should be boolean ndarray")
         result = where_primitive(condition, choice, result)
-    return with_memory(result)
+    return with_memory(in_order(result, "C"))
 
 
 @implements(np.piecewise)
@@ -254,6 +253,8 @@ def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
     if count(shape_of(a)) == 0 and count(shape_of(places)):
         raise IndexError("cannot replace elements of an empty array")
     places = _in_mode(places, count(shape_of(a)), mode)
+    if type(a) is Tracer and is_scalar(a):
+        return  # as in NumPy, which writes into a copy of a scalar
     _write_flat(a, places, operand(v))
 
 
@@ -266,8 +267,11 @@ def _write_flat(a: Array, places: Array, values: Array) -> None:
 
 
 def _safely_cast(values: Any, a: Array) -> Array:
-    """Values in the dtype of the array that they are written into, by the rule 'safe'; a number of Python adapts."""
+    """Values in the dtype of the array that they are written into, by the rule 'safe'; numbers and lists adapt."""
+    is_list = isinstance(values, (list, tuple))
     values = operand(values)
+    if is_list:
+        return to_dtype(values, dtype_of(a))
     if type(values) is bool or weak_kind(values) or (type(values) is not Tracer and isinstance(values, np.generic)):
         return start_of(values, dtype_of(a))
     if not np.can_cast(dtype_of(values), dtype_of(a), "safe"):
@@ -283,10 +287,13 @@ def place(arr: Array, mask: Array, vals: Any) -> None:
     values, mask = _safely_cast(vals, arr), as_bool(arrayed(operand(mask)))
     if count(shape_of(mask)) != count(shape_of(arr)):
         raise ValueError("place: mask and data must be the same size")
-    places = flatnonzero(mask)
-    if count(shape_of(values)) == 0 and len(places):
-        raise ValueError("Cannot insert from an empty array!")
-    _write_flat(arr, places, values)
+    if count(shape_of(values)) == 0:
+        if count(shape_of(mask)) and len(flatnonzero(mask)):
+            raise ValueError("Cannot insert from an empty array!")
+        return
+    mask = reshape(mask, shape_of(arr))
+    turn = ops.remainder(cumsum(ravel(mask)) - 1, count(shape_of(values)))
+    rebind(arr, where_primitive(mask, reshape(gather(ravel(values), turn, axis=0), shape_of(arr)), fresh(arr)))
 
 
 @writes

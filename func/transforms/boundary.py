@@ -228,7 +228,7 @@ def own(leaves: list[Any]) -> list[Any]:
             leaves[i] = unbox(leaf) if leaf._interpreter is EVALUATE else copy_of(leaf)
             leaf = leaves[i]
             if type(leaf) is np.ndarray:
-                leaves[i] = leaf.copy()
+                leaves[i] = _copied(leaf)
             continue
         if type(leaf) is not np.ndarray:
             if type(leaf) not in HOST_TYPES and hasattr(leaf, "copy") and hasattr(leaf, "dtype"):
@@ -245,8 +245,13 @@ def own(leaves: list[Any]) -> list[Any]:
                 and sys.getrefcount(base) <= _EXCLUSIVE
             ):
                 continue
-        leaves[i] = leaf.copy()
+        leaves[i] = _copied(leaf)
     return leaves
+
+
+def _copied(array: Any) -> Any:
+    """A copy that lies in memory as the array does; of a broadcast array in C order."""
+    return array.copy("C" if 0 in array.strides else "K")
 
 
 def own_tree(value: Any) -> Any:
@@ -275,7 +280,7 @@ def own_arguments(function: Callable[..., Any], leaves: Sequence[Array]) -> list
 
 def handed_out(values: Iterable[Array]) -> list[Array]:
     """Results for the user: copies, as of `defensive_copies`, which of tensors have nodes of their own."""
-    return [value.copy() if type(value) is np.ndarray else copy_of(value) for value in values]
+    return [_copied(value) if type(value) is np.ndarray else copy_of(value) for value in values]
 
 
 def like_input(grad: Array, leaf: Array) -> Array:

@@ -80,6 +80,7 @@ def function_call(
         cost=0,
         calls_python=True,
         body=lambda params: params["fun"],
+        layout=lambda *operands, fun, **params: drivers.output_strides(fun, operands),
         mask=mask,
     )
 

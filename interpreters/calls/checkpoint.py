@@ -129,6 +129,7 @@ checkpoint_call = _Checkpoint(
     multiple=True,
     cost=0,
     body=lambda params: lambda *operands: operands[len(operands) - params["outs"] :],
+    layout=lambda *operands, fun, outs: list(operands[len(operands) - outs :]),
     mask="body",
 )
 """(*inputs, *outputs): the outputs of fun(*inputs), which are known. Where their derivative is asked for, fun computes

@@ -67,6 +67,7 @@ class Facts(TypedDict, total=False):
     layout: Callable[..., Any]
     """layout(*operands, **params): how NumPy's output lies in memory, for stand-ins of the operands: as this view of
     one of them, or as a new array with its axes in this order, from the slowest to the fastest. Without it: in C order.
+    A list has one entry for each output.
     """
     view: bool | Callable[[Sequence[Aval]], bool]
     """The output lies in the memory of the first input, always or for inputs of these avals."""

@@ -68,9 +68,9 @@ class Layouts:
             for x in equation.inputs
         ]
         lies = layout(*operands, **equation.params)
-        for output in outputs:
+        for place, output in enumerate(outputs):
             if output not in self._strides:
-                self._place(output, equation, lies)
+                self._place(output, equation, lies[place] if isinstance(lies, list) else lies)
 
     def _place(self, output: Var, equation: Equation, lies: Any) -> None:
         is_new = isinstance(lies, tuple)

@@ -391,3 +391,79 @@ def test_rows_are_exchanged_as_in_numpy() -> None:
         return weighed(y)
 
     assert func.value_and_grad(f)(A)[0] == f(A)
+
+
+SCALARS_WRITTEN: dict[str, Any] = {
+    "put": lambda s: np.put(s, [0], [5.0]),
+    "method put": lambda s: s.put([0], [5.0]),
+    "fill": lambda s: s.fill(5.0),
+    "a new axis": lambda s: s[None].__setitem__(0, 5.0),
+    "an ellipsis": lambda s: s[...].__setitem__((), 5.0),
+    "reshape": lambda s: s.reshape(1).__setitem__(0, 5.0),
+}
+
+
+@pytest.mark.parametrize("name", SCALARS_WRITTEN)
+@pytest.mark.parametrize("take", [lambda x: x[1], np.sum, lambda x: x[1] * 2], ids=["item", "sum", "product"])
+def test_scalars_are_no_memory_that_can_be_written(name: str, take: Any) -> None:
+    def f(x: Any) -> Any:
+        scalar = take(x)
+        SCALARS_WRITTEN[name](scalar)
+        return np.sum(x) * 10 + scalar
+
+    x = np.array([1.0, 2.0, 3.0])
+    expected = f(x.copy())
+    assert func.jvp(f, (x,), (x,))[0] == func.vjp(f, x)[0] == func.jit(f)(x) == expected
+    assert np.all(func.vmap(f)(np.stack([x, x])) == expected)
+
+
+def _ruled(kind: str, f: Any) -> Any:
+    if kind == "custom_jvp":
+        rule = func.custom_jvp(f)
+        rule.defjvp(lambda primals, tangents: (f(*primals), f(*tangents)))
+        return rule
+    rule = func.custom_vjp(f)
+    rule.defvjp(lambda x: (f(x), None), lambda _, ct: (ct,))
+    return rule
+
+
+RESULTS: dict[str, Any] = {
+    "scan": lambda x: func.scan(lambda c, _: (c * 0.5, None), x, None, length=2)[0],
+    "scan's rows": lambda x: func.scan(lambda c, row: (c, row * 2), 0.0, x)[1],
+    "scan of the same": lambda x: func.scan(lambda c, _: (c, None), x, None, length=2)[0],
+    "fori_loop of no steps": lambda x: func.fori_loop(0, 0, lambda i, c: c * 0.5, x),
+    "a write in fori_loop": lambda x: func.fori_loop(0, 2, lambda i, c: (c.ravel().__setitem__(0, 9.0), c * 1.0)[1], x),
+    "while_loop": lambda x: func.while_loop(lambda c: np.sum(c) > 3, lambda c: c * 0.5, x),
+    "cond": lambda x: func.cond(np.sum(x) > 0, lambda c: c * 0.5, lambda c: c, x),
+    "cond of the same": lambda x: func.cond(np.sum(x) > 0, lambda c: c, lambda c: c * 2, x),
+    "cond of a transpose": lambda x: func.cond(np.sum(x) > 0, lambda c: c.T, lambda c: c.T * 2, x),
+    "switch": lambda x: func.switch(np.argmax(x) % 2, [lambda c: c, lambda c: c * 2], x),
+    "associative_scan": lambda x: func.associative_scan(np.add, x),
+    "map": lambda x: func.map(lambda row: row, x),
+    "checkpoint": lambda x: func.checkpoint(lambda c: c * 2)(x),
+    "custom_jvp": lambda x: _ruled("custom_jvp", lambda c: c * 2)(x),
+    "custom_vjp": lambda x: _ruled("custom_vjp", lambda c: c * 2)(x),
+    "vjp": lambda x: func.vjp(lambda c: c * 2, x)[0],
+    "jvp of the same": lambda x: func.jvp(lambda c: c, (x,), (x,))[0],
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize("order", "CF")
+def test_writes_to_results_of_loops_and_rules_are_seen_alike_in_all_modes(name: str, order: str) -> None:
+    def f(x: Any) -> Any:
+        y = RESULTS[name](x)
+        y.ravel()[0] = 9.0
+        y[-1] += 1.0
+        return np.stack([np.sum(y), np.sum(y[0]), np.sum(x)])
+
+    x = np.arange(1.0, 7.0).reshape(2, 3).copy(order)
+    again = lambda: x.copy(order)  # noqa: E731
+    expected = f(again())
+    for mode, value in {
+        "jvp": func.jvp(f, (again(),), (again(),))[0],
+        "vjp": func.vjp(f, again())[0],
+        "llvm": func.jit(f)(again()),
+        "numpy": func.jit(f, compiler="numpy")(again()),
+    }.items():
+        assert np.allclose(value, expected), mode

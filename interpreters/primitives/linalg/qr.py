@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from func.backends.support.linalg import float_dtype
 from func.interpreters.core import Array, Aval, Primitive, dtype_of, general, leading_axes, shape_of
 from func.interpreters.core.parameters import one_of
+from func.interpreters.core.strides import found_order
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, negative
 from func.interpreters.primitives.elementwise.table import subtract
@@ -77,6 +80,7 @@ qr: Primitive = general(
     jvp=_qr_jvp,
     multiple=True,
     cost=costs.per_matrix(costs.qr),
+    layout=lambda a, *, mode: found_order(lambda array: tuple(np.linalg.qr(array.astype(float), mode)), a),
 )
 """Q and R, in mode "reduced" or "complete"."""
 

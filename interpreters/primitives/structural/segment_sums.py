@@ -7,6 +7,7 @@ import numpy as np
 from func.backends.support import arrays
 from func.interpreters.core import Array, Aval, Linear, Shaped, linear
 from func.interpreters.core.parameters import AXIS, STARTS
+from func.interpreters.core.strides import found_order
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.structural.indexing import gather, scatter_add
 from func.interpreters.primitives.structural.shapes import full_like, same_dtype
@@ -41,6 +42,9 @@ segment_sum: Linear = linear(
     transpose=_sum_transpose,
     batch=lambda x, *, starts, axis: segment_sum(x, starts=starts, axis=axis + 1),
     cost=costs.per_input(1),
+    layout=lambda x, *, starts, axis: found_order(
+        lambda array: arrays.segment_sum(np, array, starts=starts, axis=axis), x, whole=(axis,)
+    ),
     reduces="add",
     mask="padded",
 )
