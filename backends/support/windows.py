@@ -53,7 +53,8 @@ def lags_of(n: int, k: int, mode: str) -> tuple[int, int]:
 
 def correlate(xp: Any, x: Any, y: Any, *, mode: Any) -> Any:
     """Σ_j x_(i+j) y_j over the last axis, at NumPy's lags for the modes full, same and valid; nothing is conjugated."""
-    y = xp.conjugate(y)
+    if y.dtype.kind == "c":
+        y = xp.conjugate(y)
     if x.ndim == 1:
         return xp.correlate(x, y, mode)
     start, stop = lags_of(x.shape[-1], y.shape[-1], mode)

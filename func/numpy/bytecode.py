@@ -6,12 +6,11 @@ import dis
 import functools
 import sys
 from types import CodeType, FrameType
+from typing import Any
 
 _NAMED = frozenset([dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM") if name in dis.opmap])
 _SHIFTED = {dis.opmap["LOAD_ATTR"]} if sys.version_info >= (3, 12) else set()
 """Instructions whose argument has a flag in its lowest bit. (LOAD_METHOD is no instruction then, but a name.)"""
-_BELOW_ARGUMENTS = 2 if sys.version_info >= (3, 13) else 1
-"""How many values lie on the stack below the arguments of a call, down to the called one."""
 _EXTENDED = dis.EXTENDED_ARG
 
 
@@ -45,21 +44,52 @@ def _extension(text: bytes, place: int) -> int:
     return number
 
 
-@functools.lru_cache(4096)
 def _calls_getattr(code: CodeType, place: int) -> bool:
-    """Whether the call at a place in the code is one of the builtin getattr, found by following the stack backwards."""
+    """Whether the call at a place in the code is one of the builtin getattr."""
+    found = _callee(code, place)
+    if found is None or found.is_jump_target:
+        return False
+    return found.opname in ("LOAD_GLOBAL", "LOAD_NAME") and found.argval == "getattr"
+
+
+def called_function(frame: FrameType, module: Any) -> Any:
+    """What the call that a frame is at calls, by the instruction that read it: an attribute counts as one of `module`.
+
+    None where the frame is at no call, or where it cannot be known.
+    """
+    found = _callee(frame.f_code, frame.f_lasti)
+    if found is None:
+        return None
+    if found.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+        return getattr(module, found.argval, None)
+    if found.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+        return frame.f_globals.get(found.argval)
+    return frame.f_locals.get(found.argval) if found.opname in ("LOAD_FAST", "LOAD_DEREF") else None
+
+
+@functools.lru_cache(4096)
+def _callee(code: CodeType, place: int) -> dis.Instruction | None:
+    """The instruction that reads what the call at a place in the code calls, found by following the stack backwards."""
     instructions = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG", "NOP")]
     at = next((k for k, i in enumerate(instructions) if i.offset == place), None)
-    if at is None or instructions[at].opname not in ("CALL", "PRECALL", "CALL_FUNCTION"):
-        return False
-    needed = (instructions[at].arg or 0) + _BELOW_ARGUMENTS
-    if instructions[at].opname == "CALL" and instructions[at - 1].opname == "PRECALL":
+    if at is None:
+        return None
+    name, needed = instructions[at].opname, (instructions[at].arg or 0) + 1
+    if name == "CALL_FUNCTION_EX":
+        needed = 2 + (instructions[at].arg or 0) % 2
+    elif name == "CALL_KW":
+        needed += 1
+    elif name not in ("CALL", "PRECALL", "CALL_FUNCTION"):
+        return None
+    if name == "CALL" and instructions[at - 1].opname == "PRECALL":
         at -= 1  # two instructions of one call
-    while at > 0 and needed > 0:
+    while at > 0:  # `needed`: values that the instructions up to here leave on the stack for the call
         at -= 1
         instruction = instructions[at]
+        if needed == 1 and instruction.opname != "PUSH_NULL":
+            return instruction
         if instruction.opcode in dis.hasjrel or instruction.opcode in dis.hasjabs or instruction.is_jump_target:
-            return False
-        needed -= dis.stack_effect(instruction.opcode, instruction.arg)
-    found = instructions[at]
-    return found.opname in ("LOAD_GLOBAL", "LOAD_NAME") and found.argval == "getattr"
+            return None
+        if needed > 1:
+            needed -= dis.stack_effect(instruction.opcode, instruction.arg)
+    return None

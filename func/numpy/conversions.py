@@ -24,6 +24,7 @@ from func.interpreters.grad import Grad
 from func.interpreters.imperative.interpreter import Imperative
 from func.interpreters.jvp import Jvp
 from func.numpy.argument_checks import to_host
+from func.numpy.bytecode import called_function
 from func.numpy.inplace import WRITE_HINT, getitem
 from func.numpy.patching import TracedElementSignal, is_converting
 
@@ -45,7 +46,15 @@ _OBJECTS_TEXT = (
     "{line}\n"
     "Write np.array([...]) around the list."
 )
-_WORDS_OF_OBJECTS = ("dtype('O')", "not supported for the input types")
+_NUMBER_NAMES = ["float", "int", "bool", "complex", *[f"numpy.{t.__name__}" for t in np.sctypeDict.values()]]
+_WORDS_OF_OBJECTS = (
+    "dtype('O')",
+    "not supported for the input types",
+    "loop of ufunc does not support argument",
+    "doesn't define __",
+    "unorderable types for comparison",
+    *[f"'{name}' object has no attribute '" for name in dict.fromkeys(_NUMBER_NAMES)],
+)
 """What NumPy says of arrays of objects, which it makes of lists with traced values."""
 _NAMESPACES = {
     "scipy.special": "func.special",
@@ -324,13 +333,33 @@ def no_array(tracer: Tracer, dtype: Any = None, copy: bool | None = None) -> Any
     if tracer._interpreter is EVALUATE and isinstance(tracer._value, (np.ndarray, np.generic)):
         return np.array(tracer._value, dtype, copy=copy)
     if (dtype is None or np.dtype(dtype).kind == "O") and may_be_element(tracer):
-        noted(TracerConversionError(_OBJECTS_TEXT.format(line=at_line())), current_transform(), _WORDS_OF_OBJECTS)
-        element: Any = np.empty((), object)
-        element[()] = tracer
-        return element
+        refusal = TracerConversionError(_OBJECTS_TEXT.format(line=at_line()))
+        called = _called_ufunc()
+        if called in _OTHER_OBJECTS or (called is not None and tracer.dtype.kind != "f" and called not in _ARITHMETIC):
+            _refuse(refusal)
+        if tracer.shape == () or called is not None:
+            noted(refusal, current_transform(), _WORDS_OF_OBJECTS)
+            elements: Any = np.empty(tracer.shape, object)
+            for place in np.ndindex(tracer.shape):
+                elements[place] = getitem(tracer, place) if place else tracer
+            return elements
     if is_readable(tracer) and isinstance(known_value(tracer), (np.ndarray, np.generic)):
         return np.array(concrete(tracer), dtype)
     return refuse_conversion(tracer)
+
+
+_OTHER_OBJECTS = {np.logical_and, np.logical_or, np.logical_xor, np.logical_not, np.floor, np.ceil, np.trunc}
+"""Ufuncs whose loops over objects give Python's truth values and integers, not NumPy's."""
+_ARITHMETIC = {np.add, np.subtract, np.multiply, np.divide, np.floor_divide, np.remainder, np.power}
+_ARITHMETIC |= {np.negative, np.positive, np.square, np.absolute}
+"""Ufuncs whose loops over objects keep integers what they are."""
+
+
+def _called_ufunc() -> Any:
+    """The ufunc of NumPy's that the user's code calls, as far as its instructions say."""
+    frame = user_frame(3)
+    called = None if frame is None else called_function(frame, np)
+    return called if isinstance(called, np.ufunc) else None
 
 
 def jax_array(tracer: Tracer) -> Any:
@@ -345,7 +374,7 @@ def may_be_element(tracer: Tracer) -> bool:
 
     Objects have no real and imaginary part in NumPy, so complex numbers are refused.
     """
-    if tracer.shape != () or tracer.dtype.kind not in "fiub":
+    if tracer.dtype.kind not in "fiub":
         return False
     if not all([module.split(".")[0] == "numpy" for module, _ in library_calls(3)]):
         return False

@@ -23,7 +23,7 @@ from func.interpreters.core.strides import Strides, axes_by_stride, copied_strid
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.structural import shapes, slicing
 from func.numpy import patching
-from func.numpy.argument_checks import arrayed, as_shape, common, normalize_axis, rank_of, to_dtype
+from func.numpy.argument_checks import arrayed, as_array, as_shape, common, normalize_axis, rank_of, to_dtype
 from func.numpy.inplace import getitem, view_reshape
 from func.numpy.memory import (
     copied,
@@ -121,7 +121,7 @@ def array(
 
 def _as_array(x: Tracer, dtype: Any, copy: bool | None, order: str | None) -> Array:
     """np.array of a traced array: a copy where NumPy makes one."""
-    out: Array = to_dtype(x, dtype)
+    out: Array = to_dtype(as_array(arrayed(x)), dtype)
     must_copy = out is not x or is_scalar(x) or not lies_in_order(x, order)
     if copy is False and must_copy:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
@@ -301,7 +301,10 @@ def full(
     if type(fill_value) is not Tracer:
         return like_array(np.full(shape, fill_value, dtype, order, device=device), like)
     check_order(order)
-    return with_memory(in_order(shapes.broadcast(to_dtype(fill_value, dtype), shape=as_shape(shape)), order))
+    filled, shape = to_dtype(fill_value, dtype), as_shape(shape)
+    while rank_of(filled) > len(shape) and shape_of(filled)[0] == 1:
+        filled = shapes.reshape(filled, shape=shape_of(filled)[1:])
+    return with_memory(in_order(shapes.broadcast(filled, shape=shape), order))
 
 
 @implements_creation(np.eye)
@@ -365,12 +368,14 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) ->
 def copy(a: Array, order: str = "K", subok: bool = False) -> Array:
     """A copy, as numpy.copy; writing it does not change the original."""
     check_order(order)
-    return copied(operand(a), order)
+    return copied(as_array(arrayed(operand(a))), order)
 
 
 def _cast_operand(x: Array, dtype: Any) -> Array:
     """An operand or a result of a ufunc in the dtype of its loop."""
-    return to_dtype(x, dtype) if hasattr(x, "dtype") else np.asarray(x, dtype)[()]
+    if hasattr(x, "dtype"):
+        return to_dtype(x, dtype)
+    return np.asarray(x).astype(dtype)[()] if type(x) is complex else np.asarray(x, dtype)[()]
 
 
 WIRING.cast_operand = _cast_operand

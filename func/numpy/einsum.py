@@ -43,6 +43,8 @@ def einsum(
     _check_cast(arrays, dtype, out, casting)
     if len(arrays) == 1 and out is None and set(output) == set(terms[0]) and type(arrays[0]) is Tracer:
         return _view(arrays[0], terms[0], output, dtype, order)
+    if dtype is None and len(arrays) > 2 and not optimize:
+        dtype = np.result_type(*[dtype_of(a) for a in arrays])  # not in the dtype of the first two
     arrays = [to_dtype(a, dtype) for a in arrays]
     sizes = _sizes(terms, arrays)
     reduced = [_take_diagonals(a, term) for a, term in zip(arrays, terms, strict=True)]

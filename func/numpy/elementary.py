@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, dtype_of, operand, shape_of
+from func.interpreters.core import PYTHON_SCALARS, Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.special import derivative_families
 from func.interpreters.primitives.structural import shapes
@@ -20,13 +20,13 @@ from func.numpy.reductions import all
 @implements(np.real)
 def real(val: Array) -> Array:
     """The real part, a view of a complex array, as numpy.real."""
-    return view_real(operand(val))
+    return val.real if type(val) in PYTHON_SCALARS else view_real(operand(val))
 
 
 @implements(np.imag)
 def imag(val: Array) -> Array:
     """The imaginary part, a view of a complex array, as numpy.imag."""
-    return view_imag(operand(val))
+    return val.imag if type(val) in PYTHON_SCALARS else view_imag(operand(val))
 
 
 def conjugated(x: Array) -> Array:
@@ -147,7 +147,10 @@ def _rounded(a: Array, decimals: int) -> Array:
 @implements(np.round)
 def round(a: Array, decimals: int = 0, out: Any = None) -> Array:
     """Values rounded to a number of decimals, as numpy.round; the derivative is zero."""
-    result = _rounded(operand(a), decimals)
+    a = operand(a)
+    if out is not None and decimals < 0 and dtype_of(a).kind in "iu" and dtype_of(out).kind not in "fc":
+        raise TypeError(f"integers are divided to round them to {decimals} decimals: out must be of a float dtype")
+    result = _rounded(a, decimals)
     if out is not None and count(shape_of(out)) != count(shape_of(result)):
         raise ValueError("invalid output shape")
     return with_out(result, out)
@@ -217,7 +220,7 @@ def nan_to_num(x: Array, copy: bool = True, nan: Any = 0.0, posinf: Any = None, 
     """x with NaN and infinities replaced by numbers, as numpy.nan_to_num; the derivative there is zero."""
     target = x
     x = operand(x)
-    if not copy and (type(target) in (list, tuple) or weak_kind(target)):
+    if not copy and (isinstance(target, (list, tuple, np.generic)) or weak_kind(target)):
         raise ValueError("Unable to avoid copy while creating an array as requested.")
     if dtype_of(x).kind == "c":
         parts = [_numbers(part, nan, posinf, neginf) for part in (ops.real(x), ops.imag(x))]

@@ -132,7 +132,7 @@ def _arrayed(x: Array, dtype: Any) -> Array:
 
 def kaiser(M: int, beta: Any) -> Array:
     """The Kaiser window of M points, differentiable in beta, as numpy.kaiser."""
-    beta = _floating(beta)
+    beta = to_dtype(operand(beta), np.float64)
     if M == 1:
         return ops.add(ops.multiply(beta, 0.0), np.ones(1))
     n = np.arange(0, float(M))
@@ -162,8 +162,8 @@ def vander(x: Array, N: int | None = None, increasing: bool = False) -> Array:
         raise ValueError("x must be a one-dimensional array or sequence.")
     n = shape_of(x)[0] if N is None else N
     x = to_dtype(x, np.promote_types(dtype_of(x), int))
-    columns: list[Array] = [ones_like(x)]
-    for _ in range(n - 1):
+    columns: list[Array] = [ones_like(x), x]
+    for _ in range(n - 2):
         columns.append(ops.multiply(columns[-1], x))
     columns = columns[:n]
     if not columns:

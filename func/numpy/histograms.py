@@ -15,7 +15,7 @@ from func.interpreters.primitives.structural.indexing import gather, scatter_add
 from func.interpreters.primitives.structural.reductions import argsort
 from func.interpreters.primitives.structural.sorting import reorder, search
 from func.numpy import reductions
-from func.numpy.argument_checks import arrayed, count, flattened, host_values, rank_of, to_dtype, weak_kind
+from func.numpy.argument_checks import arrayed, common, count, flattened, host_values, rank_of, to_dtype, weak_kind
 from func.numpy.grids import linspace
 from func.numpy.indexing import cut
 from func.numpy.interpolation import diff
@@ -186,7 +186,7 @@ def histogram(
 def _columns(sample: Any) -> list[Array]:
     """The coordinates of the sample, each a vector."""
     if isinstance(sample, (list, tuple)):
-        return [flattened(operand(column)) for column in sample]
+        return common([flattened(operand(column)) for column in sample])
     sample = operand(sample)
     if rank_of(sample) != 2:
         return [flattened(sample)]

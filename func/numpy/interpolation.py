@@ -189,7 +189,7 @@ def _segments(x: Array, xp: Array, fp: Array, place: Array, inverse: bool) -> Ar
     start, value = gather(xp, base, axis=0), gather(fp, base, axis=0)
     out = ops.add(ops.nan_safe_multiply(slope, ops.subtract(x, start)), value)
     known = known_value(fp)
-    if known is None or np.isfinite(known).all():
+    if known is not None and np.isfinite(known).all():
         return out
     from_right = ops.add(ops.multiply(slope, ops.subtract(x, x1)), f1)
     from_right = shapes.where(ops.logical_and(ops.isnan(from_right), ops.equal(f0, f1)), f0, from_right)

@@ -10,10 +10,21 @@ from typing import Any
 import numpy as np
 
 from func.backends import is_device_array
-from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
+from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, operand, shape_of
+from func.interpreters.core.strides import stand_in
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import concatenate as join
-from func.numpy.argument_checks import arrayed, as_shape, common, count, normalize_axis, rank_of, to_dtype, to_host
+from func.numpy.argument_checks import (
+    arrayed,
+    as_array,
+    as_shape,
+    common,
+    normalize_axis,
+    rank_of,
+    to_dtype,
+    to_host,
+    weak_kind,
+)
 from func.numpy.creation import sequence, stacked, zeros_like
 from func.numpy.indexing import elements_at, fit_value, values_for_shape
 from func.numpy.memory import copied, fortran_or_c, in_order
@@ -29,9 +40,12 @@ def concatenate(
     """Arrays joined along an existing axis, as numpy.concatenate."""
     if out is not None and dtype is not None:
         raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
-    parts = [arrayed(operand(a)) for a in sequence(arrays)]
-    if not parts:
+    values = [operand(a) for a in sequence(arrays)]
+    if not values:
         raise ValueError("need at least one array to concatenate")
+    adapts = dtype is None is out and any([weak_kind(value) for value in values])
+    numbers = common(values) if adapts else values  # a number of Python takes the dtype of the others
+    parts = [arrayed(n if weak_kind(v) else v) for n, v in zip(numbers, values, strict=True)]
     if axis is None:
         parts, axis = [ravel(a) for a in parts], 0
     rank = rank_of(parts[0])
@@ -49,6 +63,10 @@ def concatenate(
                     "all the input array dimensions except for the concatenation axis must match exactly: along axis "
                     f"{i} one array has {n} elements, another {m}"
                 )
+    if out is not None:
+        length = sum([shape_of(a)[place] for a in parts])
+        if shape_of(out) != (*shape_of(parts[0])[:place], length, *shape_of(parts[0])[place + 1 :]):
+            raise ValueError(f"Output array is of the wrong shape: {shape_of(out)}")
     joined = join(*_cast(parts, dtype if out is None else dtype_of(out), casting), axis=place)
     return joined if out is None else deliver(joined, out)
 
@@ -83,9 +101,12 @@ def stack(
         raise ValueError("need at least one array to stack")
     if out is not None and dtype is not None:
         raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
+    if len({shape_of(part) for part in parts}) > 1:
+        raise ValueError("all input arrays must have the same shape")
+    place = normalize_axis(axis, rank_of(parts[0]) + 1)
     if out is not None and rank_of(out) != rank_of(parts[0]) + 1:
         raise ValueError("Output array has wrong dimensionality")
-    joined = stacked(_cast(parts, dtype if out is None else dtype_of(out), casting), axis)
+    joined = stacked(_cast(parts, dtype if out is None else dtype_of(out), casting), place)
     return joined if out is None else deliver(joined, out)
 
 
@@ -135,7 +156,7 @@ def block(arrays: Any) -> Array:
             return reshape(entry, (*[1] * (rank - rank_of(entry)), *shape_of(entry)))
         return concatenate([join_level(e, level + 1) for e in entry], rank - levels + level)
 
-    return join_level(arrays, 0) if levels else copied(operand(arrays), "C")
+    return join_level(arrays, 0) if levels else copied(as_array(operand(arrays)), "C")
 
 
 @implements(np.array_split)
@@ -210,7 +231,7 @@ def tile(A: Array, reps: Any) -> Array:
     lengths = (*[1] * (len(times) - rank_of(A)), *shape_of(A))
     times = (*[1] * (len(lengths) - len(times)), *times)
     if all([n == 1 for n in times]):
-        return reshape(copied(arrayed(A)), lengths)
+        return reshape(copied(as_array(arrayed(A))), lengths)
     spread = broadcast(
         reshape(A, tuple([n for length in lengths for n in (1, length)])),
         shape=tuple([n for length, r in zip(lengths, times, strict=True) for n in (r, length)]),
@@ -257,13 +278,15 @@ def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
 @implements(np.insert)
 def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     """An array with values inserted before the places `obj`, as numpy.insert."""
-    arr, values = arrayed(operand(arr)), arrayed(operand(values))
+    arr, number = arrayed(operand(arr)), values
+    values = arrayed(operand(values))
     if axis is None:
         arr, axis = ravel(arr), 0
     axis = normalize_axis(axis, rank_of(arr))
     length = shape_of(arr)[axis]
     places = _insertion_places(_known_places(obj), length)
-    if places.size == 1:
+    is_single = places.size == 1
+    if is_single:
         index = places.item()
         if not -length <= index <= length:
             raise IndexError(f"index {index} is out of bounds for axis {axis} with size {length}")
@@ -273,14 +296,18 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     else:
         places[places < 0] += length
         places[np.argsort(places, kind="stable")] += np.arange(len(places))
-    if len(places) == 0 == count(shape_of(values)):
-        return elements_at(arr, np.arange(length), axis)
+    region = (*shape_of(arr)[:axis], len(places), *shape_of(arr)[axis + 1 :])
+    if len(places) == 0:  # NumPy's rules for values beside no places are asked for
+        none = stand_in(shape_of(arr), (0,) * rank_of(arr), dtype_of(arr))
+        none[(*[slice(None)] * axis, slice(0, 0) if is_single else places)] = (
+            number if type(number) in PYTHON_SCALARS else np.empty(shape_of(values), bool)
+        )
+        return in_order(elements_at(arr, np.arange(length), axis), fortran_or_c(arr))
     source = np.empty(length + len(places), np.intp)
     is_old = np.ones(len(source), bool)
     is_old[places] = False
     source[is_old] = np.arange(length)
     source[places] = length + np.arange(len(places))
-    region = (*shape_of(arr)[:axis], len(places), *shape_of(arr)[axis + 1 :])
     inserted = elements_at(join(arr, fit_value(values, region, arr), axis=axis), source, axis)
     return in_order(inserted, fortran_or_c(arr))
 

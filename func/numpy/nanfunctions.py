@@ -178,13 +178,18 @@ def _nan_extremum(
     shape = shape_of(filled)
     axes = reduction_axes(axis, len(shape))
     loop = reductions.loop_dtype(getattr(np, name), filled, None, out)
+    is_missing = not is_given(initial)
+    if mask is not None and not is_missing:  # an initial value of NaN is ignored too
+        initial = operand(initial)
+        is_missing = ops.isnan(initial)
+        initial = shapes.where(is_missing, shapes.full_like(initial, fill, ()), initial)
     result = reductions.extremum(to_dtype(filled, loop), axes, name, initial, where)
     if mask is not None:
         counted = mask_for(filled, where)
         if counted is not None:
             mask = ops.logical_or(mask, ops.logical_not(counted))
-        if not is_given(initial):
-            all_nan = reduce_all(mask, axes=axes)
+        if is_missing is not False:
+            all_nan = ops.logical_and(reduce_all(mask, axes=axes), is_missing)
             result = shapes.where(all_nan, shapes.full_like(result, np.nan, ()), result)
         statistics.warn_where(ops.isnan(result), "All-NaN slice encountered")
     return finish(scalar_of(result), shape, axes, keepdims, out)

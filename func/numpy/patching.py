@@ -163,8 +163,8 @@ def _attribute(name: str, value: Any, applies: Callable[[], bool]) -> property:
             raise AttributeError(f"module 'numpy' has no attribute {name!r}")
         return present
 
-    def write(module: Any, value: Any) -> None:
-        _namespace[name] = value
+    def write(module: Any, new: Any) -> None:
+        _namespace[name] = original if new is value else new  # what a patch puts back may be the substitute
 
     def delete(module: Any) -> None:
         if _namespace.pop(name, read) is read:

@@ -19,7 +19,7 @@ from func.numpy.argument_checks import arrayed, as_array, normalize_axis, rank_o
 from func.numpy.elementary import conjugated
 from func.numpy.inplace import with_out
 from func.numpy.joining import concatenate
-from func.numpy.memory import in_order, with_memory
+from func.numpy.memory import in_order, layout_of, with_memory
 from func.numpy.protocol import implements, ufunc_function
 from func.numpy.selection import diagonal
 from func.numpy.shaping import moveaxis, ravel
@@ -123,7 +123,9 @@ def dot(a: Array, b: Array, out: Any = None) -> Array:
     x, y = arrayed(operand(a)), arrayed(operand(b))
     n, m = rank_of(x), rank_of(y)
     if n == 0 or m == 0:
-        return with_out(multiply(x, y), out)
+        product = multiply(x, y)
+        is_blas = dtype_of(product).char in "fdFD" and max(n, m) <= 2  # else it is the ufunc in NumPy
+        return _acceptable(product, out) if is_blas else scalar_of(with_out(product, out))
     place = -2 if m > 1 else 0
     if shape_of(x)[-1] != shape_of(y)[place]:
         raise ValueError(
@@ -138,10 +140,15 @@ def dot(a: Array, b: Array, out: Any = None) -> Array:
 
 
 def _acceptable(result: Array, out: Any) -> Array:
-    """The result in `out`, which np.dot takes only if it need not convert."""
-    if out is not None and (dtype_of(out) != dtype_of(result) or shape_of(out) != shape_of(result)):
-        raise ValueError("output array is not acceptable (must have the right datatype and number of dimensions)")
-    return with_out(result, out)
+    """The result in `out`, which np.dot takes only if it is what np.dot would make; without axes also as a scalar."""
+    if out is None:
+        return result
+    same = dtype_of(out) == dtype_of(result) and shape_of(out) == shape_of(result)
+    if not same or not layout_of(out).flags.c_contiguous:
+        raise ValueError(
+            "output array is not acceptable (must have the right datatype, number of dimensions, and be a C-Array)"
+        )
+    return scalar_of(with_out(result, out))
 
 
 @implements(np.inner)

@@ -182,7 +182,10 @@ def loop_dtypes(ufunc: Any, args: list[Any], outs: Any, options: dict[str, Any])
     targets = [None if x is None else dtype_of(x) for x in outs]
     if ufunc.signature is None:
         # Numbers of Python adapt, and `resolve_dtypes` crashes where it refuses them: the ufunc itself checks first.
-        probes = [np.empty(0, kind) if isinstance(kind, np.dtype) else kind(1) for kind in kinds]
+        probes = [
+            np.empty(0, kind) if isinstance(kind, np.dtype) else kind(1) if type(x) is Tracer else x
+            for x, kind in zip(args, kinds, strict=True)
+        ]
         places = tuple([None if target is None else np.empty(0, target) for target in targets])
         ufunc(*probes, out=places, casting=casting, **choice)
         casting = "unsafe"

@@ -31,7 +31,7 @@ from func.numpy.indexing import cut, entry
 from func.numpy.memory import in_order, with_strides
 from func.numpy.nanfunctions import nanmean
 from func.numpy.protocol import implements
-from func.numpy.reductions import deliver, finish
+from func.numpy.reductions import deliver, deliver_exactly, finish
 from func.numpy.sorting import argsort, sort
 
 
@@ -120,6 +120,10 @@ _METHODS = [
     *["inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen", "weibull"],
     *["linear", "median_unbiased", "normal_unbiased", "lower", "higher", "midpoint", "nearest"],
 ]
+
+
+_DISCRETE = {"inverted_cdf", "closest_observation", "lower", "higher", "nearest"}
+"""Methods that take an element of the sample."""
 
 
 def _as_index(x: Array) -> Array:
@@ -265,7 +269,9 @@ def _quantile(
     elif not skip_nan:
         result = in_order(result, "C")
     if out is not None:
-        return deliver(result, out)
+        is_taken = method in _DISCRETE or (method == "linear" and dtype_of(q).kind in "iu")
+        exactly = is_taken and weights is None and not skip_nan  # by np.take in NumPy
+        return deliver_exactly(result, out) if exactly else deliver(result, out)
     return scalar_of(result) if weights is None and keepdims is not True else as_array(result)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
+from func.interpreters.core import Array, Tracer, dtype_of, known_value, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import reductions as reduction_primitives
 from func.interpreters.primitives.structural import shapes
@@ -100,10 +100,12 @@ def start_of(initial: Any, dtype: np.dtype[Any]) -> Any:
     if type(initial) is Tracer:
         if dtype_of(initial).kind == "c" and dtype.kind != "c":
             raise TypeError(f"initial is complex, but the reduction is of dtype {dtype}; take its real part")
+        if dtype.kind in "iu" and dtype_of(initial).kind == "f":
+            known = known_value(initial)
+            if known is not None and not np.isfinite(known).all():
+                raise ValueError(f"an initial value that is infinite or NaN has no place among numbers of {dtype}")
         return to_dtype(initial, dtype)
-    start = np.zeros((), dtype)
-    start[()] = initial.item() if isinstance(initial, np.generic) else initial
-    return start[()]
+    return np.add.reduce(np.empty(0, dtype), dtype=dtype, initial=initial)  # NumPy's rule for scalars
 
 
 def _accumulation(ufunc: Any, plain: Any, optioned: Any, combine: Any) -> Callable[..., Array]:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, known_value, operand, shape_of
+from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, dtype_of, innermost, known_value, operand, shape_of
 from func.interpreters.core.errors import ArgumentError, TracerConversionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise import table as ops
@@ -24,7 +24,7 @@ from func.numpy.joining import resize, stack
 from func.numpy.memory import fresh, in_order, is_scalar, with_memory
 from func.numpy.patching import holds_tracer
 from func.numpy.protocol import F, implements
-from func.numpy.reductions import deliver, deliver_exactly, start_of
+from func.numpy.reductions import deliver, deliver_exactly
 from func.numpy.shaping import broadcast_arrays, ravel, reshape
 from func.numpy.sizes import as_bool, flatnonzero, nonzero
 
@@ -272,8 +272,15 @@ def _safely_cast(values: Any, a: Array) -> Array:
     values = operand(values)
     if is_list:
         return to_dtype(values, dtype_of(a))
-    if type(values) is bool or weak_kind(values) or (type(values) is not Tracer and isinstance(values, np.generic)):
-        return start_of(values, dtype_of(a))
+    if type(values) in PYTHON_SCALARS or (type(values) is not Tracer and isinstance(values, np.generic)):
+        written = np.empty(1, dtype_of(a))
+        np.putmask(written, True, values)
+        return written[0]
+    if type(values) is Tracer and (weak_kind(values) or isinstance(innermost(values), np.generic)):
+        is_real_part = dtype_of(values).kind == "c" and dtype_of(a).kind in "fiu"
+        if is_real_part and weak_kind(values):
+            raise TypeError(f"a complex number cannot be written into an array of dtype {dtype_of(a)}")
+        return to_dtype(ops.real(values) if is_real_part else values, dtype_of(a))
     if not np.can_cast(dtype_of(values), dtype_of(a), "safe"):
         raise TypeError(
             f"Cannot cast array data from {dtype_of(values)!r} to {dtype_of(a)!r} according to the rule 'safe'"
@@ -313,8 +320,9 @@ def putmask(a: Array, mask: Array, values: Any) -> None:
 def copyto(dst: Array, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     """Write an array into another, as numpy.copyto."""
     src = operand(src)
-    if type(src) in PYTHON_SCALARS:
-        np.copyto(np.empty((), dst.dtype), src, casting)  # raises as NumPy does
+    if type(src) in PYTHON_SCALARS or weak_kind(src):
+        number = src if type(src) in PYTHON_SCALARS else weak_kind(src)(1)
+        np.copyto(np.empty((), dst.dtype), number, casting)  # raises as NumPy does
     elif not np.can_cast(dtype_of(src), dst.dtype, casting):
         raise TypeError(
             f"Cannot cast array data from {dtype_of(src)!r} to {dst.dtype!r} according to the rule '{casting}'"

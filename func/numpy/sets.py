@@ -18,7 +18,7 @@ from func.interpreters.primitives.structural.shapes import full_like
 from func.interpreters.primitives.structural.sorting import search
 from func.numpy.argument_checks import arrayed, as_array, flattened, normalize_axis, rank_of, to_host
 from func.numpy.indexing import values_for_shape
-from func.numpy.joining import joined
+from func.numpy.joining import concatenate, joined
 from func.numpy.protocol import implements
 from func.numpy.shaping import reshape
 from func.numpy.sizes import sized_unique
@@ -106,7 +106,7 @@ def unique_values(x: Array) -> Array:
 @implements(np.union1d)
 def union1d(ar1: Array, ar2: Array) -> Array:
     """The distinct elements of two arrays, as numpy.union1d."""
-    return unique(joined([flattened(operand(ar1)), flattened(operand(ar2))], 0))
+    return unique(concatenate([ar1, ar2], None))
 
 
 @implements(np.intersect1d)

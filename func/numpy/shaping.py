@@ -14,6 +14,7 @@ from func.interpreters.primitives.structural import slicing
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import concatenate
 from func.numpy.argument_checks import (
+    arrayed,
     as_array,
     as_shape,
     count,
@@ -207,7 +208,7 @@ def broadcast_to(array: Array, shape: Any, subok: bool = False) -> Array:
 @implements(np.broadcast_arrays)
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Array, ...]:
     """Arrays broadcast to their common shape, as numpy.broadcast_arrays."""
-    arrays = [operand(a) for a in args]
+    arrays = [as_array(arrayed(operand(a))) for a in args]
     target = np.broadcast_shapes(*[shape_of(a) for a in arrays])
     return tuple([a if shape_of(a) == target else view_broadcast(a, target) for a in arrays])
 

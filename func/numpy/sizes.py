@@ -13,7 +13,7 @@ from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import argsort
-from func.numpy.argument_checks import count, rank_of
+from func.numpy.argument_checks import arrayed, count, rank_of
 from func.numpy.indexing import values_for_shape
 from func.numpy.joining import concatenate, stack
 from func.numpy.protocol import implements
@@ -53,7 +53,7 @@ def nonzero(a: Array, *, size: int | None = None, fill_value: Any = None) -> tup
     StagingError. With `size` there are `size` indices: later ones are dropped, missing ones are `fill_value` (default
     0; a tuple has one value for each axis).
     """
-    mask = as_bool(a)
+    mask = as_bool(arrayed(operand(a)))
     if size is None:
         known = values_for_shape(
             mask,

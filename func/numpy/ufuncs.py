@@ -7,7 +7,7 @@ import numpy as np
 from func.interpreters.core import Array, Primitive, Tracer, dtype_of, is_inexact, operand
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.shapes import convert, full_like, where
-from func.numpy.argument_checks import scalar_of
+from func.numpy.argument_checks import arrayed, scalar_of
 from func.numpy.protocol import DIRECT, UFUNCS, ufunc_function
 
 
@@ -22,8 +22,9 @@ def absolute(x: Array) -> Array:
 
 @ufunc_function(np.conjugate)
 def conjugate(x: Array) -> Array:
-    """The complex conjugate, as numpy.conjugate."""
-    return ops.conjugate(operand(x))
+    """The complex conjugate, as numpy.conjugate, which has no loop for booleans: they become int8."""
+    x = operand(x)
+    return scalar_of(convert(x, dtype=np.dtype(np.int8))) if dtype_of(x).kind == "b" else ops.conjugate(x)
 
 
 @ufunc_function(np.fabs)
@@ -41,10 +42,23 @@ def sign(x: Array) -> Array:
     x = operand(x)
     if dtype_of(x).kind != "c":
         return ops.sign(x)
+    x = _with_finite_sign(x)
     modulus = absolute(x)
     is_zero = ops.equal(modulus, 0)
     safe = where(is_zero, full_like(modulus, 1, ()), modulus)
     return scalar_of(where(is_zero, full_like(x, 0, ()), ops.divide(x, safe)))
+
+
+def _with_finite_sign(x: Array) -> Array:
+    """Complex numbers of which one part is infinite as ±1 or ±1j; where both are, NaN."""
+    parts = ops.real(x), ops.imag(x)
+    infinite = [ops.isinf(part) for part in parts]
+    units = [
+        where(is_infinite, ops.sign(part), where(other, full_like(part, 0, ()), part))
+        for part, is_infinite, other in zip(parts, infinite, infinite[::-1], strict=True)
+    ]
+    finite = ops.make_complex(*units)
+    return where(ops.logical_and(*infinite), full_like(finite, complex(np.nan, np.nan), ()), finite)
 
 
 @ufunc_function(np.divmod)
@@ -87,7 +101,7 @@ def _real_floating(x: Array, ufunc: np.ufunc) -> Array:
 @ufunc_function(np.frexp)
 def frexp(x: Array) -> tuple[Array, Array]:
     """(mantissa, exponent) with x = mantissa 2^exponent, as numpy.frexp; the exponent is piecewise constant."""
-    x = operand(x)
+    x = arrayed(operand(x))
     power = ops.exponent(x)
     return ops.ldexp(x, ops.negative(power)), power
 

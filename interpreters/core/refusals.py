@@ -36,7 +36,7 @@ _REPLACING = (TypeError, ValueError, IndexError)
 def noted(error: FuncError, interpreter: Any, explains: tuple[str, ...] = ()) -> FuncError:
     """The error, remembered in case that C code swallows it; for `raise noted(...)`.
 
-    With `explains` it is not raised: it stands for a later TypeError of NumPy's whose text has one of these words.
+    With `explains` it is not raised: it stands for a later error of NumPy's whose text has one of these words.
     """
     _LAST.set(LastRefusal(type(error), str(error), user_line(2), interpreter, explains))
     return error
@@ -50,7 +50,9 @@ def worded(error: Exception, interpreter: Any) -> Exception:
     last = _LAST.get()
     if last is not None and last.interpreter is interpreter:
         if last.explains:
-            is_swallowed = isinstance(error, TypeError) and any([words in text for words in last.explains])
+            is_swallowed = isinstance(error, (TypeError, AttributeError)) and any(
+                [words in text for words in last.explains]
+            )
         else:
             is_swallowed = isinstance(error, _REPLACING) and last.line == line_of_error(error)
         if is_swallowed or isinstance(error, SystemError):

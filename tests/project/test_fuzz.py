@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from tools.fuzz import cases
+from tests.support.coverage import public_names
+from tools.fuzz import cases, functions
 
 pytest.importorskip("llvmlite")
 
@@ -23,6 +24,12 @@ def test_a_failing_case_is_made_small() -> None:
     assert "a large number" in small.report()
     again = cases.attempt("numbers", case, found.key, cases.Tally())
     assert again is not None and again.text == found.text
+
+
+def test_every_function_of_the_coverage_table_is_drawn() -> None:
+    names = [name[3:] for name in public_names() if name.startswith("np.") and name.count(".") == 1]
+    assert not functions.missing_domains(names), "add them to DOMAINS, or to NO_DOMAIN with the reason"
+    assert set(functions.NO_DOMAIN) <= set(names) and not set(functions.NO_DOMAIN) & set(functions.DOMAINS)
 
 
 @pytest.mark.parametrize("name", cases.campaigns())

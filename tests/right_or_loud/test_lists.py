@@ -123,6 +123,60 @@ def test_ufuncs_without_a_loop_over_objects(ufunc: Any) -> None:
             run(lambda x: np.sum(ufunc([x[0], x[1]])))(np.stack([X, X]) if run is func.vmap else X)
 
 
+@pytest.mark.parametrize("ufunc", [np.logical_and, np.logical_or, np.logical_xor, np.logical_not, np.floor, np.trunc])
+def test_ufuncs_whose_objects_are_no_numbers_of_numpy(ufunc: Any) -> None:
+    """Their loops over objects give one of the operands, or an integer of Python."""
+    others = [[1.0, 0.0]] * (ufunc.nin - 1)
+    calls = {
+        "by name": lambda x: ufunc([x[0], 2.0], *others),
+        "starred": lambda x: ufunc(*[[x[0], x[1]], *others]),
+        "attribute": lambda x: np.floor([x[0], x[1]]),
+        "keyword": lambda x: np.logical_not([x[0], x[1]], casting="unsafe"),
+    }
+    for call in calls.values():
+        for run in (func.jit, lambda f: lambda x: func.jvp(f, (x,), (x,)), lambda f: lambda x: func.vmap(f)(x[None])):
+            with pytest.raises(
+                func.errors.TracerConversionError, match=r"Write np\.array\(\[\.\.\.\]\) around the list"
+            ):
+                run(call)(X)
+
+
+ROWS: dict[str, Callable[[Any], Any]] = {
+    "exp": lambda x: np.exp([x, 2 * x]),
+    "rows and lists": lambda x: np.sin([x, [x[0], x[1]]]),
+    "add": lambda x: np.add([x, x], [[1.0, 2.0]]),
+    "matrices": lambda x: np.negative([np.outer(x, x)]),
+    "local name": lambda x, f=np.square: f([x, x]),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_ufuncs_of_lists_of_rows(name: str) -> None:
+    def f(x: Any) -> Any:
+        return np.sum(ROWS[name](x) * x)
+
+    np.testing.assert_allclose(func.grad(f)(X), differences(f), rtol=1e-6)
+    np.testing.assert_allclose(func.vmap(ROWS[name])(X[None])[0], ROWS[name](X))
+    np.testing.assert_allclose(func.jit(ROWS[name])(X), ROWS[name](X))
+
+
+@pytest.mark.parametrize("ufunc", [np.sin, np.arctan2, np.log10])
+def test_numbers_beside_traced_ones_in_a_ufunc_are_refused_by_name(ufunc: Any) -> None:
+    others = [1.0] * (ufunc.nin - 1)
+    for number in (2.0, np.float64(2.0), np.int8(2), 2):
+        with pytest.raises(func.errors.TracerConversionError, match=r"Write np\.array\(\[\.\.\.\]\) around the list"):
+            func.grad(lambda x, n=number: np.sum(ufunc([x[0], n], *others)))(X)
+
+
+def test_integers_in_ufuncs_that_choose() -> None:
+    x = np.array([[1, 2], [3, 4]], np.int16)
+    out = func.vmap(lambda x: np.multiply([x[0], x[1]], 3))(x)
+    assert out.dtype == np.int16 and out.tolist() == [[3, 6], [9, 12]]
+    for ufunc in (np.gcd, np.maximum, np.fmin):
+        with pytest.raises(func.errors.TracerConversionError, match="around the list"):
+            func.vmap(lambda x, ufunc=ufunc: ufunc([x[0], x[1]], 3))(x)
+
+
 def nested(x: Any) -> Any:
     """The elements as nested lists."""
     return [nested(x[i]) for i in range(len(x))] if np.ndim(x) else x

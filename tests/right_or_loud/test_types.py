@@ -372,3 +372,152 @@ def test_what_stays_refused_has_a_name() -> None:
             func.jvp(f, (X,), (X,))
     with pytest.raises(UnsupportedFunctionError, match="real part"):
         func.jvp(refused[3], (X,), (X,))
+
+
+Z = np.array([complex(np.inf, 0.0), complex(0.0, -np.inf), complex(np.inf, np.inf), 3 + 4j, 0j, complex(np.nan, 1.0)])
+I8 = np.array([3, -2, 1], np.int8)
+PLAIN: dict[str, Callable[[Any], Any]] = {
+    "vander of infinite numbers": lambda xp: xp.vander(Z[:2], 3),
+    "sign of infinite numbers": lambda xp: xp.sign(Z),
+    "frexp of an int": lambda xp: xp.frexp(-2),
+    "real of a truth value": lambda xp: np.asarray(xp.real(False)),
+    "nanmax beside NaN": lambda xp: xp.nanmax(np.array([np.nan, 1.0]), initial=np.nan),
+    "nanmin of NaN beside NaN": lambda xp: xp.nanmin(np.array([np.nan]), initial=np.nan),
+    "nanmax with an initial int8": lambda xp: xp.nanmax(
+        np.array(2, np.int8), initial=np.array(3, np.int8), where=False
+    ),
+    "einsum of three dtypes": lambda xp: xp.einsum("ij,jk,kl->il", I8[None], X32[:, None], A[:1, :2]),
+    "correlate of booleans": lambda xp: xp.correlate(np.array([1, 3, 2], np.uint64), BOOLS),
+    "concatenate numbers": lambda xp: xp.concatenate((1.5, X32), axis=None),
+    "union1d with a number": lambda xp: xp.union1d(1.5, np.float32(2.0)),
+    "kaiser of a half": lambda xp: xp.kaiser(5, np.float16(0.3)),
+    "histogramdd of two dtypes": lambda xp: xp.histogramdd([X32, X], 3)[1],
+    "dot of numbers into out": lambda xp: xp.dot(2.0, 3.0, out=np.zeros(())),
+    "dot of vectors into out": lambda xp: xp.dot(X, X, out=np.zeros(())),
+    "dot of integers into a larger out": lambda xp: xp.dot(np.array(2), I8, out=np.zeros((2, 3))),
+    "conjugate of truth values": lambda xp: xp.conjugate(BOOLS),
+    "conjugate of a truth value": lambda xp: xp.conjugate(np.array(True)),
+    "full from a row": lambda xp: xp.full((), np.array([2.0], np.float32)),
+    "copy of a number": lambda xp: xp.copy(1.5),
+    "tile of a number": lambda xp: xp.tile(1.5, ()),
+    "block of a number": lambda xp: xp.block(1.5),
+    "broadcast_arrays of numbers": lambda xp: xp.broadcast_arrays(True, 1.5),
+    "insert nothing": lambda xp: xp.insert(A, [], np.zeros((2, 0)), axis=1),
+    "interp of infinite samples": lambda xp: xp.interp(0.0, [-1.0, -0.5, 0.5], np.array([1.0, np.inf, 2.0])),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", PLAIN)
+def test_plain_arguments(name: str) -> None:
+    assert_same(PLAIN[name](fnp), PLAIN[name](np))
+
+
+NUMBERS: dict[str, Function] = {
+    "copy": np.copy,
+    "tile": lambda x: np.tile(x, ()),
+    "block": np.block,
+    "broadcast_arrays": lambda x: np.broadcast_arrays(x, True),
+    "array": lambda x: np.array(x),
+    "asarray": lambda x: np.asarray(x),
+    "concatenate": lambda x: np.concatenate((x, X32), axis=None),
+}
+
+
+@pytest.mark.parametrize("number", [1.5, np.float64(1.5), np.float32(1.5)])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_that_become_arrays(name: str, number: Any) -> None:
+    f = NUMBERS[name]
+    assert_same(func.jvp(f, (number,), (type(number)(1),))[0], f(number))
+    assert_same(func.vjp(f, number)[0], f(number))
+
+
+WRITTEN: dict[str, Callable[[Any, Any], None]] = {
+    "place": lambda y, v: np.place(y, [True, False, True], v),
+    "putmask": lambda y, v: np.putmask(y, [True, False, True], v),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("value", [np.complex128(2 + 1j), np.float32(0.1), np.int8(3), np.bool_(True), 2.5, True])
+@pytest.mark.parametrize("name", WRITTEN)
+def test_scalars_that_are_written(name: str, value: Any) -> None:
+    expected = X.copy()
+    WRITTEN[name](expected, value)
+
+    def f(x: Any, value: Any) -> Any:
+        y = x * 1
+        WRITTEN[name](y, value)
+        return y
+
+    np.testing.assert_array_equal(func.vjp(lambda x: f(x, value), X)[0], expected)
+    if not isinstance(value, (bool, np.bool_, np.int8)):
+        np.testing.assert_array_equal(func.vjp(f, X, value)[0], expected)
+
+
+REFUSED_AS_NUMPY: dict[str, Callable[[Any], Any]] = {
+    "stack beside the axes": lambda xp: xp.stack([2, True, True], 1, dtype=bool),
+    "round integers into out": lambda xp: xp.round(np.array([15, 25]), -1, out=np.zeros(2, int)),
+    "dot into another dtype": lambda xp: xp.dot(X, X, out=np.zeros((), complex)),
+    "dot into other memory": lambda xp: xp.dot(A, A.T, out=np.zeros((2, 2)).T),
+    "dot of numbers into another dtype": lambda xp: xp.dot(X[0], X, out=np.zeros(3, complex)),
+    "quantile into another dtype": lambda xp: xp.quantile(X, 0.5, method="lower", out=np.zeros((), complex)),
+    "concatenate into another shape": lambda xp: xp.concatenate([X + 1j], out=np.zeros((2, 3))),
+    "concatenate by casting": lambda xp: xp.concatenate([X, X32], casting="equiv"),
+    "insert beside no places": lambda xp: xp.insert(A, [], np.zeros((2, 3)), axis=1),
+    "insert a complex number nowhere": lambda xp: xp.insert(X, [], 1j),
+    "initial that is NaN": lambda xp: xp.max(I8, initial=np.nan),
+    "nonzero of a truth value": lambda xp: xp.nonzero(False),
+    "nan_to_num of a scalar in place": lambda xp: xp.nan_to_num(np.int16(1), copy=False),
+    "number out of range": lambda xp: xp.gcd(np.zeros(0, np.int8), -3, dtype=np.uint8),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_AS_NUMPY)
+def test_what_numpy_refuses_is_refused_alike(name: str) -> None:
+    with pytest.raises((TypeError, ValueError, IndexError, OverflowError)) as expected:
+        REFUSED_AS_NUMPY[name](np)
+    kinds = [kind for kind in (OverflowError, TypeError, IndexError, ValueError) if isinstance(expected.value, kind)]
+    with pytest.raises(tuple(kinds)):
+        REFUSED_AS_NUMPY[name](fnp)
+
+
+def test_an_initial_value_that_is_traced_and_no_integer() -> None:
+    with pytest.raises(ValueError, match="infinite or NaN"):
+        func.jvp(lambda x: np.max(I8, initial=x), (np.nan,), (1.0,))
+
+
+TRACED_NUMBERS: dict[str, tuple[Function, Any]] = {
+    "conjugate": (np.conjugate, BOOLS),
+    "times a negative number": (lambda x: x * -1.0, BOOLS),
+    "zeros minus truth values": (lambda x: np.zeros(3) - x, BOOLS),
+    "polysub": (lambda x: np.polysub(np.zeros(0), x), BOOLS),
+    "copyto a number": (
+        lambda x: written(lambda y, _: np.copyto(y, 2), lambda x: x * 1)(x),
+        np.array([1, 2], np.uint64),
+    ),
+}
+
+
+@pytest.mark.parametrize("compiler", ["numpy", "llvm"])
+@pytest.mark.parametrize("name", TRACED_NUMBERS)
+def test_compiled_types(name: str, compiler: str) -> None:
+    f, x = TRACED_NUMBERS[name]
+    assert_same(func.jit(f, compiler=compiler)(x), f(x), scalars=False)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("function", [np.convolve, np.correlate])
+def test_compiled_convolutions_with_infinite_kernels(function: Any, mode: str) -> None:
+    """What lies outside of a vector does not count, even where it would be zero times infinity."""
+    for x, y in ((X, np.array([np.inf, 1.0])), (X[:1], np.array([np.nan, 1.0, -np.inf])), (X32, X32 / 0)):
+        for compiler in ("numpy", "llvm"):
+            got = func.jit(lambda x, y: function(x, y, mode), compiler=compiler)(x, y)
+            np.testing.assert_array_equal(got, function(x, y, mode))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_compiled_interpolation_of_infinite_samples() -> None:
+    x, places, samples = np.array([0.0, 0.25, -0.75]), np.array([-1.0, -0.5, 0.5]), np.array([1.0, np.inf, 2.0])
+    np.testing.assert_array_equal(func.jit(np.interp)(x, places, samples), np.interp(x, places, samples))

@@ -12,8 +12,8 @@ from __future__ import annotations
 import inspect
 import random
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,8 @@ class Call:
     name: str
     args: list[Any]
     kwargs: dict[str, Any]
+    names: set[str] = field(default_factory=set, init=False)
+    """The arguments that are given, by place or by name."""
     generic: bool = True
     """Without special values and ties, so that differences are derivatives."""
 
@@ -55,6 +57,16 @@ class Call:
         _collect(self.args, found)
         _collect(self.kwargs, found)
         return found
+
+    def dtypes(self) -> list[np.dtype[Any]]:
+        """The dtypes among the arguments."""
+        given = [*self.args, *self.kwargs.values()]
+        names = [entry for entry in given if isinstance(entry, str) and entry in DTYPES]
+        return [np.dtype(t) for t in [*names, *[e for e in given if isinstance(e, (type, np.dtype))]]]
+
+    def is_finite(self) -> bool:
+        """Whether no argument has a NaN or an infinite number."""
+        return all([bool(np.all(np.isfinite(leaf.value))) for leaf in self.leaves()])
 
     def run(self, function: Callable[..., Any], values: Sequence[Any]) -> Any:
         """The result, and what was written, with these values in the place of the leaves."""
@@ -116,7 +128,9 @@ def _shown(entry: Any) -> str:
 SHAPES = [(), (1,), (3,), (4,), (0,), (2, 3), (3, 3), (3, 1), (1, 1), (0, 3), (2, 0), (2, 3, 2), (1, 3, 2)]
 DTYPES = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32"]
 DTYPES += ["float64", "complex64", "complex128"]
-SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, 1e300, -1.0, 1.0, 0.5]
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, -1.0, 1.0, 0.5]
+EXTREME = [5e-324, 1e300]
+"""Numbers whose products overflow and underflow, or not, by the order in which they are multiplied."""
 
 
 class Draw:
@@ -127,6 +141,7 @@ class Draw:
         self.rng = np.random.default_rng(choices.getrandbits(16))
         self.special = self.chance(0.2)
         self.generic = not self.special
+        self.extreme = True
 
     def chance(self, probability: float) -> bool:
         return self.choices.random() > 1 - probability
@@ -155,8 +170,9 @@ class Draw:
         if dtype.kind == "c":
             x = x + 1j * rng.uniform(low, high, shape)
         if self.special:
+            numbers = SPECIAL + EXTREME if self.extreme else SPECIAL
             with np.errstate(all="ignore"):
-                x = np.where(rng.random(shape) < 0.4, rng.choice(SPECIAL, shape), x)
+                x = np.where(rng.random(shape) < 0.4, rng.choice(numbers, shape), x)
         with np.errstate(all="ignore"):
             return np.asarray(x).astype(dtype)
 
@@ -221,15 +237,44 @@ def first_of(env: Env) -> Any:
     return raw(next(iter(env.values())))
 
 
-def array(lists: bool = True, finite: bool = False, **options: Any) -> Domain:
-    """An array argument, at times as a nested list."""
+def array(lists: bool = True, scalars: bool = True, **options: Any) -> Domain:
+    """An array argument, at times as a nested list or a scalar."""
 
     def draw(r: Draw, env: Env) -> Any:
-        r.special = r.special and not finite
         x = r.array(**options)
-        if lists and isinstance(x, np.ndarray) and x.ndim and x.size and r.chance(0.05):
-            return Leaf(x.tolist(), static=True)
+        if not scalars:
+            return Leaf(np.asarray(x))
+        if lists and isinstance(x, np.ndarray) and x.ndim and x.size and r.chance(0.08):
+            return Leaf(x.tolist(), static=True) if r.chance(0.5) else listed(r, x)
         return Leaf(x)
+
+    return draw
+
+
+def listed(r: Draw, x: Any) -> list[Any]:
+    """An array as a list of rows or of numbers, each of which may be traced."""
+    rows = r.chance(0.5)
+    return [
+        listed(r, row) if row.ndim and not rows else Leaf(row if row.ndim else row[()]) for row in map(np.asarray, x)
+    ]
+
+
+def finite(domain: Domain) -> Domain:
+    """A domain, and all that is drawn after it, without special values."""
+
+    def draw(r: Draw, env: Env) -> Any:
+        r.special = False
+        return domain(r, env)
+
+    return draw
+
+
+def moderate(domain: Domain) -> Domain:
+    """A domain, and all that is drawn after it, without extreme values."""
+
+    def draw(r: Draw, env: Env) -> Any:
+        r.extreme = False
+        return domain(r, env)
 
     return draw
 
@@ -238,10 +283,10 @@ def static(domain: Domain) -> Domain:
     """An array whose values jit and vmap must know."""
 
     def draw(r: Draw, env: Env) -> Any:
-        leaf = domain(r, env)
-        if isinstance(leaf, Leaf):
+        entry = domain(r, env)
+        for leaf in _leaves(entry):
             leaf.static = True
-        return leaf
+        return entry
 
     return draw
 
@@ -435,6 +480,14 @@ def permuted_index(r: Draw, env: Env) -> Any:
     return Leaf(r.rng.integers(0, max(shape[-1], 1), shape) if shape else np.array(0), static=True)
 
 
+def _first(x: Any) -> Any:
+    return x[0]
+
+
+def bits_count(r: Draw, env: Env) -> Any:
+    return r.choose([None, 3, -1] if np.size(first_of(env)) else [None, 0])  # NumPy sets no bits of no bytes
+
+
 def sections(r: Draw, env: Env) -> Any:
     return r.choose([1, 2, 3, [1], [1, 2], [0, 5], (1,), np.array([2])])
 
@@ -524,6 +577,7 @@ def einsum_operands(r: Draw, env: Env) -> Any:
             "ij->j",
         ]
     )
+    r.special = r.special and text.count(",") < 2  # several products: NumPy's order of them is not func's
     sizes = dict(zip("ijkl", r.choose([(2, 3, 2, 3), (3, 3, 3, 3), (1, 2, 1, 2), (0, 2, 3, 1)]), strict=True))
     entries: list[Any] = [text]
     for term in text.split("->")[0].split(","):
@@ -617,9 +671,10 @@ DOMAINS: dict[str, dict[str, Domain]] = {
     **{name: {"a1": A, "a2": like_first()} for name in ("array_equal", "array_equiv")},
     "astype": {"x": array(lists=False), "copy": BOOL},
     # reductions
-    **{name: {"a": A, "axis": axes} for name in ("sum", "prod", "max", "min", "amax", "amin", "any", "all", "ptp")},
-    **{name: {"a": A, "axis": axes} for name in ("mean", "nansum", "nanprod", "nanmean")},
-    **{name: {"a": array(lists=False), "axis": axes} for name in ("nanmax", "nanmin")},
+    **{name: {"a": A, "axis": axes} for name in ("sum", "max", "min", "amax", "amin", "any", "all", "ptp", "nansum")},
+    **{name: {"a": moderate(A), "axis": axes} for name in ("prod", "nanprod")},
+    **{name: {"a": A, "axis": axes, "dtype": dtype("fc")} for name in ("mean", "nanmean")},  # NaN is no integer
+    **{name: {"a": array(scalars=False), "axis": axes} for name in ("nanmax", "nanmin")},  # `initial` is another there
     **{
         name: {"a": A, "axis": axes, "dtype": dtype("fc"), "mean": absent, "correction": one_of(0, 1)}
         for name in ("std", "var", "nanstd", "nanvar")
@@ -638,8 +693,8 @@ DOMAINS: dict[str, dict[str, Domain]] = {
         }
         for name, top in (("quantile", 1), ("percentile", 100), ("nanquantile", 1), ("nanpercentile", 100))
     },
-    **{name: {"a": A} for name in ("cumsum", "cumprod", "nancumsum", "nancumprod")},
-    **{name: {"x": A, "include_initial": BOOL} for name in ("cumulative_sum", "cumulative_prod")},
+    **{name: {"a": moderate(A)} for name in ("cumsum", "cumprod", "nancumsum", "nancumprod")},
+    **{name: {"x": moderate(A), "include_initial": BOOL} for name in ("cumulative_sum", "cumulative_prod")},
     "cov": {
         "m": array(ranks=(1, 2)),
         "y": same_shape(),
@@ -678,7 +733,7 @@ DOMAINS: dict[str, dict[str, Domain]] = {
     "stack": {"arrays": of_one_shape(), "axis": one_of(0, -1, 1)},
     **{name: {"tup": of_one_shape()} for name in ("vstack", "hstack", "dstack", "column_stack")},
     "block": {"arrays": either(of_one_shape(), lambda r, env: [of_one_shape(2, 2)(r, env)], A)},
-    "array_split": {"ary": array(ranks=(1, 2, 3)), "indices_or_sections": sections},
+    "array_split": {"ary": array(lists=False, ranks=(1, 2, 3)), "indices_or_sections": sections},
     "split": {"ary": array(lists=False, ranks=(1, 2, 3)), "indices_or_sections": sections},
     **{name: {"ary": array(lists=False), "indices_or_sections": sections} for name in ("hsplit", "vsplit", "dsplit")},
     "unstack": {"x": A},
@@ -756,8 +811,8 @@ DOMAINS: dict[str, dict[str, Domain]] = {
         "minlength": one_of(0, 3, 7),
     },
     # sets
-    "unique": {"ar": static(A), "sorted": BOOL},
-    **{name: {"x": static(A)} for name in ("unique_all", "unique_counts", "unique_inverse")},
+    "unique": {"ar": static(A), "sorted": one_of(True)},  # else in the order of a hash table
+    **{name: {"x": static(A)} for name in ("unique_all", "unique_counts", "unique_inverse", "unique_values")},
     **{name: {"ar1": static(A), "ar2": static(A)} for name in ("union1d", "setdiff1d", "setxor1d")},
     "intersect1d": {"ar1": static(A), "ar2": static(A), "return_indices": BOOL},
     "isin": {"element": A, "test_elements": A, "invert": BOOL, "kind": one_of(None, "sort")},
@@ -775,7 +830,7 @@ DOMAINS: dict[str, dict[str, Domain]] = {
     },
     **{
         name: {
-            "start": array(ranks=(0, 1), low=0.5, high=2),
+            "start": moderate(array(ranks=(0, 1), low=0.5, high=2)),
             "stop": like_first(low=0.5, high=2),
             "num": one_of(5, 1, 0),
             "endpoint": BOOL,
@@ -793,11 +848,11 @@ DOMAINS: dict[str, dict[str, Domain]] = {
     "diag": {"v": array(ranks=(1, 2))},
     "diagflat": {"v": A},
     **{name: {"m": A} for name in ("tril", "triu")},
-    "vander": {"x": array(ranks=(1,)), "N": one_of(None, 3, 0, 1), "increasing": BOOL},
+    "vander": {"x": moderate(array(ranks=(1,))), "N": one_of(None, 3, 0, 1), "increasing": BOOL},
     # products
-    "dot": {"a": array(finite=True), "b": matching("dot")},
-    "inner": {"a": array(finite=True), "b": matching("last")},
-    "vdot": {"a": array(finite=True), "b": same_shape()},
+    "dot": {"a": A, "b": matching("dot")},
+    "inner": {"a": A, "b": matching("last")},
+    "vdot": {"a": A, "b": same_shape()},
     "outer": {"a": A, "b": A},
     "kron": {"a": A, "b": A},
     "cross": {
@@ -810,7 +865,7 @@ DOMAINS: dict[str, dict[str, Domain]] = {
     },
     "trace": {"a": A, "axis1": one_of(0, 1, -1), "axis2": one_of(1, 0, -1)},
     "tensordot": {"a": A, "b": same_shape(), "axes": one_of(0, 1, ((0,), (0,)), ([0, 1], [0, 1]), (0, 0))},
-    "einsum": {"operands": einsum_operands, "optimize": one_of(False, True, "greedy"), "kwargs": absent},
+    "einsum": {"operands": moderate(einsum_operands), "optimize": one_of(False, True, "greedy"), "kwargs": absent},
     **{
         name: {
             "x1": array(ranks=ranks),
@@ -842,13 +897,13 @@ DOMAINS: dict[str, dict[str, Domain]] = {
     },
     "unwrap": {"p": array(**REAL), "discont": one_of(None, 4.0), "period": one_of(6.283185307179586, 4, 2.0)},
     **{name: {"a1": array(ranks=(0, 1)), "a2": array(ranks=(0, 1))} for name in ("polyadd", "polysub")},
-    "polymul": {"a1": array(shape=(3,), low=1), "a2": array(ranks=(0, 1), kinds="iufc", low=1)},
-    "polydiv": {"u": array(shape=(4,), low=1), "v": array(shape=(2,), low=1)},
+    "polymul": {"a1": moderate(array(shape=(3,), low=1)), "a2": array(ranks=(0, 1), kinds="iufc", low=1)},
+    "polydiv": {"u": moderate(array(shape=(4,), low=1)), "v": array(shape=(2,), low=1)},
     "polyder": {"p": array(ranks=(1,)), "m": one_of(1, 2, 0)},
     "polyint": {"p": array(ranks=(1,)), "m": one_of(1, 2, 0), "k": one_of(None, 1.0, [1.0, 2.0])},
-    "polyval": {"p": array(ranks=(0, 1)), "x": A},
+    "polyval": {"p": moderate(array(ranks=(0, 1))), "x": A},
     "polyfit": {
-        "x": array(finite=True, shape=(4,), kinds="f"),
+        "x": finite(array(shape=(4,), kinds="f")),
         "y": same_shape(kinds="fi"),
         "deg": one_of(1, 2, 0),
         "rcond": one_of(None, 1e-10),
@@ -856,10 +911,10 @@ DOMAINS: dict[str, dict[str, Domain]] = {
         "w": same_shape(kinds="f", low=0.5, high=2),
         "cov": one_of(False, True, "unscaled"),
     },
-    "poly": {"seq_of_zeros": array(finite=True, shape=(3,))},
-    "roots": {"p": array(shape=(3,), low=1)},
-    "convolve": {"a": array(ranks=(1,)), "v": array(ranks=(0, 1)), "mode": one_of("full", "same", "valid")},
-    "correlate": {"a": array(ranks=(1,)), "v": array(ranks=(1,)), "mode": one_of("full", "same", "valid")},
+    "poly": {"seq_of_zeros": finite(array(shape=(3,)))},
+    "roots": {"p": finite(array(shape=(3,), low=1))},
+    "convolve": {"a": moderate(array(ranks=(1,))), "v": array(ranks=(0, 1)), "mode": one_of("full", "same", "valid")},
+    "correlate": {"a": moderate(array(ranks=(1,))), "v": array(ranks=(1,)), "mode": one_of("full", "same", "valid")},
     "histogram": {
         "a": array(**REAL),
         "bins": one_of(3, [-2.0, 0.0, 1.0], "auto"),
@@ -879,11 +934,74 @@ DOMAINS: dict[str, dict[str, Domain]] = {
         "axis": one_of(0, -1, None),
         "writeable": one_of(False),
     },
+    "histogram2d": {
+        "x": finite(array(shape=(4,), **REAL)),
+        "y": array(shape=(4,), **REAL),
+        "bins": one_of(3, [2, 3], [-2.0, 0.0, 1.0], [[-1.0, 0.5, 2.0], 2]),
+        "range": one_of(None, [(-1, 2.0), (-2, 2)], [(-1, 2), None]),
+        "density": one_of(None, True, False),
+        "weights": lambda r, env: Leaf(r.array((4,), "iuf")),
+    },
+    "histogramdd": {
+        "sample": finite(either(array(shape=(3, 2), **REAL), lambda r, env: [Leaf(r.array((3,), "f")) for _ in "xy"])),
+        "bins": one_of(3, [2, 3], ([-2.0, 0.0, 1.0], 2)),
+        "range": one_of(None, [(-1, 2.0), (-2, 2)]),
+        "density": one_of(None, True, False),
+        "weights": lambda r, env: Leaf(r.array((3,), "iuf")),
+    },
+    # functions of functions
+    "apply_along_axis": {
+        "func1d": one_of(np.sum, np.cumsum, np.sort, np.diff, _first),
+        "axis": one_of(0, -1, 1),
+        "arr": array(ranks=(1, 2, 3)),
+        "args": absent,
+        "kwargs": absent,
+    },
+    "apply_over_axes": {
+        "func": one_of(np.sum, np.max, np.mean),
+        "a": array(ranks=(1, 2, 3)),
+        "axes": one_of(0, (0,), [0, -1]),
+    },
+    # conversion, creation
+    "array": {"object": A, "copy": one_of(True, None), "ndmin": one_of(0, 1, 3)},
+    **{name: {"a": A, "copy": one_of(True, None)} for name in ("asarray", "asanyarray")},
+    **{name: {"a": A} for name in ("ascontiguousarray", "asfortranarray")},
+    **{name: {"shape": one_of(3, (2, 2), (), (0,))} for name in ("zeros", "ones")},
+    "full": {"shape": one_of(3, (2, 2), (), (0,), 2), "fill_value": array(ranks=(0, 1))},
+    "eye": {"N": integers(0, 3), "M": one_of(None, 2, 4)},
+    "identity": {"n": integers(0, 3)},
+    "tri": {"N": integers(0, 3), "M": one_of(None, 2, 4)},
+    "arange": {"start": one_of(0, 3, 1.5), "stop": one_of(None, 5, -2.0), "step": one_of(1, 2, 0.5, -1)},
+    "kaiser": {"M": integers(0, 5), "beta": number(0, 5)},
     # indices, bits, dtypes
+    "ravel_multi_index": {
+        "multi_index": lambda r, env: tuple([Leaf(r.rng.integers(0, 2, 2)), Leaf(r.rng.integers(0, 3, 2))]),
+        "dims": one_of((2, 3), (3, 3)),
+    },
+    **{name: {"arr": array(ranks=(2,))} for name in ("tril_indices_from", "triu_indices_from")},
+    "diag_indices_from": {"arr": array(shape=(3, 3))},
     "unravel_index": {"indices": lambda r, env: Leaf(r.rng.integers(0, 6, 2)), "shape": one_of((2, 3), (6,), 6)},
     "packbits": {"a": static(array(kinds="biu")), "bitorder": one_of("big", "little")},
-    "unpackbits": {"a": static(array(kinds="u")), "count": one_of(None, 3, -1), "bitorder": one_of("big", "little")},
+    "unpackbits": {"a": static(array(kinds="u")), "count": bits_count, "bitorder": one_of("big", "little")},
 }
+CONVERTERS: dict[str, Callable[..., Any]] = {
+    "array": lambda *args, **kwargs: np.array(*args, **kwargs),
+    "asarray": lambda *args, **kwargs: np.asarray(*args, **kwargs),
+    "asanyarray": lambda *args, **kwargs: np.asanyarray(*args, **kwargs),
+    "ascontiguousarray": lambda *args, **kwargs: np.ascontiguousarray(*args, **kwargs),
+    "asfortranarray": lambda *args, **kwargs: np.asfortranarray(*args, **kwargs),
+}
+"""NumPy's functions that take traced values where they are read as attributes while a transform runs."""
+CREATES = {"zeros", "ones", "full", "eye", "identity", "tri", "arange", "ravel_multi_index"}
+"""Functions that take no arrays, but `like=`, which makes what they make traced."""
+NO_DOMAIN = {
+    "empty": "its numbers are undefined",
+    "empty_like": "its numbers are undefined",
+    "vectorize": "a class, whose objects call the user's function",
+    "at": "not NumPy's: the method of ufuncs",
+    "conv_general": "not NumPy's",
+}
+"""Functions of the coverage table that no domain covers, and why."""
 WRITES = {"put", "place", "putmask", "copyto", "fill_diagonal", "put_along_axis"}
 """Functions that write their first argument."""
 ROUNDS = {
@@ -894,16 +1012,42 @@ ROUNDS = {
     *("corrcoef", "unwrap", "gradient", "trapezoid", "average", "kaiser"),
 }
 """Functions that may round otherwise than NumPy."""
-TYPED_BY_VALUES = {"roots", "poly", "polydiv", "real_if_close"}
+TYPED_BY_VALUES = {"roots", "poly", "polydiv", "polymul", "real_if_close"}
 """Functions whose shape or dtype depends on values, which compiled code does not know."""
-EXACT_OUT = {"median", "nanmedian", "quantile", "percentile", "nanquantile", "nanpercentile"}
+QUANTILES = {"quantile", "percentile", "nanquantile", "nanpercentile"}
+ILL_CONDITIONED = {"polyfit", "roots", "poly"}
+"""Functions that multiply the errors of rounding."""
+EXACT_OUT = {"einsum", "median", "nanmedian", *QUANTILES}
 EXACT_OUT |= {"cumsum", "cumprod", "cumulative_sum", "cumulative_prod", "nancumsum", "nancumprod"}
 """Functions that take an `out` of a larger shape by accident."""
+ACCUMULATES = {"sum", "prod", "max", "min", "amax", "amin", "any", "all", "ptp", "nansum", "nanprod", "nanmax"}
+ACCUMULATES |= {
+    "nanmin",
+    "mean",
+    "nanmean",
+    "cumsum",
+    "cumprod",
+    "cumulative_sum",
+    "cumulative_prod",
+    "nancumsum",
+    "nancumprod",
+}
+"""Functions that use `out` on the way: what one that is too narrow does to the numbers depends on NumPy's buffers."""
+CHOOSES = {"sort", "partition", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values", "union1d"}
+CHOOSES |= {"intersect1d", "setdiff1d", "setxor1d", "median", "nanmedian", *QUANTILES}
+"""Functions in which any of several equal elements, such as 0.0 and -0.0, may be found."""
 
 
 def numpy_function(name: str) -> Callable[..., Any]:
     """The function of NumPy's with this name."""
+    if name in CONVERTERS:
+        return CONVERTERS[name]
     return sliding_window_view if name == "sliding_window_view" else getattr(np, name)  # type: ignore[no-any-return]
+
+
+def signature_of(name: str) -> inspect.Signature:
+    """The arguments of a function: those of func's, where NumPy's is in C and does not name them in all versions."""
+    return inspect.signature(func_function(name) if name in CREATES or name in CONVERTERS else numpy_function(name))
 
 
 def func_function(name: str) -> Callable[..., Any]:
@@ -911,11 +1055,16 @@ def func_function(name: str) -> Callable[..., Any]:
     return getattr(fnp, name)  # type: ignore[no-any-return]
 
 
-def missing_domains() -> list[str]:
-    """Arguments that NumPy documents and no domain covers."""
-    gaps = []
+def missing_domains(names: Iterable[str]) -> list[str]:
+    """The functions among these names of NumPy's that no domain covers, and arguments that none of theirs does."""
+    covered = {id(numpy_function(name)) for name in DOMAINS} | {id(getattr(np, name)) for name in CONVERTERS}
+    gaps = [
+        name
+        for name in names
+        if name not in NO_DOMAIN and name not in DOMAINS and id(getattr(np, name, name)) not in covered
+    ]
     for name, domains in DOMAINS.items():
-        for parameter in inspect.signature(numpy_function(name)).parameters.values():
+        for parameter in signature_of(name).parameters.values():
             if parameter.name not in domains and parameter.name not in BY_NAME:
                 gaps.append(f"{name}({parameter.name})")
     return gaps
@@ -925,6 +1074,7 @@ def draw_call(
     name: str, r: Draw, domains: dict[str, Domain] | None = None, function: Callable[..., Any] | None = None
 ) -> Call:
     """A random call of a function of NumPy's main namespace, or of another one with these domains."""
+    is_other = function is not None
     domains = DOMAINS[name] if domains is None else domains
     function = numpy_function(name) if function is None else function
     env: Env = {}
@@ -933,7 +1083,8 @@ def draw_call(
     by_keyword = False
     options = r.choose([0.0, 0.2, 0.5])
     wants_out = False
-    for parameter in inspect.signature(function).parameters.values():
+    signature = inspect.signature(function) if is_other else signature_of(name)
+    for parameter in signature.parameters.values():
         needed = parameter.default is inspect.Parameter.empty
         if parameter.name == "out" and r.chance(0.15):
             wants_out = True
@@ -946,9 +1097,7 @@ def draw_call(
             by_keyword = True
             continue
         if name in WRITES and not env:
-            value.written = True
-            if not isinstance(value.value, np.ndarray):
-                value.value = np.asarray(value.value)
+            value = Leaf(np.asarray(raw(value)), written=True)
         env[parameter.name] = value
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
             args.extend(value)
@@ -965,6 +1114,7 @@ def draw_call(
     if r.chance(0.01):
         kwargs["nonsense"] = 1
     call = Call(name, args, kwargs, r.generic)
+    call.names = set(env)
     if wants_out or (isinstance(kwargs.get("where"), Leaf) and isinstance(function, np.ufunc)):
         add_out(call, r, function)
         if "out" not in call.kwargs and isinstance(function, np.ufunc):
@@ -988,6 +1138,13 @@ def add_out(call: Call, r: Draw, function: Callable[..., Any]) -> None:
         shape = (2, *np.shape(x)) if r.chance(0.1) and call.name not in EXACT_OUT else np.shape(x)
         own = np.asarray(x).dtype  # what a float becomes in an integer is NumPy's undefined behaviour in part
         dtype = own if r.chance(0.6) else r.dtype("fc" if own.kind in "fc" else "biufc")
+        if call.name in ACCUMULATES and np.can_cast(own, dtype, "same_kind") and not np.can_cast(own, dtype, "safe"):
+            dtype = own
+        if call.name == "einsum" and call.kwargs.get("optimize"):
+            dtype = own  # it is converted on the way, or not at all
+        if call.name == "choose":  # NumPy writes it as if it were in C order
+            outs.append(Leaf(r.values(shape, dtype), written=True))
+            continue
         outs.append(Leaf(r.laid_out(r.values(shape, dtype)) if shape else r.values(shape, dtype), written=True))
     call.kwargs["out"] = tuple(outs) if isinstance(result, tuple) else outs[0]
 
@@ -1023,15 +1180,20 @@ def same_kind_of_error(expected: BaseException, got: BaseException) -> bool:
     return any([isinstance(expected, kind) and isinstance(got, kind) for kind in KINDS])
 
 
-def difference(expected: Any, got: Any, exact: bool, scalars: bool = True, precision: float = 0.0) -> str | None:
-    """What differs between two results; None where nothing does. `precision`: that of the narrowest operand."""
+def difference(
+    expected: Any, got: Any, exact: bool, scalars: bool = True, precision: float = 0.0, loose: bool = False
+) -> str | None:
+    """What differs between two results; None where nothing does.
+
+    `precision`: that of the narrowest operand. `loose`: one infinite or NaN number is as good as another.
+    """
     if isinstance(expected, (tuple, list)):
         if not isinstance(got, (tuple, list)) or len(expected) != len(got):
             return f"structure: {type(got).__name__} for {type(expected).__name__}"
         if type(expected) is not type(got) and scalars:
             return f"structure: {type(got).__name__} for {type(expected).__name__}"
         for x, y in zip(expected, got, strict=True):
-            found = difference(x, y, exact, scalars, precision)
+            found = difference(x, y, exact, scalars, precision, loose)
             if found:
                 return found
         return None
@@ -1048,6 +1210,11 @@ def difference(expected: Any, got: Any, exact: bool, scalars: bool = True, preci
         return None if np.array_equal(x, y) else f"value: {y} for {x}"
     if precision:
         exact = False
+    if loose:
+        finite = np.isfinite(x) & np.isfinite(y)
+        if not np.array_equal(np.isfinite(x), np.isfinite(y)):
+            return f"value: {y} for {x}"
+        x, y = np.where(finite, x, 0), np.where(finite, y, 0)
     with np.errstate(all="ignore"):
         if exact and x.dtype.kind == "f" and not np.array_equal(np.signbit(x[x == 0]), np.signbit(y[x == 0])):
             return f"sign of zero: {y} for {x}"
@@ -1093,13 +1260,15 @@ class Tester:
 
     def is_rounded(self) -> bool:
         """Whether the function may round otherwise than NumPy."""
-        return self.call.name in ROUNDS
+        return self.call.name in ROUNDS | CHOOSES
 
     def precision(self) -> float:
         """That of the narrowest operand, where it is coarser than that of the result may be."""
-        if not {"out", "dtype"} & self.call.kwargs.keys():
+        call = self.call
+        if not {"out", "dtype"} & (call.names | call.kwargs.keys()):
             return 0.0
-        return max([precision_of(leaf.value) for leaf in self.call.leaves()], default=0.0)
+        given = [*[leaf.value for leaf in call.leaves()], *[np.empty(0, t) for t in call.dtypes()]]
+        return max([precision_of(value) for value in given], default=0.0)
 
     def check(self) -> None:
         call, r = self.call, self.r
@@ -1142,7 +1311,11 @@ class Tester:
             scalars = mode in ("plain", "jvp", "vjp") and not (call.args and isinstance(raw(call.args[0]), np.generic))
             exact = not self.is_rounded() and not mode.startswith("jit")
             scalars = scalars and not (call.name == "einsum" and call.kwargs.get("optimize"))
-            found = difference(expected.value, got.value, exact, scalars, self.precision())
+            infinite = any([np.iscomplexobj(leaf.value) for leaf in call.leaves()]) and not call.is_finite()
+            loose = infinite and (call.name in ROUNDS or mode.startswith("jit"))  # parts of products: see sharp-bits.md
+            if call.name in QUANTILES and isinstance(expected.value, np.inexact) and np.isnan(expected.value):
+                got.value = np.asarray(got.value).astype(expected.value.dtype)[()]  # that of the sample, in NumPy
+            found = difference(expected.value, got.value, exact, scalars, self.precision(), loose)
             if found:
                 self._add(mode, found)
 
@@ -1150,8 +1323,14 @@ class Tester:
         call, r = self.call, self.r
         if mode == "plain":
             return outcome(lambda: call.run(function, values))
-        traced = [i for i, leaf in enumerate(leaves) if self._can_trace(mode, leaf) and (leaf.written or r.chance(0.8))]
-        if not traced:
+        # Constants with zeros are sparse matrices for compiled code: see jit.md about their products with infinities.
+        all_of_them = mode.startswith("jit") and not call.is_finite()
+        share = 1.0 if all_of_them else 0.8
+        traced = [
+            i for i, leaf in enumerate(leaves) if self._can_trace(mode, leaf) and (leaf.written or r.chance(share))
+        ]
+        constants = [value for i, value in enumerate(values) if i not in traced]
+        if not traced or (all_of_them and any([not np.all(np.asarray(value)) for value in constants])):
             return None
 
         def of_traced(*given: Any) -> Any:
@@ -1247,7 +1426,8 @@ class Tester:
             size = sum([np.sum(np.abs(np.asarray(dots[i], complex) * seeds[i])) for i in active]) + np.sum(
                 np.abs(np.asarray(gradient, complex) * tangent)
             )
-        if np.isfinite(size) and abs(left - right) > 50 * single * (1 + size):
+        factor = 1e6 if self.call.name in ILL_CONDITIONED else 50
+        if np.isfinite(size) and abs(left - right) > factor * single * (1 + size):
             self._add("adjoint", f"adjoint: {left} forward, {right} reverse")
 
     def _check_differences(self, of_one: Any, x: Any, tangent: Any, outs: list[Any], dots: list[Any]) -> None:

@@ -44,16 +44,32 @@ def _overlap_add(context: TranslationContext) -> ArrayValue:
     return total
 
 
+def _finite(context: TranslationContext, y: ArrayValue) -> ArrayValue:
+    """y, whose product with zeros outside of x is zero. Where it is not, as y is not finite, an index out of range ends
+    the native code, and NumPy runs the program."""
+    if y.dtype.kind not in "fc":
+        return y
+    is_finite = context.map("isfinite", y, dtype=np.dtype(bool))
+    index = context.convert(context.map("logical_not", is_finite, dtype=np.dtype(bool)), np.dtype(np.intp))
+    one = context.constant(np.ones(1, y.dtype))
+    return context.map("multiply", y, context.fuser.take(one, [(index, 1, 1)], y.shape, (0,) * len(y.shape)))
+
+
 @native("correlate")
 def _correlate(context: TranslationContext) -> ArrayValue:
-    """A product of the windows of x, with zeros around it, and y."""
+    """A product of the windows of x, where needed with zeros around it, and y."""
     dtype = context.out.dtype
     x, y = [context.convert(operand, dtype) for operand in context.args]
     n, k = x.shape[-1], y.shape[-1]
     start, stop = lags_of(n, k, context.params["mode"])
     rows = [(0, 1, length) for length in x.shape[:-1]]
-    padded_shape = (*x.shape[:-1], n + 2 * (k - 1))
-    padded = context.fuser.embedded(x, padded_shape, [*rows, (k - 1, 1, n)], 0) if k > 1 else x
+    padded = x
+    if start >= k - 1 and stop <= n:
+        start, stop = start - (k - 1), stop - (k - 1)
+    else:
+        y = _finite(context, y)
+        padded_shape = (*x.shape[:-1], n + 2 * (k - 1))
+        padded = context.fuser.embedded(x, padded_shape, [*rows, (k - 1, 1, n)], 0)
     shape = (*x.shape[:-1], stop - start, k)
 
     def windows(padded: ArrayValue) -> ArrayValue:

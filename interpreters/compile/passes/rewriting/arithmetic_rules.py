@@ -42,7 +42,7 @@ def times_one(rw: Rewriter, out: Var, x: Any, y: Any) -> Any:
         if factor == 1:
             return rw.broadcast_like(value, out)
         if factor == -1 and out.dtype.kind in "fi":
-            return rw.broadcast_like(rw.emit(negative, value), out)
+            return _negated(rw, out, value)
     return None
 
 
@@ -71,8 +71,13 @@ def minus_zero(rw: Rewriter, out: Var, x: Any, y: Any) -> Any:
     if is_positive_zero(right):
         return rw.broadcast_like(x, out)
     if left == 0 and type(x) is Var and x.shape and out.dtype.kind in "fc":
-        return rw.broadcast_like(rw.emit(negative, y), out)
+        return _negated(rw, out, y)
     return None
+
+
+def _negated(rw: Rewriter, out: Var, x: Any) -> Any:
+    """-x, where x has the dtype of the output: there is no -x of booleans."""
+    return rw.broadcast_like(rw.emit(negative, x), out) if type(x) is Var and x.dtype == out.dtype else None
 
 
 def nan_safe_by_constant(rw: Rewriter, out: Var, x: Any, y: Any) -> Any:
