@@ -348,9 +348,17 @@ def no_array(tracer: Tracer, dtype: Any = None, copy: bool | None = None) -> Any
     return refuse_conversion(tracer)
 
 
-_OTHER_OBJECTS = {np.logical_and, np.logical_or, np.logical_xor, np.logical_not, np.floor, np.ceil, np.trunc}
+_OTHER_OBJECTS: set[np.ufunc] = {
+    np.logical_and,
+    np.logical_or,
+    np.logical_xor,
+    np.logical_not,
+    np.floor,
+    np.ceil,
+    np.trunc,
+}
 """Ufuncs whose loops over objects give Python's truth values and integers, not NumPy's."""
-_ARITHMETIC = {np.add, np.subtract, np.multiply, np.divide, np.floor_divide, np.remainder, np.power}
+_ARITHMETIC: set[np.ufunc] = {np.add, np.subtract, np.multiply, np.divide, np.floor_divide, np.remainder, np.power}
 _ARITHMETIC |= {np.negative, np.positive, np.square, np.absolute}
 """Ufuncs whose loops over objects keep integers what they are."""
 
