@@ -256,7 +256,7 @@ class Jitted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         fast_call = self._fast_call
-        if fast_call is None or kwargs or _ENABLED.get() is not None or self._frozen is not None:
+        if fast_call is None or kwargs or _ENABLED.get() is not None:
             return self._call(args, kwargs)
         self._calls += 1
         return fast_call(*args)
@@ -293,7 +293,8 @@ class Jitted:
             is_in_order = cached.layouts is None or not any(cached.layouts)
             if self._plain and not kwargs and not cached.captured and not self._donated and is_in_order:
                 again, after_failure = _weakly(self, "_call_again"), _weakly(self, "_call_after_failure")
-                self._fast_call = cached.call_stub(args, again, after_failure) or self._fast_call
+                stub = cached.call_stub(args, again, after_failure) if self._frozen is None else None
+                self._fast_call = stub or self._fast_call
         if self._donated:
             note_donated(args, self._donated)
         if cached.may_return_argument:

@@ -128,6 +128,15 @@ def place_arguments(
     given: Sequence[Array],
 ) -> None:
     """Let the boxes of the active leaves lie in memory as what was given for them; note which arguments share it."""
+    if (
+        len(given) == len(arguments.args) == 1
+        and not arguments.kwargs
+        and type(leaf := given[0]) is np.ndarray
+        and leaf.flags.c_contiguous
+        and leaf.shape
+    ):  # nothing to note: its box is such an array by itself
+        interpreter.called = function, [id(boxes[0])], given
+        return
     place_like_arguments(boxes, given)
     if len(arguments.args) + len(arguments.kwargs) > len(arguments.places) or len(boxes) < len(arguments.leaves):
         boxes, given = _with_inactive(arguments, boxes, given)
