@@ -10,7 +10,11 @@
 
 # fmt: off
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
+
+# In a checkout without symbolic links, as of git on Windows, the links to the other folders are files of text.
+__path__ = __path__ if os.path.isdir(f"{__path__[0]}/backends") else [*__path__, os.path.dirname(__path__[0])]
 
 from func import autograd, collectives, debug, errors, linalg, numpy, tree
 from func.autograd import (

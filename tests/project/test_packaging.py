@@ -1,8 +1,10 @@
 """The package as users get it: its packages, its version, its wheel, no clash with modules of the user."""
 
 import os
+import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from collections.abc import Callable
@@ -94,6 +96,39 @@ def test_links_are_relative_and_reach_the_folders() -> None:
         assert path.is_symlink(), f"{link} is not a link"
         assert os.readlink(path) == target
         assert (path / "__init__.py").samefile(path.parent / target / "__init__.py")
+
+
+def test_a_checkout_without_links_works(tmp_path: Path, copy_sources: Callable[[Path], Path]) -> None:
+    folder = copy_sources(tmp_path)
+    for link, target in LINKS.items():
+        (folder / link).unlink()
+        (folder / link).write_text(target)
+    code = """if True:
+        import sys
+        sys.meta_path[:] = [finder for finder in sys.meta_path if "editable" not in finder.__module__]
+        import func
+        print(func.__file__, func.backends.__file__, func.grad(lambda x: x * x)(3.0))
+    """
+    done = run_python(code, folder, PYTHONPATH=str(folder))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [str(folder / name / "__init__.py") for name in ("func", "backends")] + ["6.0"]
+
+
+def test_the_source_distribution_has_no_part_of_the_tests(tmp_path: Path, copy_sources: Callable[[Path], Path]) -> None:
+    """setuptools adds the files tests/test*.py, which cannot run without the others."""
+    folder = copy_sources(tmp_path)
+    shutil.copy(ROOT / "MANIFEST.in", folder)
+    (folder / "tests").mkdir()
+    (folder / "tests" / "test_alone.py").touch()
+    code = "from setuptools import build_meta; build_meta.build_sdist('made')"
+    done = run_python(code, folder)
+    assert done.returncode == 0, done.stderr
+    (archive,) = (folder / "made").iterdir()
+    with tarfile.open(archive) as made:
+        names = made.getnames()
+    assert not [name for name in names if "/tests" in name]
+    modules = {name.split("/", 1)[1] for name in names if name.endswith(".py")}
+    assert {"func/__init__.py", "interpreters/grad.py", "backends/__init__.py"} <= modules
 
 
 def test_engine_refuses_to_be_a_top_level_module() -> None:
