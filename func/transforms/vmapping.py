@@ -228,49 +228,92 @@ class BatchedCall:
     def run_chunks(self, chunk_size: int | str, progress: bool) -> tuple[list[Array], list[bool], Any]:
         """Outputs of one chunk after the other, concatenated."""
         label = f"vmap {name_of(self.function)}"
-        starts: list[slice] = []
-        parts: list[tuple[list[Array], list[bool], Any]] = []
+        done = _Chunks(self.size)
         if isinstance(chunk_size, str):
-            chunk_size = self._run_measured(starts, parts)
-        done = starts[-1].stop if starts else 0
-        if done < self.size or not starts:
-            for part in chunks(max(self.size, 1) - done, chunk_size, progress, label):
-                starts.append(slice(done + part.start, done + part.stop))
-                parts.append(self.run(starts[-1]))
-        if len(parts) == 1:
-            return parts[0]
-        is_mapped = [any(flags) for flags in zip(*[flags for _, flags, _ in parts], strict=True)]
-        outs = []
-        for i, mapped in enumerate(is_mapped):
-            if not mapped:
-                outs.append(parts[-1][0][i])
-                continue
-            pieces = []
-            for (part_outs, flags, _), part in zip(parts, starts, strict=True):
-                pieces += all_mapped([part_outs[i]], [flags[i]], part.stop - part.start)
-                part_outs[i] = None
-            outs.append(concatenate(*pieces, axis=0))
-        return outs, is_mapped, parts[0][2]
+            chunk_size = self._run_measured(done)
+        start = done.stop
+        if start < self.size or done.is_empty:
+            for part in chunks(max(self.size, 1) - start, chunk_size, progress, label):
+                place = slice(start + part.start, start + part.stop)
+                done.add(place, *self.run(place))
+        return done.joined()
 
-    def _run_measured(self, starts: list[slice], parts: list[tuple[list[Array], list[bool], Any]]) -> int:
+    def _run_measured(self, done: _Chunks) -> int:
         """Run a first chunk of one element and a second one of few, and give the size at which the memory that they
-        took at their peak stays within AUTO_CHUNK_BYTES. The parts and their outputs are added to the lists."""
+        took at their peak stays within AUTO_CHUNK_BYTES."""
         size = 1
         for _ in range(2):
-            start = starts[-1].stop if starts else 0
+            start = done.stop
             if start >= self.size:
                 break
             stop = min(start + size, self.size)
             with measured_memory() as memory:
                 outs, is_mapped, spec = self.run(slice(start, stop))
-            starts.append(slice(start, stop))
-            parts.append((outs, is_mapped, spec))
             count = stop - start
             visible = sum([_bytes(leaf) * count // self.size for leaf in self.arguments.values()])
             visible += sum([_bytes(out) for out, mapped in zip(outs, is_mapped, strict=True) if mapped])
+            done.add(slice(start, stop), outs, is_mapped, spec)
             per_element = max(memory.peak, 4 * visible) // count  # what is traced or compiled shows too little
             size = max(1, min(self.size, AUTO_CHUNK_BYTES // max(1, per_element)))
         return size
+
+
+class _Chunks:
+    """The outputs of the chunks of a batch. Plain arrays are put in their places at once, so that none exists twice."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.stop = 0
+        self.is_empty = True
+        self._places: list[slice] = []
+        self._parts: list[tuple[list[Array], list[bool]]] = []
+        self._whole: list[Array] = []
+        """For each output the array of the whole batch, or None where it is not known before the end."""
+        self._spec: Any = None
+
+    def add(self, place: slice, outs: list[Array], is_mapped: list[bool], spec: Any) -> None:
+        """Add the outputs of a chunk, which are mapped, and their tree."""
+        if self.is_empty:
+            self._spec = spec
+            is_first = place.stop - place.start < self.size
+            self._whole = [
+                self._array_like(out) if yes and is_first else None for out, yes in zip(outs, is_mapped, strict=True)
+            ]
+        for i, out in enumerate(outs):
+            whole = self._whole[i]
+            if whole is not None and is_mapped[i] and type(out) is np.ndarray and _fits(out, whole):
+                whole[place] = out
+                outs[i] = None
+        self.is_empty, self.stop = False, place.stop
+        self._places.append(place)
+        self._parts.append((outs, is_mapped))
+
+    def _array_like(self, out: Array) -> Any:
+        return np.empty((self.size, *out.shape[1:]), out.dtype) if type(out) is np.ndarray else None
+
+    def joined(self) -> tuple[list[Array], list[bool], Any]:
+        """The outputs of the whole batch, which are mapped, and their tree."""
+        if len(self._parts) == 1:
+            return *self._parts[0], self._spec
+        is_mapped = [any(flags) for flags in zip(*[flags for _, flags in self._parts], strict=True)]
+        return [self._output(i, mapped) for i, mapped in enumerate(is_mapped)], is_mapped, self._spec
+
+    def _output(self, i: int, is_mapped: bool) -> Array:
+        if not is_mapped:
+            return self._parts[-1][0][i]
+        whole = self._whole[i]
+        if whole is not None and all([outs[i] is None for outs, _ in self._parts]):
+            return whole
+        pieces = []
+        for (outs, flags), place in zip(self._parts, self._places, strict=True):
+            piece = whole[place] if outs[i] is None else outs[i]
+            pieces += all_mapped([piece], [flags[i]], place.stop - place.start)
+            outs[i] = None
+        return concatenate(*pieces, axis=0)
+
+
+def _fits(out: Array, whole: Array) -> bool:
+    return bool(out.shape[1:] == whole.shape[1:] and out.dtype == whole.dtype)
 
 
 class measured_memory:
