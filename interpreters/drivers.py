@@ -163,8 +163,8 @@ def map_flat(
             outs = without_tensors(fun(*elements), level)
             mapped_outs = [level.is_mapped(out) for out in outs]
             return [out._value if mapped else out for out, mapped in zip(outs, mapped_outs, strict=True)], mapped_outs
-        except (SplitBatch, ValueError) as error:
-            split = error if isinstance(error, SplitBatch) else error.__cause__  # NumPy wraps what float() raises
+        except (SplitBatch, ValueError, SystemError) as error:
+            split = error if isinstance(error, SplitBatch) else error.__cause__  # C code wraps what float() raises
             if not isinstance(split, SplitBatch):
                 raise
             if split.interpreter is not level:
