@@ -17,6 +17,7 @@ from func.interpreters.primitives.elementwise.builder import add
 from func.interpreters.primitives.structural import shapes, slicing
 from func.interpreters.primitives.structural.indexing import gather, scatter, scatter_add
 from func.numpy.argument_checks import as_array, normalize_axis
+from func.numpy.memory import is_scalar, with_memory
 
 
 class Advanced(NamedTuple):
@@ -198,9 +199,7 @@ def read(x: Array, index: Any) -> tuple[Array, tuple[Any, ...] | None]:
             return gather(permuted, *_checked(plan.indices, shape_of(permuted), first), axis=first), None
         basic = plan.basic
     out = slicing.getitem(x, index=basic)
-    if not _is_element(basic):
-        return out, basic
-    return (as_array(out), basic) if _has_ellipsis(index) else (out, None)
+    return (out, basic) if _keeps_axes(basic) else _element(x, out, basic, index)
 
 
 def elements_at(x: Array, places: Any, axis: int) -> Array:
@@ -224,13 +223,26 @@ def entry(x: Array, place: int) -> Array:
     return slicing.getitem(x, index=(place % first, *[(0, n, 1) for n in rest]))
 
 
-def _is_element(basic: tuple[Any, ...]) -> bool:
-    return all([type(entry) is int for entry in basic])
+def _keeps_axes(basic: tuple[Any, ...]) -> bool:
+    for entry in basic:  # noqa: SIM110 (a generator takes four times as long)
+        if type(entry) is tuple:
+            return True
+    return False
 
 
-def _has_ellipsis(index: Any) -> bool:
-    """True where NumPy returns a view without axes of an element; without an ellipsis it returns a scalar."""
-    return index is Ellipsis or (type(index) is tuple and any([entry is Ellipsis for entry in index]))
+def _element(x: Array, out: Array, basic: tuple[Any, ...], index: Any) -> tuple[Array, tuple[Any, ...] | None]:
+    """What `read` gives of one element: a view with an ellipsis or new axes, else a scalar, as in NumPy.
+
+    An array of its own for a scalar x, which has no memory.
+    """
+    has_ellipsis = index is Ellipsis or (type(index) is tuple and any([entry is Ellipsis for entry in index]))
+    if has_ellipsis and None not in basic:
+        out = as_array(out)
+    elif None not in basic:
+        return out, None
+    if type(x) is Tracer and is_scalar(x):
+        return with_memory(out), None
+    return out, basic
 
 
 def _fast_basic(index: Any, shape: tuple[int, ...]) -> tuple[Any, ...] | None:

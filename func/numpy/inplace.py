@@ -284,8 +284,6 @@ def getitem(x: Tracer, index: Any) -> Array:
     out, basic = read(x, index)
     if basic is None:
         return out
-    if len(basic) == basic.count(None) and is_scalar(x):
-        return with_memory(out)  # an array of its own, as a scalar has no memory
 
     def put(base: Array, value: Array) -> Array:
         return update(base, value, index=basic)

@@ -292,7 +292,7 @@ def operators(r: Draw) -> tuple[str, list[Leaf]]:
         return r.choose(["x @ y", "x @ y", "y @ x"]), [x, y]
     symbol = r.choose(r.choose([ARITHMETIC, ARITHMETIC, BITS, COMPARISONS]))
     kinds = "biu" if symbol in BITS else "biufc"
-    x = Leaf(r.array(kinds=kinds))
+    x = Leaf(any_array(r, None, kinds).value)
     y = operand_for(r, x.value, kinds)
     if kind == 2:
         return r.choose(["divmod(x, y)", "divmod(y, x)", "pow(x, y)"]), [x, y]
@@ -443,6 +443,7 @@ def of_ufunc(r: Draw) -> tuple[str, list[Leaf]]:
 FAMILIES = [method, method, attribute, operators, operators, in_place, reading, writing, of_ufunc, of_ufunc]
 TOUCHES = ["r[...] = 2", "r *= 2", "r.fill(1)", "r[0] = r[-1]", "r.T[...] = 1"]
 ROUNDING = ("sum", "mean", "std", "var", "cumsum", "dot", "trace", "prod", "@", ".reduce", ".accumulate", "cumprod")
+ROUNDING += ("min", "max")  # of zeros with different signs
 
 
 def compiled(text: str) -> Statement:
@@ -515,6 +516,8 @@ TAKEN = (
     "is not reorderable",
     "is not iterable",
     "not supported between instances",  # complex numbers of Python
+    "can't multiply sequence",
+    "cannot convert float",  # what an array makes of it is undefined
     "int() argument must be",
     "only 0-dimensional arrays can be converted",
 )
