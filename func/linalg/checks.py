@@ -61,6 +61,12 @@ def vectors(a: Any, name: str, check_finite: bool = True) -> Array:
     return expand(a, (0,)) if shape_of(a) == () else a
 
 
+def in_double(a: Array) -> Array:
+    """An array in double precision, where SciPy computes in it whatever the precision of the argument is."""
+    double = {"f": np.dtype(np.float64), "F": np.dtype(np.complex128)}.get(dtype_of(a).char)
+    return a if double is None else as_dtype(a, double)
+
+
 def promoted(*arrays: Array, cores: tuple[int, ...] = (2, 2, 2)) -> list[Array]:
     """Arrays converted to their common dtype and broadcast to their common batch axes.
 

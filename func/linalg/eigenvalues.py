@@ -53,6 +53,8 @@ def eigh(
         raise ValueError(f"driver: {driver} requires input b array to be supplied for generalized eigenvalue problems.")
     if b is not None and driver is not None and not driver.startswith("g"):
         raise ValueError(f'driver: "{driver}" does not accept input b array for standard eigenvalue problems.')
+    if driver in ("ev", "evd", "gv", "gvd") and (subset_by_index is not None or subset_by_value is not None):
+        raise ValueError(f'"{driver}" cannot compute subsets of eigenvalues')
     a = squares(a, "a", check_finite)
     lapack_driver = None if driver in ("evx", "gvx") else driver
     if b is None:

@@ -14,7 +14,7 @@ from func.interpreters.primitives.elementwise.table import imag, real
 from func.interpreters.primitives.linalg import matrix_functions as functions
 from func.interpreters.primitives.linalg import solving
 from func.interpreters.primitives.linalg.matrices import identity_like, mH
-from func.linalg.checks import as_dtype, matrices, promoted, real_if_known, squares
+from func.linalg.checks import as_dtype, in_double, matrices, promoted, real_if_known, squares
 from func.numpy.linalg import LinAlgError, matrix_power
 
 
@@ -30,6 +30,8 @@ def expm(A: Array) -> Array:
     >>> bool(np.allclose(slope, rotation))
     True
     """
+    if np.ndim(A) < 2 and np.size(A) == 1:
+        A = fnp.reshape(A, (1, 1))
     return functions.expm(squares(A, "A", False, LinAlgError))
 
 
@@ -42,7 +44,7 @@ def expm_frechet(
     A, E = squares(A, "A", check_finite), squares(E, "E", check_finite)
     if shape_of(A)[-1] != shape_of(E)[-1]:
         raise ValueError(f"expected A and E to be the same shape, got {shape_of(A)} and {shape_of(E)}")
-    A, E = promoted(A, E)
+    A, E = [in_double(a) for a in promoted(A, E)]
     slope = functions.expm_frechet(A, E)
     return (functions.expm(A), slope) if compute_expm else slope
 
@@ -52,7 +54,7 @@ def logm(A: Array) -> Array:
 
     Real for real A with a real logarithm, but complex while staging.
     """
-    A = squares(A, "A", False)
+    A = in_double(squares(A, "A", False))
     return real_if_known(functions.logm(A), A)
 
 
@@ -74,10 +76,10 @@ def sqrtm(A: Array) -> Array:
 
 def fractional_matrix_power(A: Array, t: float) -> Array:
     """The principal power Aᵗ for a real constant t, by products if t is an integer."""
-    A = squares(A, "A", False)
     if isinstance(t, (int, np.integer)) or float(t).is_integer():
         return matrix_power(A, operator.index(int(t)))
-    return real_if_known(functions.matrix_power(A, exponent=float(t)), A)
+    A = squares(A, "A", False)
+    return real_if_known(functions.matrix_power(in_double(A), exponent=float(t)), A)
 
 
 def signm(A: Array) -> Array:
@@ -171,7 +173,7 @@ solve_lyapunov = solve_continuous_lyapunov
 def solve_discrete_lyapunov(a: Array, q: Array, method: str | None = None) -> Array:
     """X (…, n, n) with a X aᴴ - X + q = 0, by a linear system of n² unknowns ("direct", the choice for n < 10) or as a
     continuous equation ("bilinear")."""
-    a, q = _lyapunov_pair(a, q)
+    a, q = [in_double(x) for x in _lyapunov_pair(a, q)]
     kind = ("bilinear" if shape_of(a)[-1] >= 10 else "direct") if method is None else method.lower()
     if kind == "direct":
         return _direct_lyapunov(a, q)

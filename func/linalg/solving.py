@@ -110,6 +110,10 @@ def cho_solve(c_and_lower: Any, b: Array, overwrite_b: bool = False, check_finit
     array([ 1., -1.])
     """
     c, lower = c_and_lower
+    if np.ndim(lower):  # SciPy's cho_factor gives one for each matrix of a batch
+        if not (np.all(lower) or not np.any(lower)):
+            raise ValueError("lower must be the same for all matrices of a batch")
+        lower = bool(np.all(lower)) and np.size(lower) > 0
     c = checks.squares(c, "c", check_finite)
     b, vector = checks.right_hand_side(c, b, check_finite)
     c, b = checks.promoted(c, b)
@@ -192,7 +196,7 @@ def solve_toeplitz(c_or_cr: Any, b: Array, check_finite: bool = True) -> Array:
     """The solution x of T x = b for the Toeplitz matrix T with first column c (and first row r), by elimination."""
     c, r = _column_and_row(c_or_cr)
     c = checks.vectors(c, "c", check_finite)
-    matrix = toeplitz(c, None if r is None else checks.vectors(r, "r", check_finite))
+    matrix = checks.in_double(toeplitz(c, None if r is None else checks.vectors(r, "r", check_finite)))
     matrix = checks.squares(matrix, "c and r", False)
     b, vector = checks.right_hand_side(matrix, b, check_finite)
     matrix, b = checks.promoted(matrix, b)
@@ -203,6 +207,7 @@ def matmul_toeplitz(c_or_cr: Any, x: Array, check_finite: bool = False, workers:
     """The product T x with the Toeplitz matrix T with first column c (and first row r)."""
     c, r = _column_and_row(c_or_cr)
     matrix = toeplitz(checks.vectors(c, "c", check_finite), None if r is None else checks.vectors(r, "r", check_finite))
+    matrix = checks.in_double(matrix)
     columns, vector = checks.as_columns(checks.vectors(x, "x", check_finite))
     if shape_of(columns)[-2] != shape_of(matrix)[-1]:
         raise ValueError(f"x of shape {shape_of(x)} does not have {shape_of(matrix)[-1]} rows")
@@ -263,10 +268,10 @@ def lstsq(
     is_nonzero = ops.greater(s, ops.multiply(fnp.max(s, axis=-1, keepdims=True, initial=0), limit))
     rank = fnp.count_nonzero(is_nonzero, axis=-1)
     if m <= n or not bool(fnp.all(ops.equal(rank, n))):
-        residuals = fnp.zeros_like(residuals, shape=(0,))
+        residuals = fnp.zeros_like(x, shape=(*shape_of(s)[:-1], 0))
     return (
         checks.from_columns(x, vector),
-        checks.from_columns(residuals, vector) if shape_of(residuals) != (0,) else residuals,
+        checks.from_columns(residuals, vector) if shape_of(residuals)[-1] else residuals,
         rank,
         s,
     )
@@ -293,4 +298,4 @@ def inv(
 
 def det(a: Array, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The determinant of a (…, n, n), with the derivative also for singular matrices."""
-    return fnp.linalg.det(checks.squares(a, "a", check_finite))
+    return checks.in_double(fnp.linalg.det(checks.squares(a, "a", check_finite)))

@@ -112,9 +112,9 @@ def diagsvd(s: Array, M: int, N: int) -> Array:
     """The matrix (…, M, N) of a singular value decomposition, with s (…, min(M, N)) on its diagonal."""
     s = _vector(s)
     k = shape_of(s)[-1]
-    if k not in (M, N):
-        raise ValueError(f"Length of s must be M or N: got {k}, M={M}, N={N}.")
-    return fnp.expand_dims(s, -1 if k == M else -2) * np.eye(M, N, dtype=dtype_of(s))
+    if k not in (M, N) or k > min(M, N):
+        raise ValueError(f"Length of s must be the smaller one of M and N: got {k}, M={M}, N={N}.")
+    return fnp.where(np.eye(M, N, dtype=bool), fnp.expand_dims(s, -1 if k == M else -2), dtype_of(s).type(0))
 
 
 def leslie(f: Array, s: Array) -> Array:
@@ -126,7 +126,7 @@ def leslie(f: Array, s: Array) -> Array:
     if n < 2:
         raise ValueError("The length of f must be at least 2.")
     f, s = promoted(f, s, cores=(1, 1))
-    below = fnp.expand_dims(s, -1) * np.eye(n - 1, n, dtype=dtype_of(s))
+    below = fnp.where(np.eye(n - 1, n, dtype=bool), fnp.expand_dims(s, -1), dtype_of(s).type(0))
     return fnp.concatenate([fnp.expand_dims(f, -2), below], -2)
 
 

@@ -45,6 +45,15 @@ def _length(n: Any, default: int) -> int:
     return length
 
 
+def _delivered(result: Array, out: Any, axes: Sequence[int]) -> Array:
+    """A transform written to `out`, which must have as many axes, and the length of the transformed ones."""
+    if out is not None and hasattr(out, "shape"):
+        shape, own = shape_of(out), shape_of(result)
+        if len(shape) != len(own) or any([shape[axis] != own[axis] for axis in axes]):
+            raise ValueError("output array has wrong shape.")
+    return with_out(result, out)
+
+
 def resized(x: Array, axis: int, length: int) -> Array:
     """x with an axis truncated or padded with zeros to a length."""
     shape = shape_of(x)
@@ -75,13 +84,13 @@ def _transform(a: Any, n: Any, axis: int, norm: str | None, inverse: bool) -> Ar
 @implements(np.fft.fft)
 def fft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
     """The discrete Fourier transform of an axis, truncated or padded with zeros to length n, as numpy.fft.fft."""
-    return with_out(_transform(a, n, axis, norm, False), out)
+    return _delivered(_transform(a, n, axis, norm, False), out, (axis,))
 
 
 @implements(np.fft.ifft)
 def ifft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
     """The inverse discrete Fourier transform of an axis, as numpy.fft.ifft."""
-    return with_out(_transform(a, n, axis, norm, True), out)
+    return _delivered(_transform(a, n, axis, norm, True), out, (axis,))
 
 
 @implements(np.fft.rfft)
@@ -92,7 +101,7 @@ def rfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None
         raise TypeError("rfft takes real arrays; use np.fft.fft for complex ones")
     place = normalize_axis(axis, rank_of(a))
     length = _length(n, shape_of(a)[place])
-    return with_out(ops.rfft(resized(a, place, length), axis=place, norm=_norm(norm)), out)
+    return _delivered(ops.rfft(resized(a, place, length), axis=place, norm=_norm(norm)), out, (place,))
 
 
 @implements(np.fft.irfft)
@@ -102,19 +111,19 @@ def irfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = Non
     place = normalize_axis(axis, rank_of(a))
     length = _length(n, 2 * (shape_of(a)[place] - 1))
     halved = resized(a, place, length // 2 + 1)
-    return with_out(ops.irfft(halved, axis=place, length=length, norm=_norm(norm)), out)
+    return _delivered(ops.irfft(halved, axis=place, length=length, norm=_norm(norm)), out, (place,))
 
 
 @implements(np.fft.hfft)
 def hfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
     """The real spectrum of a signal with Hermitian symmetry, as numpy.fft.hfft."""
-    return with_out(irfft(conjugated(_array(a)), n, axis, ops.SWAPPED[_norm(norm)]), out)
+    return irfft(conjugated(_array(a)), n, axis, ops.SWAPPED[_norm(norm)], out)
 
 
 @implements(np.fft.ihfft)
 def ihfft(a: Array, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Array:
     """The inverse of hfft, as numpy.fft.ihfft."""
-    return with_out(conjugated(rfft(a, n, axis, ops.SWAPPED[_norm(norm)])), out)
+    return _delivered(conjugated(rfft(a, n, axis, ops.SWAPPED[_norm(norm)])), out, (axis,))
 
 
 def _lengths_and_axes(
@@ -138,24 +147,24 @@ def _lengths_and_axes(
     return [shape[place] if n == -1 else n for n, place in zip(sizes, places, strict=True)], places
 
 
-def _over_axes(transform: Callable[..., Array], a: Any, s: Any, axes: Any, norm: str | None) -> Array:
+def _over_axes(transform: Callable[..., Array], a: Any, s: Any, axes: Any, norm: str | None, out: Any) -> Array:
     a = _array(a)
     lengths, places = _lengths_and_axes(a, s, axes)
     for length, place in zip(reversed(lengths), reversed(places), strict=True):
         a = transform(a, length, place, norm)
-    return a
+    return _delivered(a, out, places)
 
 
 @implements(np.fft.fftn)
 def fftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Array:
     """The discrete Fourier transform of several axes (all by default), as numpy.fft.fftn."""
-    return with_out(_over_axes(fft, a, s, axes, norm), out)
+    return _over_axes(fft, a, s, axes, norm, out)
 
 
 @implements(np.fft.ifftn)
 def ifftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Array:
     """The inverse discrete Fourier transform of several axes (all by default), as numpy.fft.ifftn."""
-    return with_out(_over_axes(ifft, a, s, axes, norm), out)
+    return _over_axes(ifft, a, s, axes, norm, out)
 
 
 @implements(np.fft.rfftn)
@@ -166,7 +175,7 @@ def rfftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, ou
     a = rfft(a, lengths[-1], places[-1], norm)
     for length, place in zip(reversed(lengths[:-1]), reversed(places[:-1]), strict=True):
         a = fft(a, length, place, norm)
-    return with_out(a, out)
+    return _delivered(a, out, places)
 
 
 @implements(np.fft.irfftn)
@@ -176,7 +185,7 @@ def irfftn(a: Array, s: Any = None, axes: Any = None, norm: str | None = None, o
     lengths, places = _lengths_and_axes(a, s, axes, half=True)
     for length, place in zip(lengths[:-1], places[:-1], strict=True):
         a = ifft(a, length, place, norm)
-    return with_out(irfft(a, lengths[-1], places[-1], norm), out)
+    return irfft(a, lengths[-1], places[-1], norm, out)
 
 
 @implements(np.fft.fft2)

@@ -13,10 +13,10 @@ from func.interpreters.core import Array, Tracer, operand
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise.builder import add
-from func.interpreters.primitives.elementwise.table import equal, greater_equal, less_equal, logical_and, subtract
+from func.interpreters.primitives.elementwise.table import equal, greater_equal, less, less_equal, logical_and, subtract
 from func.interpreters.primitives.special import gamma as ops
 from func.interpreters.primitives.structural.shapes import full_like, where
-from func.numpy.argument_checks import floating
+from func.numpy.argument_checks import floating, scalar_of
 from func.numpy.joining import stack
 from func.numpy.reductions import any, sum
 from func.special.protocol import implements_scipy
@@ -124,9 +124,9 @@ def factorial(n: Array, exact: bool = False) -> Any:
     if exact:
         return scipy_of(np, "special").factorial(_plain("factorial", n), exact=True)
     n = floating(n)
-    is_valid = greater_equal(n, 0)
-    safe = where(is_valid, n, full_like(n, 0, ()))
-    return where(is_valid, ops.gamma(add(safe, 1)), full_like(n, 0, ()))
+    is_negative = less(n, 0)  # a NaN is not, and stays one
+    safe = where(is_negative, full_like(n, 0, ()), n)
+    return where(is_negative, full_like(n, 0, ()), ops.gamma(add(safe, 1)))
 
 
 def _plain(function: str, value: Any) -> Any:
@@ -145,14 +145,14 @@ def comb(N: Array, k: Array, *, exact: bool = False, repetition: bool = False) -
     if repetition:
         is_one = logical_and(equal(k, 0), greater_equal(N, 0))
         value = ops.binom(subtract(add(N, k), 1), k)
-        return where(is_one, full_like(value, 1, ()), value)
+        return scalar_of(where(is_one, full_like(value, 1, ()), value))
     return _zero_outside(N, k, ops.binom(N, k))
 
 
 def _zero_outside(N: Array, k: Array, value: Array) -> Array:
     """A value where 0 <= k <= N, and zero elsewhere."""
     is_valid = logical_and(logical_and(less_equal(k, N), greater_equal(N, 0)), greater_equal(k, 0))
-    return where(is_valid, value, full_like(value, 0, ()))
+    return scalar_of(where(is_valid, value, full_like(value, 0, ())))
 
 
 def perm(N: Array, k: Array, exact: bool = False) -> Any:

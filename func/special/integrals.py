@@ -7,7 +7,7 @@ from typing import Any
 from func.interpreters.core import Array, operand
 from func.interpreters.primitives.special import derivative_families
 from func.interpreters.primitives.special import integrals as ops
-from func.special.protocol import implements_scipy
+from func.special.protocol import implements_scipy, in_first_loop
 
 # fmt: off
 __all__ = [
@@ -149,19 +149,19 @@ def sph_harm_y(n: Array, m: Array, theta: Array, phi: Array) -> Array:
 @implements_scipy("ellipk")
 def ellipk(m: Array) -> Array:
     """The complete elliptic integral of the first kind K(m), by the parameter m = k². DLMF 19.2.8."""
-    return ops.ellipk(operand(m), order=0)
+    return ops.ellipk(in_first_loop(m), order=0)
 
 
 @implements_scipy("ellipkm1")
 def ellipkm1(p: Array) -> Array:
     """K(1 - p), accurate for small p."""
-    return ops.ellipkm1(operand(p), order=0)
+    return ops.ellipkm1(in_first_loop(p), order=0)
 
 
 @implements_scipy("ellipe")
 def ellipe(m: Array) -> Array:
     """The complete elliptic integral of the second kind E(m), by the parameter m = k². DLMF 19.2.8."""
-    return ops.ellipe(operand(m), order=0)
+    return ops.ellipe(in_first_loop(m), order=0)
 
 
 def sinc(x: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from func.interpreters.core import Array, operand
 from func.interpreters.primitives.special import logistic as ops
-from func.special.protocol import implements_scipy
+from func.special.protocol import implements_scipy, in_first_loop
 
 # fmt: off
 __all__ = [
@@ -97,4 +97,4 @@ def powm1(x: Array, y: Array) -> Array:
 @implements_scipy("exprel")
 def exprel(x: Array) -> Array:
     """(exp(x) - 1) / x, which is 1 at 0; its derivatives hold there too. DLMF 13.4.1."""
-    return ops.exprel(operand(x), order=0)
+    return ops.exprel(in_first_loop(x), order=0)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from func.interpreters.core import PRIMITIVES
+from func.interpreters.core import PRIMITIVES, Array, dtype_of, operand
 from func.interpreters.primitives.elementwise.builder import Elementwise, ElementwiseConstant
+from func.interpreters.primitives.structural.shapes import convert
 from func.numpy.protocol import DIRECT, F, implements_ufunc
 
 
@@ -20,6 +21,13 @@ def implements_scipy(*names: str) -> Callable[[F], F]:
     """
     ufuncs = [getattr(scipy.special._ufuncs if name.startswith("_") else scipy.special, name, None) for name in names]
     return implements_ufunc(*[ufunc for ufunc in ufuncs if ufunc is not None])
+
+
+def in_first_loop(x: Array) -> Array:
+    """An operand of a ufunc whose first loop is that of doubles, in which SciPy computes half precision, too."""
+    x = operand(x)
+    is_half = hasattr(x, "dtype") and dtype_of(x).char == "e"
+    return convert(x, dtype=np.dtype(np.float64)) if is_half else x
 
 
 def register_primitives() -> None:

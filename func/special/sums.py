@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, operand, shape_of
+from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise.table import logaddexp
 from func.interpreters.primitives.special import logsumexp as ops
 from func.interpreters.primitives.structural.reductions import keep_axes
-from func.interpreters.primitives.structural.shapes import broadcast, full_like
+from func.interpreters.primitives.structural.shapes import broadcast, convert, full_like
 from func.numpy.argument_checks import floating, normalize_axes
 
 # fmt: off
@@ -20,6 +20,14 @@ __all__ = [
 # fmt: on
 
 
+def _of_exponentials(x: Array) -> Array:
+    """An array in the dtype of its exponentials, which of small integers is a small one."""
+    x = operand(x)
+    if not hasattr(x, "dtype") or dtype_of(x).kind not in "iu":
+        return floating(x)
+    return convert(x, dtype=np.exp.resolve_dtypes((dtype_of(x), None))[1])
+
+
 def softmax(x: Array, axis: Any = None) -> Array:
     """exp(x) / Σ exp(x) over `axis` (None: all axes).
 
@@ -27,13 +35,13 @@ def softmax(x: Array, axis: Any = None) -> Array:
     >>> float(func.special.softmax(np.array([0.0, 0.0]))[0])
     0.5
     """
-    x = floating(x)
+    x = _of_exponentials(x)
     return ops.softmax(x, axes=normalize_axes(axis, len(shape_of(x))))
 
 
 def log_softmax(x: Array, axis: Any = None) -> Array:
     """x - log Σ exp(x) over `axis` (None: all axes)."""
-    x = floating(x)
+    x = _of_exponentials(x)
     return ops.log_softmax(x, axes=normalize_axes(axis, len(shape_of(x))))
 
 

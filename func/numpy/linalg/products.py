@@ -13,7 +13,6 @@ from func.interpreters.primitives.linalg.matrices import identity_like
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.numpy import products
 from func.numpy.argument_checks import rank_of
-from func.numpy.inplace import write_into
 from func.numpy.linalg.checks import LinAlgError, matrices
 from func.numpy.linalg.solving import inv
 from func.numpy.memory import like_copy
@@ -124,12 +123,12 @@ def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Array:
     for part in parts:
         if rank_of(part) != 2:
             raise LinAlgError(f"{rank_of(part)}-dimensional array given. Array must be two-dimensional")
-    result = _chain(parts, _cheapest_splits(parts), 0, len(parts) - 1)
+    result = _chain(parts, _cheapest_splits(parts), 0, len(parts) - 1, out)
     if first_vector and last_vector:
         result = result[0, 0]
     elif first_vector or last_vector:
         result = ravel(result)
-    return result if out is None else write_into(out, result)
+    return result
 
 
 def _cheapest_splits(parts: Sequence[Array]) -> dict[tuple[int, int], int]:
@@ -145,8 +144,8 @@ def _cheapest_splits(parts: Sequence[Array]) -> dict[tuple[int, int], int]:
     return splits
 
 
-def _chain(parts: Sequence[Array], splits: dict[tuple[int, int], int], i: int, j: int) -> Array:
+def _chain(parts: Sequence[Array], splits: dict[tuple[int, int], int], i: int, j: int, out: Any = None) -> Array:
     if i == j:
         return parts[i]
     k = splits[i, j]
-    return products.dot(_chain(parts, splits, i, k), _chain(parts, splits, k + 1, j))
+    return products.dot(_chain(parts, splits, i, k), _chain(parts, splits, k + 1, j), out)

@@ -11,6 +11,7 @@ from func.backends.support.linalg import float_dtype, real_dtype
 from func.interpreters.core import Array, dtype_of, known_value, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg import determinants, singular, solving
+from func.interpreters.primitives.linalg.matrices import mT
 from func.interpreters.primitives.structural.identity import stop_gradient
 from func.interpreters.primitives.structural.shapes import convert, expand
 from func.interpreters.primitives.structural.slicing import getitem
@@ -65,6 +66,9 @@ def pinv(a: Array, rcond: Any = None, hermitian: bool = False, *, rtol: Any = NO
 
     The derivative is the one at constant rank.
     """
+    a = operand(a)
+    if rank_of(a) > 1 and 0 in shape_of(a)[-2:]:
+        return mT(a)  # of no elements, in any dtype
     a = matrices(a, square=bool(hermitian))
     limit, cut = _rank_limit(a, rcond, rtol)
     batch = shape_of(a)[:-2]
@@ -126,6 +130,7 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Array, Array,
     if shape_of(columns)[0] != m:
         raise LinAlgError("Incompatible dimensions")
     dtype = np.result_type(float_dtype(dtype_of(a)), dtype_of(columns))
+    a, columns = [x if dtype_of(x) == dtype else convert(x, dtype=dtype) for x in (a, columns)]
     limit = float(np.finfo(dtype).eps * np.maximum(n, m) if rcond is None else rcond)
     x, residuals, s = singular.lstsq(a, columns, limit=limit, cut=limit > 1e-8)
     rank = count_nonzero(ops.greater(s, ops.multiply(max(s, axis=-1, initial=0), limit)))

@@ -126,7 +126,8 @@ def _f_density(m: Array, n: Array, x: Array) -> Array:
 
 
 def _binomial_density(k: Array, n: Array, p: Array) -> Array:
-    """The derivative by p of I_p(k + 1, n - k)."""
+    """The derivative by p of I_p(k + 1, n - k), of which SciPy rounds k and n down."""
+    k, n = floor(k), floor(n)
     return beta_density(add(k, 1), subtract(n, k), p)
 
 
@@ -160,10 +161,10 @@ fdtrc: Elementwise = special_primitive(
     "fdtrc", missing("fdtrc", "dfn"), missing("fdtrc", "dfd"), lambda x, y, z: negative(_f_density(x, y, z))
 )
 bdtr: Elementwise = special_primitive(
-    "bdtr", missing("bdtr", "k"), missing("bdtr", "n"), lambda x, y, z: negative(_binomial_density(floor(x), y, z))
+    "bdtr", missing("bdtr", "k"), missing("bdtr", "n"), lambda x, y, z: negative(_binomial_density(x, y, z))
 )
 bdtrc: Elementwise = special_primitive(
-    "bdtrc", missing("bdtrc", "k"), missing("bdtrc", "n"), lambda x, y, z: _binomial_density(floor(x), y, z)
+    "bdtrc", missing("bdtrc", "k"), missing("bdtrc", "n"), lambda x, y, z: _binomial_density(x, y, z)
 )
 pdtr: Elementwise = special_primitive(
     "pdtr", missing("pdtr", "k"), lambda x, y: negative(gamma_density(add(floor(x), 1), y))

@@ -78,7 +78,9 @@ def _pseudo_huber_partial_delta(x: Array, y: Array, out: Array) -> Array:
 
 
 pseudo_huber: Elementwise = special_primitive(
-    "pseudo_huber", _pseudo_huber_partial_delta, lambda x, y: divide(y, _pseudo_root(x, y))
+    "pseudo_huber",
+    _pseudo_huber_partial_delta,
+    lambda x, y: where(equal(x, 0), 0.0, divide(y, _pseudo_root(x, y))),
 )
 
 exprel: Primitive = ordered("exprel", special.exprel)

@@ -1,0 +1,82 @@
+"""np.linalg, np.fft, scipy.linalg and scipy.special: values, dtypes and errors at the edges of their arguments."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.special
+
+import func
+from func import linalg, special
+
+A = np.array([[4.0, 0.3], [-0.2, 3.0]])
+BATCH = np.stack([A, A + np.eye(2)])
+
+VALUES: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "factorial of NaN": (lambda library: library.factorial(np.array([np.nan, 3.0, -1.0])), "special"),
+    "diagsvd of an infinity": (lambda library: library.diagsvd(np.array([np.inf, np.nan]), 3, 2), "linalg"),
+    "leslie of an infinity": (lambda library: library.leslie(np.ones(3), np.array([np.inf, 1.0])), "linalg"),
+    "det in double precision": (lambda library: library.det(A.astype(np.float32)), "linalg"),
+    "Toeplitz in double precision": (lambda library: library.matmul_toeplitz(np.float32([2, 1]), A), "linalg"),
+    "residuals of complex systems": (lambda library: library.lstsq(A + 0j, A)[1], "linalg"),
+    "residuals of batches": (lambda library: library.lstsq(A, BATCH)[1], "linalg"),
+    "factors of batches": (lambda library: library.cho_solve((BATCH, np.array([True, True])), A), "linalg"),
+    "exponential of a number": (lambda library: library.expm(np.array(2.0)), "linalg"),
+    "softmax of small integers": (lambda library: library.softmax(np.array([1, 2], np.int8)), "special"),
+    "half precision by the first loop": (lambda library: library.ellipk(np.float16([0.3])), "special"),
+    "comb of numbers": (lambda library: library.comb(np.float64(5), 2), "special"),
+    "perm of numbers": (lambda library: library.perm(np.float64(5), 2), "special"),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_as_scipy(name: str) -> None:
+    call, space = VALUES[name]
+    with np.errstate(all="ignore"):
+        expected = call({"linalg": scipy.linalg, "special": scipy.special}[space])
+        got = call({"linalg": linalg, "special": special}[space])
+    assert np.asarray(got).dtype == np.asarray(expected).dtype and np.shape(got) == np.shape(expected)
+    assert isinstance(got, np.ndarray) == isinstance(expected, np.ndarray)
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+def test_a_loss_without_width_has_no_slope() -> None:
+    """pseudo_huber(0, r) is zero for every r."""
+    assert func.grad(lambda r: special.pseudo_huber(0.0, r))(0.3) == 0
+    slopes = func.jvp(lambda r: special.pseudo_huber(np.array([0.0, 1.0]), r), (0.3,), (1.0,))[1]
+    np.testing.assert_allclose(slopes, [0.0, 0.3 / np.sqrt(1.09)])
+
+
+@pytest.mark.parametrize("name", ["bdtr", "bdtrc"])
+def test_numbers_of_trials_are_rounded_down(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        for n in (0.9, 2.7):
+            function = lambda p, n=n: getattr(special, name)(0.0, n, p)  # noqa: E731
+            difference = (function(0.3 + 1e-6) - function(0.3 - 1e-6)) / 2e-6
+            np.testing.assert_allclose(func.grad(function)(0.3), difference, atol=1e-8)
+
+
+ERRORS: dict[str, tuple[Callable[[Any], Any], type[Exception]]] = {
+    "fft into another shape": (lambda x: np.fft.fft(x, out=np.zeros((1, 2, 2), complex) + x * 0), ValueError),
+    "irfft2 into another shape": (lambda x: np.fft.irfftn(x, out=np.zeros((3, 2)) * x[0, 0]), ValueError),
+    "multi_dot into another dtype": (
+        lambda x: np.linalg.multi_dot([x, x, x], out=(x * 0).astype(np.float32)),
+        ValueError,
+    ),
+    "subsets by a driver for all": (lambda x: linalg.eigh(x, subset_by_index=(0, 0), driver="evd"), ValueError),
+    "diagsvd of too many": (lambda x: linalg.diagsvd(x[0], 2, 1), ValueError),
+    "factors of different triangles": (lambda x: linalg.cho_solve((x, np.array([True, False])), x), ValueError),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name: str) -> None:
+    program, error = ERRORS[name]
+    with pytest.raises(error):
+        func.jvp(program, (A,), (A,))
