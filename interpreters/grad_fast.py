@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from func.backends import HOST_TYPES
+from func.backends.quiet import quietly
 from func.interpreters.core import (
     PYTHON_SCALARS,
     ZERO,
@@ -231,8 +232,7 @@ class UncheckedPartial(FastPartial):
 def _keeps_single(evaluate: Callable[[Any], Any], count: int) -> bool:
     """Whether a function of saved values gives single precision for it, or a number of Python, which adapts."""
     one = np.ones(1, np.float32)
-    with np.errstate(all="ignore"):
-        factor = evaluate([one] * count)
+    factor = quietly(evaluate, [one] * count)
     return type(factor) in PYTHON_SCALARS or factor.dtype == one.dtype
 
 

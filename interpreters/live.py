@@ -23,11 +23,11 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from contextvars import copy_context
 from typing import Any
 
 import numpy as np
 
+from func.backends.quiet import quietly
 from func.interpreters.core import (
     PYTHON_SCALARS,
     Array,
@@ -90,12 +90,10 @@ class Live(Interpreter):
         if primitive.mask == "body" and primitive.body is not None:
             outs = primitive.body(params)(*args)
             return tuple(outs) if primitive.multiple else outs[0]
-        # In a context of its own, which is gone whatever ends the call, an interrupt too.
-        return copy_context().run(self._apply_quietly, primitive, args, params)
+        return quietly(self._apply, primitive, args, params)
 
-    def _apply_quietly(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
-        """A primitive without NumPy's warnings, which the ordinary run has given."""
-        np.seterr(all="ignore")
+    def _apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
+        """A primitive; the ordinary run has given NumPy's warnings."""
         values, masks = self.unpacked(args)
         if isinstance(primitive, Where):
             return self._where(primitive, values, masks)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from func.backends.quiet import quietly
 from func.interpreters.core import (
     ZERO,
     Array,
@@ -49,7 +48,8 @@ def transpose_program(program: Program, cts: Sequence[Any]) -> list[Any]:
 
     for output, ct in zip(program.outputs, cts, strict=True):
         contribute(output, ct)
-    with np.errstate(all="ignore"):
+
+    def pull_all() -> None:
         for equation in reversed(program.equations):
             out_cts = {i: cotangents.pop(out) for i, out in enumerate(equation.outputs) if out in cotangents}
             if not out_cts:
@@ -67,6 +67,8 @@ def transpose_program(program: Program, cts: Sequence[Any]) -> list[Any]:
                 equation.inputs, primitive.pull_linear(ct, parents, known, equation.params), strict=True
             ):
                 contribute(x, contribution)
+
+    quietly(pull_all)
     return [cotangents.get(var, ZERO) for var in program.inputs]
 
 
@@ -107,8 +109,7 @@ def linearize_primitive(
             tangents.append(tracer)
             inputs.append(tracer)
     try:
-        with np.errstate(all="ignore"):
-            out, tangent = primitive.forward(values, tuple(tangents), params)
+        out, tangent = quietly(primitive.forward, values, tuple(tangents), params)
         if tangent is ZERO:
             return out, None, None
         outs, out_tangents = (out, tangent) if primitive.multiple else ((out,), (tangent,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import math
 import re
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.quiet import quietly
 from func.backends.source.plans import Loop, Plan, PlanStep
 from func.backends.support.arrays import scipy_of
 
@@ -43,10 +45,8 @@ def compile_plan(plan: Plan, xp: Any = np) -> Callable[..., tuple[Any, ...]]:
     names["np"] = xp
     if plan.buffers or plan.results:
         names["memory"] = RecycledMemory(plan, xp)
-    if xp is np:
-        names["np_errstate"] = np.errstate
     exec(compile(text, "<func.jit>", "exec"), names)
-    run = names["run"]
+    run: Any = names["run"] if xp is not np else functools.partial(quietly, names["run"])  # CuPy never warns
     run.text = text
     return run  # type: ignore[no-any-return]
 
@@ -86,20 +86,14 @@ def _statements(plan: Plan, names: dict[str, Any], xp: Any) -> Iterator[str]:
     if any(["ml_dtypes." in item.text for item in plan.items if isinstance(item, PlanStep)]):
         roots["ml_dtypes"] = importlib.import_module("ml_dtypes")
     yield f"def run({', '.join(plan.inputs)}):"
-    depth = INDENT
     if plan.buffers:
         yield f"{INDENT}frame = memory.take()"
         yield f"{INDENT}{', '.join(plan.buffers)}, = frame"
     for number, name in enumerate(plan.results):
         yield f"{INDENT}{name} = memory.result({number})"
-    if xp is np:
-        yield f"{INDENT}with np_errstate(all='ignore'):"
-        depth = INDENT * 2
-    if not plan.items:
-        yield f"{depth}pass"
     for item in plan.items:
         for line in _item_lines(item):
-            yield depth + _bound(line, names, roots)
+            yield INDENT + _bound(line, names, roots)
     if plan.buffers:
         yield f"{INDENT}memory.give(frame)"
     yield f"{INDENT}return ({''.join([f'{output}, ' for output in plan.outputs])})"

@@ -4,19 +4,22 @@ NumPy asks the arguments of a function for `__array_function__`; it does not loo
 the function's *dispatcher* says, a private Python function that returns them. When func is imported, the dispatchers
 get code that also returns a traced value inside a list or tuple. NumPy then hands the call over, list and all.
 
-Nothing else changes: functions are the objects they were, and a call whose arguments are no lists takes the same steps
-and one comparison of types for each argument. A dispatcher of an unknown form is left alone.
+The new code looks at one flag first, which says whether traced values exist: while a transform runs, and once a
+tensor has been made. If not, it does what it did before. Functions are the objects they were, and the new code has
+the file, the lines and the name of the old one. A dispatcher of an unknown form is left alone.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import sys
+import textwrap
 import types
 from collections.abc import Sequence
 from typing import Any
 
-from func.interpreters.core import CARRIERS, Tracer
+from func.interpreters.core import CARRIERS, TRACED, Tracer
 
 SEQUENCES = (list, tuple)
 NUMBERS = frozenset(
@@ -65,6 +68,7 @@ def _returned(dispatcher: types.FunctionType, names: tuple[str, ...], positional
     return [numbers[id(value)] for value in out]
 
 
+<<<<<<< HEAD
 _SEARCH, _ORIGINAL, _KINDS = "<search>", "<original>", "<list or tuple>"
 """Constants that stand for objects in the text of a dispatcher."""
 
@@ -75,6 +79,14 @@ def _names(code: types.CodeType) -> tuple[str, ...]:
 
 def _source(dispatcher: types.FunctionType) -> str | None:
     """The text of a dispatcher's new code, whose parameters are called p0, p1, ...: many dispatchers share one."""
+=======
+_SEARCH, _ORIGINAL, _TRACED, _KINDS = "<search>", "<original>", "<traced>", ("<list>", "<tuple>")
+"""Constants that stand for objects in the text of a dispatcher."""
+
+
+def _compiled(dispatcher: types.FunctionType) -> types.CodeType | None:
+    """The new code of a dispatcher, whose constants are still those of the text."""
+>>>>>>> 43eaf25 (Dispatchers look into lists only while traced values exist, and show NumPy's lines; no interrupt leaves warnings off)
     code = dispatcher.__code__
     if code.co_freevars or "type" in dispatcher.__globals__:
         return None
@@ -89,6 +101,7 @@ def _source(dispatcher: types.FunctionType) -> str | None:
     # Python 3.13 deprecates plain code in the place of a generator's.
     give = "yield from" if code.co_flags & inspect.CO_GENERATOR else "return"
     if code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+<<<<<<< HEAD
         relevant = f"[*{_ORIGINAL!r}.call(*args, **kwargs), *kwargs.values()]"
         return f"def dispatcher(*args, **kwargs):\n    {give} {_SEARCH!r}.extended({relevant})\n"
     returned = _returned(dispatcher, names, positional)
@@ -98,6 +111,69 @@ def _source(dispatcher: types.FunctionType) -> str | None:
     relevant = f"({', '.join([places[i] for i in returned] + [f'p{i}' for i, x in enumerate(names) if x in NUMBERS])},)"
     tests = " or ".join([f"type(p{i}) in {_KINDS!r}" for i in returned if names[i] not in ("out", "where")])
     return f"{text}    if {tests or 'False'}:\n        return {_SEARCH!r}.extended({relevant})\n    return {relevant}\n"
+=======
+        signature = call = "*args, **kwargs"
+    returned = None if "*" in call else _returned(dispatcher, names, code.co_argcount)
+    if returned is not None:
+        return _function_code(_returning(names, signature, returned))
+    return _with_prefix(code) or _function_code(
+        f"def dispatcher({signature}):\n"
+        f"    if {_TRACED!r}.run or {_TRACED!r}.stay:\n"
+        f"        return {_SEARCH!r}.extended([*{_ORIGINAL!r}.call({call})])\n"
+        f"    return {_ORIGINAL!r}.call({call})\n"
+    )
+
+
+def _returning(names: list[str], signature: str, returned: list[str]) -> str:
+    """The text of a dispatcher that returns a tuple of parameters."""
+    relevant = f"({', '.join([*returned, *[name for name in names if name in NUMBERS]])},)"
+    tests = " or ".join([f"type({name}) in {_KINDS!r}" for name in returned if name not in ("out", "where")])
+    return (
+        f"def dispatcher({signature}):\n"
+        f"    if {_TRACED!r}.run or {_TRACED!r}.stay:\n"
+        f"        if {tests or 'False'}:\n"
+        f"            return {_SEARCH!r}.extended({relevant})\n"
+        f"        return {relevant}\n"
+        f"    return ({', '.join(returned)},)\n"
+    )
+>>>>>>> 43eaf25 (Dispatchers look into lists only while traced values exist, and show NumPy's lines; no interrupt leaves warnings off)
+
+
+def _function_code(text: str | ast.Module, file: str = __file__) -> types.CodeType:
+    """The code of the one function in a text."""
+    whole = compile(text, file, "exec", dont_inherit=True)
+    return next(constant for constant in whole.co_consts if isinstance(constant, types.CodeType))
+
+
+def _passed_on(arguments: ast.arguments) -> str:
+    """The words of a call that passes all arguments on."""
+    words = [argument.arg for argument in [*arguments.posonlyargs, *arguments.args]]
+    words += [f"*{arguments.vararg.arg}"] if arguments.vararg else []
+    words += [f"{argument.arg}={argument.arg}" for argument in arguments.kwonlyargs]
+    return ", ".join(words + ([f"**{arguments.kwarg.arg}"] if arguments.kwarg else []))
+
+
+def _with_prefix(code: types.CodeType) -> types.CodeType | None:
+    """The code of a dispatcher behind a test, compiled from its source; None where that is not at hand."""
+    try:
+        lines, _ = inspect.getsourcelines(code)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+        again = _function_code(tree)  # instructions may differ: which ones depends on the module around
+        if (again.co_names, again.co_consts, again.co_varnames) != (code.co_names, code.co_consts, code.co_varnames):
+            return None
+    except (OSError, TypeError, SyntaxError, StopIteration):
+        return None
+    (function,) = tree.body
+    assert isinstance(function, ast.FunctionDef)
+    relevant = f"{_SEARCH!r}.extended([*{_ORIGINAL!r}.call({_passed_on(function.args)})])"
+    is_generator = code.co_flags & inspect.CO_GENERATOR
+    ending = f"yield from {relevant}\n    return" if is_generator else f"return {relevant}"
+    prefix = ast.parse(f"if {_TRACED!r}.run or {_TRACED!r}.stay:\n    {ending}\n").body
+    for part in [inner for statement in prefix for inner in ast.walk(statement)]:
+        ast.copy_location(part, function.body[0])
+    function.body[:0] = prefix
+    ast.increment_lineno(tree, code.co_firstlineno - 1)
+    return _function_code(ast.fix_missing_locations(tree), code.co_filename)
 
 
 class _Original:
@@ -124,6 +200,7 @@ def numpy_dispatchers() -> list[types.FunctionType]:
 
 def install() -> None:
     """Give the dispatchers their new code; called once, when func is imported."""
+<<<<<<< HEAD
     sources = [(dispatcher, _source(dispatcher)) for dispatcher in numpy_dispatchers()]
     texts = list(dict.fromkeys([source for _, source in sources if source is not None]))
     whole = compile("\n".join(texts), __file__, "exec", dont_inherit=True)
@@ -135,3 +212,18 @@ def install() -> None:
             constants = tuple([objects.get(c, c) if type(c) is str else c for c in code.co_consts])
             names = code.co_varnames if "args" in code.co_varnames else _names(dispatcher.__code__)
             dispatcher.__code__ = code.replace(co_consts=constants, co_name=dispatcher.__name__, co_varnames=names)
+=======
+    for dispatcher in numpy_dispatchers():
+        old, new = dispatcher.__code__, _compiled(dispatcher)
+        if new is None:
+            continue
+        objects = {_SEARCH: Search, _ORIGINAL: _Original(dispatcher), _TRACED: TRACED, _KINDS: SEQUENCES}
+        constants = tuple([objects.get(c, c) if type(c) in (str, tuple) else c for c in new.co_consts])
+        dispatcher.__code__ = new.replace(
+            co_consts=constants,
+            co_name=old.co_name,
+            co_qualname=old.co_qualname,
+            co_filename=old.co_filename,
+            co_firstlineno=old.co_firstlineno,
+        )
+>>>>>>> 43eaf25 (Dispatchers look into lists only while traced values exist, and show NumPy's lines; no interrupt leaves warnings off)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.quiet import quietly
 from func.interpreters.core import PYTHON_SCALARS, Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.special import derivative_families
@@ -236,17 +237,20 @@ def _size(x: Array) -> Array:
     return ops.hypot(ops.real(x), ops.imag(x)) if dtype_of(x).kind == "c" else ops.absolute(x)
 
 
+def _difference(a: Array, b: Array) -> Array:
+    return _size(ops.subtract(a, b))
+
+
 @implements(np.isclose)
 def isclose(a: Array, b: Array, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Array:
     """Whether elements are equal within atol + rtol |b|, as numpy.isclose."""
     a, b, rtol, atol = arrayed(operand(a)), arrayed(operand(b)), operand(rtol), operand(atol)
     if dtype_of(b).kind not in "fc":
         b = to_dtype(b, np.result_type(dtype_of(b), 1.0))
-    with np.errstate(invalid="ignore"):
-        near = ops.less_equal(_size(ops.subtract(a, b)), ops.add(atol, ops.multiply(rtol, _size(b))))
-        result = ops.logical_or(ops.logical_and(near, ops.isfinite(b)), ops.equal(a, b))
-        if equal_nan:
-            result = ops.logical_or(result, ops.logical_and(ops.isnan(a), ops.isnan(b)))
+    near = ops.less_equal(quietly(_difference, a, b), ops.add(atol, ops.multiply(rtol, _size(b))))
+    result = ops.logical_or(ops.logical_and(near, ops.isfinite(b)), ops.equal(a, b))
+    if equal_nan:
+        result = ops.logical_or(result, ops.logical_and(ops.isnan(a), ops.isnan(b)))
     return result
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import CARRIERS, Tracer
+from func.interpreters.core import CARRIERS, TRACED, Tracer
 from func.interpreters.core.scopes import Scope, live_entries, live_entry
 from func.interpreters.core.source import is_engine_file
 from func.interpreters.core.wiring import WIRING
@@ -203,7 +203,14 @@ class _HoldReference(weakref.ref[Hold]):
     restore = _module.__setattr__
 
 
+class _RunReference(weakref.ref[Hold]):
+    """A further reference to a hold, whose callback tells NumPy's dispatchers that no transform runs."""
+
+    restore = TRACED.__setattr__
+
+
 _restore: Any = operator.methodcaller("restore", "__class__", ModuleType)
+_end_run: Any = operator.methodcaller("restore", "run", False)
 _reference = _HoldReference(Hold(), _restore)  # which ends here
 _threads_before: tuple[int, ...] = ()
 """The threads that ran when the first of the running transforms started: if unknown, none."""
@@ -223,7 +230,8 @@ def _new_hold() -> Hold:
     try:
         while (hold := _reference()) is None:
             last, hold = _reference, Hold()
-            own = _HoldReference(hold, _restore)
+            own: Any = _HoldReference(hold, _restore)
+            own.run = _RunReference(hold, _end_run)
             threads = tuple(_known_threads)
             _reference = last.__dict__.setdefault("next", own)  # threads that start at once agree on one
             if _reference is own:
@@ -231,6 +239,7 @@ def _new_hold() -> Hold:
             else:
                 del own  # before its hold, so that its callback does not run
         _module.__class__ = TracedModule
+        TRACED.run = True
         return hold
     except BaseException:
         hold = None  # a traceback would keep it
@@ -299,6 +308,7 @@ def _after_fork() -> None:
         return
     _reference = _HoldReference(Hold(), _restore)
     _module.__class__ = ModuleType
+    TRACED.run = False
     for entry in live_entries():
         entry.scope().hold = hold_converters()
     for opened in _OPENED.get():

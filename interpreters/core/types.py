@@ -335,6 +335,21 @@ def concrete(value: Array) -> Any:
     return value
 
 
+class TracedValues:
+    """Whether traced values may be in the lists that NumPy's functions get."""
+
+    __slots__ = ("run", "stay")
+
+    def __init__(self) -> None:
+        self.run = False
+        """Whether a transform runs."""
+        self.stay = False
+        """Whether a tensor has ever been made, which lives as long as the user likes."""
+
+
+TRACED = TracedValues()
+
+
 def is_readable(value: Any) -> bool:
     """Whether every level of a value lets code read its numbers."""
     while type(value) is Tracer:

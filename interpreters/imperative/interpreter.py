@@ -14,6 +14,7 @@ import numpy as np
 
 from func.interpreters.core import (
     EVALUATE,
+    TRACED,
     Array,
     Aval,
     Interpreter,
@@ -228,6 +229,7 @@ def mark_tensor(value: Array) -> Any:
     global _has_inference_tensors
     if type(value) is not Tracer:
         value = Tracer(EVALUATE, value, None)
+        TRACED.stay = True
     mode = in_force(MODE)
     if mode is not None and mode.inference and value._interpreter is EVALUATE:
         state_of(value).inference = True

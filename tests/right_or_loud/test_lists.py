@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import operator
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -229,6 +231,82 @@ def test_numpy_is_what_it_was() -> None:
         np.sum([1.0], nonsense=1)  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="missing"):
         np.sum()  # type: ignore[call-overload]
+
+
+DESCRIPTION = """
+import inspect, pickle, sys, traceback, types
+import numpy as np
+
+DISPATCHERS = [
+    value
+    for name, module in sorted(sys.modules.items())
+    if name.startswith("numpy.")
+    for attribute, value in sorted(vars(module).items())
+    if attribute.endswith("_dispatcher") and isinstance(value, types.FunctionType)
+]
+
+def described():
+    calls = ["np.sum()", "np.sum(1, foo=2)", "np.stack(3)", "np.vstack(i for i in [1])", "np.clip()", "np.einsum()"]
+    calls += ["np.where(1, 2, 3, 4)", "np.linalg.norm()", "np.select(1, 2)", "np.pad([1])", "np.choose(0)"]
+    for call in calls:
+        try:
+            yield eval(call)
+        except Exception as error:
+            yield type(error).__name__, str(error)
+            yield [(f.filename, f.lineno, f.name, f.line) for f in traceback.extract_tb(error.__traceback__)[2:]]
+    yield str(inspect.signature(np.sum)), pickle.dumps(np.sum)
+    for dispatcher in DISPATCHERS:
+        code = dispatcher.__code__
+        yield code.co_name, code.co_qualname, code.co_filename, code.co_firstlineno, code.co_varnames[:code.co_argcount]
+        yield dispatcher.__defaults__, dispatcher.__kwdefaults__, inspect.getsource(dispatcher)
+
+before = repr(list(described()))
+asked = []
+class Duck:
+    def __array_function__(self, function, types, args, kwargs):
+        asked.append((function.__name__, len(types)))
+        return 7
+class Sub(np.ndarray):
+    pass
+assert np.sum(Duck()) == np.stack([Duck()]) == np.where(True, Duck(), 1) == 7
+import func
+assert np.sum(Duck()) == np.stack([Duck()]) == np.where(True, Duck(), 1) == 7
+assert asked[:3] == asked[3:], asked
+assert type(np.sort(np.ones(2).view(Sub))) is Sub
+assert repr(list(described())) == before
+"""
+
+
+def test_nothing_shows_that_dispatchers_have_new_code() -> None:
+    done = subprocess.run([sys.executable, "-c", DESCRIPTION], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_dispatchers_look_into_lists_only_where_traced_values_exist() -> None:
+    program = """
+import numpy as np, func
+from func.interpreters.core import TRACED
+searches = []
+from func.numpy.dispatchers import Search
+search = Search.extended
+Search.extended = staticmethod(lambda arguments: searches.append(1) or search(arguments))
+np.sum([1.0, 2.0]), np.stack([[1.0], [2.0]]), np.linalg.norm([1.0])
+assert not searches and not TRACED.run
+assert func.grad(lambda x: np.sum([x, x]))(1.0) == 2.0
+assert len(searches) == 1 and not TRACED.run
+try:
+    func.grad(lambda x: np.sum([x, 1 / 0]))(1.0)
+except ZeroDivisionError:
+    pass
+assert not TRACED.run and not TRACED.stay
+np.sum([1.0, 2.0])
+assert len(searches) == 1
+w = func.tensor(3.0, requires_grad=True)
+np.linalg.norm([w, 4.0]).backward()
+assert abs(w.grad.item() - 0.6) < 1e-15
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_lists_that_never_end_are_numpys_affair() -> None:

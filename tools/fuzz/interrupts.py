@@ -23,6 +23,7 @@ import numpy as np
 import func
 from func.autograd import forward_ad
 from func.backends.llvm import machine
+from func.interpreters.core import TRACED
 from func.interpreters.core.modes import Setting
 from func.interpreters.core.scopes import Entry
 from func.numpy import patching
@@ -231,6 +232,7 @@ def check_process() -> None:
     assert type(np) is types.ModuleType, "the module numpy has another class"
     assert all(getattr(np, name) is value for name, value in _OWN.items()), "a function of NumPy's is replaced"
     assert not patching.is_tracing(), "a transform runs"
+    assert not TRACED.run, "NumPy's dispatchers look for traced values"
     for name, variable in _variables().items():
         if not name.endswith((".refusals._LAST", ".forward_ad._LEVELS")):
             assert not in_force(variable.get(None)), f"{name} is {variable.get()}"

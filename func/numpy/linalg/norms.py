@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from func.backends.quiet import quietly
 from func.interpreters.core import Array, dtype_of, operand, shape_of
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.linalg import singular, solving
@@ -150,10 +152,9 @@ def cond(x: Array, p: Any = None) -> Array:
     if p is None or p in (2, -2):
         s = singular.svdvals(x)
         first, last = s[..., 0], s[..., -1]
-        with np.errstate(all="ignore"):
-            ratio = ops.divide(last, first) if p == -2 else ops.divide(first, last)
+        ratio = quietly(ops.divide, last, first) if p == -2 else quietly(ops.divide, first, last)
     else:
-        with np.errstate(all="ignore"):
-            ratio = ops.multiply(norm(x, p, (-2, -1)), norm(solving.inv(x, strict=False), p, (-2, -1)))
+        inverse = quietly(functools.partial(solving.inv, strict=False), x)
+        ratio = quietly(ops.multiply, norm(x, p, (-2, -1)), quietly(norm, inverse, p, (-2, -1)))
     failed = ops.logical_and(ops.isnan(ratio), ops.logical_not(any(ops.isnan(x), (-2, -1))))
     return scalar_of(shapes.where(failed, shapes.full_like(ratio, np.inf, ()), ratio))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from func.backends.quiet import quietly
 from func.interpreters.compile.passes.equation_builder import EquationBuilder, implements, substitute, substitute_atoms
 from func.interpreters.core import PYTHON_SCALARS, Array, Aval, aval_of
 from func.interpreters.primitives.structural.identity import barrier, named, renumbered, seed, stop_gradient
@@ -132,8 +134,7 @@ def _evaluate(equation: Equation, operands: Sequence[Any]) -> Any:
     size = out.size * out.dtype.itemsize
     if size > MAX_FOLDED_BYTES and size > sum([getattr(value, "nbytes", 0) for value in operands]):
         return None
-    with np.errstate(all="ignore"):
-        value = equation.primitive(*operands, **equation.params)
+    value = quietly(functools.partial(equation.primitive, **equation.params), *operands)
     if type(value) in PYTHON_SCALARS:
         return value if implements(value, out) else None
     return value if not out.weak and aval_of(value) == Aval(out.shape, out.dtype) else None

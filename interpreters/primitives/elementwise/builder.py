@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, TypeGuard, Unpack
 import numpy as np
 
 from func.backends import HOST_TYPES
+from func.backends.quiet import quietly
 from func.backends.support import arrays
 from func.backends.support.arrays import broadcast_shape
 from func.interpreters.core import (
@@ -108,8 +109,7 @@ class Pointwise(Primitive):
         dtype = self._dtypes.get(key)
         if dtype is None:
             probes = [dtype.type(1).item() if weak else dtype.type(1) for dtype, weak in key]
-            with np.errstate(all="ignore"):
-                dtype = self._dtypes[key] = np.asarray(self.impl(np, *probes)).dtype
+            dtype = self._dtypes[key] = np.asarray(quietly(self.impl, np, *probes)).dtype
         return dtype
 
     def _batch_aligned(self, size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
@@ -200,17 +200,20 @@ class Elementwise(Pointwise):
         if not is_inexact(dtype):
             return ZERO
         saved = in_precision_of(out, (*primals, out)) if self.mixes else (*primals, out)
-        total: Any = ZERO
-        with np.errstate(all="ignore"):
-            for place, tangent in enumerate(tangents):
-                if tangent is not ZERO and self.partials[place] is not None:
-                    total = add_tangents(total, self.scaled(place, saved, tangent, False))
+        total = quietly(self._total, saved, tangents)
         if total is ZERO:
             return ZERO
         if dtype_of(total) != dtype:
             total = convert(total, dtype=dtype)
         shape = shape_of(out)
         return total if shape_of(total) == shape else broadcast(total, shape=shape)
+
+    def _total(self, saved: Any, tangents: tuple[Any, ...]) -> Any:
+        total: Any = ZERO
+        for place, tangent in enumerate(tangents):
+            if tangent is not ZERO and self.partials[place] is not None:
+                total = add_tangents(total, self.scaled(place, saved, tangent, False))
+        return total
 
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Params) -> Any:
         out = self(*values)

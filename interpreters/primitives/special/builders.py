@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from func.backends.quiet import quietly
 from func.backends.support.special import of_order, result_of
 from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, add_tangents, dtype_of, general
 from func.interpreters.core.errors import NotDifferentiableError
@@ -156,8 +157,7 @@ def of_many(name: str, *partials: Callable[..., Array], ufunc: str | None = None
         key = tuple([(a.dtype, a.weak) for a in avals])
         if key not in dtypes:
             probes = [dtype.type(1).item() if weak else dtype.type(1) for dtype, weak in key]
-            with np.errstate(all="ignore"):
-                dtypes[key] = np.asarray(impl(np, *probes)).dtype
+            dtypes[key] = np.asarray(quietly(impl, np, *probes)).dtype
         return Aval(np.broadcast_shapes(*[a.shape for a in avals]), dtypes[key])
 
     def jvp(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
@@ -9,6 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from func.backends import HOST_TYPES
+from func.backends.quiet import quietly
 from func.backends.support.arrays import logaddexp_reduce
 from func.interpreters.core import (
     ZERO,
@@ -82,8 +84,7 @@ class Reduction(Primitive):
 
     def weights(self, x: Array, out: Array, params: Params) -> Array:
         """The partial derivatives by all elements."""
-        with np.errstate(all="ignore"):
-            return self.partial(x, keep_axes(out, shape_of(x), params["axes"]), **params)
+        return quietly(functools.partial(self.partial, **params), x, keep_axes(out, shape_of(x), params["axes"]))
 
     def forward(self, primals: tuple[Array, ...], tangents: tuple[Any, ...], params: Params) -> Any:
         out = bind(self, primals, params)
