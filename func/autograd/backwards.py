@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import threading
@@ -31,9 +32,9 @@ from func.interpreters.drivers import map_flat
 from func.interpreters.grad import AVAL, SERIAL
 from func.interpreters.imperative.backward import BackwardPass, is_accumulated, run_posthooks
 from func.interpreters.imperative.interpreter import Imperative, TensorState, ambient, as_tensor, state_of
-from func.interpreters.imperative.node_state import SAVED, STATE, is_leaf_node
+from func.interpreters.imperative.node_state import SAVED, STATE, has_hooks, is_leaf_node
 from func.interpreters.imperative.writes import retain
-from func.interpreters.jvp import Jvp
+from func.interpreters.jvp import DualLevel, Jvp
 from func.interpreters.primitives.elementwise.builder import add, negative
 from func.interpreters.primitives.structural.shapes import broadcast, convert, full_like
 from func.transforms.boundary import own
@@ -55,9 +56,8 @@ def _root(out: Any, i: int) -> tuple[Any, Any, Any, Any]:
     if type(out._interpreter) is not Imperative:
         if isinstance(out._interpreter, Jvp):
             raise BackwardError(
-                f"element {i} of tensors is a dual number: backward cannot start at it. For the gradient with respect "
-                "to a dual number make it of a tensor without history, "
-                "make_dual(x.detach(), tangent).requires_grad_(); otherwise start at a part that unpack_dual gives"
+                f"element {i} of tensors is a dual number: backward cannot start at it. func.autograd.grad(out, x) "
+                "gives the gradient with its tangent; otherwise start at a part that unpack_dual gives"
             )
         raise BackwardError(
             f"element {i} of tensors does not require grad and does not have a grad_fn: it does not depend on a "
@@ -326,6 +326,11 @@ def grad(
     values = list(inputs.values()) if isinstance(inputs, Mapping) else _as_list(inputs)
     if not values:
         raise BackwardError("grad requires non-empty inputs.")
+    level = _dual_level(_as_list(outputs))
+    if level is not None:
+        options = (grad_outputs, retain_graph, create_graph, allow_unused, is_grads_batched, materialize_grads)
+        duals = _gradients_of_duals(level, _as_list(outputs), values, *options)
+        return duals if keys is None else dict(zip(keys, duals, strict=True))
     interpreter, seeds = _roots(_as_list(outputs), grad_outputs, create_graph, is_grads_batched)
     nodes = [_target(value, i, interpreter) for i, value in enumerate(values)]
     retain = create_graph if retain_graph is None else bool(retain_graph)
@@ -355,6 +360,71 @@ def grad(
                 "allow_unused=True if this is the desired behavior (None for it), or materialize_grads=True for zeros."
             )
     return tuple(results) if keys is None else dict(zip(keys, results, strict=True))
+
+
+def _dual_level(outputs: Sequence[Any]) -> DualLevel | None:
+    """The dual level that some of the outputs belong to, in which gradients have tangents."""
+    levels = [out._interpreter for out in outputs if type(out) is Tracer and type(out._interpreter) is DualLevel]
+    return max(levels, key=lambda level: level.level) if levels else None
+
+
+def _gradients_of_duals(
+    level: DualLevel,
+    outputs: Sequence[Any],
+    inputs: Sequence[Any],
+    cts: Any,
+    retain_graph: bool | None,
+    create_graph: bool,
+    allow_unused: bool | None,
+    is_batched: bool,
+    materialize: bool,
+) -> tuple[Any, ...]:
+    """Gradients of dual numbers, which are dual.
+
+    Outputs with primals p and tangents t, and cotangents c with tangents ċ, have the gradient of ⟨c, p⟩, with that of
+    ⟨c, t⟩ + ⟨ċ, p⟩ as its tangent: t = J v, and second derivatives are symmetric.
+    """
+    if level.has_recorded_tangents:
+        raise BackwardError(
+            "the gradient of a dual number whose level has tangents that require a gradient would mix both: make the "
+            "dual with tangent.detach(), or start at a part that unpack_dual gives"
+        )
+    seeds = [None] * len(outputs) if cts is None else _as_list(cts)
+    if len(seeds) != len(outputs):
+        raise BackwardError(f"got {len(outputs)} tensors and {len(seeds)} gradients")
+    primals: list[tuple[Any, Any]] = []
+    tangents: list[tuple[Any, Any]] = []
+    for out, seed in zip(outputs, seeds, strict=True):
+        primal, tangent = level.parts(out)
+        ct, dct = (seed, ZERO) if seed is None else level.parts(seed)
+        primals.append((primal, ct))
+        if tangent is not ZERO:
+            tangents.append((tangent, ct))
+        if dct is not ZERO:
+            tangents.append((primal, dct))
+    roots = [part._attached for part, _ in (*primals, *tangents) if type(part) is Tracer and _is_recorded(part)]
+    if has_hooks(roots):
+        raise BackwardError(
+            "the graph of a dual number has hooks, which would run for the gradient and for its tangent apart: remove "
+            "them, or start at a part that unpack_dual gives"
+        )
+    targets = [level.parts(value)[0] if type(value) is Tracer else value for value in inputs]
+    recorded = [(part, ct) for part, ct in tangents if type(part) is Tracer and _is_recorded(part)]
+    gradient = functools.partial(grad, inputs=targets, create_graph=create_graph, is_grads_batched=is_batched)
+    outs, out_cts = zip(*primals, strict=True)
+    keeps = True if recorded else retain_graph
+    gradients = gradient(
+        outs, grad_outputs=out_cts, retain_graph=keeps, allow_unused=allow_unused, materialize_grads=materialize
+    )
+    if not recorded:
+        return tuple(gradients)
+    outs, out_cts = zip(*recorded, strict=True)
+    dots = gradient(outs, grad_outputs=out_cts, retain_graph=retain_graph, allow_unused=True)
+    return tuple([g if g is None or dot is None else level.of(g, dot) for g, dot in zip(gradients, dots, strict=True)])
+
+
+def _is_recorded(value: Tracer) -> bool:
+    return type(value._interpreter) is Imperative
 
 
 def _pull_batch(pull: Callable[[Sequence[tuple[Any, Any]]], list[Any]], seeds: Sequence[tuple[Any, Any]]) -> list[Any]:

@@ -18,8 +18,8 @@ import numpy as np
 from func.interpreters.core import EVALUATE, Array, Params, Primitive, Tracer, bind, dtype_of, is_inexact, snapshot
 from func.interpreters.core.errors import FuncError
 from func.interpreters.core.scopes import Scope
-from func.interpreters.imperative.interpreter import boxed
-from func.interpreters.jvp import Jvp
+from func.interpreters.imperative.interpreter import Imperative, boxed
+from func.interpreters.jvp import DualLevel
 from func.interpreters.live import Live
 from func.numpy import patching
 from func.transforms.boundary import array_leaf
@@ -44,7 +44,7 @@ class UnpackedDualTensor(NamedTuple):
     tangent: Any
 
 
-class ClosedDualLevel(Jvp):
+class ClosedDualLevel(DualLevel):
     """The interpreter of a dual level after it is closed: dual tensors behave as their primals."""
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
@@ -59,17 +59,17 @@ def primal_of(value: Array) -> Array:
     return value
 
 
-_LEVELS: ContextVar[tuple[Jvp, ...]] = ContextVar("func_dual_levels", default=())
+_LEVELS: ContextVar[tuple[DualLevel, ...]] = ContextVar("func_dual_levels", default=())
 """The interpreters of the open levels, innermost last; a level that was closed in another context remains there."""
 
 
-_OPENED: weakref.WeakKeyDictionary[Jvp, patching.OpenedTransform] = weakref.WeakKeyDictionary()
+_OPENED: weakref.WeakKeyDictionary[DualLevel, patching.OpenedTransform] = weakref.WeakKeyDictionary()
 """What holds NumPy's converters for the open levels."""
 
 
-def _levels() -> tuple[Jvp, ...]:
+def _levels() -> tuple[DualLevel, ...]:
     """The interpreters of the levels that are open here."""
-    return tuple([level for level in _LEVELS.get() if type(level) is Jvp and _OPENED[level].is_open])
+    return tuple([level for level in _LEVELS.get() if type(level) is DualLevel and _OPENED[level].is_open])
 
 
 def enter_dual_level() -> int:
@@ -88,7 +88,7 @@ def enter_dual_level() -> int:
 
 def _enter(scope: Scope | None = None) -> int:
     levels = _levels()
-    interpreter = Jvp("dual_level", Live())
+    interpreter = DualLevel("dual_level", Live())
     _OPENED[interpreter] = patching.open_transform(scope)
     _LEVELS.set((*levels, interpreter))
     return len(levels)
@@ -120,7 +120,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     _close(levels[-1])
 
 
-def _close(level: Jvp) -> None:
+def _close(level: DualLevel) -> None:
     level.__class__ = ClosedDualLevel  # pyright: ignore[reportAttributeAccessIssue]
     patching.close_transform(_OPENED[level])
 
@@ -145,7 +145,7 @@ def dual_level() -> Iterator[int]:
     finally:
         if any([open_level is interpreter for open_level in _levels()]):
             exit_dual_level(level=len(levels) - 1)
-        elif type(interpreter) is Jvp:  # left in another context, by a generator that is closed there
+        elif type(interpreter) is DualLevel:  # left in another context, by a generator that is closed there
             _close(interpreter)
         del scope
 
@@ -159,7 +159,7 @@ class _LevelScope(Scope):
         _enter(self)
 
 
-def _interpreter(level: int | None, name: str) -> Jvp:
+def _interpreter(level: int | None, name: str) -> DualLevel:
     """The interpreter of an open level."""
     levels = _levels()
     if not levels:
@@ -213,6 +213,8 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
             f"make_dual: only tensors of floating point and complex dtype carry tangents, not {dtype_of(primal)}; "
             "convert with .astype(float)"
         )
+    if type(direction) is Tracer and isinstance(direction._interpreter, Imperative):
+        interpreter.has_recorded_tangents = True
     direction = fit_tangent(primal, direction, "tensor", "autograd.forward_ad.make_dual")
     return interpreter.lift(_snapshot(primal), _snapshot(direction))
 
@@ -257,6 +259,6 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     if value._interpreter is interpreter:
         primal, direction = interpreter.unpack(value)
         return UnpackedDualTensor(boxed(_snapshot(primal)), boxed(_snapshot(direction)))
-    if type(value._interpreter) is Jvp and value._interpreter.level > interpreter.level and level is not None:
+    if type(value._interpreter) is DualLevel and value._interpreter.level > interpreter.level and level is not None:
         raise DualLevelError(f"unpack_dual: the tensor carries a tangent inside level {level}; unpack that one first")
     return UnpackedDualTensor(value, None)

@@ -647,14 +647,39 @@ def test_forward_mode_of_torch_functions_follows_no_grad() -> None:
     assert functional.jvp(f, x, v)[1].item() == 9.0
 
 
-def test_backward_of_a_dual_number_says_what_to_write() -> None:
+def test_gradients_of_dual_numbers_are_dual() -> None:
+    """Forward over reverse, as torch has it: the tangent of the gradient is the Hessian times the tangent."""
     x = func.tensor([1.0, 2.0], requires_grad=True)
-    tangent = func.tensor([1.0, 0.5])
+    y = func.tensor([3.0, 4.0], requires_grad=True)
+    v = np.array([1.0, 0.5])
+
+    def parts(g: Any) -> list[Any]:
+        return [None if part is None else part.tolist() for part in forward_ad.unpack_dual(g)]
+
     with forward_ad.dual_level():
-        d = forward_ad.make_dual(x, tangent)
-        with pytest.raises(func.errors.BackwardError, match=r"make_dual\(x\.detach\(\)"):
-            func.autograd.grad((d**3).sum(), d)
-        d = forward_ad.make_dual(x.detach(), tangent).requires_grad_()
+        d = forward_ad.make_dual(x, func.tensor(v))
+        for inputs in (d, x, [x], {"x": d}):
+            pulled = func.autograd.grad((d**3).sum(), inputs)
+            assert parts(pulled["x"] if isinstance(inputs, dict) else pulled[0]) == [[3, 12], [6, 6]]
+        by_both = func.autograd.grad((d * d * y).sum(), [d, y])
+        assert [parts(g) for g in by_both] == [[[6, 16], [6, 4]], [[1, 4], [2, 2]]]
+        seed = forward_ad.make_dual(func.tensor([1.0, 2.0]), func.tensor([0.5, 0.25]))
+        assert parts(func.autograd.grad(d**3, d, seed)[0]) == [[3, 24], [7.5, 15]]
+        assert parts(func.autograd.grad((3 * d).sum(), d)[0]) == [[3, 3], None]
+        (g,) = func.autograd.grad((d**3).sum(), d, create_graph=True)
+        assert func.autograd.grad(forward_ad.unpack_dual(g).tangent.sum(), x)[0].tolist() == [6, 3]
+        assert func.autograd.grad((d**3).sum(), [d, y], allow_unused=True)[1] is None
+        with pytest.raises(func.errors.BackwardError, match=r"autograd\.grad\(out, x\)"):
+            (d**3).sum().backward()
+        z = d * 2
+        handle = x.register_hook(lambda g: 2 * g)
+        with pytest.raises(func.errors.BackwardError, match="has hooks"):
+            func.autograd.grad(z.sum(), x)
+        handle.remove()
+    with forward_ad.dual_level():
+        d = forward_ad.make_dual(x.detach(), func.tensor(v)).requires_grad_()
         (g,) = func.autograd.grad((d**3).sum(), d)
-        primal, derivative = forward_ad.unpack_dual(g)
-        assert (primal.tolist(), derivative.tolist()) == ([3.0, 12.0], [6.0, 6.0])
+        assert parts(g) == [[3, 12], [6, 6]]
+        d = forward_ad.make_dual(x, y * 1)
+        with pytest.raises(func.errors.BackwardError, match=r"tangent\.detach\(\)"):
+            func.autograd.grad((d**3).sum(), d)
