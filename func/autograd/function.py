@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -258,21 +259,28 @@ class _FunctionCall:
 
     @contextlib.contextmanager
     def _context(self, residuals: Sequence[Array], forward: bool = False) -> Iterator[FunctionCtx]:
-        """The context of the call, whose tensors are these residuals for now. What a rule sets on it stays."""
-        ctx = self.ctx
+        """The context of the call with these residuals, for one call of a rule. What the rule sets on it stays.
+
+        It is a copy, since rules may run in several threads at once, and inside each other.
+        """
+        ctx = copy.copy(self.ctx)
         tensors = iter(as_user_tensors(residuals))
-        values = [held.rebuilt(tensors) for held in self.held]
-        for held, value in zip(self.held, values, strict=True):
-            held.put(ctx, held.placeholder, value)
-        saved = ctx._saved
+        for held in self.held:
+            value = held.rebuilt(tensors)
+            if vars(ctx).get(held.name) is held.placeholder:  # otherwise a rule has set it to something else
+                vars(ctx)[held.name] = value
         if forward and ctx._forward:
             ctx._saved = ctx._forward
+        before = dict(vars(ctx))
         try:
             yield ctx
         finally:
-            ctx._saved = saved
-            for held, value in zip(self.held, values, strict=True):
-                held.put(ctx, value, held.placeholder)
+            after = vars(ctx)
+            for name in before.keys() - after.keys():
+                vars(self.ctx).pop(name, None)
+            for name, value in after.items():
+                if name not in before or before[name] is not value:
+                    vars(self.ctx)[name] = value
 
     def backward(self, residuals: Sequence[Array], cts: Sequence[Any]) -> list[Any]:
         """The cotangents of the arrays among the arguments, by the `backward` of the class."""
@@ -374,11 +382,6 @@ class _Held:
     def rebuilt(self, tensors: Iterator[Any]) -> Any:
         """The value of the attribute with the next of these tensors."""
         return tree.unflatten(self.spec, [next(tensors) if part is None else part[0] for part in self.parts])
-
-    def put(self, ctx: FunctionCtx, old: Any, new: Any) -> None:
-        """Set the attribute, unless a rule has set it to something else."""
-        if vars(ctx).get(self.name) is old:
-            vars(ctx)[self.name] = new
 
 
 def _is_used_up(value: Tracer, run: ForwardRun) -> bool:

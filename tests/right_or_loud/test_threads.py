@@ -174,3 +174,32 @@ def _check_after(leave_early: Callable[[], None]) -> None:
     func.grad(lambda x: x * (type(np.zeros(3)) is np.ndarray))(1.0)
     with pytest.raises(func.autograd.forward_ad.DualLevelError):
         func.autograd.forward_ad.make_dual(w, w)
+
+
+def test_one_context_of_a_function_in_many_backward_passes() -> None:
+    """Each pass has residuals of its own: recorded ones where it records, plain ones where it does not."""
+
+    class Cube(func.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            ctx.square = x * x
+            return x * ctx.square
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * (ctx.square + 2 * ctx.saved_tensors[0] ** 2)
+
+    x = np.array([1.0, 2.0])
+    w = func.tensor(x, requires_grad=True)
+    out = np.sum(Cube.apply(w))
+
+    def work(number: int) -> None:
+        for _ in range(20):
+            (slope,) = func.autograd.grad(out, w, retain_graph=True, create_graph=number % 2 == 0)
+            np.testing.assert_array_equal(slope.detach().numpy(), 3 * x**2)
+            if number % 2 == 0:
+                (second,) = func.autograd.grad(slope.sum(), w)
+                np.testing.assert_array_equal(second.numpy(), 6 * x)
+
+    in_threads(work)

@@ -103,7 +103,106 @@ def _loops() -> Any:
     return carry, outs, func.grad(lambda c: func.scan(lambda c, x: (c * np.sin(x), c), c, X)[0])(2.0)
 
 
+class _Cubed(func.autograd.Function):
+    """A Function with every rule."""
+
+    @staticmethod
+    def forward(x: Any) -> Any:
+        return x**3
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return 3 * g * ctx.saved_tensors[0] ** 2
+
+    jvp = backward
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, x: Any) -> Any:
+        return x**3, in_dims[0]
+
+
+@func.custom_vmap
+def _tripled(x: Any) -> Any:
+    return 3 * x
+
+
+_tripled.def_vmap(lambda size, in_batched, x: (x + 2 * x, in_batched[0]))
+
+
+def _of_functions() -> Any:
+    f = _Cubed.apply
+    return (
+        func.vmap(func.grad(f))(X),
+        func.grad(func.grad(f))(2.0),
+        func.jvp(f, (X,), (X,)),
+        func.jit(func.grad(f))(2.0),
+    )
+
+
+def _hooks_and_rules() -> Any:
+    w = func.tensor(X, requires_grad=True)
+    seen: list[float] = []
+    w.register_post_accumulate_grad_hook(lambda leaf: seen.append(leaf.grad.sum().item()))
+    y = np.sin(w)
+    y.register_hook(lambda g: 2 * g)
+    y.retain_grad()
+    z = _Cubed.apply(func.autograd.checkpoint(lambda v: np.exp(v) * w, y))
+    z.grad_fn.register_prehook(lambda gradients: (seen.append(1.0), gradients)[1])
+    np.sum(z).backward(create_graph=True)
+    return w.grad.detach().numpy(), y.grad.detach().numpy(), seen
+
+
+def _views_and_modes() -> Any:
+    w = func.tensor(X, requires_grad=True)
+    v = (w * 2)[1:]
+    v[0] *= w[0]
+    with func.no_grad():
+        w[0] += 1
+        d = w.detach()
+        d *= 2
+    np.sum(v * v).backward()
+    return w.grad.numpy(), w.detach().numpy()
+
+
+def _behind_rules() -> Any:
+    def f(x: Any) -> Any:
+        return np.sum(np.where(x > 1, _clipped(np.sqrt(x - 1)), x))
+
+    w = func.tensor(np.ones(3), requires_grad=True)
+    f(w).backward()
+    return func.grad(f)(np.ones(3)), func.jacfwd(f)(np.ones(3)), w.grad.numpy()
+
+
+def _dual_of_leaf() -> Any:
+    w = func.tensor(X, requires_grad=True)
+    with forward_ad.dual_level():
+        d = forward_ad.make_dual(w, func.tensor(np.ones(3)))
+        (g,) = func.autograd.grad(np.sum(d**3), d)
+        return [part.numpy() for part in forward_ad.unpack_dual(g)]
+
+
+def _lists() -> Any:
+    w = func.tensor(X, requires_grad=True)
+    np.linalg.norm([w[0], w[1]]).backward()
+    return func.grad(lambda x: np.sum([x[0], x[1] * x[2]]) + np.linalg.det([[x[0], 1.0], [2.0, x[1]]]))(
+        X
+    ), w.grad.numpy()
+
+
 PROGRAMS: dict[str, Callable[[], Any]] = {
+    "Functions": _of_functions,
+    "hooks and rules": _hooks_and_rules,
+    "views and modes": _views_and_modes,
+    "NaN behind rules": _behind_rules,
+    "dual of a leaf": _dual_of_leaf,
+    "lists": _lists,
+    "custom_vmap": lambda: func.vmap(func.jacrev(lambda x: _tripled(x) * x))(X),
+    "jit of rules": lambda: func.jit(func.value_and_grad(lambda x: np.sum(_clipped(x) * _Cubed.apply(x))))(X),
     "grad": lambda: func.grad(_loss)(X),
     "hessian": lambda: func.hessian(_loss)(X),
     "jacfwd": lambda: func.jacfwd(lambda x: np.cumsum(x) * x)(X),

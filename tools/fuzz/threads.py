@@ -12,10 +12,12 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 import func
+from func.autograd import forward_ad
 from tools.fuzz.cases import Tally
 from tools.fuzz.interrupts import PROGRAMS, _leaves, check_process
 
@@ -113,7 +115,81 @@ def _plain_numpy(choices: random.Random) -> Callable[[int], None]:
     return work
 
 
-FEATURES = (_programs, _draws, _one_gradient, _one_jitted_function, _plain_numpy)
+class _Scaled(func.autograd.Function):
+    """A Function whose context is used by several backward passes at once."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        ctx.square = x * x
+        return x * ctx.square
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g * (ctx.square + 2 * ctx.saved_tensors[0] ** 2)
+
+
+def _one_graph(choices: random.Random) -> Callable[[int], None]:
+    """Backward passes of several threads through one graph, with Functions, checkpoints, hooks and pullbacks."""
+    w = func.tensor(X, requires_grad=True)
+    graphs = {
+        "Function": np.sum(_Scaled.apply(w)),
+        "checkpoint": np.sum(func.autograd.checkpoint(lambda v: v * v * v, w)),
+        "jit": func.jit(lambda v: np.sum(v * v * v))(w),
+        "hook": np.sum(w * w * w),
+    }
+    w.register_hook(lambda g: g * 1)
+    _, pull = func.vjp(lambda x: np.sum(_Scaled.apply(x)), X)
+    linear = func.linearize(lambda x: np.sum(_Scaled.apply(x)), X)[1]
+    orders = [[choices.choice([*graphs, "vjp", "linearize"]) for _ in range(6)] for _ in range(32)]
+    creates = [choices.random() < 0.3 for _ in range(32)]
+
+    def work(number: int) -> None:
+        for name in orders[number]:
+            if name == "vjp":
+                gradient = pull(1.0)[0]
+            elif name == "linearize":
+                gradient = np.array([linear(row) for row in np.eye(3)])
+            else:
+                (slope,) = func.autograd.grad(graphs[name], w, retain_graph=True, create_graph=creates[number])
+                if creates[number]:
+                    (second,) = func.autograd.grad(np.sum(slope), w, retain_graph=True)
+                    np.testing.assert_allclose(second.numpy(), 6 * X, err_msg=name)
+                gradient = slope.detach().numpy()
+            np.testing.assert_allclose(gradient, 3 * X**2, err_msg=name)
+
+    return work
+
+
+def _modes(choices: random.Random) -> Callable[[int], None]:
+    """Modes and saved-tensor hooks hold in their thread alone."""
+    kinds = [choices.randrange(4) for _ in range(32)]
+
+    def work(number: int) -> None:
+        for _ in range(10):
+            w = func.tensor(X, requires_grad=True)
+            if kinds[number] == 0:
+                with func.no_grad():
+                    assert not np.sin(w).requires_grad
+            elif kinds[number] == 1:
+                packed: list[int] = []
+                with func.autograd.graph.saved_tensors_hooks(lambda x: packed.append(1) or x, lambda x: x):  # noqa: B023
+                    y = np.sum(np.sin(w))
+                y.backward()
+                assert len(packed) == 1, packed
+            elif kinds[number] == 2:
+                with func.intercept():
+                    assert func.grad(lambda x: np.sum(np.full(2, 1.0) * x))(1.0) == 2.0
+            else:
+                assert func.is_grad_enabled() and np.sin(w).requires_grad
+                with forward_ad.dual_level():
+                    d = forward_ad.make_dual(w.detach(), func.tensor(X))
+                    assert forward_ad.unpack_dual(d * d).tangent is not None
+
+    return work
+
+
+FEATURES = (_one_graph, _modes, _programs, _draws, _one_gradient, _one_jitted_function, _plain_numpy)
 
 
 def case(choices: random.Random, tally: Tally) -> None:
