@@ -68,28 +68,21 @@ def _returned(dispatcher: types.FunctionType, names: tuple[str, ...], positional
     return [numbers[id(value)] for value in out]
 
 
-<<<<<<< HEAD
-_SEARCH, _ORIGINAL, _KINDS = "<search>", "<original>", "<list or tuple>"
+_SEARCH, _ORIGINAL, _TRACED, _KINDS = "<search>", "<original>", "<traced>", "<list or tuple>"
 """Constants that stand for objects in the text of a dispatcher."""
+_EXIST = f"{_TRACED!r}.run or {_TRACED!r}.stay"
 
 
 def _names(code: types.CodeType) -> tuple[str, ...]:
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
-def _source(dispatcher: types.FunctionType) -> str | None:
-    """The text of a dispatcher's new code, whose parameters are called p0, p1, ...: many dispatchers share one."""
-=======
-_SEARCH, _ORIGINAL, _TRACED, _KINDS = "<search>", "<original>", "<traced>", ("<list>", "<tuple>")
-"""Constants that stand for objects in the text of a dispatcher."""
+def _text(dispatcher: types.FunctionType) -> str | None:
+    """The text of the new code of a dispatcher that returns a tuple; None where it does anything else.
 
-
-def _compiled(dispatcher: types.FunctionType) -> types.CodeType | None:
-    """The new code of a dispatcher, whose constants are still those of the text."""
->>>>>>> 43eaf25 (Dispatchers look into lists only while traced values exist, and show NumPy's lines; no interrupt leaves warnings off)
+    The parameters are called p0, p1, ...: many dispatchers share one text.
+    """
     code = dispatcher.__code__
-    if code.co_freevars or "type" in dispatcher.__globals__:
-        return None
     names, positional = _names(code), code.co_argcount
     places = [f"p{i}" for i in range(len(names))]
     signature = places[:positional]
@@ -97,52 +90,56 @@ def _compiled(dispatcher: types.FunctionType) -> types.CodeType | None:
         signature.insert(code.co_posonlyargcount, "/")
     if len(names) > positional:
         signature += ["*", *places[positional:]]
-    text = f"def dispatcher({', '.join(signature)}):\n"
-    # Python 3.13 deprecates plain code in the place of a generator's.
-    give = "yield from" if code.co_flags & inspect.CO_GENERATOR else "return"
-    if code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
-<<<<<<< HEAD
-        relevant = f"[*{_ORIGINAL!r}.call(*args, **kwargs), *kwargs.values()]"
-        return f"def dispatcher(*args, **kwargs):\n    {give} {_SEARCH!r}.extended({relevant})\n"
-    returned = _returned(dispatcher, names, positional)
+    is_open = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    returned = None if is_open else _returned(dispatcher, names, positional)
     if returned is None:
-        call = ", ".join([*places[:positional], *[f"{names[i]}=p{i}" for i in range(positional, len(names))]])
-        return f"{text}    {give} {_SEARCH!r}.extended([*{_ORIGINAL!r}.call({call})])\n"
-    relevant = f"({', '.join([places[i] for i in returned] + [f'p{i}' for i, x in enumerate(names) if x in NUMBERS])},)"
+        return None
+    own = [places[i] for i in returned]
+    relevant = f"({', '.join([*own, *[f'p{i}' for i, x in enumerate(names) if x in NUMBERS]])},)"
     tests = " or ".join([f"type(p{i}) in {_KINDS!r}" for i in returned if names[i] not in ("out", "where")])
-    return f"{text}    if {tests or 'False'}:\n        return {_SEARCH!r}.extended({relevant})\n    return {relevant}\n"
-=======
-        signature = call = "*args, **kwargs"
-    returned = None if "*" in call else _returned(dispatcher, names, code.co_argcount)
-    if returned is not None:
-        return _function_code(_returning(names, signature, returned))
-    return _with_prefix(code) or _function_code(
-        f"def dispatcher({signature}):\n"
-        f"    if {_TRACED!r}.run or {_TRACED!r}.stay:\n"
-        f"        return {_SEARCH!r}.extended([*{_ORIGINAL!r}.call({call})])\n"
-        f"    return {_ORIGINAL!r}.call({call})\n"
-    )
-
-
-def _returning(names: list[str], signature: str, returned: list[str]) -> str:
-    """The text of a dispatcher that returns a tuple of parameters."""
-    relevant = f"({', '.join([*returned, *[name for name in names if name in NUMBERS]])},)"
-    tests = " or ".join([f"type({name}) in {_KINDS!r}" for name in returned if name not in ("out", "where")])
     return (
-        f"def dispatcher({signature}):\n"
-        f"    if {_TRACED!r}.run or {_TRACED!r}.stay:\n"
+        f"def dispatcher({', '.join(signature)}):\n"
+        f"    if {_EXIST}:\n"
         f"        if {tests or 'False'}:\n"
         f"            return {_SEARCH!r}.extended({relevant})\n"
         f"        return {relevant}\n"
-        f"    return ({', '.join(returned)},)\n"
+        f"    return ({', '.join(own)},)\n"
     )
->>>>>>> 43eaf25 (Dispatchers look into lists only while traced values exist, and show NumPy's lines; no interrupt leaves warnings off)
 
 
-def _function_code(text: str | ast.Module, file: str = __file__) -> types.CodeType:
-    """The code of the one function in a text."""
-    whole = compile(text, file, "exec", dont_inherit=True)
-    return next(constant for constant in whole.co_consts if isinstance(constant, types.CodeType))
+def _with_prefix(code: types.CodeType) -> types.CodeType | None:
+    """The code of a dispatcher behind a test, compiled from its source; None where that is not at hand."""
+    try:
+        lines, _ = inspect.getsourcelines(code)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+        again = _function_code(tree, code.co_filename)  # instructions may differ: they depend on the module around
+    except (OSError, TypeError, SyntaxError, StopIteration):
+        return None
+    if (again.co_names, again.co_consts, again.co_varnames) != (code.co_names, code.co_consts, code.co_varnames):
+        return None
+    (function,) = tree.body
+    assert isinstance(function, ast.FunctionDef)
+    prefix = ast.parse(_prefix(code.co_flags, _passed_on(function.args))).body
+    for part in [inner for statement in prefix for inner in ast.walk(statement)]:
+        ast.copy_location(part, function.body[0])
+    function.body[:0] = prefix
+    ast.increment_lineno(tree, code.co_firstlineno - 1)
+    return _function_code(ast.fix_missing_locations(tree), code.co_filename)
+
+
+def _without_source(code: types.CodeType) -> types.CodeType:
+    """The code of a dispatcher behind a test, which calls the original."""
+    give = "yield from" if code.co_flags & inspect.CO_GENERATOR else "return"
+    prefix = textwrap.indent(_prefix(code.co_flags, "*args, **kwargs"), "    ")
+    text = f"def dispatcher(*args, **kwargs):\n{prefix}    {give} {_ORIGINAL!r}.call(*args, **kwargs)\n"
+    return _function_code(text, code.co_filename)
+
+
+def _prefix(flags: int, call: str) -> str:
+    """The test: where traced values exist, all is returned that the original returns for this call, and more."""
+    relevant = f"{_SEARCH!r}.extended([*{_ORIGINAL!r}.call({call})])"
+    ending = f"yield from {relevant}\n    return" if flags & inspect.CO_GENERATOR else f"return {relevant}"
+    return f"if {_EXIST}:\n    {ending}\n"
 
 
 def _passed_on(arguments: ast.arguments) -> str:
@@ -153,27 +150,10 @@ def _passed_on(arguments: ast.arguments) -> str:
     return ", ".join(words + ([f"**{arguments.kwarg.arg}"] if arguments.kwarg else []))
 
 
-def _with_prefix(code: types.CodeType) -> types.CodeType | None:
-    """The code of a dispatcher behind a test, compiled from its source; None where that is not at hand."""
-    try:
-        lines, _ = inspect.getsourcelines(code)
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-        again = _function_code(tree)  # instructions may differ: which ones depends on the module around
-        if (again.co_names, again.co_consts, again.co_varnames) != (code.co_names, code.co_consts, code.co_varnames):
-            return None
-    except (OSError, TypeError, SyntaxError, StopIteration):
-        return None
-    (function,) = tree.body
-    assert isinstance(function, ast.FunctionDef)
-    relevant = f"{_SEARCH!r}.extended([*{_ORIGINAL!r}.call({_passed_on(function.args)})])"
-    is_generator = code.co_flags & inspect.CO_GENERATOR
-    ending = f"yield from {relevant}\n    return" if is_generator else f"return {relevant}"
-    prefix = ast.parse(f"if {_TRACED!r}.run or {_TRACED!r}.stay:\n    {ending}\n").body
-    for part in [inner for statement in prefix for inner in ast.walk(statement)]:
-        ast.copy_location(part, function.body[0])
-    function.body[:0] = prefix
-    ast.increment_lineno(tree, code.co_firstlineno - 1)
-    return _function_code(ast.fix_missing_locations(tree), code.co_filename)
+def _function_code(text: str | ast.Module, file: str) -> types.CodeType:
+    """The code of the one function in a text."""
+    whole = compile(text, file, "exec", dont_inherit=True)
+    return next(constant for constant in whole.co_consts if isinstance(constant, types.CodeType))
 
 
 class _Original:
@@ -200,30 +180,20 @@ def numpy_dispatchers() -> list[types.FunctionType]:
 
 def install() -> None:
     """Give the dispatchers their new code; called once, when func is imported."""
-<<<<<<< HEAD
-    sources = [(dispatcher, _source(dispatcher)) for dispatcher in numpy_dispatchers()]
-    texts = list(dict.fromkeys([source for _, source in sources if source is not None]))
-    whole = compile("\n".join(texts), __file__, "exec", dont_inherit=True)
-    codes = dict(zip(texts, [c for c in whole.co_consts if isinstance(c, types.CodeType)], strict=True))
-    for dispatcher, source in sources:
-        if source is not None:
-            code = codes[source]
-            objects = {_SEARCH: Search, _ORIGINAL: _Original(dispatcher), _KINDS: SEQUENCES}
-            constants = tuple([objects.get(c, c) if type(c) is str else c for c in code.co_consts])
-            names = code.co_varnames if "args" in code.co_varnames else _names(dispatcher.__code__)
-            dispatcher.__code__ = code.replace(co_consts=constants, co_name=dispatcher.__name__, co_varnames=names)
-=======
-    for dispatcher in numpy_dispatchers():
-        old, new = dispatcher.__code__, _compiled(dispatcher)
-        if new is None:
-            continue
+    known = [d for d in numpy_dispatchers() if not d.__code__.co_freevars and "type" not in d.__globals__]
+    texts = {dispatcher: _text(dispatcher) for dispatcher in known}
+    shared = list(dict.fromkeys([text for text in texts.values() if text is not None]))
+    whole = compile("\n".join(shared), __file__, "exec", dont_inherit=True)
+    codes = dict(zip(shared, [c for c in whole.co_consts if isinstance(c, types.CodeType)], strict=True))
+    for dispatcher, text in texts.items():
+        old = dispatcher.__code__
+        new = codes[text] if text is not None else _with_prefix(old) or _without_source(old)
         objects = {_SEARCH: Search, _ORIGINAL: _Original(dispatcher), _TRACED: TRACED, _KINDS: SEQUENCES}
-        constants = tuple([objects.get(c, c) if type(c) in (str, tuple) else c for c in new.co_consts])
         dispatcher.__code__ = new.replace(
-            co_consts=constants,
+            co_consts=tuple([objects.get(c, c) if type(c) is str else c for c in new.co_consts]),
+            co_varnames=new.co_varnames if text is None else _names(old),
             co_name=old.co_name,
             co_qualname=old.co_qualname,
             co_filename=old.co_filename,
             co_firstlineno=old.co_firstlineno,
         )
->>>>>>> 43eaf25 (Dispatchers look into lists only while traced values exist, and show NumPy's lines; no interrupt leaves warnings off)
