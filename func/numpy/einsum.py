@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import reduce_any
 from func.interpreters.primitives.structural.shapes import broadcast, permute, reduce_sum
-from func.numpy.argument_checks import arrayed, rank_of, to_dtype
+from func.numpy.argument_checks import arrayed, as_array, rank_of, scalar_of, to_dtype
 from func.numpy.creation import check_order
 from func.numpy.inplace import view_diagonal, view_permute, write_into
 from func.numpy.memory import in_order, is_abstract, is_plain, layout_of, with_strides
@@ -60,8 +61,11 @@ def einsum(
         if shape_of(out) != shape_of(result):
             raise ValueError(f"einsum: out has shape {shape_of(out)}, the result has {shape_of(result)}")
         return write_into(out, result)
-    if order not in ("K", "k"):
+    if order not in ("K", "k") and output:
         return in_order(result, order)
+    if not output:  # NumPy's contractions by `optimize` are tensordots, which give 0-d arrays
+        is_contracted = any([label in other for term, other in itertools.combinations(terms, 2) for label in term])
+        return as_array(result) if optimize and is_contracted else scalar_of(result)
     if len(output) < 2 or is_abstract(result):
         return result
     if optimize or (all(map(is_plain, arrays)) and _gives_c_order(tuple(terms), output)):

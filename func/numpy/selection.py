@@ -15,7 +15,17 @@ from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import where as where_primitive
-from func.numpy.argument_checks import arrayed, as_array, common, count, normalize_axis, rank_of, to_dtype, weak_kind
+from func.numpy.argument_checks import (
+    arrayed,
+    as_array,
+    common,
+    count,
+    normalize_axis,
+    rank_of,
+    scalar_of,
+    to_dtype,
+    weak_kind,
+)
 from func.numpy.creation import sequence, zeros_like
 from func.numpy.cumulative import cumsum
 from func.numpy.indexing import read, values_for_shape, write
@@ -158,7 +168,7 @@ def choose(a: Array, choices: Any, out: Any = None, mode: str = "raise") -> Arra
     result = reshape(selected, shape_of(index))
     if out is not None and shape_of(out) != shape_of(result):
         raise TypeError("choose: invalid shape for output array.")
-    return result if out is None else deliver(result, out)
+    return scalar_of(result) if out is None else deliver(result, out)
 
 
 @implements(np.select)

@@ -168,7 +168,7 @@ def split_aux(out: Any, interpreter: Interpreter, transform: str, function: Call
 
 def scalar_output(out: Any, transform: str, function: Callable[..., Any], holomorphic: bool) -> Array:
     """The one output of a function to take a gradient of: a real (holomorphic: complex) scalar."""
-    if type(out) is not Tracer and type(out) not in HOST_TYPES and hasattr(out, "dtype"):
+    if type(out) is not Tracer and hasattr(out, "dtype") and (type(out) not in HOST_TYPES or out.dtype.kind == "O"):
         out = array_leaf(out, "the output", transform)
     out = _without_tensors(out)
     if type(out) is not Tracer and type(out) not in HOST_TYPES and not hasattr(out, "dtype"):

@@ -358,3 +358,12 @@ def test_second_derivatives_through_lists(transform: Any) -> None:
         return np.linalg.norm(parts) + np.sum(np.exp(parts))
 
     np.testing.assert_allclose(transform(listed)(X), func.hessian(joined)(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("f", [lambda x: np.full((), x[0]), lambda x: np.full((1,), x[0]).reshape(())])
+def test_an_output_may_be_an_array_of_one_object(f: Any) -> None:
+    x = np.array([2.0, 3.0])
+    value, gradient = func.value_and_grad(f)(x)
+    assert value == 2.0
+    for got in (gradient, func.jacfwd(f)(x), func.jit(func.grad(f))(x)):
+        np.testing.assert_array_equal(got, [1.0, 0.0])

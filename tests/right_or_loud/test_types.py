@@ -191,6 +191,9 @@ TYPES: dict[str, tuple[Function, Any]] = {
             "interp": lambda x: np.interp(0.6, x, x),
             "nan_to_num": lambda x: np.nan_to_num(x[0]),
             "complex sign": lambda x: np.sign(x[0] + 1j),
+            "choice": lambda x: np.choose(0, x),
+            "einsum": lambda x: np.einsum("ij,jk,ki->", np.outer(x, x), np.outer(x, x), np.outer(x, x)),
+            "einsum of numbers": lambda x: np.einsum(",i,->", x[0], x, 2.0, optimize=True) * 1,
             "maximum of nothing": lambda x: np.max(x[:0], initial=1.0),
         }.items()
     },
@@ -200,6 +203,7 @@ TYPES: dict[str, tuple[Function, Any]] = {
             "i0": lambda x: np.i0(x[0]),
             "real_if_close": lambda x: np.real_if_close(x[0]),
             "isin": lambda x: np.isin(x[0], x),
+            "optimized einsum": lambda x: np.einsum("i,i->", x, x, optimize=True),
             "tensordot": lambda x: np.tensordot(x, x, 1),
             "median with keepdims": lambda x: np.median(x[0, ...], keepdims=True),
         }.items()
