@@ -20,6 +20,7 @@ from func.interpreters.core.modes import is_suspended
 from func.interpreters.core.refusals import instruction, is_formatting, is_indexing, is_writing, noted
 from func.interpreters.core.scopes import current_transform
 from func.interpreters.core.source import at_line, library_calls, user_frame
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import Grad
 from func.interpreters.imperative.interpreter import Imperative
 from func.interpreters.jvp import Jvp
@@ -84,7 +85,18 @@ def carries_derivative(tracer: Tracer, with_tensors: bool = False) -> bool:
 
 def _hint(otherwise: str) -> str:
     """What to write instead: the traced version of the library's function that was called, else by the instruction."""
-    calls = [_public_name(module, function.split(".")[0]) for module, function in library_calls(2)]
+    hint = library_hint(library_calls(2), otherwise)
+    if hint is not None:
+        return hint
+    frame = user_frame(2)
+    if is_writing(frame):
+        return WRITE_HINT
+    return INDEX_HINT if is_indexing(frame) else otherwise
+
+
+def library_hint(functions: list[tuple[str, str]], otherwise: str) -> str | None:
+    """What to write instead of a call of these functions of a library, outermost first."""
+    calls = [_public_name(module, function.split(".")[0]) for module, function in functions]
     for name in calls:
         package, _, function = name.rpartition(".")
         namespace = _NAMESPACES.get(package)
@@ -98,10 +110,7 @@ def _hint(otherwise: str) -> str:
             f"{public[0]} takes plain arrays only. func.numpy, func.linalg and func.special have functions for traced "
             "ones; func.custom_jvp gives any other function a derivative."
         )
-    frame = user_frame(2)
-    if is_writing(frame):
-        return WRITE_HINT
-    return INDEX_HINT if is_indexing(frame) else otherwise
+    return None
 
 
 def _public_name(module: str, function: str) -> str:
@@ -388,3 +397,6 @@ def may_be_element(tracer: Tracer) -> bool:
         return False
     frame = user_frame(3)
     return not is_writing(frame) and not is_indexing(frame)
+
+
+WIRING.library_hint = library_hint

@@ -15,7 +15,8 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from func.interpreters.core.errors import FuncError, TracerConversionError
-from func.interpreters.core.source import Line, line_of_error, user_line
+from func.interpreters.core.source import Line, library_calls_of, line_of_error, user_line
+from func.interpreters.core.wiring import WIRING
 
 
 class LastRefusal(NamedTuple):
@@ -59,9 +60,10 @@ def worded(error: Exception, interpreter: Any) -> Exception:
             return last.kind(last.text)
     is_named = any([name in text for name in _NAMES_OF_TRACER]) and "Tracer' object has no attribute" not in text
     if isinstance(error, (TypeError, AttributeError, ValueError)) and is_named:
+        otherwise = "Use NumPy's functions, which take traced values."
+        hint = WIRING.library_hint(library_calls_of(error), otherwise) or otherwise
         return TracerConversionError(
-            f"a traced value reached code that takes plain arrays only: {text}"
-            f"\n  at {line_of_error(error)}\nUse NumPy's functions, which take traced values."
+            f"a traced value reached code that takes plain arrays only: {text}\n  at {line_of_error(error)}\n{hint}"
         )
     return error
 

@@ -120,6 +120,20 @@ def library_calls(skip: int = 1) -> list[tuple[str, str]]:
     return calls
 
 
+def library_calls_of(error: BaseException) -> list[tuple[str, str]]:
+    """`library_calls` of an error that was raised: those that the user's innermost line called."""
+    calls: list[tuple[str, str]] = []
+    trace = error.__traceback__
+    while trace is not None:
+        code: CodeType = trace.tb_frame.f_code
+        if not is_library_file(code.co_filename):
+            calls.clear()
+        elif not is_engine_file(code.co_filename):
+            calls.append((str(trace.tb_frame.f_globals.get("__name__", "")), code.co_qualname))
+        trace = trace.tb_next
+    return calls
+
+
 def line_of_error(error: BaseException) -> Line | None:
     """The line of the user's code at which an error was raised, or was passed on by a library."""
     found: Line | None = None

@@ -24,6 +24,7 @@ SET_BY = {
     "convert_traced": "func.numpy.creation",
     "draw_program": "func.interpreters.program.drawing",
     "hold_converters": "func.numpy.patching",
+    "library_hint": "func.numpy.conversions",
     "linearize_primitive": "func.interpreters.transpose",
     "mark_tensor": "func.interpreters.imperative.interpreter",
     "note_arguments": "func.numpy.sharing",
@@ -75,6 +76,8 @@ class Wiring:
     """(program): the same for equal programs."""
     hold_converters: Callable[[], Any]
     """(): an object; as long as it is referred to, NumPy's converters work for traced values."""
+    library_hint: Callable[[list[tuple[str, str]], str], str | None]
+    """(functions, otherwise): what to write instead of a call of these functions of a library."""
     note_arguments: Callable[[Any, Any, Any, Any], None]
     """(interpreter, function, boxes, given): notes which arguments of a call share memory."""
     array_from_sequence: Callable[[Any], Any]
