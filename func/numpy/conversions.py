@@ -54,6 +54,7 @@ _WORDS_OF_OBJECTS = (
     "loop of ufunc does not support argument",
     "doesn't define __",
     "unorderable types for comparison",
+    "No loop matching the specified signature and casting",
     *[f"'{name}' object has no attribute '" for name in dict.fromkeys(_NUMBER_NAMES)],
 )
 """What NumPy says of arrays of objects, which it makes of lists with traced values."""
@@ -344,7 +345,7 @@ def no_array(tracer: Tracer, dtype: Any = None, copy: bool | None = None) -> Any
     if (dtype is None or np.dtype(dtype).kind == "O") and may_be_element(tracer):
         refusal = TracerConversionError(_OBJECTS_TEXT.format(line=at_line()))
         called = _called_ufunc()
-        if called in _OTHER_OBJECTS or (called is not None and tracer.dtype.kind != "f" and called not in _ARITHMETIC):
+        if called is not None and not _computes_as_numpy(called, tracer.dtype):
             _refuse(refusal)
         if tracer.shape == () or called is not None:
             noted(refusal, current_transform(), _WORDS_OF_OBJECTS)
@@ -370,6 +371,16 @@ _OTHER_OBJECTS: set[np.ufunc] = {
 _ARITHMETIC: set[np.ufunc] = {np.add, np.subtract, np.multiply, np.divide, np.floor_divide, np.remainder, np.power}
 _ARITHMETIC |= {np.negative, np.positive, np.square, np.absolute}
 """Ufuncs whose loops over objects keep integers what they are."""
+
+
+def _computes_as_numpy(ufunc: np.ufunc, dtype: np.dtype[Any]) -> bool:
+    """Whether a ufunc's loop over objects gives what its loop over numbers of a dtype does.
+
+    Beside a narrow number the numbers of another operand would be Python's, which adapt to it.
+    """
+    if dtype.kind != "f":
+        return ufunc in _ARITHMETIC and (ufunc.nin == 1 or dtype == np.int64)
+    return ufunc not in _OTHER_OBJECTS and (ufunc.nin == 1 or dtype == np.float64)
 
 
 def _called_ufunc() -> Any:

@@ -301,6 +301,8 @@ def full(
     if type(fill_value) is not Tracer:
         return like_array(np.full(shape, fill_value, dtype, order, device=device), like)
     check_order(order)
+    if order in ("K", "A", "k", "a"):
+        raise ValueError("only 'C' or 'F' order is permitted")
     filled, shape = to_dtype(fill_value, dtype), as_shape(shape)
     while rank_of(filled) > len(shape) and shape_of(filled)[0] == 1:
         filled = shapes.reshape(filled, shape=shape_of(filled)[1:])

@@ -179,8 +179,8 @@ def _nan_extremum(
     axes = reduction_axes(axis, len(shape))
     loop = reductions.loop_dtype(getattr(np, name), filled, None, out)
     is_missing = not is_given(initial)
-    if mask is not None and not is_missing:  # an initial value of NaN is ignored too
-        initial = operand(initial)
+    if mask is not None and not is_missing and is_inexact(dtype_of(initial := operand(initial))):
+        # An initial value of NaN is ignored too.
         is_missing = ops.isnan(initial)
         initial = shapes.where(is_missing, shapes.full_like(initial, fill, ()), initial)
     result = reductions.extremum(to_dtype(filled, loop), axes, name, initial, where)

@@ -153,6 +153,8 @@ def call_ufunc(ufunc: Any, primitive: Primitive | None, inputs: tuple[Any, ...],
     if options.keys() & {"out", "casting", "dtype", "signature", "sig"}:
         loop = loop_dtypes(ufunc, args, outs, options)
         args = [WIRING.cast_operand(x, dtype) for x, dtype in zip(args, loop, strict=False)]
+    if ufunc is np.power and options.get("where", True) is not True and dtype_of(args[1]).kind in "iu":
+        args[1] = select(_as_mask(options["where"]), args[1], 0)  # what is not computed may be negative
     result = _over_axes(ufunc, function, args, kwargs) if ufunc.signature is not None else function(*args, **kwargs)
     where = options.get("where", True)
     if order not in ("K", "k") and out is None:

@@ -11,7 +11,16 @@ from func.interpreters.core import Array, Tracer, dtype_of, known_value, operand
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import reductions as reduction_primitives
 from func.interpreters.primitives.structural import shapes
-from func.numpy.argument_checks import NO_VALUE, arrayed, count, normalize_axes, normalize_axis, scalar_of, to_dtype
+from func.numpy.argument_checks import (
+    NO_VALUE,
+    arrayed,
+    count,
+    normalize_axes,
+    normalize_axis,
+    scalar_of,
+    to_dtype,
+    weak_kind,
+)
 from func.numpy.inplace import with_out, write_into
 from func.numpy.protocol import implements
 
@@ -100,7 +109,7 @@ def start_of(initial: Any, dtype: np.dtype[Any]) -> Any:
     if type(initial) is Tracer:
         if dtype_of(initial).kind == "c" and dtype.kind != "c":
             raise TypeError(f"initial is complex, but the reduction is of dtype {dtype}; take its real part")
-        if dtype.kind in "iu" and dtype_of(initial).kind == "f":
+        if dtype.kind in "iu" and weak_kind(initial) is float:
             known = known_value(initial)
             if known is not None and not np.isfinite(known).all():
                 raise ValueError(f"an initial value that is infinite or NaN has no place among numbers of {dtype}")

@@ -171,12 +171,21 @@ def test_numbers_beside_traced_ones_in_a_ufunc_are_refused_by_name(ufunc: Any) -
 
 
 def test_integers_in_ufuncs_that_choose() -> None:
-    x = np.array([[1, 2], [3, 4]], np.int16)
+    x = np.array([[1, 2], [3, 4]])
     out = func.vmap(lambda x: np.multiply([x[0], x[1]], 3))(x)
-    assert out.dtype == np.int16 and out.tolist() == [[3, 6], [9, 12]]
+    assert out.dtype == np.int64 and out.tolist() == [[3, 6], [9, 12]]
     for ufunc in (np.gcd, np.maximum, np.fmin):
         with pytest.raises(func.errors.TracerConversionError, match="around the list"):
             func.vmap(lambda x, ufunc=ufunc: ufunc([x[0], x[1]], 3))(x)
+
+
+def test_narrow_numbers_do_not_draw_others_down() -> None:
+    """As objects the numbers of another operand would be Python's, which adapt."""
+    x = X.astype(np.float32)
+    assert func.jit(lambda x: np.exp([x[0], x[1]]))(x).dtype == np.float32
+    for narrow in (x, np.array([1, 2], np.int8)):
+        with pytest.raises(func.errors.TracerConversionError, match="around the list"):
+            func.vmap(lambda x: np.subtract([x[0], x[1]], np.float64(0.1)))(narrow[None])
 
 
 def nested(x: Any) -> Any:

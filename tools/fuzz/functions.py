@@ -836,6 +836,7 @@ DOMAINS: dict[str, dict[str, Domain]] = {
             "endpoint": BOOL,
             "axis": one_of(0, -1),
             **({"base": one_of(10.0, 2)} if name == "logspace" else {}),
+            "dtype": lambda r, env: dtype("fc" if r.special else "biufc")(r, env),  # infinity is no integer
         }
         for name in ("logspace", "geomspace")
     },
@@ -967,7 +968,8 @@ DOMAINS: dict[str, dict[str, Domain]] = {
     **{name: {"a": A, "copy": one_of(True, None)} for name in ("asarray", "asanyarray")},
     **{name: {"a": A} for name in ("ascontiguousarray", "asfortranarray")},
     **{name: {"shape": one_of(3, (2, 2), (), (0,))} for name in ("zeros", "ones")},
-    "full": {"shape": one_of(3, (2, 2), (), (0,), 2), "fill_value": array(ranks=(0, 1))},
+    # NumPy's full of a traced number has elements that are objects: an empty one does not know its dtype.
+    "full": {"shape": one_of(3, (2, 2), (), 2), "fill_value": array(ranks=(0, 1))},
     "eye": {"N": integers(0, 3), "M": one_of(None, 2, 4)},
     "identity": {"n": integers(0, 3)},
     "tri": {"N": integers(0, 3), "M": one_of(None, 2, 4)},
@@ -1138,7 +1140,8 @@ def add_out(call: Call, r: Draw, function: Callable[..., Any]) -> None:
         shape = (2, *np.shape(x)) if r.chance(0.1) and call.name not in EXACT_OUT else np.shape(x)
         own = np.asarray(x).dtype  # what a float becomes in an integer is NumPy's undefined behaviour in part
         dtype = own if r.chance(0.6) else r.dtype("fc" if own.kind in "fc" else "biufc")
-        if call.name in ACCUMULATES and np.can_cast(own, dtype, "same_kind") and not np.can_cast(own, dtype, "safe"):
+        is_narrow = not np.can_cast(own, dtype, "safe") and (own.kind not in "fc" or dtype.kind in "fc")
+        if call.name in ACCUMULATES and is_narrow:
             dtype = own
         if call.name == "einsum" and call.kwargs.get("optimize"):
             dtype = own  # it is converted on the way, or not at all
