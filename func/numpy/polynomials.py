@@ -14,7 +14,7 @@ from func.interpreters.primitives.structural import shapes, slicing
 from func.numpy import elementary, linalg
 from func.numpy.argument_checks import arrayed, count, rank_of, to_dtype, to_host
 from func.numpy.convolution import convolve
-from func.numpy.indexing import cut, entry
+from func.numpy.indexing import cut, entry, values_for_shape
 from func.numpy.joining import joined
 from func.numpy.memory import copied, like_copy
 from func.numpy.products import dot, outer
@@ -36,11 +36,20 @@ def _in_front(zeros: int, p: Array) -> Array:
     return slicing.concatenate(shapes.full_like(p, 0, (zeros,)), p, axis=0) if zeros else p
 
 
-def _known_zeros(p: Array, front: bool) -> int:
-    """The number of coefficients at an end that are known to be zero in all batch elements."""
-    known = known_value(p)
-    if known is None or shape_of(p)[0] == 0:
+_CONVOLVE = "Leading zeros are dropped: write np.convolve(a1, a2), which keeps them."
+_COMPANION = (
+    "Zeros at the ends are dropped: write np.linalg.eigvals of the companion matrix, whose first row is -p[1:] / p[0] "
+    "and which has ones below its diagonal."
+)
+
+
+def _zeros_at_end(p: Array, front: bool, function: str, instead: str) -> int:
+    """The number of coefficients at an end that are zero in all batch elements, which the result does not have."""
+    if shape_of(p)[0] == 0:
         return 0
+    known = known_value(p)
+    if known is None:
+        known = values_for_shape(p, f"what np.{function} returns", instead)
     zero = (to_host(known).reshape(-1, shape_of(p)[0]) == 0).all(axis=0)
     zero = zero if front else zero[::-1]
     return len(zero) if zero.all() else int(np.argmin(zero))
@@ -88,7 +97,7 @@ def polymul(a1: Any, a2: Any) -> Array:
             raise ValueError("Polynomial must be 1d only.")
         if shape_of(p)[0] == 0:
             p = shapes.full_like(p, 0, (1,))
-        zeros = min(_known_zeros(p, front=True), shape_of(p)[0] - 1)
+        zeros = min(_zeros_at_end(p, True, "polymul", _CONVOLVE), shape_of(p)[0] - 1)
         factors.append(cut(p, 0, zeros) if zeros else p)
     return convolve(*factors)
 
@@ -150,10 +159,10 @@ def roots(p: Any) -> Array:
     p = _coefficients(p)
     if rank_of(p) != 1:
         raise ValueError("Input must be a rank-1 array.")
-    leading = _known_zeros(p, front=True)
+    leading = _zeros_at_end(p, True, "roots", _COMPANION)
     if leading == shape_of(p)[0]:
         return np.array([])
-    trailing = _known_zeros(p, front=False)
+    trailing = _zeros_at_end(p, False, "roots", _COMPANION)
     p = cut(p, 0, leading, shape_of(p)[0] - trailing)
     if dtype_of(p).kind not in "fc":
         p = to_dtype(p, _FLOAT)

@@ -138,3 +138,69 @@ def test_constants_of_exported_source(name: str) -> None:
     got, expected = namespace["program"](x), program(x)
     for ours, theirs in zip(np.atleast_1d(got), np.atleast_1d(expected), strict=True):
         np.testing.assert_array_equal(ours, theirs, strict=True)
+
+
+@pytest.mark.parametrize("compiler", ["llvm", "numpy"])
+def test_places_take_values_in_order_where_a_traced_mask_holds(compiler: str) -> None:
+    def f(x: Any, values: Any) -> Any:
+        y = x * 1
+        np.place(y, y > 2, values)
+        return y
+
+    for dtype in ("float64", "float32", "int32"):
+        x = np.arange(6).astype(dtype).reshape(2, 3)
+        for values in ([7, 8], [1, 2, 3, 4, 5, 6, 7], 5):
+            got = func.jit(lambda x, values=values: f(x, values), compiler=compiler)(x)
+            assert got.dtype == x.dtype and np.array_equal(got, f(x, values))
+
+
+@pytest.mark.parametrize(
+    ("call", "instead"),
+    [
+        (lambda p: np.polymul(p, p), r"np\.convolve"),
+        (lambda p: np.roots(p), "companion matrix"),
+        (lambda p: func.grad(lambda q: np.sum(np.polymul(q, q)))(p), r"np\.convolve"),
+    ],
+    ids=["polymul", "roots", "gradient of polymul"],
+)
+def test_polynomials_whose_zeros_decide_a_shape_are_refused(call: Any, instead: str) -> None:
+    with pytest.raises(func.errors.StagingError, match=instead):
+        func.jit(call)(np.array([0.0, 1.0, 3.0, 2.0]))
+
+
+def test_conditions_of_python_select_traced_scalars() -> None:
+    for f in (lambda x: np.where(True, x, 3.0), lambda x: np.where(False, 3.0, x)):
+        assert func.jit(f)(2.0) == func.jvp(f, (2.0,), (1.0,))[0] == 2.0
+        assert np.array_equal(func.vmap(f)(np.array([1.0, 2.0])), [1.0, 2.0])
+
+
+LAYOUTS: dict[str, Any] = {
+    "vecdot": lambda x: np.vecdot(x, x),
+    "vecdot along another axis": lambda x: np.vecdot(x, x, axis=0),
+    "add.reduceat": lambda x: np.add.reduceat(x, [0, 1], axis=1),
+    "product by einsum": lambda x: np.einsum("ijk,ijk->ijk", x, x),
+    "broadcast product by einsum": lambda x: np.einsum("ijk,ij->ijk", x, x[..., 0]),
+    "Q": lambda x: np.linalg.qr(x)[0],
+    "R": lambda x: np.linalg.qr(x)[1],
+    "select": lambda x: np.select([x > 3, x > 6], [x, x * 2]),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("axes", [(2, 1, 0), (1, 2, 0), (2, 0, 1)])
+def test_raveled_results_are_copies_where_numpy_copies(name: str, axes: tuple[int, ...]) -> None:
+    def f(x: Any) -> Any:
+        y = LAYOUTS[name](x) * 1.0
+        y.ravel()[...] = 9.0
+        return y
+
+    numbers = np.arange(1.0, 25.0).reshape(2, 3, 4)
+    x = numbers.transpose(axes).copy().transpose(np.argsort(axes))
+    for mode in (func.jit(f), func.jit(f, compiler="numpy"), lambda x: func.vjp(f, x)[0]):
+        assert np.allclose(mode(x), f(x))
+
+
+def test_tangents_of_singular_values_have_their_dtype() -> None:
+    a, b = np.arange(1.0, 7.0, dtype="float32").reshape(3, 2), np.ones(3)
+    values, tangents = func.jvp(lambda a, b: np.linalg.lstsq(a, b)[3], (a, b), (a, b))
+    assert values.dtype == tangents.dtype == np.linalg.lstsq(a, b)[3].dtype

@@ -45,7 +45,7 @@ from func.interpreters.primitives.linalg.matrices import (
     scale_columns,
     turn_to_real,
 )
-from func.interpreters.primitives.structural.shapes import expand, full_like, reduce_sum, reshape, where
+from func.interpreters.primitives.structural.shapes import convert, expand, full_like, reduce_sum, reshape, where
 from func.interpreters.primitives.structural.slicing import concatenate
 
 
@@ -244,7 +244,7 @@ def _lstsq_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, limit: floa
         p, dp = _pinv_jvp((a, share), (da, ZERO), hermitian=False, cut=cut)
         dx = mm(dp, b)
         d_right = add_tangents(db, negative(mm(da, x)))
-        ds = _svdvals_jvp((a,), (da,))[1]
+        ds = convert(_svdvals_jvp((a,), (da,))[1], dtype=dtype_of(s))
     if db is not ZERO:
         dx = add_tangents(mm(p, db), dx)
     rest = subtract(b, mm(a, x))

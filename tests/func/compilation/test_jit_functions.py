@@ -15,7 +15,8 @@ from tests.support.coverage import ALONE, FUNCTIONS, loss_of, smooth
 NOT_STAGEABLE = {
     "linalg.lstsq", "linalg.null_space", "linalg.orth", "linalg.subspace_angles", "np.allclose", "np.argwhere",
     "np.array_equal", "np.array_equiv", "np.extract", "np.flatnonzero", "np.intersect1d", "np.nonzero", "np.packbits",
-    "np.piecewise", "np.place", "np.polydiv", "np.setdiff1d", "np.setxor1d", "np.trim_zeros", "np.union1d", "np.unique",
+    "np.piecewise", "np.polydiv", "np.polymul", "np.roots", "np.setdiff1d", "np.setxor1d", "np.trim_zeros",
+    "np.union1d", "np.unique",
     "np.unique_all", "np.unique_counts", "np.unique_inverse", "np.unique_values", "np.unpackbits", "np.vectorize",
     "special.multigammaln",
 }  # fmt: skip
@@ -24,7 +25,7 @@ NOT_DIFFERENTIABLE = {"special.zetac"}
 NAMES = sorted(FUNCTIONS.keys() - NOT_STAGEABLE)
 COMPLEX = {
     "linalg.fractional_matrix_power", "linalg.logm", "linalg.signm", "linalg.sqrtm",
-    "np.linalg.eig", "np.linalg.eigvals", "np.roots",
+    "np.linalg.eig", "np.linalg.eigvals",
 }  # fmt: skip
 """Functions that return real numbers where all of them are real: staged, they are complex."""
 
