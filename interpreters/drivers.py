@@ -66,10 +66,11 @@ class running:
             TRANSFORMS.set(entry.outer)
             if made is not None:
                 WIRING.retire_arrays(made)
+        if error is None:
+            self.interpreter.close()
+            return
         called, has_shared = self.interpreter.called, self.interpreter.shared is not None
         self.interpreter.close()
-        if error is None:
-            return
         restore_error_state(error, self.before)
         if isinstance(error, Exception):
             refusal = worded(error, self.interpreter)

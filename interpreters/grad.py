@@ -206,7 +206,7 @@ def walk(
                         saved = opened(node, ct)
                     if live is not None and not rule.covers:
                         ct = live.lifted(ct)
-                for parent, contribution in zip(parents, rule.pull(ct, needs_cotangent, saved, params), strict=True):
+                for parent, contribution in zip(parents, rule.pull(ct, needs_cotangent, saved, params)):  # noqa: B905  (slow)
                     if contribution is not ZERO and parent is not None:  # `contribute`, written out for speed
                         serial = parent[SERIAL]
                         if serial not in cotangents:

@@ -105,8 +105,11 @@ def pull(walk: Callable[[Live | None], list[Any]], values: Sequence[Any] = ()) -
 
     So are they at once where an outer level records the pullback of these output values.
     """
-    if are_zeros_structural() or any([type(value) is Tracer and is_recorded(value) for value in values]):
+    if are_zeros_structural():
         return walk(Live())
+    for value in values:
+        if type(value) is Tracer and is_recorded(value):
+            return walk(Live())
     if Attempt.ever:
         return _pull_in_attempt(walk)
     cotangents = walk(None)

@@ -55,6 +55,16 @@ class TransformEntry(Entry):
     made: Any
     """The arrays that `func.intercept` has made in an outermost transform."""
 
+    def __init__(self, scope: Scope, outer: TransformEntry | None, interpreter: Interpreter) -> None:
+        self.scope = weakref.ref(scope)
+        self.outer = outer
+        self.interpreter = interpreter
+        self.made = None
+        if outer is None:
+            self.staging, self.mapped = None, ()
+        else:
+            self.staging, self.mapped = outer.staging, outer.mapped
+
 
 class TransformScope(Scope):
     """The scope in which the function of a transform runs."""
@@ -65,13 +75,7 @@ class TransformScope(Scope):
         outer = TRANSFORMS.get()
         if outer is not None and outer.scope() is None:
             outer = live_entry()
-        entry = TransformEntry(self, outer)
-        entry.interpreter = interpreter
-        entry.made = None
-        if outer is None:
-            entry.staging, entry.mapped = None, ()
-        else:
-            entry.staging, entry.mapped = outer.staging, outer.mapped
+        entry = TransformEntry(self, outer, interpreter)
         if staging:
             entry.staging = interpreter.transform
         if mapped is not None:

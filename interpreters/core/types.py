@@ -246,7 +246,7 @@ class Interpreter:
     def __init__(self, transform: str) -> None:
         self.level = next(_next_level)
         self.transform = transform
-        self.line = user_line(2)
+        self.line = user_line(3)  # the function that makes an interpreter is never the user's
 
     def apply(self, primitive: Primitive, args: tuple[Array, ...], params: Params) -> Any:
         """Interpret a primitive. Some argument is a tracer of this interpreter, none is of a higher one."""
