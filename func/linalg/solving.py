@@ -251,11 +251,12 @@ def lstsq(
     overwrite_b: bool = False,
     check_finite: bool = True,
     lapack_driver: str | None = None,
-) -> tuple[Array, Array, Any, Array]:
+) -> tuple[Array, Array, Any, Array | None]:
     """Least-squares solutions of a x = b: (x, sums of squared residuals, rank, singular values of a).
 
     Singular values up to cond (the dtype's epsilon) times the largest count as zero; the derivative is that at constant
-    rank. As in SciPy the residuals are empty if m <= n or the rank is deficient.
+    rank. As in SciPy the residuals are empty if m <= n or the rank is deficient, and with "gelsy", which gives None for
+    the singular values.
     """
     if lapack_driver not in (None, "gelsd", "gelsy", "gelss"):
         raise ValueError(f"lapack_driver: LAPACK driver {lapack_driver!r} is not found")
@@ -267,13 +268,13 @@ def lstsq(
     x, residuals, s = singular.lstsq(a, b, limit=limit, cut=limit > 1e-8)
     is_nonzero = ops.greater(s, ops.multiply(fnp.max(s, axis=-1, keepdims=True, initial=0), limit))
     rank = fnp.count_nonzero(is_nonzero, axis=-1)
-    if m <= n or not bool(fnp.all(ops.equal(rank, n))):
+    if lapack_driver == "gelsy" or m <= n or not bool(fnp.all(ops.equal(rank, n))):
         residuals = fnp.zeros_like(x, shape=(*shape_of(s)[:-1], 0))
     return (
         checks.from_columns(x, vector),
         checks.from_columns(residuals, vector) if shape_of(residuals)[-1] else residuals,
         rank,
-        s,
+        None if lapack_driver == "gelsy" else s,
     )
 
 

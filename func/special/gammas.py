@@ -16,7 +16,7 @@ from func.interpreters.primitives.elementwise.builder import add
 from func.interpreters.primitives.elementwise.table import equal, greater_equal, less, less_equal, logical_and, subtract
 from func.interpreters.primitives.special import gamma as ops
 from func.interpreters.primitives.structural.shapes import full_like, where
-from func.numpy.argument_checks import floating, scalar_of
+from func.numpy.argument_checks import as_array, floating, scalar_of
 from func.numpy.joining import stack
 from func.numpy.reductions import any, sum
 from func.special.protocol import implements_scipy
@@ -66,7 +66,7 @@ def digamma(z: Array) -> Array:
 
 def polygamma(n: Array, x: Array) -> Array:
     """The n-th derivative of ψ at x, which may be complex here. No derivative by n. DLMF 5.15.1."""
-    return ops.polygamma(operand(n), operand(x))
+    return as_array(ops.polygamma(operand(n), operand(x)))
 
 
 def poch(x: Array, m: Array) -> Array:

@@ -223,10 +223,11 @@ def absent(r: Draw, env: Env) -> Any:
 
 def raw(entry: Any) -> Any:
     """A drawn argument without leaves."""
-    return _filled(entry, iter([leaf.value for leaf in _leaves(entry)]), [])
+    return _filled(entry, iter([leaf.value for leaf in leaves_of(entry)]), [])
 
 
-def _leaves(entry: Any) -> list[Leaf]:
+def leaves_of(entry: Any) -> list[Leaf]:
+    """The leaves in a drawn argument."""
     found: list[Leaf] = []
     _collect(entry, found)
     return found
@@ -284,7 +285,7 @@ def static(domain: Domain) -> Domain:
 
     def draw(r: Draw, env: Env) -> Any:
         entry = domain(r, env)
-        for leaf in _leaves(entry):
+        for leaf in leaves_of(entry):
             leaf.static = True
         return entry
 
