@@ -69,7 +69,13 @@ def exprel(xp: Any, x: Any, order: int) -> Any:
     Source: DLMF 13.4.1.
     """
     special = scipy_of(xp, "special")
-    return special.exprel(x) if order == 0 else special.hyp1f1(order + 1.0, order + 2.0, x) / (order + 1)
+    if order == 0:
+        return special.exprel(x)
+    moderate = xp.abs(x) < 800  # SciPy's series does not end far outside
+    near = special.hyp1f1(order + 1.0, order + 2.0, xp.where(moderate, x, xp.zeros_like(x))) / (order + 1)
+    below = xp.where(moderate, xp.full_like(x, -1), x)
+    far = xp.where(x > 0, xp.full_like(x, xp.inf), math.factorial(order) * (-below) ** -(order + 1.0))
+    return xp.where(moderate, near, far)
 
 
 def log1prel(xp: Any, x: Any, order: int) -> Any:

@@ -80,3 +80,11 @@ def test_errors(name: str) -> None:
     program, error = ERRORS[name]
     with pytest.raises(error):
         func.jvp(program, (A,), (A,))
+
+
+def test_slopes_far_outside() -> None:
+    """SciPy's series for them does not end there."""
+    x = np.array([np.inf, 1e300, 900.0, -900.0, -1e300, -np.inf, np.nan, 0.5])
+    slopes = func.jvp(special.exprel, (x,), (np.ones(8),))[1]
+    near = (special.exprel(0.5 + 1e-6) - special.exprel(0.5 - 1e-6)) / 2e-6
+    np.testing.assert_allclose(slopes, [np.inf, np.inf, np.inf, 900.0**-2, 0, 0, np.nan, near], rtol=1e-8)

@@ -1343,7 +1343,7 @@ class Tester:
                 filled[place] = value
             return call.run(function, filled)
 
-        given = [values[i] for i in traced]
+        given = [apart(values[i]) for i in traced]
         if mode == "jvp":
             tangents = [np.ones_like(x) if isinstance(x, (np.ndarray, np.generic)) else type(x)(1) for x in given]
             return outcome(lambda: _without_tangent(func.jvp(of_traced, tuple(given), tuple(tangents))))
@@ -1371,7 +1371,7 @@ class Tester:
         if not places:
             return
         place = r.choose(places)
-        x = values[place]
+        x = apart(values[place])
 
         def of_one(value: Any) -> Any:
             filled = list(values)
@@ -1473,6 +1473,11 @@ def moved(x: Any, change: Any) -> Any:
     out = laid_out_like(x)
     out[...] = x + change
     return out
+
+
+def apart(x: Any) -> Any:
+    """An argument that shares no memory with another value of the same call."""
+    return laid_out_like(x) if type(x) is np.ndarray else x
 
 
 def laid_out_like(x: Any) -> Any:

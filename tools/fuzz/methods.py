@@ -444,7 +444,7 @@ def of_ufunc(r: Draw) -> tuple[str, list[Leaf]]:
 FAMILIES = [method, method, attribute, operators, operators, in_place, reading, writing, of_ufunc, of_ufunc]
 TOUCHES = ["r[...] = 2", "r *= 2", "r.fill(1)", "r[0] = r[-1]", "r.T[...] = 1"]
 ROUNDING = ("sum", "mean", "std", "var", "cumsum", "dot", "trace", "prod", "@", ".reduce", ".accumulate", "cumprod")
-ROUNDING += ("min", "max")  # of zeros with different signs
+ROUNDING += ("min", "max", "round")  # of zeros with different signs
 
 
 def compiled(text: str) -> Statement:

@@ -485,6 +485,8 @@ def _ufunc_domains(ufunc: np.ufunc) -> dict[str, Domain]:
 
 UFUNCS = [name for name in func.special.__all__ if isinstance(getattr(scipy.special, name, None), np.ufunc)]
 SPECIAL |= {name: _ufunc_domains(getattr(scipy.special, name)) for name in UFUNCS}
+for _name in ("hyp1f1", "hyp2f1", "hyperu"):  # SciPy's series do not end for huge arguments
+    SPECIAL[_name]["x1"] = finite(SPECIAL[_name]["x1"])
 SPACES: dict[str, tuple[Any, Any, dict[str, dict[str, Domain]]]] = {
     "np.linalg": (np.linalg, func.numpy.linalg, LINALG),
     "np.fft": (np.fft, func.numpy.fft, FOURIER),
