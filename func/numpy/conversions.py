@@ -390,6 +390,20 @@ def _called_ufunc() -> Any:
     return called if isinstance(called, np.ufunc) else None
 
 
+def pandas_priority(tracer: Tracer) -> int:
+    """Tracer.__pandas_priority__: pandas leaves operations to the traced value; those that write are refused."""
+    caller = sys._getframe(1).f_back
+    if caller is not None and caller.f_code.co_name == "_inplace_method":
+        _refuse(
+            TracerConversionError(
+                "a pandas object cannot hold traced values, and an operator such as += would write them into it"
+                f"{at_line()}\nWrite x + series, whose result is traced, or series += x.numpy() for a tensor without "
+                "a gradient."
+            )
+        )
+    return 5000
+
+
 def jax_array(tracer: Tracer) -> Any:
     """Tracer.__jax_array__: JAX's operators leave the operation to the traced array, its functions are refused."""
     if sys._getframe(1).f_code.co_filename.endswith("array_methods.py"):

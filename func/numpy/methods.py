@@ -206,7 +206,7 @@ def install() -> None:
         "__array_function__": protocol.function_protocol,
         "__array__": conversions.no_array,
         "__array_priority__": 1000,
-        "__pandas_priority__": 5000,
+        "__pandas_priority__": property(conversions.pandas_priority),
         "__jax_array__": conversions.jax_array,
         "__array_namespace__": _array_namespace,
         "__bool__": conversions.to_bool,

@@ -257,6 +257,8 @@ class Program:
         self.computed: list[str] = []
         """The variables that are results of operations, not views: PyTorch crashes at hooks of some views."""
         self.leaves: list[str] = []
+        self.watched: set[str] = set()
+        """The leaves with hooks that run after accumulation, as PyTorch calls them for frozen ones, too."""
         self.retaining: set[str] = set()
         """The variables that retain their gradient, which PyTorch drops when a Function writes to them."""
         self.siblings: set[str] = set()
@@ -404,7 +406,10 @@ class Program:
 
     def toggle(self) -> str:
         """A leaf is frozen or unfrozen."""
-        x = self.variable()
+        fits = [x for x in self.shapes if x not in self.watched]
+        if not fits:
+            return self.compute()
+        x = self.choices.choice(fits[::-1])
         is_base = x in self.bases.values()  # in PyTorch its views would be leaves that require a gradient as well
         return f"{x}.requires_grad_({self.choices.random() < 0.5 and not is_base})"
 
@@ -424,7 +429,9 @@ class Program:
 
     def backward(self) -> str:
         """A backward pass to all leaves, or to some tensors."""
-        ending = f", inputs=[{', '.join(self.targets(2))}]" if self.choices.random() < 0.3 else ""
+        inputs = self.targets(2) if self.choices.random() < 0.3 else []
+        self.retaining.update(inputs)
+        ending = f", inputs=[{', '.join(inputs)}]" if inputs else ""
         return f"backward(loss({', '.join(self.some(3))}), retain_graph=True{ending})"
 
     def gradient(self) -> str:
@@ -467,7 +474,9 @@ class Program:
 
     def accumulation_hook(self) -> str:
         """A hook that sees the gradient of a leaf."""
-        return f"accumulation_hook({self.choices.choice(self.leaves)})"
+        x = self.choices.choice(self.leaves)
+        self.watched.add(x)
+        return f"accumulation_hook({x})"
 
     def reset(self) -> str:
         """A gradient is dropped."""

@@ -197,6 +197,21 @@ def ruled(kind: str, code: str, reads: str, a: float, b: float, counter: Counter
     if kind == "Function with setup_context" and reads != "middle":
         call = apply_of({"forward": two_outputs, "setup_context": setup, "backward": slope})
         return lambda x: call(x)[0]
+    if kind in ("Function with vmap", "Function with setup_context and vmap"):
+        of_batch = apply_of({"forward": forward, "backward": slope})
+        methods: dict[str, Any] = {"backward": slope, "vmap": lambda info, in_dims, x: (of_batch(x), in_dims[0])}
+        if kind == "Function with vmap" or reads == "middle":
+            return apply_of(methods | {"forward": forward})  # type: ignore[no-any-return]
+
+        def setup_one(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward({"input": inputs[0], "output": output}[reads])
+
+        return apply_of(methods | {"forward": lambda x: run(x)[0], "setup_context": setup_one})  # type: ignore[no-any-return]
+    if kind == "custom_vmap":
+        inner = apply_of({"forward": forward, "backward": slope})
+        mapped = func.custom_vmap(inner)
+        mapped.def_vmap(lambda size, in_batched, x: (inner(x), in_batched[0]))
+        return mapped
     if kind == "custom_gradient":
 
         @func.custom_gradient
@@ -238,6 +253,9 @@ RULES = (
     "Function with setup_context",
     "custom_jvp",
     "custom_jvp of its own",
+    "Function with vmap",
+    "Function with setup_context and vmap",
+    "custom_vmap",
 )
 REPEATING = ("custom_jvp", "custom_jvp of its own")
 
