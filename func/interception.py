@@ -211,8 +211,10 @@ class RetiredArray(np.ndarray):
 def retire(arrays: Iterable[Any]) -> None:
     """The transform has ended: arrays that outlive it, and hold no traced values, are plain arrays from here on."""
     for array in arrays:
-        if array.concealed is None:
-            for view in (array, *(array.views or ())):
+        if type(array) is RetiredArray or array.concealed is not None:
+            continue
+        for view in (array, *(array.views or ())):
+            if type(view) is not RetiredArray:  # an array may be listed with several others
                 view.__dict__.clear()
                 object.__setattr__(view, "__class__", RetiredArray)
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.interpolate
 import scipy.linalg
 import scipy.optimize
 
@@ -514,6 +515,16 @@ def test_minimize_in_compiled_code_is_no_silent_start() -> None:
 
 
 # What leaves a transform
+
+
+def test_arrays_that_a_library_keeps_end_with_the_transform() -> None:
+    """interp1d keeps views of views, some of them listed with several arrays, until after its refusal."""
+    for _ in range(2):
+        with (
+            func.intercept(),
+            pytest.raises(func.errors.TracerConversionError, match="interp1d takes plain arrays only"),
+        ):
+            func.grad(lambda x: scipy.interpolate.interp1d([0, 1.0, 2], [0, 1.0, 4])(x[0]))(np.ones(2))
 
 
 def test_intercepted_arrays_leave_as_plain_ones() -> None:
