@@ -181,10 +181,12 @@ def array_of_objects(value: Any) -> Array:
     items = value.ravel().tolist()
     if any([type(item) is Tracer for item in items]):
         if not value.shape:
-            return items[0]
+            return as_array(arrayed(items[0]))
         return shapes.reshape(stacked([operand(item) for item in items]), shape=value.shape)
     if items and not all([isinstance(item, numbers.Number) for item in items]):
         refuse_array(value)
+    if items and all([isinstance(item, np.inexact) for item in items]):
+        return value.astype(np.result_type(*items))
     kind = complex if any([isinstance(item, (complex, np.complexfloating)) for item in items]) else float
     return value.astype(kind)
 
@@ -218,6 +220,8 @@ def full_like(
             return with_memory(like_copy(filled, a))
         return with_memory(with_strides(filled, strides) if strides else in_order(filled, "C"))
     bottom = innermost(a)
+    if type(fill_value) is complex:
+        fill_value = np.asarray(fill_value).astype(dtype)[()]
     if shape_of(fill_value) == ():
         filled = shapes.full_like(0.0 if bottom is None else bottom, fill_value, target_shape, dtype)
     else:

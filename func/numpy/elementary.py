@@ -27,7 +27,7 @@ def real(val: Array) -> Array:
 @implements(np.imag)
 def imag(val: Array) -> Array:
     """The imaginary part, a view of a complex array, as numpy.imag."""
-    return val.imag if type(val) in PYTHON_SCALARS else view_imag(operand(val))
+    return val.imag if type(val) in PYTHON_SCALARS else view_imag(arrayed(operand(val)))
 
 
 def conjugated(x: Array) -> Array:

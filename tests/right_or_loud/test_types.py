@@ -401,6 +401,7 @@ PLAIN: dict[str, Callable[[Any], Any]] = {
     "dot of integers into a larger out": lambda xp: xp.dot(np.array(2), I8, out=np.zeros((2, 3))),
     "conjugate of truth values": lambda xp: xp.conjugate(BOOLS),
     "conjugate of a truth value": lambda xp: xp.conjugate(np.array(True)),
+    "full_like of a complex number": lambda xp: xp.full_like(X, 1 + 2j),
     "full from a row": lambda xp: xp.full((), np.array([2.0], np.float32)),
     "copy of a number": lambda xp: xp.copy(1.5),
     "tile of a number": lambda xp: xp.tile(1.5, ()),
@@ -422,6 +423,7 @@ NUMBERS: dict[str, Function] = {
     "tile": lambda x: np.tile(x, ()),
     "block": np.block,
     "broadcast_arrays": lambda x: np.broadcast_arrays(x, True),
+    "full": lambda x: np.full((), x),
     "array": lambda x: np.array(x),
     "asarray": lambda x: np.asarray(x),
     "concatenate": lambda x: np.concatenate((x, X32), axis=None),
@@ -496,6 +498,7 @@ TRACED_NUMBERS: dict[str, tuple[Function, Any]] = {
     "times a negative number": (lambda x: x * -1.0, BOOLS),
     "zeros minus truth values": (lambda x: np.zeros(3) - x, BOOLS),
     "polysub": (lambda x: np.polysub(np.zeros(0), x), BOOLS),
+    "imag of a number": (lambda x: np.imag(x), 1.5),
     "copyto a number": (
         lambda x: written(lambda y, _: np.copyto(y, 2), lambda x: x * 1)(x),
         np.array([1, 2], np.uint64),

@@ -351,6 +351,11 @@ def dtype(kinds: str = "biufc") -> Domain:
     return draw
 
 
+def number_dtype(r: Draw, env: Env) -> Any:
+    """A dtype for numbers of which some may be infinite or NaN, which are no integers."""
+    return dtype("fc" if r.special else "biufc")(r, env)
+
+
 def like_first(**options: Any) -> Domain:
     """An array that broadcasts with the first argument."""
 
@@ -837,7 +842,7 @@ DOMAINS: dict[str, dict[str, Domain]] = {
             "endpoint": BOOL,
             "axis": one_of(0, -1),
             **({"base": one_of(10.0, 2)} if name == "logspace" else {}),
-            "dtype": lambda r, env: dtype("fc" if r.special else "biufc")(r, env),  # infinity is no integer
+            "dtype": number_dtype,
         }
         for name in ("logspace", "geomspace")
     },
@@ -851,10 +856,10 @@ DOMAINS: dict[str, dict[str, Domain]] = {
     "diagflat": {"v": A},
     **{name: {"m": A} for name in ("tril", "triu")},
     "vander": {"x": moderate(array(ranks=(1,))), "N": one_of(None, 3, 0, 1), "increasing": BOOL},
-    # products
-    "dot": {"a": A, "b": matching("dot")},
-    "inner": {"a": A, "b": matching("last")},
-    "vdot": {"a": A, "b": same_shape()},
+    # products; those with numbers are BLAS's, which leaves out the products with zero
+    "dot": {"a": finite(A), "b": matching("dot")},
+    "inner": {"a": finite(A), "b": matching("last")},
+    "vdot": {"a": finite(A), "b": same_shape()},
     "outer": {"a": A, "b": A},
     "kron": {"a": A, "b": A},
     "cross": {
@@ -965,9 +970,9 @@ DOMAINS: dict[str, dict[str, Domain]] = {
         "axes": one_of(0, (0,), [0, -1]),
     },
     # conversion, creation
-    "array": {"object": A, "copy": one_of(True, None), "ndmin": one_of(0, 1, 3)},
-    **{name: {"a": A, "copy": one_of(True, None)} for name in ("asarray", "asanyarray")},
-    **{name: {"a": A} for name in ("ascontiguousarray", "asfortranarray")},
+    "array": {"object": A, "copy": one_of(True, None), "ndmin": one_of(0, 1, 3), "dtype": number_dtype},
+    **{name: {"a": A, "copy": one_of(True, None), "dtype": number_dtype} for name in ("asarray", "asanyarray")},
+    **{name: {"a": A, "dtype": number_dtype} for name in ("ascontiguousarray", "asfortranarray")},
     **{name: {"shape": one_of(3, (2, 2), (), (0,))} for name in ("zeros", "ones")},
     # NumPy's full of a traced number has elements that are objects: an empty one does not know its dtype.
     "full": {"shape": one_of(3, (2, 2), (), 2), "fill_value": array(ranks=(0, 1))},
