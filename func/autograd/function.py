@@ -25,6 +25,7 @@ from func.interpreters.primitives.structural.shapes import move_axis, unbroadcas
 from func.interpreters.stage import Stage
 from func.interpreters.vmap import Vmap
 from func.numpy.inplace import rebind
+from func.numpy.sharing import note_arguments
 from func.transforms.custom import stop_gradient
 
 
@@ -248,7 +249,9 @@ class _FunctionCall:
 
     def _forward(self, run: ForwardRun, *leaves: Array) -> tuple[list[Array], list[Array]]:
         """Outputs and residuals: what the context holds of the run."""
-        inputs = self._arguments(as_user_tensors(leaves), leaves)
+        tensors = as_user_tensors(leaves)
+        note_arguments(run, self.cls.forward, tensors, leaves)
+        inputs = self._arguments(tensors, leaves)
         outs = self._outputs(inputs, self._run(inputs))
         self.ctx._constant = self.ctx._dirty = ()
         held = [_Held(name, value, run) for name, value in vars(self.ctx).items()]

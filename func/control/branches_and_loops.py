@@ -21,6 +21,7 @@ from func.interpreters.core.errors import ArgumentError, BranchError, PredicateE
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.elementwise.table import not_equal
 from func.interpreters.primitives.structural.shapes import convert
+from func.numpy.sharing import note_arguments
 from func.transforms.boundary import array_leaf, check_callable, describe, name_of, unbox
 
 
@@ -122,6 +123,8 @@ def _traced_branches(
 
     def flat(place: int, *values: Array) -> list[Array]:
         full = list(leaves)
+        if values:
+            note_arguments(values[0]._interpreter, branches[place], values, arrays)
         for i, value in zip(array_places, values, strict=True):
             full[i] = value
         outs, specs[place] = tree.flatten(branches[place](*tree.unflatten(spec, full)))

@@ -30,7 +30,7 @@ from func.interpreters.core import (
 from func.interpreters.core.errors import ArgumentError, ScalarOutputError, UnsupportedArrayError
 from func.interpreters.core.scopes import current_transform
 from func.interpreters.imperative.interpreter import copy_of
-from func.numpy.sharing import note_arguments
+from func.numpy.sharing import note_arguments, read_only, shared_groups
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -275,6 +275,14 @@ def own_arguments(function: Callable[..., Any], leaves: Sequence[Array]) -> list
     traced = next((copy for copy in copies if type(copy) is Tracer and copy._interpreter is not EVALUATE), None)
     if traced is not None:
         note_arguments(traced._interpreter, function, copies, leaves)
+        return copies
+    for group in shared_groups(leaves):
+        if len({id(leaves[i]) for i in group}) == 1:
+            for i in group:
+                copies[i] = copies[group[0]]
+        else:
+            for i in group:
+                copies[i] = read_only(copies[i])
     return copies
 
 

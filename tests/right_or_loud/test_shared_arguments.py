@@ -232,3 +232,29 @@ def test_functions_that_run_more_than_once_write_to_copies() -> None:
         a, b = A.copy(), A.copy() + 1
         one = transform(lambda y, n: (n.__imul__(2.0), y * n)[1])(a, b)
         np.testing.assert_array_equal(one, np.diag(2 * (A + 1)))
+
+
+class Written(func.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, y: Any) -> Any:
+        return written_first(x, y)
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g, g
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: func.jit(lambda p, a: func.cond(p, written_first, written_second, a, a))(True, A.copy()),
+        lambda: func.jit(lambda i, a: func.switch(i, [written_first, written_second], a, a))(1, A.copy()),
+        lambda: (lambda t: Written.apply(t, t))(func.tensor(A, requires_grad=True) * 1),
+        lambda: func.grad(lambda x: func.checkpoint(written_first)(x, x))(A.copy()),
+        lambda: func.jit(lambda x: func.vmap(written_first)(x[None], x[None])[0])(A.copy()),
+        lambda: func.jit(lambda x: func.jit(written_first)(x, x))(A.copy()),
+    ],
+)
+def test_functions_that_are_called_inside(call: Any) -> None:
+    with pytest.raises(func.errors.SharedMemoryError):
+        call()
