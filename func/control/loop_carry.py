@@ -12,10 +12,11 @@ from func.interpreters.calls.compiled_call import CompiledCall, trace_function
 from func.interpreters.core import PYTHON_SCALARS, Array, Aval, Tracer, aval_of, dtype_of, shape_of, snapshot
 from func.interpreters.core.errors import CarryError
 from func.interpreters.core.source import at_line
+from func.interpreters.core.strides import dense_strides
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.structural.shapes import convert
 from func.interpreters.program.program import Program, Var
-from func.numpy.memory import in_order
+from func.numpy.memory import Owner, in_order, is_abstract
 from func.transforms.boundary import array_leaf, describe, own, traced_leaf, unbox
 
 
@@ -98,7 +99,7 @@ class Carry:
 def in_c_order(value: Array) -> Array:
     """What a loop carries or runs over lies in memory as in compiled code: in C order."""
     if type(value) is Tracer:
-        return in_order(value, "C")
+        return value if is_abstract(value) else in_order(value, "C")
     return value.copy("C") if type(value) is np.ndarray and not value.flags.c_contiguous else value
 
 
@@ -110,7 +111,9 @@ def owned(values: list[Array]) -> list[Array]:
     for i in range(len(values)):
         kind = type(values[i])
         if kind is Tracer:
-            values[i] = in_c_order(copy_of(values[i]))
+            box = values[i] = in_c_order(copy_of(values[i]))
+            if box.shape and is_abstract(box):  # the variable may be an operand, which lies as it did
+                box._view_of = Owner(dense_strides(box.shape, box.dtype.itemsize))
         elif kind is np.ndarray:
             array = own([values.pop(i)])[0]
             values.insert(i, in_c_order(array) if array.shape else array[()])

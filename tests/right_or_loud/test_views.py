@@ -417,6 +417,26 @@ def test_scalars_are_no_memory_that_can_be_written(name: str, take: Any) -> None
     assert np.all(func.vmap(f)(np.stack([x, x])) == expected)
 
 
+@pytest.mark.parametrize("name", ["scan", "fori_loop", "cond"])
+def test_operands_of_loops_lie_as_they_did(name: str) -> None:
+    loops = {
+        "scan": lambda x: func.scan(lambda c, row: (c * 0.5, row), x, x)[0],
+        "fori_loop": lambda x: func.fori_loop(0, 2, lambda i, c: c * 0.5, x),
+        "cond": lambda x: func.cond(True, lambda c: c, lambda c: c * 2, x),
+    }
+
+    def f(x: Any) -> Any:
+        y = loops[name](x)
+        z = x * 2
+        z.ravel()[...] = 9.0
+        return y, z
+
+    x = np.arange(6.0).reshape(2, 3).copy("F")
+    for mode in (func.jit(f), lambda x: func.vjp(f, x)[0]):
+        for got, expected in zip(mode(x), f(x), strict=True):
+            assert np.array_equal(got, expected)
+
+
 def _ruled(kind: str, f: Any) -> Any:
     if kind == "custom_jvp":
         rule = func.custom_jvp(f)
