@@ -410,6 +410,7 @@ class Program:
         if not fits:
             return self.compute()
         x = self.choices.choice(fits[::-1])
+        self.silent = True  # writes to what is frozen are not recorded
         is_base = x in self.bases.values()  # in PyTorch its views would be leaves that require a gradient as well
         return f"{x}.requires_grad_({self.choices.random() < 0.5 and not is_base})"
 
