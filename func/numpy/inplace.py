@@ -415,9 +415,11 @@ def view_real(x: Array) -> Array:
         return x
     if type(x) is not Tracer or is_scalar(x):
         return ops.real(x)
-    return link_view(
-        ops.real(x), x, ops.real, {}, lambda base, re: ops.make_complex(re, ops.imag(base)), lambda array: array.real
-    )
+
+    def put(base: Array, part: Array) -> Array:
+        return as_array(ops.make_complex(part, ops.imag(base)))
+
+    return link_view(ops.real(x), x, ops.real, {}, put, lambda array: array.real)
 
 
 def view_imag(x: Array) -> Array:
@@ -426,9 +428,11 @@ def view_imag(x: Array) -> Array:
         return ops.imag(x)
     if dtype_of(x).kind != "c":
         return link_view(ops.imag(x), x, ops.imag, {}, None, lambda array: array.imag)
-    return link_view(
-        ops.imag(x), x, ops.imag, {}, lambda base, im: ops.make_complex(ops.real(base), im), lambda array: array.imag
-    )
+
+    def put(base: Array, part: Array) -> Array:
+        return as_array(ops.make_complex(ops.real(base), part))
+
+    return link_view(ops.imag(x), x, ops.imag, {}, put, lambda array: array.imag)
 
 
 def write_into(target: Any, result: Array) -> Array:

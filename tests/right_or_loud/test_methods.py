@@ -44,6 +44,9 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "which stays one after a write": written_by(lambda y: y[..., 0, 1].fill(3.0)),
     "reshape(copy=True) copies": written_by(lambda y: y.reshape(-1, copy=True).fill(3.0)),
     "put of a scalar writes a copy": lambda x: (lambda total: (total.put(0, 7.0), total)[1])(np.sum(x)),
+    "an array of one complex number stays one": lambda x: (
+        lambda y: (setattr(y, "real", 2.0), setattr(y, "imag", x[0, 0]), y)[2]
+    )((x + 1j * x)[..., 0, 0].copy()),
     "x.flat[i] is a scalar": lambda x: x.flat[1] * x.flat[-1],
     "subtract.at of unsigned integers": written_by(lambda y: np.subtract.at(y, [0, 0], np.uint8(2))),
     "subtract.at of booleans": written_by(lambda y: np.subtract.at(y, [0, 1], True)),
