@@ -1078,6 +1078,11 @@ def missing_domains(names: Iterable[str]) -> list[str]:
     return gaps
 
 
+def written_leaf(entry: Any) -> Any:
+    """An array that a function writes, from what was drawn for it."""
+    return Leaf(np.asarray(raw(entry)), written=True)
+
+
 def draw_call(
     name: str, r: Draw, domains: dict[str, Domain] | None = None, function: Callable[..., Any] | None = None
 ) -> Call:
@@ -1105,7 +1110,7 @@ def draw_call(
             by_keyword = True
             continue
         if name in WRITES and not env:
-            value = Leaf(np.asarray(raw(value)), written=True)
+            value = written_leaf(value)
         env[parameter.name] = value
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
             args.extend(value)
