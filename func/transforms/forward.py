@@ -27,6 +27,7 @@ from func.interpreters.drivers import running
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.jvp import Jvp
 from func.interpreters.live import Live
+from func.interpreters.primitives.structural.identity import as_seeds
 from func.interpreters.primitives.structural.shapes import convert, full_like
 from func.interpreters.program.program import Program
 from func.interpreters.stage import DerivedStage, Stage
@@ -78,6 +79,7 @@ def jvp_by(
     """`jvp` by an interpreter of this kind."""
     check_callable(func, "jvp")
     call, dots = _paired_call(func, primals, tangents, "jvp", has_aux)
+    dots = as_seeds(dots, call.arguments.values())
 
     def run(live: Live | None) -> tuple[list[Array], list[Any]]:
         interpreter = kind("jvp", live)
@@ -222,7 +224,7 @@ class Linearized:
             raise TangentError(f"the tangents of {self._name} have the tree {spec}, but the primals {self._spec}")
         paths = tree.path_names(tangents, "tangents")
         fitted = [fit_tangent(self._avals[i], dots[i], paths[i], "linearize") for i in self._active]
-        outs = nan_safe.push_linear(self.program.run, fitted)
+        outs = nan_safe.push_linear(self.program.run, as_seeds(fitted, [*self.program.constants.values()]))
         return tree.unflatten(self._out_spec, [_scalar_or_copy(out) for out in outs])
 
     def __repr__(self) -> str:

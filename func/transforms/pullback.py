@@ -12,6 +12,7 @@ from func.interpreters.core import ZERO, Array, Tracer, dtype_of, innermost, is_
 from func.interpreters.core.errors import TangentError
 from func.interpreters.grad import LEAF, OUTPUT, PARENTS, SERIAL, SERIALS, Node, pull_back
 from func.interpreters.live import is_recorded
+from func.interpreters.primitives.structural.identity import as_seeds, is_abstract_value
 from func.interpreters.primitives.structural.shapes import convert, full_like
 from func.transforms.arguments import Arguments
 from func.transforms.boundary import array_leaf, like_input, own
@@ -65,6 +66,8 @@ class Pullback:
         self._outs = [(shape_of(v), dtype_of(v)) for v in values]
         self._recorded = [value for value in values if type(value) is Tracer and is_recorded(value)]
         """The values of the output that an outer level records."""
+        self._staged = [value for value in values if is_abstract_value(value)][:1]
+        """A value of the output in a Program that is being traced."""
         self._spec = spec
         self._zeros = [ZerosLike(leaf) for leaf in arguments.values()]
         self._arguments = Arguments(arguments.specs, [None] * len(arguments.leaves), arguments.active)
@@ -72,7 +75,7 @@ class Pullback:
     def __call__(self, ct: Any) -> tuple[Any, ...]:
         seeds = [
             (node, seed)
-            for node, seed in zip(self._nodes, self._checked(ct), strict=True)
+            for node, seed in zip(self._nodes, as_seeds(self._checked(ct), self._staged), strict=True)
             if node is not None and seed is not ZERO
         ]
         cts = pull_back(seeds, self._leaves, self._recorded)

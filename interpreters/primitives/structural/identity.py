@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from func.interpreters.core import (
+    EVALUATE,
     Array,
     Aval,
     Linear,
@@ -118,13 +119,27 @@ seed: Linear = linear(
 
 
 def as_seed(value: Array, like: Array) -> Array:
-    """A constant whose zeros are structural, in the program in which another value is traced, if one is."""
+    """A constant, or a batch of one, whose zeros are structural in the program in which another value is traced."""
+    if type(value) is Tracer:
+        inner = value._value
+        if inner is None or value._interpreter is EVALUATE:
+            return value
+        marked = as_seed(inner, like)
+        return value if marked is inner else Tracer(value._interpreter, marked, value._attached)
     while type(like) is Tracer:
         if like._value is None:
             out: Array = like._interpreter.apply(seed, (value,), {})
             return out
         like = like._value
     return value
+
+
+def as_seeds(values: Sequence[Any], likes: Sequence[Any]) -> list[Any]:
+    """What a caller gives for cotangents or tangents of some values: `as_seed` for those that are arrays."""
+    like = next((value for value in likes if is_abstract_value(value)), None)
+    if like is None:
+        return list(values)
+    return [as_seed(value, like) if hasattr(value, "shape") and value.shape else value for value in values]
 
 
 def is_abstract_value(value: Any) -> bool:

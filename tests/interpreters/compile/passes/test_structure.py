@@ -217,6 +217,34 @@ def test_jacobian_of_a_matrix_product_is_the_matrix(mode: str) -> None:
     assert "permute" not in names(after)
 
 
+def _rows_of_pullback(f, x):
+    _, pull = func.vjp(f, x)
+    return func.vmap(pull)(np.eye(x.size))[0]
+
+
+def _columns_of_jvp(f, x):
+    return func.vmap(lambda dx: func.jvp(f, (x,), (dx,))[1])(np.eye(x.size))
+
+
+def _columns_of_linearized(f, x):
+    _, push = func.linearize(f, x)
+    return func.vmap(push)(np.eye(x.size))
+
+
+@pytest.mark.parametrize("jacobian", [_rows_of_pullback, _columns_of_jvp, _columns_of_linearized])
+def test_unit_vectors_that_a_caller_gives_for_directions_are_seeds(jacobian):
+    weights = np.random.default_rng(0).normal(size=(5, 5))
+    x = np.linspace(-1.0, 1.0, 5)
+
+    def whole(x):
+        return jacobian(lambda x: np.tanh(weights @ x), x)
+
+    _, after = rewritten(exploit_diagonal_sparsity, whole, x)
+    ranks = [[len(value.aval.shape) for value in e.inputs] for e in after.equations if e.primitive.name == "contract"]
+    assert [2, 2] not in ranks
+    np.testing.assert_allclose(func.jit(whole)(x), whole(x), rtol=1e-12)
+
+
 def test_jacobian_of_an_elementwise_map_is_diagonal() -> None:
     x = RNG.normal(size=200)
     _, after = rewritten(exploit_diagonal_sparsity, func.jacfwd(lambda x: np.sin(x) * np.exp(-x)), x)
