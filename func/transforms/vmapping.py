@@ -306,7 +306,10 @@ class _Chunks:
             return whole
         pieces = []
         for (outs, flags), place in zip(self._parts, self._places, strict=True):
-            piece = whole[place] if outs[i] is None else outs[i]
+            piece = outs[i]
+            if piece is None:
+                assert whole is not None
+                piece = whole[place]
             pieces += all_mapped([piece], [flags[i]], place.stop - place.start)
             outs[i] = None
         return concatenate(*pieces, axis=0)
