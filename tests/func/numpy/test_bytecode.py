@@ -40,9 +40,7 @@ def profiling() -> Iterator[None]:
 
 @contextmanager
 def monitoring() -> Iterator[None]:
-    monitor: Any = getattr(sys, "monitoring", None)
-    if monitor is None:
-        pytest.skip("sys.monitoring came with Python 3.12")
+    monitor: Any = sys.monitoring
     names = ("LINE", "INSTRUCTION", "CALL", "PY_START", "PY_RETURN", "JUMP", "PY_YIELD", "PY_RESUME")
     events = [getattr(monitor.events, name) for name in names]
     monitor.use_tool_id(4, "test_bytecode")
@@ -61,8 +59,9 @@ WATCHED = {
     "settrace of opcodes": lambda: tracing(True),
     "setprofile": profiling,
     "cProfile": cProfile.Profile,
-    "monitoring": monitoring,
 }
+if sys.version_info >= (3, 12):
+    WATCHED["monitoring"] = monitoring
 
 
 def converts(x: Any) -> Any:

@@ -139,7 +139,6 @@ def residuals(x: Any) -> Any:
     "function",
     [
         lambda x: np.abs(np.linalg.eigvals(x).imag).sum(),
-        lambda x: np.polymul(x[0], x[1]),
         lambda x: np.linalg.pinv(x, rcond=1e-15),
         residuals,
     ],
