@@ -40,7 +40,7 @@ def profiling() -> Iterator[None]:
 
 @contextmanager
 def monitoring() -> Iterator[None]:
-    monitor: Any = sys.monitoring
+    monitor: Any = vars(sys)["monitoring"]
     names = ("LINE", "INSTRUCTION", "CALL", "PY_START", "PY_RETURN", "JUMP", "PY_YIELD", "PY_RESUME")
     events = [getattr(monitor.events, name) for name in names]
     monitor.use_tool_id(4, "test_bytecode")
@@ -54,7 +54,7 @@ def monitoring() -> Iterator[None]:
         monitor.free_tool_id(4)
 
 
-WATCHED = {
+WATCHED: dict[str, Any] = {
     "settrace": lambda: tracing(False),
     "settrace of opcodes": lambda: tracing(True),
     "setprofile": profiling,
