@@ -28,8 +28,10 @@ import numpy as np
 from func.interpreters.core import ZERO, Tracer, known_value
 from func.interpreters.core.errors import CustomRuleError
 from func.interpreters.core.modes import Setting, enter, in_force, leave, value_in_force
+from func.interpreters.core.wiring import WIRING
 from func.interpreters.live import Live, is_live, is_recorded, without_mask
 from func.interpreters.primitives.structural.identity import is_abstract_value
+from func.interpreters.program.program import Program
 
 _ARRAY = np.ndarray
 _LIVE: ContextVar[Setting | None] = ContextVar("func_live", default=None)
@@ -296,6 +298,19 @@ def form_for(program: C, args: Sequence[Any]) -> C:
     return program
 
 
+def run_nan_safe(program: Program, args: Sequence[Any]) -> tuple[Any, ...]:
+    """The outputs of a program with a NaN-safe variant, which runs where one of them has a NaN.
+
+    It runs at once where an outer level records what it is given.
+    """
+    assert program.nan_safe is not None
+    if are_zeros_structural() or any([type(value) is Tracer and is_recorded(value) for value in args]):
+        return program.nan_safe.run(args)
+    outs = program.run(args)
+    note_pullback(outs)
+    return program.nan_safe.run(args) if any_nan(outs) else outs
+
+
 class CheckedRun:
     """A function that runs its NaN-safe variant where an output has a NaN."""
 
@@ -318,3 +333,6 @@ class CheckedRun:
 def checked(run: Callable[..., Any], variant: Callable[..., Any] | None) -> Callable[..., Any]:
     """A function, checked for NaN if it has a NaN-safe variant."""
     return run if variant is None else CheckedRun(run, variant)
+
+
+WIRING.run_nan_safe = run_nan_safe

@@ -121,6 +121,8 @@ class Writer:
             }
             document["equations"].append(entry)
         document["outputs"] = [atom(x) for x in program.outputs]
+        if program.nan_safe is not None:
+            document["nan_safe"] = self.program(program.nan_safe)
         self.programs.append(document)
         return len(self.programs) - 1
 
@@ -241,7 +243,10 @@ class Reader:
             equations.append(
                 Equation(find_primitive(entry["primitive"]), operands, params, tuple(define(entry["outputs"])), line)
             )
-        program = Program(inputs, equations, [atom(x) for x in written["outputs"]], constants)
+        nan_safe = self.programs[_index(written["nan_safe"])] if "nan_safe" in written else None
+        program = Program(inputs, equations, [atom(x) for x in written["outputs"]], constants, nan_safe)
+        if nan_safe is not None:
+            _check_variant(CompiledCall(program), CompiledCall(nan_safe))
         check_program(program, self._checked)
         _check_factors(program)
         self.programs.append(program)
@@ -301,10 +306,8 @@ class Reader:
         if key not in self._compiled:
             nan_safe = None if nan_safe_number is None else CompiledCall(self.programs[nan_safe_number], None, compiler)
             call = CompiledCall(self.programs[number], None if nan_safe is None else lambda: nan_safe, compiler)
-            if nan_safe is not None and not (
-                takes(nan_safe, call.in_avals) and agree(nan_safe.out_avals, call.out_avals)
-            ):
-                raise ValueError("a program and its NaN-safe variant have other arguments or outputs")
+            if nan_safe is not None:
+                _check_variant(call, nan_safe)
             self._compiled[key] = call
         return self._compiled[key]
 
@@ -324,6 +327,12 @@ _TAGS: dict[str, Callable[[Reader, Any], Any]] = {
     "program": lambda reader, inner: reader.programs[_index(inner)],
     "compiled": lambda reader, inner: reader._compiled_call_of(inner),
 }
+
+
+def _check_variant(call: CompiledCall, nan_safe: CompiledCall) -> None:
+    """Raise ValueError unless a program and its NaN-safe variant have the same arguments and outputs."""
+    if not (takes(nan_safe, call.in_avals) and agree(nan_safe.out_avals, call.out_avals)):
+        raise ValueError("a program and its NaN-safe variant have other arguments or outputs")
 
 
 def _check_factors(program: Program) -> None:

@@ -28,7 +28,13 @@ from func.interpreters.core import (
     shape_of,
     snapshot,
 )
-from func.interpreters.core.errors import BackwardError, InferenceTensorError, LeafError, TracerConversionError
+from func.interpreters.core.errors import (
+    BackwardError,
+    InferenceTensorError,
+    LeafError,
+    TracerConversionError,
+    UnsupportedFunctionError,
+)
 from func.interpreters.core.source import at_line
 from func.interpreters.grad import Grad
 from func.interpreters.imperative import writes
@@ -146,13 +152,18 @@ def set_requires_grad(self: Any, requires_grad: bool) -> None:
     requires_grad_(self, bool(requires_grad))
 
 
+def _is_tensor(value: Any) -> bool:
+    """Whether a traced value is a tensor, rather than an array that a running transform traces."""
+    interpreter = value._interpreter
+    return interpreter is EVALUATE or type(interpreter) is Imperative or getattr(value, "_state", None) is not None
+
+
 def identity_hash(self: Any) -> int:
     """The hash of a tensor, which goes by identity. Other traced values have none, as NumPy's arrays have none."""
-    interpreter = self._interpreter
-    if interpreter is EVALUATE or type(interpreter) is Imperative or getattr(self, "_state", None) is not None:
+    if _is_tensor(self):
         return object.__hash__(self)
     raise TypeError(
-        f"unhashable type: an array that func.{interpreter.transform} traces{at_line()}\n"
+        f"unhashable type: an array that func.{self._interpreter.transform} traces{at_line()}\n"
         "It stands for an array, or a number that is not known, so it cannot be a member of a set or the key of a "
         "dict or cache. Use a name or an index as the key; tensors of func.tensor are hashed by identity."
     )
@@ -214,7 +225,12 @@ def detach(self: Any) -> Any:
 
 
 def get_data(self: Any) -> Any:
-    """`x.data`: as `x.detach()`, but writes to it are not counted in the version of x."""
+    """`x.data`: as `x.detach()`, but writes to it are not counted in the version of x.
+
+    Only tensors have it. Of an array it is the buffer, which a traced one does not have: `__getattr__` refuses it.
+    """
+    if not _is_tensor(self):
+        raise AttributeError("data")
     return inplace.link_alias(_detached(self), self, _detached, has_own_version=True)
 
 
@@ -228,7 +244,13 @@ def detach_(self: Any) -> Any:
 
 
 def set_data(self: Any, value: Any) -> None:
-    """`x.data = value`: replace the value without recording it."""
+    """`x.data = value`: replace the value of a tensor without recording it."""
+    if not _is_tensor(self):
+        raise UnsupportedFunctionError(
+            "`x.data = value` replaces the numbers of a tensor; this is an array that "
+            f"func.{self._interpreter.transform} traces{at_line()}\n"
+            "Write x[...] = value, which is recorded, or x.detach()[...] = value, which is not."
+        )
     value = _plain(operand(value))
     if is_plain_array(value) or not hasattr(value, "dtype"):
         value = np.array(value)

@@ -187,16 +187,14 @@ def _module(
 
 def _plans(compiled: CompiledCall, xp: Any, device: bool) -> tuple[Plan, Plan | None]:
     """The plan of a program, and that of its NaN-safe variant where the two differ."""
-    from func.interpreters.compile.inlining import prepare_program  # start-up time
+    from func.interpreters.compile.inlining import prepare_call  # start-up time
     from func.interpreters.compile.planning import plan_program
 
-    program = prepare_program(compiled.program)
-    variant = compiled.nan_safe_variant()
-    nan_safe = None if variant is None else prepare_program(variant.program)
+    program = prepare_call(compiled)
     plan = plan_program(program, xp, device, scratch=False)
-    if nan_safe is None or nan_safe.text() == program.text():
+    if program.nan_safe is None:
         return plan, None
-    return plan, plan_program(nan_safe, xp, device, scratch=False, prefix="safe_")
+    return plan, plan_program(program.nan_safe, xp, device, scratch=False, prefix="safe_")
 
 
 def _parameters(func: Callable[..., Any], count: int, static: set[Any]) -> list[str]:

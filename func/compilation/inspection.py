@@ -44,9 +44,9 @@ class Lowered:
     @functools.cached_property
     def program(self) -> Program:
         """The Program as it is executed: calls inlined, optimised."""
-        from func.interpreters.compile.inlining import prepare_program  # here, for the start-up time
+        from func.interpreters.compile.inlining import prepare_call  # here, for the start-up time
 
-        return prepare_program(self._compiled.program)
+        return prepare_call(self._compiled)
 
     @functools.cached_property
     def source(self) -> str | None:

@@ -390,9 +390,9 @@ class Jitted:
 
     def trace(self, *args: Any, **kwargs: Any) -> Program:
         """The Program for arguments like these, as it is executed: calls inlined, optimised."""
-        from func.interpreters.compile.inlining import prepare_program  # here, for the start-up time
+        from func.interpreters.compile.inlining import prepare_call  # here, for the start-up time
 
-        return prepare_program(self._lookup(args, kwargs)[0].compiled.program)
+        return prepare_call(self._lookup(args, kwargs)[0].compiled)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """What runs for arguments like these: Program, kernels, LLVM IR, assembly, generated source."""

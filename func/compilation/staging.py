@@ -13,6 +13,7 @@ from func.interpreters.core import Aval, aval_of
 from func.interpreters.core.errors import ArgumentError
 from func.interpreters.core.scopes import TransformScope
 from func.interpreters.drivers import running
+from func.interpreters.nan_safe import structural_zeros
 from func.interpreters.program.program import Program
 from func.interpreters.stage import Stage
 from func.numpy.memory import InputLayouts
@@ -25,7 +26,9 @@ def make_program(
 ) -> Callable[..., Any]:
     """The Program of a function: called with arguments (or avals), it gives the traced equations.
 
-    Arguments at `static_argnums` are passed as they are. Python that depends on traced values raises StagingError.
+    Arguments at `static_argnums` are passed as they are. Python that depends on traced values raises StagingError. A
+    function that contains a derivative runs twice: the Program keeps a variant with structural zeros,
+    `program.nan_safe`, where the two differ, and a call takes its outputs where the others have a NaN.
 
     Example:
         >>> import numpy as np, func
@@ -44,7 +47,12 @@ def make_program(
 
     @functools.wraps(func)
     def build(*args: Any, **kwargs: Any) -> Program:
-        return stage_call(func, args, kwargs, static, "make_program")[0]
+        program, _, has_pullbacks = _staged(func, args, kwargs, static, "make_program")
+        if has_pullbacks:
+            with structural_zeros():
+                variant = _staged(func, args, kwargs, static, "make_program")[0]
+            program.nan_safe = None if variant == program else variant
+        return program
 
     return build
 
@@ -57,6 +65,17 @@ def stage_call(
     transform: str,
 ) -> tuple[Program, Any]:
     """(Program, structure of the output) of one call with abstract arguments."""
+    return _staged(function, args, kwargs, static, transform)[:2]
+
+
+def _staged(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    static: tuple[int, ...],
+    transform: str,
+) -> tuple[Program, Any, bool]:
+    """(Program, structure of the output, whether a pullback is inside) of one call with abstract arguments."""
     for number in static:
         if not -len(args) <= number < len(args):
             raise ArgumentError(
@@ -83,7 +102,7 @@ def stage_call(
         full = [arg if i in fixed else next(remaining) for i, arg in enumerate(args)]
         outs, out_spec = output_leaves(function(*full, **keywords), transform)
         program = stage.program(variables, outs)
-    return program, out_spec
+    return program, out_spec, stage.has_pullbacks
 
 
 def eval_shape(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -38,6 +38,10 @@ _MEMORY_HINT = (
     "Use NumPy functions on it, which make new arrays; for windows and strides sliding_window_view, np.broadcast_to, "
     "np.diagonal or slices."
 )
+_DATA_HINT = (
+    "To compute with the numbers and without their derivative write func.stop_gradient(x), or x.detach(); `.data` of a "
+    "tensor is such an alias."
+)
 _NUMBER_HINT = (
     "Keep it an array: NumPy functions and operators take 0-d arrays (np.sin, not math.sin). To read the number "
     "on purpose write x.item() of a tensor, and float(func.stop_gradient(x)) inside a transform."
@@ -156,7 +160,7 @@ def no_attribute(tracer: Tracer, name: str) -> Any:
         or is_converting(sys._getframe(1))
     ):
         raise AttributeError(f"traced arrays and tensors have no attribute {name!r}{_instead_of(name)}")
-    hint = _hint(_MEMORY_HINT)
+    hint = _hint(_DATA_HINT if name == "data" else _MEMORY_HINT)
     raise NoAttributeError(f"`.{name}` is about the memory of an array, and a traced one has none{at_line()}\n{hint}")
 
 

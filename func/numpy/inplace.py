@@ -137,7 +137,8 @@ def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
             last = len(chain) - 1
             for view in chain[: min(shared, last)]:
                 value = view.put(fresh(view.base), value)  # type: ignore[misc]
-            update.history = writes.history_of(value) if root is not top else None
+            if root is not top:
+                update.history = writes.history_of(_recorded(top, value))
             for view in chain[shared:last]:
                 with nothing_recorded():
                     value = view.put(fresh(view.base), value)  # type: ignore[misc]
@@ -182,6 +183,11 @@ def _living_views(base: Tracer) -> list[tuple[Tracer, View]]:
     """The views of a box that are still alive."""
     boxes = [ref() for ref in getattr(base, "_views", None) or ()]
     return [(box, view) for box in boxes if box is not None and (view := view_of(box)) and view.base is base]
+
+
+def _recorded(box: Tracer, value: Array) -> Array:
+    """A new value of a box with its old history at the levels that do not record the write."""
+    return value if MODE.get() is None else writes.with_history(writes.history_of(box), value, False)
 
 
 def _put(view: View, value: Array, base: Array) -> Array:

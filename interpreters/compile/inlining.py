@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from func.interpreters import drivers
+from func.interpreters.calls.compiled_call import CompiledCall
 from func.interpreters.compile.passes import optimize
 from func.interpreters.core import Array
 from func.interpreters.program.program import Equation, Program
@@ -20,6 +21,17 @@ LARGE = 1000
 def prepare_program(program: Program) -> Program:
     """The program as it is executed: calls inlined, optimised."""
     return optimize(inline(program))
+
+
+def prepare_call(compiled: CompiledCall) -> Program:
+    """The program of a call as it is executed, with its NaN-safe variant where the two differ."""
+    program = prepare_program(compiled.program)
+    variant = compiled.nan_safe_variant()
+    if variant is not None:
+        nan_safe = prepare_program(variant.program)
+        if nan_safe != program:
+            return Program(program.inputs, program.equations, program.outputs, program.constants, nan_safe)
+    return program
 
 
 def inline(program: Program) -> Program:

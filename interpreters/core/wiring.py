@@ -34,6 +34,7 @@ SET_BY = {
     "program_text": "func.interpreters.program.printing",
     "reroll_loops": "func.interpreters.compile.execution",
     "retire_arrays": "func.interception",
+    "run_nan_safe": "func.interpreters.nan_safe",
     "same_program": "func.interpreters.program.equality",
     "tensor_repr": "func.autograd",
     "vmap": "func.transforms.vmapping",
@@ -70,6 +71,8 @@ class Wiring:
     """(program, path): a picture of the program is in the file; the path."""
     check_program: Callable[[Any], None]
     """(program): raises ProgramError where the program is not valid."""
+    run_nan_safe: Callable[[Any, Any], Any]
+    """(program, arguments): the outputs of a program that has a NaN-safe variant, or of the variant."""
     same_program: Callable[[Any, Any], bool]
     """(program, other): whether they differ in nothing but the names of variables and the source lines."""
     program_hash: Callable[[Any], int]

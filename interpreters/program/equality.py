@@ -23,6 +23,7 @@ def same_program(left: Program, right: Program) -> bool:
         and hash(left) == hash(right)
         and structure(left) == structure(right)
         and all([same_array(x, y) for x, y in zip(left.constants.values(), right.constants.values(), strict=True)])
+        and left.nan_safe == right.nan_safe
     )
 
 

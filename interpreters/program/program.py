@@ -87,10 +87,11 @@ class Program:
     """A traced function: straight-line equations from inputs and constants to outputs.
 
     Outputs are Vars, Python scalars, or (for outputs that do not depend on the inputs) constants' Vars.
-    Calling it with one array per input gives the tuple of outputs, which the caller owns.
+    Calling it with one array per input gives the tuple of outputs, which the caller owns. Where an output has a NaN,
+    they are those of the NaN-safe variant `nan_safe`, which a Program has where a derivative was traced that needs one.
     """
 
-    __slots__ = ("_hash", "constants", "equations", "inputs", "outputs")
+    __slots__ = ("_hash", "constants", "equations", "inputs", "nan_safe", "outputs")
 
     def __init__(
         self,
@@ -98,20 +99,26 @@ class Program:
         equations: Sequence[Equation],
         outputs: Sequence[Any],
         constants: dict[Var, Array],
+        nan_safe: Program | None = None,
     ) -> None:
         self.inputs = tuple(inputs)
         self.equations = tuple(equations)
         self.outputs = tuple(outputs)
         self.constants = constants
+        self.nan_safe = nan_safe
         self._hash: int | None = None
 
     def __call__(self, *args: Array) -> tuple[Any, ...]:
-        return tuple([out.copy() if type(out) is np.ndarray else snapshot(out) for out in self.run(args)])
+        outs = self.run(args) if self.nan_safe is None else WIRING.run_nan_safe(self, args)
+        return tuple([out.copy() if type(out) is np.ndarray else snapshot(out) for out in outs])
 
     def run(
         self, args: Sequence[Array], override: Callable[[int, tuple[Array, ...]], Any] | None = None
     ) -> tuple[Any, ...]:
-        """Evaluate on arrays or tracers. Where `override(i, operands)` is not None, it gives equation i's outputs."""
+        """Evaluate these equations on arrays or tracers.
+
+        Where `override(i, operands)` is not None, it gives equation i's outputs.
+        """
         values: dict[Var, Any] = dict(self.constants)
         values.update(zip(self.inputs, args, strict=True))
         last_use = self._last_uses()
@@ -162,6 +169,8 @@ class Program:
     def check(self) -> None:
         """Raise ProgramError unless every variable is defined once, before its use, with the aval of its primitive."""
         WIRING.check_program(self)
+        if self.nan_safe is not None:
+            self.nan_safe.check()
 
     def cost(self) -> Cost:
         """What running the program costs: operations, bytes moved, peak of live bytes, per equation and in total."""
@@ -199,4 +208,4 @@ class Program:
         return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Program, (self.inputs, self.equations, self.outputs, self.constants)
+        return Program, (self.inputs, self.equations, self.outputs, self.constants, self.nan_safe)

@@ -83,6 +83,37 @@ def test_explicit_exits() -> None:
     np.testing.assert_allclose(func.vmap(lambda x: x * float(x))(X), X**2)
 
 
+TRACE: dict[str, Callable[[Any], Any]] = {
+    "grad": func.grad,
+    "jvp": lambda f: lambda x: func.jvp(f, (x,), (np.ones_like(x),)),
+    "jacfwd": func.jacfwd,
+    "vmap": lambda f: func.vmap(lambda row: f(row)),
+    "jit": func.jit,
+}
+
+
+@pytest.mark.parametrize("transform", TRACE.values(), ids=TRACE)
+def test_the_buffer_of_an_array_does_not_leave(transform: Callable[[Any], Any]) -> None:
+    x = np.stack([X, X])
+    for f in (lambda x: np.sum(np.asarray(x.data)), lambda x: np.sum(x[0] * x.data[0])):
+        with pytest.raises(AttributeError, match=r"(?s)`.data` is about the memory.*test_leaving.*func.stop_gradient"):
+            transform(f)(x)
+
+    def replace(x: Any) -> Any:
+        y = x * 1
+        y.data = X
+        return np.sum(y)
+
+    with pytest.raises(func.errors.UnsupportedFunctionError, match=r"(?s)numbers of a tensor.*test_leaving.*detach"):
+        transform(replace)(x)
+
+    def asks(x: Any) -> Any:
+        assert not hasattr(x, "data") and getattr(x, "data", x) is x
+        return np.sum(x)
+
+    transform(asks)(x)
+
+
 def test_texts_show_numbers(caplog: pytest.LogCaptureFixture) -> None:
     def shown(x: Any) -> str:
         logging.getLogger("shown").warning("%.3f", x)

@@ -96,6 +96,40 @@ def test_a_view_written_under_no_grad_keeps_its_history_and_hooks() -> None:
     assert seen == [[4.0, 6.0]] and v.grad.tolist() == [4.0, 6.0] and x.grad.tolist() == [0.0, 8.0, 12.0]
 
 
+def _add_to_a_slice(y: Any) -> None:
+    y[1:] += func.tensor([1.0, 1.0])
+
+
+def _add_to_a_view(y: Any) -> None:
+    v = y[::2]
+    v += 1.0
+
+
+def _write_an_alias_of_the_alias(y: Any) -> None:
+    z = y.detach()
+    z.requires_grad_()
+    z[1:][:1] *= 2.0
+    assert z.requires_grad and z.is_leaf
+
+
+@pytest.mark.parametrize("write", [_add_to_a_slice, _add_to_a_view, _write_an_alias_of_the_alias])
+def test_a_detached_alias_that_was_made_a_leaf_stays_one(write: Callable[[Any], Any]) -> None:
+    def gradients(_: Any) -> Any:
+        x = leaf()
+        y = x.detach()
+        y.requires_grad_()
+        with func.no_grad():
+            write(y)
+        assert y.requires_grad and y.is_leaf and x.tolist() == y.tolist() != A.tolist()
+        (y * y).sum().backward()
+        assert y.grad.tolist() == (2 * y).tolist() and x.grad is None
+        return y.grad
+
+    gradients(None)
+    func.grad(lambda s: np.sum(gradients(s)) * 0 + s)(1.0)
+    func.vmap(lambda s: gradients(s) * s)(A)
+
+
 def test_parameters_that_are_views_of_a_flat_buffer_stay_leaves() -> None:
     flat = func.tensor(np.zeros(6))
     w = flat[:4].reshape(2, 2).requires_grad_()

@@ -5,6 +5,8 @@ Every program has one answer on every road: gradients, tangents, Jacobians, jit,
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -348,3 +350,39 @@ def test_reductions_of_nothing_have_no_derivative(f: Any) -> None:
     x = np.array([1.0, 2.0])
     np.testing.assert_array_equal(func.grad(lambda v: f(v[v > 9]))(x), [0.0, 0.0])
     assert func.jvp(lambda v: f(v[v > 9]), (x,), (x,))[1] == 0.0
+
+
+def _as_file(program: Any, path: Any) -> Any:
+    func.save(program, path)
+    return func.load(path)
+
+
+FORMS: dict[str, Callable[[Any, Any], Any]] = {
+    "called": lambda program, path: program,
+    "pickled": lambda program, path: pickle.loads(pickle.dumps(program)),
+    "saved": _as_file,
+    "copied": lambda program, path: copy.deepcopy(program),
+    "traced again": lambda program, path: func.make_program(lambda x: program(x))(ROOTS),
+    "jit": lambda program, path: func.jit(lambda x: program(x)),
+    "vmap": lambda program, path: lambda x: [out[0] for out in func.vmap(program)(x[None])],
+}
+ROOTS = np.array([4.0, 0.0, -1.0])
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_program_of_a_gradient_keeps_structural_zeros(name: str, tmp_path: Any) -> None:
+    def f(x: Any) -> Any:
+        return np.sum(np.where(x > 0, np.sqrt(x), 0))
+
+    for program in (func.make_program(func.grad(f))(ROOTS), func.jit(func.grad(f)).trace(ROOTS)):
+        again = FORMS[name](program, tmp_path / "f.func")
+        assert again(ROOTS)[0].tolist() == [0.25, 0.0, 0.0]
+        assert getattr(again, "nan_safe", None) is None or again == program
+        hessian = [[-1 / 32, 0, 0], [0, 0, 0], [0, 0, 0]]
+        assert func.jacrev(lambda x: again(x)[0])(ROOTS).tolist() == hessian  # noqa: B023
+        assert func.jacfwd(lambda x: again(x)[0])(ROOTS).tolist() == hessian  # noqa: B023
+
+
+def test_programs_that_need_no_structural_zeros_have_no_variant() -> None:
+    assert func.make_program(func.grad(lambda x: np.sum(np.sin(x) * x)))(ROOTS).nan_safe is None
+    assert func.make_program(lambda x: np.where(x > 0, np.sqrt(x), 0))(ROOTS).nan_safe is None
