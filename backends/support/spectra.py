@@ -38,33 +38,65 @@ def match_values(xp: Any, x: Any, y: Any) -> Any:
     return xp.asarray(choice)
 
 
-def eigh_by_driver(xp: Any, a: Any, *, lower: bool, driver: Any) -> tuple[Any, ...]:
+def eigh_by_driver(xp: Any, a: Any, *, lower: bool, driver: Any, subset: Any) -> tuple[Any, ...]:
     """Eigenvalues and eigenvectors of Hermitian matrices by one of LAPACK's drivers (None: SciPy's choice)."""
-    outs = ((a.shape[:-1], real_dtype(a.dtype)), (a.shape, float_dtype(a.dtype)))
+    outs = _of_subset(a.shape, real_dtype(a.dtype), float_dtype(a.dtype), subset)
     if a.size == 0:
         return tuple([xp.empty(shape, dtype) for shape, dtype in outs])
     if not has_routine(xp, "eigh"):
-        return tuple(xp.linalg.eigh(a, "L" if lower else "U"))
+        return _columns(xp.linalg.eigh(a, "L" if lower else "U"), subset)
     eigh = scipy_of(xp, "linalg").eigh
 
     def call(matrix: Any) -> Any:
-        return eigh(matrix, lower=lower, driver=driver, check_finite=False)
+        def solve(**chosen: Any) -> Any:
+            return eigh(matrix, lower=lower, driver=driver, check_finite=False, **chosen)
+
+        return _searched(solve, subset, "subset_by_index", "subset_by_value")
 
     return over_stack(xp, call, (a,), outs, (2,))
 
 
-def eigh_pencil(xp: Any, a: Any, b: Any, *, kind: int, lower: bool, driver: Any) -> tuple[Any, ...]:
+def _of_subset(shape: Any, values: Any, vectors: Any, subset: Any) -> Any:
+    """Shapes and dtypes of eigenvalues and vectors; `subset` is that of the primitives."""
+    count = shape[-1] if subset is None else subset[1] - subset[0]
+    return ((*shape[:-2], count), values), ((*shape[:-1], count), vectors)
+
+
+def _columns(results: Any, subset: Any) -> tuple[Any, ...]:
+    """The eigenvalues and vectors of a subset, of all of them."""
+    first, last = (None, None) if subset is None else subset[:2]
+    return tuple([x[..., first:last] for x in results])
+
+
+def _searched(solve: Any, subset: Any, by_index: str, by_value: str) -> Any:
+    """What `solve` gives for a subset: LAPACK searches between the values, or the indices where that finds others."""
+    if subset is None:
+        return solve()
+    first, last, low, high = subset
+    if first == last:
+        return _columns(solve(), subset)
+    if low is not None:
+        out = solve(**{by_value: (low, high)})
+        if out[0].shape[-1] == last - first:
+            return out
+    return solve(**{by_index: (first, last - 1)})
+
+
+def eigh_pencil(xp: Any, a: Any, b: Any, *, kind: int, lower: bool, driver: Any, subset: Any) -> tuple[Any, ...]:
     """Eigenvalues and vectors of A V = B V W (kind 1), A B V = V W (2), B A V = V W (3) for positive-definite B."""
     dtype = numpy.result_type(float_dtype(a.dtype), float_dtype(b.dtype))
-    outs = ((a.shape[:-1], real_dtype(dtype)), (a.shape, dtype))
+    outs = _of_subset(a.shape, real_dtype(dtype), dtype, subset)
     if a.size == 0:
         return tuple([xp.empty(shape, dtype) for shape, dtype in outs])
     if not has_routine(xp, "eigh"):
-        return reduced_pencil(xp, a, b, kind, lower)
+        return _columns(reduced_pencil(xp, a, b, kind, lower), subset)
     eigh = scipy_of(xp, "linalg").eigh
 
     def call(first: Any, second: Any) -> Any:
-        return eigh(first, second, type=kind, lower=lower, driver=driver, check_finite=False)
+        def solve(**chosen: Any) -> Any:
+            return eigh(first, second, type=kind, lower=lower, driver=driver, check_finite=False, **chosen)
+
+        return _searched(solve, subset, "subset_by_index", "subset_by_value")
 
     return over_stack(xp, call, (a, b), outs, (2, 2))
 
@@ -87,15 +119,20 @@ def reduced_pencil(xp: Any, a: Any, b: Any, kind: int, lower: bool) -> tuple[Any
     return w, factor @ v if kind == 3 else xp.linalg.solve(adjoint(factor), v)
 
 
-def eigh_tridiagonal(xp: Any, d: Any, e: Any, *, driver: str) -> tuple[Any, ...]:
+def eigh_tridiagonal(xp: Any, d: Any, e: Any, *, driver: str, subset: Any) -> tuple[Any, ...]:
     """Eigenvalues and vectors of real symmetric tridiagonal matrices."""
     dtype = numpy.result_type(float_dtype(d.dtype), float_dtype(e.dtype))
     eigh = scipy_of(xp, "linalg").eigh_tridiagonal
 
     def call(diagonal: Any, beside: Any) -> Any:
-        return eigh(diagonal, beside, check_finite=False, lapack_driver=driver)
+        def solve(**chosen: Any) -> Any:
+            (select, select_range), *_ = [*chosen.items(), ("a", None)]
+            options = {"select": select, "select_range": select_range, "check_finite": False}
+            return eigh(diagonal, beside, **options, lapack_driver=driver)
 
-    return over_stack(xp, call, (d, e), ((d.shape, dtype), ((*d.shape, d.shape[-1]), dtype)), (1, 1))
+        return _searched(solve, subset, "i", "v")
+
+    return over_stack(xp, call, (d, e), _of_subset((*d.shape, d.shape[-1]), dtype, dtype, subset), (1, 1))
 
 
 def eigvalsh_tridiagonal(xp: Any, d: Any, e: Any, *, driver: str) -> Any:

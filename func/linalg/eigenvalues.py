@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from func import numpy as fnp
 from func.interpreters.core import Array, concrete, dtype_of, shape_of
+from func.interpreters.core.errors import ArgumentError
 from func.interpreters.primitives.elementwise.table import real
 from func.interpreters.primitives.linalg import pencils, spectral
 from func.linalg.checks import on_plain_arrays, promoted, real_if_known, squares, vectors
@@ -56,21 +58,37 @@ def eigh(
     if driver in ("ev", "evd", "gv", "gvd") and (subset_by_index is not None or subset_by_value is not None):
         raise ValueError(f'"{driver}" cannot compute subsets of eigenvalues')
     a = squares(a, "a", check_finite)
-    lapack_driver = None if driver in ("evx", "gvx") else driver
-    if b is None:
-        if eigvals_only:
-            w, v = spectral.eigvalsh(a, lower=bool(lower)), None
-        else:
-            w, v = pencils.eigh_by_driver(a, lower=bool(lower), driver=lapack_driver)
-    else:
+    if b is not None:
         b = squares(b, "b", check_finite)
         if shape_of(a)[-1] != shape_of(b)[-1]:
             raise ValueError(f"b: wrong dimensions of input matrices, a {shape_of(a)} and b {shape_of(b)}")
         a, b = promoted(a, b)
-        w, v = pencils.eigh_pencil(a, b, kind=int(type), lower=bool(lower), driver=lapack_driver)
-    first, last = _subset(w, subset_by_index, subset_by_value)
-    w = w[..., first:last]
-    return w if eigvals_only or v is None else (w, v[..., first:last])
+    options: dict[str, Any] = {"lower": bool(lower), "driver": driver}
+
+    def whole() -> tuple[Array, Any]:
+        if b is None:
+            return spectral.eigvalsh(a, lower=bool(lower)), None
+        out: tuple[Array, Array] = pencils.eigh_pencil(
+            a, b, kind=int(type), **options | {"driver": _of_all(driver)}, subset=None
+        )
+        return out
+
+    subset = _subset(shape_of(a)[-1], whole, subset_by_index, subset_by_value)
+    if eigvals_only:
+        return _values(whole()[0], subset)
+    if b is None:
+        return pencils.eigh_by_driver(a, **options, subset=subset)
+    return pencils.eigh_pencil(a, b, kind=int(type), **options, subset=subset)
+
+
+def _of_all(driver: str | None) -> str | None:
+    """The driver for all eigenvalues: that for some of them is SciPy's choice for some only."""
+    return None if driver == "gvx" else driver
+
+
+def _values(w: Array, subset: pencils.Subset) -> Array:
+    """The eigenvalues of a subset."""
+    return w if subset is None else w[..., subset[0] : subset[1]]
 
 
 def eigvalsh(
@@ -100,9 +118,8 @@ def eigvalsh(
     )
 
 
-def _subset(w: Array, indices: Any, values: Any) -> tuple[int, int]:
-    """The range of indices of the requested eigenvalues."""
-    n = shape_of(w)[-1]
+def _subset(n: int, whole: Callable[[], tuple[Array, Any]], indices: Any, values: Any) -> pencils.Subset:
+    """The requested eigenvalues; whole() gives all of them first."""
     if indices is not None:
         first, last = int(indices[0]), int(indices[1])
         if not 0 <= first <= last < n:
@@ -110,16 +127,17 @@ def _subset(w: Array, indices: Any, values: Any) -> tuple[int, int]:
                 f"subset_by_index: requested eigenvalue indices are not valid. Valid range is [0, {n - 1}] and "
                 f"start <= end, but start={first}, end={last} is given"
             )
-        return first, last + 1
+        return first, last + 1, None, None
     if values is None:
-        return 0, n
-    low, high = values
+        return None
+    low, high = [float(bound) for bound in values]
     if not low < high:
         raise ValueError(f"subset_by_value: requested eigenvalue bounds are not valid: low={low}, high={high}")
+    w = whole()[0]
     if len(shape_of(w)) != 1:
-        raise ValueError("subset_by_value of a stack of matrices: the counts may differ; call it for each matrix")
+        raise ArgumentError("subset_by_value of a stack of matrices: the counts may differ; call it for each matrix")
     first, last = concrete(fnp.stack([fnp.count_nonzero(w <= low), fnp.count_nonzero(w <= high)]))
-    return int(first), int(last)
+    return int(first), int(last), low, high
 
 
 def eigh_tridiagonal(
@@ -148,13 +166,15 @@ def eigh_tridiagonal(
     kind = {"a": "a", "all": "a", "i": "i", "index": "i", "v": "v", "value": "v", 0: "a", 1: "v", 2: "i"}.get(select)
     if kind is None:
         raise ValueError(f"select: invalid argument {select!r}")
+
+    def whole() -> tuple[Array, Any]:
+        return pencils.eigvalsh_tridiagonal(d, e, driver=lapack_driver), None
+
+    indices, values = [select_range if kind == own else None for own in ("i", "v")]
+    subset = _subset(shape_of(d)[-1], whole, indices, values)
     if eigvals_only:
-        w, v = pencils.eigvalsh_tridiagonal(d, e, driver=lapack_driver), None
-    else:
-        w, v = pencils.eigh_tridiagonal(d, e, driver="auto" if lapack_driver == "sterf" else lapack_driver)
-    first, last = _subset(w, select_range if kind == "i" else None, select_range if kind == "v" else None)
-    w = w[..., first:last]
-    return w if v is None else (w, v[..., first:last])
+        return _values(whole()[0], subset)
+    return pencils.eigh_tridiagonal(d, e, driver="auto" if lapack_driver == "sterf" else lapack_driver, subset=subset)
 
 
 def eigvalsh_tridiagonal(

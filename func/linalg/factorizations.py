@@ -27,7 +27,7 @@ def cholesky(a: Array, lower: bool = False, overwrite_a: bool = False, check_fin
     array([[2., 1.],
            [0., 1.]])
     """
-    return solving.cholesky(squares(a, "a", check_finite), upper=not lower)
+    return solving.cholesky(squares(fnp.atleast_2d(a), "a", check_finite), upper=not lower)
 
 
 def cho_factor(

@@ -89,19 +89,24 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     "sqrtm": [Sample((APART,)), Sample((APART_COMPLEX,)), Sample((BATCH,)), Sample((np.eye(3),))],
     "eigh_by_driver": [
-        Sample((spd(3),), {"lower": True, "driver": "ev"}, tolerance=1e-6),
-        Sample((spd(3, 2),), {"lower": False, "driver": "evd"}, tolerance=1e-6),
+        Sample((spd(3),), {"lower": True, "driver": "ev", "subset": None}, tolerance=1e-6),
+        Sample((spd(3, 2),), {"lower": False, "driver": "evd", "subset": None}, tolerance=1e-6),
+        Sample((spd(3),), {"lower": True, "driver": "evr", "subset": (1, 3, None, None)}, tolerance=1e-6),
     ],
     "eigh_pencil": [
         *[
-            Sample((spd(3) + 2 * np.diag([0, 1, 3]), spd(3)), {"kind": k, "lower": True, "driver": None}, (0, 1), 1e-6)
+            Sample((spd(3) + 2 * np.diag([0, 1, 3]), spd(3)), {"kind": k, "lower": True, "driver": None, "subset": subset}, (0, 1), 1e-6)
             for k in (1, 2, 3)
+            for subset in (None, (1, 2, None, None))
         ],
-        Sample((spd(3, 2), spd(3, 2)), {"kind": 1, "lower": False, "driver": None}, (0, 1), 1e-6),
+        Sample((spd(3, 2), spd(3, 2)), {"kind": 1, "lower": False, "driver": None, "subset": None}, (0, 1), 1e-6),
     ],
     "eigh_tridiagonal": [
-        Sample((np.array([1.0, 2.5, 4.5]), real(2)), {"driver": "auto"}, (0, 1), 1e-6),
-        Sample((np.array([[1.0, 2.5, 4.5], [2, 6, 4]]), real(2, 2)), {"driver": "auto"}, (0, 1), 1e-6),
+        Sample((np.array([1.0, 2.5, 4.5]), real(2)), {"driver": "auto", "subset": None}, (0, 1), 1e-6),
+        Sample((np.array([1.0, 2.5, 4.5]), real(2)), {"driver": "auto", "subset": (0, 3, -9.0, 4.0)}, (0, 1), 1e-6),
+        Sample(
+            (np.array([[1.0, 2.5, 4.5], [2, 6, 4]]), real(2, 2)), {"driver": "auto", "subset": None}, (0, 1), 1e-6
+        ),
     ],
     "eigvalsh_tridiagonal": [
         Sample((np.array([1.0, 2.5, 4.5]), real(2)), {"driver": "auto"}, (0, 1)),

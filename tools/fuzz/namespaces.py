@@ -268,7 +268,7 @@ LINALG: dict[str, dict[str, Domain]] = {
         "hermitian": one_of(False, False, True),
     },
     "matrix_transpose": {"x": array(ranks=(1, 2, 3))},
-    "multi_dot": {"arrays": chain},
+    "multi_dot": {"arrays": finite(chain)},  # what BLAS makes of infinite complex numbers depends on the shapes
     "norm": {"x": finite(array()), "ord": ORDER, "axis": plane},
     "outer": {"x1": vector(batch=False), "x2": vector(batch=False)},
     "pinv": {
@@ -415,7 +415,7 @@ SCIPY: dict[str, dict[str, Domain]] = {
     **{name: {**SQUARE, "q": beside} for name in ("solve_continuous_lyapunov", "solve_lyapunov")},
     "solve_discrete_lyapunov": {
         "a": lambda r, env: Leaf(r.array((3, 3), "f", low=-0.4, high=0.4)),
-        "q": beside,
+        "q": finite(beside),  # products of huge numbers overflow in another order
         "method": one_of(None, "direct", "bilinear"),
     },
     "solve_sylvester": {"a": square(batch=False), "b": beside, "q": beside},
@@ -554,6 +554,12 @@ class SpaceTester(Tester):
         is_open = self.call.name in ("null_space", "schur") or "complete" in [o for o in options if isinstance(o, str)]
         if is_open or (self.call.name in COMPLETED and not all(square)):
             return  # columns that complete a basis and phases of Schur vectors are open: their derivative is dropped
+        if self.call.name in SIGNS_JUMP:
+
+            def settled(value: Any) -> list[Any]:
+                return [in_signs_of(out, result) for out, result in zip(outs, flat(of_one(value)), strict=True)]
+
+            return super()._check_differences(settled, x, tangent, outs, dots)
         super()._check_differences(of_one, x, tangent, outs, dots)
 
     def traced(self, mode: str) -> Callable[..., Any]:
@@ -593,6 +599,8 @@ class SpaceTester(Tester):
         is_refusal = got.error is not None and any([text in str(got.error) for text in OTHER_FAULTS])
         if is_refusal and (expected.error is not None or self.has_special_values()):
             return
+        if "at least two-dimensional" in str(got.error) and np.ndim(self.call.leaves()[0].value) < 2:
+            return  # some functions of SciPy make something of it: sqrtm of a number is its exponential
         if type(expected.value) is list and self.space == "scipy.linalg":
             expected = Outcome(tuple(expected.value), expected.error)  # of batches SciPy makes lists of what are tuples
             got = Outcome(tuple(got.value), got.error) if type(got.value) is list else got
@@ -619,7 +627,7 @@ class SpaceTester(Tester):
 
 ACCIDENTS = ("not inexact", "not enough values to unpack", "can only convert an array of size 1")
 """What NumPy and SciPy say of integers, of arrays without axes, and of matrices of one element."""
-OTHER_FAULTS = ("is unsupported in linalg", "infs or NaNs", "did not converge")
+OTHER_FAULTS = ("is unsupported in linalg", "infs or NaNs", "did not converge", "Invalid norm value")
 """Where two things are wrong, either may be said; infinities and NaNs may be refused."""
 
 
@@ -644,6 +652,19 @@ SIGNED = {"eig", "eigh", "svd", "schur", "null_space", "orth"}
 """Functions whose signs are LAPACK's choice: in single precision another build of it than NumPy's may choose others."""
 
 
+SIGNS_JUMP = {"eigh", "eigh_tridiagonal"}
+"""Functions by whose drivers (evr, stemr) signs of vectors jump: another point nearby has others."""
+
+
+def in_signs_of(near: Any, result: Any) -> Any:
+    """A result whose columns have the signs of another one nearby."""
+    near, columns = np.asarray(near), np.asarray(result)
+    if columns.ndim < 2 or columns.shape != near.shape:
+        return result
+    apart, opposite = [np.sum(np.abs(columns + sign * near) ** 2, -2, keepdims=True) for sign in (-1, 1)]
+    return columns * np.where(apart > opposite, -1, 1)
+
+
 def as_scipy_computes(x: Any, name: str) -> Any:
     """An argument without the dtypes for which functions of scipy.linalg differ among each other.
 
@@ -655,6 +676,20 @@ def as_scipy_computes(x: Any, name: str) -> Any:
         return x.astype(np.int64)
     x = x.astype(np.float32) if x.dtype.char == "e" else x
     return x.astype(np.result_type(x, np.float64)) if name in SIGNED and x.dtype.kind in "fc" else x
+
+
+def as_scipy_requires(call: Call) -> None:
+    """Make the operands what SciPy takes for granted, where it computes something else for others."""
+    values = [*call.args, *call.kwargs.values()]
+    leaves = call.leaves()
+    if call.name == "inv" and "diagonal" in [x for x in values if isinstance(x, str)]:
+        matrix = np.asarray(leaves[0].value)
+        if matrix.ndim > 1 and matrix.shape[-1] == matrix.shape[-2]:  # it leaves what is beside the diagonal there
+            leaves[0].value = np.where(np.eye(matrix.shape[-1], dtype=bool), matrix, matrix.dtype.type(0))
+    if call.name == "solve_banded" and np.shape(leaves[0].value)[-1:] == (1,):
+        common = np.result_type(*[leaf.value for leaf in leaves])
+        for leaf in leaves:  # one column is divided in place
+            leaf.value = np.asarray(leaf.value).astype(common)
 
 
 def one_triangle(cho_factor: Callable[..., Any]) -> Callable[..., Any]:
@@ -696,6 +731,8 @@ def case(choices: random.Random, tally: Tally) -> None:
         common = np.result_type(*[np.asarray(leaf.value).dtype for leaf in call.leaves()])
         for leaf in call.leaves():  # SciPy solves other equations where dtypes differ
             leaf.value = np.asarray(leaf.value).astype(common)
+    if space == "scipy.linalg":
+        as_scipy_requires(call)
     tally.show(f"{space}.{call}")
     tester = SpaceTester(space, call, r, tally)
     tester.check()

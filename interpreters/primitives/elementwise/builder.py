@@ -116,7 +116,13 @@ class Pointwise(Primitive):
         return self(*align_ranks(size, batched, args))
 
     def compute(self, args: tuple[Array, ...]) -> Array:
-        """Run on concrete arrays; arithmetic on nothing but Python scalars gives a Python scalar, as in Python."""
+        """Run on what is no traced array; arithmetic on nothing but Python scalars gives a Python scalar, as in Python.
+
+        Lists become arrays first, which are traced where something in them is.
+        """
+        for arg in args:
+            if isinstance(arg, (list, tuple)):
+                return self(*[operand(x) for x in args])
         out = evaluate(self, args, {})
         if self.weak and all([type(arg) in PYTHON_SCALARS for arg in args]):
             return out.item()

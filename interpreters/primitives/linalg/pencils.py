@@ -5,15 +5,15 @@ Undetermined parts of degenerate spectra are dropped, as in `spectral`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from func.backends.support import spectra
 from func.backends.support.linalg import float_dtype, real_dtype
 from func.interpreters.core import ZERO, Array, Aval, Primitive, add_tangents, dtype_of, general, leading_axes, shape_of
-from func.interpreters.core.parameters import FLAG, one_of
+from func.interpreters.core.parameters import FLAG, Kind, is_shape, one_of
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import add, multiply
 from func.interpreters.primitives.elementwise.table import subtract
@@ -37,38 +37,82 @@ from func.interpreters.primitives.linalg.solving import solve
 from func.interpreters.primitives.linalg.spectral import reduce_columns, with_real_row
 from func.interpreters.primitives.scipy_functions import reporting_missing
 from func.interpreters.primitives.structural.shapes import full_like
-from func.interpreters.primitives.structural.slicing import concatenate
+from func.interpreters.primitives.structural.slicing import concatenate, getitem
 
 
-def _driver_aval(a: Aval, **params: Any) -> tuple[Aval, Aval]:
-    return Aval(a.shape[:-1], real_dtype(a.dtype)), Aval(a.shape, float_dtype(a.dtype))
+Subset: TypeAlias = tuple[int, int, float | None, float | None] | None
+"""The first index of the eigenvalues and the one behind the last; values that bound them, where LAPACK is to search
+between values, which gives vectors of other signs. None: all eigenvalues."""
 
 
-def _turn(w: Array, inner: Array) -> tuple[Array, Array]:
-    """dw = diag of V⁻¹ dA V, and F ∘ V⁻¹ dA V with F_ij = 1 / (w_j - w_i), zero for equal eigenvalues."""
-    factor = safe_reciprocal(subtract(along_columns(w), along_rows(w)), largest(w))
-    return real_part(diagonal_of(inner)), multiply(factor, inner)
+def _is_subset(value: Any, avals: Sequence[Aval], params: Any) -> bool:
+    if value is None:
+        return True
+    if type(value) is not tuple or len(value) != 4 or not is_shape(value[:2]):
+        return False
+    (first, last), bounds = value[:2], value[2:]
+    if bounds != (None, None) and not all([type(bound) is float for bound in bounds]):
+        return False
+    return bool(first <= last <= avals[0].shape[-1])
+
+
+SUBSET = Kind("None or the range of the eigenvalues and their bounds", _is_subset)
+
+
+def _some(shape: Sequence[int], subset: Subset) -> tuple[int, ...]:
+    """A shape of all eigenvalues as one of the subset's."""
+    return tuple(shape) if subset is None else (*shape[:-1], subset[1] - subset[0])
+
+
+def _driver_aval(a: Aval, *, subset: Subset = None, **params: Any) -> tuple[Aval, Aval]:
+    return Aval(_some(a.shape[:-1], subset), real_dtype(a.dtype)), Aval(_some(a.shape, subset), float_dtype(a.dtype))
+
+
+def _turn(w: Array, inner: Array, subset: Subset = None) -> tuple[Array, Array]:
+    """dw = diag of V⁻¹ dA V, and F ∘ V⁻¹ dA V with F_ij = 1 / (w_j - w_i), zero for equal eigenvalues.
+
+    Of a subset: w are all eigenvalues, and `inner` has the columns of the subset.
+    """
+    first, last, *_ = subset or (0, shape_of(w)[-1])
+    whole = [(0, length, 1) for length in shape_of(w)[:-1]]
+    own = w if subset is None else getitem(w, index=(*whole, (first, last, 1)))
+    factor = safe_reciprocal(subtract(along_columns(own), along_rows(w)), largest(w))
+    square = block(inner, (first, last), (0, last - first))
+    return real_part(diagonal_of(square)), multiply(factor, inner)
+
+
+def _completed(problem: Callable[[Subset], tuple[Array, Array]], subset: Subset) -> Sequence[Array]:
+    """w and v of a subset, and all of them with these among them, whose signs may be others than where all are sought."""
+    w, v = problem(subset)
+    if subset is None:
+        return w, v, w, v
+    first, last, *_ = subset
+    w_all, v_all = problem(None)
+    n = shape_of(w_all)[-1]
+    rows = shape_of(v)[-2]
+    parts = (block(v_all, (0, rows), (0, first)), v, block(v_all, (0, rows), (last, n)))
+    return w, v, w_all, concatenate(*parts, axis=len(shape_of(v)) - 1)
 
 
 def _driver_jvp(
-    primals: Sequence[Array], tangents: Sequence[Any], *, lower: bool, driver: str | None
+    primals: Sequence[Array], tangents: Sequence[Any], *, lower: bool, driver: str | None, subset: Subset
 ) -> tuple[Any, Any]:
     """dw = diag(Vᴴ dA V), dV = V (F ∘ Vᴴ dA V) with dA of the Hermitian matrix of which one
-    triangle is read.
+    triangle is read. Of a subset, the V on the left has all vectors.
 
     Source: M. Giles (2008), "An extended collection of matrix derivative results", section 3.1.
     """
     (a,), (da,) = primals, tangents
-    w, v = eigh_by_driver(a, lower=lower, driver=driver)
-    dw, rotation = _turn(w, mm(mm(mH(v), from_triangle(da, lower)), v))
-    return (w, v), (dw, with_real_row(v, mm(v, rotation), lower))
+    w, v, w_all, v_all = _completed(lambda some: eigh_by_driver(a, lower=lower, driver=driver, subset=some), subset)
+    dw, rotation = _turn(w_all, mm(mm(mH(v_all), from_triangle(da, lower)), v), subset)
+    return (w, v), (dw, with_real_row(v, mm(v_all, rotation), lower))
 
 
 eigh_by_driver: Primitive = general(
     "eigh_by_driver",
     reporting_missing(spectra.eigh_by_driver),
     aval=_driver_aval,
-    parameters={"lower": FLAG, "driver": one_of(None, "ev", "evd", "evr", "evx")},
+    parameters={"lower": FLAG, "driver": one_of(None, "ev", "evd", "evr", "evx"), "subset": SUBSET},
     fits=are_square,
     batch=leading_axes("eigh_by_driver"),
     jvp=_driver_jvp,
@@ -79,11 +123,11 @@ eigh_by_driver: Primitive = general(
 
 
 def _pencil_aval(a: Aval, b: Aval, **params: Any) -> tuple[Aval, Aval]:
-    return _driver_aval(Aval(a.shape, np.result_type(float_dtype(a.dtype), float_dtype(b.dtype))))
+    return _driver_aval(Aval(a.shape, np.result_type(float_dtype(a.dtype), float_dtype(b.dtype))), **params)
 
 
 def _pencil_jvp(
-    primals: Sequence[Array], tangents: Sequence[Any], *, kind: int, lower: bool, driver: str | None
+    primals: Sequence[Array], tangents: Sequence[Any], *, kind: int, lower: bool, driver: str | None, subset: Subset
 ) -> tuple[Any, Any]:
     """In the basis of eigenvectors dA is Ã and dB is S; with s = -1, 1, 1 and r = -½, -½, ½ for the kinds 1, 2, 3
     dw = diag(Ã + s w S) and dV = V (F ∘ (Ã + s ½ (w_i + w_j) S) + r S), where F_ij = 1 / (w_j - w_i).
@@ -93,21 +137,27 @@ def _pencil_jvp(
     Source: the derivation for kind 1 is C. Boeddeker et al. (2017), arXiv:1701.00392, section 4.4; 2 and 3 likewise.
     """
     (a, b), (da, db) = primals, tangents
-    w, v = eigh_pencil(a, b, kind=kind, lower=lower, driver=driver)
+
+    def problem(some: Subset) -> tuple[Array, Array]:
+        out: tuple[Array, Array] = eigh_pencil(a, b, kind=kind, lower=lower, driver=driver, subset=some)
+        return out
+
+    w, v, w_all, v_all = _completed(problem, subset)
     hermitian_b = from_triangle(b, lower)
     inner: Any = ZERO
     if da is not ZERO:
-        basis = mm(hermitian_b, v) if kind == 2 else v
-        inner = mm(mm(mH(basis), from_triangle(da, lower)), basis)
+        basis = mm(hermitian_b, v_all) if kind == 2 else v_all
+        right = mm(hermitian_b, v) if kind == 2 else v
+        inner = mm(mm(mH(basis), from_triangle(da, lower)), right)
     if db is ZERO:
-        dw, rotation = _turn(w, inner)
-        return (w, v), (dw, _with_real_row(v, mm(v, rotation), hermitian_b, ZERO, kind, lower))
-    dual = solve(hermitian_b, v) if kind == 3 else v
+        dw, rotation = _turn(w_all, inner, subset)
+        return (w, v), (dw, _with_real_row(v, mm(v_all, rotation), hermitian_b, ZERO, kind, lower))
     d_hermitian_b = from_triangle(db, lower)
-    db_rotated = mm(mm(mH(dual), d_hermitian_b), dual)
-    middle = multiply(add(along_rows(w), along_columns(w)), -0.5 if kind == 1 else 0.5)
-    dw, rotation = _turn(w, add_tangents(inner, multiply(middle, db_rotated)))
-    dv = mm(v, add(rotation, multiply(db_rotated, 0.5 if kind == 3 else -0.5)))
+    dual, right = [solve(hermitian_b, x) if kind == 3 else x for x in (v_all, v)]
+    db_rotated = mm(mm(mH(dual), d_hermitian_b), right)
+    middle = multiply(add(along_rows(w_all), along_columns(w)), -0.5 if kind == 1 else 0.5)
+    dw, rotation = _turn(w_all, add_tangents(inner, multiply(middle, db_rotated)), subset)
+    dv = mm(v_all, add(rotation, multiply(db_rotated, 0.5 if kind == 3 else -0.5)))
     return (w, v), (dw, _with_real_row(v, dv, hermitian_b, d_hermitian_b, kind, lower))
 
 
@@ -132,7 +182,7 @@ eigh_pencil: Primitive = general(
     "eigh_pencil",
     reporting_missing(spectra.eigh_pencil),
     aval=_pencil_aval,
-    parameters={"kind": one_of(1, 2, 3), "lower": FLAG, "driver": one_of(None, "gv", "gvd", "gvx")},
+    parameters={"kind": one_of(1, 2, 3), "lower": FLAG, "driver": one_of(None, "gv", "gvd", "gvx"), "subset": SUBSET},
     fits=are_square,
     batch=leading_axes("eigh_pencil"),
     jvp=_pencil_jvp,
@@ -150,9 +200,9 @@ def _are_diagonals(d: Aval, e: Aval, **params: Any) -> bool:
     return len(d.shape) > 0 and (*e.shape[:-1], e.shape[-1] + 1) == d.shape
 
 
-def _tridiagonal_aval(d: Aval, e: Aval, *, driver: str) -> tuple[Aval, Aval]:
+def _tridiagonal_aval(d: Aval, e: Aval, *, driver: str, subset: Subset = None) -> tuple[Aval, Aval]:
     dtype = np.result_type(float_dtype(d.dtype), float_dtype(e.dtype))
-    return Aval(d.shape, dtype), Aval((*d.shape, d.shape[-1]), dtype)
+    return Aval(_some(d.shape, subset), dtype), Aval(_some((*d.shape, d.shape[-1]), subset), dtype)
 
 
 def _times_tridiagonal(d: Any, e: Any, v: Array) -> Any:
@@ -171,19 +221,21 @@ def _times_tridiagonal(d: Any, e: Any, v: Array) -> Any:
     return full_like(v, 0) if product is ZERO else product
 
 
-def _tridiagonal_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, driver: str) -> tuple[Any, Any]:
+def _tridiagonal_jvp(
+    primals: Sequence[Array], tangents: Sequence[Any], *, driver: str, subset: Subset
+) -> tuple[Any, Any]:
     """dw = diag(Vᵀ dT V), dV = V (F ∘ Vᵀ dT V). Source: Giles (2008), section 3.1."""
     (d, e), (dd, de) = primals, tangents
-    w, v = eigh_tridiagonal(d, e, driver=driver)
-    dw, rotation = _turn(w, mm(mH(v), _times_tridiagonal(dd, de, v)))
-    return (w, v), (dw, mm(v, rotation))
+    w, v, w_all, v_all = _completed(lambda some: eigh_tridiagonal(d, e, driver=driver, subset=some), subset)
+    dw, rotation = _turn(w_all, mm(mH(v_all), _times_tridiagonal(dd, de, v)), subset)
+    return (w, v), (dw, mm(v_all, rotation))
 
 
 eigh_tridiagonal: Primitive = general(
     "eigh_tridiagonal",
     reporting_missing(spectra.eigh_tridiagonal),
     aval=_tridiagonal_aval,
-    parameters={"driver": TRIDIAGONAL_DRIVER},
+    parameters={"driver": TRIDIAGONAL_DRIVER, "subset": SUBSET},
     fits=_are_diagonals,
     batch=leading_axes("eigh_tridiagonal"),
     jvp=_tridiagonal_jvp,
@@ -196,7 +248,7 @@ eigh_tridiagonal: Primitive = general(
 def _tridiagonal_values_jvp(primals: Sequence[Array], tangents: Sequence[Any], *, driver: str) -> tuple[Any, Any]:
     """dw = diag(Vᵀ dT V). Source: Giles (2008), section 3.1."""
     (d, e), (dd, de) = primals, tangents
-    _, v = eigh_tridiagonal(d, e, driver="auto")
+    _, v = eigh_tridiagonal(d, e, driver="auto", subset=None)
     dw = reduce_columns(v, _times_tridiagonal(dd, de, v))
     return eigvalsh_tridiagonal(d, e, driver=driver), dw
 
