@@ -95,7 +95,12 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     "eigh_pencil": [
         *[
-            Sample((spd(3) + 2 * np.diag([0, 1, 3]), spd(3)), {"kind": k, "lower": True, "driver": None, "subset": subset}, (0, 1), 1e-6)
+            Sample(
+                (spd(3) + 2 * np.diag([0, 1, 3]), spd(3)),
+                {"kind": k, "lower": True, "driver": None, "subset": subset},
+                (0, 1),
+                1e-6,
+            )
             for k in (1, 2, 3)
             for subset in (None, (1, 2, None, None))
         ],
@@ -104,9 +109,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "eigh_tridiagonal": [
         Sample((np.array([1.0, 2.5, 4.5]), real(2)), {"driver": "auto", "subset": None}, (0, 1), 1e-6),
         Sample((np.array([1.0, 2.5, 4.5]), real(2)), {"driver": "auto", "subset": (0, 3, -9.0, 4.0)}, (0, 1), 1e-6),
-        Sample(
-            (np.array([[1.0, 2.5, 4.5], [2, 6, 4]]), real(2, 2)), {"driver": "auto", "subset": None}, (0, 1), 1e-6
-        ),
+        Sample((np.array([[1.0, 2.5, 4.5], [2, 6, 4]]), real(2, 2)), {"driver": "auto", "subset": None}, (0, 1), 1e-6),
     ],
     "eigvalsh_tridiagonal": [
         Sample((np.array([1.0, 2.5, 4.5]), real(2)), {"driver": "auto"}, (0, 1)),

@@ -39,7 +39,6 @@ from func.interpreters.primitives.scipy_functions import reporting_missing
 from func.interpreters.primitives.structural.shapes import full_like
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
 
-
 Subset: TypeAlias = tuple[int, int, float | None, float | None] | None
 """The first index of the eigenvalues and the one behind the last; values that bound them, where LAPACK is to search
 between values, which gives vectors of other signs. None: all eigenvalues."""
@@ -82,7 +81,7 @@ def _turn(w: Array, inner: Array, subset: Subset = None) -> tuple[Array, Array]:
 
 
 def _completed(problem: Callable[[Subset], tuple[Array, Array]], subset: Subset) -> Sequence[Array]:
-    """w and v of a subset, and all of them with these among them, whose signs may be others than where all are sought."""
+    """w and v of a subset, and all of them with these among them: where all are sought, signs may be others."""
     w, v = problem(subset)
     if subset is None:
         return w, v, w, v
