@@ -51,7 +51,7 @@ from func.interpreters.imperative.node_state import is_leaf_node
 from func.interpreters.primitives.structural.identity import stop_gradient
 from func.numpy import inplace, memory
 from func.numpy.argument_checks import to_dtype
-from func.numpy.memory import copied
+from func.numpy.memory import copied, copied_as_it_is
 
 Tensor = Tracer
 
@@ -295,7 +295,7 @@ def clone(self: Any) -> Any:
 def shallow_copy(self: Any) -> Any:
     """`copy.copy(x)`: of a leaf another leaf without a gradient, of any other traced value a recorded copy."""
     if type(self._interpreter) is not Imperative or not is_leaf_node(self._attached):
-        return copied(self)
+        return copied_as_it_is(self)
     return _new_leaf(self._interpreter, self._value)
 
 

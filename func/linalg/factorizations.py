@@ -69,7 +69,7 @@ def lu(
         k = shape_of(lower)[-1]
         return (factorizations.rows_in_order(lower, places) if k else lower), upper
     if p_indices:
-        return places.astype(np.int32), lower, upper
+        return places.astype(np.int64 if shape_of(a)[-2:] == (1, 1) else np.int32), lower, upper
     return _permutation(places, real_dtype(dtype_of(packed))), lower, upper
 
 

@@ -372,6 +372,11 @@ def copied(x: Array, order: str | None = "K") -> Array:
     return _laid_out(copy_of(x), strides, copied_strides(x.shape, strides, x.dtype.itemsize, order))
 
 
+def copied_as_it_is(x: Tracer, order: str | None = "K") -> Array:
+    """A copy by a method, which of a scalar is a scalar: `np.copy` makes an array of it."""
+    return copy_of(x) if is_scalar(x) else copied(x, order)
+
+
 def lies_in_order(x: Array, order: str | None) -> bool:
     """Whether an array meets an order= of NumPy's without a copy: everything meets K and A."""
     if order in (None, "K", "k", "A", "a") or type(x) is not Tracer or len(x.shape) < 1:

@@ -33,7 +33,7 @@ from func.numpy import (
 from func.numpy.argument_checks import count, refuse, to_host
 from func.numpy.conversions import NoAttributeError
 from func.numpy.inplace import base_of, getitem, rebind, setitem
-from func.numpy.memory import copied, fresh, is_scalar
+from func.numpy.memory import copied, copied_as_it_is, fresh, is_scalar
 from func.numpy.operators import operator_table
 from func.numpy.solvers import seen_in_solvers
 
@@ -108,7 +108,7 @@ def _format(self: Tracer, spec: str) -> str:
 def _copy(self: Tracer, order: str = "C") -> Array:
     if order != "C":
         creation.check_order(order)
-    return copied(self, order)
+    return copied_as_it_is(self, order)
 
 
 def _reshape(self: Tracer, *shape: Any, order: str = "C", copy: bool | None = None) -> Array:

@@ -376,3 +376,17 @@ def test_an_output_may_be_an_array_of_one_object(f: Any) -> None:
     assert value == 2.0
     for got in (gradient, func.jacfwd(f)(x), func.jit(func.grad(f))(x)):
         np.testing.assert_array_equal(got, [1.0, 0.0])
+
+
+@pytest.mark.parametrize("name", ["ceil", "sin", "isfinite", "signbit", "modf", "exp2", "logaddexp", "ldexp", "less"])
+def test_elementwise_functions_of_func_take_lists(name: str) -> None:
+    more = {"logaddexp": ([1.0, 2.0],), "ldexp": (2,), "less": ((0.6, 0.6),)}.get(name, ())
+
+    def call(x: Any) -> Any:
+        return getattr(func.numpy, name)([[x[0], 1], [x[1], 2.5]], *more)
+
+    expected = np.asarray(getattr(np, name)([[X[0], 1], [X[1], 2.5]], *more))
+    for run in (lambda x: func.jvp(call, (x,), (x,))[0], func.jit(call), lambda x: func.vmap(call)(x[None])):
+        got = np.asarray(run(X))
+        np.testing.assert_allclose(got.reshape(expected.shape), expected)
+        assert got.dtype == expected.dtype

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -112,3 +113,17 @@ def test_numbers_that_no_integer_can_be() -> None:
 
 def test_rounded_integers_are_integers() -> None:
     assert func.vmap(lambda x: round(x, 1))(np.arange(3)).dtype == np.arange(3).dtype
+
+
+@pytest.mark.parametrize("copied", [lambda x: x.copy(), lambda x: x.__copy__(), copy.copy, copy.deepcopy])
+def test_copies_of_scalars_are_scalars(copied: Callable[[Any], Any]) -> None:
+    seen = []
+
+    def program(x: Any) -> Any:
+        y = first = copied(x)
+        y *= 2
+        seen.append((isinstance(y, np.float64), isinstance(y, np.ndarray)))
+        return y + first
+
+    np.testing.assert_allclose(func.jvp(program, (np.float64(1.5),), (1.0,)), (4.5, 3.0))
+    assert seen == [(True, False)]

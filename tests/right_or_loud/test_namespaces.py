@@ -29,6 +29,8 @@ VALUES: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "exponential of a number": (lambda library: library.expm(np.array(2.0)), "linalg"),
     "softmax of small integers": (lambda library: library.softmax(np.array([1, 2], np.int8)), "special"),
     "half precision by the first loop": (lambda library: library.ellipk(np.float16([0.3])), "special"),
+    "factor of a number": (lambda library: library.cho_factor(np.array(2.0))[0], "linalg"),
+    "rows of one number": (lambda library: library.lu([[4.0]], p_indices=True)[0], "linalg"),
     "comb of numbers": (lambda library: library.comb(np.float64(5), 2), "special"),
     "perm of numbers": (lambda library: library.perm(np.float64(5), 2), "special"),
 }
@@ -88,3 +90,64 @@ def test_slopes_far_outside() -> None:
     slopes = func.jvp(special.exprel, (x,), (np.ones(8),))[1]
     near = (special.exprel(0.5 + 1e-6) - special.exprel(0.5 - 1e-6)) / 2e-6
     np.testing.assert_allclose(slopes, [np.inf, np.inf, np.inf, 900.0**-2, 0, 0, np.nan, near], rtol=1e-8)
+
+
+SYMMETRIC = np.array([[2.0, 0.3, -0.4, 0.1], [0.3, 1.0, 0.2, 0.5], [-0.4, 0.2, -1.5, 0.7], [0.1, 0.5, 0.7, 0.4]])
+HERMITIAN = SYMMETRIC + 0.3j * np.triu(SYMMETRIC, 1) - 0.3j * np.tril(SYMMETRIC, -1)
+METRIC = np.diag([2.0, 3.0, 2.5, 4.0]) + 0.1 * SYMMETRIC
+PENCILS = [(SYMMETRIC,), (HERMITIAN,), (SYMMETRIC, METRIC), (HERMITIAN, METRIC + 0.05 * HERMITIAN)]
+SUBSETS: list[dict[str, Any]] = [
+    {},
+    {"subset_by_index": (1, 2)},
+    {"subset_by_index": (0, 3)},
+    {"subset_by_value": (-np.inf, 0.5)},
+    {"subset_by_value": (50.0, 60.0)},
+]
+
+
+def in_signs_of(near: Any, v: Any) -> Any:
+    """Columns with the signs of others nearby, which drivers of LAPACK choose anew at each point."""
+    return v * np.where(np.sum(abs(v - near) ** 2, 0) > np.sum(abs(v + near) ** 2, 0), -1, 1)
+
+
+def check_vectors(reference: Callable[..., Any], own: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    expected = reference(*args)
+    up, down = [
+        reference(*[x + step * x @ x if x.ndim > 1 else x + step * x**2 for x in args]) for step in (1e-6, -1e-6)
+    ]
+    out, tangent = func.jvp(own, args, tuple([x @ x if x.ndim > 1 else x**2 for x in args]))
+    for a, b in zip(out, expected, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-12)
+    np.testing.assert_allclose(tangent[0], (up[0] - down[0]) / 2e-6, atol=1e-6)
+    v = expected[1]
+    np.testing.assert_allclose(tangent[1], (in_signs_of(v, up[1]) - in_signs_of(v, down[1])) / 2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("subset", SUBSETS, ids=str)
+@pytest.mark.parametrize("place", range(len(PENCILS)))
+def test_vectors_of_subsets_are_those_of_scipy(place: int, subset: dict[str, Any]) -> None:
+    args = PENCILS[place]
+    for kind in (1, 2, 3) if len(args) == 2 else (1,):
+        for driver in (None, "gvx" if len(args) == 2 else "evx"):
+            options = {"type": kind, "driver": driver, "lower": kind == 2, **subset}
+            check_vectors(
+                lambda *xs, options=options: scipy.linalg.eigh(*xs, **options),
+                lambda *xs, options=options: linalg.eigh(*xs, **options),
+                args,
+            )
+
+
+@pytest.mark.parametrize("driver", ["auto", "stemr", "stebz"])
+@pytest.mark.parametrize("chosen", [("a", None), ("i", (1, 2)), ("i", (0, 0)), ("v", (-1.0, 2.0))], ids=str)
+def test_vectors_of_tridiagonal_subsets(driver: str, chosen: tuple[str, Any]) -> None:
+    options: dict[str, Any] = {"select": chosen[0], "select_range": chosen[1], "lapack_driver": driver}
+    check_vectors(
+        lambda *xs: scipy.linalg.eigh_tridiagonal(*xs, **options),
+        lambda *xs: linalg.eigh_tridiagonal(*xs, **options),
+        (np.array([1.0, 2.5, -0.5, 0.7]), np.array([0.3, 0.8, -0.4])),
+    )
+
+
+def test_counts_of_batches_are_refused_by_name() -> None:
+    with pytest.raises(func.errors.ArgumentError, match="counts may differ"):
+        linalg.eigh(BATCH, subset_by_value=(0.0, 9.0))

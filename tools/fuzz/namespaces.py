@@ -434,6 +434,15 @@ SCIPY: dict[str, dict[str, Domain]] = {
 }
 COUNT = either(array(low=0, high=8, dtype="float64"), array(low=0, high=8, dtype="int64"))
 LIMITED = one_of(*range(4))
+
+
+def if_tame(r: Draw, env: Env) -> bool:
+    """A flag; not of infinite, huge and vanishing numbers, whose differences are NaN in one order of a formula only."""
+    with np.errstate(all="ignore"):
+        size = np.abs(np.asarray(env["z"].value, np.float64))
+        return bool(BOOL(r, env)) and bool(np.all((size > 1e-3) & (size < 1e3)))
+
+
 SPECIAL: dict[str, dict[str, Domain]] = {
     "comb": {"N": COUNT, "k": like_first(low=0, high=5, dtype="float64"), "repetition": BOOL},
     "factorial": {"n": array(kinds="if", low=0, high=8, ranks=(1, 2, 3), dtype="float64"), "extend": absent},
@@ -453,7 +462,7 @@ SPECIAL: dict[str, dict[str, Domain]] = {
         "diff_n": absent,
     },
     **{
-        f"spherical_{kind}n": {"n": LIMITED, "z": array(kinds="f", low=0.3), "derivative": BOOL}
+        f"spherical_{kind}n": {"n": LIMITED, "z": array(kinds="f", low=0.3), "derivative": if_tame}
         for kind in ("j", "y", "i", "k")
     },
     "zeta": {"x": array(kinds="f", low=1.2), "q": like_first(kinds="f", low=0.5), "out": absent},
@@ -599,6 +608,9 @@ class SpaceTester(Tester):
         is_refusal = got.error is not None and any([text in str(got.error) for text in OTHER_FAULTS])
         if is_refusal and (expected.error is not None or self.has_special_values()):
             return
+        is_singular = isinstance(got.error, np.linalg.LinAlgError) and "singular" in str(got.error)
+        if is_singular and expected.error is None and not all([np.isfinite(x).all() for x in flat(expected.value)]):
+            return  # a factor with a zero on its diagonal, by which SciPy divides
         if "at least two-dimensional" in str(got.error) and np.ndim(self.call.leaves()[0].value) < 2:
             return  # some functions of SciPy make something of it: sqrtm of a number is its exponential
         if type(expected.value) is list and self.space == "scipy.linalg":
@@ -609,6 +621,8 @@ class SpaceTester(Tester):
     def precision(self) -> float:
         """Conditions of matrices, which are small here, beside that of the operands."""
         own = max([precision_of(leaf.value) for leaf in self.call.leaves()], default=0.0)
+        if self.call.name == "subspace_angles":  # angles near zero are known to the root of the precision
+            own = max(own, 2.3e-16) ** 0.5
         return max(own, super().precision(), 2.3e-16) * (1.0 if self.space == "np.fft" else 30.0)
 
     def has_special_values(self) -> bool:
