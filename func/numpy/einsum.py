@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, Tracer, dtype_of, operand, shape_of
-from func.interpreters.core.strides import Strides, axes_by_stride, dense_strides
+from func.interpreters.core.strides import axes_by_stride, dense_strides, found_order, stand_in
 from func.interpreters.primitives.structural.contraction import contract, spec
 from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.reductions import reduce_any
@@ -18,7 +18,7 @@ from func.interpreters.primitives.structural.shapes import broadcast, permute, r
 from func.numpy.argument_checks import arrayed, as_array, rank_of, scalar_of, to_dtype
 from func.numpy.creation import check_order
 from func.numpy.inplace import view_diagonal, view_permute, write_into
-from func.numpy.memory import in_order, is_abstract, is_plain, layout_of, with_strides
+from func.numpy.memory import in_order, is_plain, with_order_of
 from func.numpy.protocol import implements
 from func.numpy.shaping import moveaxis
 
@@ -61,16 +61,37 @@ def einsum(
         if shape_of(out) != shape_of(result):
             raise ValueError(f"einsum: out has shape {shape_of(out)}, the result has {shape_of(result)}")
         return write_into(out, result)
-    if order not in ("K", "k") and output:
+    if order in ("C", "c", "F", "f") and output:
         return in_order(result, order)
     if not output:  # NumPy's contractions by `optimize` are tensordots, which give 0-d arrays
         is_contracted = any([label in other for term, other in itertools.combinations(terms, 2) for label in term])
         return as_array(result) if optimize and is_contracted else scalar_of(result)
-    if len(output) < 2 or is_abstract(result):
+    if len(output) < 2:
         return result
-    if optimize or (all(map(is_plain, arrays)) and _gives_c_order(tuple(terms), output)):
+    if optimize:
+        way = tuple(map(_as_key, optimize)) if isinstance(optimize, (list, tuple)) else optimize
+        text, shapes = f"{','.join(terms)}->{output}", tuple(map(shape_of, arrays))
+        return with_order_of(result, functools.partial(_order_by_parts, text, way, order, shapes), arrays)
+    if order in ("K", "k") and all(map(is_plain, arrays)) and _gives_c_order(tuple(terms), output):
         return in_order(result, "C")
-    return with_strides(result, _strides(terms, output, [layout_of(a) for a in arrays], sizes, dtype_of(result)))
+    return with_order_of(result, functools.partial(_axes_in_memory, terms, output, sizes, order), arrays)
+
+
+def _as_key(entry: Any) -> Any:
+    return tuple(entry) if isinstance(entry, list) else entry
+
+
+def _order_by_parts(text: str, way: Any, order: str, shapes: Any, *arrays: Any) -> tuple[int, ...]:
+    """The axes of NumPy's result from the slowest to the fastest, where NumPy contracts the operands in steps."""
+    return _asked_order(text, way, order, shapes, tuple([axes_by_stride(array.strides) for array in arrays]))
+
+
+@functools.lru_cache(maxsize=512)
+def _asked_order(text: str, way: Any, order: str, shapes: Any, axes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
+    path = np.einsum_path(text, *[np.broadcast_to(0.0, shape) for shape in shapes], optimize=way)[0]
+    arrays = [stand_in(shape, dense_strides(shape, 8, lies), float) for shape, lies in zip(shapes, axes, strict=True)]
+    found: tuple[int, ...] = found_order(lambda *ones: np.einsum(text, *ones, optimize=path, order=order), *arrays)
+    return found
 
 
 @functools.lru_cache(maxsize=512)
@@ -78,11 +99,13 @@ def _gives_c_order(terms: tuple[str, ...], output: str) -> bool:
     """Whether NumPy's result of operands in C order is in C order."""
     sizes = dict.fromkeys("".join(terms), 2)
     arrays = [np.empty([2] * len(term), bool) for term in terms]
-    return _strides(terms, output, arrays, sizes, np.dtype(bool)) == dense_strides([2] * len(output), 1)
+    return _axes_in_memory(terms, output, sizes, "K", *arrays) == tuple(range(len(output)))
 
 
-def _strides(terms: Sequence[str], output: str, arrays: list[Any], sizes: dict[str, int], dtype: Any) -> Strides:
-    """The strides of NumPy's result, whose iterator over the operands is asked."""
+def _axes_in_memory(
+    terms: Sequence[str], output: str, sizes: dict[str, int], order: str, *arrays: Any
+) -> tuple[int, ...]:
+    """The axes of NumPy's result from the slowest to the fastest: its iterator over the operands is asked."""
     labels = [*output, *[label for label in sizes if label not in output]]
     axes: list[Any] = []
     views: list[Any] = []
@@ -92,9 +115,9 @@ def _strides(terms: Sequence[str], output: str, arrays: list[Any], sizes: dict[s
         axes.append([kept.find(label) for label in labels])
     axes.append([*range(len(output)), *[-1] * (len(labels) - len(output))])
     flags: Any = [*[["readonly"]] * len(views), ["readwrite", "allocate"]]
-    iterator = np.nditer((*views, None), ["reduce_ok", "multi_index", "zerosize_ok"], flags, op_axes=axes)
-    order = axes_by_stride(iterator.operands[-1].strides)
-    return dense_strides([sizes[label] for label in output], dtype.itemsize, order)
+    options: Any = ["reduce_ok", "multi_index", "zerosize_ok"]
+    iterator = np.nditer((*views, None), options, flags, op_axes=axes, order=order.upper())
+    return axes_by_stride(iterator.operands[-1].strides)
 
 
 def _view(a: Tracer, term: str, output: str, dtype: Any, order: str) -> Array:

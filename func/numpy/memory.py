@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from func.backends import namespace_of
-from func.interpreters.core import EVALUATE, Array, Tracer, new_tracer, shape_of, snapshot
+from func.interpreters.core import EVALUATE, Array, Tracer, dtype_of, new_tracer, shape_of, snapshot
 from func.interpreters.core.strides import (
     Strides,
     axes_by_stride,
@@ -407,6 +407,38 @@ def _state_layout(x: Tracer, strides: Strides) -> bool:
     order = (*range(batch), *[batch + axis for axis in axes_by_stride(strides)])
     bottom._interpreter.layouts.set(var, dense_strides(var.shape, var.dtype.itemsize, order))
     return True
+
+
+def with_order_of(x: Array, find: Callable[..., Sequence[int]], arrays: Sequence[Array]) -> Array:
+    """A new result of func's with its axes in memory, slowest first, as a function finds from how arrays lie.
+
+    While a Program is traced, it is found when somebody asks.
+    """
+    bottom = _bottom(x) if type(x) is Tracer else None
+    if bottom is None or bottom._value is not None or not isinstance(bottom._interpreter, Stage):
+        order = find(*[layout_of(a) for a in arrays])
+        return with_strides(x, dense_strides(shape_of(x), dtype_of(x).itemsize, order))
+    stage, ranks = bottom._interpreter, [len(shape_of(a)) for a in arrays]
+    known = [_variable_of(a, stage) or layout_of(a) for a in arrays]
+    batch = len(bottom._attached.shape) - len(x.shape)
+
+    def find_batched(*known: Any) -> tuple[int, ...]:
+        order = find(*[_last_axes(a, rank) for a, rank in zip(known, ranks, strict=True)])
+        return (*range(batch), *[batch + axis for axis in order])
+
+    stage.layouts.rules[bottom._attached] = find_batched, known
+    return x if view_of(x) is None else fresh(x)
+
+
+def _variable_of(x: Array, stage: Stage) -> Any:
+    """The variable of a Program that is the value at the bottom of a box, or None."""
+    bottom = _bottom(x) if type(x) is Tracer else None
+    return bottom._attached if bottom is not None and bottom._interpreter is stage else None
+
+
+def _last_axes(array: Any, rank: int) -> Any:
+    """A stand-in without its leading batch axes."""
+    return stand_in(array.shape[array.ndim - rank :], array.strides[array.ndim - rank :], array.dtype)
 
 
 def like_copy(x: Array, of: Array) -> Array:

@@ -20,6 +20,8 @@ class Layouts:
         """How inputs lie in memory; those that are not listed are in C order."""
         self.like: dict[Var, Var] = {}
         """Variables whose axes lie in memory in the order of those of others, into which they were written."""
+        self.rules: dict[Var, tuple[Callable[..., Sequence[int]], Sequence[Any]]] = {}
+        """Variables whose axes lie in an order that a function finds from how other variables and arrays lie."""
         self.depend_on_inputs = False
         """Whether an answer was given that is another one for inputs that lie differently."""
         self._strides: dict[Var, Strides] = {}
@@ -57,20 +59,30 @@ class Layouts:
 
     def _infer(self, equation: Equation) -> None:
         outputs, layout = equation.outputs, equation.primitive.layout
+        if self.rules:
+            for output in outputs:
+                if output in self.rules and output not in self._strides:
+                    self._place_by_rule(output, *self.rules[output])
         if layout is None:
             for output in outputs:
                 self._strides.setdefault(output, dense_strides(output.shape, output.dtype.itemsize))
             return
         if all([output in self._strides for output in outputs]):
             return
-        operands = [
-            stand_in(x.shape, self._known(x), x.dtype) if type(x) is Var else np.empty((), bool)
-            for x in equation.inputs
-        ]
+        operands = [self._stand_in(x) if type(x) is Var else np.empty((), bool) for x in equation.inputs]
         lies = layout(*operands, **equation.params)
         for place, output in enumerate(outputs):
             if output not in self._strides:
                 self._place(output, equation, lies[place] if isinstance(lies, list) else lies)
+
+    def _stand_in(self, var: Var) -> Any:
+        return stand_in(var.shape, self._known(var), var.dtype)
+
+    def _place_by_rule(self, output: Var, find: Callable[..., Sequence[int]], arrays: Sequence[Any]) -> None:
+        order = find(*[self._stand_in(x) if type(x) is Var else x for x in arrays])
+        self._strides[output] = dense_strides(output.shape, output.dtype.itemsize, order)
+        if len(output.shape) > 1 and any([x in self._dependent for x in arrays if type(x) is Var]):
+            self._dependent.add(output)
 
     def _place(self, output: Var, equation: Equation, lies: Any) -> None:
         is_new = isinstance(lies, tuple)
