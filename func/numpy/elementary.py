@@ -13,7 +13,7 @@ from func.interpreters.primitives.special import derivative_families
 from func.interpreters.primitives.structural import shapes
 from func.numpy.argument_checks import NO_VALUE, arrayed, as_array, count, scalar_of, to_dtype, weak_kind
 from func.numpy.inplace import view_imag, view_real, with_out, write_into
-from func.numpy.memory import copied
+from func.numpy.memory import copied, is_plain, with_order_of
 from func.numpy.protocol import DIRECT, UFUNCS, call_ufunc, implements, implements_ufunc, loop_dtypes
 from func.numpy.reductions import all
 
@@ -145,6 +145,10 @@ def _rounded(a: Array, decimals: int) -> Array:
     return to_dtype(result, dtype) if dtype.kind in "iu" else result
 
 
+def _fortran_axes(a: Any) -> tuple[int, ...]:
+    return tuple(range(a.ndim))[:: -1 if a.flags.fnc else 1]
+
+
 @implements(np.round)
 def round(a: Array, decimals: int = 0, out: Any = None) -> Array:
     """Values rounded to a number of decimals, as numpy.round; the derivative is zero."""
@@ -152,6 +156,9 @@ def round(a: Array, decimals: int = 0, out: Any = None) -> Array:
     if out is not None and decimals < 0 and dtype_of(a).kind in "iu" and dtype_of(out).kind not in "fc":
         raise TypeError(f"integers are divided to round them to {decimals} decimals: out must be of a float dtype")
     result = _rounded(a, decimals)
+    is_scaled = decimals != 0 if dtype_of(a).kind == "f" else decimals < 0 and dtype_of(a).kind in "iu"
+    if is_scaled and not is_plain(a):
+        result = with_order_of(result, _fortran_axes, [a])
     if out is not None and count(shape_of(out)) != count(shape_of(result)):
         raise ValueError("invalid output shape")
     return with_out(result, out)

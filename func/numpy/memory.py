@@ -416,8 +416,11 @@ def with_order_of(x: Array, find: Callable[..., Sequence[int]], arrays: Sequence
     """
     bottom = _bottom(x) if type(x) is Tracer else None
     if bottom is None or bottom._value is not None or not isinstance(bottom._interpreter, Stage):
-        order = find(*[layout_of(a) for a in arrays])
-        return with_strides(x, dense_strides(shape_of(x), dtype_of(x).itemsize, order))
+        order = tuple(find(*[layout_of(a) for a in arrays]))
+        strides = dense_strides(shape_of(x), dtype_of(x).itemsize, order)
+        if bottom is None and isinstance(x, np.ndarray) and not same_layout(x.shape, x.strides, strides):
+            return x.transpose(order).copy("C").transpose(inverse_permutation(order))
+        return with_strides(x, strides)
     stage, ranks = bottom._interpreter, [len(shape_of(a)) for a in arrays]
     known = [_variable_of(a, stage) or layout_of(a) for a in arrays]
     batch = len(bottom._attached.shape) - len(x.shape)

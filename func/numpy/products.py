@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import warnings
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
+from func.interpreters.core.strides import iterated_order
 from func.interpreters.primitives.elementwise.builder import multiply, negative
 from func.interpreters.primitives.elementwise.table import subtract
 from func.interpreters.primitives.structural.contraction import contract, matmul_spec, spec
@@ -19,7 +21,7 @@ from func.numpy.argument_checks import arrayed, as_array, normalize_axis, rank_o
 from func.numpy.elementary import conjugated
 from func.numpy.inplace import with_out
 from func.numpy.joining import concatenate
-from func.numpy.memory import in_order, layout_of, with_memory
+from func.numpy.memory import in_order, is_plain, layout_of, with_memory, with_order_of
 from func.numpy.protocol import implements, ufunc_function
 from func.numpy.selection import diagonal
 from func.numpy.shaping import moveaxis, ravel
@@ -59,6 +61,7 @@ def _over_batches(function: str, x: Array, y: Array, x_core: str, y_core: str) -
         batch = np.broadcast_shapes(*batches)
     except ValueError:
         raise ValueError(f"{function}: the batch axes of shapes {a} and {b} do not broadcast") from None
+    operands = (x, y)
     x, x_labels = _without_ones(x, batches[0], len(batch))
     y, y_labels = _without_ones(y, batches[1], len(batch))
     core = {"k": 0, "n": 1, "m": 2}
@@ -66,9 +69,17 @@ def _over_batches(function: str, x: Array, y: Array, x_core: str, y_core: str) -
     out = tuple([3 + i for i, n in enumerate(batch) if 3 + i in x_labels or 3 + i in y_labels])
     labels = spec((*x_labels, *[core[c] for c in x_core]), (*y_labels, *[core[c] for c in y_core]), (*out, *free))
     result = contract(x, y, spec=labels)
-    if len(out) == len(batch):
-        return result
-    return reshape(result, shape=(*batch, *shape_of(result)[len(out) :]))
+    if len(out) != len(batch):
+        result = reshape(result, shape=(*batch, *shape_of(result)[len(out) :]))
+    if is_plain(operands[0]) and is_plain(operands[1]):
+        return in_order(result, "C")
+    return with_order_of(result, functools.partial(_batches_first, len(x_core), len(y_core)), operands)
+
+
+def _batches_first(x_rank: int, y_rank: int, x: Any, y: Any) -> tuple[int, ...]:
+    """The axes of NumPy's result from the slowest to the fastest: its loop is over the batch axes."""
+    batch = iterated_order(x[(..., *[0] * x_rank)], y[(..., *[0] * y_rank)])
+    return (*batch, *range(len(batch), len(batch) + x_rank + y_rank - 2))
 
 
 def _without_ones(x: Array, batch_shape: Sequence[int], rank: int) -> tuple[Array, tuple[int, ...]]:
@@ -207,7 +218,8 @@ def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
     for i, j in pairs:
         y_labels[j] = i
     out = [i for i in range(n) if i not in left] + [label for label in y_labels if label >= n]
-    return with_memory(as_array(contract(x, y, spec=spec(tuple(range(n)), tuple(y_labels), tuple(out)))))
+    result = contract(x, y, spec=spec(tuple(range(n)), tuple(y_labels), tuple(out)))
+    return with_memory(as_array(in_order(result, "C")))
 
 
 @implements(np.trace)

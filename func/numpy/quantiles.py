@@ -6,12 +6,14 @@ elements is an array with one entry for each slice.
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import Any
 
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, is_inexact, known_value, operand, shape_of
-from func.interpreters.core.strides import dense_strides
+from func.interpreters.core.strides import dense_strides, found_order
 from func.interpreters.primitives.elementwise import table as ops
 from func.interpreters.primitives.structural import shapes
 from func.interpreters.primitives.structural.indexing import gather
@@ -28,7 +30,7 @@ from func.numpy.argument_checks import (
     weak_kind,
 )
 from func.numpy.indexing import cut, entry
-from func.numpy.memory import in_order, with_strides
+from func.numpy.memory import in_order, is_plain, with_order_of, with_strides
 from func.numpy.nanfunctions import nanmean
 from func.numpy.protocol import implements
 from func.numpy.reductions import deliver, deliver_exactly, finish
@@ -101,6 +103,10 @@ def nanmedian(
     pair = ops.divide(ops.add(_widened(below), _widened(above)), 2)
     result = shapes.where(ops.equal(ops.remainder(number, 2), 1), below, to_dtype(pair, dtype_of(a)))
     statistics.warn_where(ops.equal(number, 0), "All-NaN slice encountered")
+    if len(shape) - len(axes) > 1 and not is_plain(a):
+        is_small = math.prod([shape[i] for i in axes]) < 600  # NumPy goes through others one by one
+        find = functools.partial(found_order, functools.partial(np.nanmedian, axis=axes))
+        result = with_order_of(result, find, [a]) if is_small else in_order(result, "C")
     return finish(as_array(result) if keepdims is True else scalar_of(result), shape, axes, keepdims, out)
 
 

@@ -160,7 +160,7 @@ class _Planner:
                 elif name in plan.inputs:  # donated memory: the result is a new array over it
                     name = f"{name}.view()"
                 returned |= self.storages[x]
-            elif type(x) is Var and x.shape == () and not x.weak and x not in program.inputs and not self.device:
+            elif type(x) is Var and x.shape == () and not x.weak and not self.device:
                 name = f"{name}[()]"  # a view of one number and a number are both NumPy scalars
             plan.outputs.append(name)
 

@@ -1,7 +1,9 @@
 """Static arguments of jit that compare equal but differ have programs of their own."""
 
 import dataclasses
+import datetime
 import decimal
+import fractions
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +21,35 @@ class Pair(NamedTuple):
 class Options:
     scale: Any
     name: str = "options"
+
+
+@dataclasses.dataclass(frozen=True)
+class Labelled:
+    scale: Any
+    label: Any = dataclasses.field(default="", compare=False)
+
+
+class Signed(float):
+    pass
+
+
+class Compared:
+    def __init__(self, scale: Any) -> None:
+        self.scale = scale
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Compared) and bool(self.scale == other.scale)
+
+    def __hash__(self) -> int:
+        return hash(self.scale)
+
+    def __repr__(self) -> str:
+        return f"Compared({self.scale!r})"
+
+
+def _hour(shift: int) -> datetime.datetime:
+    zone = datetime.timezone(datetime.timedelta(hours=shift))
+    return datetime.datetime(2020, 1, 1, 1 + shift, tzinfo=zone)
 
 
 def _same_content(value: Any, other: Any) -> bool:
@@ -42,6 +73,14 @@ EQUAL_BUT_DIFFERENT = [
     (Options((0.0,)), Options((-0.0,))),
     (range(0, 3, 2), range(0, 4, 2)),
     (decimal.Decimal("1.0"), decimal.Decimal("1.00")),
+    (Labelled(1, "a"), Labelled(1, "b")),
+    (Signed(0.0), Signed(-0.0)),
+    (Compared(1), Compared(True)),
+    (Compared((0.0,)), Compared((-0.0,))),
+    (_hour(0), _hour(1)),
+    (datetime.datetime(2020, 1, 1, fold=0), datetime.datetime(2020, 1, 1, fold=1)),
+    (fractions.Fraction(1), 1),
+    (np.dtype([("a", "f8")]), np.dtype([("a", "f8")], align=True)),
 ]
 
 

@@ -1,0 +1,50 @@
+"""Results that NumPy lays out by rules of their own: a write through `ravel` is seen in every mode as in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import func
+
+FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "tensordot without sums": lambda x, y: np.tensordot(x, y, 0),
+    "round": lambda x, y: np.round(x, 1),
+    "round to integers": lambda x, y: np.round(x),
+    "nanmedian": lambda x, y: np.nanmedian(x, 0),
+    "nanmedian of many": lambda x, y: np.nanmedian(np.tile(x, (201, 1, 1)), 0),
+}
+if hasattr(np, "matvec"):
+    FUNCTIONS |= {
+        "matvec": lambda x, y: np.matvec(x, y),
+        "vecmat": lambda x, y: np.vecmat(x, y),
+        "vecdot": lambda x, y: np.vecdot(x, y),
+    }
+LAYOUTS: dict[str, Callable[[Any], Any]] = {
+    "C": np.array,
+    "Fortran": np.asfortranarray,
+    "reversed": lambda a: np.asfortranarray(a)[::-1],
+    "permuted": lambda a: np.ascontiguousarray(a.swapaxes(0, 1)).swapaxes(0, 1),
+}
+MODES: dict[str, Callable[..., Any]] = {
+    "eager": lambda f, *xs: func.jvp(f, xs, xs)[0],
+    "vmap": lambda f, *xs: func.vmap(f)(*[x[None] for x in xs])[0],
+    "jit": lambda f, *xs: func.jit(f)(*xs),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_write_through_ravel(function: str, layout: str) -> None:
+    def written(x: Any, y: Any) -> Any:
+        result = FUNCTIONS[function](x, y)
+        result.ravel()[-1] = 100.0
+        return result
+
+    rng = np.random.default_rng(0)
+    x, y = [LAYOUTS[layout](rng.normal(size=(3, 3, 3))) for _ in range(2)]
+    for name, run in MODES.items():
+        np.testing.assert_allclose(run(written, x, y), written(x, y), err_msg=name)
