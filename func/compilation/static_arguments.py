@@ -41,7 +41,7 @@ def exact_key(value: Any) -> Any:
 
     An object whose class defines equality is taken apart as for a copy of it; others are themselves alone.
     """
-    kind = type(value)
+    kind: Any = type(value)
     if kind in _EXACT:
         return kind, value
     if isinstance(value, np.generic):

@@ -87,7 +87,7 @@ def _order_by_parts(text: str, way: Any, order: str, shapes: Any, *arrays: Any) 
 
 
 @functools.lru_cache(maxsize=512)
-def _asked_order(text: str, way: Any, order: str, shapes: Any, axes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
+def _asked_order(text: str, way: Any, order: Any, shapes: Any, axes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
     path = np.einsum_path(text, *[np.broadcast_to(0.0, shape) for shape in shapes], optimize=way)[0]
     arrays = [stand_in(shape, dense_strides(shape, 8, lies), float) for shape, lies in zip(shapes, axes, strict=True)]
     found: tuple[int, ...] = found_order(lambda *ones: np.einsum(text, *ones, optimize=path, order=order), *arrays)
@@ -116,7 +116,8 @@ def _axes_in_memory(
     axes.append([*range(len(output)), *[-1] * (len(labels) - len(output))])
     flags: Any = [*[["readonly"]] * len(views), ["readwrite", "allocate"]]
     options: Any = ["reduce_ok", "multi_index", "zerosize_ok"]
-    iterator = np.nditer((*views, None), options, flags, op_axes=axes, order=order.upper())
+    lies: Any = order.upper()
+    iterator = np.nditer((*views, None), options, flags, op_axes=axes, order=lies)
     return axes_by_stride(iterator.operands[-1].strides)
 
 
