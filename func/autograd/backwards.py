@@ -190,10 +190,10 @@ def backward(
     backward_pass = BackwardPass(interpreter, seeds, targets, retain=keeps, create=create_graph)
     with _recording(interpreter, create_graph):
         backward_pass.run(accumulating=True)
-    gradients = [_Gradient(node[STATE][SAVED](), ct, node) for node, ct in backward_pass.leaves if is_accumulated(node)]
-    gradients += [_Gradient(state, ct) for state, ct in backward_pass.retained]
-    with _recording(interpreter, create_graph):  # post-accumulate hooks run in the mode of the backward pass
-        _accumulate_all(gradients, create_graph)
+        leaves = backward_pass.leaves
+        gradients = [_Gradient(node[STATE][SAVED](), ct, node) for node, ct in leaves if is_accumulated(node)]
+        gradients += [_Gradient(state, ct) for state, ct in backward_pass.retained]
+        _accumulate_all(gradients, create_graph)  # with its hooks in the mode of the backward pass
 
 
 def _refuse_outer(interpreter: Imperative, function: str) -> None:

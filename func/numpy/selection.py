@@ -71,7 +71,10 @@ def where(
         raise ValueError("either both or neither of x and y should be given")
     if size is not None or fill_value is not None:
         raise ArgumentError("func.numpy.where: size and fill_value go with the condition alone")
-    return with_memory(where_primitive(as_bool(condition), operand(x), operand(y)))
+    condition = as_bool(condition)
+    chosen = where_primitive(condition, operand(x), operand(y))
+    has_axes = type(condition) is np.ndarray and condition.shape
+    return chosen if has_axes else with_memory(chosen)
 
 
 @implements(np.take)

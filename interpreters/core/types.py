@@ -160,6 +160,8 @@ class Tracer:
         @property
         def __class__(self) -> type:
             """What isinstance answers by: the class of the value that this one stands for. The engine asks type()."""
+            if type(self._value) is np.ndarray and self._interpreter.differentiates:
+                return np.ndarray
             return class_behind(self)
 
     @property
@@ -177,10 +179,8 @@ def class_behind(tracer: Tracer) -> type:
     Where there is no such value (batch elements, variables) it is what NumPy's functions return: a scalar for shape ().
     A device has no scalars, and takes what is an ndarray to NumPy for an array on the host.
     """
-    interpreter = tracer._interpreter
-    if interpreter.differentiates and type(tracer._value) is np.ndarray:
-        return np.ndarray
     bottom = innermost(tracer)
+    interpreter = tracer._interpreter
     if isinstance(interpreter, ClosedInterpreter):
         return np.ndarray
     shape = interpreter.shape(tracer)
