@@ -98,7 +98,7 @@ def qr(
     pivoting: bool = False,
     check_finite: bool = True,
 ) -> Any:
-    """(Q, R) of a (…, m, n) in the modes "full", "economic" and "r" (R alone); "raw" has no derivative.
+    """(Q, R) of a (…, m, n) in the modes "full", "economic" and "r" ((R,), of a batch R); "raw" has no derivative.
 
     With `pivoting` the columns are permuted first, and the permutation, which has no derivative, is the last result.
     The derivative requires the first min(m, n) (permuted) columns to be linearly independent.
@@ -114,6 +114,8 @@ def qr(
         order = factorizations.qr_order(a)
         a = fnp.take_along_axis(a, fnp.expand_dims(order, -2), -1)
     q, r = orthogonal.qr(a, mode="complete" if mode != "economic" and m > n else "reduced")
+    if mode == "r" and order is None and len(shape_of(a)) > 2:
+        return r  # SciPy gives batches of one result without the tuple
     factors = (r,) if mode == "r" else (q, r)
     return factors if order is None else (*factors, order.astype(np.int32))
 

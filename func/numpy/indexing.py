@@ -70,6 +70,7 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
     basic: list[Any] = []
     places: list[int] = []
     arrays: list[Array] = []
+    bounded: list[tuple[Array, int]] = []
     result_axis = 0
     axis = 0
     for entry in expanded:
@@ -99,7 +100,7 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
                 result_axis += 1
         elif _is_array_index(entry):
             if type(entry) is not Tracer:
-                _check_bounds(entry, axis, shape[axis])
+                bounded.append((entry, axis))
             basic.append((0, shape[axis], 1))
             arrays.append(entry)
             places.append(result_axis)
@@ -135,6 +136,9 @@ def normalize(index: Any, shape: tuple[int, ...]) -> Advanced:
             raise IndexError(
                 f"shape mismatch: indexing arrays could not be broadcast together with shapes {shapes_of_arrays}"
             ) from None
+        if 0 not in common:  # NumPy looks up nothing where the arrays select nothing
+            for entry, axis in bounded:
+                _check_bounds(entry, axis, shape[axis])
         arrays = [a if shape_of(a) == common else shapes.broadcast(a, shape=common) for a in arrays]
     return Advanced(tuple(basic), tuple(places), tuple(arrays), adjacent)
 

@@ -127,3 +127,20 @@ def test_copies_of_scalars_are_scalars(copied: Callable[[Any], Any]) -> None:
 
     np.testing.assert_allclose(func.jvp(program, (np.float64(1.5),), (1.0,)), (4.5, 3.0))
     assert seen == [(True, False)]
+
+
+EMPTY = np.zeros(0, int)
+
+
+@pytest.mark.parametrize("index", [(EMPTY, np.array([7])), (EMPTY, [-9]), ([], [[9]])], ids=repr)
+def test_arrays_that_select_nothing_have_no_bounds(index: Any) -> None:
+    def program(x: Any) -> Any:
+        y = x.copy()
+        y[index] = 5.0
+        return x[index], y
+
+    for got in (func.jvp(program, (X,), (X,))[0], func.jit(program)(X), func.vmap(program)(X[None])):
+        assert np.shape(got[0])[-2:] == X[index].shape or np.shape(got[0])[1:] == X[index].shape
+        np.testing.assert_array_equal(np.reshape(got[1], X.shape), X)
+    with pytest.raises(IndexError, match="out of bounds"):
+        func.jvp(lambda x: x[EMPTY, 7], (X,), (X,))

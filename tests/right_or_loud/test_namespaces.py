@@ -64,6 +64,19 @@ def test_numbers_of_trials_are_rounded_down(name: str) -> None:
             np.testing.assert_allclose(func.grad(function)(0.3), difference, atol=1e-8)
 
 
+@pytest.mark.parametrize("name", ["bdtr", "bdtrc"])
+def test_slopes_of_binomial_distributions_where_they_are_constant(name: str) -> None:
+    function = getattr(special, name)
+    k, n, p = [
+        np.array(x) for x in ([0.4, -0.5, 3.0, 4.0, 1.0, 1.0], [-0.12, 3, 3, 3, 3, 3], [0.7, 0.3, 0.3, 0.3, 1.5, 0.3])
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        slopes = func.jvp(lambda p: function(k, n, p), (p,), (np.ones(6),))[1]
+        differences = (function(k, n, p + 1e-6) - function(k, n, p - 1e-6)) / 2e-6
+    np.testing.assert_allclose(slopes, differences, atol=1e-8)
+
+
 ERRORS: dict[str, tuple[Callable[[Any], Any], type[Exception]]] = {
     "fft into another shape": (lambda x: np.fft.fft(x, out=np.zeros((1, 2, 2), complex) + x * 0), ValueError),
     "irfft2 into another shape": (lambda x: np.fft.irfftn(x, out=np.zeros((3, 2)) * x[0, 0]), ValueError),

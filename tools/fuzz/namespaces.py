@@ -608,7 +608,9 @@ class SpaceTester(Tester):
         is_refusal = got.error is not None and any([text in str(got.error) for text in OTHER_FAULTS])
         if is_refusal and (expected.error is not None or self.has_special_values()):
             return
-        is_singular = isinstance(got.error, np.linalg.LinAlgError) and "singular" in str(got.error)
+        is_singular = isinstance(got.error, np.linalg.LinAlgError) and "singular" in str(got.error).lower()
+        if is_singular and self.call.name == "signm":
+            return  # zero has no sign, and SciPy ends its iteration somewhere
         if is_singular and expected.error is None and not all([np.isfinite(x).all() for x in flat(expected.value)]):
             return  # a factor with a zero on its diagonal, by which SciPy divides
         if "at least two-dimensional" in str(got.error) and np.ndim(self.call.leaves()[0].value) < 2:

@@ -6,13 +6,25 @@ from func.backends.support import special
 from func.interpreters.core import Array
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.elementwise.builder import Elementwise, add, elementwise, multiply, negative
-from func.interpreters.primitives.elementwise.table import divide, exp, floor, log, square, subtract
+from func.interpreters.primitives.elementwise.table import (
+    divide,
+    exp,
+    floor,
+    greater_equal,
+    isnan,
+    less,
+    log,
+    logical_and,
+    square,
+    subtract,
+    trunc,
+)
 from func.interpreters.primitives.random.variates import slope as gamma_slope
 from func.interpreters.primitives.scipy_functions import reporting_missing
 from func.interpreters.primitives.special.builders import missing, special_primitive, unless_zero
 from func.interpreters.primitives.special.gamma import betaln, digamma, gammaln
 from func.interpreters.primitives.special.logistic import xlog1py, xlogy
-from func.interpreters.primitives.structural.shapes import full_like
+from func.interpreters.primitives.structural.shapes import full_like, where
 
 
 def gamma_density(a: Array, x: Array) -> Array:
@@ -125,10 +137,16 @@ def _f_density(m: Array, n: Array, x: Array) -> Array:
     return multiply(beta_density(multiply(m, 0.5), multiply(n, 0.5), w), divide(multiply(m, n), square(denominator)))
 
 
-def _binomial_density(k: Array, n: Array, p: Array) -> Array:
-    """The derivative by p of I_p(k + 1, n - k), of which SciPy rounds k and n down."""
-    k, n = floor(k), floor(n)
-    return beta_density(add(k, 1), subtract(n, k), p)
+def _binomial_density(k: Array, n: Array, p: Array, out: Array) -> Array:
+    """The derivative by p of I_p(k + 1, n - k), of which SciPy rounds k down and n to zero.
+
+    It is zero where the function is 0 or 1 whatever p is, and NaN where the function is.
+    """
+    k, n = floor(k), trunc(n)
+    inside = logical_and(greater_equal(k, 0), less(k, n))
+    k, n = [where(inside, x, full_like(x, other, ())) for x, other in ((k, 0), (n, 1))]
+    slope = where(inside, beta_density(add(k, 1), subtract(n, k), p), full_like(p, 0, ()))
+    return where(isnan(out), full_like(p, float("nan"), ()), slope)
 
 
 stdtr: Elementwise = special_primitive("stdtr", missing("stdtr", "df"), lambda x, y: _student_density(x, y))
@@ -161,10 +179,10 @@ fdtrc: Elementwise = special_primitive(
     "fdtrc", missing("fdtrc", "dfn"), missing("fdtrc", "dfd"), lambda x, y, z: negative(_f_density(x, y, z))
 )
 bdtr: Elementwise = special_primitive(
-    "bdtr", missing("bdtr", "k"), missing("bdtr", "n"), lambda x, y, z: negative(_binomial_density(x, y, z))
+    "bdtr", missing("bdtr", "k"), missing("bdtr", "n"), lambda x, y, z, out: negative(_binomial_density(x, y, z, out))
 )
 bdtrc: Elementwise = special_primitive(
-    "bdtrc", missing("bdtrc", "k"), missing("bdtrc", "n"), lambda x, y, z: _binomial_density(x, y, z)
+    "bdtrc", missing("bdtrc", "k"), missing("bdtrc", "n"), lambda x, y, z, out: _binomial_density(x, y, z, out)
 )
 pdtr: Elementwise = special_primitive(
     "pdtr", missing("pdtr", "k"), lambda x, y: negative(gamma_density(add(floor(x), 1), y))
