@@ -19,6 +19,7 @@ from func.interpreters.control.while_loops import WhileLoop, while_call
 from func.interpreters.core import PYTHON_SCALARS, Array, Tracer, concrete, dtype_of, shape_of
 from func.interpreters.core.errors import ArgumentError, BranchError, PredicateError
 from func.interpreters.core.source import at_line
+from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.elementwise.table import not_equal
 from func.interpreters.primitives.structural.shapes import convert
 from func.numpy.sharing import note_arguments
@@ -120,6 +121,8 @@ def _traced_branches(
     compiled_branches: list[CompiledCall] = []
     specs: dict[int, Any] = {}
     captured: list[list[Any]] = []
+    written: set[int] = set()
+    returned: list[int] = []
 
     def flat(place: int, *values: Array) -> list[Array]:
         full = list(leaves)
@@ -127,16 +130,29 @@ def _traced_branches(
             note_arguments(values[0]._interpreter, branches[place], values, arrays)
         for i, value in zip(array_places, values, strict=True):
             full[i] = value
+        variables = [value._attached for value in values]
         outs, specs[place] = tree.flatten(branches[place](*tree.unflatten(spec, full)))
-        return [unbox(array_leaf(out, f"the output of branch {place}", transform)) for out in outs]
+        results = [unbox(array_leaf(out, f"the output of branch {place}", transform)) for out in outs]
+        written.update([k for k, value in enumerate(values) if value._attached is not variables[k]])
+        return [*results, *[copy_of(values[k]) for k in returned]]
 
-    for place in range(len(branches)):
-        compiled, own = loop_carry.compiled(functools.partial(flat, place), avals, transform, index)
-        compiled_branches.append(compiled)
-        captured.append(own)
+    def trace() -> None:
+        for place in range(len(branches)):
+            compiled, own = loop_carry.compiled(functools.partial(flat, place), avals, transform, index)
+            compiled_branches.append(compiled)
+            captured.append(own)
+
+    trace()
     _check_branches(transform, branches, compiled_branches, [specs[place] for place in range(len(branches))])
+    if written:  # the caller's arrays are written, too: every branch returns them
+        returned += sorted(written)
+        compiled_branches.clear()
+        captured.clear()
+        trace()
     shared, widened = loop_carry.with_shared_captures(compiled_branches, captured)
-    outs = cond_call(index, *shared, *arrays, branches=tuple(loop_carry.with_one_dtype(widened)))
+    outs = list(cond_call(index, *shared, *arrays, branches=tuple(loop_carry.with_one_dtype(widened))))
+    for k in reversed(returned):
+        leaves[array_places[k]][...] = outs.pop()
     return tree.unflatten(specs[0], outs)
 
 
