@@ -102,6 +102,8 @@ def array(
     """An array from a nested sequence, as numpy.array; traced values inside stay traced."""
     check_order(order)
     out, copy = stack_nested(object), _copy_wanted(copy)
+    if dtype is not None and dtype_of(out).kind == "c":
+        _refuse_complex(object, np.dtype(dtype))
     if type(out) is Tracer:
         if isinstance(object, (list, tuple)):
             if copy is False:
@@ -117,6 +119,17 @@ def array(
     if rank_of(out) < ndmin:
         out = view_reshape(out, (*[1] * (ndmin - rank_of(out)), *shape_of(out)))
     return like_array(out, like)
+
+
+def _refuse_complex(object: Any, dtype: np.dtype[Any]) -> None:
+    """Raise, as NumPy, where a complex number of Python's would become a real one; NumPy's own lose a part."""
+    if dtype.kind not in "iuf":
+        return
+    if isinstance(object, (list, tuple)):
+        for item in object:
+            _refuse_complex(item, dtype)
+    elif type(object) is complex:
+        raise TypeError(f"a complex number cannot become one of {dtype}; take its real part first (.real)")
 
 
 def _as_array(x: Tracer, dtype: Any, copy: bool | None, order: str | None) -> Array:

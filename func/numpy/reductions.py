@@ -112,7 +112,8 @@ def start_of(initial: Any, dtype: np.dtype[Any]) -> Any:
         if dtype.kind in "iu" and weak_kind(initial) is float:
             known = known_value(initial)
             if known is not None and not np.isfinite(known).all():
-                raise ValueError(f"an initial value that is infinite or NaN has no place among numbers of {dtype}")
+                kind = ValueError if np.isnan(known).any() else OverflowError  # as NumPy
+                raise kind(f"an initial value that is infinite or NaN has no place among numbers of {dtype}")
         return to_dtype(initial, dtype)
     return np.add.reduce(np.empty(0, dtype), dtype=dtype, initial=initial)  # NumPy's rule for scalars
 

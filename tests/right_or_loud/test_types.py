@@ -528,3 +528,17 @@ def test_compiled_convolutions_with_infinite_kernels(function: Any, mode: str) -
 def test_compiled_interpolation_of_infinite_samples() -> None:
     x, places, samples = np.array([0.0, 0.25, -0.75]), np.array([-1.0, -0.5, 0.5]), np.array([1.0, np.inf, 2.0])
     np.testing.assert_array_equal(func.jit(np.interp)(x, places, samples), np.interp(x, places, samples))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.float32])
+def test_complex_numbers_of_python_become_no_real_ones(dtype: Any) -> None:
+    programs: list[Callable[[Any], Any]] = [
+        lambda x: np.array([x, 1 + 2j], dtype),
+        lambda x: np.asanyarray((x, (2j)), dtype),
+        lambda x: func.numpy.asarray([[0.5, 1 + 2j]], dtype),
+    ]
+    for program in programs:
+        with pytest.raises(TypeError, match="complex"):
+            program(1.0)
+        with pytest.raises(TypeError, match="complex"):
+            func.jvp(program, (1.0,), (1.0,))
