@@ -8,6 +8,7 @@ import pytest
 import scipy.special
 
 import func
+from func.interpreters.primitives.structural.shapes import convert
 
 COMPILERS = ["llvm", "numpy"]
 X32 = np.array([0.5, 0.7, 0.9], np.float32)
@@ -204,3 +205,8 @@ def test_tangents_of_singular_values_have_their_dtype() -> None:
     a, b = np.arange(1.0, 7.0, dtype="float32").reshape(3, 2), np.ones(3)
     values, tangents = func.jvp(lambda a, b: np.linalg.lstsq(a, b)[3], (a, b), (a, b))
     assert values.dtype == tangents.dtype == np.linalg.lstsq(a, b)[3].dtype
+
+
+def test_conversion_of_complex_numbers_to_bool_sees_both_parts() -> None:
+    converted = convert(np.array([1j, 1.0, 0j]), dtype=np.dtype(bool))
+    np.testing.assert_array_equal(converted, [True, True, False])

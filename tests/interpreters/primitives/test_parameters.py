@@ -101,3 +101,16 @@ def test_unknown_and_missing_parameters_are_refused(name: str, sample: Sample) -
         rest = {name: value for name, value in sample.params.items() if name != key}
         if not primitive.parameters[key].optional:
             assert refusal_of(primitive, avals, rest) is not None
+
+
+@pytest.mark.parametrize("step", [1, 2, -1, -3])
+def test_slices_stay_within_their_axis(step: int) -> None:
+    length = 5
+    for start in range(-2, length + 3):
+        for stop in range(-3, length + 3):
+            chosen = range(start, stop, step)
+            if chosen:
+                refused = refusal_of(
+                    PRIMITIVES["getitem"], [aval_of(np.zeros(length))], {"index": ((start, stop, step),)}
+                )
+                assert (refused is None) == (min(chosen) >= 0 and max(chosen) < length), (start, stop)
