@@ -237,25 +237,34 @@ def _run_while(
         return _scalar(cond_fun(carry.tree(values)), carry.transform, f"the condition {name_of(cond_fun)}", "b")
 
     def step(values: Sequence[Array]) -> list[Array]:
-        return carry.fit(body_fun(carry.tree(values)), name_of(body_fun))
+        return carry.fit(carry.step(body_fun, name_of(body_fun), values), name_of(body_fun))
 
-    values = carry.values()
+    def noting(boxes: Sequence[Array]) -> Callable[[], None]:
+        return carry.noting_writes(body_fun, name_of(body_fun), boxes, given)
+
+    values, given = carry.values(), carry.initial
     count = 0
     while max_steps is None or count < max_steps:
         if any([is_abstract(value) for value in values]):
-            return _traced_while(carry, values, test, step, None if max_steps is None else max_steps - count)
+            return _traced_while(carry, values, test, step, noting, None if max_steps is None else max_steps - count)
         going = test(values)
         if is_abstract(going):
-            return _traced_while(carry, values, test, step, None if max_steps is None else max_steps - count)
+            return _traced_while(carry, values, test, step, noting, None if max_steps is None else max_steps - count)
         if not concrete(going):
             break
         values = step(values)
+        given = carry.returned
         count += 1
     return values
 
 
 def _traced_while(
-    carry: Carry, values: Sequence[Array], test: Any, step: Any, max_steps: int | None
+    carry: Carry,
+    values: Sequence[Array],
+    test: Any,
+    step: Any,
+    noting: Callable[[Sequence[Array]], Callable[[], None]],
+    max_steps: int | None,
 ) -> Sequence[Array]:
     """The primitive of a loop that is traced on an abstract carry; with a bound, a scan of branches."""
     if max_steps is not None:
@@ -265,7 +274,14 @@ def _traced_while(
 
         return scan(bounded, list(values), None, length=max_steps)[0]  # type: ignore[no-any-return]
     avals, example = loop_carry.avals_of(values), next(iter(values), None)
-    body, body_consts = loop_carry.compiled(lambda *now: step(now), avals, carry.transform, example)
+
+    def flat(*now: Array) -> list[Array]:
+        check = noting(now)
+        result: list[Array] = step(now)
+        check()
+        return result
+
+    body, body_consts = loop_carry.compiled(flat, avals, carry.transform, example)
     condition, consts = loop_carry.compiled(lambda *now: [test(now)], avals, carry.transform, example)
     condition = loop_carry.with_strong_outputs(condition)
     loop = WhileLoop(len(consts), len(body_consts))

@@ -10,13 +10,16 @@ import numpy as np
 from func import tree
 from func.interpreters.calls.compiled_call import CompiledCall, trace_function
 from func.interpreters.core import PYTHON_SCALARS, Array, Aval, Tracer, aval_of, dtype_of, shape_of, snapshot
-from func.interpreters.core.errors import CarryError
+from func.interpreters.core.errors import CarryError, SharedMemoryError
 from func.interpreters.core.source import at_line
 from func.interpreters.core.strides import dense_strides
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.structural.shapes import convert
 from func.interpreters.program.program import Program, Var
+from func.interpreters.stage import Stage
+from func.numpy.guarding import guard, is_refused_write, may_share, unguarded
 from func.numpy.memory import Owner, in_order, is_abstract
+from func.numpy.sharing import COPY_HINT, note_traced_arguments
 from func.transforms.boundary import array_leaf, describe, own, traced_leaf, unbox
 
 
@@ -33,16 +36,24 @@ class Carry:
         self.names = [name.replace("state[2]", "init", 1) for name in tree.path_names(init, word)]
         initial = [unbox(traced_leaf(leaf, name, transform)) for leaf, name in zip(leaves, self.names, strict=True)]
         self.initial = initial
+        self.beside: Sequence[Array] = ()
+        """The arrays that the loop runs over, which may share memory with the carry."""
+        self.returned: list[Array] = []
+        """What the last step has returned, as the user gave it."""
+        self.returned_shared: set[int] = set()
+        """The places of the values that share memory in what a step has returned."""
         self.are_numbers = [type(leaf) in PYTHON_SCALARS for leaf in initial]
         self.dtypes = [dtype_of(leaf) for leaf in initial]
         self.shapes = [shape_of(leaf) for leaf in initial]
 
     def values(self) -> list[Array]:
         """The first values, as the loop's own arrays."""
-        return [
+        values = [
             dtype.type(leaf) if is_number else in_c_order(snapshot(strong(leaf)))
             for leaf, is_number, dtype in zip(self.initial, self.are_numbers, self.dtypes, strict=True)
         ]
+        guard(values, [*self.initial, *self.beside])
+        return values
 
     def tree(self, values: Sequence[Array]) -> Any:
         """The carry as the user's functions see it."""
@@ -56,7 +67,8 @@ class Carry:
                 f"func.{self.transform}: {body} returned a carry of another tree{at_line()}\n"
                 f"  before {self.spec}\n  after  {spec}"
             )
-        fitted = []
+        fitted: list[Array] = []
+        given: list[Array] = []
         for place, (leaf, name) in enumerate(zip(leaves, self.names, strict=True)):
             leaf = unbox(array_leaf(leaf, name, self.transform))
             dtype = dtype_of(leaf)
@@ -64,12 +76,45 @@ class Carry:
                 self._refuse(place, leaf, body)
             if dtype != self.dtypes[place] or type(leaf) in PYTHON_SCALARS:
                 leaf = self._converted(place, leaf, body)
-            fitted.append(in_c_order(leaf))
-        if len(set(map(id, fitted))) < len(
-            fitted
-        ):  # one array in two places: a write to one of them is seen in it alone
-            return [snapshot(leaf) for leaf in fitted]
+            given.append(leaf)
+            fitted.append(in_c_order(unguarded(leaf)))
+        self.returned = given
+        if may_share(given):
+            fitted = [snapshot(leaf) for leaf in fitted]
+            self.returned_shared |= guard(fitted, given)
         return fitted
+
+    def step(self, function: Callable[..., Any], name: str, values: Sequence[Array], *row: Any) -> Any:
+        """What the user's function of a carry, and of a row, returns. A write to shared memory is refused by name."""
+        try:
+            return function(self.tree(values), *row)
+        except ValueError as error:
+            if is_refused_write(error, [*values, *tree.leaves(row)]):
+                raise SharedMemoryError(self._shared_words(name)) from error
+            raise
+
+    def noting_writes(
+        self, function: Callable[..., Any], name: str, boxes: Sequence[Array], given: Sequence[Array]
+    ) -> Callable[[], None]:
+        """Note the arguments of a step that is traced. The result raises for a write to what the next step shares."""
+        box = next((box for box in boxes if type(box) is Tracer and isinstance(box._interpreter, Stage)), None)
+        if box is None or len(boxes) < 2:
+            return lambda: None
+        stage: Any = box._interpreter
+        note_traced_arguments(stage, function, boxes, given)
+
+        def check() -> None:
+            if stage.shared.written & self.returned_shared:
+                raise SharedMemoryError(self._shared_words(name))
+
+        return check
+
+    def _shared_words(self, name: str) -> str:
+        return (
+            f"func.{self.transform}: {name} writes to an array that shares memory with another "
+            f"one that the loop carries or runs over. In NumPy that would have the new numbers; here each is an array "
+            f"by itself{at_line()}\n{COPY_HINT}"
+        )
 
     def _converted(self, place: int, leaf: Array, body: str) -> Array:
         """A number as an array of the carry's dtype; a carry that started as a number may become wider."""

@@ -20,6 +20,7 @@ from func.interpreters.core.errors import ArgumentError, CarryError, LengthError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.structural.shapes import expand, reshape
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
+from func.numpy.guarding import guard
 from func.transforms.boundary import array_leaf, check_callable, describe, name_of, unbox
 from func.transforms.checkpointing import call_checkpointed
 from func.transforms.vmapping import vmap
@@ -82,6 +83,7 @@ def scanned(
     if checkpoint:
         block = math.isqrt(max(size - 1, 0)) + 1 if checkpoint is True else int(checkpoint)
     carry = Carry(init, transform, "init")
+    carry.beside = rows.given
     while True:
         step = ScanStep(f, name, carry, rows)
         try:
@@ -107,10 +109,8 @@ class Rows:
     def __init__(self, xs: Any, length: Any, transform: str) -> None:
         leaves, self.spec = tree.flatten(xs)
         names = tree.path_names(xs, "xs")
-        self.leaves = [
-            loop_carry.in_c_order(unbox(array_leaf(leaf, name, transform)))
-            for leaf, name in zip(leaves, names, strict=True)
-        ]
+        self.given = [unbox(array_leaf(leaf, name, transform)) for leaf, name in zip(leaves, names, strict=True)]
+        self.leaves = [loop_carry.in_c_order(leaf) for leaf in self.given]
         lengths = {}
         for leaf, name in zip(self.leaves, names, strict=True):
             if not shape_of(leaf):
@@ -142,9 +142,18 @@ class ScanStep:
         self.carry = carry
         self.rows = rows
         self.y_spec: Any = None
+        self.given = [*rows.given, *carry.initial]
+        self.has_shared_rows = bool(guard(list(rows.given), self.given))
+
+    def noting_writes(self, boxes: Sequence[Array]) -> Callable[[], None]:
+        """`Carry.noting_writes` for the carry and the rows of a step that is traced."""
+        return self.carry.noting_writes(self.function, self.name, boxes, [*self.carry.initial, *self.rows.given])
 
     def __call__(self, values: Sequence[Array], row: Sequence[Array]) -> tuple[list[Array], list[Array]]:
-        out = self.function(self.carry.tree(values), self.rows.tree(row))
+        if self.has_shared_rows:
+            row = list(row)
+            guard(row, self.given)
+        out = self.carry.step(self.function, self.name, values, self.rows.tree(row))
         if not isinstance(out, (tuple, list)) or len(out) != 2:
             shown = f"{len(out)} values" if isinstance(out, (tuple, list)) else f"a {type(out).__name__}"
             raise CarryError(f"func.scan: {self.name} must return (carry, y), got {shown}{at_line()}")
@@ -174,16 +183,17 @@ def _run(
     reverse: bool,
     unroll: int,
     again: bool = False,
+    inner: ScanStep | None = None,
 ) -> Result:
     """(carry, ys) of a scan over flat lists."""
     if length == 0 or any([is_abstract(x) for x in (*values, *xs)]):
-        return _compiled(step, values, xs, length, reverse, unroll, again)
+        return _compiled(step, values, xs, length, reverse, unroll, again, inner)
     now = list(values)
     outs: list[list[Array]] = []
     for place, row in enumerate(_rows(xs, length, reverse)):
         now, y = step(now, row)
         if place == 0 and unroll < length and any([is_abstract(x) for x in (*now, *y)]):
-            return _compiled(step, values, xs, length, reverse, unroll, again)
+            return _compiled(step, values, xs, length, reverse, unroll, again, inner)
         outs.append(y)
     if reverse:
         outs.reverse()
@@ -240,17 +250,22 @@ def _compiled(
     reverse: bool,
     unroll: int,
     again: bool,
+    inner: ScanStep | None = None,
 ) -> Result:
-    """The primitive of a scan whose step is traced on abstract values."""
+    """The primitive of a scan whose step, which is made of `inner` steps, is traced on abstract values."""
     if unroll > 1 and unroll < length:
         return _blocks(step, values, xs, length, reverse, unroll, False)
     if unroll > 1 and length > 0:
         return _unrolled(step, values, xs, length, reverse)
     count = len(values)
+    noted = step if isinstance(step, ScanStep) else inner
     avals = [*loop_carry.avals_of(values), *[_row_aval(x) for x in xs]]
 
     def flat(*flat_values: Array) -> list[Array]:
+        check = noted.noting_writes(flat_values) if noted is not None else None
         carry, ys = step(flat_values[:count], flat_values[count:])
+        if check is not None:
+            check()
         return [*carry, *ys]
 
     example = next((x for x in (*values, *xs) if innermost(x) is not None), None)
@@ -288,6 +303,7 @@ def _blocks(
     again: bool,
 ) -> Result:
     """A scan of blocks of steps: each written out, or (`again`) a scan that the backward pass runs again."""
+    inner = step if isinstance(step, ScanStep) else None
     count, rest = divmod(length, block)
     first = rest if reverse else 0
     whole = [reshape(part_of(x, first, first + count * block), shape=(count, block, *shape_of(x)[1:])) for x in xs]
@@ -298,12 +314,12 @@ def _blocks(
             if not again:
                 return _unrolled(step, now, rows, size, reverse)
             if any([is_abstract(x) for x in (*now, *rows)]):
-                return _run(step, now, rows, size, reverse, 1, True)
+                return _run(step, now, rows, size, reverse, 1, True, inner)
             return _checkpointed(step, now, rows, size, reverse)
 
         return steps
 
-    now, ys = _run(one_block(block), values, whole, count, reverse, 1)
+    now, ys = _run(one_block(block), values, whole, count, reverse, 1, inner=inner)
     ys = [reshape(y, shape=(count * block, *shape_of(y)[2:])) for y in ys]
     if rest:
         now, more = one_block(rest)(now, left)
@@ -345,18 +361,21 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     """
     check_callable(f, "map")
     if batch_size is None:
-        return scan(lambda _, x: (None, f(x)), None, xs)[1]
+        return scanned("map", lambda _, x: (None, f(x)), name_of(f), None, Rows(xs, None, "map"), False, 1)[1]
     check_count("map", "batch_size", batch_size, "None or an int of at least 1", 1)
     rows = Rows(xs, None, "map")
     count, rest = divmod(rows.length, batch_size)
     mapped = vmap(f)
     pieces = []
     if count:
-        whole = [
-            reshape(part_of(x, 0, count * batch_size), shape=(count, batch_size, *shape_of(x)[1:])) for x in rows.leaves
-        ]
+        pieces_of = {
+            id(x): reshape(part_of(x, 0, count * batch_size), shape=(count, batch_size, *shape_of(x)[1:]))
+            for x in rows.leaves
+        }
+        whole = [pieces_of[id(x)] for x in rows.leaves]  # one array in two places stays one
         ys = scan(lambda _, x: (None, mapped(x)), None, rows.tree(whole))[1]
         pieces.append(tree.map(lambda y: reshape(y, shape=(count * batch_size, *shape_of(y)[2:])), ys))
     if rest or not count:
-        pieces.append(mapped(rows.tree([part_of(x, count * batch_size, rows.length) for x in rows.leaves])))
+        left = {id(x): part_of(x, count * batch_size, rows.length) for x in rows.leaves}
+        pieces.append(mapped(rows.tree([left[id(x)] for x in rows.leaves])))
     return pieces[0] if len(pieces) == 1 else tree.map(lambda a, b: concatenate(a, b, axis=0), *pieces)

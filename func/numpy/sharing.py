@@ -75,6 +75,11 @@ class TracedArguments(SharedArguments):
             if ref() is box:
                 self._written.setdefault(i, len(self._stage.equations))
 
+    @property
+    def written(self) -> set[int]:
+        """The places of the arguments that have been written."""
+        return set(self._written)
+
     def separate(self, program: Program) -> tuple[tuple[int, int], ...]:
         """The pairs of arguments that must not share memory: one is written, and the other is used after that."""
         if not self._written:

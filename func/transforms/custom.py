@@ -15,11 +15,14 @@ from func.backends.records import Record
 from func.interpreters.calls import custom_rules
 from func.interpreters.calls.forward_run import ForwardRun, mapping_level, needs_rule
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, known_value, shape_of, zeros_like
-from func.interpreters.core.errors import ArgumentError, CustomRuleError
+from func.interpreters.core.errors import ArgumentError, CustomRuleError, SharedMemoryError
+from func.interpreters.core.source import at_line
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.interpreters.primitives.structural.identity import stop_gradient as stop_gradient_primitive
 from func.interpreters.primitives.structural.shapes import convert
 from func.numpy import patching
+from func.numpy.guarding import guard_places, is_refused_write, shared_places
+from func.numpy.sharing import COPY_HINT
 from func.transforms.boundary import array_leaf, check_callable, defensive_copies, name_of, own_arguments
 from func.transforms.closures import Closure
 
@@ -175,7 +178,9 @@ class custom_jvp(CustomRule):
             return self.function(*args)
         nondiff, leaves, spec, function = self._split(args)
         flat = FlatFunction(function, spec)
-        outs = custom_rules.custom_jvp_call(*leaves, fun=flat, rule=_JvpRule(self.rule, nondiff, spec, flat))
+        outs = custom_rules.custom_jvp_call(
+            *leaves, fun=flat, rule=_JvpRule(self.rule, nondiff, spec, flat, shared_places(leaves))
+        )
         by_rule = _BY_RULE.get()
         if by_rule is not None and by_rule[0] is self.rule:
             by_rule[1].extend(outs)
@@ -193,15 +198,28 @@ class _JvpRule(Record):
     nondiff: list[Any]
     spec: Any
     flat: FlatFunction
+    shared: Sequence[Sequence[int]] = ()
+    """The places of arguments that share memory, which the rule must not write."""
 
     def __call__(self, primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[list[Array], list[Any]]:
         filled = [zeros_like(p) if t is ZERO else t for p, t in zip(primals, tangents, strict=True)]
-        primal_trees = tree.unflatten(self.spec, defensive_copies(primals))
+        copies = defensive_copies(primals)
+        if self.shared:
+            guard_places(copies, self.shared)
+        primal_trees = tree.unflatten(self.spec, copies)
         tangent_trees = tree.unflatten(self.spec, defensive_copies(filled))
         by_rule: list[Any] = []
         token = _BY_RULE.set((self.rule, by_rule))
         try:
             result = self.rule(*self.nondiff, primal_trees, tangent_trees)
+        except ValueError as error:
+            if not is_refused_write(error, copies):
+                raise
+            raise SharedMemoryError(
+                f"the jvp rule {name_of(self.rule)} writes to an argument that shares memory with another one. In "
+                "NumPy that would have the new numbers; here each argument is an array by itself"
+                f"{at_line()}\n{COPY_HINT}"
+            ) from error
         finally:
             _BY_RULE.reset(token)
         name = name_of(self.rule)

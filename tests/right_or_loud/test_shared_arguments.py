@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import func
+from func.errors import SharedMemoryError
 
 A = np.arange(1.0, 5.0)
 M = np.arange(1.0, 10.0).reshape(3, 3)
@@ -258,3 +259,78 @@ class Written(func.autograd.Function):
 def test_functions_that_are_called_inside(call: Any) -> None:
     with pytest.raises(func.errors.SharedMemoryError):
         call()
+
+
+def _add_and_double(carry: Any) -> Any:
+    x, y = carry
+    x += 1.0
+    return x, y * 2.0
+
+
+def _become_one(carry: Any) -> Any:
+    x, _ = carry
+    x += 1.0
+    return x, x[:]
+
+
+LOOPS: dict[str, Callable[[Callable[[Any], Any], Any], Any]] = {
+    "scan": lambda f, c: func.scan(lambda c, _: (f(c), None), c, None, length=2)[0],
+    "scan in blocks": lambda f, c: func.scan(lambda c, _: (f(c), None), c, None, length=4, unroll=2)[0],
+    "while_loop": lambda f, c: func.while_loop(lambda s: s[2] < 2, lambda s: (*f(s[:2]), s[2] + 1), (*c, 0))[:2],
+    "fori_loop": lambda f, c: func.fori_loop(0, 2, lambda i, c: f(c), c),
+}
+MODES: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
+    "eager": lambda f: f(np.array([1.0, 2.0, 3.0])),
+    "grad": lambda f: func.grad(lambda x: np.sum(f(x * 1)))(np.array([1.0, 2.0, 3.0])),
+    "jit": lambda f: func.jit(lambda x: f(x * 1))(np.array([1.0, 2.0, 3.0])),
+    "vmap": lambda f: func.vmap(f)(np.ones((2, 3))),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("loop", LOOPS)
+def test_loops_refuse_writes_to_what_shares_memory(loop: str, mode: str) -> None:
+    run, transform = LOOPS[loop], MODES[mode]
+    for start in (lambda x: (x, x), lambda x: (x[:2], x[1:])):
+        with pytest.raises(SharedMemoryError, match="memory"):
+            transform(lambda x: run(_add_and_double, start(x))[0])  # noqa: B023
+        only_reads = transform(lambda x: run(lambda c: (c[0] + 1.0, c[1] * 2.0), start(x))[0])  # noqa: B023
+        apart = transform(lambda x: run(lambda c: (c[0] + 1.0, c[1] * 2.0), tuple(map(np.copy, start(x))))[0])  # noqa: B023
+        assert np.array_equal(only_reads, apart)
+    with pytest.raises(SharedMemoryError, match="memory"):
+        transform(lambda x: run(_become_one, (x, x * 1))[0])
+    assert transform(lambda x: run(_add_and_double, (x, x.copy()))[0]) is not None
+
+
+@pytest.mark.parametrize("batch_size", [None, 1, 2])
+@pytest.mark.parametrize("mode", ["eager", "grad", "jit"])
+def test_rows_that_share_memory_are_not_written(mode: str, batch_size: int | None) -> None:
+    def multiply(rows: Any) -> Any:
+        x, y = rows
+        x += 1.0
+        return x * y
+
+    def run(x: Any) -> Any:
+        rows = np.stack([x, x, x])
+        return func.map(multiply, (rows, rows), batch_size=batch_size)
+
+    with pytest.raises(SharedMemoryError, match="memory"):
+        MODES[mode](run)
+
+
+def test_jvp_rules_do_not_write_what_shares_memory() -> None:
+    @func.custom_jvp
+    def product(x: Any, y: Any) -> Any:
+        return x * y
+
+    @product.defjvp
+    def product_jvp(primals: Any, tangents: Any) -> Any:
+        (x, y), (dx, dy) = primals, tangents
+        out = x * y
+        x *= 2.0
+        return out, x * dy / 2.0 + dx * y
+
+    a = np.array([1.0, 2.0])
+    with pytest.raises(SharedMemoryError, match=r"(?s)product_jvp writes.*test_shared_arguments"):
+        func.grad(lambda x: np.sum(product(x, x)))(a)
+    assert func.grad(lambda x: np.sum(product(x, x.copy())))(a).tolist() == [2.0, 4.0]
