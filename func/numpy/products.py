@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.core import Array, dtype_of, operand, shape_of
-from func.interpreters.core.strides import iterated_order
+from func.interpreters.core.strides import iterated_order, stand_in
 from func.interpreters.primitives.elementwise.builder import multiply, negative
 from func.interpreters.primitives.elementwise.table import subtract
 from func.interpreters.primitives.structural.contraction import contract, matmul_spec, spec
@@ -78,7 +78,9 @@ def _over_batches(function: str, x: Array, y: Array, x_core: str, y_core: str) -
 
 def _batches_first(x_rank: int, y_rank: int, x: Any, y: Any) -> tuple[int, ...]:
     """The axes of NumPy's result from the slowest to the fastest: its loop is over the batch axes."""
-    batch = iterated_order(x[(..., *[0] * x_rank)], y[(..., *[0] * y_rank)])
+    ends = x.ndim - x_rank, y.ndim - y_rank
+    parts = [stand_in(a.shape[:end], a.strides[:end], a.dtype) for a, end in zip((x, y), ends, strict=True)]
+    batch = iterated_order(*parts)  # empty vectors have no first elements
     return (*batch, *range(len(batch), len(batch) + x_rank + y_rank - 2))
 
 

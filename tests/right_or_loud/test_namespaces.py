@@ -164,3 +164,11 @@ def test_vectors_of_tridiagonal_subsets(driver: str, chosen: tuple[str, Any]) ->
 def test_counts_of_batches_are_refused_by_name() -> None:
     with pytest.raises(func.errors.ArgumentError, match="counts may differ"):
         linalg.eigh(BATCH, subset_by_value=(0.0, 9.0))
+
+
+def test_products_of_empty_vectors_in_other_orders() -> None:
+    rows, square = np.zeros((1, 0, 2)), np.ones((4, 4))[::2, ::2]
+    assert func.numpy.linalg.matmul(rows, square).shape == (1, 0, 2)
+    empty = np.zeros((2, 0))
+    out = func.jvp(lambda x: np.linalg.vecdot(x, np.zeros(0, bool)), (empty,), (empty,))[0]
+    np.testing.assert_array_equal(out, np.zeros(2))

@@ -366,7 +366,7 @@ SCIPY: dict[str, dict[str, Domain]] = {
         "compute_expm": BOOL,
     },
     "fiedler": {"a": vector(sizes=(4, 3, 2))},
-    "fractional_matrix_power": {"A": square(batch=False, definite=True), "t": one_of(0.5, 2, -1, 0.3, 1.7, 0)},
+    "fractional_matrix_power": {"A": square("ifc", batch=False, definite=True), "t": one_of(0.5, 2, -1, 0.3, 1.7, 0)},
     "hankel": {"c": vector(batch=False), "r": lambda r, env: vector(batch=False)(r, env) if r.chance(0.5) else None},
     "inv": {**SQUARE, "assume_a": STRUCTURE},
     "khatri_rao": {"a": array(shape=(2, 3)), "b": array(shape=(3, 3))},
@@ -439,8 +439,8 @@ LIMITED = one_of(*range(4))
 def if_tame(r: Draw, env: Env) -> bool:
     """A flag; not of infinite, huge and vanishing numbers, whose differences are NaN in one order of a formula only."""
     with np.errstate(all="ignore"):
-        size = np.abs(np.asarray(env["z"].value, np.float64))
-        return bool(BOOL(r, env)) and bool(np.all((size > 1e-3) & (size < 1e3)))
+        sizes = [np.abs(np.asarray(leaf.value, np.float64)) for leaf in leaves_of([env["z"]])]
+        return bool(BOOL(r, env)) and all([bool(np.all((size > 1e-3) & (size < 1e3))) for size in sizes])
 
 
 SPECIAL: dict[str, dict[str, Domain]] = {
@@ -668,6 +668,8 @@ SIGNED = {"eig", "eigh", "svd", "schur", "null_space", "orth"}
 """Functions whose signs are LAPACK's choice: in single precision another build of it than NumPy's may choose others."""
 
 
+IN_DOUBLE = {*SIGNED, "logm"}
+"""Those, and a function whose result of a real matrix is complex in single precision where rounding made it so."""
 SIGNS_JUMP = {"eigh", "eigh_tridiagonal"}
 """Functions by whose drivers (evr, stemr) signs of vectors jump: another point nearby has others."""
 
@@ -691,7 +693,7 @@ def as_scipy_computes(x: Any, name: str) -> Any:
     if x.dtype.char in "?bBhH":
         return x.astype(np.int64)
     x = x.astype(np.float32) if x.dtype.char == "e" else x
-    return x.astype(np.result_type(x, np.float64)) if name in SIGNED and x.dtype.kind in "fc" else x
+    return x.astype(np.result_type(x, np.float64)) if name in IN_DOUBLE and x.dtype.kind in "fc" else x
 
 
 def as_scipy_requires(call: Call) -> None:
