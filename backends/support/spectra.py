@@ -53,7 +53,7 @@ def eigh_by_driver(xp: Any, a: Any, *, lower: bool, driver: Any, subset: Any) ->
 
         return _searched(solve, subset, "subset_by_index", "subset_by_value")
 
-    return over_stack(xp, call, (a,), outs, (2,))
+    return over_stack(xp, _of_finite(xp, call, outs, a.ndim - 2), (a,), outs, (2,))
 
 
 def _of_subset(shape: Any, values: Any, vectors: Any, subset: Any) -> Any:
@@ -82,6 +82,17 @@ def _searched(solve: Any, subset: Any, by_index: str, by_value: str) -> Any:
     return solve(**{by_index: (first, last - 1)})
 
 
+def _of_finite(xp: Any, call: Any, outs: Any, batch: int) -> Any:
+    """`call` for matrices of finite numbers, and NaN for others: with those LAPACK's iterations may never end."""
+
+    def guarded(*arrays: Any) -> Any:
+        if all([bool(xp.isfinite(array).all()) for array in arrays]):
+            return call(*arrays)
+        return [xp.full(shape[batch:], numpy.nan, dtype) for shape, dtype in outs]
+
+    return guarded
+
+
 def eigh_pencil(xp: Any, a: Any, b: Any, *, kind: int, lower: bool, driver: Any, subset: Any) -> tuple[Any, ...]:
     """Eigenvalues and vectors of A V = B V W (kind 1), A B V = V W (2), B A V = V W (3) for positive-definite B."""
     dtype = numpy.result_type(float_dtype(a.dtype), float_dtype(b.dtype))
@@ -98,7 +109,7 @@ def eigh_pencil(xp: Any, a: Any, b: Any, *, kind: int, lower: bool, driver: Any,
 
         return _searched(solve, subset, "subset_by_index", "subset_by_value")
 
-    return over_stack(xp, call, (a, b), outs, (2, 2))
+    return over_stack(xp, _of_finite(xp, call, outs, a.ndim - 2), (a, b), outs, (2, 2))
 
 
 def reduced_pencil(xp: Any, a: Any, b: Any, kind: int, lower: bool) -> tuple[Any, ...]:
@@ -132,7 +143,8 @@ def eigh_tridiagonal(xp: Any, d: Any, e: Any, *, driver: str, subset: Any) -> tu
 
         return _searched(solve, subset, "i", "v")
 
-    return over_stack(xp, call, (d, e), _of_subset((*d.shape, d.shape[-1]), dtype, dtype, subset), (1, 1))
+    outs = _of_subset((*d.shape, d.shape[-1]), dtype, dtype, subset)
+    return over_stack(xp, _of_finite(xp, call, outs, d.ndim - 1), (d, e), outs, (1, 1))
 
 
 def eigvalsh_tridiagonal(xp: Any, d: Any, e: Any, *, driver: str) -> Any:
@@ -143,7 +155,8 @@ def eigvalsh_tridiagonal(xp: Any, d: Any, e: Any, *, driver: str) -> Any:
     def call(diagonal: Any, beside: Any) -> Any:
         return (values(diagonal, beside, check_finite=False, lapack_driver=driver),)
 
-    return over_stack(xp, call, (d, e), ((d.shape, dtype),), (1, 1))[0]
+    outs = ((d.shape, dtype),)
+    return over_stack(xp, _of_finite(xp, call, outs, d.ndim - 1), (d, e), outs, (1, 1))[0]
 
 
 def schur(xp: Any, a: Any, *, output: str) -> tuple[Any, ...]:

@@ -172,3 +172,17 @@ def test_products_of_empty_vectors_in_other_orders() -> None:
     empty = np.zeros((2, 0))
     out = func.jvp(lambda x: np.linalg.vecdot(x, np.zeros(0, bool)), (empty,), (empty,))[0]
     np.testing.assert_array_equal(out, np.zeros(2))
+
+
+@pytest.mark.parametrize("driver", ["auto", "stebz", "stemr", "sterf", "stev"])
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_eigenvalues_of_tridiagonal_matrices_that_are_not_finite_are_nan_in_compiled_code(driver, bad):
+    """With such numbers LAPACK's search would never end; eager calls raise, as SciPy."""
+    d, e = np.array([1.0, bad, 2.0]), np.array([0.5, 0.25])
+    with pytest.raises(ValueError, match="infs or NaNs"):
+        func.linalg.eigvalsh_tridiagonal(d, e, lapack_driver=driver)
+    assert np.isnan(func.jit(lambda d, e: func.linalg.eigvalsh_tridiagonal(d, e, lapack_driver=driver))(d, e)).all()
+    if driver != "sterf":
+        subset = {} if driver == "stev" else {"select": "i", "select_range": (0, 1)}
+        w, v = func.jit(lambda d, e: func.linalg.eigh_tridiagonal(d, e, lapack_driver=driver, **subset))(d, e)
+        assert np.isnan(w).all() and np.isnan(v).all()
