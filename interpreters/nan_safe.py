@@ -25,9 +25,10 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from func.backends.quiet import quietly
 from func.interpreters.core import ZERO, Tracer, known_value
 from func.interpreters.core.errors import CustomRuleError
-from func.interpreters.core.modes import Setting, enter, in_force, leave, value_in_force
+from func.interpreters.core.modes import Setting, holding, in_force, value_in_force
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.live import Live, is_live, is_recorded, without_mask
 from func.interpreters.primitives.structural.identity import is_abstract_value
@@ -89,12 +90,8 @@ def note_pullback(values: Sequence[Any]) -> None:
 @contextlib.contextmanager
 def structural_zeros() -> Iterator[None]:
     """Inside, every derivative is computed with its structural zeros from the start."""
-    setting = Setting(True, _LIVE.get())
-    entered = enter(_LIVE, setting)
-    try:
+    with holding(_LIVE, True):
         yield
-    finally:
-        leave(_LIVE, setting, entered)
 
 
 def are_zeros_structural() -> bool:
@@ -208,12 +205,8 @@ def present_attempt() -> Attempt | None:
 @contextlib.contextmanager
 def in_attempt(attempt: Attempt | None) -> Iterator[None]:
     """Inside, rules of users belong to this pass; None stands for the code of such a rule."""
-    setting = Setting(attempt, _ATTEMPT.get())
-    entered = enter(_ATTEMPT, setting)
-    try:
+    with holding(_ATTEMPT, attempt):
         yield
-    finally:
-        leave(_ATTEMPT, setting, entered)
 
 
 def _has_dead_elements(ct: Any) -> bool:
@@ -256,12 +249,12 @@ def push(
 def push_linear(run: Callable[[Sequence[Any]], Sequence[Any]], seeds: Sequence[Any]) -> list[Any]:
     """What a linear program gives for these (co)tangents; where that has a NaN, what it gives for live ones."""
     if not are_zeros_structural():
-        outs = list(run(seeds))
+        outs = list(quietly(run, seeds))
         note_pullback(outs)
         if not any_nan(outs):
             return outs
     live = Live()
-    return [without_mask(out) for out in run([live.seed(seed) for seed in seeds])]
+    return [without_mask(out) for out in quietly(run, [live.seed(seed) for seed in seeds])]
 
 
 def _are_equal(outs: Sequence[Any], others: Sequence[Any]) -> bool:

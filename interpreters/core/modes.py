@@ -162,6 +162,17 @@ def is_suspended(level: float) -> bool:
 
 
 @contextlib.contextmanager
+def holding(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+    """Inside the block a setting with this value is in force."""
+    setting = Setting(value, variable.get())
+    entered = enter(variable, setting)
+    try:
+        yield
+    finally:
+        leave(variable, setting, entered)
+
+
+@contextlib.contextmanager
 def nothing_recorded() -> Iterator[None]:
     """No interpreter records inside the block."""
     outer = in_force(MODE)

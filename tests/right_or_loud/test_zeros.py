@@ -386,3 +386,13 @@ def test_a_program_of_a_gradient_keeps_structural_zeros(name: str, tmp_path: Any
 def test_programs_that_need_no_structural_zeros_have_no_variant() -> None:
     assert func.make_program(func.grad(lambda x: np.sum(np.sin(x) * x)))(ROOTS).nan_safe is None
     assert func.make_program(lambda x: np.where(x > 0, np.sqrt(x), 0))(ROOTS).nan_safe is None
+
+
+def test_a_linearized_function_warns_of_nothing_at_a_singular_point() -> None:
+    x = np.array([1.0, 0.0])
+    push = func.linearize(np.sqrt, x)[1]
+    pull = func.linear_transpose(push, x)
+    with np.errstate(all="raise"):
+        np.testing.assert_array_equal(push(np.array([1.0, 0.0])), [0.5, 0.0])
+        np.testing.assert_array_equal(pull(np.array([1.0, 0.0]))[0], [0.5, 0.0])
+        assert np.isinf(push(np.ones(2))[1])
