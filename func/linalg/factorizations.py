@@ -176,7 +176,11 @@ def svd(
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Any:
-    """(U, s, Vh) with a = U diag(s) Vh, or s alone. Undetermined parts of the derivative are dropped."""
+    """(U, s, Vh) with a = U diag(s) Vh, or s alone. Undetermined parts of the derivative are dropped.
+
+    Both drivers of LAPACK are computed by "gesdd": singular vectors, which are determined up to their signs, have the
+    signs of it.
+    """
     if lapack_driver not in ("gesdd", "gesvd"):
         raise ValueError(f'lapack_driver must be "gesdd" or "gesvd", not "{lapack_driver}"')
     a = matrices(a, "a", check_finite)

@@ -51,10 +51,11 @@ def solve(
     if assume_a not in _STRUCTURES:
         raise ValueError(f"assume_a: {assume_a} is not a recognized matrix structure")
     a = checks.validated(a, "a", check_finite)
+    b = checks.validated(b, "b", check_finite)
     a = checks.squares(fnp.atleast_2d(a), "a", False)
     if transposed and dtype_of(a).kind == "c":
         raise NotImplementedError("transposed: a^T x = b of a complex a cannot be solved; pass a.T instead")
-    b, vector = checks.right_hand_side(a, b, check_finite)
+    b, vector = checks.right_hand_side(a, b, False)
     assume = "her" if assume_a == "hermitian" else assume_a
     if dtype_of(a).kind != "c" and assume == "her":
         assume = "sym"

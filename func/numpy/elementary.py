@@ -128,8 +128,8 @@ def _between(a: Array, low: Array, high: Array) -> Array:
     return ops.minimum(ops.maximum(a, low), high)
 
 
-def _rounded(a: Array, decimals: int) -> Array:
-    """NumPy's rounding: scale by a power of ten, round half to even, scale back."""
+def _rounded(a: Array, decimals: int, out: Any = None) -> Array:
+    """NumPy's rounding: scale by a power of ten, round half to even, scale back; `out` holds what lies between."""
     dtype = dtype_of(a)
     if dtype.kind == "c":
         return ops.make_complex(_rounded(ops.real(a), decimals), _rounded(ops.imag(a), decimals))
@@ -137,11 +137,14 @@ def _rounded(a: Array, decimals: int) -> Array:
         return ops.positive(a)
     if decimals == 0:
         return ops.rint(a)
-    if dtype.kind == "b":
+    if dtype.kind == "b" and out is None:
         raise TypeError(f"cannot round booleans to {decimals} decimals")
     scale = 10.0 ** abs(decimals)
     first, second = (ops.multiply, ops.divide) if decimals > 0 else (ops.divide, ops.multiply)
-    result = second(ops.rint(first(a, scale)), scale)
+    scaled = first(a, scale)
+    if out is not None and np.can_cast(dtype_of(scaled), dtype_of(out), "same_kind"):
+        return second(ops.rint(to_dtype(scaled, dtype_of(out))), scale)
+    result = second(ops.rint(scaled), scale)
     return to_dtype(result, dtype) if dtype.kind in "iu" else result
 
 
@@ -155,7 +158,7 @@ def round(a: Array, decimals: int = 0, out: Any = None) -> Array:
     a = operand(a)
     if out is not None and decimals < 0 and dtype_of(a).kind in "iu" and dtype_of(out).kind not in "fc":
         raise TypeError(f"integers are divided to round them to {decimals} decimals: out must be of a float dtype")
-    result = _rounded(a, decimals)
+    result = _rounded(a, decimals, out)
     is_scaled = decimals != 0 if dtype_of(a).kind == "f" else decimals < 0 and dtype_of(a).kind in "iu"
     if is_scaled and not is_plain(a):
         result = with_order_of(result, _fortran_axes, [a])

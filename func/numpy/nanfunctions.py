@@ -102,11 +102,13 @@ def nanmean(
     axes = reduction_axes(axis, len(shape))
     number = _count_valid(mask, axes, where)
     statistics.warn_where(ops.equal(number, 0), "Mean of empty slice")
-    total = total_of(filled, axes, None if dtype is None else np.dtype(dtype), NO_VALUE, where)
+    total = statistics.total_into(out, filled, axes, dtype, where)
     return finish(scalar_of(_over_count(total, number)), shape, axes, keepdims, out)
 
 
-def _nan_variance(filled: Array, mask: Array, axes: Any, dtype: Any, ddof: Any, where: Any, center: Any) -> Array:
+def _nan_variance(
+    filled: Array, mask: Array, axes: Any, dtype: Any, ddof: Any, where: Any, center: Any, out: Any
+) -> Array:
     shape = shape_of(filled)
     dtype = None if dtype is None else np.dtype(dtype)
     number = _count_valid(mask, axes, where)
@@ -117,7 +119,7 @@ def _nan_variance(filled: Array, mask: Array, axes: Any, dtype: Any, ddof: Any, 
     gap = to_dtype(ops.subtract(filled, operand(center)), dtype_of(filled))
     gap = shapes.where(mask, shapes.full_like(gap, 0, ()), gap)
     squares = ops.real(ops.multiply(gap, ops.conjugate(gap))) if dtype_of(gap).kind == "c" else ops.multiply(gap, gap)
-    total = total_of(squares, axes, dtype, NO_VALUE, where)
+    total = statistics.total_into(out, squares, axes, dtype, where)
     freedom = ops.subtract(number, ddof)
     bad = ops.less_equal(freedom, 0)
     statistics.warn_where(bad, "Degrees of freedom <= 0 for slice.")
@@ -145,7 +147,7 @@ def nanvar(
     _check_inexact(dtype, out)
     axes = reduction_axes(axis, len(shape_of(filled)))
     ddof = statistics.freedom(ddof, correction)
-    result = _nan_variance(filled, mask, axes, dtype, ddof, where, mean)
+    result = _nan_variance(filled, mask, axes, dtype, ddof, where, mean, out)
     return finish(scalar_of(result), shape_of(filled), axes, keepdims, out)
 
 
@@ -163,11 +165,14 @@ def nanstd(
     correction: Any = NO_VALUE,
 ) -> Array:
     """The standard deviation without NaN, as numpy.nanstd; its derivative at zero is zero."""
-    if is_inexact(dtype_of(operand(a))):
-        _check_inexact(dtype, out)
-    squared = nanvar(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
-    result = statistics.root_of(squared)
-    return result if out is None else reductions.deliver(result, out)
+    filled, mask = without_nan(a, 0)
+    if mask is None:
+        return statistics.std(filled, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
+    _check_inexact(dtype, out)
+    axes = reduction_axes(axis, len(shape_of(filled)))
+    ddof = statistics.freedom(ddof, correction)
+    squared = _nan_variance(filled, mask, axes, dtype, ddof, where, mean, out)
+    return finish(scalar_of(statistics.root_of(squared)), shape_of(filled), axes, keepdims, out)
 
 
 def _nan_extremum(

@@ -17,7 +17,7 @@ from func.numpy.grids import diag
 from func.numpy.joining import concatenate
 from func.numpy.products import dot
 from func.numpy.protocol import implements
-from func.numpy.reductions import finish, is_given, mask_for, total_of
+from func.numpy.reductions import finish, is_given, loop_dtype, mask_for, total_of
 from func.numpy.shaping import squeeze
 
 _INTP = np.dtype(np.intp)
@@ -30,6 +30,12 @@ def divided(total: Array, number: Any) -> Array:
         return ops.divide(total, number)
     divisor = number if hasattr(number, "dtype") else np.intp(number) if type(number) is int else np.float64(number)
     return to_dtype(ops.divide(total, divisor), dtype)
+
+
+def total_into(out: Any, a: Array, axes: tuple[int, ...], dtype: Any, where: Any) -> Array:
+    """The sum that NumPy divides: with `out` it is that array, whose dtype may be another one than that of the sum."""
+    total = total_of(a, axes, loop_dtype(np.add, a, dtype, out), NO_VALUE, where)
+    return total if out is None else to_dtype(total, dtype_of(out))
 
 
 def number_of(a: Array, axes: tuple[int, ...], where: Any) -> Any:
@@ -78,12 +84,12 @@ def mean(
     axes = mean_axes(axis, len(shape))
     number = number_of(a, axes, where)
     accumulate = _mean_dtype(a, dtype)
-    if type(number) is int and number and (accumulate or dtype_of(a)).kind in "fc":
+    if out is None and type(number) is int and number and (accumulate or dtype_of(a)).kind in "fc":
         result = reduce_mean(a, axes=axes, dtype=accumulate)
     else:
         if type(number) is not int or number == 0:
             warn_where(ops.equal(number, 0), "Mean of empty slice.")
-        result = divided(total_of(a, axes, accumulate, NO_VALUE, where), number)
+        result = divided(total_into(out, a, axes, accumulate, where), number)
     if dtype is None and dtype_of(a) == np.float16 and out is None:
         result = to_dtype(result, np.float16)
     return finish(result, shape, axes, keepdims, out)
@@ -108,19 +114,19 @@ def _deviations(a: Array, axes: tuple[int, ...], dtype: Any, where: Any, number:
     return ops.square(gap)
 
 
-def variance(a: Array, axes: tuple[int, ...], dtype: Any, ddof: Any, where: Any, center: Any) -> Array:
-    """The variance over normalised axes."""
+def variance(a: Array, axes: tuple[int, ...], dtype: Any, ddof: Any, where: Any, center: Any, out: Any = None) -> Array:
+    """The variance over normalised axes, in the dtype of `out` where there is one."""
     if dtype is None and dtype_of(a).kind in "iub":
         dtype = np.dtype(np.float64)
     dtype = None if dtype is None else np.dtype(dtype)
     number = number_of(a, axes, where)
-    plain = dtype is None and center is NO_VALUE and dtype_of(a).kind in "fc"
+    plain = dtype is None and out is None and center is NO_VALUE and dtype_of(a).kind in "fc"
     if plain and type(number) is int and number > ddof:
         return reduce_var(a, axes=axes, ddof=ddof)
     if type(number) is not int or number <= ddof:
         warn_where(ops.less_equal(number, ddof), "Degrees of freedom <= 0 for slice")
     squares = _deviations(a, axes, dtype, where, number, center)
-    total = total_of(squares, axes, dtype, NO_VALUE, where)
+    total = total_into(out, squares, axes, dtype, where)
     if type(number) is int:
         return divided(total, max(number - ddof, 0))
     return divided(total, ops.maximum(ops.subtract(number, ddof), 0))
@@ -142,7 +148,7 @@ def var(
     """The variance over axes, with count - ddof in the denominator, as numpy.var."""
     a = operand(a)
     axes = mean_axes(axis, rank_of(a))
-    result = variance(a, axes, dtype, freedom(ddof, correction), where, mean)
+    result = variance(a, axes, dtype, freedom(ddof, correction), where, mean, out)
     return finish(result, shape_of(a), axes, keepdims, out)
 
 
@@ -171,9 +177,7 @@ def std(
     """The standard deviation over axes, as numpy.std; its derivative is zero where all elements are equal."""
     a = operand(a)
     axes = mean_axes(axis, rank_of(a))
-    squared = variance(a, axes, dtype, freedom(ddof, correction), where, mean)
-    if out is not None:
-        squared = to_dtype(squared, dtype_of(out))
+    squared = variance(a, axes, dtype, freedom(ddof, correction), where, mean, out)
     return finish(root_of(squared), shape_of(a), axes, keepdims, out)
 
 

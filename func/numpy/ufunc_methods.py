@@ -192,12 +192,12 @@ def reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = N
     if rank_of(array) == 0:
         raise TypeError("cannot reduceat on a scalar")
     place = normalize_axis(axis, rank_of(array))
-    array = _in_loop(ufunc, array, dtype, out)
     length = shape_of(array)[place]
     starts = tuple(host_values(indices).ravel().tolist())
     for start in starts:
         if not 0 <= start < length:
             raise IndexError(f"index {start} out-of-bounds in {ufunc.__name__}.reduceat [0, {length})")
+    array = _in_loop(ufunc, array, dtype, out)
     if ufunc is np.add:
         result = segment_sum(array, starts=starts, axis=place)
     else:

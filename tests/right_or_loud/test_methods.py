@@ -70,6 +70,50 @@ def test_as_numpy(name: str) -> None:
             np.testing.assert_array_equal(a, b)
 
 
+OUTPUTS: dict[str, Callable[[Any, Any], Any]] = {
+    **{
+        f"{function.__name__} in {dtype or 'its dtype'}": lambda x, out, function=function, dtype=dtype: function(
+            x, axis=0, dtype=dtype, out=out
+        )
+        for function in (np.mean, np.var, np.std, np.nanmean, np.nanvar, np.nanstd)
+        for dtype in (None, "float16", "float32")
+    },
+    **{f"round to {n}": lambda x, out, n=n: np.round(x[0], n, out=out) for n in (-1, 0, 2)},
+}
+SPECIAL = np.array([[np.inf, -1.3, 0.37], [2.9, np.nan, 0.4]])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.complex64, np.complex128], ids=lambda t: t.__name__)
+@pytest.mark.parametrize("name", OUTPUTS)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_steps_are_computed_in_the_dtype_of_the_output(name: str, dtype: type) -> None:
+    """NumPy divides a sum, takes a root and scales what is rounded in the output array."""
+
+    def program(x: Any) -> Any:
+        out = (x[0] * 0).astype(dtype)
+        assert OUTPUTS[name](x, out) is out
+        return out
+
+    for x in (X, SPECIAL, X.astype(np.float16)):
+        expected = program(x.copy())
+        for got in (func.jvp(program, (x,), (x,))[0], func.vmap(program)(np.stack([x, x]))[1]):
+            assert got.dtype == expected.dtype
+            tolerance = 2 * np.finfo(dtype).eps
+            np.testing.assert_allclose(got.real, expected.real, rtol=tolerance)
+            np.testing.assert_allclose(got.imag, expected.imag, rtol=tolerance)
+
+
+@pytest.mark.parametrize("function", [np.mean, np.var, np.std, np.nanmean, np.nanvar, np.nanstd])
+def test_slopes_through_an_output_of_another_dtype(function: Callable[..., Any]) -> None:
+    def program(x: Any) -> Any:
+        return np.real(function(x, axis=0, out=(x[0] * 0).astype(complex)))
+
+    expected = func.jvp(lambda x: function(x, axis=0), (X,), (X**2,))[1]
+    np.testing.assert_allclose(func.jvp(program, (X,), (X**2,))[1], expected, rtol=1e-12)
+    pulled = [func.grad(lambda x, f=f: np.sum(f(x)))(X) for f in (program, lambda x: function(x, axis=0))]
+    np.testing.assert_allclose(*pulled, rtol=1e-12)
+
+
 @pytest.mark.parametrize("ufunc", [np.bitwise_and, np.gcd], ids=lambda ufunc: ufunc.__name__)
 def test_identities_of_integers(ufunc: Any) -> None:
     """-1 stands for the largest unsigned integer, and gcd(0, -3) is 3."""
@@ -98,6 +142,14 @@ def test_errors_of_numpy(name: str) -> None:
     program, error = ERRORS[name]
     for run in (lambda: program(X.copy()), lambda: func.jvp(program, (X,), (X,))):
         with pytest.raises(error):
+            run()
+
+
+@pytest.mark.parametrize("indices", [[0, 0], [5], [-1]], ids=repr)
+def test_places_of_segments_are_checked_before_the_loop(indices: list[int]) -> None:
+    program = lambda x: np.subtract.reduceat(x, indices)  # noqa: E731
+    for run in (lambda: program(np.zeros(0, bool)), lambda: func.vmap(program)(np.zeros((2, 0), bool))):
+        with pytest.raises(IndexError, match="out-of-bounds in subtract"):
             run()
 
 

@@ -86,8 +86,18 @@ ERRORS: dict[str, tuple[Callable[[Any], Any], type[Exception]]] = {
     ),
     "subsets by a driver for all": (lambda x: linalg.eigh(x, subset_by_index=(0, 0), driver="evd"), ValueError),
     "diagsvd of too many": (lambda x: linalg.diagsvd(x[0], 2, 1), ValueError),
+    "infinities before transposed": (lambda x: linalg.solve(x + 0j, [1.0, np.inf], transposed=True), ValueError),
+    "complex transposed": (lambda x: linalg.solve(x + 0j, [1.0, 2.0], transposed=True), NotImplementedError),
     "factors of different triangles": (lambda x: linalg.cho_solve((x, np.array([True, False])), x), ValueError),
 }
+
+
+@pytest.mark.parametrize("a", [BATCH[:, :1], BATCH[..., :1], BATCH, np.array([[[-3.0]], [[2.0]]])], ids=np.shape)
+def test_one_driver_stands_for_both(a: Any) -> None:
+    u, s, vh = linalg.svd(a, lapack_driver="gesvd", full_matrices=False)
+    np.testing.assert_allclose(u * s[..., None, :] @ vh, a, atol=1e-12)
+    for got, expected in zip((u, s, vh), scipy.linalg.svd(a, full_matrices=False), strict=True):
+        np.testing.assert_allclose(got, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ERRORS)
