@@ -30,7 +30,7 @@ from func.numpy import (
     sorting,
     statistics,
 )
-from func.numpy.argument_checks import count, refuse, to_host
+from func.numpy.argument_checks import arrayed, count, refuse, to_host
 from func.numpy.conversions import NoAttributeError
 from func.numpy.inplace import base_of, getitem, rebind, setitem
 from func.numpy.memory import copied, copied_as_it_is, fresh, is_scalar
@@ -126,13 +126,13 @@ def _flatten(self: Tracer, order: str = "C") -> Array:
 
 
 def _set_real(self: Tracer, value: Any) -> None:
-    setitem(elementary.real(self), Ellipsis, value)
+    setitem(elementary.real(self), Ellipsis, arrayed(operand(value)))  # of a number NumPy makes an array, too
 
 
 def _set_imag(self: Tracer, value: Any) -> None:
     if self.dtype.kind != "c":
         raise TypeError("array does not have imaginary part to set")
-    setitem(elementary.imag(self), Ellipsis, value)
+    setitem(elementary.imag(self), Ellipsis, arrayed(operand(value)))
 
 
 def _sort(self: Tracer, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:

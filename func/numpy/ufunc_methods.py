@@ -91,7 +91,7 @@ def reduce(
         raise ValueError(
             f"reduction operation '{ufunc.__name__}' is not reorderable, so at most one axis may be specified"
         )
-    result = _folded(ufunc, function, array, axes, initial, mask_for(array, where))
+    result = _folded(ufunc, function, array, axes, initial, mask_for(array, where), out)
     return finish(scalar_of(result), shape_of(array), axes, keepdims, out)
 
 
@@ -119,8 +119,8 @@ def _in_front(array: Array, axes: tuple[int, ...]) -> Array:
     return shapes.reshape(arrayed(array), shape=(count(shape_of(array)[: len(axes)]), *remaining))
 
 
-def _folded(ufunc: Any, function: Any, array: Array, axes: Any, initial: Any, mask: Array | None) -> Array:
-    """The fold of the axes, from the first element or from `initial`."""
+def _folded(ufunc: Any, function: Any, array: Array, axes: Any, initial: Any, mask: Array | None, out: Any) -> Array:
+    """The fold of the axes, from `initial` or from the first element, which NumPy takes from `out`."""
     x = _in_front(array, axes)
     n, remaining = shape_of(x)[0], shape_of(x)[1:]
     start = initial if is_given(initial) else _identity(ufunc, dtype_of(array))
@@ -130,6 +130,7 @@ def _folded(ufunc: Any, function: Any, array: Array, axes: Any, initial: Any, ma
         if ufunc in _EXACT:
             return _halved(function, x)
         total, rest = entry(x, 0), range(1, n)
+        total = total if out is None else to_dtype(to_dtype(total, dtype_of(out)), dtype_of(x))
     else:
         if start is None:
             problem = "zero-size array to" if n == 0 else "masked"
@@ -250,7 +251,7 @@ def at(ufunc: Any, a: Any, indices: Any, b: Any = NO_VALUE, /) -> None:
     if (ufunc.nin == 2) != (b is not NO_VALUE):
         requirement = "needed for ufunc" if ufunc.nin == 2 else "provided when ufunc is unary"
         raise ValueError(f"second operand {requirement}")
-    operands = [] if ufunc.nin == 1 else [operand(b)]
+    operands = [] if ufunc.nin == 1 else [_of_own_dtype(operand(b))]
     loop = ufunc.resolve_dtypes((dtype_of(a), *[dtype_of(x) for x in operands], None))
     if ufunc in (np.add, np.subtract) and dtype_of(a).kind in "fc":
         change = operands[0] if ufunc is np.add else ops.negative(to_dtype(operands[0], loop[0]))

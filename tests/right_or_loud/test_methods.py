@@ -153,6 +153,39 @@ def test_places_of_segments_are_checked_before_the_loop(indices: list[int]) -> N
             run()
 
 
+@pytest.mark.parametrize("dtype", [int, np.float32, np.float64])
+@pytest.mark.parametrize("ufunc", [np.float_power, np.subtract, np.add, np.hypot], ids=lambda ufunc: ufunc.__name__)
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+def test_folds_begin_with_the_first_element_in_the_output(ufunc: Any, dtype: type) -> None:
+    x = np.array([[1.5, 2.5], [1.5, 2.7], [1.7, 2.3]])
+    for a in (x, x + 1j * x[::-1]) if ufunc is not np.hypot else (x,):
+
+        def program(a: Any) -> Any:
+            out = (a[0] * 0).real.astype(dtype)
+            ufunc.reduce(a, axis=0, out=out)
+            return out
+
+        got = func.vmap(program)(np.stack([a, a]))[0]
+        np.testing.assert_allclose(got, program(a), rtol=1e-6)
+        assert got.dtype == dtype
+
+
+@pytest.mark.parametrize("name", ["at", "real"])
+def test_complex_numbers_are_refused_by_name_where_real_ones_are_held(name: str) -> None:
+    """NumPy makes an array of the number there, whose imaginary part it discards with a warning."""
+
+    def program(x: Any) -> Any:
+        y = x.copy()
+        if name == "at":
+            np.add.at(y, [0], 1 + 2j)
+        else:
+            y.real = 1 + 2j
+        return y
+
+    with pytest.raises(func.errors.UnsupportedFunctionError, match="take its real part"):
+        func.jvp(program, (X,), (X,))
+
+
 def test_numbers_that_no_integer_can_be() -> None:
     def program(x: Any) -> Any:
         y = x.copy()
