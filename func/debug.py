@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import builtins
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +20,7 @@ from func.interpreters.core.source import Line, user_line
 from func.interpreters.imperative.anomalies import describe_anomaly, first_nonfinite
 from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.transforms.boundary import check_callable, name_of
+from func.transforms.transformed import transformed
 
 __all__ = ["Report", "callback", "explain", "print"]
 
@@ -102,7 +102,7 @@ def explain(func: Callable[..., Any]) -> Callable[..., Report]:
     """
     check_callable(func, "debug.explain")
 
-    @functools.wraps(func)
+    @transformed(explain, func, {})
     def explained(*args: Any, **kwargs: Any) -> Report:
         notes = Notes()
         watch = Watch(notes)

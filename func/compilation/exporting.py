@@ -20,6 +20,7 @@ from func.interpreters.core import Aval
 from func.interpreters.core.errors import ArgumentError, NoSourceError
 from func.interpreters.program.program import Program
 from func.transforms.boundary import check_callable, name_of
+from func.transforms.transformed import transformed
 
 if TYPE_CHECKING:
     from func.backends.source.plans import Plan
@@ -104,12 +105,13 @@ def to_source(func: Callable[..., Any] | None = None, static_argnums: int | tupl
                 t0 = np.cos(x0)
             return t0
     """
+    options: dict[str, Any] = {"static_argnums": static_argnums}
     if func is None:
-        return functools.partial(to_source, static_argnums=static_argnums)
+        return functools.partial(to_source, **options)
     check_callable(func, "to_source")
     jitted = func if isinstance(func, Jitted) else jit(func, static_argnums=static_argnums)
 
-    @functools.wraps(func)
+    @transformed(to_source, func, options)
     def write(*args: Any, **kwargs: Any) -> str:
         positional, keywords, statics, entry = jitted.cached_call(args, kwargs)
         if entry.captured:

@@ -35,6 +35,7 @@ from func.interpreters.stage import Stage
 from func.numpy.memory import InputLayouts, layout_key
 from func.numpy.sharing import note_traced_arguments, refuse_overlap, separate_arguments
 from func.transforms.boundary import argument_paths, check_callable, name_of, output_leaves, traced_leaf
+from func.transforms.transformed import global_name
 
 
 class CachedCall:
@@ -244,14 +245,17 @@ class Jitted:
     def __repr__(self) -> str:
         return f"<func.jit of {name_of(self._function)}>"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (
-            self._function,
-            tuple(self._static.numbers),
-            tuple(self._static.names),
-            tuple(self._donated),
-            self._compiler,
-            self._fast_math,
+    def __reduce__(self) -> Any:
+        return global_name(self) or (
+            _rebuild,
+            (
+                self._function,
+                tuple(self._static.numbers),
+                tuple(self._static.names),
+                tuple(self._donated),
+                self._compiler,
+                self._fast_math,
+            ),
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

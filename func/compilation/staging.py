@@ -19,6 +19,7 @@ from func.interpreters.stage import Stage
 from func.numpy.memory import InputLayouts
 from func.numpy.sharing import note_traced_arguments
 from func.transforms.boundary import argument_paths, check_callable, name_of, output_leaves, traced_leaf
+from func.transforms.transformed import transformed
 
 
 def make_program(
@@ -40,12 +41,13 @@ def make_program(
           return d
         }
     """
+    options: dict[str, Any] = {"static_argnums": static_argnums}
     if func is None:
-        return functools.partial(make_program, static_argnums=static_argnums)
+        return functools.partial(make_program, **options)
     check_callable(func, "make_program")
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
-    @functools.wraps(func)
+    @transformed(make_program, func, options)
     def build(*args: Any, **kwargs: Any) -> Program:
         program, _, has_pullbacks = _staged(func, args, kwargs, static, "make_program")
         if has_pullbacks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from func.numpy import patching
 from func.transforms.boundary import array_leaf, check_callable
 from func.transforms.closures import Closure, is_traced
 from func.transforms.custom import FlatFunction
+from func.transforms.transformed import transformed
 
 
 def checkpoint(
@@ -40,13 +41,14 @@ def checkpoint(
         >>> func.grad(func.checkpoint(lambda x: np.sin(np.sin(x))))(0.0)
         np.float64(1.0)
     """
+    options: dict[str, Any] = {"policy": policy}
     if func is None:
-        return functools.partial(checkpoint, policy=policy)
+        return functools.partial(checkpoint, **options)
     check_callable(func, "checkpoint")
     if policy is not None and not callable(policy):
         raise ArgumentError(f"func.checkpoint: policy must be one of func.checkpoint_policies, not {policy!r}")
 
-    @functools.wraps(func)
+    @transformed(checkpoint, func, options)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         return call_checkpointed(func, args, kwargs, policy)
 
@@ -160,19 +162,37 @@ class checkpoint_policies:
     @staticmethod
     def save_only_these_names(*names: str) -> Callable[..., bool]:
         """Keep the values that `checkpoint_name` gave one of these names."""
-        return lambda primitive, params: primitive.name == "named" and params["label"] in names
+        return functools.partial(_saves_names, names)
 
     @staticmethod
     def save_anything_except_these_names(*names: str) -> Callable[..., bool]:
         """Keep everything but the values with these names."""
-        return lambda primitive, params: primitive.name != "named" or params["label"] not in names
+        return functools.partial(_saves_all_but, names)
 
     @staticmethod
     def save_any_names_but_these(*names: str) -> Callable[..., bool]:
         """Keep the named values whose name is not one of these."""
-        return lambda primitive, params: primitive.name == "named" and params["label"] not in names
+        return functools.partial(_saves_names_but, names)
 
     @staticmethod
     def save_from_both_policies(first: Callable[..., bool], second: Callable[..., bool]) -> Callable[..., bool]:
         """Keep what either policy keeps."""
-        return lambda primitive, params: first(primitive, params) or second(primitive, params)
+        return functools.partial(_saves_either, first, second)
+
+
+def _saves_names(names: Sequence[str], primitive: Primitive, params: dict[str, Any]) -> bool:
+    return primitive.name == "named" and params["label"] in names
+
+
+def _saves_all_but(names: Sequence[str], primitive: Primitive, params: dict[str, Any]) -> bool:
+    return primitive.name != "named" or params["label"] not in names
+
+
+def _saves_names_but(names: Sequence[str], primitive: Primitive, params: dict[str, Any]) -> bool:
+    return primitive.name == "named" and params["label"] not in names
+
+
+def _saves_either(
+    first: Callable[..., bool], second: Callable[..., bool], primitive: Primitive, params: dict[str, Any]
+) -> bool:
+    return first(primitive, params) or second(primitive, params)

@@ -12,6 +12,7 @@ import numpy as np
 
 from func import tree
 from func.interpreters.core import EVALUATE, Tracer
+from func.transforms.transformed import Transformed
 
 Maker: TypeAlias = Callable[[Sequence[Any]], Any]
 """From values for the traced parts of an object to the object with these in their place."""
@@ -60,7 +61,9 @@ class Closure:
             return self._known[id(value)][1]
         self._known[id(value)] = (value, None)  # a value that contains itself stays what it is there
         maker: Maker | None = None
-        if isinstance(value, functools.partial):
+        if isinstance(value, Transformed):
+            maker = self._maker_of_parts([value.__wrapped__], lambda parts: value.of(parts[0]))
+        elif isinstance(value, functools.partial):
             maker = self._maker_of_parts(
                 [value.func, value.args, value.keywords],
                 lambda parts: functools.partial(parts[0], *parts[1], **parts[2]),

@@ -25,6 +25,7 @@ from func.numpy.guarding import guard_places, is_refused_write, shared_places
 from func.numpy.sharing import COPY_HINT
 from func.transforms.boundary import array_leaf, check_callable, defensive_copies, name_of, own_arguments
 from func.transforms.closures import Closure
+from func.transforms.transformed import global_name, transformed
 
 
 class FlatFunction(Record):
@@ -90,6 +91,9 @@ class CustomRule:
         self.nondiff = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         functools.update_wrapper(self, function)
 
+    def __reduce__(self) -> Any:
+        return global_name(self) or (_rule_with, (type(self), self.function, self.__dict__))
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self.__call__, instance)
 
@@ -110,6 +114,12 @@ class CustomRule:
         names = tree.path_names(differentiated, "args")
         leaves = [array_leaf(x, path, type(self).__name__) for x, path in zip(leaves, names, strict=True)]
         return nondiff, leaves, spec, of_differentiated
+
+
+def _rule_with(kind: type[CustomRule], function: Callable[..., Any], attributes: dict[str, Any]) -> CustomRule:
+    rule: CustomRule = kind(function)
+    vars(rule).update(attributes)
+    return rule
 
 
 def stop_gradient(x: Any) -> Any:
@@ -402,7 +412,7 @@ def custom_gradient(func: Callable[..., Any] | None = None) -> Callable[..., Any
         return custom_gradient
     check_callable(func, "custom_gradient")
 
-    @functools.wraps(func)
+    @transformed(custom_gradient, func, {})
     def call(*args: Any, **kwargs: Any) -> Any:
         args = bound_arguments(func, args, kwargs)
         leaves, spec = tree.flatten(args)

@@ -25,6 +25,7 @@ from func.numpy.memory import own_box
 from func.numpy.sharing import shared_groups
 from func.transforms.arguments import FlatCall, Selection, check_argnums, differentiable, place_arguments
 from func.transforms.boundary import check_callable, defensive_copies, name_of, own
+from func.transforms.transformed import transformed
 from func.transforms.vmapping import chunks
 
 
@@ -57,19 +58,19 @@ def jacrev(
         array([[2., 0.],
                [0., 4.]])
     """
+    options: dict[str, Any] = {
+        "argnums": argnums,
+        "has_aux": has_aux,
+        "argnames": argnames,
+        "chunk_size": chunk_size,
+        "holomorphic": holomorphic,
+        "progress": progress,
+    }
     if func is None:
-        return functools.partial(
-            jacrev,
-            argnums=argnums,
-            has_aux=has_aux,
-            argnames=argnames,
-            chunk_size=chunk_size,
-            holomorphic=holomorphic,
-            progress=progress,
-        )
+        return functools.partial(jacrev, **options)
     blocks_of = _Blocks(func, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacrev")
 
-    @functools.wraps(func)
+    @transformed(jacrev, func, options)
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         call = blocks_of.call(args, kwargs)
         leaves = call.arguments.values()
@@ -124,22 +125,22 @@ def jacfwd(
         array([[2., 0.],
                [0., 4.]])
     """
+    options: dict[str, Any] = {
+        "argnums": argnums,
+        "has_aux": has_aux,
+        "argnames": argnames,
+        "randomness": randomness,
+        "chunk_size": chunk_size,
+        "holomorphic": holomorphic,
+        "progress": progress,
+    }
     if func is None:
-        return functools.partial(
-            jacfwd,
-            argnums=argnums,
-            has_aux=has_aux,
-            argnames=argnames,
-            randomness=randomness,
-            chunk_size=chunk_size,
-            holomorphic=holomorphic,
-            progress=progress,
-        )
+        return functools.partial(jacfwd, **options)
     blocks_of = _Blocks(func, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacfwd")
     if randomness not in ("error", "same", "different"):
         raise ArgumentError(f"func.jacfwd: randomness must be 'error', 'same' or 'different', not {randomness!r}")
 
-    @functools.wraps(func)
+    @transformed(jacfwd, func, options)
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         call = blocks_of.call(args, kwargs)
         leaves = call.arguments.values()
@@ -284,24 +285,24 @@ def jacobian(
         >>> func.jacobian(lambda x: np.array([x[0] * x[1]]))(np.array([2.0, 3.0]))
         array([[3., 2.]])
     """
+    options: dict[str, Any] = {
+        "argnums": argnums,
+        "has_aux": has_aux,
+        "argnames": argnames,
+        "mode": mode,
+        "chunk_size": chunk_size,
+        "holomorphic": holomorphic,
+        "progress": progress,
+    }
     if func is None:
-        return functools.partial(
-            jacobian,
-            argnums=argnums,
-            has_aux=has_aux,
-            argnames=argnames,
-            mode=mode,
-            chunk_size=chunk_size,
-            holomorphic=holomorphic,
-            progress=progress,
-        )
+        return functools.partial(jacobian, **options)
     check_callable(func, "jacobian")
     check_argnums(argnums, func, "jacobian")
     _check_chunk(chunk_size, "jacobian")
     if mode not in ("auto", "fwd", "rev"):
         raise ArgumentError(f"func.jacobian: mode must be 'auto', 'fwd' or 'rev', not {mode!r}")
 
-    @functools.wraps(func)
+    @transformed(jacobian, func, options)
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         chosen = mode
         if mode == "auto":
@@ -352,16 +353,16 @@ def hessian(
         array([[4., 2.],
                [2., 0.]])
     """
+    options: dict[str, Any] = {
+        "argnums": argnums,
+        "has_aux": has_aux,
+        "argnames": argnames,
+        "mode": mode,
+        "chunk_size": chunk_size,
+        "progress": progress,
+    }
     if func is None:
-        return functools.partial(
-            hessian,
-            argnums=argnums,
-            has_aux=has_aux,
-            argnames=argnames,
-            mode=mode,
-            chunk_size=chunk_size,
-            progress=progress,
-        )
+        return functools.partial(hessian, **options)
     check_callable(func, "hessian")
     check_argnums(argnums, func, "hessian")
     _check_chunk(chunk_size, "hessian")
@@ -371,4 +372,4 @@ def hessian(
     outer, inner = modes[mode]
     derivative = _BY_MODE[inner](func, argnums, has_aux, argnames=argnames)
     second = _BY_MODE[outer](derivative, argnums, has_aux, argnames=argnames, chunk_size=chunk_size, progress=progress)
-    return functools.wraps(func)(second)
+    return transformed(hessian, func, options)(second)

@@ -29,6 +29,7 @@ from func.transforms.boundary import (
     unbox,
 )
 from func.transforms.pullback import Pullback
+from func.transforms.transformed import transformed
 
 
 def grad(
@@ -65,13 +66,18 @@ def grad(
         >>> func.grad(lambda x: np.sum(np.sin(x) ** 2))(np.array([0.0, 1.0]))
         array([0.        , 0.90929743])
     """
+    options: dict[str, Any] = {
+        "argnums": argnums,
+        "has_aux": has_aux,
+        "argnames": argnames,
+        "holomorphic": holomorphic,
+        "allow_int": allow_int,
+    }
     if func is None:
-        return functools.partial(
-            grad, argnums=argnums, has_aux=has_aux, argnames=argnames, holomorphic=holomorphic, allow_int=allow_int
-        )
+        return functools.partial(grad, **options)
     gradients_of = _Gradients(func, argnums, argnames, has_aux, holomorphic, allow_int, "grad")
 
-    @functools.wraps(func)
+    @transformed(grad, func, options)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         _, gradients, aux = gradients_of(args, kwargs)
         return (gradients, aux) if has_aux else gradients
@@ -95,18 +101,18 @@ def value_and_grad(
         >>> func.value_and_grad(lambda x: x ** 3)(2.0)
         (8.0, np.float64(12.0))
     """
+    options: dict[str, Any] = {
+        "argnums": argnums,
+        "has_aux": has_aux,
+        "argnames": argnames,
+        "holomorphic": holomorphic,
+        "allow_int": allow_int,
+    }
     if func is None:
-        return functools.partial(
-            value_and_grad,
-            argnums=argnums,
-            has_aux=has_aux,
-            argnames=argnames,
-            holomorphic=holomorphic,
-            allow_int=allow_int,
-        )
+        return functools.partial(value_and_grad, **options)
     gradients_of = _Gradients(func, argnums, argnames, has_aux, holomorphic, allow_int, "value_and_grad")
 
-    @functools.wraps(func)
+    @transformed(value_and_grad, func, options)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         value, gradients, aux = gradients_of(args, kwargs)
         return ((value, aux), gradients) if has_aux else (value, gradients)
@@ -130,18 +136,18 @@ def grad_and_value(
         >>> func.grad_and_value(lambda x: x ** 3)(2.0)
         (np.float64(12.0), 8.0)
     """
+    options: dict[str, Any] = {
+        "argnums": argnums,
+        "has_aux": has_aux,
+        "argnames": argnames,
+        "holomorphic": holomorphic,
+        "allow_int": allow_int,
+    }
     if func is None:
-        return functools.partial(
-            grad_and_value,
-            argnums=argnums,
-            has_aux=has_aux,
-            argnames=argnames,
-            holomorphic=holomorphic,
-            allow_int=allow_int,
-        )
+        return functools.partial(grad_and_value, **options)
     gradients_of = _Gradients(func, argnums, argnames, has_aux, holomorphic, allow_int, "grad_and_value")
 
-    @functools.wraps(func)
+    @transformed(grad_and_value, func, options)
     def gradient_and_value(*args: Any, **kwargs: Any) -> Any:
         value, gradients, aux = gradients_of(args, kwargs)
         return (gradients, (value, aux)) if has_aux else (gradients, value)

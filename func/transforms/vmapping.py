@@ -20,6 +20,7 @@ from func.numpy.memory import place_like
 from func.numpy.sharing import note_arguments, read_only, shared_groups
 from func.transforms.arguments import Arguments
 from func.transforms.boundary import array_leaf, check_callable, name_of, output_leaves, output_paths, own
+from func.transforms.transformed import transformed
 
 AUTO_CHUNK_BYTES = 1 << 26
 """The memory that the elements of one chunk take together with chunk_size="auto"."""
@@ -31,12 +32,18 @@ class _Unset:
     def __repr__(self) -> str:
         return "UNSET"
 
+    def __reduce__(self) -> str:
+        return "UNSET"
+
 
 UNSET = _Unset()
 
 
 class _Default(int):
     """An axis that was not given; one that was is a plain int."""
+
+    def __reduce__(self) -> str:
+        return "FIRST_AXIS"
 
 
 FIRST_AXIS = _Default(0)
@@ -84,19 +91,19 @@ def vmap(
         >>> func.vmap(np.dot, in_dims=(0, None))(np.eye(3), np.array([1.0, 2.0, 3.0]))
         array([1., 2., 3.])
     """
+    options: dict[str, Any] = {
+        "in_dims": in_dims,
+        "out_dims": out_dims,
+        "randomness": randomness,
+        "chunk_size": chunk_size,
+        "axis_name": axis_name,
+        "axis_size": axis_size,
+        "in_axes": in_axes,
+        "out_axes": out_axes,
+        "progress": progress,
+    }
     if func is None:
-        return functools.partial(
-            vmap,
-            in_dims=in_dims,
-            out_dims=out_dims,
-            randomness=randomness,
-            chunk_size=chunk_size,
-            axis_name=axis_name,
-            axis_size=axis_size,
-            in_axes=in_axes,
-            out_axes=out_axes,
-            progress=progress,
-        )
+        return functools.partial(vmap, **options)
     check_callable(func, "vmap")
     in_dims = _one_of_two("in_dims", in_dims, "in_axes", in_axes)
     out_dims = _one_of_two("out_dims", out_dims, "out_axes", out_axes)
@@ -105,7 +112,7 @@ def vmap(
     if chunk_size is not None and chunk_size != "auto" and (not isinstance(chunk_size, int) or chunk_size < 1):
         raise ArgumentError(f"func.vmap: chunk_size must be a positive int or 'auto', not {chunk_size!r}")
 
-    @functools.wraps(func)
+    @transformed(vmap, func, options)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         call = BatchedCall(func, in_dims, axis_size, args, kwargs, axis_name, randomness)
         if chunk_size is None:

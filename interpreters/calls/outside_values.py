@@ -61,7 +61,8 @@ class _OutsideReads:
         while _is(function, functools.partial):
             for place, value in [*enumerate(function.args), *function.keywords.items()]:
                 self.value(f"{path}argument {place}", value, (), depth)
-            function = function.func
+            wrapped = _own_attributes(function).get("__wrapped__")
+            function = function.func if wrapped is None else wrapped
         if id(function) in self._seen or depth == 0:
             return
         self._seen.add(id(function))
