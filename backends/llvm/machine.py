@@ -14,7 +14,7 @@ import struct
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from func.backends.llvm import cache
 
@@ -22,6 +22,9 @@ llvm: Any = None
 with contextlib.suppress(ImportError):
     llvm = importlib.import_module("llvmlite.binding")
 
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # A module (`ir.Module`), its text, or a function that makes one of them when it is needed.
 Source: TypeAlias = Any | str | Callable[[], Any | str]
@@ -90,6 +93,28 @@ def _llvmlite_locks() -> list[Any]:
     """The lock of llvmlite, or nothing if this version has none."""
     llvmlite_lock = getattr(getattr(getattr(llvm, "ffi", None), "lib", None), "_lock", None)
     return [llvmlite_lock] if hasattr(llvmlite_lock, "__enter__") else []
+
+
+def _unlocks_llvmlite(function: Callable[P, T]) -> Callable[P, T]:
+    """The function; an interrupt does not leave the lock of llvmlite locked, which it may as Python code locks it."""
+
+    @functools.wraps(function)
+    def unlocking(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                _unlock_llvmlite()
+            raise
+
+    return unlocking
+
+
+def _unlock_llvmlite() -> None:
+    for llvmlite_lock in _llvmlite_locks():
+        inner = getattr(llvmlite_lock, "_lock", None)
+        while inner is not None and inner._is_owned():
+            inner.release()
 
 
 if hasattr(os, "register_at_fork"):
@@ -190,6 +215,7 @@ def _prepare() -> None:
                 continue
 
 
+@_unlocks_llvmlite
 def compile_ir(module: Source, key: str | None = None) -> "MachineCode":
     """The compiled module; the same `MachineCode` for the same module as long as it is in use.
 
@@ -222,6 +248,7 @@ def compile_ir(module: Source, key: str | None = None) -> "MachineCode":
         return code
 
 
+@_unlocks_llvmlite
 def existing_code(module: Source, key: str) -> "MachineCode | None":
     """The result of `compile_ir` for this key, if the process or the cache on disk has it."""
     with lock:
@@ -253,6 +280,7 @@ class MachineCode:
         self._engine = _linked(stored)
         self._addresses: dict[str, int] = {}
 
+    @_unlocks_llvmlite
     def address(self, name: str) -> int:
         """The address of the function or variable `name`.
 

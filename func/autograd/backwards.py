@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import os
-import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -26,7 +25,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import ArgumentError, BackwardError
 from func.interpreters.core.modes import MODE, Mode
-from func.interpreters.core.scopes import live_entry
+from func.interpreters.core.scopes import Turns, live_entry
 from func.interpreters.core.source import at_line
 from func.interpreters.drivers import map_flat
 from func.interpreters.grad import AVAL, SERIAL
@@ -216,18 +215,18 @@ class _Gradient(NamedTuple):
     leaf: Any = None
 
 
-_LOCK = threading.RLock()
-"""Held while a `grad` is read, added to and written: several threads may run backward on graphs of the same leaves."""
+_TURNS = Turns()
+"""In turns a `grad` is read, added to and written: several threads may run backward on graphs of the same leaves."""
 
 
-def _renew_lock() -> None:
-    """In a forked child the thread that holds the lock does not exist."""
-    global _LOCK
-    _LOCK = threading.RLock()
+def _renew_turns() -> None:
+    """In a forked child the thread whose turn it is does not exist."""
+    global _TURNS
+    _TURNS = Turns()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
+    os.register_at_fork(after_in_child=_renew_turns)
 
 
 def _accumulate_all(gradients: Sequence[_Gradient], create: bool) -> None:
@@ -237,7 +236,7 @@ def _accumulate_all(gradients: Sequence[_Gradient], create: bool) -> None:
         for state, ct, leaf in gradients:
             if ct is ZERO:
                 continue
-            with _LOCK:
+            with _TURNS.take():
                 previous = state.grad
                 previous_value = None if previous is None else previous._value
                 _accumulate(state, ct, create)
@@ -249,7 +248,7 @@ def _accumulate_all(gradients: Sequence[_Gradient], create: bool) -> None:
             if leaf is not None:
                 run_posthooks(leaf, ct)
     except BaseException:
-        with _LOCK:
+        with _TURNS.take():
             for state, ct, previous, previous_value, value in reversed(done):
                 if state.grad is None or state.grad._value is value:
                     state.grad = previous

@@ -9,6 +9,7 @@ scopes weakly: where a variable was not set back, the scope in it is gone, and t
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from contextvars import Context, ContextVar
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,43 @@ class Scope(_Statement):  # type: ignore[misc]
     """What lives as long as a `with` statement runs. Make it in the statement, so that nothing else refers to it."""
 
     __slots__ = ("hold",)
+
+
+class _TurnReference(weakref.ref[Scope]):
+    """A turn, weakly; `next` in its `__dict__` is the turn that came after it."""
+
+    thread: int
+
+
+class Turns:
+    """What one thread at a time does: `with turns.take():`. In the same thread, a block inside another does not wait.
+
+    A turn is a scope, so it ends with its block in every case. A lock of `threading` would stay locked for ever after
+    an interrupt between the end of the block and the call that unlocks it.
+    """
+
+    __slots__ = ("_last",)
+
+    def __init__(self) -> None:
+        self._last = _TurnReference(Scope())  # which ends here
+
+    def take(self) -> Scope:
+        """A turn, once no other thread has one. Call it in the `with` statement, so that nothing else refers to it."""
+        turn = Scope()
+        own, last = _TurnReference(turn), self._last
+        own.thread = threading.get_ident()
+        while last is not own:
+            while last() is not None:
+                if last.thread == own.thread:
+                    return turn
+                time.sleep(_PAUSE)
+            last = last.__dict__.setdefault("next", own)  # threads that come at once agree on one
+        self._last = own
+        return turn
+
+
+_PAUSE = 2e-5
+"""Seconds between two looks at a turn of another thread."""
 
 
 class Entry:

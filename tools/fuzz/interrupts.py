@@ -338,17 +338,31 @@ def check_process() -> None:
     assert not forward_ad._levels(), "a dual level is open"
     assert np.geterr() == _SETTINGS[0], f"np.geterr() is {np.geterr()}"
     assert (sys.getrecursionlimit(), np.get_printoptions()) == _SETTINGS[1:], "a setting has changed"
-    free: list[bool] = []
+    held = [what for what, take in _LOCKS.items() if not _is_done_elsewhere(take)]
+    assert not held, f"held: {', '.join(held)}"
 
-    def take() -> None:
-        if machine.lock.acquire(timeout=5):
-            free.append(True)
-            machine.lock.release()
 
-    thread = threading.Thread(target=take)
+def _compiles() -> None:
+    with machine.lock:
+        for llvmlite_lock in machine._llvmlite_locks():
+            with llvmlite_lock:
+                pass
+
+
+def _accumulates() -> None:
+    w = func.tensor(1.0, requires_grad=True)
+    (w * w).backward()
+
+
+_LOCKS = {"the lock of the compiler": _compiles, "the turn to add to gradients": _accumulates}
+"""What another thread can do only if this one has left it free."""
+
+
+def _is_done_elsewhere(work: Callable[[], None]) -> bool:
+    thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    thread.join()
-    assert free, "the lock of the compiler is held"
+    thread.join(5)
+    return not thread.is_alive()
 
 
 def case(choices: random.Random, tally: Tally) -> None:

@@ -418,11 +418,16 @@ def _strides(leaf: Leaf) -> list[int]:
 
 
 def empty(places: Any) -> None:
-    """Drop the arrays that are kept in places; they are NULL again."""
-    addresses = (ctypes.c_void_p * len(places)).from_address(places.ctypes.data)
-    for place, address in enumerate(addresses):
-        if address is not None:
-            addresses[place] = None
+    """Drop the arrays that are kept in places; they are NULL again.
+
+    A thread that calls the stub meanwhile takes an array out of its place or finds none: one call of C code reads and
+    clears all places.
+    """
+    words = np.ctypeslib.as_array((ctypes.c_int64 * len(places)).from_address(places.ctypes.data))
+    taken = np.empty_like(words)
+    np.divmod(words, 1, out=(taken, words))
+    for address in taken.tolist():
+        if address:
             ctypes.pythonapi.Py_DecRef(ctypes.c_void_p(address))
 
 

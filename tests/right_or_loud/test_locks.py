@@ -1,0 +1,144 @@
+"""No lock stays locked after an interrupt, and memory that calls keep is dropped beside calls of other threads."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import func
+from func.interpreters.core.scopes import Turns
+from tests.support.threads import in_threads, quick_turns
+
+
+def _gradient() -> None:
+    w = func.tensor(np.ones(3), requires_grad=True)
+    w.sum().backward()
+
+
+def _interrupted(run: Callable[[], Any], file: str, name: str, place: int) -> bool:
+    """Run with an interrupt before one bytecode of a function; whether there is such a bytecode."""
+    count = 0
+
+    def trace(frame: Any, event: str, arg: Any) -> Any:
+        nonlocal count
+        code = frame.f_code
+        if code.co_name == name and code.co_filename.endswith(file):
+            frame.f_trace_opcodes = True
+            if event == "opcode":
+                count += 1
+                if count == place:
+                    sys.settrace(None)
+                    raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        run()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def _can_run_elsewhere(work: Callable[[], Any]) -> bool:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(5)
+    return not thread.is_alive()
+
+
+@pytest.mark.parametrize("name", ["_accumulate_all", "take"])
+def test_interrupted_backward_leaves_other_threads_free(name: str) -> None:
+    _gradient()
+    place = 1
+    file = "backwards.py" if name == "_accumulate_all" else "scopes.py"
+    while _interrupted(_gradient, file, name, place):
+        assert _can_run_elsewhere(_gradient), f"interrupted before bytecode {place} of {name}"
+        place += 1
+    assert place > 20
+
+
+def test_interrupted_compilation_leaves_other_threads_free() -> None:
+    pytest.importorskip("llvmlite")
+    from func.backends.llvm import machine
+
+    def take() -> None:
+        for llvmlite_lock in machine._llvmlite_locks():
+            with llvmlite_lock:
+                pass
+
+    def compile_anew() -> None:
+        machine.compile_ir(f"define i32 @interrupted() {{ ret i32 {place} }}")
+
+    place = 1
+    while place < 30 and _interrupted(compile_anew, "llvmlite/binding/ffi.py", "__enter__", place):
+        assert _can_run_elsewhere(take), f"interrupted before bytecode {place} of llvmlite's __enter__"
+        place += 1
+    assert place > 1
+
+
+def test_turns_exclude_other_threads_and_not_their_own() -> None:
+    turns = Turns()
+    total = 0
+
+    def work(number: int) -> None:
+        nonlocal total
+        for _ in range(50):
+            with turns.take(), turns.take():
+                seen = total
+                for _ in range(5):
+                    pass
+                total = seen + 1
+
+    with quick_turns():
+        in_threads(work, 8)
+    assert total == 400
+
+
+def test_kept_memory_is_dropped_in_one_step() -> None:
+    pytest.importorskip("llvmlite")
+    from func.backends.llvm.call_stubs import stub_table
+
+    places = stub_table._empty_places(4)
+    words = (ctypes.c_int64 * 4).from_address(places.ctypes.data)
+    array = np.zeros(3)
+    before = sys.getrefcount(array)
+
+    def run(place: int) -> bool:
+        """Empty the places; before one bytecode a native stub takes an array, as another thread may call it there."""
+        count, taken = 0, False
+
+        def trace(frame: Any, event: str, arg: Any) -> Any:
+            nonlocal count, taken
+            frame.f_trace_opcodes = True
+            count += event == "opcode"
+            if event == "opcode" and count == place and words[2]:
+                words[2], taken = 0, True
+            return trace
+
+        for kept in (0, 2):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(array))
+            words[kept] = id(array)
+        previous = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            stub_table.empty(places)
+        finally:
+            sys.settrace(previous)
+        assert not any(words) and sys.getrefcount(array) == before + taken, f"taken before bytecode {place}"
+        if taken:
+            ctypes.pythonapi.Py_DecRef(ctypes.py_object(array))
+        return count >= place
+
+    place = 1
+    while run(place):
+        place += 1
+    assert place > 20
