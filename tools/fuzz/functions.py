@@ -1455,9 +1455,12 @@ class Tester:
             size = sum([np.sum(np.abs(np.asarray(dots[i], complex) * seeds[i])) for i in active]) + np.sum(
                 np.abs(np.asarray(gradient, complex) * tangent)
             )
-        factor = 1e6 if self.call.name in ILL_CONDITIONED else 50
-        if np.isfinite(size) and abs(left - right) > factor * single * (1 + size):
+        if np.isfinite(size) and abs(left - right) > self.adjoint_precision(single) * (1 + size):
             self._add("adjoint", f"adjoint: {left} forward, {right} reverse")
+
+    def adjoint_precision(self, eps: float) -> float:
+        """How far the two modes may differ where neighbouring numbers have the distance eps."""
+        return eps * (1e6 if self.call.name in ILL_CONDITIONED else 50)
 
     def _check_differences(self, of_one: Any, x: Any, tangent: Any, outs: list[Any], dots: list[Any]) -> None:
         wide = [np.asarray(v).dtype in (np.float64, np.complex128) for v in [x, *outs] if is_inexact(v)]
