@@ -28,6 +28,7 @@ from func.control.associative_scan import associative_scan
 from func.control.branches_and_loops import cond, fori_loop, switch, while_loop
 from func.control.scanning import map, scan
 from func.interception import intercept
+from func.scipy.imports import watch_imports as _watch_imports
 from func.transforms.checkpointing import checkpoint, checkpoint_name, checkpoint_policies, remat
 from func.transforms.custom import custom_gradient, custom_jvp, custom_vjp, custom_vmap, stop_gradient
 from func.transforms.forward import ggnvp, hvp, jvp, linear_transpose, linearize, vhp
@@ -37,7 +38,7 @@ from func.transforms.vmapping import vmap
 # fmt: on
 
 if TYPE_CHECKING:
-    from func import random, special, testing
+    from func import random, scipy, special, testing
 
 __version__ = "0.1.0"
 
@@ -48,10 +49,12 @@ __all__ = [
     "disable_jit", "enable_grad", "errors", "eval_shape", "fori_loop", "ggnvp", "grad", "grad_and_value", "hessian",
     "hvp", "inference_mode", "intercept", "is_grad_enabled", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linalg",
     "linear_transpose", "linearize", "load", "make_program", "map", "no_grad", "numpy", "random", "remat", "save",
-    "scan", "set_grad_enabled", "special", "stop_gradient", "switch", "tensor", "testing", "to_source", "tree",
+    "scan", "scipy", "set_grad_enabled", "special", "stop_gradient", "switch", "tensor", "testing", "to_source", "tree",
     "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
 ]
 # fmt: on
+
+_watch_imports()
 
 
 def __dir__() -> list[str]:
@@ -60,7 +63,7 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """Import on first use what many programs never use; SciPy's special functions take 60 ms."""
-    if name in ("random", "special", "testing"):
+    if name in ("random", "scipy", "special", "testing"):
         return importlib.import_module(f"func.{name}")
     if name.startswith("_"):
         raise AttributeError(f"module 'func' has no attribute {name!r}")

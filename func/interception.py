@@ -550,3 +550,33 @@ class intercept:
                 return function(*args, **kwargs)
 
         return wrapped  # type: ignore[return-value]
+
+
+def intercepted_call(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, run with `func.intercept()`; its results are traced values or plain arrays."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        hold = patching.hold_converters()  # a tensor alone holds none
+        was_intercepting = _is_intercepting()
+        with intercept():
+            out = function(*args, **kwargs)
+        del hold
+        return out if was_intercepting else _without_memory(out)
+
+    return call
+
+
+def _without_memory(value: Any) -> Any:
+    """Results without intercepted arrays, also in lists, tuples, named tuples and dicts."""
+    if type(value) is Intercepted:
+        out = present(value)
+        return out if type(out) is Tracer else np.array(plain(out))
+    if type(value) in (list, tuple):
+        return type(value)([_without_memory(item) for item in value])
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*[_without_memory(item) for item in value])
+    if isinstance(value, dict):
+        for key in list(value):
+            value[key] = _without_memory(value[key])
+    return value

@@ -11,7 +11,6 @@ the file, the lines and the name of the old one. A dispatcher of an unknown form
 
 from __future__ import annotations
 
-import ast
 import inspect
 import sys
 import textwrap
@@ -20,6 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from func.interpreters.core import CARRIERS, TRACED, Tracer
+from func.numpy.code_prefix import function_code, with_prefix
 
 SEQUENCES = (list, tuple)
 NUMBERS = frozenset(
@@ -109,22 +109,7 @@ def _text(dispatcher: types.FunctionType) -> str | None:
 
 def _with_prefix(code: types.CodeType) -> types.CodeType | None:
     """The code of a dispatcher behind a test, compiled from its source; None where that is not at hand."""
-    try:
-        lines, _ = inspect.getsourcelines(code)
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-        again = _function_code(tree, code.co_filename)  # instructions may differ: they depend on the module around
-    except (OSError, TypeError, SyntaxError, StopIteration):
-        return None
-    if (again.co_names, again.co_consts, again.co_varnames) != (code.co_names, code.co_consts, code.co_varnames):
-        return None
-    (function,) = tree.body
-    assert isinstance(function, ast.FunctionDef)
-    prefix = ast.parse(_prefix(code.co_flags, _passed_on(function.args))).body
-    for part in [inner for statement in prefix for inner in ast.walk(statement)]:
-        ast.copy_location(part, function.body[0])
-    function.body[:0] = prefix
-    ast.increment_lineno(tree, code.co_firstlineno - 1)
-    return _function_code(ast.fix_missing_locations(tree), code.co_filename)
+    return with_prefix(code, _prefix(code.co_flags, "{}"))
 
 
 def _without_source(code: types.CodeType) -> types.CodeType:
@@ -132,7 +117,7 @@ def _without_source(code: types.CodeType) -> types.CodeType:
     give = "yield from" if code.co_flags & inspect.CO_GENERATOR else "return"
     prefix = textwrap.indent(_prefix(code.co_flags, "*args, **kwargs"), "    ")
     text = f"def dispatcher(*args, **kwargs):\n{prefix}    {give} {_ORIGINAL!r}.call(*args, **kwargs)\n"
-    return _function_code(text, code.co_filename)
+    return function_code(text, code.co_filename)
 
 
 def _prefix(flags: int, call: str) -> str:
@@ -140,20 +125,6 @@ def _prefix(flags: int, call: str) -> str:
     relevant = f"{_SEARCH!r}.extended([*{_ORIGINAL!r}.call({call})])"
     ending = f"yield from {relevant}\n    return" if flags & inspect.CO_GENERATOR else f"return {relevant}"
     return f"if {_EXIST}:\n    {ending}\n"
-
-
-def _passed_on(arguments: ast.arguments) -> str:
-    """The words of a call that passes all arguments on."""
-    words = [argument.arg for argument in [*arguments.posonlyargs, *arguments.args]]
-    words += [f"*{arguments.vararg.arg}"] if arguments.vararg else []
-    words += [f"{argument.arg}={argument.arg}" for argument in arguments.kwonlyargs]
-    return ", ".join(words + ([f"**{arguments.kwarg.arg}"] if arguments.kwarg else []))
-
-
-def _function_code(text: str | ast.Module, file: str) -> types.CodeType:
-    """The code of the one function in a text."""
-    whole = compile(text, file, "exec", dont_inherit=True)
-    return next(constant for constant in whole.co_consts if isinstance(constant, types.CodeType))
 
 
 class _Original:

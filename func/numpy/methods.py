@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from func.interpreters.core import Array, Tracer, known_value, operand
-from func.interpreters.core.errors import LeakedTracerError, TracerConversionError
+from func.interpreters.core import Array, Tracer, innermost, known_value, operand
+from func.interpreters.core.errors import LeakedTracerError, TracerConversionError, UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.elementwise import table as ops
@@ -21,6 +21,7 @@ from func.numpy import (
     elementary,
     flat,
     joining,
+    memory,
     products,
     protocol,
     reductions,
@@ -180,6 +181,45 @@ def _array_namespace(self: Tracer, *, api_version: str | None = None) -> Any:
     return sys.modules["func.numpy"]
 
 
+class Flags:
+    """How NumPy's array lies in memory, to read: `x.flags.c_contiguous`, `x.flags["C_CONTIGUOUS"]`."""
+
+    __slots__ = ("_flags",)
+
+    def __init__(self, flags: Any) -> None:
+        object.__setattr__(self, "_flags", flags)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._flags, name)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._flags[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise UnsupportedFunctionError(
+            f"flags of a traced array cannot be set{at_line()}\nnp.broadcast_to(x, x.shape) is a read-only view of x."
+        )
+
+    __setitem__ = __setattr__
+
+    def __repr__(self) -> str:
+        return repr(self._flags)
+
+
+def _flags(self: Tracer) -> Flags:
+    return Flags(memory.layout_of(self).flags)
+
+
+def _device(self: Tracer) -> Any:
+    return getattr(innermost(self), "device", "cpu")
+
+
+def _to_device(self: Tracer, device: Any, /, *, stream: Any = None) -> Array:
+    if stream is not None or device != _device(self):
+        raise ValueError(f"a traced array is on the device {_device(self)!r} and cannot move to {device!r}{at_line()}")
+    return self
+
+
 _BY_NAME: dict[Any, str] = {
     reductions: "argmax argmin max min prod ptp sum",
     cumulative: "cumprod cumsum",
@@ -209,6 +249,9 @@ def install() -> None:
         "__pandas_priority__": property(conversions.pandas_priority),
         "__jax_array__": conversions.jax_array,
         "__array_namespace__": _array_namespace,
+        "device": property(_device),
+        "flags": property(_flags),
+        "to_device": _to_device,
         "__bool__": conversions.to_bool,
         "__int__": conversions.to_int,
         "__index__": conversions.to_index,

@@ -240,6 +240,8 @@ def _new_hold() -> Hold:
                 del own  # before its hold, so that its callback does not run
         _module.__class__ = TracedModule
         TRACED.run = True
+        if TRACED.pending:
+            WIRING.install_doors()
         return hold
     except BaseException:
         hold = None  # a traceback would keep it

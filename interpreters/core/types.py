@@ -336,15 +336,17 @@ def concrete(value: Array) -> Any:
 
 
 class TracedValues:
-    """Whether traced values may be in the lists that NumPy's functions get."""
+    """Whether traced values may be in what functions of NumPy and SciPy get."""
 
-    __slots__ = ("run", "stay")
+    __slots__ = ("pending", "run", "stay")
 
     def __init__(self) -> None:
         self.run = False
         """Whether a transform runs."""
         self.stay = False
         """Whether a tensor has ever been made, which lives as long as the user likes."""
+        self.pending: list[str] = []
+        """Modules of SciPy that were imported, and whose functions do not look for traced values yet."""
 
 
 TRACED = TracedValues()

@@ -24,6 +24,7 @@ SET_BY = {
     "convert_traced": "func.numpy.creation",
     "draw_program": "func.interpreters.program.drawing",
     "hold_converters": "func.numpy.patching",
+    "install_doors": "func.scipy.imports",
     "library_hint": "func.numpy.conversions",
     "linearize_primitive": "func.interpreters.transpose",
     "mark_tensor": "func.interpreters.imperative.interpreter",
@@ -79,6 +80,8 @@ class Wiring:
     """(program): the same for equal programs."""
     hold_converters: Callable[[], Any]
     """(): an object; as long as it is referred to, NumPy's converters work for traced values."""
+    install_doors: Callable[[], None]
+    """(): functions of the modules of SciPy that have been imported look for traced values from here on."""
     library_hint: Callable[[list[tuple[str, str]], str], str | None]
     """(functions, otherwise): what to write instead of a call of these functions of a library."""
     note_arguments: Callable[[Any, Any, Any, Any], None]

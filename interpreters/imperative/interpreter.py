@@ -230,6 +230,8 @@ def mark_tensor(value: Array) -> Any:
     if type(value) is not Tracer:
         value = Tracer(EVALUATE, value, None)
         TRACED.stay = True
+        if TRACED.pending:
+            WIRING.install_doors()
     mode = in_force(MODE)
     if mode is not None and mode.inference and value._interpreter is EVALUATE:
         state_of(value).inference = True

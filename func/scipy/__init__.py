@@ -1,0 +1,33 @@
+"""SciPy's functions on traced and plain arrays, laid out as SciPy is.
+
+Every function that func differentiates is reached by three doors: as `func.scipy.linalg.solve`; as
+`scipy.linalg.solve`, by any name that it was imported under, while a transform runs; and where neither can work, an
+error names what to write. On plain arrays all of them are SciPy's own. Names that func does not define are SciPy's.
+
+>>> import numpy as np, func, scipy.linalg
+>>> a = np.array([[2.0, 0.0], [0.0, 4.0]])
+>>> func.grad(lambda b: np.sum(scipy.linalg.solve(a, b)))(np.ones(2))
+array([0.5 , 0.25])
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_MODULES = (
+    "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special",
+    "stats",
+)  # fmt: skip
+
+__all__ = list(_MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"func.scipy.{name}")
+    raise AttributeError(f"module 'func.scipy' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})

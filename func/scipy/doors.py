@@ -1,0 +1,327 @@
+"""Doors: SciPy's own functions look for traced values, and hand them to func's versions.
+
+`from scipy.linalg import solve` binds a function object to a name of the user's. So the object stays and gets code
+that looks at one flag first, which says whether traced values exist (a transform runs, a tensor has been made). If
+not, it does what it did before. If so, and one of the arguments holds a traced value, func's version of the function is
+called; its module is imported then. Methods are functions too; a class has its door in `__init__`, where the object
+becomes one of func's class.
+
+What a door leads to is in `TABLE`:
+
+- `name`: the function of this name in the module of func.scipy that is laid out as SciPy's.
+- `~name`: SciPy's own code, run with `func.intercept()`: it is NumPy code, whose arrays may hold traced values.
+- `name()`: as `name`, also where no argument holds a traced value: it takes callbacks, which may.
+- `Class.method`: the function `Class_method`; a class alone: the class of this name.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import sys
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from func.interception import intercepted_call
+from func.interpreters.core import CARRIERS, TRACED, Tracer
+from func.numpy.code_prefix import function_code, with_prefix
+
+_DOOR, _TRACED = "<door>", "<traced>"
+"""Constants that stand for objects in the text of a door's code."""
+_EXIST = f"{_TRACED!r}.run or {_TRACED!r}.stay"
+MAX_DEPTH = 4
+"""How deep lists, tuples and dicts are searched."""
+
+TABLE: dict[str, str] = {
+    "scipy.linalg": """
+        block_diag cho_factor cho_solve cholesky circulant companion convolution_matrix coshm cosm det diagsvd eig eigh
+        eigh_tridiagonal eigvals eigvalsh eigvalsh_tridiagonal expm expm_frechet fiedler fractional_matrix_power hankel
+        inv khatri_rao leslie logm lstsq lu lu_factor lu_solve matmul_toeplitz norm null_space orth
+        orthogonal_procrustes pinv pinvh polar qr rq schur signm sinhm sinm solve solve_banded solve_circulant
+        solve_continuous_lyapunov solve_discrete_lyapunov solve_lyapunov solve_sylvester solve_toeplitz
+        solve_triangular solveh_banded sqrtm subspace_angles svd svdvals tanhm tanm toeplitz
+    """,
+    "scipy.special": """
+        bernoulli comb factorial lambertw log_softmax logsumexp multigammaln perm polygamma softmax softplus
+        spherical_in spherical_jn spherical_kn spherical_yn zeta
+    """,
+    "scipy.integrate": """
+        ~solve_ivp
+    """,
+    "scipy.interpolate": """
+    """,
+    "scipy.ndimage": """
+    """,
+    "scipy.optimize": """
+    """,
+    "scipy.signal": """
+        ~fftconvolve ~hilbert ~resample ~welch
+    """,
+    "scipy.sparse": """
+    """,
+    "scipy.sparse.linalg": """
+    """,
+    "scipy.spatial": """
+    """,
+    "scipy.spatial.distance": """
+    """,
+    "scipy.spatial.transform": """
+    """,
+    "scipy.stats": """
+    """,
+}
+"""What each module of SciPy has doors for."""
+
+
+def holds_traced(value: Any, depth: int = 0) -> bool:
+    """Whether a value is traced, or is a list, tuple or dict that holds one, or an object that says so itself."""
+    kind = type(value)
+    if kind is Tracer or kind in CARRIERS:
+        return True
+    if kind is list or kind is tuple or (isinstance(value, tuple) and depth == 0):
+        return depth < MAX_DEPTH and any([holds_traced(item, depth + 1) for item in value])
+    if kind is dict:
+        return depth < MAX_DEPTH and any([holds_traced(item, depth + 1) for item in value.values()])
+    if kind is np.ndarray:
+        return value.dtype.hasobject and any([holds_traced(item, MAX_DEPTH) for item in value.ravel().tolist()])
+    holds = getattr(kind, "__func_holds_traced__", None)
+    return holds is not None and bool(holds(value))
+
+
+class Door:
+    """What the code of a function with a door calls."""
+
+    __slots__ = ("always", "function", "module", "name", "names", "original", "target", "values")
+
+    def __init__(self, function: types.FunctionType, module: str, name: str, always: bool) -> None:
+        self.function = function
+        self.original = copied(function)
+        self.module = module
+        self.name = name
+        self.always = always
+        """Whether callbacks may bring traced values, so that the arguments do not tell."""
+        self.target: Callable[..., Any] | None = None
+        self.names, self.values = _defaults(function)
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """The call while traced values exist."""
+        if not self.always and not any([holds_traced(x) for x in args]) and not holds_traced(kwargs):
+            return self.original(*args, **kwargs)
+        if self.target is None:
+            self.target = self.found()
+        return self.target(*self.without_defaults(args, kwargs), **kwargs)
+
+    def found(self) -> Callable[..., Any]:
+        """The function of func that the door leads to."""
+        if self.name.startswith("~"):
+            return intercepted_call(self.original)
+        target: Callable[..., Any] = getattr(importlib.import_module(self.module), self.name)
+        return target
+
+    def without_defaults(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+        """The positional arguments; those that have their default, and all after the first such, leave or are named."""
+        for name, value in self.values.items():
+            if name in kwargs and kwargs[name] is value:
+                del kwargs[name]
+        given = list(args)
+        for i, name in enumerate(self.names[: len(given)]):
+            if name in self.values and given[i] is self.values[name]:
+                rest = zip(self.names[i:], given[i:], strict=False)
+                kwargs.update({name: x for name, x in rest if x is not self.values.get(name, _ABSENT)})
+                return given[:i]
+        return given
+
+    def first(self, *args: Any, **kwargs: Any) -> Any:
+        """The first call without traced values: from now on the test stands before the original code itself."""
+        code = with_prefix(self.original.__code__, f"if {_EXIST}:\n    return {_DOOR!r}.call({{}})\n")
+        if code is not None:
+            self.function.__code__ = self.bound(code)
+        return self.original(*args, **kwargs)
+
+    def bound(self, code: types.CodeType) -> types.CodeType:
+        """Code with objects in the place of the constants that stand for them, and the original's name and place."""
+        objects = {_DOOR: self, _TRACED: TRACED}
+        old = self.original.__code__
+        return code.replace(
+            co_consts=tuple([objects.get(c, c) if type(c) is str else c for c in code.co_consts]),
+            co_name=old.co_name,
+            co_qualname=old.co_qualname,
+            co_filename=old.co_filename,
+            co_firstlineno=old.co_firstlineno,
+        )
+
+
+_ABSENT = object()
+DOORS: dict[types.FunctionType, Door] = {}
+"""The functions that have a door."""
+
+
+def original(function: Any) -> Callable[..., Any]:
+    """A function of SciPy as it is without its door."""
+    door = DOORS.get(function)
+    return function if door is None else door.original
+
+
+def copied(function: types.FunctionType) -> types.FunctionType:
+    """A function object of its own with the same code."""
+    copy = types.FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    copy.__dict__.update(function.__dict__)
+    copy.__module__, copy.__qualname__, copy.__doc__ = function.__module__, function.__qualname__, function.__doc__
+    return copy
+
+
+def _defaults(function: types.FunctionType) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """The names of the positional parameters, and the defaults by name; nothing where any number may follow."""
+    code = function.__code__
+    values = dict(function.__kwdefaults__ or {})
+    if code.co_flags & inspect.CO_VARARGS or code.co_posonlyargcount:
+        return (), values
+    names = code.co_varnames[: code.co_argcount]
+    defaults = function.__defaults__ or ()
+    return names, values | dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
+
+
+def _stub(function: types.FunctionType) -> types.CodeType:
+    """Code with the parameters of a function that asks its door."""
+    code = function.__code__
+    count, keywords = code.co_argcount, code.co_kwonlyargcount
+    names = list(code.co_varnames[: count + keywords])
+    signature, words = names[:count], names[:count]
+    if code.co_posonlyargcount:
+        signature = [*signature[: code.co_posonlyargcount], "/", *signature[code.co_posonlyargcount :]]
+    place = count + keywords
+    if code.co_flags & inspect.CO_VARARGS:
+        signature.append(f"*{code.co_varnames[place]}")
+        words = [*words, signature[-1]]
+        place += 1
+    elif keywords:
+        signature.append("*")
+    signature += names[count:]
+    words += [f"{name}={name}" for name in names[count:]]
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        signature.append(f"**{code.co_varnames[place]}")
+        words.append(signature[-1])
+    call = f"({', '.join(words)})"
+    text = (
+        f"    def function({', '.join(signature)}):\n"
+        f"        if {_EXIST}:\n"
+        f"            return {_DOOR!r}.call{call}\n"
+        f"        return {_DOOR!r}.first{call}\n"
+    )
+    free = code.co_freevars
+    if not free:
+        return function_code(text.replace("\n    ", "\n")[4:], code.co_filename)
+    body = f"def outer({', '.join(free)}):\n{text}        ({', '.join(free)},)\n    return function\n"
+    outer = function_code(body, code.co_filename)
+    return next(constant for constant in outer.co_consts if isinstance(constant, types.CodeType))
+
+
+def install(module: str) -> None:
+    """Give the functions of a module of SciPy their doors; again, those that it has defined since."""
+    scipy_module = sys.modules.get(module)
+    if scipy_module is None:
+        return
+    for name, imported in list(sys.modules.items()):
+        if name.startswith("scipy."):
+            _look_up_numpy(imported)
+    if module == "scipy.fft":
+        importlib.import_module("func.scipy.fft").register()
+    target = "func." + module
+    for entry in TABLE.get(module, "").split():
+        always = entry.endswith("()")
+        path = entry.removesuffix("()").removeprefix("~")
+        value: Any = scipy_module
+        for part in path.split("."):
+            value = vars(value).get(part) if isinstance(value, type) else getattr(value, part, None)
+        name = ("~" if entry.startswith("~") else "") + path.replace(".", "_")
+        if isinstance(value, type):
+            _add_class_door(value, target, name)
+        elif isinstance(value, types.FunctionType):
+            add_door(value, target, name, always)
+
+
+_CREATORS = {
+    name: getattr(np, name)
+    for name in (
+        "arange", "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "copy", "empty",
+        "empty_like", "eye", "full", "full_like", "identity", "linspace", "ones", "ones_like", "zeros", "zeros_like",
+    )
+}  # fmt: skip
+_NAME_OF = {id(function): name for name, function in _CREATORS.items()}
+
+
+def _look_up_numpy(module: types.ModuleType) -> None:
+    """Names that a module of SciPy has bound to NumPy's creation functions look them up in NumPy from here on.
+
+    While a transform runs there are other functions under these names: see `func.numpy.patching`.
+    """
+    namespace = vars(module)
+    file = namespace.get("__file__") or "<scipy>"
+    for key, value in list(namespace.items()):
+        name = _NAME_OF.get(id(value))
+        if name is not None and file.endswith(".py"):
+            namespace[key] = _looked_up(name, file)
+
+
+def _looked_up(name: str, file: str) -> Callable[..., Any]:
+    """A function that calls NumPy's of this name."""
+    text = (
+        f"def {name}(*args, **kwargs):\n"
+        "    if traced.run or traced.stay:\n"
+        f"        return numpy.{name}(*args, **kwargs)\n"
+        "    return original(*args, **kwargs)\n"
+    )
+    namespace = {"numpy": np, "original": _CREATORS[name], "traced": TRACED}
+    function = types.FunctionType(function_code(text, file), namespace, name)
+    return functools.update_wrapper(function, _CREATORS[name], ("__module__", "__doc__", "__qualname__"))
+
+
+def add_door(function: types.FunctionType, module: str, name: str, always: bool = False) -> None:
+    """Give a function its door."""
+    if function in DOORS:
+        return
+    door = Door(function, module, name, always)
+    if DOORS.setdefault(function, door) is door:
+        function.__code__ = door.bound(_stub(function))
+
+
+def _add_class_door(scipy_class: type, module: str, name: str) -> None:
+    """Objects of a class that are made of traced values become objects of func's class of this name."""
+    init = vars(scipy_class).get("__init__")
+    if not isinstance(init, types.FunctionType) or init in DOORS:
+        return
+    door = _ClassDoor(init, module, name, scipy_class)
+    if DOORS.setdefault(init, door) is door:
+        init.__code__ = door.bound(_stub(init))
+
+
+class _ClassDoor(Door):
+    """The door of a class, in its `__init__`."""
+
+    __slots__ = ("scipy_class",)
+
+    def __init__(self, function: types.FunctionType, module: str, name: str, scipy_class: type) -> None:
+        super().__init__(function, module, name, always=False)
+        self.scipy_class = scipy_class
+
+    def found(self) -> Callable[..., Any]:
+        """What makes an object one of func's class; one of another subclass stays what it is."""
+        if self.name.startswith("~"):
+            return intercepted_call(self.original)
+        own: Any = getattr(importlib.import_module(self.module), self.name)
+
+        def become(self_: Any, *args: Any, **kwargs: Any) -> None:
+            if type(self_) is not self.scipy_class:
+                self.original(self_, *args, **kwargs)
+                return
+            self_.__class__ = own
+            own.__init__(self_, *args, **kwargs)
+
+        return become

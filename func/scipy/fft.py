@@ -1,0 +1,106 @@
+"""scipy.fft: its transforms on traced and plain arrays.
+
+SciPy's own functions reach these as a backend of SciPy's dispatch, while traced values exist; `overwrite_x` and
+`workers` are accepted and change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import scipy.fft as _scipy
+
+from func.interpreters.core import TRACED, Array
+from func.numpy import fft as _numpy
+from func.scipy.doors import holds_traced
+
+__all__ = [
+    "fft", "fft2", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2",
+    "irfftn", "rfft", "rfft2", "rfftn",
+]  # fmt: skip
+
+
+def _one_axis(name: str) -> Callable[..., Any]:
+    own, original = getattr(_numpy, name), getattr(_scipy, name)
+
+    def transform(
+        x: Array,
+        n: int | None = None,
+        axis: int = -1,
+        norm: str | None = None,
+        overwrite_x: bool = False,
+        workers: int | None = None,
+        *,
+        plan: Any = None,
+    ) -> Array:
+        if not holds_traced(x):
+            return original(x, n, axis, norm, overwrite_x, workers, plan=plan)
+        _refuse_plan(plan)
+        return own(x, n, axis, norm)
+
+    return _named(transform, name)
+
+
+def _axes(name: str) -> Callable[..., Any]:
+    own, original = getattr(_numpy, name), getattr(_scipy, name)
+    default = (-2, -1) if name.endswith("2") else None
+
+    def transform(
+        x: Array,
+        s: Any = None,
+        axes: Any = default,
+        norm: str | None = None,
+        overwrite_x: bool = False,
+        workers: int | None = None,
+        *,
+        plan: Any = None,
+    ) -> Array:
+        if not holds_traced(x):
+            return original(x, s, axes, norm, overwrite_x, workers, plan=plan)
+        _refuse_plan(plan)
+        if s is not None and axes is None:
+            axes = tuple(range(-len(tuple(s)) if hasattr(s, "__iter__") else -1, 0))
+        return own(x, s, axes, norm)
+
+    return _named(transform, name)
+
+
+def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"scipy.fft.{name} on traced and plain arrays, in its arguments and conventions."
+    return function
+
+
+def _refuse_plan(plan: Any) -> None:
+    if plan is not None:
+        raise NotImplementedError("Passing a precomputed plan is not yet supported by scipy.fft functions")
+
+
+fft, ifft, rfft, irfft, hfft, ihfft = [_one_axis(name) for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")]
+fft2, ifft2, rfft2, irfft2 = [_axes(name) for name in ("fft2", "ifft2", "rfft2", "irfft2")]
+fftn, ifftn, rfftn, irfftn = [_axes(name) for name in ("fftn", "ifftn", "rfftn", "irfftn")]
+fftshift, ifftshift = _numpy.fftshift, _numpy.ifftshift
+
+
+class Backend:
+    """A backend of scipy.fft for calls with traced values; it leaves all others to SciPy."""
+
+    __ua_domain__ = "numpy.scipy.fft"
+
+    @staticmethod
+    def __ua_function__(method: Any, args: Any, kwargs: Any) -> Any:
+        if (TRACED.run or TRACED.stay) and args and holds_traced(args[0]):
+            function = globals().get(method.__name__)
+            if function is not None:
+                return function(*args, **kwargs)
+        return NotImplemented
+
+
+def register() -> None:
+    """Tell SciPy's dispatch of this backend."""
+    _scipy.register_backend(Backend)
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_scipy, name)

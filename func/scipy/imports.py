@@ -1,0 +1,89 @@
+"""SciPy's modules are watched as they are imported: those with doors get them once traced values exist.
+
+Importing func imports nothing of SciPy and changes nothing in it. A finder in `sys.meta_path`, which finds nothing by
+itself, learns when a module with doors has been imported. The doors are installed when the first transform runs or the
+first tensor is made after that; at once where one runs already.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from func.interpreters.core import TRACED
+from func.interpreters.core.wiring import WIRING
+
+MODULES = frozenset(
+    [
+        f"scipy.{name}"
+        for name in (
+            "_lib._util", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse",
+            "sparse.linalg", "spatial", "spatial.distance", "spatial.transform", "special", "stats",
+        )
+    ]
+)  # fmt: skip
+"""The modules that `func.scipy.doors` has a table for."""
+
+
+class ImportWatch:
+    """A finder that lets others find, and learns when a module of `MODULES` has run."""
+
+    def __init__(self) -> None:
+        self._searched: set[str] = set()
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """The spec that another finder finds, whose loader tells when the module has run."""
+        if name not in MODULES or name in self._searched:
+            return None
+        self._searched.add(name)
+        try:
+            spec = _found_by_others(self, name, path, target)
+        finally:
+            self._searched.discard(name)
+        loader: Any = None if spec is None else spec.loader
+        if hasattr(loader, "__dict__") and hasattr(loader, "exec_module"):
+            run = loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                del loader.exec_module
+                run(module)
+                imported(name)
+
+            loader.exec_module = exec_module
+        return spec
+
+
+def _found_by_others(
+    watch: ImportWatch, name: str, path: Sequence[str] | None, target: ModuleType | None
+) -> ModuleSpec | None:
+    for finder in sys.meta_path:
+        if finder is not watch and hasattr(finder, "find_spec"):
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                return spec
+    return None
+
+
+def imported(name: str) -> None:
+    """A module of SciPy has been imported."""
+    TRACED.pending.append(name)
+    if TRACED.run or TRACED.stay:
+        install_pending()
+
+
+def install_pending() -> None:
+    """Install the doors of what has been imported."""
+    doors = importlib.import_module("func.scipy.doors")
+    while TRACED.pending:
+        doors.install(TRACED.pending.pop())
+
+
+def watch_imports() -> None:
+    """Start to watch; called once, when func is imported."""
+    TRACED.pending.extend([name for name in MODULES if name in sys.modules])
+    sys.meta_path.insert(0, ImportWatch())
+    WIRING.install_doors = install_pending

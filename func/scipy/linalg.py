@@ -1,0 +1,19 @@
+"""scipy.linalg; `func.linalg` is its short name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import scipy.linalg as _scipy
+
+from func import linalg as _own
+
+__all__ = list(_own.__all__)
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_own if name in __all__ else _scipy, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,15 @@
+"""scipy.sparse on traced and plain arrays."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import scipy.sparse as _scipy
+
+__all__: list[str] = []
+_MODULES = ("linalg",)
+
+
+def __getattr__(name: str) -> Any:
+    return importlib.import_module(f"func.scipy.sparse.{name}") if name in _MODULES else getattr(_scipy, name)

@@ -1,0 +1,13 @@
+"""scipy.spatial.distance on traced and plain arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import scipy.spatial.distance as _scipy
+
+__all__: list[str] = []
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_scipy, name)

@@ -1,0 +1,170 @@
+"""SciPy's own functions on traced values: what calls reach func, and what programs without traced values notice."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import traceback
+import warnings
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.stats
+from scipy.linalg import expm as bound_expm
+from scipy.linalg import solve as bound_solve
+
+import func
+from func.scipy import doors
+
+A = np.array([[4.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 2.0]])
+B = np.ones(3)
+RIGHT = np.linalg.inv(A).sum(axis=0)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: scipy.linalg.solve(A, x),
+        lambda x: bound_solve(A, x),
+        lambda x: bound_solve(A, b=x),
+        lambda x: bound_solve(A, x, False, False, False, True),
+        lambda x: bound_solve(A, [x[0], x[1], x[2]]),
+        lambda x: func.scipy.linalg.solve(A, x, assume_a="pos"),
+    ],
+)
+def test_every_name_of_a_function_reaches_func(call):
+    def loss(x):
+        return np.sum(call(x))
+
+    np.testing.assert_allclose(func.grad(loss)(B), RIGHT)
+    np.testing.assert_allclose(func.jit(func.grad(loss))(B), RIGHT)
+    np.testing.assert_allclose(func.vmap(func.grad(loss))(np.stack([B, B]))[1], RIGHT)
+    t = func.tensor(B, requires_grad=True)
+    loss(t).backward()
+    np.testing.assert_allclose(t.grad, RIGHT)
+
+
+def test_scipys_own_code_runs_on_traced_values():
+    x = np.array([1.0, 2.0, 4.0])
+    gradient = func.grad(lambda x: scipy.stats.zscore(x)[0])(x)
+    differences = [
+        (scipy.stats.zscore(x + 1e-6 * e)[0] - scipy.stats.zscore(x - 1e-6 * e)[0]) / 2e-6 for e in np.eye(3)
+    ]
+    np.testing.assert_allclose(gradient, differences, rtol=1e-6)
+
+
+def test_functions_stay_what_they_are():
+    func.grad(lambda x: np.sum(bound_solve(A, x)))(B)
+    assert scipy.linalg.solve is bound_solve
+    assert bound_solve in doors.DOORS
+    first = next(iter(inspect.signature(bound_solve).parameters))
+    assert first == "a"
+    assert "overwrite_a" in inspect.signature(bound_solve).parameters
+    assert pickle.loads(pickle.dumps(bound_expm)) is bound_expm
+    assert inspect.getsource(bound_expm).lstrip().startswith(("def expm", "@"))
+    assert (bound_expm.__name__, bound_expm.__module__.split(".")[0]) == ("expm", "scipy")
+
+
+def test_errors_and_warnings_of_plain_calls_are_scipys():
+    func.grad(lambda x: np.sum(bound_solve(A, x)))(B)
+    bound_solve(A, B)
+    with pytest.raises(np.linalg.LinAlgError) as caught:
+        bound_solve(np.zeros((3, 3)), B)
+    frames = [frame.filename for frame in traceback.extract_tb(caught.value.__traceback__)[1:]]
+    assert all("scipy" in name for name in frames)
+    assert sum(frame.name == "solve" for frame in traceback.extract_tb(caught.value.__traceback__)) <= 2
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        bound_solve(np.diag([1.0, 1.0, 1e-20]), B)
+    assert [w.category for w in seen] == [scipy.linalg.LinAlgWarning]
+
+
+def test_other_threads_keep_scipys_functions():
+    results, go, end = [], threading.Event(), threading.Event()
+
+    def other():
+        go.wait()
+        results.append(type(bound_solve(A, B)))
+        end.set()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+
+    def loss(x):
+        go.set()
+        end.wait()
+        return np.sum(bound_solve(A, x))
+
+    func.grad(loss)(B)
+    thread.join()
+    assert results == [np.ndarray]
+
+
+SCRIPT_LATE = """
+import numpy as np, func
+def loss(x):
+    from scipy.linalg import solve
+    return np.sum(solve(np.diag([1.0, 2.0]), x))
+print(func.grad(loss)(np.ones(2)))
+"""
+SCRIPT_EARLY = """
+import sys, func
+assert "scipy.linalg" not in sys.modules
+import scipy.linalg
+code = scipy.linalg.solve.__code__
+assert code.co_filename.endswith("_basic.py") or "scipy" in code.co_filename
+import func.scipy.imports
+assert "func.scipy.doors" not in sys.modules
+assert type(scipy.linalg.__spec__.loader).__name__ == "SourceFileLoader"
+assert "exec_module" not in vars(scipy.linalg.__loader__)
+print("ok")
+"""
+
+
+@pytest.mark.parametrize(("script", "expected"), [(SCRIPT_LATE, "[1.  0.5]"), (SCRIPT_EARLY, "ok")])
+def test_imports(script, expected):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, env=environment)
+    assert run.stdout.strip() == expected, run.stderr
+
+
+def test_every_entry_of_the_table_exists():
+    for module, text in doors.TABLE.items():
+        scipy_module = __import__(module, fromlist=["x"])
+        for entry in text.split():
+            value = scipy_module
+            for part in entry.removeprefix("~").removesuffix("()").split("."):
+                value = getattr(value, part, None)
+            assert value is None or callable(value), entry
+
+
+def test_flags_and_device():
+    def f(x):
+        assert x.flags.c_contiguous
+        assert x.flags["F_CONTIGUOUS"] is False
+        assert x.T.flags["F_CONTIGUOUS"]
+        assert not x[:, ::2].flags.contiguous
+        assert x.device == "cpu"
+        assert x.to_device("cpu") is x
+        with pytest.raises(func.errors.UnsupportedFunctionError, match="cannot be set"):
+            x.flags.writeable = False
+        return np.sum(x)
+
+    x = np.ones((3, 4))
+    func.grad(f)(x)
+    func.jit(f)(x)
+    func.vmap(f)(np.ones((2, 3, 4)))
+
+
+@pytest.mark.parametrize("module", sorted(doors.TABLE))
+def test_funcs_modules_have_what_scipys_have(module):
+    own, scipy_module = [__import__(name, fromlist=["x"]) for name in (f"func.{module}", module)]
+    assert all(hasattr(own, name) for name in scipy_module.__all__)
+    for entry in doors.TABLE[module].split():
+        name = entry.removesuffix("()").replace(".", "_")
+        assert name.startswith("~") or name in vars(own) or hasattr(own, name), name
