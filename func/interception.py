@@ -135,6 +135,9 @@ class Intercepted(np.ndarray):
     def __reduce__(self) -> Any:
         return np.array(_untraced(self, "pickle")).__reduce__()
 
+    def __bytes__(self) -> bytes:
+        return np.array(_untraced(self, "bytes")).tobytes()
+
     def __copy__(self) -> Any:
         return self.copy()
 
@@ -492,7 +495,17 @@ def _adopt_result(array: Any, source: Any) -> Any:
     return array if is_engine_file(sys._getframe(3).f_code.co_filename) else adopted(array)
 
 
+def _read_buffer(bound: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
+    """np.frombuffer, which reads memory past the protocols: that of an array with traced values is refused."""
+    source = buffer.obj if type(buffer) is memoryview else buffer
+    if type(source) is Intercepted:
+        _untraced(source, "frombuffer")
+    return _FROMBUFFER(buffer, *args, **kwargs)
+
+
+_FROMBUFFER = np.frombuffer
 _CREATORS = {name: _creator(name) for name in _NAMES}
+patching.replace(frombuffer=patching.substitute(_read_buffer, "frombuffer"))
 WIRING.adopt_array = _adopt_result
 WIRING.retire_arrays = retire
 

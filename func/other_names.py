@@ -12,7 +12,12 @@ _SAME_IN_NUMPY = ("array", "asarray", "arange", "empty", "eye", "full", "linspac
 _LOOPS = "func.scan, func.while_loop, func.fori_loop, func.cond, func.switch, func.map and func.associative_scan"
 _RANDOM = "func.random.{name}(key, ...) with a key of func.random.key(seed), or func.random.default_rng(key)"
 
+_TENSOR = "func.tensor(data), with dtype= for another type of its elements"
 INSTEAD = {
+    "DoubleTensor": _TENSOR,
+    "FloatTensor": _TENSOR,
+    "LongTensor": _TENSOR,
+    "Parameter": "func.tensor(data, requires_grad=True)",
     "Variable": "func.tensor(data, requires_grad=True)",
     "as_tensor": "func.tensor(data)",
     "block_until_ready": "nothing: results are there when a call returns",

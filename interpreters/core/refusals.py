@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from func.interpreters.core.errors import FuncError, TracerConversionError
-from func.interpreters.core.source import Line, library_calls_of, line_of_error, user_line
+from func.interpreters.core.source import Line, is_library_file, library_calls_of, line_of_error, user_line
 from func.interpreters.core.wiring import WIRING
 
 
@@ -31,7 +31,7 @@ class LastRefusal(NamedTuple):
 
 _LAST: ContextVar[LastRefusal | None] = ContextVar("func_refused", default=None)
 _REPLACING = (TypeError, ValueError, IndexError)
-"""What C code raises in place of a refusal."""
+"""What NumPy and Python raise in place of a refusal."""
 
 
 def noted(error: FuncError, interpreter: Any, explains: tuple[str, ...] = ()) -> FuncError:
@@ -55,7 +55,8 @@ def worded(error: Exception, interpreter: Any) -> Exception:
                 [words in text for words in last.explains]
             )
         else:
-            is_swallowed = isinstance(error, _REPLACING) and last.line == line_of_error(error)
+            is_replacing = isinstance(error, _REPLACING) or is_of_compiled_code(error)
+            is_swallowed = is_replacing and last.line == line_of_error(error)
         if is_swallowed or isinstance(error, SystemError):
             return last.kind(last.text)
     is_named = any([name in text for name in _NAMES_OF_TRACER]) and "Tracer' object has no attribute" not in text
@@ -100,6 +101,18 @@ def instruction(frame: FrameType | None) -> tuple[str, int]:
 
 
 _SYMBOLS = dict(enumerate([symbol for _, symbol in getattr(dis, "_nb_ops", ())]))
+
+
+def is_of_compiled_code(error: BaseException) -> bool:
+    """Whether an error was raised by compiled code of a package: of its own class, or below a line of Python of its."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return False
+    code = trace.tb_frame.f_code
+    is_raised_by_python = dis.opname[code.co_code[trace.tb_lasti]] in ("RAISE_VARARGS", "RERAISE")
+    return not is_raised_by_python and (type(error).__module__ != "builtins" or is_library_file(code.co_filename))
 
 
 def is_formatting(frame: FrameType | None) -> bool:
