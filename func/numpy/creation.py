@@ -233,7 +233,7 @@ def full_like(
             return with_memory(like_copy(filled, a))
         return with_memory(with_strides(filled, strides) if strides else in_order(filled, "C"))
     bottom = innermost(a)
-    if type(fill_value) is complex:
+    if type(fill_value) in (float, complex):
         fill_value = np.asarray(fill_value).astype(dtype)[()]
     if shape_of(fill_value) == ():
         filled = shapes.full_like(0.0 if bottom is None else bottom, fill_value, target_shape, dtype)

@@ -134,7 +134,7 @@ def kaiser(M: int, beta: Any) -> Array:
     """The Kaiser window of M points, differentiable in beta, as numpy.kaiser."""
     beta = to_dtype(operand(beta), np.float64)
     if M == 1:
-        return ops.add(ops.multiply(beta, 0.0), np.ones(1))
+        return ones_like(reshape(beta, (1,)))
     n = np.arange(0, float(M))
     alpha = (M - 1) / 2.0
     return ops.divide(i0(ops.multiply(beta, np.sqrt(1 - ((n - alpha) / alpha) ** 2.0))), i0(beta))

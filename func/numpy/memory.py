@@ -473,9 +473,15 @@ def in_order(x: Array, order: str | None) -> Array:
 
 
 def _laid_out(box: Tracer, strides: Strides, wanted: Strides) -> Tracer:
-    """A new box with these strides. Its array is copied only where the axes are in another order."""
-    in_memory = dense_strides(box.shape, box.dtype.itemsize, iterated_order(stand_in(box.shape, strides, box.dtype)))
-    if not same_layout(box.shape, wanted, in_memory):
+    """A new box with these strides. Its array is copied only where the axes are in another order.
+
+    A variable of a Program tells later functions how it lies, to operations and to copies, which place the axes of
+    broadcasts differently.
+    """
+    orders = [iterated_order(stand_in(box.shape, strides, box.dtype))]
+    if is_abstract(box):
+        orders.append(axes_by_stride(strides))
+    if not all([same_layout(box.shape, wanted, dense_strides(box.shape, box.dtype.itemsize, o)) for o in orders]):
         box = _with_axes_in_memory(box, axes_by_stride(wanted))
     box._view_of = Owner(wanted)
     return box

@@ -182,6 +182,12 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     if not condlist:
         raise ValueError("select with an empty condition list is not possible")
     *choices, result = common([*choicelist, default])
+    for choice in choicelist:
+        source = np.dtype(weak_kind(choice) or dtype_of(operand(choice)))
+        if not np.can_cast(source, dtype_of(result), "same_kind"):
+            raise TypeError(
+                f"Cannot cast array data from {source!r} to {dtype_of(result)!r} according to the rule 'same_kind'"
+            )
     for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
         condition = operand(condition)
         if dtype_of(condition).kind != "b":

@@ -274,6 +274,7 @@ def flipud(m: Array) -> Array:
 def rot90(m: Array, k: int = 1, axes: Any = (0, 1)) -> Array:
     """The array rotated by k quarter turns in the plane of two axes, as numpy.rot90."""
     first, second = as_shape(axes)
+    m = operand(m)
     k %= 4
     if k == 0:
         return getitem(m, ...) if type(m) is Tracer else np.rot90(m, 0, axes)

@@ -487,3 +487,36 @@ def test_writes_to_results_of_loops_and_rules_are_seen_alike_in_all_modes(name: 
         "numpy": func.jit(f, compiler="numpy")(again()),
     }.items():
         assert np.allclose(value, expected), mode
+
+
+COPIES_OF_BROADCASTS: dict[str, Callable[[Any], Any]] = {
+    "copy": lambda x: np.broadcast_to(x * 2, (2, 6)).copy(),
+    "copy A": lambda x: np.broadcast_to(x * 2, (2, 6)).copy("A"),
+    "copy K": lambda x: np.broadcast_to(x * 2, (2, 6)).copy("K"),
+    "copy F": lambda x: np.broadcast_to(x * 2, (2, 6)).copy("F"),
+    "array": lambda x: np.array(np.broadcast_to(x * 2, (2, 6)), order="C"),
+    "meshgrid": lambda x: np.meshgrid(x * 2, np.ones(2))[0],
+}
+USES_OF_COPIES: dict[str, Callable[[Any], Any]] = {
+    "itself": lambda m: m,
+    "add": lambda m: m + 1,
+    "add after a write": lambda m: (m.__setitem__(0, 1.0), m + 1)[1],
+    "roll": lambda m: np.roll(m, 1, 0),
+    "sort": lambda m: np.sort(m, 0),
+    "concatenate": lambda m: np.concatenate([m, m]),
+    "sum of a stack": lambda m: np.stack([m, m]).sum(0),
+}
+
+
+@pytest.mark.parametrize("use", USES_OF_COPIES)
+@pytest.mark.parametrize("copy", COPIES_OF_BROADCASTS)
+def test_copies_of_broadcasts_lie_as_in_numpy_for_what_follows(copy: str, use: str) -> None:
+    def f(x: Any) -> Any:
+        y = USES_OF_COPIES[use](COPIES_OF_BROADCASTS[copy](x))
+        y.reshape(-1)[1] = 9.0
+        return y
+
+    x = np.arange(1.0, 7.0)
+    assert np.array_equal(func.jit(f)(x), f(x))
+    assert np.array_equal(func.jvp(f, (x,), (x,))[0], f(x))
+    assert np.array_equal(func.jit(func.vmap(f))(x[None])[0], f(x))
