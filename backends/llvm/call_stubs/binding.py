@@ -140,10 +140,17 @@ def native_stub(
     if table.head[Head.FRAME] > MAX_FRAME:
         return python_stub(run, signature, slow, failed, owner)
     code = stub_code()
-    definition = capi.MethodDefinition(b"call_stub", code.address("call_stub"), capi.METH_FASTCALL_KEYWORDS, None)
-    state = StubState((table.words, *table.objects, owner, code, definition))
+    definition = _definition(code.address("call_stub"))
+    state = StubState((table.words, *table.objects, owner, code))
     state.places = table.places
     return _new_function()(ctypes.addressof(definition), state, None)  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _definition(address: int) -> Any:
+    """The definition of functions with the code at an address. It lives for ever: CPython reads it as a function goes,
+    when the garbage collector has freed the memory of what goes with the function."""
+    return capi.MethodDefinition(b"call_stub", address, capi.METH_FASTCALL_KEYWORDS, None)
 
 
 @functools.cache
