@@ -1,11 +1,15 @@
-"""Which attribute a frame is about to read: tells Python code that writes `np.array` from compiled code that asks."""
+"""What the instruction of a frame does: which attribute it reads, what it calls, which operator it computes.
+
+The first tells Python code that writes `np.array` from compiled code that asks for it.
+"""
 
 from __future__ import annotations
 
 import dis
 import functools
+import operator
 import sys
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 _NAMED = frozenset([dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM") if name in dis.opmap])
@@ -47,49 +51,98 @@ def _extension(text: bytes, place: int) -> int:
 def _calls_getattr(code: CodeType, place: int) -> bool:
     """Whether the call at a place in the code is one of the builtin getattr."""
     found = _callee(code, place)
-    if found is None or found.is_jump_target:
+    if not found or found[-1].is_jump_target:
         return False
-    return found.opname in ("LOAD_GLOBAL", "LOAD_NAME") and found.argval == "getattr"
+    return found[-1].opname in ("LOAD_GLOBAL", "LOAD_NAME") and found[-1].argval == "getattr"
 
 
-def called_function(frame: FrameType, module: Any) -> Any:
-    """What the call that a frame is at calls, by the instruction that read it: an attribute counts as one of `module`.
+_OPERATORS = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+    "@": operator.matmul,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
-    None where the frame is at no call, or where it cannot be known.
+
+def operation(frame: FrameType, module: Any, methods: tuple[str, ...]) -> Any:
+    """The function that the instruction of a frame calls, or the one of `operator` whose operator it computes.
+
+    By the instruction that reads it: an attribute of anything but a module counts as one of `module`, and where it is
+    one of `methods`, what has this method is what counts. None where the instruction does not tell.
     """
-    found = _callee(frame.f_code, frame.f_lasti)
-    if found is None:
-        return None
-    if found.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-        return getattr(module, found.argval, None)
-    if found.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-        return frame.f_globals.get(found.argval)
-    return frame.f_locals.get(found.argval) if found.opname in ("LOAD_FAST", "LOAD_DEREF") else None
+    code, place = frame.f_code, frame.f_lasti
+    symbol = _symbol(code, place)
+    if symbol is not None:
+        return _OPERATORS.get(symbol)
+    found = list(_callee(code, place))
+    while found:
+        last = found.pop()
+        if last.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
+            return _named(frame, last)
+        if last.argval not in methods:
+            owner = _named(frame, found[-1]) if found else None
+            return getattr(owner if isinstance(owner, ModuleType) else module, last.argval, None)
+    return None
+
+
+def _named(frame: FrameType, instruction: dis.Instruction) -> Any:
+    """The value of the variable that an instruction reads."""
+    name = instruction.argval
+    if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+        scopes = [frame.f_globals, frame.f_builtins]
+        return next((scope[name] for scope in scopes if name in scope), None)
+    is_local = instruction.opname.startswith(("LOAD_FAST", "LOAD_DEREF")) and type(name) is str
+    return frame.f_locals.get(name) if is_local else None
 
 
 @functools.lru_cache(4096)
-def _callee(code: CodeType, place: int) -> dis.Instruction | None:
-    """The instruction that reads what the call at a place in the code calls, found by following the stack backwards."""
+def _symbol(code: CodeType, place: int) -> str | None:
+    """The symbol of the binary operator at a place in the code, without the = of an assignment; None at no operator."""
+    instruction = [i for i in dis.get_instructions(code) if i.offset <= place][-1]
+    if instruction.opname == "COMPARE_OP":
+        return str(instruction.argval).removeprefix("bool(").removesuffix(")")
+    return instruction.argrepr.removesuffix("=") if instruction.opname == "BINARY_OP" else None
+
+
+@functools.lru_cache(4096)
+def _callee(code: CodeType, place: int) -> tuple[dis.Instruction, ...]:
+    """The instruction that reads what the call at a place in the code calls, and the one before it, which comes first.
+
+    Found by following the stack backwards; nothing where the place is no call, or where that leads to a jump.
+    """
     instructions = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG", "NOP")]
-    at = next((k for k, i in enumerate(instructions) if i.offset == place), None)
-    if at is None:
-        return None
+    at = sum([i.offset <= place for i in instructions]) - 1  # behind it are places without an instruction
     name, needed = instructions[at].opname, (instructions[at].arg or 0) + 1
     if name == "CALL_FUNCTION_EX":
         needed = 2 + (instructions[at].arg or 0) % 2
     elif name == "CALL_KW":
         needed += 1
     elif name not in ("CALL", "PRECALL", "CALL_FUNCTION"):
-        return None
+        return ()
     if name == "CALL" and instructions[at - 1].opname == "PRECALL":
         at -= 1  # two instructions of one call
     while at > 0:  # `needed`: values that the instructions up to here leave on the stack for the call
         at -= 1
         instruction = instructions[at]
         if needed == 1 and instruction.opname != "PUSH_NULL":
-            return instruction
+            return tuple(instructions[max(at - 1, 0) : at + 1])
         if instruction.opcode in dis.hasjrel or instruction.opcode in dis.hasjabs or instruction.is_jump_target:
-            return None
+            return ()
         if needed > 1:
             needed -= dis.stack_effect(instruction.opcode, instruction.arg)
-    return None
+    return ()

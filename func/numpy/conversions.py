@@ -9,7 +9,10 @@ from __future__ import annotations
 import functools
 import importlib
 import math
+import operator
 import sys
+import types
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -25,7 +28,7 @@ from func.interpreters.grad import Grad
 from func.interpreters.imperative.interpreter import Imperative
 from func.interpreters.jvp import Jvp
 from func.numpy.argument_checks import to_host
-from func.numpy.bytecode import called_function
+from func.numpy.bytecode import operation
 from func.numpy.inplace import WRITE_HINT, getitem
 from func.numpy.patching import TracedElementSignal, is_converting
 
@@ -47,8 +50,8 @@ _NUMBER_HINT = (
     "on purpose write x.item() of a tensor, and float(func.stop_gradient(x)) inside a transform."
 )
 _OBJECTS_TEXT = (
-    "NumPy made an array of Python objects of a list that holds a traced value, and has no loop over objects for this"
-    "{line}\n"
+    "NumPy made an array of Python objects of a list that holds a traced value, and its loops over objects compute "
+    "something else than those over numbers, or nothing{line}\n"
     "Write np.array([...]) around the list."
 )
 _NUMBER_NAMES = ["float", "int", "bool", "complex", *[f"numpy.{t.__name__}" for t in np.sctypeDict.values()]]
@@ -59,6 +62,10 @@ _WORDS_OF_OBJECTS = (
     "doesn't define __",
     "unorderable types for comparison",
     "No loop matching the specified signature and casting",
+    "division by zero",
+    "float modulo",
+    "cannot be raised to a negative power",
+    "Numerical result out of range",
     *[f"'{name}' object has no attribute '" for name in dict.fromkeys(_NUMBER_NAMES)],
 )
 """What NumPy says of arrays of objects, which it makes of lists with traced values."""
@@ -348,10 +355,10 @@ def no_array(tracer: Tracer, dtype: Any = None, copy: bool | None = None) -> Any
         return np.array(tracer._value, dtype, copy=copy)
     if (dtype is None or np.dtype(dtype).kind == "O") and may_be_element(tracer):
         refusal = TracerConversionError(_OBJECTS_TEXT.format(line=at_line()))
-        called = _called_ufunc()
-        if called is not None and not _computes_as_numpy(called, tracer.dtype):
+        called = _operation()
+        if called is None or not _computes_as_numpy(called, tracer.dtype):
             _refuse(refusal)
-        if tracer.shape == () or called is not None:
+        if tracer.shape == () or isinstance(called, np.ufunc):
             noted(refusal, current_transform(), _WORDS_OF_OBJECTS)
             elements: Any = np.empty(tracer.shape, object)
             for place in np.ndindex(tracer.shape):
@@ -362,7 +369,7 @@ def no_array(tracer: Tracer, dtype: Any = None, copy: bool | None = None) -> Any
     return refuse_conversion(tracer)
 
 
-_OTHER_OBJECTS: set[np.ufunc] = {
+_OTHER_OBJECTS: set[Callable[..., Any]] = {
     np.logical_and,
     np.logical_or,
     np.logical_xor,
@@ -370,28 +377,67 @@ _OTHER_OBJECTS: set[np.ufunc] = {
     np.floor,
     np.ceil,
     np.trunc,
+    np.sign,
+    np.maximum,
+    np.minimum,
+    np.fmax,
+    np.fmin,
+    np.clip,
 }
-"""Ufuncs whose loops over objects give Python's truth values and integers, not NumPy's."""
-_ARITHMETIC: set[np.ufunc] = {np.add, np.subtract, np.multiply, np.divide, np.floor_divide, np.remainder, np.power}
-_ARITHMETIC |= {np.negative, np.positive, np.square, np.absolute}
-"""Ufuncs whose loops over objects keep integers what they are."""
+"""Functions whose loops over objects give Python's truth values and integers, or know no NaN and no ties."""
+_ARITHMETIC: set[np.ufunc] = {np.add, np.subtract, np.multiply, np.divide}
+_ARITHMETIC |= {np.matmul, np.bitwise_and, np.bitwise_or, np.bitwise_xor}
+_ARITHMETIC |= {np.less, np.less_equal, np.equal, np.not_equal, np.greater, np.greater_equal}
+_OF_PYTHON: set[np.ufunc] = {np.negative, np.positive, np.square, np.absolute, np.conjugate, np.reciprocal}
+"""Ufuncs of two arguments, and of one, whose loops over objects keep integers what they are."""
+_UFUNCS_OF_PYTHON: dict[Any, np.ufunc] = {
+    operator.add: np.add,
+    operator.sub: np.subtract,
+    operator.mul: np.multiply,
+    operator.truediv: np.divide,
+    operator.floordiv: np.floor_divide,
+    operator.mod: np.remainder,
+    operator.pow: np.power,
+    operator.matmul: np.matmul,
+    operator.and_: np.bitwise_and,
+    operator.or_: np.bitwise_or,
+    operator.xor: np.bitwise_xor,
+    operator.lshift: np.left_shift,
+    operator.rshift: np.right_shift,
+    operator.lt: np.less,
+    operator.le: np.less_equal,
+    operator.eq: np.equal,
+    operator.ne: np.not_equal,
+    operator.gt: np.greater,
+    operator.ge: np.greater_equal,
+    divmod: np.divmod,
+    pow: np.power,
+    abs: np.absolute,
+    np.dot: np.matmul,
+}
+"""The ufuncs that plain arrays compute Python's operators with; their method `dot` sums products as `@` does."""
+_METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
 
 
-def _computes_as_numpy(ufunc: np.ufunc, dtype: np.dtype[Any]) -> bool:
-    """Whether a ufunc's loop over objects gives what its loop over numbers of a dtype does.
+def _computes_as_numpy(called: Callable[..., Any], dtype: np.dtype[Any]) -> bool:
+    """Whether NumPy's loop over objects gives what its loop over numbers of a dtype does, in a function of NumPy's.
 
-    Beside a narrow number the numbers of another operand would be Python's, which adapt to it.
+    Beside a narrow number the numbers of another operand, or of the list, would be Python's, which adapt to it.
     """
+    if not isinstance(called, np.ufunc):
+        return called not in _OTHER_OBJECTS
     if dtype.kind != "f":
-        return ufunc in _ARITHMETIC and (ufunc.nin == 1 or dtype == np.int64)
-    return ufunc not in _OTHER_OBJECTS and (ufunc.nin == 1 or dtype == np.float64)
+        return called in _ARITHMETIC | _OF_PYTHON and dtype == np.int64
+    return called not in _OTHER_OBJECTS and (dtype == np.float64 or (called.nin == 1 and called not in _OF_PYTHON))
 
 
-def _called_ufunc() -> Any:
-    """The ufunc of NumPy's that the user's code calls, as far as its instructions say."""
+def _operation() -> Any:
+    """What the user's code has NumPy compute, as far as its instructions say: a ufunc, or another function."""
     frame = user_frame(3)
-    called = None if frame is None else called_function(frame, np)
-    return called if isinstance(called, np.ufunc) else None
+    called = None if frame is None else operation(frame, np, _METHODS)
+    called = _UFUNCS_OF_PYTHON.get(called, called) if called.__hash__ is not None else None
+    is_function = isinstance(called, (np.ufunc, types.FunctionType, types.BuiltinFunctionType, type(np.where)))
+    return called if is_function and (isinstance(called, np.ufunc) or hasattr(np, called.__name__)) else None
 
 
 def pandas_priority(tracer: Tracer) -> int:

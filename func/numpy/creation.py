@@ -19,6 +19,8 @@ from func.interpreters.core import (
     refuse_array,
     shape_of,
 )
+from func.interpreters.core.errors import TracerConversionError
+from func.interpreters.core.source import at_line
 from func.interpreters.core.strides import Strides, axes_by_stride, copied_strides, dense_strides
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.structural import shapes, slicing
@@ -189,12 +191,32 @@ def _converted(name: str, *args: Any, **kwargs: Any) -> Array:
     return convert(*args, **kwargs)
 
 
+def _check_numbers(items: list[Any]) -> None:
+    """Refuse objects that NumPy's loops computed otherwise than numbers: each in a precision of its own."""
+    dtypes = [item.dtype for item in items if type(item) is Tracer]
+    plain = [item for item in items if type(item) is not Tracer]
+    is_narrow = any([dtype.kind in "fiu" and dtype not in (np.float64, np.int64) for dtype in dtypes])
+    is_real = all([dtype.kind != "c" for dtype in dtypes])
+    if plain and (is_narrow or any([_is_otherwise(item, is_real) for item in plain])):
+        raise TracerConversionError(
+            "an array of Python objects holds traced values beside numbers of another precision, with which NumPy "
+            f"computes otherwise than with arrays{at_line()}\nWrite np.array([...]) around the list."
+        )
+
+
+def _is_otherwise(number: Any, is_real: bool) -> bool:
+    """Whether a number among objects computed in another precision, or became complex, as no array of reals does."""
+    kind = getattr(getattr(number, "dtype", None), "kind", "")
+    return (kind in "fc" and kind != "" and number.dtype.itemsize < 8) or (is_real and isinstance(number, complex))
+
+
 def array_of_objects(value: Any) -> Array:
     """An array of Python objects, which NumPy makes of lists with traced numbers, as one array of numbers."""
     items = value.ravel().tolist()
     if any([type(item) is Tracer for item in items]):
         if not value.shape:
             return as_array(arrayed(items[0]))
+        _check_numbers(items)
         return shapes.reshape(stacked([operand(item) for item in items]), shape=value.shape)
     if items and not all([isinstance(item, numbers.Number) for item in items]):
         refuse_array(value)

@@ -11,12 +11,15 @@ the file, the lines and the name of the old one. A dispatcher of an unknown form
 
 from __future__ import annotations
 
+import gc
 import inspect
 import sys
 import textwrap
 import types
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from func.interpreters.core import CARRIERS, TRACED, Tracer
 from func.numpy.code_prefix import function_code, with_prefix
@@ -26,6 +29,8 @@ NUMBERS = frozenset(
     {"atol", "default", "dx", "fill_value", "initial", "left", "nan", "neginf", "posinf", "right", "rtol"}
 )
 """Parameters for a number, which NumPy does not ask though it may be traced."""
+OF_TYPES = frozenset({"can_cast", "may_share_memory", "min_scalar_type", "result_type", "shares_memory"})
+"""Functions in C that take types and memory, and no list for an array."""
 MAX_DEPTH = 32
 """How deep lists are searched: as deep as an array of NumPy may have axes, and some more."""
 
@@ -68,7 +73,7 @@ def _returned(dispatcher: types.FunctionType, names: tuple[str, ...], positional
     return [numbers[id(value)] for value in out]
 
 
-_SEARCH, _ORIGINAL, _TRACED, _KINDS = "<search>", "<original>", "<traced>", "<list or tuple>"
+_SEARCH, _ORIGINAL, _TRACED, _KINDS, _LISTS = "<search>", "<original>", "<traced>", "<list or tuple>", "<lists>"
 """Constants that stand for objects in the text of a dispatcher."""
 _EXIST = f"{_TRACED!r}.run or {_TRACED!r}.stay"
 
@@ -107,24 +112,38 @@ def _text(dispatcher: types.FunctionType) -> str | None:
     )
 
 
-def _with_prefix(code: types.CodeType) -> types.CodeType | None:
+def _with_prefix(dispatcher: types.FunctionType) -> types.CodeType | None:
     """The code of a dispatcher behind a test, compiled from its source; None where that is not at hand."""
-    return with_prefix(code, _prefix(code.co_flags, "{}"))
+    code = dispatcher.__code__
+    test = _EXIST
+    if _gives_its_sequence(dispatcher):  # the engine joins arrays all the time: the search is for lists among them
+        first = code.co_varnames[0]
+        test = f"({_EXIST}) and type({first}) in {_KINDS!r} and not {_LISTS!r}.isdisjoint(map(type, {first}))"
+    return with_prefix(code, _prefix(code.co_flags, "{}", test))
 
 
 def _without_source(code: types.CodeType) -> types.CodeType:
     """The code of a dispatcher behind a test, which calls the original."""
     give = "yield from" if code.co_flags & inspect.CO_GENERATOR else "return"
-    prefix = textwrap.indent(_prefix(code.co_flags, "*args, **kwargs"), "    ")
+    prefix = textwrap.indent(_prefix(code.co_flags, "*args, **kwargs", _EXIST), "    ")
     text = f"def dispatcher(*args, **kwargs):\n{prefix}    {give} {_ORIGINAL!r}.call(*args, **kwargs)\n"
     return function_code(text, code.co_filename)
 
 
-def _prefix(flags: int, call: str) -> str:
+def _gives_its_sequence(dispatcher: types.FunctionType) -> bool:
+    """Whether a dispatcher hands on the sequence that is its first argument, as that of np.concatenate does."""
+    arrays: list[Any] = []
+    try:
+        return dispatcher(arrays) is arrays
+    except Exception:
+        return False
+
+
+def _prefix(flags: int, call: str, test: str) -> str:
     """The test: where traced values exist, all is returned that the original returns for this call, and more."""
     relevant = f"{_SEARCH!r}.extended([*{_ORIGINAL!r}.call({call})])"
     ending = f"yield from {relevant}\n    return" if flags & inspect.CO_GENERATOR else f"return {relevant}"
-    return f"if {_EXIST}:\n    {ending}\n"
+    return f"if {test}:\n    {ending}\n"
 
 
 class _Original:
@@ -138,8 +157,14 @@ class _Original:
 
 
 def numpy_dispatchers() -> list[types.FunctionType]:
-    """The dispatchers of the modules of NumPy that have been imported."""
-    found = []
+    """The dispatchers of the modules of NumPy that have been imported.
+
+    Those of functions written in C have the name of their function, which hides them in the module: only the garbage
+    collector knows them.
+    """
+    hidden = np._core.multiarray.__dict__
+    found = [f for f in gc.get_objects() if type(f) is types.FunctionType and f.__globals__ is hidden]
+    found = [f for f in found if type(hidden.get(f.__name__)) is type(np.where) and f.__name__ not in OF_TYPES]
     for name, module in list(sys.modules.items()):
         if name.startswith("numpy."):
             for attribute, value in list(vars(module).items()):
@@ -158,8 +183,9 @@ def install() -> None:
     codes = dict(zip(shared, [c for c in whole.co_consts if isinstance(c, types.CodeType)], strict=True))
     for dispatcher, text in texts.items():
         old = dispatcher.__code__
-        new = codes[text] if text is not None else _with_prefix(old) or _without_source(old)
-        objects = {_SEARCH: Search, _ORIGINAL: _Original(dispatcher), _TRACED: TRACED, _KINDS: SEQUENCES}
+        new = codes[text] if text is not None else _with_prefix(dispatcher) or _without_source(old)
+        objects: dict[str, Any] = {_SEARCH: Search, _ORIGINAL: _Original(dispatcher), _TRACED: TRACED}
+        objects |= {_KINDS: SEQUENCES, _LISTS: frozenset(SEQUENCES)}
         dispatcher.__code__ = new.replace(
             co_consts=tuple([objects.get(c, c) if type(c) is str else c for c in new.co_consts]),
             co_varnames=new.co_varnames if text is None else _names(old),

@@ -51,7 +51,8 @@ def worded(error: Exception, interpreter: Any) -> Exception:
     last = _LAST.get()
     if last is not None and last.interpreter is interpreter:
         if last.explains:
-            is_swallowed = isinstance(error, (TypeError, AttributeError)) and any(
+            is_of_numbers = isinstance(error, ArithmeticError) and last.line == line_of_error(error)
+            is_swallowed = (is_of_numbers or isinstance(error, (TypeError, AttributeError))) and any(
                 [words in text for words in last.explains]
             )
         else:

@@ -46,7 +46,12 @@ def add(prefix: str, x: Any, calls: dict[str, Callable[[Any], Any]], **options: 
 
 def by_name(module: Any, name: str) -> Callable[[Any], Any]:
     """The function of a module, looked up when it is called."""
-    return lambda x: getattr(module, name)(x)
+
+    def call(x: Any) -> Any:
+        function = getattr(module, name)
+        return function(x)
+
+    return call
 
 
 UNARY = """
