@@ -356,6 +356,8 @@ def no_array(tracer: Tracer, dtype: Any = None, copy: bool | None = None) -> Any
     if (dtype is None or np.dtype(dtype).kind == "O") and may_be_element(tracer):
         refusal = TracerConversionError(_OBJECTS_TEXT.format(line=at_line()))
         called = _operation()
+        if called is None and library_calls(2):
+            return refuse_conversion(tracer)
         if called is None or not _computes_as_numpy(called, tracer.dtype):
             _refuse(refusal)
         if tracer.shape == () or isinstance(called, np.ufunc):
@@ -427,7 +429,7 @@ def _computes_as_numpy(called: Callable[..., Any], dtype: np.dtype[Any]) -> bool
     if not isinstance(called, np.ufunc):
         return called not in _OTHER_OBJECTS
     if dtype.kind != "f":
-        return called in _ARITHMETIC | _OF_PYTHON and dtype == np.int64
+        return called in _ARITHMETIC | _OF_PYTHON - {np.reciprocal} and dtype == np.int64
     return called not in _OTHER_OBJECTS and (dtype == np.float64 or (called.nin == 1 and called not in _OF_PYTHON))
 
 
@@ -436,8 +438,10 @@ def _operation() -> Any:
     frame = user_frame(3)
     called = None if frame is None else operation(frame, np, _METHODS)
     called = _UFUNCS_OF_PYTHON.get(called, called) if called.__hash__ is not None else None
-    is_function = isinstance(called, (np.ufunc, types.FunctionType, types.BuiltinFunctionType, type(np.where)))
-    return called if is_function and (isinstance(called, np.ufunc) or hasattr(np, called.__name__)) else None
+    if isinstance(called, np.ufunc):
+        return called
+    is_function = isinstance(called, (types.FunctionType, types.BuiltinFunctionType, type(np.where)))
+    return called if is_function and hasattr(np, getattr(called, "__name__", "")) else None
 
 
 def pandas_priority(tracer: Tracer) -> int:

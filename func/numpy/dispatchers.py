@@ -162,7 +162,7 @@ def numpy_dispatchers() -> list[types.FunctionType]:
     Those of functions written in C have the name of their function, which hides them in the module: only the garbage
     collector knows them.
     """
-    hidden = np._core.multiarray.__dict__
+    hidden = vars(sys.modules["numpy._core.multiarray"])
     found = [f for f in gc.get_objects() if type(f) is types.FunctionType and f.__globals__ is hidden]
     found = [f for f in found if type(hidden.get(f.__name__)) is type(np.where) and f.__name__ not in OF_TYPES]
     for name, module in list(sys.modules.items()):
