@@ -24,9 +24,9 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.core.errors import FuncError, RaggedLanesError, TracerConversionError
-from func.interpreters.core.refusals import add_hint, worded
+from func.interpreters.core.refusals import add_hint, is_of_compiled_code, worded
 from func.interpreters.core.scopes import TRANSFORMS, TransformScope, restore_error_state
-from func.interpreters.core.source import hide_engine_frames
+from func.interpreters.core.source import hide_engine_frames, line_of_error
 from func.interpreters.core.strides import stand_in
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import walk
@@ -164,9 +164,9 @@ def map_flat(
             outs = without_tensors(fun(*elements), level)
             mapped_outs = [level.is_mapped(out) for out in outs]
             return [out._value if mapped else out for out, mapped in zip(outs, mapped_outs, strict=True)], mapped_outs
-        except (SplitBatch, ValueError, SystemError) as error:
-            split = error if isinstance(error, SplitBatch) else error.__cause__  # C code wraps what float() raises
-            if not isinstance(split, SplitBatch):
+        except (SplitBatch, Exception) as error:
+            split = _split_behind(error, level)
+            if split is None:
                 raise
             if split.interpreter is not level:
                 raise split from None
@@ -178,6 +178,19 @@ def map_flat(
         chosen = [gather(arg, group, axis=0) if mapped else arg for arg, mapped in zip(args, which, strict=True)]
         parts.append((len(group), *map_flat(fun, len(group), which, chosen, part)))
     return _merge_parts(groups, parts)
+
+
+def _split_behind(error: BaseException, level: Vmap) -> SplitBatch | None:
+    """The signal that an error stands for: C code wraps what float() raises, or replaces it by an error of its own."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, SplitBatch):
+            return cause
+        wish = level.wish
+        if wish is not None and is_of_compiled_code(cause) and wish.line == line_of_error(error):
+            return SplitBatch(level, wish.groups)
+        cause = cause.__cause__
+    return None
 
 
 def _merge_parts(groups: Sequence[Any], parts: Sequence[Any]) -> tuple[list[Array], list[bool]]:

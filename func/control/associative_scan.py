@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from func import tree
-from func.control.loop_carry import owned
+from func.control.loop_carry import owned, without_writes
 from func.control.scanning import part_of
 from func.interpreters.core import Array, shape_of
 from func.interpreters.core.errors import CarryError, LengthError
@@ -20,7 +20,8 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     """All prefixes of elems under an associative function: e0, fn(e0, e1), fn(fn(e0, e1), e2), ..., in log2(n) rounds.
 
     Args:
-        fn: An associative function of two trees of elements; it is called with many of them at a time, along `axis`.
+        fn: An associative function of two trees of elements; it is called with many of them at a time, along `axis`,
+            and must not write to them.
         elems: A tree of arrays of one length along `axis`.
         reverse: All suffixes instead.
         axis: The axis of the elements.
@@ -28,6 +29,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     Raises:
         LengthError: Lengths differ (a ValueError).
         CarryError: fn returns a tree or shapes other than those of its arguments (a TypeError).
+        SharedMemoryError: fn writes to its arguments, which are parts of the arrays that the next rounds read.
 
     Example:
         >>> import numpy as np, func
@@ -51,10 +53,12 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         listed = ", ".join([f"{name} has {n}" for name, n in lengths.items()])
         raise LengthError(f"func.associative_scan: lengths along axis {axis} differ: {listed}{at_line()}")
 
+    guarded = without_writes(fn, range(2 * len(leaves)), "associative_scan")
+
     def combine(left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
         if reverse:
             left, right = right, left
-        outs, out_spec = tree.flatten(fn(tree.unflatten(spec, list(left)), tree.unflatten(spec, list(right))))
+        outs, out_spec = tree.flatten(guarded(tree.unflatten(spec, list(left)), tree.unflatten(spec, list(right))))
         if out_spec != spec:
             raise CarryError(
                 f"func.associative_scan: {name_of(fn)} returned another tree than it was given{at_line()}\n"

@@ -17,10 +17,36 @@ from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.primitives.structural.shapes import convert
 from func.interpreters.program.program import Program, Var
 from func.interpreters.stage import Stage
-from func.numpy.guarding import guard, is_refused_write, may_share, unguarded
+from func.numpy.guarding import guard, guard_places, is_refused_write, may_share, unguarded
 from func.numpy.memory import Owner, in_order, is_abstract
 from func.numpy.sharing import COPY_HINT, note_traced_arguments
-from func.transforms.boundary import array_leaf, describe, own, traced_leaf, unbox
+from func.transforms.boundary import array_leaf, describe, name_of, own, traced_leaf, unbox
+
+
+def shared_words(transform: str, name: str) -> str:
+    """The words of the error for a write that NumPy would show in other arrays, too."""
+    return (
+        f"func.{transform}: {name} writes to an array that shares memory with another "
+        f"one that the loop carries or runs over. In NumPy that would have the new numbers; here each is an array "
+        f"by itself{at_line()}\n{COPY_HINT}"
+    )
+
+
+def without_writes(function: Callable[..., Any], places: Sequence[int], transform: str) -> Callable[..., Any]:
+    """The function of arguments whose leaves at these places it must not write, or it raises an error by name."""
+
+    def guarded(*args: Any) -> Any:
+        leaves, spec = tree.flatten(args)
+        guard_places(leaves, [places])
+        try:
+            out = function(*tree.unflatten(spec, leaves))
+        except ValueError as error:
+            if is_refused_write(error, leaves):
+                raise SharedMemoryError(shared_words(transform, name_of(function))) from error
+            raise
+        return tree.map(unguarded, out)
+
+    return guarded
 
 
 class Widened(Exception):
@@ -90,7 +116,7 @@ class Carry:
             return function(self.tree(values), *row)
         except ValueError as error:
             if is_refused_write(error, [*values, *tree.leaves(row)]):
-                raise SharedMemoryError(self._shared_words(name)) from error
+                raise SharedMemoryError(shared_words(self.transform, name)) from error
             raise
 
     def noting_writes(
@@ -105,16 +131,9 @@ class Carry:
 
         def check() -> None:
             if stage.shared.written & self.returned_shared:
-                raise SharedMemoryError(self._shared_words(name))
+                raise SharedMemoryError(shared_words(self.transform, name))
 
         return check
-
-    def _shared_words(self, name: str) -> str:
-        return (
-            f"func.{self.transform}: {name} writes to an array that shares memory with another "
-            f"one that the loop carries or runs over. In NumPy that would have the new numbers; here each is an array "
-            f"by itself{at_line()}\n{COPY_HINT}"
-        )
 
     def _converted(self, place: int, leaf: Array, body: str) -> Array:
         """A number as an array of the carry's dtype; a carry that started as a number may become wider."""

@@ -20,7 +20,7 @@ from func.interpreters.core.errors import ArgumentError, CarryError, LengthError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.structural.shapes import expand, reshape
 from func.interpreters.primitives.structural.slicing import concatenate, getitem
-from func.numpy.guarding import guard
+from func.numpy.guarding import guard, shared_places
 from func.transforms.boundary import array_leaf, check_callable, describe, name_of, unbox
 from func.transforms.checkpointing import call_checkpointed
 from func.transforms.vmapping import vmap
@@ -365,7 +365,8 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     check_count("map", "batch_size", batch_size, "None or an int of at least 1", 1)
     rows = Rows(xs, None, "map")
     count, rest = divmod(rows.length, batch_size)
-    mapped = vmap(f)
+    shared = [place for places in shared_places(rows.given) for place in places]
+    mapped = vmap(loop_carry.without_writes(f, shared, "map") if shared else f)
     pieces = []
     if count:
         pieces_of = {

@@ -15,7 +15,15 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from func.interpreters.core.errors import FuncError, TracerConversionError
-from func.interpreters.core.source import Line, is_library_file, library_calls_of, line_of_error, user_line
+from func.interpreters.core.source import (
+    Line,
+    is_engine_file,
+    is_library_file,
+    library_calls_of,
+    line_of_error,
+    user_line,
+)
+from func.interpreters.core.types import Tracer
 from func.interpreters.core.wiring import WIRING
 
 
@@ -61,7 +69,7 @@ def worded(error: Exception, interpreter: Any) -> Exception:
         if is_swallowed or isinstance(error, SystemError):
             return last.kind(last.text)
     is_named = any([name in text for name in _NAMES_OF_TRACER]) and "Tracer' object has no attribute" not in text
-    if isinstance(error, (TypeError, AttributeError, ValueError)) and is_named:
+    if (isinstance(error, (TypeError, AttributeError, ValueError)) and is_named) or _is_of_traced_arguments(error):
         otherwise = "Use NumPy's functions, which take traced values."
         hint = WIRING.library_hint(library_calls_of(error), otherwise) or otherwise
         return TracerConversionError(
@@ -88,7 +96,7 @@ _HINTS = {
     "is not JSON serializable": "A traced value has no number to write: return it, and write it outside.",
 }
 """What to add to errors of Python's, by words in their text."""
-_NAMES_OF_TRACER = ("Tracer'", "not Tracer", "'NotImplementedType'", "__jax_array__")
+_NAMES_OF_TRACER = ("Tracer'", "not Tracer", "got Tracer", "'NotImplementedType'", "__jax_array__")
 """How foreign code calls what it cannot use."""
 
 
@@ -106,14 +114,35 @@ _SYMBOLS = dict(enumerate([symbol for _, symbol in getattr(dis, "_nb_ops", ())])
 
 def is_of_compiled_code(error: BaseException) -> bool:
     """Whether an error was raised by compiled code of a package: of its own class, or below a line of Python of its."""
+    frame, raised_by = _place_of_error(error)
+    if frame is None or raised_by in ("RAISE_VARARGS", "RERAISE"):
+        return False
+    return type(error).__module__ != "builtins" or _is_of_package(frame)
+
+
+def _is_of_traced_arguments(error: BaseException) -> bool:
+    """Whether compiled code of a package raised an error where the package's Python code has traced values."""
+    frame, raised_by = _place_of_error(error)
+    if frame is None or not _is_of_package(frame) or not raised_by.startswith("CALL"):
+        return False
+    if type(error).__module__ == "builtins" and type(error) not in (TypeError, ValueError, RuntimeError):
+        return False
+    return any([type(value) is Tracer for value in frame.f_locals.values()])
+
+
+def _place_of_error(error: BaseException) -> tuple[FrameType | None, str]:
+    """The innermost frame of an error, and the instruction that it came from."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     if trace is None:
-        return False
-    code = trace.tb_frame.f_code
-    is_raised_by_python = dis.opname[code.co_code[trace.tb_lasti]] in ("RAISE_VARARGS", "RERAISE")
-    return not is_raised_by_python and (type(error).__module__ != "builtins" or is_library_file(code.co_filename))
+        return None, ""
+    return trace.tb_frame, dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]]
+
+
+def _is_of_package(frame: FrameType) -> bool:
+    file = frame.f_code.co_filename
+    return is_library_file(file) and not is_engine_file(file)
 
 
 def is_formatting(frame: FrameType | None) -> bool:

@@ -334,3 +334,44 @@ def test_jvp_rules_do_not_write_what_shares_memory() -> None:
     with pytest.raises(SharedMemoryError, match=r"(?s)product_jvp writes.*test_shared_arguments"):
         func.grad(lambda x: np.sum(product(x, x)))(a)
     assert func.grad(lambda x: np.sum(product(x, x.copy())))(a).tolist() == [2.0, 4.0]
+
+
+def _write_first(row: Any) -> Any:
+    first, second = row
+    first[0] = 10 * first[0]
+    return first + second
+
+
+@pytest.mark.parametrize("batch_size", [None, 1, 2, 3, 4])
+@pytest.mark.parametrize("wrap", [lambda f: f, func.jit, lambda f: func.grad(lambda a: np.sum(f(a)))])
+def test_map_in_batches_refuses_writes_to_rows_that_overlap(batch_size: int | None, wrap: Any) -> None:
+    def ahead(a: Any) -> Any:
+        return func.map(_write_first, (a[1:4], a[:3]), batch_size=batch_size)
+
+    with pytest.raises(SharedMemoryError, match="map: _write_first writes to an array that shares memory"):
+        wrap(ahead)(np.arange(8.0).reshape(4, 2))
+
+
+@pytest.mark.parametrize("batch_size", [None, 1, 2, 3, 4])
+def test_map_in_batches_writes_rows_of_other_memory(batch_size: int | None) -> None:
+    a, b = np.arange(6.0).reshape(3, 2), np.ones((3, 2))
+    expected = np.stack([_write_first(row) for row in zip(a.copy(), b, strict=True)])
+    np.testing.assert_array_equal(func.map(_write_first, (a, b), batch_size=batch_size), expected)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, func.jit, lambda f: func.grad(lambda a: np.sum(f(a)))])
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_associative_scan_refuses_writes_to_its_elements(is_shared: bool, wrap: Any) -> None:
+    def combine(left: Any, right: Any) -> Any:
+        left[0][...] = 2 * left[0]
+        return left[0] + right[0], left[1] + right[1]
+
+    with pytest.raises(SharedMemoryError, match="associative_scan: combine writes"):
+        wrap(lambda a: func.associative_scan(combine, (a, a if is_shared else a + 1))[1])(np.arange(1.0, 5.0))
+
+
+def test_associative_scan_may_return_its_elements() -> None:
+    assert func.associative_scan(lambda left, right: left, np.arange(1.0, 5.0)).tolist() == [1.0, 1.0, 1.0, 1.0]
+    keep_last = func.associative_scan(lambda left, right: right, np.arange(1.0, 5.0))
+    keep_last[0] = 7.0
+    assert keep_last.tolist() == [7.0, 2.0, 3.0, 4.0]
