@@ -13,7 +13,7 @@ import numpy as np
 from func.interpreters import nan_safe
 from func.interpreters.core import ZERO, Array, Tracer, dtype_of, is_inexact, shape_of, unboxed
 from func.interpreters.core.errors import FreedGraphError
-from func.interpreters.core.modes import anomaly
+from func.interpreters.core.modes import Setting, anomaly, holding, value_in_force
 from func.interpreters.core.scopes import restore_error_state
 from func.interpreters.grad import LEAF, OUTPUT, PARENTS, RULE, SERIAL, contribute, walk
 from func.interpreters.imperative.anomalies import check_pullback
@@ -97,18 +97,16 @@ class BackwardPass:
         can_be_fast = self.targets is None and not self.create and anomaly() is None
         if can_be_fast and not nan_safe.are_zeros_structural() and self._run_fast():
             return
-        token = _CURRENT_PASS.set(weakref.ref(self))
         before = copy_context()
-        try:
-            is_plain = not self.create and not nan_safe.are_zeros_structural()
-            if not (is_plain and self._run_without_hooks(accumulating)):
-                self._start_again(is_tentative=False)
-                self._run_general(accumulating, Live())
-        except BaseException as error:
-            restore_error_state(error, before)
-            raise
-        finally:
-            _CURRENT_PASS.reset(token)
+        with holding(_CURRENT_PASS, weakref.ref(self)):
+            try:
+                is_plain = not self.create and not nan_safe.are_zeros_structural()
+                if not (is_plain and self._run_without_hooks(accumulating)):
+                    self._start_again(is_tentative=False)
+                    self._run_general(accumulating, Live())
+            except BaseException as error:
+                restore_error_state(error, before)
+                raise
 
     def _refuse_hooks(self) -> None:
         """Before a tentative pass calls a rule of a user: with hooks in the graph it would start again."""
@@ -282,14 +280,15 @@ class BackwardPass:
         return rule.pull(ct, needs_cotangent, saved, params)  # type: ignore[no-any-return]
 
 
-_CURRENT_PASS: ContextVar[weakref.ref[BackwardPass] | None] = ContextVar("func_backward_pass", default=None)
+_CURRENT_PASS: ContextVar[Setting | None] = ContextVar("func_backward_pass", default=None)
+"""A weak reference to the pass that runs."""
 
 
 def current_pass() -> BackwardPass:
     """The backward pass that calls the running hook."""
-    reference = _CURRENT_PASS.get()
+    reference = value_in_force(_CURRENT_PASS)
     current = None if reference is None else reference()
-    assert current is not None
+    assert isinstance(current, BackwardPass)
     return current
 
 

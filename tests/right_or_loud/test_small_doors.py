@@ -402,3 +402,33 @@ def test_a_dropped_jitted_function_is_freed_at_once() -> None:
         assert dead() is None
     finally:
         gc.enable()
+
+
+EDGES: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "no turn of a nested list": (lambda x: np.rot90([[x[0], x[1]], [x[2], x[0]]], 4), X),
+    "a window of one point": (lambda x: func.numpy.kaiser(1, x), np.float64(np.inf)),
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_functions_at_their_edges(name: str) -> None:
+    f, x = EDGES[name]
+    np.testing.assert_array_equal(func.jvp(f, (x,), (np.ones_like(x),))[0], f(x))
+    np.testing.assert_array_equal(func.jit(f)(x), f(x))
+
+
+def test_select_refuses_choices_that_the_common_dtype_does_not_hold() -> None:
+    def f(x: Any) -> Any:
+        return np.select([x > 1, x > 0], [-1, x])
+
+    x = np.array([1, 2], np.uint32)
+    for way in (f, func.jit(f), lambda x: func.numpy.select([x > 1, x > 0], [-1, x])):
+        with pytest.raises(TypeError, match="same_kind"):
+            way(x)
+
+
+def test_full_like_casts_nan_as_numpy() -> None:
+    for shape in ((), (2,)):
+        with np.errstate(invalid="ignore"):
+            expected = np.full_like(np.ones(2, np.uint16), np.nan, shape=shape)
+            np.testing.assert_array_equal(func.numpy.full_like(np.ones(2, np.uint16), np.nan, shape=shape), expected)

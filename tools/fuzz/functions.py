@@ -1044,6 +1044,8 @@ ACCUMULATES |= {
 CHOOSES = {"sort", "partition", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values", "union1d"}
 CHOOSES |= {"intersect1d", "setdiff1d", "setxor1d", "median", "nanmedian", *QUANTILES}
 """Functions in which any of several equal elements, such as 0.0 and -0.0, may be found."""
+LARGER_OR_SMALLER = {"maximum", "minimum", "fmax", "fmin", "max", "min", "amax", "amin"}
+"""Functions of which NumPy's loops, by length and layout, give any of 0.0 and -0.0."""
 
 
 def numpy_function(name: str) -> Callable[..., Any]:
@@ -1247,6 +1249,16 @@ def difference(
     return None
 
 
+def unsigned_zeros(value: Any) -> Any:
+    """The value with 0.0 for -0.0."""
+    if isinstance(value, (tuple, list)):
+        return type(value)([unsigned_zeros(entry) for entry in value])
+    if not isinstance(value, (np.ndarray, np.generic)) or value.dtype.kind != "f":
+        return value
+    changed = np.where(value == 0, np.zeros((), value.dtype), value)
+    return changed if isinstance(value, np.ndarray) else changed[()]
+
+
 def is_inexact(value: Any) -> bool:
     """Whether a value can be differentiated."""
     return np.asarray(value).dtype.kind in "fc" and not isinstance(value, list)
@@ -1314,6 +1326,8 @@ class Tester:
         call = self.call
         if expected.error is not None:
             if got.error is None:
+                if mode != "plain" and "casting" in call.kwargs and self._is_of_objects():
+                    return  # the loop for objects takes what the loop for numbers refuses
                 if isinstance(expected.error, AttributeError) and "no attribute" in str(expected.error):
                     return  # lists, where NumPy's function needs an array
                 if isinstance(expected.error, OverflowError):
@@ -1326,7 +1340,7 @@ class Tester:
         elif got.error is not None:
             if isinstance(got.error, FuncError):
                 self.tally.refused(got.error)
-            else:
+            elif mode != "vmap" or not self._is_refused_of_scalars(got.error):
                 self._add(mode, f"raises: {got.error!r} for {expected.value!r}")
         else:
             scalars = mode in ("plain", "jvp", "vjp") and not (call.args and isinstance(raw(call.args[0]), np.generic))
@@ -1337,12 +1351,20 @@ class Tester:
             loose = is_open or (infinite and call.name in ROUNDS)
             if call.name in QUANTILES and isinstance(expected.value, np.inexact) and np.isnan(expected.value):
                 got.value = np.asarray(got.value).astype(expected.value.dtype)[()]  # that of the sample, in NumPy
+            if call.name in LARGER_OR_SMALLER:
+                expected.value, got.value = unsigned_zeros(expected.value), unsigned_zeros(got.value)
             found = difference(expected.value, got.value, exact, scalars, self.precision(), loose, is_open)
             if found and found.startswith("dtype: ") and mode != "plain" and self._is_of_objects():
                 numbers = np.asarray(got.value).astype(expected.value.dtype)[()]
                 found = difference(expected.value, numbers, False, False, 1e-6, loose)
             if found:
                 self._add(mode, found)
+
+    def _is_refused_of_scalars(self, error: Exception) -> bool:
+        """Whether NumPy says the same of scalars, which the elements of a batch are where they have no axes."""
+        values = [v[()] if isinstance(v, np.ndarray) else v for v in [leaf.value for leaf in self.call.leaves()]]
+        scalar = outcome(lambda: self.call.run(self.reference(), values)).error
+        return scalar is not None and same_kind_of_error(scalar, error)
 
     def _is_of_objects(self) -> bool:
         """Whether a ufunc of NumPy's sees a list with traced numbers: objects, whose results do not know its dtype."""

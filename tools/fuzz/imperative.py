@@ -259,6 +259,8 @@ class Program:
         self.leaves: list[str] = []
         self.watched: set[str] = set()
         """The leaves with hooks that run after accumulation, as PyTorch calls them for frozen ones, too."""
+        self.recomputed: set[str] = set()
+        """The arguments of checkpoints, and what they are views or aliases of."""
         self.retaining: set[str] = set()
         """The variables that retain their gradient, which PyTorch drops when a Function writes to them."""
         self.siblings: set[str] = set()
@@ -405,8 +407,12 @@ class Program:
         return self.choices.choice(forms)
 
     def toggle(self) -> str:
-        """A leaf is frozen or unfrozen."""
-        fits = [x for x in self.shapes if x not in self.watched]
+        """A leaf is frozen or unfrozen.
+
+        Arguments of checkpoints stay as they are: PyTorch pairs what it saves when it computes again by the order, and
+        takes wrong tensors, in silence, where another argument requires a gradient meanwhile.
+        """
+        fits = [x for x in self.shapes if not {x, self.bases.get(x, x)} & (self.watched | self.recomputed)]
         if not fits:
             return self.compute()
         x = self.choices.choice(fits[::-1])
@@ -465,6 +471,7 @@ class Program:
         y = self.variable(self.shapes[x])
         name = self.new(self.shapes[x])
         self.computed.append(name)
+        self.recomputed |= {x, y, self.bases.get(x, x), self.bases.get(y, y)}
         return f"{name} = checkpoint({x}, {y})"
 
     def step(self) -> str:
