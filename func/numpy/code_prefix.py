@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 import textwrap
 import types
 
@@ -14,10 +15,10 @@ def with_prefix(code: types.CodeType, prefix: str) -> types.CodeType | None:
     `{}` in the prefix stands for the words of a call that passes all arguments on.
     """
     try:
-        lines, _ = inspect.getsourcelines(code)
+        lines = inspect.getblock(linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :])
         tree = ast.parse(textwrap.dedent("".join(lines)))
         again = _compiled(tree, code)  # instructions may differ: they depend on the module around
-    except (OSError, TypeError, SyntaxError, StopIteration):
+    except (OSError, SyntaxError, StopIteration, IndexError):
         return None
     function = tree.body[0]
     if not isinstance(function, ast.FunctionDef) or _content(again) != _content(code):

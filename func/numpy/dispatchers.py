@@ -25,6 +25,7 @@ from func.interpreters.core import CARRIERS, TRACED, Tracer
 from func.numpy.code_prefix import function_code, with_prefix
 
 SEQUENCES = (list, tuple)
+_SET_OF_SEQUENCES = frozenset(SEQUENCES)
 NUMBERS = frozenset(
     {"atol", "default", "dx", "fill_value", "initial", "left", "nan", "neginf", "posinf", "right", "rtol"}
 )
@@ -112,6 +113,10 @@ def _text(dispatcher: types.FunctionType) -> str | None:
     )
 
 
+_STUB = f"def dispatcher(*args, **kwargs):\n    return {_ORIGINAL!r}.first(*args, **kwargs)\n"
+"""The first code of a dispatcher that does more: its source is compiled when it is first called."""
+
+
 def _with_prefix(dispatcher: types.FunctionType) -> types.CodeType | None:
     """The code of a dispatcher behind a test, compiled from its source; None where that is not at hand."""
     code = dispatcher.__code__
@@ -149,11 +154,34 @@ def _prefix(flags: int, call: str, test: str) -> str:
 class _Original:
     """A dispatcher as NumPy defines it."""
 
+    __slots__ = ("call", "dispatcher")
+
     def __init__(self, dispatcher: types.FunctionType) -> None:
+        self.dispatcher = dispatcher
         self.call = types.FunctionType(
             dispatcher.__code__, dispatcher.__globals__, dispatcher.__name__, dispatcher.__defaults__
         )
         self.call.__kwdefaults__ = dispatcher.__kwdefaults__
+
+    def first(self, *args: Any, **kwargs: Any) -> Any:
+        """The first call of a dispatcher with a stub, which gets its code."""
+        code = _with_prefix(self.call) or _without_source(self.call.__code__)
+        self.dispatcher.__code__ = self.bound(code, code.co_varnames)
+        return self.dispatcher(*args, **kwargs)
+
+    def bound(self, code: types.CodeType, names: tuple[str, ...]) -> types.CodeType:
+        """New code with objects in the place of constants, and the name and the place of the original."""
+        objects: dict[str, Any] = {_SEARCH: Search, _ORIGINAL: self, _TRACED: TRACED}
+        objects |= {_KINDS: SEQUENCES, _LISTS: _SET_OF_SEQUENCES}
+        old = self.call.__code__
+        return code.replace(
+            co_consts=tuple([objects.get(c, c) if type(c) is str else c for c in code.co_consts]),
+            co_varnames=names,
+            co_name=old.co_name,
+            co_qualname=old.co_qualname,
+            co_filename=old.co_filename,
+            co_firstlineno=old.co_firstlineno,
+        )
 
 
 def numpy_dispatchers() -> list[types.FunctionType]:
@@ -181,16 +209,10 @@ def install() -> None:
     shared = list(dict.fromkeys([text for text in texts.values() if text is not None]))
     whole = compile("\n".join(shared), __file__, "exec", dont_inherit=True)
     codes = dict(zip(shared, [c for c in whole.co_consts if isinstance(c, types.CodeType)], strict=True))
+    stub = function_code(_STUB, __file__)
     for dispatcher, text in texts.items():
-        old = dispatcher.__code__
-        new = codes[text] if text is not None else _with_prefix(dispatcher) or _without_source(old)
-        objects: dict[str, Any] = {_SEARCH: Search, _ORIGINAL: _Original(dispatcher), _TRACED: TRACED}
-        objects |= {_KINDS: SEQUENCES, _LISTS: frozenset(SEQUENCES)}
-        dispatcher.__code__ = new.replace(
-            co_consts=tuple([objects.get(c, c) if type(c) is str else c for c in new.co_consts]),
-            co_varnames=new.co_varnames if text is None else _names(old),
-            co_name=old.co_name,
-            co_qualname=old.co_qualname,
-            co_filename=old.co_filename,
-            co_firstlineno=old.co_firstlineno,
-        )
+        if text is None:
+            dispatcher.__code__ = _Original(dispatcher).bound(stub, stub.co_varnames)
+        else:
+            names = _names(dispatcher.__code__)
+            dispatcher.__code__ = _Original(dispatcher).bound(codes[text], names)
