@@ -130,7 +130,7 @@ __all__ = [
 # fmt: on
 
 _install()
-dispatchers.install()
+dispatchers.install(dispatchers.numpy_dispatchers())
 del dispatchers, ufunc_methods
 
 

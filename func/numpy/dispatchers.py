@@ -185,14 +185,8 @@ class _Original:
 
 
 def numpy_dispatchers() -> list[types.FunctionType]:
-    """The dispatchers of the modules of NumPy that have been imported.
-
-    Those of functions written in C have the name of their function, which hides them in the module: only the garbage
-    collector knows them.
-    """
-    hidden = vars(sys.modules["numpy._core.multiarray"])
-    found = [f for f in gc.get_objects() if type(f) is types.FunctionType and f.__globals__ is hidden]
-    found = [f for f in found if type(hidden.get(f.__name__)) is type(np.where) and f.__name__ not in OF_TYPES]
+    """The dispatchers of the modules of NumPy that have been imported, except those of functions written in C."""
+    found = []
     for name, module in list(sys.modules.items()):
         if name.startswith("numpy."):
             for attribute, value in list(vars(module).items()):
@@ -202,9 +196,19 @@ def numpy_dispatchers() -> list[types.FunctionType]:
     return found
 
 
-def install() -> None:
-    """Give the dispatchers their new code; called once, when func is imported."""
-    known = [d for d in numpy_dispatchers() if not d.__code__.co_freevars and "type" not in d.__globals__]
+def hidden_dispatchers() -> list[types.FunctionType]:
+    """The dispatchers of functions written in C.
+
+    They have the name of their function, which hides them in the module: only the garbage collector knows them.
+    """
+    hidden = vars(sys.modules["numpy._core.multiarray"])
+    found = [f for f in gc.get_objects() if type(f) is types.FunctionType and f.__globals__ is hidden]
+    return [f for f in found if type(hidden.get(f.__name__)) is type(np.where) and f.__name__ not in OF_TYPES]
+
+
+def install(dispatchers: Sequence[types.FunctionType]) -> None:
+    """Give dispatchers their new code: when func is imported, and the hidden ones when the first transform runs."""
+    known = [d for d in dispatchers if not d.__code__.co_freevars and "type" not in d.__globals__]
     texts = {dispatcher: _text(dispatcher) for dispatcher in known}
     shared = list(dict.fromkeys([text for text in texts.values() if text is not None]))
     whole = compile("\n".join(shared), __file__, "exec", dont_inherit=True)

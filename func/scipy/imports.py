@@ -16,6 +16,7 @@ from typing import Any
 
 from func.interpreters.core import TRACED
 from func.interpreters.core.wiring import WIRING
+from func.numpy import dispatchers
 
 MODULES = frozenset(
     [
@@ -76,14 +77,18 @@ def imported(name: str) -> None:
 
 
 def install_pending() -> None:
-    """Install the doors of what has been imported."""
-    doors = importlib.import_module("func.scipy.doors")
+    """Install the doors of what has been imported; at first also NumPy's, which take long to find."""
     while TRACED.pending:
-        doors.install(TRACED.pending.pop())
+        name = TRACED.pending.pop()
+        if name == "numpy":
+            dispatchers.install(dispatchers.hidden_dispatchers())
+        else:
+            importlib.import_module("func.scipy.doors").install(name)
 
 
 def watch_imports() -> None:
     """Start to watch; called once, when func is imported."""
+    TRACED.pending.append("numpy")
     TRACED.pending.extend([name for name in MODULES if name in sys.modules])
     sys.meta_path.insert(0, ImportWatch())
     WIRING.install_doors = install_pending

@@ -346,7 +346,7 @@ class TracedValues:
         self.stay = False
         """Whether a tensor has ever been made, which lives as long as the user likes."""
         self.pending: list[str] = []
-        """Modules of SciPy that were imported, and whose functions do not look for traced values yet."""
+        """Imported modules of NumPy and SciPy whose functions do not all look for traced values yet."""
 
 
 TRACED = TracedValues()
