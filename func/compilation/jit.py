@@ -28,6 +28,7 @@ from func.interpreters.core import PYTHON_SCALARS, Tracer, aval_of, example_of, 
 from func.interpreters.core.errors import ArgumentError, UnsupportedArrayError
 from func.interpreters.core.modes import Setting, enter, leave, value_in_force
 from func.interpreters.core.scopes import TransformScope
+from func.interpreters.core.source import hide_engine_frames
 from func.interpreters.drivers import running
 from func.interpreters.nan_safe import form_for
 from func.interpreters.program.program import Program
@@ -259,11 +260,15 @@ class Jitted:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        fast_call = self._fast_call
-        if fast_call is None or kwargs or _ENABLED.get() is not None:
-            return self._call(args, kwargs)
-        self._calls += 1
-        return fast_call(*args)
+        try:
+            fast_call = self._fast_call
+            if fast_call is None or kwargs or _ENABLED.get() is not None:
+                return self._call(args, kwargs)
+            self._calls += 1
+            return fast_call(*args)
+        except Exception as error:
+            hide_engine_frames(error)
+            raise
 
     def _call_again(self, *args: Any) -> Any:
         """A call that the fast call does not take; it has been counted before."""

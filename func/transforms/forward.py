@@ -23,6 +23,7 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import ArgumentError, NotDifferentiableError, TangentError
 from func.interpreters.core.scopes import TransformScope
+from func.interpreters.core.source import hide_engine_frames
 from func.interpreters.drivers import running
 from func.interpreters.imperative.interpreter import copy_of
 from func.interpreters.jvp import Jvp
@@ -64,7 +65,11 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         >>> func.jvp(np.sin, (0.0,), (2.0,))
         (np.float64(0.0), np.float64(2.0))
     """
-    return jvp_by(Jvp, func, primals, tangents, strict=strict, has_aux=has_aux)
+    try:
+        return jvp_by(Jvp, func, primals, tangents, strict=strict, has_aux=has_aux)
+    except Exception as error:
+        hide_engine_frames(error)
+        raise
 
 
 def jvp_by(

@@ -8,6 +8,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from func.interpreters.core.source import hide_engine_frames
+
 
 class Transformed(functools.partial[Any]):
     """A function that a transform made of another one; it is called as fast as a function, and binds as one."""
@@ -35,10 +37,20 @@ class Transformed(functools.partial[Any]):
 def transformed(
     transform: Callable[..., Any], function: Callable[..., Any], options: dict[str, Any]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorate what `transform(function, **options)` returns; it gets the name and the signature of the function."""
+    """Decorate what `transform(function, **options)` returns; it gets the name and the signature of the function.
+
+    Errors leave it without the engine's frames.
+    """
 
     def decorate(call: Callable[..., Any]) -> Callable[..., Any]:
-        made = Transformed(call)
+        def call_and_hide(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return call(*args, **kwargs)
+            except Exception as error:
+                hide_engine_frames(error)
+                raise
+
+        made = Transformed(call_and_hide)
         made._transform = transform
         made._options = options
         return functools.update_wrapper(made, function)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -90,3 +91,32 @@ def test_the_error_says_what_to_write(name: str) -> None:
 def test_names_that_are_missing_stay_attribute_errors() -> None:
     assert not hasattr(func, "pmap") and getattr(func, "nothing_like_it", 3) == 3
     assert not hasattr(func.numpy, "__wrapped__") and not hasattr(func.tree, "_private")
+
+
+def _wrong_shape(x: Any) -> Any:
+    return np.ones(3) @ x
+
+
+RAISING: dict[str, Callable[[], Any]] = {
+    "grad": lambda: func.grad(_wrong_shape)(np.ones(2)),
+    "value_and_grad": lambda: func.value_and_grad(_wrong_shape)(np.ones(2)),
+    "jacrev": lambda: func.jacrev(_wrong_shape)(np.ones(2)),
+    "hessian": lambda: func.hessian(_wrong_shape)(np.ones(2)),
+    "jvp": lambda: func.jvp(_wrong_shape, (np.ones(2),), (np.ones(2),)),
+    "vjp": lambda: func.vjp(_wrong_shape, np.ones(2)),
+    "linearize": lambda: func.linearize(_wrong_shape, np.ones(2)),
+    "vmap": lambda: func.vmap(_wrong_shape)(np.ones((2, 2))),
+    "jit": lambda: func.jit(_wrong_shape)(np.ones(2)),
+    "grad of jit": lambda: func.grad(func.jit(_wrong_shape))(np.ones(2)),
+    "jit of grad": lambda: func.jit(func.grad(_wrong_shape))(np.ones(2)),
+    "checkpoint": lambda: func.grad(func.checkpoint(_wrong_shape))(np.ones(2)),
+    "make_program": lambda: func.make_program(_wrong_shape)(np.ones(2)),
+}
+
+
+@pytest.mark.parametrize("name", RAISING)
+def test_tracebacks_have_the_users_lines_alone(name: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        RAISING[name]()
+    files = {entry.filename for entry in traceback.extract_tb(caught.value.__traceback__)}
+    assert files == {__file__}
