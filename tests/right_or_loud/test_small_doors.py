@@ -432,3 +432,10 @@ def test_full_like_casts_nan_as_numpy() -> None:
         with np.errstate(invalid="ignore"):
             expected = np.full_like(np.ones(2, np.uint16), np.nan, shape=shape)
             np.testing.assert_array_equal(func.numpy.full_like(np.ones(2, np.uint16), np.nan, shape=shape), expected)
+
+
+@pytest.mark.parametrize("part", [np.real, np.imag, lambda z: np.real(z) * 2, lambda z: z.imag])
+@pytest.mark.parametrize("compiler", ["numpy", "llvm"])
+def test_parts_of_numbers_of_python(part: Callable[[Any], Any], compiler: Any) -> None:
+    for z in (1 + 2j, 2.5, np.complex128(3 - 1j)):
+        assert func.jit(part, compiler=compiler)(z) == part(z)

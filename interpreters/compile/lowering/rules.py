@@ -106,11 +106,23 @@ def _where(context: LoweringContext) -> Code:
     return Code(text, out=True, plain=plain, support=(select_into,), inplace=context.matching(2))
 
 
+def _part(name: str, context: LoweringContext) -> Code:
+    """A part of numbers; that of a number of Python, which is one too, has to be NumPy's scalar."""
+    if context.avals[0].weak and not context.out.weak:
+        return Code(f"{dtype_text(context.out.dtype)}(np.{name}({{0}}))")
+    return record(context)
+
+
+@lowering("real")
+def _real(context: LoweringContext) -> Code:
+    return _part("real", context)
+
+
 @lowering("imag")
 def _imag(context: LoweringContext) -> Code:
     """The imaginary part of real numbers is an array that can be written to, not a view."""
     if context.avals[0].dtype.kind == "c" or not context.out.shape:
-        return record(context)
+        return _part("imag", context)
     return Code(f"np.zeros({literal(context.out.shape)}, {dtype_text(context.out.dtype)})")
 
 

@@ -126,7 +126,11 @@ def test_assignment_is_refused() -> None:
         recorded(implementation, X)
 
 
-BEYOND_SAMPLES: dict[str, Any] = {"cholesky": [((np.eye(40),), {})], "inv": [((np.eye(2),), {"strict": False})]}
+BEYOND_SAMPLES: dict[str, Any] = {
+    "cholesky": [((np.eye(40),), {})],
+    "inv": [((np.eye(2),), {"strict": False})],
+    "real": [((1 + 2j,), {})],
+}
 
 
 @pytest.mark.parametrize("name", RULES)
