@@ -34,7 +34,7 @@ from func.interpreters.nan_safe import form_for
 from func.interpreters.program.program import Program
 from func.interpreters.stage import Stage
 from func.numpy.memory import InputLayouts, layout_key
-from func.numpy.sharing import note_traced_arguments, refuse_overlap, separate_arguments
+from func.numpy.sharing import SeparateMemory, note_traced_arguments, refuse_overlap, separate_arguments
 from func.transforms.boundary import argument_paths, check_callable, name_of, output_leaves, traced_leaf
 from func.transforms.transformed import global_name
 
@@ -62,13 +62,13 @@ class CachedCall:
         captured: list[Any],
         donated: frozenset[int],
         layouts: tuple[Any, ...] | None,
-        separate: tuple[tuple[int, int], ...],
+        separate: SeparateMemory,
     ) -> None:
         self.donated = donated
         self.layouts = layouts
         """The memory layouts of the arguments, where the function depends on them: what it writes is a view or not."""
         self.separate = separate
-        """The pairs of arguments that must not share memory: one is written, and the other is used after that."""
+        """What must not share memory: an argument is written, and another one or an array of the scope is used."""
         self._donating: Any = None
         self._stub: Any = None
         self.compiled = compiled
@@ -85,11 +85,17 @@ class CachedCall:
             if executable is not None and not executable.can_bind_natively:
                 return None
             self._stub = (
-                executable and executable.tree_stub(args, self.unflattened, fallback, failed, self.separate)
+                executable
+                and executable.tree_stub(args, self.unflattened, fallback, failed, self.separate.pairs, self._fixed())
             ) or False
             if executable is not None and self._stub:
                 executable.release_memory()
         return self._stub or None
+
+    def _fixed(self) -> tuple[tuple[int, int, int], ...]:
+        """Arguments that must not overlap memory of the scope, with its address and its bytes."""
+        bounds = [(place, *np.lib.array_utils.byte_bounds(array)) for place, array in self.separate.in_scope]
+        return tuple([(place, int(low), int(high - low)) for place, low, high in bounds])
 
     def unflattened(self, leaves: Sequence[Any]) -> Any:
         """The output tree with these leaves."""
@@ -288,7 +294,7 @@ class Jitted:
         traced_args, traced_kwargs, statics = (args, kwargs, ()) if self._plain else self._static.split(args, kwargs)
         cached, leaves = self._cached_call(traced_args, traced_kwargs, statics)
         compiled = cached.compiled
-        if cached.separate:
+        if any(cached.separate):
             refuse_overlap(cached.separate, leaves, self._function, "jit")
         if cached.captured:
             leaves = [*cached.captured, *leaves]
@@ -368,7 +374,7 @@ class Jitted:
         example = next((example for example in map(example_of, leaves) if example is not None), None)
         out_spec: Any = None
         depends_on_layouts = False
-        separate: tuple[tuple[int, int], ...] = ()
+        separate = SeparateMemory()
         input_layouts = InputLayouts(leaves)
 
         def trace(stage: Stage) -> Program:

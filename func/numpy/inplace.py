@@ -126,7 +126,7 @@ def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
     top, root = boxes[shared], boxes[-1]
     update = _Update(root, top)
     owner = root._interpreter
-    partners = before_write(root) if owner.called is not None else ()
+    partners = before_write(root) if owner.called is not None else None
     try:
         if chain:
             value = change(fresh(box))
@@ -150,8 +150,8 @@ def rewrite(box: Tracer, change: Callable[[Array], Array]) -> None:
         _count_write(box)
     finally:
         update.renew_views()
-    if owner.shared is not None or getattr(root, "_views", None):
-        after_write(owner, box, root, partners)
+    if partners is not None or owner.shared is not None or getattr(root, "_views", None):
+        after_write(owner, box, root, partners or ())
 
 
 def _views_above(box: Tracer) -> list[View]:

@@ -8,7 +8,7 @@ Calls whose arguments share nothing pay for comparing the owners of their memory
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -36,6 +36,13 @@ class SharedArgument(NamedTuple):
 
     box: weakref.ref[Tracer] | None
     given: Array
+
+
+class SeparateMemory(NamedTuple):
+    """What must not share memory in a call: pairs of arguments, and arguments with arrays of the function's scope."""
+
+    pairs: tuple[tuple[int, int], ...] = ()
+    in_scope: tuple[tuple[int, np.ndarray[Any, Any]], ...] = ()
 
 
 class SharedArguments:
@@ -68,12 +75,17 @@ class TracedArguments(SharedArguments):
         self._stage = stage
         self._written: dict[int, int] = {}
         """The arguments that were written, and the number of equations after the first write."""
+        self.in_scope: dict[tuple[int, int], tuple[int, np.ndarray[Any, Any]]] = {}
+        """The arguments that were written, each with an array that the writing function reads from its scope."""
 
-    def note_write(self, box: Tracer) -> None:
-        """Note that a box has been written, if it is an argument."""
+    def note_write(self, box: Tracer, writer: Interpreter) -> None:
+        """Note that a box has been written, if it is an argument, by the function that an interpreter runs."""
         for i, ref in enumerate(self._boxes):
             if ref() is box:
                 self._written.setdefault(i, len(self._stage.equations))
+                if writer.called is not None:
+                    arrays = [array for _, array in _arrays_in_scope(writer.called[0]) if type(array) is np.ndarray]
+                    self.in_scope |= {(i, id(array)): (i, array) for array in arrays}
 
     @property
     def written(self) -> set[int]:
@@ -159,7 +171,7 @@ def note_traced_arguments(
 ) -> None:
     """The same for the inputs of a Program."""
     stage.called = function, [*map(id, boxes)], given
-    if len(boxes) > 1:
+    if boxes:
         stage.shared = TracedArguments(stage, boxes, _arguments(shared_groups(given), boxes, given))
 
 
@@ -172,17 +184,25 @@ def _arguments(
     ]
 
 
-def separate_arguments(stage: Stage, program: Program) -> tuple[tuple[int, int], ...]:
-    """The pairs of inputs of a traced Program that must not share memory."""
+def separate_arguments(stage: Stage, program: Program) -> SeparateMemory:
+    """What must not share memory: pairs of inputs of a traced Program, and inputs with arrays of the scope."""
     shared = stage.shared
-    return shared.separate(program) if isinstance(shared, TracedArguments) else ()
+    if not isinstance(shared, TracedArguments):
+        return SeparateMemory()
+    return SeparateMemory(shared.separate(program), tuple(shared.in_scope.values()))
 
 
 def refuse_overlap(
-    pairs: Sequence[tuple[int, int]], leaves: Sequence[Array], function: Callable[..., Any], transform: str
+    separate: SeparateMemory, leaves: Sequence[Array], function: Callable[..., Any], transform: str
 ) -> None:
     """Raise for arguments that share memory where the function writes to one and then uses the other."""
-    for i, k in pairs:
+    for i, array in separate.in_scope:
+        if overlap(leaves[i], array):
+            raise SharedMemoryError(
+                f"{_name_of(function)} under func.{transform} writes to an argument that shares memory with an array "
+                f"of its scope. In NumPy that would have the new numbers too{at_line()}\n{COPY_HINT}"
+            )
+    for i, k in separate.pairs:
         if overlap(leaves[i], leaves[k]):
             raise SharedMemoryError(
                 f"{_name_of(function)} under func.{transform} writes to an argument and then uses another one, and the "
@@ -215,20 +235,35 @@ def _name_of(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", None) or type(function).__name__
 
 
+def _memory_of(leaf: Array) -> Array:
+    """What the outermost transform was given for an argument of an inner one: at best a plain array."""
+    while type(leaf) is Tracer and (given := _given_for(_root_of(leaf))) is not None:
+        leaf = given
+    return leaf
+
+
 def _shared_in_scope(function: Callable[..., Any], leaf: Array) -> str | None:
     """What the function reads from its scope that has memory of an argument."""
+    leaf = _memory_of(leaf)
+    return next((f"{path!r} of its scope" for path, array in _arrays_in_scope(function) if overlap(leaf, array)), None)
+
+
+def _arrays_in_scope(function: Callable[..., Any]) -> Iterator[tuple[str, Array]]:
+    """What the function reads from its scope, members of lists and dicts one by one, each with its name."""
     for path, value in read_by(function).items():
         for array in tree.leaves(value) if type(value) in (list, tuple, dict) else (value,):
-            if overlap(leaf, array):
-                return f"{path!r} of its scope"
-    return None
+            yield path, array
 
 
 def after_write(interpreter: Interpreter, box: Tracer, root: Tracer, partners: Sequence[SharedArgument]) -> None:
     """Make the uses of arguments errors that share memory with the written box, which others of their call, or the
     function's scope, know by the same memory."""
-    if isinstance(interpreter.shared, TracedArguments):
-        interpreter.shared.note_write(root)
+    written: Array = root
+    while type(written) is Tracer:  # an argument of an inner transform is one of those around it as well
+        written = _root_of(written)
+        if isinstance(written._interpreter.shared, TracedArguments):
+            written._interpreter.shared.note_write(written, interpreter)
+        written = _given_for(written)
     followers = [argument.box() for argument in partners if argument.box is not None]
     followers += [inner for inner in _arguments_made_of(root) if overlap(box, _given_for(inner))]
     for follower in followers:
@@ -267,8 +302,8 @@ def shared_groups(leaves: Sequence[Array]) -> list[list[int]]:
         if owner is not None:
             owners.setdefault(owner, []).append(i)
     if FOREIGN in owners:
-        arrays = [i for places in owners.values() for i in places if type(leaves[i]) is not Tracer]
-        return [arrays] if len(arrays) > 1 else []
+        arrays = [i for places in owners.values() for i in places if type(_memory_of(leaves[i])) is not Tracer]
+        owners = {owner: places for owner, places in owners.items() if places[0] not in arrays} | {FOREIGN: arrays}
     return [places for places in owners.values() if len(places) > 1]
 
 
@@ -283,7 +318,10 @@ def owner_of(leaf: Array) -> Any:
         return id(base) if type(base) is np.ndarray and base.base is None else FOREIGN
     if type(leaf) is not Tracer:
         return None
-    root = _root_of(leaf)
+    memory = _memory_of(leaf)
+    if type(memory) is not Tracer:
+        return owner_of(memory)
+    root = _root_of(memory)
     group = next((group for shared in _shared_now(root) if (group := shared.group_of(root))), None)
     return id(root) if group is None else id(group)
 
@@ -311,6 +349,11 @@ def _root_of(box: Tracer) -> Tracer:
 
 def overlap(a: Array, b: Array) -> bool:
     """Whether two arguments may have an element of memory in common."""
+    if type(a) is Tracer and type(b) is Tracer:
+        first, second = _root_of(a), _root_of(b)
+        if first is second:
+            return a is b or shares_memory(a, b)
+    a, b = _memory_of(a), _memory_of(b)
     if type(a) is Tracer and type(b) is Tracer:
         first, second = _root_of(a), _root_of(b)
         if first is second:

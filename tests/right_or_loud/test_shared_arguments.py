@@ -149,6 +149,57 @@ def test_compiled_functions_look_at_the_memory_of_every_call(f: Any, alias: str)
     assert compiled(x.copy(), y.copy()) == f(x.copy(), y.copy())
 
 
+@pytest.mark.parametrize("inside", [func.grad, func.value_and_grad, func.jit])
+def test_compiled_functions_see_what_inner_transforms_write(inside: Any) -> None:
+    def f(x: Any, y: Any) -> Any:
+        x[0] = 5.0
+        return np.sum(x * y)
+
+    compiled = func.jit(inside(f))
+    for _ in range(12):
+        compiled(A.copy(), A.copy())
+    for _ in range(2):
+        with pytest.raises(func.errors.SharedMemoryError, match=r"share"):
+            compiled(A, A)
+    compiled(A.copy(), A.copy())
+
+
+@pytest.mark.parametrize("compiler", ["numpy", None])
+@pytest.mark.parametrize("inside", [lambda f: f, func.grad, func.value_and_grad, func.jit])
+def test_compiled_functions_compare_every_argument_with_their_scope(inside: Any, compiler: str | None) -> None:
+    whole = np.arange(1.0, 9.0)
+    scope = whole[:4]
+
+    def f(x: Any) -> Any:
+        x[:] = x * 2.0
+        return np.sum(x * scope)
+
+    compiled = func.jit(inside(f), compiler=compiler)
+    for _ in range(12):
+        compiled(np.ones(4)), compiled(whole[4:])
+    for argument in (scope, whole[:4], whole[2:6], scope):
+        with pytest.raises(func.errors.SharedMemoryError, match=r"memory with (an array|'scope') of its scope"):
+            compiled(argument)
+    compiled(whole[4:])
+    np.testing.assert_array_equal(whole, np.arange(1.0, 9.0))
+
+
+@pytest.mark.parametrize("transform", [func.hessian, lambda f: func.jacfwd(func.grad(f))])
+def test_nested_transforms_know_the_memory_of_the_outermost_arguments(transform: Any) -> None:
+    with pytest.raises(func.errors.SharedMemoryError, match=r"share"):
+        transform(written_first)(A, A)
+    a = A.copy()
+
+    def reads_scope(x: Any) -> Any:
+        x[0] = 5.0 * x[1]
+        return np.sum(x * a)
+
+    for run in (transform(reads_scope), func.jit(transform(reads_scope)), func.jit(func.grad(reads_scope))):
+        with pytest.raises(func.errors.SharedMemoryError, match=r"'a' of its scope"):
+            run(a)
+        run(a.copy())
+
+
 @pytest.mark.parametrize("f", [only_read, copied, read_before])
 def test_compiled_functions_that_need_no_separate_memory_take_the_same_array(f: Any) -> None:
     compiled = func.jit(f)

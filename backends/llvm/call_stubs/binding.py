@@ -211,6 +211,10 @@ def python_stub(
             return slow(*args, **keywords)
         if any([np.may_share_memory(inputs[first], inputs[second]) for first, second in signature.separate]):
             return failed(OVERLAP, *args)
+        for place, address, size in signature.fixed:
+            start = inputs[place].ctypes.data
+            if start < address + size and address < start + inputs[place].nbytes:
+                return failed(OVERLAP, *args)
         outputs = [np.empty(leaf.shape, leaf.dtype) for leaf in results]
         arena = arenas.pop() if arenas else np.empty(signature.arena + ALIGNMENT, np.uint8)
         scratch = -(-arena.ctypes.data // ALIGNMENT) * ALIGNMENT

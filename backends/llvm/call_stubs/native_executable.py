@@ -78,13 +78,14 @@ class NativeExecutable:
         slow: Callable[..., Any],
         failed: Callable[..., Any],
         separate: tuple[tuple[int, int], ...] = (),
+        fixed: tuple[tuple[int, int, int], ...] = (),
     ) -> Callable[..., Any]:
-        """A callable of arguments in these trees; the leaves in a pair of `separate` must not overlap.
+        """A callable of arguments in these trees; see `StubSignature` for `separate` and `fixed`.
 
         Arguments that do not match go to `slow`. `failed` gets the status and the arguments if the program reports one.
         """
         size = sum([_bytes(buffer) for buffer in (*self.program.inputs, *self.program.outputs)])
-        signature = StubSignature(args, result, self.program.arena, size >= LONG_CALL, separate)
+        signature = StubSignature(args, result, self.program.arena, size >= LONG_CALL, separate, fixed)
         return bind_deferred(self.code.address("run"), signature, slow, failed, self)
 
     def failed(self, status: int, inputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -99,13 +100,14 @@ class NativeExecutable:
         slow: Callable[..., Any],
         failed: Callable[..., Any],
         separate: tuple[tuple[int, int], ...] = (),
+        fixed: tuple[tuple[int, int, int], ...] = (),
     ) -> Callable[..., Any] | None:
         """A callable of arguments like these, trees of arrays, with the whole result; None if a stub cannot take or
         make such trees."""
         result = unflatten([leaf_of(output) for output in self.program.outputs])
         try:
             trees = tuple([tree_of(arg) for arg in args])
-            return self.stub(trees, result, slow, failed, separate) if _is_plain(result) else None
+            return self.stub(trees, result, slow, failed, separate, fixed) if _is_plain(result) else None
         except Mismatch:
             return None
 

@@ -78,7 +78,7 @@ class StubSignature(NamedTuple):
 
     `arena` is the size in bytes of the scratch memory that a call needs. With `releases_gil` other Python threads run
     during the computation. The leaves of the arguments at the places in a pair of `separate` must not
-    overlap in memory.
+    overlap in memory, nor one with memory of `fixed`: a place, an address and a number of bytes.
     """
 
     args: tuple[Tree, ...]
@@ -86,6 +86,7 @@ class StubSignature(NamedTuple):
     arena: int = 0
     releases_gil: bool = False
     separate: tuple[tuple[int, int], ...] = ()
+    fixed: tuple[tuple[int, int, int], ...] = ()
 
 
 def items(tree: dict[Any, Tree]) -> list[tuple[Any, Tree]]:

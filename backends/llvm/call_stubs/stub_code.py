@@ -568,7 +568,7 @@ def _emit_compute(module: Module) -> Function:
 
 
 def _require_separate(b: StubBuilder, frame: Value, status: Value) -> None:
-    """Return with a status if two inputs overlap that must not."""
+    """Return with a status if two inputs overlap that must not, or an input and memory at a fixed address."""
     overlapping = b.append_basic_block("overlapping")
     with b.goto_block(overlapping):
         b.write(INT(OVERLAP), status)
@@ -577,6 +577,8 @@ def _require_separate(b: StubBuilder, frame: Value, status: Value) -> None:
         first, second = [
             b.read(b.at(frame, b.field(record, place)), 0, WORD) for place in (Separate.FIRST, Separate.SECOND)
         ]
+        fixed = b.field(record, Separate.ADDRESS)
+        second = b.select(b.different(fixed, WORD(0)), fixed, second)
         ends_before = b.icmp_unsigned("<=", b.add(first, b.field(record, Separate.FIRST_BYTES)), second)
         starts_after = b.icmp_unsigned("<=", b.add(second, b.field(record, Separate.SECOND_BYTES)), first)
         b.require(b.or_(ends_before, starts_after), overlapping)

@@ -86,7 +86,7 @@ class Head:
 
 
 class Separate:
-    """A record for two inputs that must not overlap."""
+    """A record for two inputs that must not overlap, or for one and memory elsewhere."""
 
     LENGTH = 0
     FIRST = 1
@@ -94,7 +94,9 @@ class Separate:
     FIRST_BYTES = 2
     SECOND = 3
     SECOND_BYTES = 4
-    SIZE = 5
+    ADDRESS = 5
+    """Address of memory that the first input must not overlap, in place of the second; 0 for two inputs."""
+    SIZE = 6
 
 
 class ArgNode:
@@ -343,6 +345,10 @@ class StubTable:
             words = {Separate.FIRST: start + WORD_SIZE * first, Separate.FIRST_BYTES: inputs[first].nbytes}
             words |= {Separate.SECOND: start + WORD_SIZE * second, Separate.SECOND_BYTES: inputs[second].nbytes}
             self._add_record(Separate.SIZE, words)
+        for place, address, size in signature.fixed:
+            words = {Separate.FIRST: start + WORD_SIZE * place, Separate.FIRST_BYTES: inputs[place].nbytes}
+            words |= {Separate.SECOND: start + WORD_SIZE * place, Separate.SECOND_BYTES: size}
+            self._add_record(Separate.SIZE, words | {Separate.ADDRESS: address})
         self.head[Head.PAIR_BYTES] = WORD_SIZE * (len(self._records) - self.head[Head.FIRST_PAIR])
 
     def _add_output(self, leaf: Leaf | None, reference: int) -> None:
