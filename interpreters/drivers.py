@@ -24,9 +24,9 @@ from func.interpreters.core import (
     shape_of,
 )
 from func.interpreters.core.errors import FuncError, RaggedLanesError, TracerConversionError
-from func.interpreters.core.refusals import add_hint, is_of_compiled_code, worded
+from func.interpreters.core.refusals import add_hint, worded
 from func.interpreters.core.scopes import TRANSFORMS, TransformScope, restore_error_state
-from func.interpreters.core.source import hide_engine_frames, line_of_error
+from func.interpreters.core.source import hide_engine_frames
 from func.interpreters.core.strides import stand_in
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.grad import walk
@@ -181,16 +181,13 @@ def map_flat(
 
 
 def _split_behind(error: BaseException, level: Vmap) -> SplitBatch | None:
-    """The signal that an error stands for: C code wraps what float() raises, or replaces it by an error of its own."""
+    """The signal that an error stands for: C code wraps what float() raises, or goes on to another error."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, SplitBatch):
             return cause
-        wish = level.wish
-        if wish is not None and is_of_compiled_code(cause) and wish.line == line_of_error(error):
-            return SplitBatch(level, wish.groups)
         cause = cause.__cause__
-    return None
+    return None if level.wish is None else SplitBatch(level, level.wish)
 
 
 def _merge_parts(groups: Sequence[Any], parts: Sequence[Any]) -> tuple[list[Array], list[bool]]:

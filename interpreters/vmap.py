@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from func.interpreters.core import (
     shape_of,
     unboxed,
 )
-from func.interpreters.core.source import Line, user_line
 
 
 class MappedCall:
@@ -40,13 +39,6 @@ class SplitBatch(BaseException):
         super().__init__("batch elements of a vmap differ; this signal is handled by func.vmap")
         self.interpreter = interpreter
         self.groups = groups
-
-
-class Wish(NamedTuple):
-    """How a batch was last asked to be split, and the line of the user's code that asked for one value."""
-
-    groups: list[np.ndarray[Any, Any]]
-    line: Line | None
 
 
 class Vmap(Interpreter):
@@ -71,7 +63,8 @@ class Vmap(Interpreter):
         self.call = call
         self.axis_name = axis_name
         self.randomness = randomness
-        self.wish: Wish | None = None
+        self.wish: list[np.ndarray[Any, Any]] | None = None
+        """The groups of the signal that was raised for it."""
 
     def part(self, group: np.ndarray[Any, Any]) -> Vmap:
         """The interpreter of some of the batch elements."""
@@ -118,7 +111,7 @@ class Vmap(Interpreter):
             elements = np.reshape(stacked, (*[outer.size for outer in levels[: depth + 1]], -1))
             groups = _equal_rows(np.moveaxis(elements, depth, 0).reshape(level.size, -1))
             if len(groups) > 1:
-                level.wish = Wish(groups, user_line(2))
+                level.wish = groups
                 raise SplitBatch(level, groups)
         raise AssertionError("batch elements differ but no batch can be split")
 
