@@ -12,6 +12,7 @@ import logging
 import os
 import struct
 import threading
+import types
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
@@ -95,22 +96,41 @@ def _llvmlite_locks() -> list[Any]:
     return [llvmlite_lock] if hasattr(llvmlite_lock, "__enter__") else []
 
 
-def _unlocks_llvmlite(function: Callable[P, T]) -> Callable[P, T]:
-    """The function; an interrupt does not leave the lock of llvmlite locked, which it may as Python code locks it."""
+def _survives_interrupts(function: Callable[P, T]) -> Callable[P, T]:
+    """The function; an interrupt in it leaves llvmlite as if its Python code could not be interrupted."""
 
     @functools.wraps(function)
-    def unlocking(*args: P.args, **kwargs: P.kwargs) -> T:
+    def surviving(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return function(*args, **kwargs)
         except BaseException as error:
-            if not isinstance(error, Exception):
+            # The handler of a signal may raise any error; these are what LLVM's refusals become.
+            if type(error) not in (CompileError, RuntimeError):
+                _abandon_objects(error.__traceback__)
                 _unlock_llvmlite()
             raise
 
-    return unlocking
+    return surviving
+
+
+def _abandon_objects(trace: types.TracebackType | None) -> None:
+    """Let nobody free what the interrupted functions of llvmlite held.
+
+    They free an object, or hand it over to another, and note that in later bytecodes; after an interrupt between the
+    two, the object would be freed once more when it is collected, which ends the process. The traceback still holds it.
+    """
+    while trace is not None:
+        frame, trace = trace.tb_frame, trace.tb_next
+        if frame.f_globals.get("__name__", "").startswith("llvmlite."):
+            for value in frame.f_locals.values():
+                if isinstance(value, llvm.ffi.ObjectRef):
+                    value._owned = True  # by another object
+                elif isinstance(value, llvm.ffi.OutputString):
+                    value._owned = False  # by this one
 
 
 def _unlock_llvmlite() -> None:
+    """Free the lock of llvmlite, which an interrupt may leave locked as Python code locks it."""
     for llvmlite_lock in _llvmlite_locks():
         inner = getattr(llvmlite_lock, "_lock", None)
         while inner is not None and inner._is_owned():
@@ -144,6 +164,7 @@ class Host(NamedTuple):
 
 
 @functools.cache
+@_survives_interrupts
 def host() -> Host:
     """The host's triple, processor and features; the first call starts LLVM."""
     if llvm is None:
@@ -164,6 +185,7 @@ def _features() -> str:
 
 
 @functools.cache
+@_survives_interrupts
 def available() -> bool:
     """Whether native code can be compiled and run on this host.
 
@@ -215,7 +237,7 @@ def _prepare() -> None:
                 continue
 
 
-@_unlocks_llvmlite
+@_survives_interrupts
 def compile_ir(module: Source, key: str | None = None) -> "MachineCode":
     """The compiled module; the same `MachineCode` for the same module as long as it is in use.
 
@@ -248,7 +270,7 @@ def compile_ir(module: Source, key: str | None = None) -> "MachineCode":
         return code
 
 
-@_unlocks_llvmlite
+@_survives_interrupts
 def existing_code(module: Source, key: str) -> "MachineCode | None":
     """The result of `compile_ir` for this key, if the process or the cache on disk has it."""
     with lock:
@@ -280,7 +302,7 @@ class MachineCode:
         self._engine = _linked(stored)
         self._addresses: dict[str, int] = {}
 
-    @_unlocks_llvmlite
+    @_survives_interrupts
     def address(self, name: str) -> int:
         """The address of the function or variable `name`.
 
@@ -296,11 +318,13 @@ class MachineCode:
             self._addresses[name] = address
         return address
 
+    @_survives_interrupts
     def ir(self) -> str:
         """The optimised IR, made from the source again."""
         with lock:
             return str(optimise(_text(self._source), self._pipeline))
 
+    @_survives_interrupts
     def assembly(self) -> str:
         """The host's assembly, made from the source again."""
         with lock:
@@ -312,6 +336,7 @@ def _text(source: Source) -> str:
     return str(source() if callable(source) else source)
 
 
+@_survives_interrupts
 def optimise(text: str, pipeline: Pipeline = QUICK) -> Any:
     """The module of the text after the passes, as LLVM's object in a new context."""
     machine = _machine(pipeline.level)
@@ -329,6 +354,7 @@ def optimise(text: str, pipeline: Pipeline = QUICK) -> Any:
     return module
 
 
+@_survives_interrupts
 def emit_object(text: str, pipeline: Pipeline = QUICK) -> cache.ObjectCode:
     """Object code of the module's text, with the names that the process must define."""
     with lock:

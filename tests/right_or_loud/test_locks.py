@@ -42,10 +42,10 @@ def _interrupted(run: Callable[[], Any], file: str, name: str, place: int) -> bo
     try:
         run()
     except KeyboardInterrupt:
-        return True
+        pass
     finally:
         sys.settrace(before)
-    return False
+    return count >= place
 
 
 def _can_run_elsewhere(work: Callable[[], Any]) -> bool:
@@ -83,6 +83,40 @@ def test_interrupted_compilation_leaves_other_threads_free() -> None:
         assert _can_run_elsewhere(take), f"interrupted before bytecode {place} of llvmlite's __enter__"
         place += 1
     assert place > 1
+
+
+@pytest.mark.parametrize("name", ["close", "__exit__", "detach"])
+def test_interrupted_compilation_frees_nothing_twice(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("llvmlite")
+    from func.backends.llvm import machine
+
+    machine.available()
+    freed: list[tuple[str, int | None]] = []
+
+    def recorder(kind: str) -> Callable[[Any], None]:
+        def dispose(owner: Any) -> None:  # frees nothing, so that no address comes back
+            address = ctypes.cast(getattr(owner, "_as_parameter_", owner), ctypes.c_void_p).value
+            if address is not None:
+                freed.append((kind, address))
+
+        return dispose
+
+    lib = machine.llvm.ffi.lib
+    for kind in ("DisposeString", "DisposeModule", "ContextDispose", "DisposeTargetData", "DisposePassBuilder"):
+        assert hasattr(lib, f"LLVMPY_{kind}")
+        monkeypatch.setitem(lib._fntab, f"LLVMPY_{kind}", recorder(kind))
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: None)  # interrupts of destructors
+    place = 1
+
+    def emit() -> None:
+        machine.emit_object(f"define i32 @freed() {{ ret i32 {place} }}")
+
+    while place < 150 and _interrupted(emit, "llvmlite/binding/ffi.py", name, place):
+        place += 1
+    assert place > 10
+    twice = {entry for entry in freed if freed.count(entry) > 1}
+    assert freed
+    assert not twice
 
 
 def test_turns_exclude_other_threads_and_not_their_own() -> None:
