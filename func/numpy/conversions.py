@@ -13,6 +13,7 @@ import operator
 import sys
 import types
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -70,13 +71,21 @@ _WORDS_OF_OBJECTS = (
 )
 """What NumPy says of arrays of objects, which it makes of lists with traced values."""
 _NAMESPACES = {
-    "scipy.special": "func.special",
-    "scipy.linalg": "func.linalg",
     "numpy.linalg": "func.numpy.linalg",
     "numpy.fft": "func.numpy.fft",
     "numpy": "func.numpy",
 }
 """Where the traced versions of a package's functions are; the longer names come first."""
+_SCIPY = frozenset(
+    [
+        f"scipy.{name}"
+        for name in (
+            "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "sparse.linalg",
+            "spatial", "spatial.distance", "spatial.transform", "special", "stats",
+        )
+    ]
+)  # fmt: skip
+"""Modules of SciPy that func.scipy has under the same name."""
 
 
 def carries_derivative(tracer: Tracer, with_tensors: bool = False) -> bool:
@@ -111,7 +120,9 @@ def library_hint(functions: list[tuple[str, str]], otherwise: str) -> str | None
     calls = [_public_name(module, function.split(".")[0]) for module, function in functions]
     for name in calls:
         package, _, function = name.rpartition(".")
-        namespace = _NAMESPACES.get(package)
+        namespace = _NAMESPACES.get(package) or (f"func.{package}" if package in _SCIPY else None)
+        if isinstance(getattr(sys.modules.get(package), function, None), FunctionType) and package in _SCIPY:
+            continue  # it has looked for traced values itself, and has no use for these
         if namespace is not None and function in importlib.import_module(namespace).__all__:
             return f"{name} takes plain arrays only; {namespace}.{function} takes traced ones."
     public = [name for name in calls if "._" not in name]
@@ -119,8 +130,8 @@ def library_hint(functions: list[tuple[str, str]], otherwise: str) -> str | None
         if not public[0].startswith(("numpy.", "scipy.")):
             return f"{public[0]} takes plain arrays only. {otherwise}"
         return (
-            f"{public[0]} takes plain arrays only. func.numpy, func.linalg and func.special have functions for traced "
-            "ones; func.custom_jvp gives any other function a derivative."
+            f"{public[0]} takes plain arrays only, and func has no version of it for these traced ones. "
+            "func.custom_jvp gives it a derivative; func.stop_gradient(x) gives the numbers where none is needed."
         )
     return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import os
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 
 from func.interpreters.core import Array, Tracer, innermost, known_value, operand
 from func.interpreters.core.errors import LeakedTracerError, TracerConversionError, UnsupportedFunctionError
-from func.interpreters.core.source import at_line
+from func.interpreters.core.source import at_line, is_library_file
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.primitives.elementwise import table as ops
 from func.numpy import (
@@ -207,7 +208,14 @@ class Flags:
 
 
 def _flags(self: Tracer) -> Flags:
+    code = sys._getframe(1).f_code
+    if is_library_file(code.co_filename) and not any([part in code.co_filename for part in _READ_FLAGS]):
+        conversions.no_attribute(self, "flags")  # compilers of array code ask before they read the memory
     return Flags(memory.layout_of(self).flags)
+
+
+_READ_FLAGS = tuple([f"{os.sep}{name}{os.sep}" for name in ("func", "interpreters", "numpy", "scipy")])
+"""Whose code may ask how a traced array lies in memory, beside the user's."""
 
 
 def _device(self: Tracer) -> Any:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.spatial import distance
 
 import func
 from func.errors import FuncError, UnsupportedFunctionError
@@ -367,7 +366,6 @@ def test_what_stays_refused_has_a_name() -> None:
     refused: list[Function] = [
         lambda x: np.add(x, 1, where=BOOLS),
         lambda x: np.copyto(np.zeros(3), x),
-        lambda x: distance.euclidean(x, np.zeros(3)),
         written(lambda y, x: y.__setitem__(0, x[:1] * 1j)),
         lambda x: np.polynomial.polynomial.polyval2d(x, x, A),
     ]
@@ -375,7 +373,7 @@ def test_what_stays_refused_has_a_name() -> None:
         with pytest.raises(FuncError):
             func.jvp(f, (X,), (X,))
     with pytest.raises(UnsupportedFunctionError, match="real part"):
-        func.jvp(refused[3], (X,), (X,))
+        func.jvp(refused[2], (X,), (X,))
 
 
 Z = np.array([complex(np.inf, 0.0), complex(0.0, -np.inf), complex(np.inf, np.inf), 3 + 4j, 0j, complex(np.nan, 1.0)])
