@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import array
 import numbers
+import weakref
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -19,16 +20,24 @@ from func.interpreters.core.errors import ForeignArrayError, UnsupportedArrayErr
 _CONVERTED = frozenset({"pandas", "dask", "torch", "jax", "jaxlib", "func"})
 """Packages whose containers become arrays although they have rules: they cannot hold a traced value."""
 _HAS_RULES: dict[type, bool] = {}
+_HAVE_RULES_OF_OTHERS: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
+"""The same for classes that other Python code made, which may go."""
+_IS_MADE_BY_PYTHON = 1 << 9
+"""The flag of classes that are no part of a C library (Py_TPFLAGS_HEAPTYPE)."""
 
 
 def has_rules(kind: type) -> bool:
     """Whether objects of a class say by `__array_ufunc__` how they compute with arrays, and can hold a traced one."""
     known = _HAS_RULES.get(kind)
     if known is None:
+        known = _HAVE_RULES_OF_OTHERS.get(kind)
+    if known is None:
         rules = getattr(kind, "__array_ufunc__", np.ndarray.__array_ufunc__)
         is_own = rules is None or not issubclass(kind, (np.ndarray, np.generic))
         is_own = is_own and hasattr(kind, "__array_ufunc__") and kind.__module__.split(".")[0] not in _CONVERTED
-        known = _HAS_RULES[kind] = is_own and not _is_sparse(kind)
+        known = is_own and not _is_sparse(kind)
+        may_go = kind.__flags__ & _IS_MADE_BY_PYTHON and not kind.__module__.startswith("func.")
+        (_HAVE_RULES_OF_OTHERS if may_go else _HAS_RULES)[kind] = known
     return known
 
 
