@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import subprocess
 import sys
@@ -31,7 +32,8 @@ def seconds(text: str) -> float:
 def work(name: str, seed: int, first: int, limit: float, report: Path) -> None:
     """What a worker does: run cases, and leave lines in a file: of each difference, and at last of what was counted.
 
-    The number of the present case is in a file beside it.
+    The number of the present case is in a file beside it. A case that takes too long ends the process, which writes
+    the stacks of its threads to stderr; so does making it small.
     """
     with report.open("w") as lines, report.with_suffix(".case").open("w") as current:
 
@@ -39,11 +41,14 @@ def work(name: str, seed: int, first: int, limit: float, report: Path) -> None:
             current.seek(0)
             current.write(f"{number:12d}")
             current.flush()
+            faulthandler.dump_traceback_later(cases.CASE_LIMIT, exit=True)
 
         def found(difference: cases.Difference) -> None:
             print(json.dumps({"difference": asdict(difference) | {"drawn": ()}}), file=lines, flush=True)
+            faulthandler.dump_traceback_later(cases.CASE_LIMIT, exit=True)
 
         tally = cases.run_campaign(name, seed, limit, first=first, began=began, found=found)
+        faulthandler.cancel_dump_traceback_later()
         counted = {"cases": tally.cases, "checks": tally.checks, "refusals": dict(tally.refusals)}
         print(json.dumps({"counted": counted}), file=lines)
 

@@ -288,6 +288,7 @@ def _run_for(run: Callable[[], Any], seconds: float) -> None:
         if is_armed:
             raise KeyboardInterrupt
 
+    left, _ = signal.setitimer(signal.ITIMER_REAL, 0)  # the time limit of a test may use this timer
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         try:
@@ -299,6 +300,7 @@ def _run_for(run: Callable[[], Any], seconds: float) -> None:
         is_armed = False
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
+    signal.setitimer(signal.ITIMER_REAL, left)
 
 
 def _variables() -> dict[str, ContextVar[Any]]:
