@@ -50,6 +50,8 @@ TABLE: dict[str, str] = {
         spherical_in spherical_jn spherical_kn spherical_yn zeta
     """,
     "scipy.integrate": """
+        ~trapezoid simpson ~cumulative_trapezoid cumulative_simpson ~romb fixed_quad() qmc_quad() quad() quad_vec()
+        dblquad() tplquad() nquad()
         ~solve_ivp
     """,
     "scipy.interpolate": """

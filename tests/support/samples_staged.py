@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.calls.compiled_call import trace_function
+from func.interpreters.calls.host_call import HostFunction
 from func.interpreters.core import Aval
 from tests.support.sampling import Sample, complex_, real, restart
 
+FLOAT = np.dtype(float)
 restart(5)
 
 
@@ -23,10 +25,13 @@ def nothing(*arrays: Any) -> None:
     """A callback."""
 
 
+OUTSIDE = HostFunction(lambda x, y: (np.hypot(x, y), np.max(x)), [Aval((3,), FLOAT), Aval((), FLOAT)])
+
 SAMPLES: dict[str, list[Sample]] = {
     "program_call": [
         Sample(args, {"compiled": trace_function(waves, [Aval(x.shape, x.dtype) for x in args], "compiled")[0]}, (0, 1))
         for args in ((real(2, 3), real(3)), (complex_(2, 3), complex_(3)))
     ],
     "callback": [Sample((real(3),), {"function": nothing}, differentiable=())],
+    "host_call": [Sample((real(3), real(3)), {"function": OUTSIDE}, differentiable=())],
 }

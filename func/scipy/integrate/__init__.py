@@ -1,0 +1,19 @@
+"""scipy.integrate on traced and plain arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import scipy.integrate as _scipy
+
+from func.scipy.integrate.quadrature import dblquad, nquad, quad, quad_vec, tplquad
+from func.scipy.integrate.rules import fixed_quad, qmc_quad
+from func.scipy.integrate.sampled import cumulative_simpson, simpson
+
+__all__: list[str] = [
+    "cumulative_simpson", "dblquad", "fixed_quad", "nquad", "qmc_quad", "quad", "quad_vec", "simpson", "tplquad",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_scipy, name)

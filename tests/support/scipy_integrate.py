@@ -1,0 +1,78 @@
+"""Rows of scipy.integrate."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import qmc
+
+from tests.support.scipy_rows import Row, main
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(3, 7))
+T = np.arange(7.0) + RNG.uniform(-0.2, 0.2, size=7)
+EVEN = RNG.normal(size=(2, 9))
+
+
+def points_of_box(m, x):
+    """An integral over a box by quasi-Monte Carlo."""
+    sampler = qmc.Halton(2, seed=3)
+    low, high = [0, x[2]], [1, x[3]]
+    return m.qmc_quad(
+        lambda t: np.exp(x[0] * t[0]) + t[1] ** 2 * x[1], low, high, n_points=8, n_estimates=3, qrng=sampler
+    )
+
+
+ROWS: dict[str, Row] = {
+    "trapezoid": Row(lambda m, x: m.trapezoid(x, T, axis=1), X),
+    "trapezoid of nodes": Row(lambda m, x: m.trapezoid(X, x), T),
+    "simpson": Row(lambda m, x: m.simpson(x, dx=0.3), X),
+    "simpson of an even number": Row(lambda m, x: m.simpson(x, T[:6], axis=1), X[:, :6]),
+    "simpson of nodes": Row(lambda m, x: m.simpson(X[:, :6], x=x), T[:6]),
+    "cumulative_trapezoid": Row(lambda m, x: m.cumulative_trapezoid(x, axis=0, initial=0), X),
+    "cumulative_trapezoid of nodes": Row(lambda m, x: m.cumulative_trapezoid(X, x), T),
+    "cumulative_simpson": Row(lambda m, x: m.cumulative_simpson(x, x=T), X),
+    "cumulative_simpson of even": Row(lambda m, x: m.cumulative_simpson(x, dx=0.4, axis=0, initial=1.0), X),
+    "cumulative_simpson of nodes": Row(lambda m, x: m.cumulative_simpson(X, x=x), T),
+    "romb": Row(lambda m, x: m.romb(x, dx=0.2), EVEN),
+    "fixed_quad": Row(lambda m, x: m.fixed_quad(lambda t, c: np.exp(c * t), x[0], x[1], args=(x[2],), n=4), X[0, :3]),
+    "quad": Row(lambda m, x: m.quad(lambda t, c: np.exp(c * t) * np.sin(x[3] * t), x[0], x[1], args=(x[2],)), X[0, :4]),
+    "quad to infinity": Row(lambda m, x: m.quad(lambda t: np.exp(-((x[0] * t) ** 2)) * x[1], x[2], np.inf), X[0, :3]),
+    "quad of complex": Row(
+        lambda m, x: np.abs(m.quad(lambda t: np.exp(1j * x[0] * t), 0, x[1], complex_func=True)[0]), X[0, :2]
+    ),
+    "quad with a weight": Row(lambda m, x: m.quad(lambda t: t**2 * x[0], x[1], 2.0, weight="cos", wvar=3.0), X[0, :2]),
+    "quad_vec": Row(lambda m, x: m.quad_vec(lambda t: np.cos(t * x[:2]), x[2], 1.0, epsrel=1e-10), X[0, :3]),
+    "dblquad": Row(lambda m, x: m.dblquad(lambda t, s: np.sin(s * x[0]) * t, 0, 1, 0, lambda s: s), X[0, :1]),
+    "dblquad with limits": Row(
+        lambda m, x: m.dblquad(lambda t, s: s * x[0] + t, 0, x[1], lambda s: s * x[1], 1.0), X[0, :2]
+    ),
+    "tplquad": Row(lambda m, x: m.tplquad(lambda t, s, r: t * s * r * x[0], 0, 1, 0, 1, 0, lambda r, s: s), X[0, :1]),
+    "nquad": Row(lambda m, x: m.nquad(lambda t, s, c: np.exp(c * t * s), [[0, 1], [0.0, 1.0]], args=(x[0],)), X[0, :1]),
+    "qmc_quad": Row(lambda m, x: points_of_box(m, x).integral, X[0, :4]),
+}
+
+STEPPERS = "a solver whose steps the caller takes; solve_ivp differentiates"
+WITHOUT: dict[str, str] = {
+    "newton_cotes": "a table of numbers, by an integer",
+    "lebedev_rule": "a table of numbers, by an integer",
+    "IntegrationWarning": "a class of warnings",
+    "ODEintWarning": "a class of warnings",
+    "dop": "a deprecated module",
+    "lsoda": "a deprecated module",
+    "odepack": "a deprecated module",
+    "quadpack": "a deprecated module",
+    "vode": "a deprecated module",
+    "OdeSolver": "a base class",
+    "DenseOutput": "a base class",
+    "OdeSolution": "what solve_ivp returns; it has no use alone",
+    "RK23": STEPPERS,
+    "RK45": STEPPERS,
+    "DOP853": STEPPERS,
+    "Radau": STEPPERS,
+    "BDF": STEPPERS,
+    "LSODA": STEPPERS,
+}
+"""Public names without a row, each with its reason."""
+
+if __name__ == "__main__":
+    main("integrate", ROWS)
