@@ -57,6 +57,11 @@ TABLE: dict[str, str] = {
     "scipy.interpolate": """
     """,
     "scipy.ndimage": """
+        convolve convolve1d correlate correlate1d gaussian_filter gaussian_filter1d ~gaussian_gradient_magnitude
+        ~gaussian_laplace generic_filter() generic_filter1d() generic_gradient_magnitude() generic_laplace()
+        ~black_tophat ~grey_closing grey_dilation grey_erosion ~grey_opening ~laplace maximum_filter maximum_filter1d
+        median_filter minimum_filter minimum_filter1d ~morphological_gradient ~morphological_laplace percentile_filter
+        prewitt rank_filter sobel uniform_filter uniform_filter1d ~vectorized_filter() ~white_tophat
     """,
     "scipy.optimize": """
     """,

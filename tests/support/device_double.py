@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+import scipy.ndimage
+import scipy.signal
 import scipy.special
 
 from func.backends import register_namespace
@@ -195,6 +197,8 @@ class DeviceFunction:
 
 namespace = Namespace(np)
 namespace.scipy_linalg = Namespace(scipy.linalg)  # type: ignore[attr-defined]
+namespace.scipy_ndimage = Namespace(scipy.ndimage)  # type: ignore[attr-defined]
+namespace.scipy_signal = Namespace(scipy.signal)  # type: ignore[attr-defined]
 namespace.scipy_special = Namespace(scipy.special)  # type: ignore[attr-defined]
 register_namespace(DeviceArray, namespace)
 

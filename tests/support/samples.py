@@ -12,7 +12,14 @@ from func.interpreters.primitives.elementwise.builder import multiply
 from func.interpreters.primitives.elementwise.table import sin
 from func.interpreters.primitives.structural.contraction import spec
 from func.interpreters.primitives.structural.diagonals import Placement
-from tests.support import samples_control, samples_linalg, samples_random, samples_special, samples_staged
+from tests.support import (
+    samples_control,
+    samples_filters,
+    samples_linalg,
+    samples_random,
+    samples_special,
+    samples_staged,
+)
 from tests.support.sampling import Sample, complex_, hermitian, integers, real, restart, spd
 
 restart(0)
@@ -291,5 +298,5 @@ SAMPLES |= {
     ],
 }
 
-for _module in (samples_control, samples_linalg, samples_random, samples_special, samples_staged):
+for _module in (samples_control, samples_filters, samples_linalg, samples_random, samples_special, samples_staged):
     SAMPLES |= _module.SAMPLES

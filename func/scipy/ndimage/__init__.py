@@ -1,0 +1,57 @@
+"""scipy.ndimage on traced and plain arrays: filters, morphology, interpolation, Fourier filters and measurements.
+
+Every function gathers elements, extended at the borders by the mode, and adds them up with weights, or chooses among
+them. Derivatives are those of what SciPy computes: in double precision, converted to the dtype of the output.
+
+- Linear filters and Fourier filters differentiate in the input, the weights and the widths.
+- Interpolation differentiates in the input and in the coordinates, matrices, offsets and shifts. At the knots of
+  splines of order 1 the derivative is that of the interval to the right; with order 0 it is zero.
+- Filters and measurements that choose (maximum, rank, median, grey morphology) hand the derivative to the element that
+  was chosen; equal maxima share it.
+- Labels, positions, distances and binary morphology have no derivative; SciPy computes them of plain arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import scipy.ndimage as _scipy
+
+from func.scipy.ndimage.filters import (
+    convolve,
+    convolve1d,
+    correlate,
+    correlate1d,
+    gaussian_filter,
+    gaussian_filter1d,
+    prewitt,
+    sobel,
+    uniform_filter,
+    uniform_filter1d,
+)
+from func.scipy.ndimage.ranks import (
+    generic_filter,
+    generic_filter1d,
+    generic_gradient_magnitude,
+    generic_laplace,
+    grey_dilation,
+    grey_erosion,
+    maximum_filter,
+    maximum_filter1d,
+    median_filter,
+    minimum_filter,
+    minimum_filter1d,
+    percentile_filter,
+    rank_filter,
+)
+
+__all__ = [
+    "convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d",
+    "generic_filter", "generic_filter1d", "generic_gradient_magnitude", "generic_laplace", "grey_dilation",
+    "grey_erosion", "maximum_filter", "maximum_filter1d", "median_filter", "minimum_filter", "minimum_filter1d",
+    "percentile_filter", "prewitt", "rank_filter", "sobel", "uniform_filter", "uniform_filter1d",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_scipy, name)
