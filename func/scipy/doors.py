@@ -57,11 +57,15 @@ TABLE: dict[str, str] = {
     "scipy.interpolate": """
     """,
     "scipy.ndimage": """
-        convolve convolve1d correlate correlate1d gaussian_filter gaussian_filter1d ~gaussian_gradient_magnitude
-        ~gaussian_laplace generic_filter() generic_filter1d() generic_gradient_magnitude() generic_laplace()
-        ~black_tophat ~grey_closing grey_dilation grey_erosion ~grey_opening ~laplace maximum_filter maximum_filter1d
-        median_filter minimum_filter minimum_filter1d ~morphological_gradient ~morphological_laplace percentile_filter
-        prewitt rank_filter sobel uniform_filter uniform_filter1d ~vectorized_filter() ~white_tophat
+        affine_transform ~black_tophat ~center_of_mass convolve convolve1d correlate correlate1d extrema
+        fourier_ellipsoid fourier_gaussian fourier_shift fourier_uniform gaussian_filter gaussian_filter1d
+        ~gaussian_gradient_magnitude ~gaussian_laplace generic_filter() generic_filter1d()
+        generic_gradient_magnitude() generic_laplace() geometric_transform() ~grey_closing grey_dilation grey_erosion
+        ~grey_opening ~labeled_comprehension() ~laplace map_coordinates maximum maximum_filter maximum_filter1d
+        maximum_position ~mean median median_filter minimum minimum_filter minimum_filter1d minimum_position
+        ~morphological_gradient ~morphological_laplace percentile_filter prewitt rank_filter rotate shift sobel
+        spline_filter spline_filter1d ~standard_deviation ~sum ~sum_labels uniform_filter uniform_filter1d ~variance
+        ~vectorized_filter() ~white_tophat zoom
     """,
     "scipy.optimize": """
     """,

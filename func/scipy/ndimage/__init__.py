@@ -29,6 +29,18 @@ from func.scipy.ndimage.filters import (
     uniform_filter,
     uniform_filter1d,
 )
+from func.scipy.ndimage.fourier import fourier_ellipsoid, fourier_gaussian, fourier_shift, fourier_uniform
+from func.scipy.ndimage.interpolation import (
+    affine_transform,
+    geometric_transform,
+    map_coordinates,
+    rotate,
+    shift,
+    spline_filter,
+    spline_filter1d,
+    zoom,
+)
+from func.scipy.ndimage.measurements import extrema, maximum, maximum_position, median, minimum, minimum_position
 from func.scipy.ndimage.ranks import (
     generic_filter,
     generic_filter1d,
@@ -46,10 +58,13 @@ from func.scipy.ndimage.ranks import (
 )
 
 __all__ = [
-    "convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d",
-    "generic_filter", "generic_filter1d", "generic_gradient_magnitude", "generic_laplace", "grey_dilation",
-    "grey_erosion", "maximum_filter", "maximum_filter1d", "median_filter", "minimum_filter", "minimum_filter1d",
-    "percentile_filter", "prewitt", "rank_filter", "sobel", "uniform_filter", "uniform_filter1d",
+    "affine_transform", "convolve", "convolve1d", "correlate", "correlate1d", "extrema", "fourier_ellipsoid",
+    "fourier_gaussian", "fourier_shift", "fourier_uniform", "gaussian_filter", "gaussian_filter1d", "generic_filter",
+    "generic_filter1d", "generic_gradient_magnitude", "generic_laplace", "geometric_transform", "grey_dilation",
+    "grey_erosion", "map_coordinates", "maximum", "maximum_filter", "maximum_filter1d", "maximum_position", "median",
+    "median_filter", "minimum", "minimum_filter", "minimum_filter1d", "minimum_position", "percentile_filter",
+    "prewitt", "rank_filter", "rotate", "shift", "sobel", "spline_filter", "spline_filter1d", "uniform_filter",
+    "uniform_filter1d", "zoom",
 ]  # fmt: skip
 
 

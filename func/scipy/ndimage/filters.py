@@ -25,6 +25,7 @@ from func.scipy.ndimage.support import (
     extension_of,
     in_double,
     normalized_axis,
+    refuse_real_output,
     sequence_of,
     version_of,
 )
@@ -74,9 +75,7 @@ def correlate1d(
         raise RuntimeError("no filter weights given")
     axis = normalized_axis(axis, x.ndim)
     if not _is_origin(origin, w.shape[0]):
-        raise ValueError(
-            "Invalid origin; origin must satisfy -(len(weights) // 2) <= origin <= (len(weights)-1) // 2"
-        )
+        raise ValueError("Invalid origin; origin must satisfy -(len(weights) // 2) <= origin <= (len(weights)-1) // 2")
     is_complex = "c" in (x.dtype.kind, w.dtype.kind)
     _refuse_complex_value(cval, x)
     return delivered(_line(x, w, axis, mode, cval, origin), output, x, is_complex)
@@ -109,25 +108,21 @@ def _grid(
         raise RuntimeError(f"weights.ndim ({w.ndim}) must match len(axes) ({len(chosen)})")
     if len([n for n in w.shape if n > 0]) != len(chosen):
         raise RuntimeError(f"weights.ndim ({w.ndim}) must match len(axes) ({len(chosen)})")
-    origins = sequence_of(origin, len(chosen))
-    if convolves:
-        w = fnp.flip(w)
-        origins = [-o - (1 if n % 2 == 0 else 0) for o, n in zip(origins, w.shape, strict=True)]
-    else:
-        w = fnp.conj(w)
-    if not all([_is_origin(o, n) for o, n in zip(origins, w.shape, strict=True)]):
-        raise ValueError(
-            "Invalid origin; origin must satisfy -(weights.shape[k] // 2) <= origin[k] <= (weights.shape[k]-1) // 2"
-        )
     if not isinstance(mode, str):
         raise RuntimeError("A sequence of modes is not supported")
-    # weights of fewer axes lie on the axes of the input in the order that those have
-    places = sorted(chosen) if len(chosen) < x.ndim else list(range(x.ndim))
-    origin_of = dict(zip(chosen, origins, strict=True)) if len(chosen) < x.ndim else dict(enumerate(origins))
+    # weights of fewer axes than the input lie on the chosen ones in the order of the input's axes
+    places = sorted(chosen)
+    origins = sequence_of(origin, len(chosen))
+    origin_of = dict(zip(chosen if len(chosen) < x.ndim else places, origins, strict=True))
+    w = fnp.flip(w) if convolves else fnp.conj(w)
     widths = [(0, 0)] * x.ndim
     for axis, size in zip(places, w.shape, strict=True):
-        before = size // 2 + origin_of[axis]
-        widths[axis] = (before, size - 1 - before)
+        start = -origin_of[axis] - (1 if size % 2 == 0 else 0) if convolves else origin_of[axis]
+        if not _is_origin(start, size):
+            raise ValueError(
+                "Invalid origin; origin must satisfy -(weights.shape[k] // 2) <= origin[k] <= (weights.shape[k]-1) // 2"
+            )
+        widths[axis] = (size // 2 + start, size - 1 - size // 2 - start)
     wide = extended_axes(in_double(x), widths, [mode] * x.ndim, cval)
     out = wide if 0 in x.shape else correlate_windows(operand(wide), operand(w), axes=tuple(places), stack=0)
     return delivered(out, output, x, is_complex)
@@ -176,8 +171,8 @@ def _gaussian(sigma: Any, order: int, radius: int) -> Array:
     phi = phi / fnp.sum(phi)
     polynomial: list[Any] = [1.0]
     for _ in range(order):
-        derivative = [k * q for k, q in enumerate(polynomial)][1:] + [0.0, 0.0]
-        product = [0.0] + [q / -variance for q in polynomial]
+        derivative = [*[k * q for k, q in enumerate(polynomial)][1:], 0.0, 0.0]
+        product = [0.0, *[q / -variance for q in polynomial]]
         polynomial = [a + b for a, b in zip(derivative, product, strict=True)]
     if order == 0:
         return phi
@@ -239,6 +234,7 @@ def gaussian_filter(
     np.float64(-0.3862)
     """
     x = array_of(input)
+    refuse_real_output(output, x)
     chosen = axes_of(axes, x.ndim)
     rank = len(chosen)
     entries = zip(
@@ -308,6 +304,7 @@ def _across(
 ) -> Array:
     """A derivative along an axis, smoothed along the others."""
     x = array_of(input)
+    refuse_real_output(output, x)
     axis = normalized_axis(axis, x.ndim)
     modes = sequence_of(mode, x.ndim)
     dtype = output if isinstance(output, (type, np.dtype, str)) else None

@@ -105,9 +105,7 @@ def _whole_origins(origin: Any, rank: int, axes: tuple[int, ...]) -> list[int]:
     return origins if len(axes) < rank else sequence_of(origin, rank)
 
 
-def _chosen_windows(
-    x: Array, footprint: Any, origins: Sequence[int], modes: Sequence[str], cval: Any
-) -> Array:
+def _chosen_windows(x: Array, footprint: Any, origins: Sequence[int], modes: Sequence[str], cval: Any) -> Array:
     """The elements under the footprint at each place, along a last axis, in the order of the footprint."""
     for origin, size in zip(origins, footprint.shape, strict=True):
         if not 0 <= size // 2 + origin < size:
@@ -170,6 +168,8 @@ def _best(
     origins = _whole_origins(origin, x.ndim, chosen)
     if not isinstance(mode, str):
         raise RuntimeError("A sequence of modes is not supported for non-separable footprints")
+    if x.dtype.kind in "biu":
+        cval = fnp.astype(fnp.asarray(cval), x.dtype)
     elements = _chosen_windows(in_double(x), footprint, origins, [mode] * x.ndim, cval)
     if structure is not None:
         heights = fnp.reshape(fnp.broadcast_to(structure, shape), (-1,))[np.flatnonzero(footprint)]
@@ -257,7 +257,7 @@ def grey_dilation(
     if footprint is not None:
         sizes: Sequence[int] = footprint.shape
     else:
-        sizes = structure.shape if structure is not None else [size] * rank if np.isscalar(size) else size
+        sizes = structure.shape if structure is not None else sequence_of(size, rank)
     origins = [-o - (1 if n % 2 == 0 else 0) for o, n in zip(sequence_of(origin, rank), sizes, strict=False)]
     return _best(input, size, footprint, structure, output, mode, cval, origins, axes, False)
 
@@ -450,9 +450,7 @@ def generic_filter(
     elements = _chosen_windows(in_double(x), footprint, origins, [mode] * x.ndim, cval)
     if 0 in x.shape:
         return delivered(fnp.zeros(x.shape), output, x)
-    results = [
-        function(elements[index], *extra_arguments, **(extra_keywords or {})) for index in np.ndindex(*x.shape)
-    ]
+    results = [function(elements[index], *extra_arguments, **(extra_keywords or {})) for index in np.ndindex(*x.shape)]
     out = fnp.reshape(fnp.stack([fnp.asarray(r, dtype=float) for r in results]), x.shape)
     return delivered(out, output, x)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import operator
+import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -74,15 +75,16 @@ def in_double(x: Array) -> Array:
     return fnp.astype(x, COMPLEX if x.dtype.kind == "c" else DOUBLE, copy=False)
 
 
-def output_dtype(output: Any, x: Array, is_complex: bool = False) -> np.dtype[Any]:
+def output_dtype(output: Any, x: Array, is_complex: bool = False) -> Any:
     """The dtype of the result, of what `output` says of it."""
     if output is None:
         return np.promote_types(x.dtype, np.complex64) if is_complex else np.dtype(x.dtype)
     if not isinstance(output, (type, np.dtype, str)):
-        dtype = np.dtype(fnp.asarray(output).dtype)
+        dtype = fnp.asarray(output).dtype
     else:
         dtype = np.dtype(output)
         if is_complex and dtype.kind != "c" and not isinstance(output, str):
+            warnings.warn("promoting specified output dtype to complex", stacklevel=4)
             dtype = np.promote_types(dtype, np.complex64)
         if isinstance(output, str) and not issubclass(dtype.type, np.number):
             raise RuntimeError("output must have numeric dtype")
@@ -101,6 +103,8 @@ def delivered(result: Array, output: Any, x: Array, is_complex: bool = False, ro
         bounds = np.iinfo(dtype)
         rounded = fnp.trunc(fnp.where(result > 0, result + 0.5, result - 0.5 if dtype.kind == "i" else 0.0))
         result = fnp.clip(rounded, float(bounds.min), float(bounds.max))
+    if dtype.kind == "b" and result.dtype.kind == "f":
+        result = fnp.trunc(result)
     result = fnp.astype(result, dtype, copy=False)
     if output is None or isinstance(output, (type, np.dtype, str)):
         return result
@@ -108,6 +112,12 @@ def delivered(result: Array, output: Any, x: Array, is_complex: bool = False, ro
         raise RuntimeError("output shape not correct")
     output[...] = result
     return output
+
+
+def refuse_real_output(output: Any, x: Array) -> None:
+    """Raise for a real dtype of the output of complex numbers, where SciPy does not promote it."""
+    if x.dtype.kind == "c" and isinstance(output, (type, np.dtype, str)) and np.dtype(output).kind != "c":
+        raise RuntimeError("output must have complex dtype")
 
 
 def sequence_of(value: Any, rank: int) -> list[Any]:
@@ -124,8 +134,9 @@ def axes_of(axes: Any, rank: int) -> tuple[int, ...]:
     """Axes (None: all) as non-negative numbers."""
     if axes is None:
         return tuple(range(rank))
+    chosen: tuple[int, ...]
     if np.isscalar(axes):
-        chosen = (operator.index(axes),)
+        chosen = (operator.index(cast(int, axes)),)
     elif isinstance(axes, Iterable):
         chosen = tuple([operator.index(axis) for axis in axes])
         for axis in chosen:
@@ -168,7 +179,7 @@ def places(positions: Array, n: int, extension: str) -> Array:
 def extended(x: Array, axis: int, before: int, after: int, extension: str, cval: Any) -> Array:
     """The array with so many elements more in front of and behind an axis."""
     n = x.shape[axis]
-    if n == 0 or (before == 0 and after == 0):
+    if 0 in x.shape or (before == 0 and after == 0):
         return x
     parts = [x]
     for width, start in ((before, -before), (after, n)):

@@ -97,7 +97,7 @@ def _correlate_transpose(ct: Array, x: Any, w: Any, *, axes: tuple[int, ...], st
     return ZERO, fit_cotangent(window_products(_conjugated(x), ct, axes=axes, stack=stack), w)
 
 
-correlate_windows = Bilinear(
+correlate_windows: Bilinear = Bilinear(
     "correlate_windows",
     reporting_missing(filters.correlate_windows, "ndimage"),
     aval=_correlate_aval,
@@ -133,7 +133,7 @@ def _products_transpose(ct: Array, x: Any, c: Any, *, axes: tuple[int, ...], sta
     return ZERO, fit_cotangent(correlate_windows(_conjugated(x), ct, axes=axes, stack=stack), c)
 
 
-window_products = Bilinear(
+window_products: Bilinear = Bilinear(
     "window_products",
     filters.window_products,
     aval=_products_aval,
