@@ -17,7 +17,7 @@ from typing import Any
 
 import scipy.ndimage as _scipy
 
-from func.scipy.ndimage.filters import (
+from func.scipy.ndimage.linear_filters import (
     convolve,
     convolve1d,
     correlate,
@@ -30,7 +30,7 @@ from func.scipy.ndimage.filters import (
     uniform_filter1d,
 )
 from func.scipy.ndimage.fourier import fourier_ellipsoid, fourier_gaussian, fourier_shift, fourier_uniform
-from func.scipy.ndimage.interpolation import (
+from func.scipy.ndimage.splines import (
     affine_transform,
     geometric_transform,
     map_coordinates,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from func.backends.support import filters
+from func.backends.support import filter_kernels
 from func.interpreters.core import (
     ZERO,
     Array,
@@ -99,7 +99,7 @@ def _correlate_transpose(ct: Array, x: Any, w: Any, *, axes: tuple[int, ...], st
 
 correlate_windows: Bilinear = Bilinear(
     "correlate_windows",
-    reporting_missing(filters.correlate_windows, "ndimage"),
+    reporting_missing(filter_kernels.correlate_windows, "ndimage"),
     aval=_correlate_aval,
     parameters=AXES,
     fits=_are_windows,
@@ -135,7 +135,7 @@ def _products_transpose(ct: Array, x: Any, c: Any, *, axes: tuple[int, ...], sta
 
 window_products: Bilinear = Bilinear(
     "window_products",
-    filters.window_products,
+    filter_kernels.window_products,
     aval=_products_aval,
     parameters=AXES,
     fits=_are_outputs,
@@ -176,7 +176,7 @@ def _recurrence_transpose(ct: Array, x: Shaped, a: Array) -> tuple[Any, Any]:
 
 recurrence: Primitive = general(
     "recurrence",
-    reporting_missing(filters.recurrence, "signal"),
+    reporting_missing(filter_kernels.recurrence, "signal"),
     aval=lambda x, a: Aval(x.shape, result_dtype(x, a)),
     fits=lambda x, a: 1 <= len(a.shape) <= len(x.shape) and a.shape[:-1] == x.shape[: len(a.shape) - 1],
     batch=lambda size, batched, args, params: _recurrence_batch(size, batched, args),
@@ -208,7 +208,7 @@ def _spline_transpose(ct: Array, x: Shaped, *, order: int, axis: int, boundary: 
     if n < 2 or boundary == "grid-wrap" or (boundary == "reflect" and n >= _LONG):
         return (fit_cotangent(apply(ct), x),)
     if boundary == "reflect":
-        matrix = filters.spline_coefficients(np, np.eye(n), order=order, axis=0, boundary=boundary)
+        matrix = filter_kernels.spline_coefficients(np, np.eye(n), order=order, axis=0, boundary=boundary)
         labels = tuple(range(len(x.shape)))
         pulled = contract(
             ct, matrix, spec=spec(labels, (axis, len(labels)), (*labels[:axis], len(labels), *labels[axis + 1 :]))
@@ -221,7 +221,7 @@ def _spline_transpose(ct: Array, x: Shaped, *, order: int, axis: int, boundary: 
 
 spline_coefficients: Linear = linear(
     "spline_coefficients",
-    reporting_missing(filters.spline_coefficients, "ndimage"),
+    reporting_missing(filter_kernels.spline_coefficients, "ndimage"),
     aval=lambda x, **params: Aval(x.shape, np.promote_types(x.dtype, np.float64)),
     parameters={"order": integer(2), "axis": AXIS, "boundary": one_of("mirror", "reflect", "grid-wrap")},
     transpose=_spline_transpose,
