@@ -103,7 +103,7 @@ def explain(func: Callable[..., Any]) -> Callable[..., Report]:
     check_callable(func, "debug.explain")
 
     @transformed(explain, func, {})
-    def explained(*args: Any, **kwargs: Any) -> Report:
+    def explained(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Report:
         notes = Notes()
         watch = Watch(notes)
         leaves, spec = tree.flatten((args, kwargs))

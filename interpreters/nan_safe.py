@@ -26,6 +26,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from func.backends.quiet import quietly
+from func.backends.support.arrays import plain_vdot
 from func.interpreters.core import ZERO, Tracer, known_value
 from func.interpreters.core.errors import CustomRuleError
 from func.interpreters.core.modes import Setting, holding, in_force, value_in_force
@@ -68,7 +69,7 @@ def has_nan(value: Any) -> bool:
     if value.dtype.kind not in "fc":
         return False
     flat = value.ravel("K")
-    total = np.vdot(flat, flat)
+    total = plain_vdot(flat, flat)
     return bool(total != total)
 
 

@@ -112,7 +112,7 @@ def to_source(func: Callable[..., Any] | None = None, static_argnums: int | tupl
     jitted = func if isinstance(func, Jitted) else jit(func, static_argnums=static_argnums)
 
     @transformed(to_source, func, options)
-    def write(*args: Any, **kwargs: Any) -> str:
+    def write(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         positional, keywords, statics, entry = jitted.cached_call(args, kwargs)
         if entry.captured:
             raise NoSourceError(f"func.to_source: {name_of(func)} uses traced values of an enclosing transform")

@@ -48,7 +48,7 @@ def make_program(
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
     @transformed(make_program, func, options)
-    def build(*args: Any, **kwargs: Any) -> Program:
+    def build(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
         program, _, has_pullbacks = _staged(func, args, kwargs, static, "make_program")
         if has_pullbacks:
             with structural_zeros():

@@ -7,6 +7,8 @@ Calls whose arguments share nothing pay for comparing the owners of their memory
 
 from __future__ import annotations
 
+import operator
+import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
@@ -305,6 +307,32 @@ def shared_groups(leaves: Sequence[Array]) -> list[list[int]]:
         arrays = [i for places in owners.values() for i in places if type(_memory_of(leaves[i])) is not Tracer]
         owners = {owner: places for owner, places in owners.items() if places[0] not in arrays} | {FOREIGN: arrays}
     return [places for places in owners.values() if len(places) > 1]
+
+
+_base_of, _shape_of, _has_c_order = [operator.attrgetter(name) for name in ("base", "shape", "flags.c_contiguous")]
+_OWN = {id(None)}
+_WITHOUT_MEMORY = frozenset({bool, int, float, complex, str, type(None), types.FunctionType})
+
+
+def are_separate(values: Sequence[Any]) -> bool:
+    """Whether arguments are numbers and different plain arrays that own their memory: the common case."""
+    arrays = [value for value in values if type(value) is np.ndarray]
+    return (
+        (
+            len(arrays) == len(values)
+            or _WITHOUT_MEMORY.issuperset([type(v) for v in values if type(v) is not np.ndarray])
+        )
+        and (not arrays or {*map(id, map(_base_of, arrays))} == _OWN)
+        and len({*map(id, arrays)}) == len(arrays)
+    )
+
+
+def are_in_order(values: Sequence[Any]) -> bool:
+    """Whether all are plain arrays with axes, in C order."""
+    return {*map(type, values)} == _ARRAYS and all(map(_shape_of, values)) and all(map(_has_c_order, values))
+
+
+_ARRAYS = {np.ndarray}
 
 
 def owner_of(leaf: Array) -> Any:

@@ -13,7 +13,7 @@ from func import tree
 from func.interpreters.core import Array, Interpreter, Tracer, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import ArgumentError, DifferentiatedInputError
 from func.numpy.memory import place_like_arguments
-from func.numpy.sharing import note_arguments, owner_of, read_only
+from func.numpy.sharing import are_in_order, are_separate, note_arguments, owner_of, read_only
 from func.transforms.boundary import array_leaf, name_of, output_leaves, own_tree, split_aux
 
 
@@ -136,6 +136,16 @@ def place_arguments(
         and leaf.shape
     ):  # nothing to note: its box is such an array by itself
         interpreter.called = function, [id(boxes[0])], given
+        return
+    everything = given
+    if len(given) < len(arguments.leaves):
+        everything = [*given, *[arguments.leaves[i] for i in arguments.inactive()]]
+    if len(arguments.places) < len(arguments.args) + len(arguments.kwargs):
+        inactive = [arg for place, arg in enumerate(arguments.args) if place not in arguments.places]
+        inactive += [arg for name, arg in arguments.kwargs.items() if name not in arguments.places]
+        everything = [*everything, *inactive]
+    if are_separate(everything) and are_in_order(given):  # nothing to note either
+        interpreter.called = function, [*map(id, boxes)], given
         return
     place_like_arguments(boxes, given)
     if len(arguments.args) + len(arguments.kwargs) > len(arguments.places) or len(boxes) < len(arguments.leaves):

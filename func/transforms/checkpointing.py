@@ -49,7 +49,7 @@ def checkpoint(
         raise ArgumentError(f"func.checkpoint: policy must be one of func.checkpoint_policies, not {policy!r}")
 
     @transformed(checkpoint, func, options)
-    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+    def checkpointed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return call_checkpointed(func, args, kwargs, policy)
 
     return checkpointed

@@ -413,7 +413,7 @@ def custom_gradient(func: Callable[..., Any] | None = None) -> Callable[..., Any
     check_callable(func, "custom_gradient")
 
     @transformed(custom_gradient, func, {})
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         args = bound_arguments(func, args, kwargs)
         leaves, spec = tree.flatten(args)
         if nothing_traced(args) or not needs_rule(leaves):

@@ -71,7 +71,7 @@ def jacrev(
     blocks_of = _Blocks(func, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacrev")
 
     @transformed(jacrev, func, options)
-    def jacobian_of(*args: Any, **kwargs: Any) -> Any:
+    def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = blocks_of.call(args, kwargs)
         leaves = call.arguments.values()
         interpreter = grad_interpreter("jacrev")
@@ -141,7 +141,7 @@ def jacfwd(
         raise ArgumentError(f"func.jacfwd: randomness must be 'error', 'same' or 'different', not {randomness!r}")
 
     @transformed(jacfwd, func, options)
-    def jacobian_of(*args: Any, **kwargs: Any) -> Any:
+    def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = blocks_of.call(args, kwargs)
         leaves = call.arguments.values()
         has_shared = bool(shared_groups(leaves))
@@ -303,7 +303,7 @@ def jacobian(
         raise ArgumentError(f"func.jacobian: mode must be 'auto', 'fwd' or 'rev', not {mode!r}")
 
     @transformed(jacobian, func, options)
-    def jacobian_of(*args: Any, **kwargs: Any) -> Any:
+    def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         chosen = mode
         if mode == "auto":
             call = _Blocks(func, argnums, argnames, has_aux, chunk_size, holomorphic, progress, "jacobian").call(
@@ -372,4 +372,4 @@ def hessian(
     outer, inner = modes[mode]
     derivative = _BY_MODE[inner](func, argnums, has_aux, argnames=argnames)
     second = _BY_MODE[outer](derivative, argnums, has_aux, argnames=argnames, chunk_size=chunk_size, progress=progress)
-    return transformed(hessian, func, options)(second)
+    return transformed(hessian, func, options)(lambda args, kwargs: second(*args, **kwargs))

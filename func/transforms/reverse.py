@@ -76,13 +76,7 @@ def grad(
     if func is None:
         return functools.partial(grad, **options)
     gradients_of = _Gradients(func, argnums, argnames, has_aux, holomorphic, allow_int, "grad")
-
-    @transformed(grad, func, options)
-    def gradient(*args: Any, **kwargs: Any) -> Any:
-        _, gradients, aux = gradients_of(args, kwargs)
-        return (gradients, aux) if has_aux else gradients
-
-    return gradient
+    return transformed(grad, func, options)(gradients_of)
 
 
 def value_and_grad(
@@ -111,13 +105,7 @@ def value_and_grad(
     if func is None:
         return functools.partial(value_and_grad, **options)
     gradients_of = _Gradients(func, argnums, argnames, has_aux, holomorphic, allow_int, "value_and_grad")
-
-    @transformed(value_and_grad, func, options)
-    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        value, gradients, aux = gradients_of(args, kwargs)
-        return ((value, aux), gradients) if has_aux else (value, gradients)
-
-    return value_and_gradient
+    return transformed(value_and_grad, func, options)(gradients_of)
 
 
 def grad_and_value(
@@ -146,13 +134,7 @@ def grad_and_value(
     if func is None:
         return functools.partial(grad_and_value, **options)
     gradients_of = _Gradients(func, argnums, argnames, has_aux, holomorphic, allow_int, "grad_and_value")
-
-    @transformed(grad_and_value, func, options)
-    def gradient_and_value(*args: Any, **kwargs: Any) -> Any:
-        value, gradients, aux = gradients_of(args, kwargs)
-        return (gradients, (value, aux)) if has_aux else (gradients, value)
-
-    return gradient_and_value
+    return transformed(grad_and_value, func, options)(gradients_of)
 
 
 class _Gradients:
@@ -179,8 +161,8 @@ class _Gradients:
         self.allow_int = allow_int
         self.transform = transform
 
-    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
-        """(value, gradients in the form of argnums and argnames, aux) of one call."""
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What one call of the public form returns: the gradients in the form of argnums and argnames, value, aux."""
         transform = self.transform
         aux = None
         interpreter = grad_interpreter(transform)
@@ -203,7 +185,11 @@ class _Gradients:
                 seeds.append((out._attached, full_like(value, 1, ())))
             del out
             gradients = self._arranged(pull_back(seeds, nodes, (value,)), values, arguments)
-        return unbox(own_tree(value)), gradients, own_tree(aux) if self.has_aux else None
+        if transform == "grad":
+            return (gradients, own_tree(aux)) if self.has_aux else gradients
+        value = unbox(own_tree(value))
+        outputs = (value, own_tree(aux)) if self.has_aux else value
+        return (outputs, gradients) if transform == "value_and_grad" else (gradients, outputs)
 
     def _arranged(self, cts: list[Any], values: list[Any], arguments: CallArguments) -> Any:
         """Cotangents as gradients that are owned by the caller, in the form of argnums and argnames."""

@@ -37,15 +37,15 @@ class Transformed(functools.partial[Any]):
 def transformed(
     transform: Callable[..., Any], function: Callable[..., Any], options: dict[str, Any]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorate what `transform(function, **options)` returns; it gets the name and the signature of the function.
+    """Decorate a function of (args, kwargs): what `transform(function, **options)` returns calls it.
 
-    Errors leave it without the engine's frames.
+    That has the name and the signature of `function`. Errors leave it without the engine's frames.
     """
 
-    def decorate(call: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(call: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Callable[..., Any]:
         def call_and_hide(*args: Any, **kwargs: Any) -> Any:
             try:
-                return call(*args, **kwargs)
+                return call(args, kwargs)
             except Exception as error:
                 hide_engine_frames(error)
                 raise

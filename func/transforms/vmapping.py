@@ -113,7 +113,7 @@ def vmap(
         raise ArgumentError(f"func.vmap: chunk_size must be a positive int or 'auto', not {chunk_size!r}")
 
     @transformed(vmap, func, options)
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def mapped(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = BatchedCall(func, in_dims, axis_size, args, kwargs, axis_name, randomness)
         if chunk_size is None:
             outs, is_mapped, spec = call.run(slice(None))

@@ -84,13 +84,12 @@ _OWNERS = _Owners()
 def user_frame(skip: int = 1) -> FrameType | None:
     """The innermost frame that runs the user's code; where there is none, the innermost that is not the engine's."""
     frame: FrameType | None = sys._getframe(skip)
-    beside = None
+    owners, beside = _OWNERS, None
     while frame is not None:
-        owner = _OWNERS[frame.f_code.co_filename]
-        if not owner:
-            return frame
-        if beside is None and owner is _OF_LIBRARY:
-            beside = frame
+        if (owner := owners[frame.f_code.co_filename]) is not _OF_ENGINE:
+            if not owner:
+                return frame
+            beside = beside or frame
         frame = frame.f_back
     return beside
 

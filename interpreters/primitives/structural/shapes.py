@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from func.backends import HOST_TYPES, namespace_of
+from func.backends.support.arrays import plain_where
 from func.interpreters.core import (
     ZERO,
     Array,
@@ -58,13 +59,13 @@ class Where(Linear):
     def record(self, values: tuple[Array, ...], parents: Sequence[Shaped | None], params: Any) -> Any:
         condition, x, y = values
         plain = type(condition) is np.ndarray and type(x) in HOST_TYPES and type(y) in HOST_TYPES
-        out = np.where(condition, x, y) if plain else bind(self, values, params)
+        out = plain_where(condition, x, y) if plain else bind(self, values, params)
         return out, self, snapshot(condition)
 
     def pull(self, ct: Any, parents: Sequence[Any], saved: Any, params: Any) -> Sequence[Any]:
         _, px, py = parents
         if type(ct) is np.ndarray and type(saved) is np.ndarray:
-            zero, choose = zero_of(ct.dtype), np.where
+            zero, choose = zero_of(ct.dtype), plain_where
         else:
             zero, choose = 0, where
         return (

@@ -137,7 +137,7 @@ CALLS: dict[str, tuple[Callable[[], Any], type[Exception], type[Exception], str]
         r"plain\[0\] = x\[0\](.|\n)*np\.zeros_like",
     ),
     "plain index": (
-        lambda: func.vmap(plain_index)(np.arange(3)),
+        lambda: func.jit(plain_index)(np.arange(3)),
         errors.TracerConversionError,
         TypeError,
         r"plain\[i\](.|\n)*func\.numpy\.take\(a, i, axis=0\)",
