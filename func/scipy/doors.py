@@ -11,7 +11,8 @@ What a door leads to is in `TABLE`:
 - `name`: the function of this name in the module of func.scipy that is laid out as SciPy's.
 - `~name`: SciPy's own code, run with `func.intercept()`: it is NumPy code, whose arrays may hold traced values.
 - `name()`: as `name`, also where no argument holds a traced value: it takes callbacks, which may.
-- `Class.method`: the function `Class_method`; a class alone: the class of this name.
+- `Class.method`: the function `Class_method`, for a method that the class defines or inherits; a class alone: the class
+  of this name.
 """
 
 from __future__ import annotations
@@ -55,6 +56,12 @@ TABLE: dict[str, str] = {
         ~solve_ivp
     """,
     "scipy.interpolate": """
+        Akima1DInterpolator BPoly.extend BPoly.from_derivatives BPoly.from_power_basis BPoly.integrate BSpline
+        BSpline.__call__ BSpline.basis_element BSpline.construct_fast BSpline.design_matrix BSpline.from_power_basis
+        BSpline.insert_knot BSpline.integrate CubicHermiteSpline CubicSpline NdBSpline NdBSpline.__call__ NdPPoly
+        NdPPoly.__call__ PPoly.__call__ PPoly.__init__ PPoly.construct_fast PPoly.extend PPoly.from_bernstein_basis
+        PPoly.from_spline PPoly.integrate PPoly.solve PchipInterpolator make_interp_spline make_lsq_spline
+        make_smoothing_spline pchip_interpolate
     """,
     "scipy.ndimage": """
         affine_transform ~black_tophat ~center_of_mass convolve convolve1d correlate correlate1d extrema
@@ -250,7 +257,7 @@ def install(module: str) -> None:
         path = entry.removesuffix("()").removeprefix("~")
         value: Any = scipy_module
         for part in path.split("."):
-            value = vars(value).get(part) if isinstance(value, type) else getattr(value, part, None)
+            value = _of_class(value, part) if isinstance(value, type) else getattr(value, part, None)
         name = ("~" if entry.startswith("~") else "") + path.replace(".", "_")
         if isinstance(value, type):
             _add_class_door(value, target, name)
@@ -292,6 +299,12 @@ def _looked_up(name: str, file: str) -> Callable[..., Any]:
     namespace = {"numpy": np, "original": _CREATORS[name], "traced": TRACED}
     function = types.FunctionType(function_code(text, file), namespace, name)
     return functools.update_wrapper(function, _CREATORS[name], ("__module__", "__doc__", "__qualname__"))
+
+
+def _of_class(scipy_class: type, name: str) -> Any:
+    """What a class or one of its bases defines; of a class method or a static method, its function."""
+    value = next((vars(base)[name] for base in scipy_class.__mro__ if name in vars(base)), None)
+    return value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
 
 
 def add_door(function: types.FunctionType, module: str, name: str, always: bool = False) -> None:

@@ -1,0 +1,39 @@
+"""scipy.interpolate on traced and plain arrays: interpolators, splines and piecewise polynomials.
+
+Func's classes are subclasses of SciPy's and hold traced coefficients; where nothing is traced, they and the functions
+are SciPy's. Values differentiate in the data, in the nodes or knots and in the query points. What depends on numbers
+alone, the interval of a point, the nearest point, a triangulation, has no derivative: at a breakpoint the derivative is
+that of the piece which SciPy evaluates there.
+
+>>> import numpy as np, func
+>>> from scipy.interpolate import CubicSpline
+>>> spline = CubicSpline(np.arange(5.0), np.arange(5.0) ** 2)
+>>> func.grad(spline)(1.5).round(6)
+np.float64(3.0)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import scipy.interpolate as _scipy
+
+from func.scipy.interpolate import bsplines, cubic, fits, piecewise
+
+_OWN = {
+    name: value
+    for module in (bsplines, cubic, fits, piecewise)
+    for name, value in vars(module).items()
+    if getattr(value, "__module__", None) == module.__name__ and not name.startswith("_")
+}
+"""What the modules of this package define; `Class_method` is what the door of a method of SciPy's leads to."""
+
+__all__ = [name for name in _scipy.__all__ if name in _OWN]
+
+
+def __getattr__(name: str) -> Any:
+    return _OWN[name] if name in _OWN else getattr(_scipy, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_scipy.__all__})

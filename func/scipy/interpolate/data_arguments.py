@@ -1,0 +1,166 @@
+"""What the functions of scipy.interpolate share: conversions, checks that tracing allows, and SciPy's originals."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+import func.numpy as fnp
+from func.interpreters.core import Array, Tracer, dtype_of, known_value, operand, shape_of
+from func.interpreters.core.errors import StagingError, UnsupportedFunctionError
+from func.interpreters.core.source import at_line
+from func.numpy.argument_checks import arrayed, host_values, to_dtype
+from func.scipy import doors
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+DOUBLE, COMPLEX = np.dtype(np.float64), np.dtype(np.complex128)
+
+
+def array_of(x: Any) -> Array:
+    """An argument as an array of any dtype."""
+    return arrayed(operand(x))
+
+
+def floats(x: Any) -> Array:
+    """An argument as an array of double precision, real or complex."""
+    x = array_of(x)
+    return to_dtype(x, COMPLEX if dtype_of(x).kind == "c" else DOUBLE)
+
+
+def reals(x: Any, name: str = "x") -> Array:
+    """An argument as an array of real numbers of double precision."""
+    x = array_of(x)
+    if dtype_of(x).kind == "c":
+        raise ValueError(f"`{name}` must contain real values.")
+    return to_dtype(x, DOUBLE)
+
+
+def common(*arrays: Array) -> list[Array]:
+    """Arrays in their common dtype."""
+    dtype = np.result_type(*[dtype_of(a) for a in arrays])
+    return [to_dtype(a, dtype) for a in arrays]
+
+
+def holds(condition: Any) -> bool:
+    """Whether a condition holds in all elements and batch elements; true where its values are not known."""
+    value = known_value(condition)
+    return value is None or bool(np.all(value))
+
+
+def is_never(condition: Any) -> bool:
+    """Whether a condition is known to hold in no element."""
+    value = known_value(condition)
+    return value is not None and not np.any(value)
+
+
+def require(condition: Any, message: str) -> None:
+    """Raise ValueError where a condition is known not to hold in all elements."""
+    if not holds(condition):
+        raise ValueError(message)
+
+
+def is_traced(*values: Any) -> bool:
+    """Whether one of the values is traced, or holds a traced value."""
+    return any([doors.holds_traced(value) for value in values])
+
+
+def is_made_of_traced(self: Any, *names: str) -> bool:
+    """Whether one of an object's attributes is traced; false before it has them."""
+    values = [getattr(self, name, None) for name in names]
+    return is_traced(values)
+
+
+def numbers(x: Any, what: str) -> Any:
+    """The plain array behind an argument, from which knots, neighbours or triangles are found.
+
+    Under vmap the batch is split where its elements differ.
+    """
+    try:
+        return host_values(x)
+    except StagingError:
+        raise StagingError(
+            f"{what} is found from the numbers of the data, which are not known while the code is staged{at_line()}\n"
+            "Call it outside func.jit, or pass this argument as a plain array."
+        ) from None
+
+
+def refuse(what: str, instead: str) -> UnsupportedFunctionError:
+    """The error for an option that has no traced version."""
+    return UnsupportedFunctionError(f"{what} of traced values has no traced version{at_line()}\n{instead}")
+
+
+def traced_version(original: Any) -> Callable[[_F], _F]:
+    """A function of func that leaves calls without traced values to SciPy's."""
+
+    def decorate(function: _F) -> _F:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if is_traced(args, kwargs):
+                return function(*args, **kwargs)
+            return doors.original(original)(*args, **kwargs)
+
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+def identity(x: Any) -> Any:
+    """What SciPy's classes call to convert their results; func's need no conversion."""
+    return x
+
+
+def queries(x: Any) -> tuple[Array, tuple[int, ...]]:
+    """Query points as one vector of real numbers, and their shape."""
+    x = reals(x)
+    return fnp.reshape(x, (-1,)), shape_of(x)
+
+
+def shaped(out: Array, x_shape: tuple[int, ...], axis: int) -> Array:
+    """Values (queries, …) with the axes of the queries where the interpolation axis was."""
+    rest = shape_of(out)[1:]
+    out = fnp.reshape(out, (*x_shape, *rest))
+    if axis == 0 or not x_shape:
+        return out
+    rank = len(x_shape)
+    order = [*range(rank, rank + axis), *range(rank), *range(rank + axis, rank + len(rest))]
+    return fnp.transpose(out, order)
+
+
+def column(x: Array, rank: int) -> Array:
+    """A vector that broadcasts along the first of `rank` axes."""
+    return fnp.reshape(x, (-1,) + (1,) * (rank - 1))
+
+
+def nan_where(condition: Array, out: Array) -> Array:
+    """Values (n, …) that are NaN where a condition (n,) holds."""
+    return fnp.where(column(condition, len(shape_of(out))), np.nan, out)
+
+
+def first_axis(y: Array, axis: int) -> tuple[Array, int]:
+    """The array with the interpolation axis first, and the axis as a non-negative number."""
+    rank = len(shape_of(y))
+    if not -rank <= axis < rank:
+        raise np.exceptions.AxisError(axis, rank)
+    axis %= rank
+    return fnp.moveaxis(y, axis, 0), axis
+
+
+def is_finite(*arrays: Array) -> bool:
+    """Whether all numbers that are known are finite."""
+    return all([holds(fnp.isfinite(a)) for a in arrays])
+
+
+def is_plain(x: Any) -> bool:
+    """Whether a value is not a tracer."""
+    return type(x) is not Tracer
+
+
+def order_of(nu: Any) -> int:
+    """The order of a derivative."""
+    order = int(nu)
+    if order < 0:
+        raise ValueError("Order of derivative cannot be negative")
+    return order

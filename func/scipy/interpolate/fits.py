@@ -1,0 +1,289 @@
+"""Splines through data and near data: the coefficients solve banded systems of basis functions at the nodes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.interpolate as _scipy
+
+import func.numpy as fnp
+from func.interpreters.core import Array, shape_of
+from func.linalg import solve_banded
+from func.numpy.argument_checks import to_dtype
+from func.scipy.interpolate.basis import basis, knot_intervals
+from func.scipy.interpolate.bsplines import BSpline
+from func.scipy.interpolate.collocation import (
+    coefficients,
+    end_knots,
+    least_squares,
+    not_a_knot,
+    periodic_coefficients,
+    periodic_knots,
+)
+from func.scipy.interpolate.data_arguments import (
+    DOUBLE,
+    array_of,
+    column,
+    first_axis,
+    floats,
+    holds,
+    is_finite,
+    is_traced,
+    reals,
+    refuse,
+    require,
+    traced_version,
+)
+
+
+def _boundary(spec: Any, shape: tuple[int, ...], k: int, where: Any) -> tuple[list[int], list[Array]]:
+    """The orders and values of the derivatives at one end."""
+    if spec is None:
+        return [], []
+    if isinstance(spec, str):
+        if spec not in ("clamped", "natural"):
+            raise ValueError(f"Unknown boundary condition : {spec}")
+        spec = [(1 if spec == "clamped" else 2, np.zeros(shape))]
+    try:
+        pairs = [(int(order), floats(value)) for order, value in spec]
+    except TypeError as error:
+        raise ValueError(
+            "Derivatives, `bc_type`, should be specified as a pair of iterables of pairs of (order, value)."
+        ) from error
+    orders = [order for order, _ in pairs]
+    if not all(0 <= order <= k for order in orders):
+        raise ValueError(f"Bad boundary conditions at {where}.")
+    return orders, [value for _, value in pairs]
+
+
+def _node_data(x: Any, y: Any, axis: int, check_finite: bool) -> tuple[Array, Array, int]:
+    x, y = reals(x), floats(y)
+    if check_finite and not is_finite(x, y):
+        raise ValueError("Array must not contain infs or nans.")
+    y, axis = first_axis(y, axis)
+    return x, y, axis
+
+
+@traced_version(_scipy.make_interp_spline)
+def make_interp_spline(
+    x: Any, y: Any, k: Any = 3, t: Any = None, bc_type: Any = None, axis: int = 0, check_finite: bool = True
+) -> Any:
+    """The spline of degree k through points, as scipy.interpolate.make_interp_spline; returns a BSpline.
+
+    Differentiable in nodes, values, knots and boundary values.
+
+    Example:
+        >>> import numpy as np, func
+        >>> from scipy.interpolate import make_interp_spline
+        >>> x = np.linspace(0, 1, 5)
+        >>> func.grad(lambda y: make_interp_spline(x, y)(0.5))(np.ones(5)).round(3) + 0.0
+        array([0., 0., 1., 0., 0.])
+    """
+    left: Any = None
+    right: Any = None
+    if isinstance(bc_type, str):
+        left = right = None if bc_type in ("not-a-knot", "periodic") else bc_type
+    elif bc_type is not None:
+        try:
+            left, right = bc_type
+        except TypeError as error:
+            raise ValueError(f"Unknown boundary condition: {bc_type}") from error
+    periodic = isinstance(bc_type, str) and bc_type == "periodic"
+    x, y, axis = _node_data(x, y, axis, check_finite)
+    n = shape_of(x)[0] if shape_of(x) else 0
+    if periodic:
+        require(
+            fnp.isclose(y[0], y[shape_of(y)[0] - 1], atol=1e-15),
+            "First and last points does not match while periodic case expected",
+        )
+    if len(shape_of(x)) != 1 or n != shape_of(y)[0]:
+        raise ValueError(f"Shapes of x {shape_of(x)} and y {shape_of(y)} are incompatible")
+    require(fnp.diff(x) != 0, "Expect x to not have duplicates")
+    require(fnp.diff(x) > 0, "Expect x to be a 1D strictly increasing sequence.")
+    if k == 0:
+        if any(value is not None for value in (t, left, right)):
+            raise ValueError("Too much info for k=0: t and bc_type can only be None.")
+        return BSpline.construct_fast(fnp.concatenate([x, x[n - 1 :]]), y, 0, axis=axis)
+    if k == 1 and t is None:
+        if left is not None or right is not None:
+            raise ValueError("Too much info for k=1: bc_type can only be None.")
+        return BSpline.construct_fast(fnp.concatenate([x[:1], x, x[n - 1 :]]), y, 1, axis=axis)
+    k = operator.index(k)
+    if periodic and t is not None:
+        raise NotImplementedError("For periodic case t is constructed automatically and can not be passed manually")
+    if t is None:
+        if periodic:
+            t = periodic_knots(x, k)
+        else:
+            t = not_a_knot(x, k) if left is None and right is None else end_knots(x, k)
+    t = reals(t)
+    if check_finite and not is_finite(t):
+        raise ValueError("Array must not contain infs or nans.")
+    if k < 0:
+        raise ValueError("Expect non-negative k.")
+    if len(shape_of(t)) != 1 or not holds(fnp.diff(t) >= 0):
+        raise ValueError("Expect t to be a 1-D sorted array_like.")
+    if shape_of(t)[0] < n + k + 1:
+        raise ValueError(f"Got {shape_of(t)[0]} knots, need at least {n + k + 1}.")
+    require((x[0] >= t[k]) & (x[n - 1] <= t[shape_of(t)[0] - k]), f"Out of bounds w/ x = {x}.")
+    if periodic:
+        c = periodic_coefficients(x, y, t, k)
+        return BSpline.construct_fast(t, c, k, extrapolate="periodic", axis=axis)
+    c = coefficients(
+        x, y, t, k, _boundary(left, shape_of(y)[1:], k, x[0]), _boundary(right, shape_of(y)[1:], k, x[n - 1])
+    )
+    return BSpline.construct_fast(t, c, k, axis=axis)
+
+
+@traced_version(_scipy.make_lsq_spline)
+def make_lsq_spline(
+    x: Any, y: Any, t: Any, k: Any = 3, w: Any = None, axis: int = 0, check_finite: bool = True, *, method: str = "qr"
+) -> Any:
+    """The spline with given knots that is nearest to data, as scipy.interpolate.make_lsq_spline.
+
+    Differentiable in nodes, values, knots and weights.
+    """
+    x, y, axis = _node_data(x, y, axis, check_finite)
+    t = reals(t)
+    w = fnp.ones_like(x) if w is None else reals(w)
+    k = operator.index(k)
+    if check_finite and not is_finite(t, w):
+        raise ValueError("Array must not contain infs or nans.")
+    if len(shape_of(x)) != 1:
+        raise ValueError("Expect x to be a 1-D sequence.")
+    n = shape_of(x)[0]
+    if n < k + 1:
+        raise ValueError("Need more x points.")
+    if k < 0:
+        raise ValueError("Expect non-negative k.")
+    if len(shape_of(t)) != 1 or not holds(fnp.diff(t) >= 0):
+        raise ValueError("Expect t to be a 1D strictly increasing sequence.")
+    if n != shape_of(y)[0]:
+        raise ValueError(f"Shapes of x {shape_of(x)} and y {shape_of(y)} are incompatible")
+    nt = shape_of(t)[0] - k - 1
+    if k > 0:
+        require((x >= t[k]) & (x <= t[shape_of(t)[0] - k]), f"Out of bounds w/ x = {x}.")
+    if shape_of(w) != (n,):
+        raise ValueError(f"Shapes of x {shape_of(x)} and w {shape_of(w)} are incompatible")
+    if method not in ("qr", "norm-eq"):
+        raise ValueError(f"Unknown method ={method!r}.")
+    strict = method == "norm-eq"
+    require(
+        fnp.diff(x) > 0 if strict else fnp.diff(x) >= 0,
+        f"Expect x to be a 1D {'strictly increasing' if strict else 'non-decreasing'} sequence.",
+    )
+    m = knot_intervals(t, k, x)
+    c = least_squares(basis(t, k, x, m) * w[:, None], m - k, y * column(w, len(shape_of(y))), nt)
+    return BSpline.construct_fast(t, c, k, axis=axis)
+
+
+def _divided(x: Sequence[Array]) -> list[Array]:
+    """The coefficients of the divided difference at points."""
+    out = []
+    for i, xi in enumerate(x):
+        product: Any = 1.0
+        for j, xj in enumerate(x):
+            if i != j:
+                product = product * (xi - xj)
+        out.append(1.0 / product)
+    return out
+
+
+@traced_version(_scipy.make_smoothing_spline)
+def make_smoothing_spline(x: Any, y: Any, w: Any = None, lam: Any = None, *, axis: int = 0) -> Any:
+    """The natural cubic spline that weighs distance from data against bending, as SciPy's function of the name.
+
+    Differentiable in nodes, values, weights and `lam`, which must be given: SciPy finds the one of generalized
+    cross-validation only to five digits.
+    """
+    if lam is None:
+        raise refuse(
+            "scipy.interpolate.make_smoothing_spline without lam",
+            "Give lam, e.g. the one that SciPy finds for plain numbers.",
+        )
+    x, y = reals(x), reals(y, "y")
+    n = shape_of(x)[0] if shape_of(x) else 0
+    require(fnp.diff(x) > 0, "``x`` should be an ascending array")
+    if len(shape_of(x)) != 1 or n != shape_of(y)[axis]:
+        raise ValueError(f"``x`` should be 1D and x.shape = {shape_of(x)!r} == y.shape = {shape_of(y)!r}")
+    w = fnp.ones_like(x) if w is None else to_dtype(array_of(w), DOUBLE)
+    require(w > 0, "Invalid vector of weights")
+    if n <= 4:
+        raise ValueError("``x`` and ``y`` length must be at least 5")
+    lam = to_dtype(array_of(lam), DOUBLE)
+    require(lam >= 0, "Regularization parameter should be non-negative")
+    y, axis = first_axis(y, axis)
+    rest = shape_of(y)[1:]
+    flat = fnp.reshape(y, (n, -1))
+    t = fnp.concatenate([*[x[:1]] * 3, x, *[x[n - 1 :]] * 3])
+    fit, bend = _smoothing_bands(x, w, t, n)
+    if len(shape_of(lam)) == 0:
+        c = solve_banded((2, 2), fit + lam * bend, flat, check_finite=False)
+    elif shape_of(lam) == shape_of(flat)[1:]:
+        columns = [
+            solve_banded((2, 2), fit + lam[i] * bend, flat[:, i], check_finite=False) for i in range(shape_of(lam)[0])
+        ]
+        c = fnp.stack(columns, axis=1)
+    else:
+        raise ValueError(f"lam must be a number or have shape {shape_of(flat)[1:]}, got {shape_of(lam)}")
+    c0, c1, d1, d0 = c[:1], c[1:2], c[n - 2 : n - 1], c[n - 1 :]
+    e = shape_of(t)[0]
+    ends = [c0 * (t[5] + t[4] - 2.0 * t[3]) + c1, c0 * (t[5] - t[3]) + c1]
+    others = [d0 * (t[e - 4] - t[e - 6]) + d1, d0 * (2.0 * t[e - 4] - t[e - 5] - t[e - 6]) + d1]
+    c = fnp.reshape(fnp.concatenate([*ends, c[1 : n - 1], *others]), (n + 2, *rest))
+    return BSpline.construct_fast(t, c, 3, axis=axis)
+
+
+def _smoothing_bands(x: Array, w: Array, t: Array, n: int) -> tuple[Array, Array]:
+    """The five diagonals of the basis of natural splines at the nodes, and of its bending energy over the weights.
+
+    Source: C. F. Reinsch (1967), Numer. Math. 10, 177-183, in the basis of P. J. Green and B. W. Silverman (1994).
+    """
+    m = knot_intervals(t, 3, x)
+    rows = basis(t, 3, x, m)
+    entry = [{int(a): rows[i, a] for a in range(4)} for i in (0, 1, 2, n - 3, n - 2, n - 1)]
+    # Rows 0, 1, 2 start at columns 0, 1, 2; the last row shares the last interval with the row before it.
+    start = [0, 1, 2, n - 3, n - 2, n - 2]
+    values = {(i, start[p] + a): v for p, i in enumerate((0, 1, 2, n - 3, n - 2, n - 1)) for a, v in entry[p].items()}
+    zero = fnp.zeros_like(x[0])
+    end = n + 1
+    upper = [zero, values[0, 0]]
+    main = [
+        (x[2] + x[1] - 2.0 * x[0]) * values[0, 0],
+        values[1, 1] + values[1, 2],
+    ]
+    lower = [(x[2] - x[0]) * values[1, 1], values[2, 2]]
+    tail_upper = [values[n - 3, end - 2], (x[n - 1] - x[n - 3]) * values[n - 2, end - 1]]
+    tail_main = [
+        values[n - 2, end - 2] + values[n - 2, end - 1],
+        (2.0 * x[n - 1] - x[n - 2] - x[n - 3]) * values[n - 1, end],
+    ]
+    tail_lower = [values[n - 1, end], zero]
+    # In an inner row i only the columns i, i + 1, i + 2 are not zero; column j of the band holds rows j - 1 … j + 1.
+    j = np.arange(2, n - 2)
+    inner = [rows[j - 1, 2], rows[j, 1], rows[j + 1, 0]]
+    bands = [
+        fnp.zeros_like(x),
+        fnp.concatenate([fnp.stack(upper), inner[0], fnp.stack(tail_upper)]),
+        fnp.concatenate([fnp.stack(main), inner[1], fnp.stack(tail_main)]),
+        fnp.concatenate([fnp.stack(lower), inner[2], fnp.stack(tail_lower)]),
+        fnp.zeros_like(x),
+    ]
+    columns = []
+    for i in range(n):
+        if i in (0, n - 1):
+            place, scale = (range(0, 3), 1.0) if i == 0 else (range(n - 3, n), 1.0)
+        elif i in (1, n - 2):
+            place, scale = (range(0, 4), 1.0) if i == 1 else (range(n - 4, n), -1.0)
+        else:
+            place, scale = range(i - 2, i + 3), x[i + 2] - x[i - 2]
+        parts = [scale * v / w[p] for p, v in zip(place, _divided([x[p] for p in place]), strict=True)]
+        missing = [zero] * (5 - len(parts))
+        columns.append(fnp.stack([*missing, *parts] if i < 2 else [*parts, *missing]))
+    return fnp.stack(bands), 6.0 * fnp.stack(columns, axis=1)
+
+
+__all__ = ["is_traced", "make_interp_spline", "make_lsq_spline", "make_smoothing_spline"]
