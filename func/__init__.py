@@ -39,20 +39,30 @@ from func.transforms.vmapping import vmap
 
 if TYPE_CHECKING:
     from func import random, scipy, special, testing
+    from func.control.fixed_points import fixed_point
+    from func.transforms.implicit import custom_linear_solve, custom_root
+    from func.transforms.outside import pure_callback
 
 __version__ = "0.1.0"
 
 # fmt: off
 __all__ = [
     "Tensor", "associative_scan", "autograd", "backward", "checkpoint", "checkpoint_name", "checkpoint_policies",
-    "collectives", "cond", "config", "custom_gradient", "custom_jvp", "custom_vjp", "custom_vmap", "debug",
-    "disable_jit", "enable_grad", "errors", "eval_shape", "fori_loop", "ggnvp", "grad", "grad_and_value", "hessian",
+    "collectives", "cond", "config", "custom_gradient", "custom_jvp", "custom_linear_solve", "custom_root", "custom_vjp",
+    "custom_vmap", "debug", "disable_jit", "enable_grad", "errors", "eval_shape", "fixed_point", "fori_loop", "ggnvp", "grad", "grad_and_value", "hessian",
     "hvp", "inference_mode", "intercept", "is_grad_enabled", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linalg",
-    "linear_transpose", "linearize", "load", "make_program", "map", "no_grad", "numpy", "random", "remat", "save",
+    "linear_transpose", "linearize", "load", "make_program", "map", "no_grad", "numpy", "pure_callback", "random", "remat", "save",
     "scan", "scipy", "set_grad_enabled", "special", "stop_gradient", "switch", "tensor", "testing", "to_source", "tree",
     "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
 ]
 # fmt: on
+
+_IN_MODULES = {
+    "custom_linear_solve": "func.transforms.implicit",
+    "custom_root": "func.transforms.implicit",
+    "fixed_point": "func.control.fixed_points",
+    "pure_callback": "func.transforms.outside",
+}
 
 _watch_imports()
 
@@ -65,6 +75,8 @@ def __getattr__(name: str) -> Any:
     """Import on first use what many programs never use; SciPy's special functions take 60 ms."""
     if name in ("random", "scipy", "special", "testing"):
         return importlib.import_module(f"func.{name}")
+    if name in _IN_MODULES:
+        return getattr(importlib.import_module(_IN_MODULES[name]), name)
     if name.startswith("_"):
         raise AttributeError(f"module 'func' has no attribute {name!r}")
     other_names = importlib.import_module("func.other_names")

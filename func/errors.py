@@ -6,8 +6,8 @@ from func.interpreters.core.errors import (
     CustomRuleError, DifferentiatedInputError, DonatedBufferError, FreedGraphError, FrozenValueWarning, FuncError,
     GradcheckError, InferenceTensorError, LeafError, LeakedTracerError, LengthError, MappedAxisError, NoSourceError,
     NotDifferentiableError, PredicateError, ProfileError, ProgramError, ProgramFileError, RaggedLanesError,
-    ScalarOutputError, SharedMemoryError, SolverWarning, StagingError, StaticArgumentError, TangentError,
-    TracerConversionError, UnsupportedArrayError, UnsupportedFunctionError,
+    ScalarOutputError, SharedMemoryError, SingularSystemError, SolverWarning, StagingError, StaticArgumentError,
+    TangentError, TracerConversionError, UnsupportedArrayError, UnsupportedFunctionError,
 )
 
 __all__ = [
@@ -16,7 +16,7 @@ __all__ = [
     "FuncError",
     "GradcheckError", "InferenceTensorError", "LeafError", "LeakedTracerError", "LengthError", "MappedAxisError",
     "NoSourceError", "NotDifferentiableError", "PredicateError", "ProfileError", "ProgramError", "ProgramFileError",
-    "RaggedLanesError", "ScalarOutputError", "SharedMemoryError", "SolverWarning", "StagingError",
+    "RaggedLanesError", "ScalarOutputError", "SharedMemoryError", "SingularSystemError", "SolverWarning", "StagingError",
     "StaticArgumentError", "TangentError", "TracerConversionError", "UnsupportedArrayError", "UnsupportedFunctionError",
 ]
 # fmt: on

@@ -36,7 +36,7 @@ from func.interpreters.primitives.structural.indexing import gather
 from func.interpreters.primitives.structural.shapes import broadcast
 from func.interpreters.primitives.structural.slicing import concatenate
 from func.interpreters.program.program import Program, Var
-from func.interpreters.stage import DerivedStage, Stage
+from func.interpreters.stage import DerivedStage, LinearStage, Stage
 from func.interpreters.transpose import transpose_program
 from func.interpreters.vmap import MappedCall, SplitBatch, Vmap
 
@@ -262,7 +262,7 @@ def transpose_flat(fun: Flat, operands: Sequence[Any], cts: dict[int, Any]) -> t
         return fun(*full)
 
     avals = [Aval(operands[i].shape, operands[i].dtype) for i in unknown]
-    program = stage_flat(of_unknowns, avals, DerivedStage("linear_transpose"), next(iter(cts.values()), None))
+    program = stage_flat(of_unknowns, avals, LinearStage("linear_transpose"), next(iter(cts.values()), None))
     cts_of_unknowns = transpose_program(program, [cts.get(i, ZERO) for i in range(len(program.outputs))])
     cotangents: list[Any] = [ZERO] * len(operands)
     for i, ct in zip(unknown, cts_of_unknowns, strict=True):

@@ -257,9 +257,9 @@ def seed_mask(value: Array) -> Any:
 
 
 def is_differentiated(value: Any) -> bool:
-    """Whether a level of forward or reverse mode traces the value."""
+    """Whether a level of forward or reverse mode traces the value, or a program that is linear in it."""
     while type(value) is Tracer:
-        if value._interpreter.differentiates:
+        if value._interpreter.differentiates or value._interpreter.is_linear:
             return True
         value = value._value
     return False

@@ -131,3 +131,9 @@ class DerivedStage(Stage):
     keeps_lines = False
     copies_constants = False
     checks_nan = False
+
+
+class LinearStage(DerivedStage):
+    """Stages what is linear in its variables, to be transposed: nothing may be decided by their numbers."""
+
+    is_linear = True

@@ -25,7 +25,7 @@ from func.interpreters.core import (
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.program import Program, Var
-from func.interpreters.stage import DerivedStage
+from func.interpreters.stage import LinearStage
 
 
 def transpose_program(program: Program, cts: Sequence[Any]) -> list[Any]:
@@ -97,7 +97,7 @@ def linearize_primitive(
 ) -> Any:
     """Run a general primitive's jvp with staged tangents: (out, LINEARIZED, the tangent program)."""
     values = tuple([value if p is not None else snapshot(value) for value, p in zip(values, parents, strict=True)])
-    stage = DerivedStage(primitive.name)
+    stage = LinearStage(primitive.name)
     stage.example = next((innermost(v) for v, p in zip(values, parents, strict=True) if p is not None), None)
     tangents: list[Any] = []
     inputs = []

@@ -31,7 +31,7 @@ from func.interpreters.live import Live
 from func.interpreters.primitives.structural.identity import as_seeds
 from func.interpreters.primitives.structural.shapes import convert, full_like
 from func.interpreters.program.program import Program
-from func.interpreters.stage import DerivedStage, Stage
+from func.interpreters.stage import LinearStage, Stage
 from func.interpreters.transpose import transpose_program
 from func.numpy.sharing import note_traced_arguments
 from func.transforms import reverse
@@ -185,7 +185,7 @@ def linearize(func: Callable[..., Any], *primals: Any, has_aux: bool = False) ->
     check_callable(func, "linearize")
     if not primals:
         raise ArgumentError(f"func.linearize: {name_of(func)} needs at least one primal")
-    stage = DerivedStage("linearize")
+    stage = LinearStage("linearize")
     interpreter = Jvp("linearize", copies_operands=True)
     try:
         with TransformScope(interpreter), running(interpreter):
@@ -260,6 +260,7 @@ def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., A
     check_callable(func, "linear_transpose")
     leaves, spec = tree.flatten(primals)
     stage = Stage("linear_transpose")
+    stage.is_linear = True
     with TransformScope(stage), running(stage):
         avals = []
         for leaf, path in zip(leaves, tree.path_names(primals, "primals"), strict=True):

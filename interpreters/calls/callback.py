@@ -1,12 +1,31 @@
-"""Calls of Python for their side effects, as equations: they have no outputs, and programs keep them all the same."""
+"""Calls of Python as equations: for their side effects, and for values that outside code computes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from func.interpreters.core import Array, NonDifferentiable, Params, nondifferentiable
-from func.interpreters.core.parameters import FUNCTION
+import numpy as np
+
+from func.backends.records import ValueRecord
+from func.interpreters.calls.call_primitives import AVALS
+from func.interpreters.core import (
+    ZERO,
+    Array,
+    Aval,
+    NonDifferentiable,
+    Params,
+    Primitive,
+    dtype_of,
+    is_inexact,
+    materialize,
+    nondifferentiable,
+    shape_of,
+)
+from func.interpreters.core.errors import ArgumentError, CustomRuleError, NotDifferentiableError
+from func.interpreters.core.parameters import FUNCTION, one_of
+from func.interpreters.core.source import at_line
+from func.interpreters.primitives.structural.shapes import reshape
 
 
 def _callback_impl(xp: Any, *args: Array, function: Any) -> tuple[Any, ...]:
@@ -29,3 +48,107 @@ callback: NonDifferentiable = nondifferentiable(
     calls_python=True,
 )
 """function(*arrays), each time the program runs. Batched arguments arrive whole, with their batch axis."""
+
+VMAP_METHODS = (None, "sequential", "expand_dims", "broadcast_all")
+
+
+def name_of_function(function: Callable[..., Any]) -> str:
+    """How messages call a function of the outside."""
+    return getattr(function, "name", None) or getattr(function, "__name__", None) or type(function).__name__
+
+
+def fitted(result: Any, aval: Aval, name: str) -> Array:
+    """One result of an outside function, as an array of its own with the dtype that was promised.
+
+    Raises:
+        CustomRuleError: The shape is another one, or the dtype holds what the promised one does not.
+    """
+    array = np.asarray(result)
+    if array.shape != aval.shape or not np.can_cast(array.dtype, aval.dtype, "same_kind"):
+        raise CustomRuleError(
+            f"the outside function {name} returned an array of shape {array.shape} and dtype {array.dtype} where "
+            f"{aval} was promised{at_line()}"
+        )
+    return np.array(array, aval.dtype, order="C")[()]
+
+
+def _pure_callback_impl(
+    xp: Any, *args: Array, function: Any, outs: tuple[Aval, ...], vmap_method: str | None
+) -> tuple[Any, ...]:
+    results = function(*[arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args])
+    name = name_of_function(function)
+    if len(results) != len(outs):
+        raise CustomRuleError(
+            f"the outside function {name} returned {len(results)} arrays where {len(outs)} were promised{at_line()}"
+        )
+    return tuple([fitted(result, aval, name) for result, aval in zip(results, outs, strict=True)])
+
+
+class ElementByElement(ValueRecord):
+    """An outside function on a leading batch axis of some arguments, called for each element."""
+
+    function: Any
+    size: int
+    which: tuple[bool, ...]
+    outs: tuple[Aval, ...]
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return name_of_function(self.function)
+
+    def __call__(self, *args: Array) -> list[Array]:
+        stacks = [np.empty((self.size, *aval.shape), aval.dtype) for aval in self.outs]
+        for i in range(self.size):
+            row = [arg[i] if mapped else arg for arg, mapped in zip(args, self.which, strict=True)]
+            results = self.function(*row)
+            for stack, result, aval in zip(stacks, results, self.outs, strict=True):
+                stack[i] = fitted(result, aval, self.name)
+        return stacks
+
+
+def _pure_callback_batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Any:
+    function, outs, method = params["function"], params["outs"], params["vmap_method"]
+    stacked = tuple([Aval((size, *aval.shape), aval.dtype) for aval in outs])
+    if method is None:
+        raise ArgumentError(
+            f"func.pure_callback: the outside function {name_of_function(function)} runs under vmap, and "
+            f"vmap_method does not say how{at_line()}\n"
+            'Write vmap_method="sequential" to call it for each batch element, or "broadcast_all" or "expand_dims" '
+            "if it takes leading batch axes."
+        )
+    if method == "sequential":
+        function = ElementByElement(function, size, tuple(batched), outs)
+    elif method == "broadcast_all":
+        args = materialize(size, batched, args)
+    else:
+        args = [
+            arg if mapped else reshape(arg, shape=(1, *shape_of(arg)))
+            for arg, mapped in zip(args, batched, strict=True)
+        ]
+    return pure_callback(*args, function=function, outs=stacked, vmap_method=method)
+
+
+def _pure_callback_jvp(primals: Sequence[Array], tangents: Sequence[Any], **params: Any) -> Any:
+    outs = pure_callback(*primals, **params)
+    if not any([is_inexact(dtype_of(out)) for out in outs]):
+        return outs, tuple([ZERO] * len(outs))
+    raise NotDifferentiableError(
+        f"func.pure_callback: the outside function {name_of_function(params['function'])} has no derivative that func "
+        f"could know{at_line()}\n"
+        "Call it in a function with a rule, func.custom_jvp or func.custom_vjp, or on func.stop_gradient(x)."
+    )
+
+
+pure_callback = Primitive(
+    "pure_callback",
+    _pure_callback_impl,
+    aval=lambda *avals, outs, **params: outs,
+    parameters={"function": FUNCTION, "outs": AVALS, "vmap_method": one_of(*VMAP_METHODS)},
+    batch=_pure_callback_batch,
+    jvp=_pure_callback_jvp,
+    multiple=True,
+    cost=0,
+    calls_python=True,
+)
+"""function(*arrays): arrays of the avals `outs`, by code that is not traced; it has no derivative."""

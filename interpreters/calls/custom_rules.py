@@ -55,7 +55,7 @@ from func.interpreters.jvp import Jvp
 from func.interpreters.live import absent_like, is_live, without_mask
 from func.interpreters.primitives.structural.identity import is_abstract_value, stop_gradient
 from func.interpreters.primitives.structural.shapes import convert, full_like
-from func.interpreters.stage import DerivedStage, Stage
+from func.interpreters.stage import DerivedStage, LinearStage, Stage
 from func.interpreters.transpose import transpose_program
 
 T = TypeVar("T")
@@ -204,7 +204,7 @@ class TransposedBackward(ValueRecord):
             return self.backward(residuals, dict(zip(inexact, cts, strict=True)))
 
         avals = [Aval(*outs[i]) for i in inexact]
-        program = drivers.stage_flat(backward, avals, DerivedStage("custom_vjp"), tangents[0])
+        program = drivers.stage_flat(backward, avals, LinearStage("custom_vjp"), tangents[0])
         douts = [absent_like(tangents[0], *info) for info in outs]
         for i, dout in zip(inexact, transpose_program(program, tangents), strict=True):
             if dout is not ZERO:

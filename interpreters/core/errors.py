@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 
 class FuncError(Exception):
     """Base of every error that func words itself."""
@@ -56,7 +58,15 @@ class NotDifferentiableError(FuncError, TypeError):
 
 
 class SolverWarning(UserWarning):
-    """A solver is differentiated step by step, which is right only where it takes steps enough."""
+    """The derivative of what a solver returns may be wrong.
+
+    It has not converged, or its solution is no differentiable function of the parameters; or it is differentiated step
+    by step, which is right only where it takes steps enough.
+    """
+
+
+class SingularSystemError(FuncError, np.linalg.LinAlgError):
+    """The equation of an implicit function does not determine its derivative: its Jacobian is singular."""
 
 
 class FrozenValueWarning(UserWarning):

@@ -233,6 +233,8 @@ class Interpreter:
     """For abstract values: an array of the backend that they stand for."""
     differentiates = False
     """Whether it is a level of forward or reverse mode."""
+    is_linear = False
+    """Whether its values are the unknowns of a linear program."""
     is_readable = False
     """Whether numbers of its values may be read as arrays: their derivative does not come from the code that reads."""
     checks_nan: bool | None = None

@@ -1,0 +1,89 @@
+"""`pure_callback`: code that is not traced, as a function of traced values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from func import tree
+from func.backends.records import ValueRecord
+from func.interpreters.calls.callback import VMAP_METHODS, name_of_function
+from func.interpreters.calls.callback import pure_callback as primitive
+from func.interpreters.core import Aval, dtype_of, shape_of
+from func.interpreters.core.errors import ArgumentError, CustomRuleError
+from func.transforms.boundary import array_leaf, check_callable
+
+
+class FlatOutside(ValueRecord):
+    """An outside function of trees as one of flat arrays."""
+
+    function: Callable[..., Any]
+    in_spec: Any
+    out_spec: Any
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return name_of_function(self.function)
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        leaves_out, spec = tree.flatten(self.function(*tree.unflatten(self.in_spec, leaves)))
+        if spec != self.out_spec:
+            raise CustomRuleError(
+                f"the outside function {self.name} returned the tree {spec} where {self.out_spec} was promised"
+            )
+        return leaves_out
+
+
+def promised(leaf: Any) -> Aval:
+    """The abstract value of an array, or of anything that has a shape and a dtype."""
+    if type(leaf) is Aval:
+        return leaf
+    return Aval(tuple(shape_of(leaf)), dtype_of(leaf))
+
+
+def pure_callback(
+    function: Callable[..., Any], result_shape: Any, /, *args: Any, vmap_method: str | None = None
+) -> Any:
+    """function(*args), computed by code that func does not trace: compiled libraries, files, other processes.
+
+    The function gets the plain arrays behind traced values, copies that it may keep, and returns arrays. It runs
+    where the call stands, or under `jit` each time that the compiled code runs. It must have no side effects: its call
+    is left out where nobody needs its result. It has no derivative; give it one by calling it in a function with a rule
+    (`func.custom_jvp`, `func.custom_vjp`).
+
+    Args:
+        function: Takes and returns trees of arrays.
+        result_shape: A tree like the result, of arrays or of what has a `shape` and a `dtype`, such as what
+            `func.eval_shape` returns.
+        args: Trees of arrays.
+        vmap_method: What `vmap` does: "sequential" calls the function for each batch element; with "broadcast_all"
+            and "expand_dims" it gets leading batch axes (of length one where an argument has none, for the latter),
+            and returns them; None is an error.
+
+    Raises:
+        CustomRuleError: The result has another tree, shape or dtype than `result_shape` (a TypeError).
+        NotDifferentiableError: Its derivative is asked for (a TypeError).
+
+    Example:
+        >>> import numpy as np, func
+        >>> def outside(x):
+        ...     return np.sort(x)
+        >>> func.jit(lambda x: 2 * func.pure_callback(outside, x, x))(np.array([3.0, 1.0]))
+        array([2., 6.])
+    """
+    check_callable(function, "pure_callback")
+    if vmap_method not in VMAP_METHODS:
+        known = ", ".join([repr(method) for method in VMAP_METHODS])
+        raise ArgumentError(f"func.pure_callback: vmap_method={vmap_method!r} is none of {known}")
+    leaves, in_spec = tree.flatten(args)
+    names = tree.path_names(args, "args")
+    leaves = [array_leaf(leaf, name, "pure_callback") for leaf, name in zip(leaves, names, strict=True)]
+    shapes, out_spec = tree.flatten(result_shape)
+    outs = primitive(
+        *leaves,
+        function=FlatOutside(function, in_spec, out_spec),
+        outs=tuple([promised(leaf) for leaf in shapes]),
+        vmap_method=vmap_method,
+    )
+    return tree.unflatten(out_spec, outs)
