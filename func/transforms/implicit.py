@@ -25,6 +25,7 @@ from func.interpreters.core.errors import CustomRuleError, NotDifferentiableErro
 from func.interpreters.core.source import at_line
 from func.interpreters.drivers import output_avals
 from func.interpreters.live import absent_like
+from func.interpreters.primitives.structural.identity import is_abstract_value
 from func.interpreters.primitives.structural.shapes import convert
 from func.transforms.boundary import array_leaf, check_callable, name_of
 from func.transforms.closures import Closure
@@ -47,6 +48,8 @@ class Problem(NamedTuple):
     params: tuple[Any, ...]
     check: Callable[..., None] | None = None
     """(x, aux, residual function of x, Jacobian): looks at a solution whose derivative is asked for."""
+    native: Callable[..., tuple[Any, Any, Any]] | None = None
+    """(*starts, *params): (is found, x, aux) by traced code, instead of an outside solver in compiled code."""
 
 
 class Solved(Record):
@@ -61,11 +64,30 @@ class Solved(Record):
 
     def __call__(self, *values: Array) -> Sequence[Array]:
         given = [unboxed(value) for value in values]
-        if self.outside is not None and any([type(value) is Tracer for value in given]):
-            return pure_callback_primitive(  # type: ignore[no-any-return]
-                *given, function=self.on_numbers, outs=self.outside, vmap_method="sequential"
-            )
-        return self.on_numbers(*given)
+        if self.outside is None or not any([type(value) is Tracer for value in given]):
+            return self.on_numbers(*given)
+        if self.problem.native is not None and any([is_abstract_value(value) for value in given]):
+            return self.by_native_code(given)
+        return self.by_callback(*given)
+
+    def by_callback(self, *values: Array) -> Sequence[Array]:
+        """The solution by a call of Python."""
+        outs: Sequence[Array] = pure_callback_primitive(
+            *values, function=self.on_numbers, outs=self.outside, vmap_method="sequential"
+        )
+        return outs
+
+    def by_native_code(self, values: Sequence[Array]) -> Sequence[Array]:
+        """The solution by traced code where it finds one, by a call of Python elsewhere."""
+        problem: Problem = self.closure.rebuilt(values)  # type: ignore[assignment]
+        assert problem.native is not None
+        is_found, x, aux = problem.native(*problem.starts, *problem.params)
+        found = [*tree.leaves(x), *tree.leaves(aux)]
+        outs: Sequence[Array] = branch(
+            is_found, lambda found, values: list(found), lambda found, values: list(self.by_callback(*values)), found,
+            list(values),
+        )
+        return outs
 
     def on_numbers(self, *values: Array) -> list[Array]:
         """The solution for these values; of a traced solver, traced."""

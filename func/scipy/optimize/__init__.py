@@ -1,0 +1,45 @@
+"""scipy.optimize on traced and plain arrays: SciPy solves, and the solution differentiates by its equation.
+
+Roots, minima, fits and linear programs are functions of their parameters, which the functions given to a solver have in
+`args` or in their closures. The derivative of a solution does not come from the steps of the solver, but from what
+holds at the solution: f(x, p) = 0 at a root; a gradient of zero in the free variables at a minimum; the conditions of
+Karush, Kuhn and Tucker with the active bounds and constraints. It holds in both modes, to every order, under `vmap` and
+`jit`. A solver that takes a Jacobian, gradient or Hessian that is not given gets func's.
+
+A derivative of what is no solution, or of one that is no differentiable function of its parameters, raises
+SingularSystemError or warns by SolverWarning.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import scipy.optimize as _scipy
+
+from func.scipy.optimize.fits import curve_fit, least_squares, leastsq
+from func.scipy.optimize.linear import isotonic_regression, linear_sum_assignment, linprog, lsq_linear, nnls
+from func.scipy.optimize.minima import (
+    basinhopping, brent, differential_evolution, direct, dual_annealing, fmin, fmin_bfgs, fmin_cg, fmin_l_bfgs_b,
+    fmin_ncg, fmin_powell, fmin_tnc, fminbound, golden, minimize, minimize_scalar, shgo,
+)  # fmt: skip
+from func.scipy.optimize.roots import (
+    anderson, bisect, brenth, brentq, broyden1, broyden2, diagbroyden, excitingmixing, fixed_point, fsolve,
+    linearmixing, newton, newton_krylov, ridder, root, root_scalar, toms748,
+)  # fmt: skip
+
+__all__ = [
+    "anderson", "basinhopping", "bisect", "brent", "brenth", "brentq", "broyden1", "broyden2", "curve_fit",
+    "diagbroyden", "differential_evolution", "direct", "dual_annealing", "excitingmixing", "fixed_point", "fmin",
+    "fmin_bfgs", "fmin_cg", "fmin_l_bfgs_b", "fmin_ncg", "fmin_powell", "fmin_tnc", "fminbound", "fsolve", "golden",
+    "isotonic_regression", "least_squares", "leastsq", "linear_sum_assignment", "linearmixing", "linprog",
+    "lsq_linear", "minimize", "minimize_scalar", "newton", "newton_krylov", "nnls", "ridder", "root", "root_scalar",
+    "shgo", "toms748",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_scipy, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,259 @@
+"""What the solvers share: SciPy runs them on numbers, and their equation gives the derivative.
+
+A call of a solver becomes a `Problem` of `func.transforms.implicit`: an equation that holds at the solution, and a
+function that calls SciPy's own solver. That function gets plain numbers, whatever runs around it: directly, or for each
+batch element under `vmap`, or each time that compiled code runs under `jit`.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.optimize as scipy_optimize
+
+from func import tree
+from func.backends.records import Record
+from func.interpreters.calls.callback import callback
+from func.interpreters.core import Array, Aval, Tracer, dtype_of, known_value, shape_of
+from func.interpreters.core.errors import CustomRuleError, SingularSystemError, SolverWarning
+from func.interpreters.core.source import user_line
+from func.scipy import doors
+from func.transforms.closures import Closure
+from func.transforms.custom import stop_gradient
+from func.transforms.forward import jvp
+from func.transforms.implicit import Problem, Solved, solution_of, solved_dense
+from func.transforms.jacobians import jacobian
+from func.transforms.reverse import grad
+
+FLOAT = np.dtype(np.float64)
+INFO = Aval((4,), np.dtype(np.int64))
+"""Of a solver: whether it has converged, its status, the number of evaluations, of iterations."""
+
+
+def original(name: str) -> Callable[..., Any]:
+    """SciPy's function of this name, without its door."""
+    return doors.original(getattr(scipy_optimize, name))
+
+
+def is_unmodified(depth: int = 1) -> bool:
+    """Whether the function of func that asks was reached by the door of SciPy's function."""
+    return sys._getframe(depth + 1).f_code is doors.Door.call.__code__
+
+
+def has_traced(*parts: Any) -> bool:
+    """Whether traced values are anywhere in functions and arguments."""
+    return bool(Closure(parts).values)  # type: ignore[arg-type]
+
+
+def as_tuple(args: Any) -> tuple[Any, ...]:
+    """Extra arguments as SciPy takes them: a tuple, or one argument."""
+    return args if isinstance(args, tuple) else (args,)
+
+
+def number(value: Any, name: str) -> Any:
+    """What a user's function has returned to a solver, as plain numbers."""
+
+    def plain(leaf: Any) -> Any:
+        if type(leaf) is not Tracer:
+            return leaf
+        if leaf._interpreter.level > 0:
+            raise CustomRuleError(
+                f"scipy.optimize.{name}: the function uses a traced value that was not found in it\n"
+                "Its derivative would be lost: pass the value in args."
+            )
+        return known_value(leaf)
+
+    return tree.map(plain, value) if type(value) in (Tracer, tuple, list) else value
+
+
+def on_numbers(function: Any, name: str) -> Any:
+    """A user's function as a solver calls it."""
+    if not callable(function):
+        return function
+
+    def plain(*args: Any, **kwargs: Any) -> Any:
+        return number(function(*args, **kwargs), name)
+
+    return functools.update_wrapper(plain, function)
+
+
+def scalar(value: Any) -> Array:
+    """The value of an objective, of which SciPy takes arrays of one number."""
+    return np.reshape(value, ()) if shape_of(value) != () else value
+
+
+def as_array(value: Any) -> Array:
+    """A list or number of a user's as an array that may be traced."""
+    return value if type(value) is Tracer else np.asarray(value)
+
+
+def vector_of(value: Any) -> Array:
+    """Numbers as one axis."""
+    value = as_array(value)
+    return value if len(shape_of(value)) == 1 else np.reshape(value, -1)
+
+
+def works(function: Callable[..., Any], *args: Any) -> bool:
+    """Whether func can trace a user's function, tried at the start; if not, SciPy takes its differences."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            function(*args)
+    except Exception:  # whatever the user's function or func raises; SciPy's own call shows it
+        return False
+    return True
+
+
+def exact_gradient(f: Callable[..., Any], x: Any, args: tuple[Any, ...] = ()) -> Callable[..., Any] | None:
+    """The gradient of an objective by func, or None where it cannot be traced."""
+    gradient = grad(lambda x, *args: scalar(f(x, *args)))
+    return on_numbers(gradient, "solver") if works(gradient, x, *args) else None
+
+
+def exact_jacobian(f: Callable[..., Any], x: Any, args: tuple[Any, ...] = ()) -> Callable[..., Any] | None:
+    """The Jacobian of a vector function by func, or None where it cannot be traced."""
+    jac = jacobian(lambda x, *args: vector_of(f(x, *args)))
+    return on_numbers(jac, "solver") if works(jac, x, *args) else None
+
+
+class Run(Record):
+    """What is known of the solver's run: its own result, where it has run once while the call was traced."""
+
+    name: str
+    calls: int = 0
+    result: Any = None
+
+    def note(self, result: Any) -> Any:
+        """Keep the result of a run."""
+        self.calls += 1
+        self.result = result
+        return result
+
+    @property
+    def known(self) -> Any:
+        """The result of the only run; None where there were several, or none yet."""
+        return self.result if self.calls == 1 else None
+
+
+def info_of(result: Any) -> Array:
+    """What a result says about the run, as numbers."""
+    values = [bool(result.get("success", True)), *[result.get(key, 0) for key in ("status", "nfev", "nit")]]
+    return np.array([0 if value is None else int(value) for value in values], np.int64)
+
+
+def avals(values: Any) -> Any:
+    """Shapes and dtypes of a tree of arrays."""
+    return tree.map(lambda leaf: Aval(tuple(shape_of(leaf)), dtype_of(leaf)), values)
+
+
+def solve(problem: Problem, like: tuple[Any, Any]) -> tuple[Any, Any]:
+    """(x, aux) of a problem whose solver takes plain numbers; `like` is a tree of their avals."""
+    closure = Closure(problem)  # type: ignore[arg-type]
+    if not closure.values:
+        return problem.solve(*problem.starts, *problem.params)
+    leaves, spec = tree.flatten(like[0])
+    aux_leaves, aux_spec = tree.flatten(like[1])
+    return solution_of(Solved(problem, closure, (*leaves, *aux_leaves), spec, aux_spec))
+
+
+class Verdict(Record):
+    """Warns where a solution is differentiated that is none, or no differentiable function of its parameters."""
+
+    name: str
+    line: Any
+
+    def __call__(self, succeeded: Array, remaining: Array, scale: Array, degenerate: Array) -> None:
+        if not np.all(succeeded):
+            self.warn("has not converged, so its result is no solution: a derivative of it has no meaning")
+        elif np.any(remaining > 0.1 * scale):
+            self.warn(
+                "has a solution that the equation hardly determines: it is no differentiable function of the "
+                "parameters there (a double root, a singular Jacobian or Hessian), or has not converged"
+            )
+        elif np.any(degenerate):
+            self.warn(
+                "has a degenerate solution: a bound or constraint is active, and the solution would be there without "
+                "it, or others fix it already. Derivatives differ to both sides; this is one of them"
+            )
+
+    def warn(self, text: str) -> None:
+        """The warning, at the user's line."""
+        message = f"scipy.optimize.{self.name} {text}"
+        if self.line is None:
+            warnings.warn(message, SolverWarning, stacklevel=3)
+        else:
+            warnings.warn_explicit(message, SolverWarning, self.line.file, self.line.number)
+
+
+def check_of(name: str, succeeded: Callable[[Any], Any], degenerate: Callable[[Any], Any] | None = None) -> Any:
+    """A check of solutions whose derivative is asked for: `succeeded` and `degenerate` are flags in aux.
+
+    A Newton step from a solution leads nowhere, or far enough to change the Jacobian: then the solution is none, or the
+    equation has a singular Jacobian near by.
+    """
+    verdict = Verdict(name, user_line(3))
+
+    def check(vector: Array, aux: Any, of_vector: Callable[[Array], Array], matrix: Array) -> None:
+        x = stop_gradient(vector)
+        value = stop_gradient(of_vector(x))
+        if value.size == 0:
+            return
+        step = stop_gradient(refusing_singular(name, stop_gradient(matrix), value))
+        slope = jvp(of_vector, (x - step,), (step,))[1]
+        callback(
+            succeeded(aux),
+            np.max(np.abs(slope - value)),
+            np.max(np.abs(value)),
+            np.bool_(False) if degenerate is None else degenerate(aux),
+            function=verdict,
+        )
+
+    return check
+
+
+def refusing_singular(name: str, matrix: Array, side: Array) -> Array:
+    """The Newton step at the solution."""
+    try:
+        return solved_dense(matrix, side)
+    except SingularSystemError as error:
+        raise SingularSystemError(
+            f"scipy.optimize.{name}: the equation of the solution has a singular Jacobian there, so that the solution "
+            f"is no differentiable function of its parameters\n{str(error).splitlines()[-1]}"
+        ) from None
+
+
+def result_of(run: Run, info: Array, **fields: Any) -> Any:
+    """SciPy's result with the fields that are functions of the parameters."""
+    known = run.known
+    if known is not None:
+        result = type(known)(known)
+    else:
+        result = scipy_optimize.OptimizeResult(
+            success=info[0] != 0,
+            status=info[1],
+            nfev=info[2],
+            nit=info[3],
+            message="what the solver says is not known in a batch or in compiled code; see success and status",
+        )
+    result.update({name: value for name, value in fields.items() if known is None or name in known or name == "x"})
+    return result
+
+
+def float_dtype(value: Any) -> np.dtype[Any]:
+    """The dtype of a solution that starts at a value: of double precision, complex where the start is."""
+    return np.dtype(np.complex128) if dtype_of(as_array(value)).kind == "c" else FLOAT
+
+
+def size_of(value: Any) -> int:
+    """How many numbers a value has."""
+    return int(np.prod(shape_of(as_array(value)), dtype=np.int64))
+
+
+def plain_leaves(values: Sequence[Any]) -> list[Any]:
+    """Arrays without tracers of level 0."""
+    return [known_value(value) for value in values]
