@@ -48,12 +48,13 @@ __version__ = "0.1.0"
 # fmt: off
 __all__ = [
     "Tensor", "associative_scan", "autograd", "backward", "checkpoint", "checkpoint_name", "checkpoint_policies",
-    "collectives", "cond", "config", "custom_gradient", "custom_jvp", "custom_linear_solve", "custom_root", "custom_vjp",
-    "custom_vmap", "debug", "disable_jit", "enable_grad", "errors", "eval_shape", "fixed_point", "fori_loop", "ggnvp", "grad", "grad_and_value", "hessian",
-    "hvp", "inference_mode", "intercept", "is_grad_enabled", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linalg",
-    "linear_transpose", "linearize", "load", "make_program", "map", "no_grad", "numpy", "pure_callback", "random", "remat", "save",
-    "scan", "scipy", "set_grad_enabled", "special", "stop_gradient", "switch", "tensor", "testing", "to_source", "tree",
-    "value_and_grad", "vhp", "vjp", "vmap", "while_loop",
+    "collectives", "cond", "config", "custom_gradient", "custom_jvp", "custom_linear_solve", "custom_root",
+    "custom_vjp", "custom_vmap", "debug", "disable_jit", "enable_grad", "errors", "eval_shape", "fixed_point",
+    "fori_loop", "ggnvp", "grad", "grad_and_value", "hessian", "hvp", "inference_mode", "intercept", "is_grad_enabled",
+    "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linalg", "linear_transpose", "linearize", "load", "make_program",
+    "map", "no_grad", "numpy", "pure_callback", "random", "remat", "save", "scan", "scipy", "set_grad_enabled",
+    "special", "stop_gradient", "switch", "tensor", "testing", "to_source", "tree", "value_and_grad", "vhp", "vjp",
+    "vmap", "while_loop",
 ]
 # fmt: on
 

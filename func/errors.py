@@ -13,11 +13,11 @@ from func.interpreters.core.errors import (
 __all__ = [
     "AnomalyError", "ArgumentError", "AxisNameError", "BackwardError", "BranchError", "CarryError", "CheckpointError",
     "CustomRuleError", "DifferentiatedInputError", "DonatedBufferError", "FreedGraphError", "FrozenValueWarning",
-    "FuncError",
-    "GradcheckError", "InferenceTensorError", "LeafError", "LeakedTracerError", "LengthError", "MappedAxisError",
-    "NoSourceError", "NotDifferentiableError", "PredicateError", "ProfileError", "ProgramError", "ProgramFileError",
-    "RaggedLanesError", "ScalarOutputError", "SharedMemoryError", "SingularSystemError", "SolverWarning", "StagingError",
-    "StaticArgumentError", "TangentError", "TracerConversionError", "UnsupportedArrayError", "UnsupportedFunctionError",
+    "FuncError", "GradcheckError", "InferenceTensorError", "LeafError", "LeakedTracerError", "LengthError",
+    "MappedAxisError", "NoSourceError", "NotDifferentiableError", "PredicateError", "ProfileError", "ProgramError",
+    "ProgramFileError", "RaggedLanesError", "ScalarOutputError", "SharedMemoryError", "SingularSystemError",
+    "SolverWarning", "StagingError", "StaticArgumentError", "TangentError", "TracerConversionError",
+    "UnsupportedArrayError", "UnsupportedFunctionError",
 ]
 # fmt: on
 

@@ -1,8 +1,8 @@
-"""SciPy's solvers, when traced values steer them: their steps are no derivative, and it is said so by name.
+"""SciPy's searches, when traced values steer them: their steps are no derivative, and it is said so by name.
 
-A solver compares traced values to choose its next step or to stop. What it returns then carries the derivatives of the
-steps that were taken, which are those of the solution only in the limit: a solver that starts at the root takes no step
-and returns its start, whose derivative is zero; a search that chooses among given points has none anywhere.
+The solvers that func knows (`func.scipy.optimize`) differentiate by the equation of their solution, and never get
+here. A search of SciPy's that returns points of its way, such as a bracket, compares traced values to choose its next
+step. What it returns would carry the derivatives of the steps that were taken, which are those of no solution.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
 from types import FrameType
 from typing import Any
 
 from func.interpreters.core import Tracer
-from func.interpreters.core.errors import NotDifferentiableError, SolverWarning
+from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.source import Line
 from func.interpreters.grad import Grad
 from func.interpreters.jvp import Jvp
@@ -33,8 +32,6 @@ def _files_of_solvers() -> frozenset[str]:
 
 SOLVER_FILES = _files_of_solvers()
 """The files in which a comparison of traced values is a solver's."""
-CONVERGING = frozenset({"newton", "root_scalar", "fixed_point"})
-"""Functions whose iterates are differentiable functions of the iterate before, so that derivatives converge, too."""
 
 
 def _is_differentiated(value: Any) -> bool:
@@ -71,18 +68,9 @@ def steers_solver(frame: FrameType, *values: Any) -> None:
     place = (
         "" if inner is None else f"\n  at {Line(inner.f_code.co_filename, inner.f_lineno, inner.f_code.co_qualname)}"
     )
-    advice = (
-        "Call it on plain numbers, and give the derivative by the implicit function theorem: where f(x, k) = 0, "
-        "dx/dk = -(df/dk) / (df/dx). func.custom_jvp or func.custom_vjp takes such a rule."
+    raise NotDifferentiableError(
+        f"scipy.optimize.{name} compares traced values to find its steps, and comparisons have no derivative: "
+        f"that of its result would be wrong{place}\n"
+        "Call it on plain numbers (func.stop_gradient), and where its result solves an equation, give that to "
+        "func.custom_root; the solvers of func.scipy.optimize differentiate."
     )
-    if name not in CONVERGING:
-        raise NotDifferentiableError(
-            f"scipy.optimize.{name} compares traced values to find its steps, and comparisons have no derivative: "
-            f"that of its result would be wrong{place}\n{advice}"
-        )
-    message = (
-        f"scipy.optimize.{name} is differentiated step by step: the derivative converges with the steps, and is wrong "
-        f"where it starts at the root and takes none. {advice}"
-    )
-    if inner is not None:
-        warnings.warn_explicit(message, SolverWarning, inner.f_code.co_filename, inner.f_lineno)

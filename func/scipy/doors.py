@@ -75,11 +75,12 @@ TABLE: dict[str, str] = {
         ~vectorized_filter() ~white_tophat zoom
     """,
     "scipy.optimize": """
-        anderson() basinhopping() bisect() brent() brenth() brentq() broyden1() broyden2() curve_fit() diagbroyden()
-        differential_evolution() direct() dual_annealing() excitingmixing() fixed_point() fmin() fmin_bfgs()
-        fmin_cg() fmin_l_bfgs_b() fmin_ncg() fmin_powell() fmin_tnc() fminbound() fsolve() golden()
-        isotonic_regression least_squares() leastsq() linear_sum_assignment linearmixing() linprog() lsq_linear
-        minimize() minimize_scalar() newton() newton_krylov() nnls ridder() root() root_scalar() shgo() toms748()
+        anderson() basinhopping() bisect() brent() brenth() brentq() broyden1() broyden2() brute() curve_fit()
+        diagbroyden() differential_evolution() direct() dual_annealing() excitingmixing() fixed_point() fmin()
+        fmin_bfgs() fmin_cg() fmin_cobyla() fmin_l_bfgs_b() fmin_ncg() fmin_powell() fmin_slsqp() fmin_tnc()
+        fminbound() fsolve() golden() isotonic_regression least_squares() leastsq() linear_sum_assignment
+        linearmixing() linprog() lsq_linear minimize() minimize_scalar() newton() newton_krylov() nnls ridder()
+        root() root_scalar() shgo() toms748()
         ~rosen ~rosen_der ~rosen_hess ~rosen_hess_prod
     """,
     "scipy.signal": """

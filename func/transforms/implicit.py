@@ -48,8 +48,9 @@ class Problem(NamedTuple):
     params: tuple[Any, ...]
     check: Callable[..., None] | None = None
     """(x, aux, residual function of x, Jacobian): looks at a solution whose derivative is asked for."""
-    native: Callable[..., tuple[Any, Any, Any]] | None = None
-    """(*starts, *params): (is found, x, aux) by traced code, instead of an outside solver in compiled code."""
+    native: Callable[..., tuple[Any, Any]] | None = None
+    """(otherwise, *starts, *params): (x, aux) by traced code, in the place of an outside solver in compiled code;
+    otherwise() is the outside solver."""
 
 
 class Solved(Record):
@@ -81,13 +82,14 @@ class Solved(Record):
         """The solution by traced code where it finds one, by a call of Python elsewhere."""
         problem: Problem = self.closure.rebuilt(values)  # type: ignore[assignment]
         assert problem.native is not None
-        is_found, x, aux = problem.native(*problem.starts, *problem.params)
-        found = [*tree.leaves(x), *tree.leaves(aux)]
-        outs: Sequence[Array] = branch(
-            is_found, lambda found, values: list(found), lambda found, values: list(self.by_callback(*values)), found,
-            list(values),
-        )
-        return outs
+
+        def otherwise() -> tuple[Any, Any]:
+            outs = self.by_callback(*values)
+            count = self.spec.num_leaves
+            return tree.unflatten(self.spec, outs[:count]), tree.unflatten(self.aux_spec, outs[count:])
+
+        x, aux = problem.native(otherwise, *problem.starts, *problem.params)
+        return [*tree.leaves(x), *tree.leaves(aux)]
 
     def on_numbers(self, *values: Array) -> list[Array]:
         """The solution for these values; of a traced solver, traced."""
@@ -188,7 +190,7 @@ def real_vector(x: Any) -> tuple[Array, Callable[[Array], Any]]:
     leaves, spec = tree.flatten(x)
     leaves = [array_leaf(leaf, "the solution", "custom_root") for leaf in leaves]
     shapes, kinds = [shape_of(leaf) for leaf in leaves], [dtype_of(leaf) for leaf in leaves]
-    pieces = []
+    pieces: list[Array] = []
     for leaf, kind in zip(leaves, kinds, strict=True):
         flat = np.reshape(leaf, -1)
         pieces += [np.real(flat), np.imag(flat)] if kind.kind == "c" else [flat]

@@ -1,4 +1,4 @@
-"""Samples of calls of programs, and of calls for side effects."""
+"""Samples of calls of programs, and of Python."""
 
 from __future__ import annotations
 
@@ -27,10 +27,23 @@ def nothing(*arrays: Any) -> None:
 
 OUTSIDE = HostFunction(lambda x, y: (np.hypot(x, y), np.max(x)), [Aval((3,), FLOAT), Aval((), FLOAT)])
 
+
+def outside(x: Any) -> list[Any]:
+    """A function that is not traced."""
+    return [np.cumsum(x)[1:]]
+
+
 SAMPLES: dict[str, list[Sample]] = {
     "program_call": [
         Sample(args, {"compiled": trace_function(waves, [Aval(x.shape, x.dtype) for x in args], "compiled")[0]}, (0, 1))
         for args in ((real(2, 3), real(3)), (complex_(2, 3), complex_(3)))
+    ],
+    "pure_callback": [
+        Sample(
+            (real(3),),
+            {"function": outside, "outs": (Aval((2,), np.dtype(float)),), "vmap_method": "sequential"},
+            differentiable=(),
+        )
     ],
     "callback": [Sample((real(3),), {"function": nothing}, differentiable=())],
     "host_call": [Sample((real(3), real(3)), {"function": OUTSIDE}, differentiable=())],

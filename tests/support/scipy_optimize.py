@@ -25,6 +25,11 @@ def system(p: Any) -> Callable[[Any], Any]:
     return lambda x: A @ x + 0.1 * np.sin(x) * p - p
 
 
+def reversed_system(p: Any) -> Callable[[Any], Any]:
+    """The same with the other sign."""
+    return lambda x: -system(p)(x)
+
+
 def cube(p: Any) -> Callable[[Any], Any]:
     """One equation."""
     return lambda x: x**3 - p[0] * p[1]
@@ -45,6 +50,16 @@ def valley(p: Any) -> Callable[[Any], Any]:
     return lambda x: (x - p[0] * p[1]) ** 2 + 0.1 * x**4
 
 
+def valley_of_one(p: Any) -> Callable[[Any], Any]:
+    """`valley` of a vector of one number."""
+    return lambda x: valley(p)(x[0])
+
+
+def finish(f: Any, x0: Any, args: Any = (), full_output: int = 0, disp: int = 0) -> Any:
+    """What ends a search on a grid."""
+    return scipy.optimize.fmin(f, x0, args, xtol=1e-12, ftol=1e-15, full_output=full_output, disp=0)
+
+
 def decay(p: Any) -> Callable[[Any], Any]:
     """Residuals of a model with two parameters."""
     return lambda k: k[0] * np.exp(-k[1] * T * p[0]) - Y * p[1]
@@ -55,6 +70,8 @@ def model(p: Any) -> Callable[..., Any]:
     return lambda t, a, b: a * np.exp(-b * t * p[0])
 
 
+SLOW = {"jit": "the same call as in the other columns, of many evaluations"}
+ROUGH = dict.fromkeys(("jvp", "order 2"), "SciPy's solutions have too few digits for differences of them")
 FIT = {"xtol": 1e-15, "ftol": 1e-15}
 ROWS: dict[str, Row] = {
     "root": Row(lambda m, p: m.root(system(p), np.zeros(2), tol=1e-13).x, P),
@@ -84,11 +101,15 @@ ROWS: dict[str, Row] = {
     "broyden2": Row(lambda m, p: m.broyden2(system(p), np.zeros(2), f_tol=1e-13), P),
     "anderson": Row(lambda m, p: m.anderson(system(p), np.zeros(2), f_tol=1e-13), P),
     "diagbroyden": Row(lambda m, p: m.diagbroyden(system(p), np.zeros(2), f_tol=1e-12, maxiter=200), P),
-    "excitingmixing": Row(lambda m, p: m.excitingmixing(system(p), np.zeros(2), f_tol=1e-12, maxiter=200), P),
-    "linearmixing": Row(lambda m, p: m.linearmixing(system(p), np.zeros(2), alpha=0.3, f_tol=1e-12, maxiter=300), P),
+    "excitingmixing": Row(
+        lambda m, p: m.excitingmixing(reversed_system(p), np.zeros(2), alpha=0.2, alphamax=0.3, f_tol=1e-12), P
+    ),
+    "linearmixing": Row(lambda m, p: m.linearmixing(system(p), np.zeros(2), alpha=-0.3, f_tol=1e-12, maxiter=300), P),
     "newton_krylov": Row(lambda m, p: m.newton_krylov(system(p), np.zeros(2), f_tol=1e-13), P),
     "minimize": Row(lambda m, p: m.minimize(bowl(p), np.zeros(2), jac=slope(p), tol=1e-12).x, P, 1e-5),
-    "minimize without jac": Row(lambda m, p: m.minimize(bowl(p), np.zeros(2)).x, P, **LOOSE),
+    "minimize Newton-CG": Row(
+        lambda m, p: m.minimize(bowl(p), np.zeros(2), method="Newton-CG", jac=slope(p), tol=1e-13).x, P, 1e-5, 1e-9
+    ),
     "minimize fun": Row(lambda m, p: m.minimize(bowl(p), np.zeros(2), jac=slope(p), tol=1e-10).fun, P),
     "minimize Nelder-Mead": Row(
         lambda m, p: m.minimize(bowl(p), np.zeros(2), method="Nelder-Mead", tol=1e-13).x, P, **LOOSE
@@ -150,8 +171,39 @@ ROWS: dict[str, Row] = {
     ),
     "basinhopping": Row(lambda m, p: m.basinhopping(bowl(p), np.zeros(2), niter=1, rng=1).x, P, **LOOSE),
     "differential_evolution": Row(
-        lambda m, p: m.differential_evolution(bowl(p), [(0, 1), (0, 2)], rng=1, maxiter=5, popsize=4).x, P, **LOOSE,
-        without={"jit": "compiled code of many calls is slow to compare"},
+        lambda m, p: m.differential_evolution(bowl(p), [(0, 1), (0, 2)], rng=1, maxiter=5, popsize=4).x,
+        P,
+        **LOOSE,
+        without=SLOW,
+    ),
+    "dual_annealing": Row(
+        lambda m, p: m.dual_annealing(bowl(p), [(0, 1), (0, 2)], rng=1, maxiter=2).x, P, **LOOSE, without=SLOW
+    ),
+    "direct": Row(
+        lambda m, p: m.direct(valley_of_one(p), [(0, 2)], vol_tol=1e-30, len_tol=1e-9).x,
+        P,
+        **LOOSE,
+        without=SLOW | ROUGH,
+    ),
+    "shgo": Row(
+        lambda m, p: m.shgo(bowl(p), [(0, 1), (0, 2)], minimizer_kwargs={"tol": 1e-13}, options={"jac": slope(p)}).x,
+        P,
+        **LOOSE,
+        without=SLOW | ROUGH,
+    ),
+    "brute": Row(lambda m, p: m.brute(valley_of_one(p), [(0, 2)], Ns=4, finish=finish), P, **LOOSE),
+    "fmin_slsqp": Row(
+        lambda m, p: m.fmin_slsqp(
+            bowl(p), np.zeros(2), [lambda x: x[0] * p[1] + x[1] - 1], fprime=slope(p), acc=1e-15, iprint=0
+        ),
+        P,
+        **LOOSE,
+    ),
+    "fmin_cobyla": Row(
+        lambda m, p: m.fmin_cobyla(bowl(p), np.zeros(2), [lambda x: 0.8 - x[0] * p[1] - x[1]], rhoend=1e-11),
+        P,
+        **LOOSE,
+        without=ROUGH,
     ),
     "least_squares": Row(
         lambda m, p: m.least_squares(decay(p), np.ones(2), jac="3-point", gtol=1e-14, **FIT).x, P, **LOOSE
@@ -162,7 +214,9 @@ ROWS: dict[str, Row] = {
     "curve_fit covariance": Row(lambda m, p: m.curve_fit(model(p), T, Y * p[1], **FIT)[1], P, **LOOSE),
     "nnls": Row(lambda m, p: m.nnls(TALL * p[0], SIDE * p[1])[0], P),
     "nnls norm": Row(lambda m, p: m.nnls(TALL * p[0] + p[1], SIDE)[1], P),
-    "lsq_linear": Row(lambda m, p: m.lsq_linear(TALL * p[0] + p[1], SIDE * p[1], bounds=(-0.1 * p[1], 0.3)).x, P, 1e-5),
+    "lsq_linear": Row(
+        lambda m, p: m.lsq_linear(TALL * p[0] + p[1], SIDE * p[1], bounds=(-0.1 * p[1], 0.3), method="bvls").x, P
+    ),
     "linprog": Row(lambda m, p: m.linprog(-p, A_ub=np.array([[1, 2.0], [3, 1]]) * p, b_ub=[4.0, 5.0]).x, P),
     "linprog marginals": Row(
         lambda m, p: m.linprog(-p, A_ub=np.array([[1, 2.0], [3, 1]]) * p[0], b_ub=[4.0, 5.0]).ineqlin.marginals, P
@@ -171,24 +225,44 @@ ROWS: dict[str, Row] = {
         lambda m, p: m.isotonic_regression(SIDE * p[0] + p[1], weights=T[1:5] * p[1], increasing=False).x, P
     ),
     "rosen": Row(lambda m, p: m.rosen(p), P),
-    "rosen_der": Row(lambda m, p: m.rosen_der(np.append(p, p[:1])), P),
-    "rosen_hess": Row(lambda m, p: m.rosen_hess(np.append(p, p[:1])), P),
-    "rosen_hess_prod": Row(lambda m, p: m.rosen_hess_prod(np.append(p, p[:1]), np.append(p[:1], p)), P),
+    "rosen_der": Row(lambda m, p: m.rosen_der(np.append(p, p[:1])) / 1000, P),
+    "rosen_hess": Row(lambda m, p: m.rosen_hess(np.append(p, p[:1])) / 1000, P),
+    "rosen_hess_prod": Row(lambda m, p: m.rosen_hess_prod(np.append(p, p[:1]), np.append(p[:1], p)) / 1000, P),
 }
 
 WITHOUT: dict[str, str] = {
     **dict.fromkeys(
-        "BFGS SR1 HessianUpdateStrategy InverseJacobian KrylovJacobian BroydenFirst LbfgsInvHessProduct".split(),
+        [
+            "BFGS",
+            "SR1",
+            "HessianUpdateStrategy",
+            "InverseJacobian",
+            "KrylovJacobian",
+            "BroydenFirst",
+            "LbfgsInvHessProduct",
+        ],
         "a class of approximate Hessians or Jacobians, which a solver uses",
     ),
-    **dict.fromkeys("Bounds LinearConstraint NonlinearConstraint".split(), "describes a problem; values may be traced"),
-    **dict.fromkeys("OptimizeResult RootResults".split(), "what solvers return"),
-    **dict.fromkeys("NoConvergence OptimizeWarning".split(), "a class of exceptions or warnings"),
+    **dict.fromkeys(["Bounds", "LinearConstraint", "NonlinearConstraint"], "describes a problem; values may be traced"),
+    **dict.fromkeys(["OptimizeResult", "RootResults"], "what solvers return"),
+    **dict.fromkeys(["NoConvergence", "OptimizeWarning"], "a class of exceptions or warnings"),
     **dict.fromkeys(
-        "cobyla lbfgsb linesearch minpack minpack2 moduleTNC nonlin optimize slsqp tnc zeros".split(),
+        [
+            "cobyla",
+            "lbfgsb",
+            "linesearch",
+            "minpack",
+            "minpack2",
+            "moduleTNC",
+            "nonlin",
+            "optimize",
+            "slsqp",
+            "tnc",
+            "zeros",
+        ],
         "a deprecated module",
     ),
-    **dict.fromkeys("show_options linprog_verbose_callback".split(), "prints"),
+    **dict.fromkeys(["show_options", "linprog_verbose_callback"], "prints"),
     "linear_sum_assignment": "returns indices",
     "quadratic_assignment": "returns indices",
     "milp": "its integers have no derivative",

@@ -19,8 +19,9 @@ import scipy.optimize as _scipy
 from func.scipy.optimize.fits import curve_fit, least_squares, leastsq
 from func.scipy.optimize.linear import isotonic_regression, linear_sum_assignment, linprog, lsq_linear, nnls
 from func.scipy.optimize.minima import (
-    basinhopping, brent, differential_evolution, direct, dual_annealing, fmin, fmin_bfgs, fmin_cg, fmin_l_bfgs_b,
-    fmin_ncg, fmin_powell, fmin_tnc, fminbound, golden, minimize, minimize_scalar, shgo,
+    basinhopping, brent, brute, differential_evolution, direct, dual_annealing, fmin, fmin_bfgs, fmin_cg,
+    fmin_cobyla, fmin_l_bfgs_b, fmin_ncg, fmin_powell, fmin_slsqp, fmin_tnc, fminbound, golden,
+    minimize, minimize_scalar, shgo,
 )  # fmt: skip
 from func.scipy.optimize.roots import (
     anderson, bisect, brenth, brentq, broyden1, broyden2, diagbroyden, excitingmixing, fixed_point, fsolve,
@@ -28,12 +29,12 @@ from func.scipy.optimize.roots import (
 )  # fmt: skip
 
 __all__ = [
-    "anderson", "basinhopping", "bisect", "brent", "brenth", "brentq", "broyden1", "broyden2", "curve_fit",
+    "anderson", "basinhopping", "bisect", "brent", "brenth", "brentq", "broyden1", "broyden2", "brute", "curve_fit",
     "diagbroyden", "differential_evolution", "direct", "dual_annealing", "excitingmixing", "fixed_point", "fmin",
-    "fmin_bfgs", "fmin_cg", "fmin_l_bfgs_b", "fmin_ncg", "fmin_powell", "fmin_tnc", "fminbound", "fsolve", "golden",
-    "isotonic_regression", "least_squares", "leastsq", "linear_sum_assignment", "linearmixing", "linprog",
-    "lsq_linear", "minimize", "minimize_scalar", "newton", "newton_krylov", "nnls", "ridder", "root", "root_scalar",
-    "shgo", "toms748",
+    "fmin_bfgs", "fmin_cg", "fmin_cobyla", "fmin_l_bfgs_b", "fmin_ncg", "fmin_powell", "fmin_slsqp", "fmin_tnc",
+    "fminbound", "fsolve", "golden", "isotonic_regression", "least_squares", "leastsq", "linear_sum_assignment",
+    "linearmixing", "linprog", "lsq_linear", "minimize", "minimize_scalar", "newton", "newton_krylov", "nnls",
+    "ridder", "root", "root_scalar", "shgo", "toms748",
 ]  # fmt: skip
 
 

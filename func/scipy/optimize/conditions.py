@@ -130,10 +130,10 @@ def active_set(model: Model, x: Array, tolerance: float) -> Active:
     scale = max(1.0, float(np.max(np.abs(slope), initial=0.0)))
     normals = np.asarray(jacobian(lambda x: model.constrained(x)[0])(x), float) if values.size else np.zeros((0, size))
     rows: list[tuple[int, int, Any]] = []  # which one, its side, its normal that points inside
-    for number, side, near in _near(x, lower, upper, tolerance):
+    for number, side in _near(x, lower, upper, tolerance):
         rows.append((number, side, -side * np.eye(size)[number] if side else np.eye(size)[number]))
     count = len(rows)
-    for number, side, near in _near(values, c_lower, c_upper, tolerance):
+    for number, side in _near(values, c_lower, c_upper, tolerance):
         rows.append((number, side, -side * normals[number] if side else normals[number]))
     x_codes, c_codes = np.zeros(size, CODE), np.zeros(values.size, CODE)
     multipliers = np.zeros(values.size)
@@ -157,16 +157,16 @@ def active_set(model: Model, x: Array, tolerance: float) -> Active:
     return Active(x_codes, c_codes, multipliers, degenerate)
 
 
-def _near(values: Array, lower: Array, upper: Array, tolerance: float) -> list[tuple[int, int, bool]]:
-    """The numbers near a bound: (place, side, True), where side 0 means that both bounds are one."""
+def _near(values: Array, lower: Array, upper: Array, tolerance: float) -> list[tuple[int, int]]:
+    """The numbers near a bound, with its side; 0 where both bounds are one."""
     found = []
     for i in range(values.size):
         if lower[i] == upper[i]:
-            found.append((i, 0, True))
+            found.append((i, 0))
             continue
         for side, bound in ((-1, lower[i]), (1, upper[i])):
             if np.isfinite(bound) and abs(values[i] - bound) <= tolerance * max(1.0, abs(bound)):
-                found.append((i, side, True))
+                found.append((i, side))
                 break
     return found
 
@@ -258,7 +258,7 @@ def limits(bounds: Any, size: int) -> tuple[Any, Any]:
 
 def _limit(bound: Any, size: int) -> Any:
     bound = bound if type(bound) is Tracer else np.asarray(bound)
-    if getattr(bound, "dtype", None) == object:
+    if type(bound) is np.ndarray and bound.dtype.hasobject:
         bound = _stacked(list(bound))
     return _filled(bound, 0.0, size)
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.optimize as scipy_optimize
 
 from func import numpy as func_numpy
-from func.interpreters.core import Array, Tracer, shape_of
+from func.interpreters.core import Array, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.linalg import solve_triangular
 from func.scipy.optimize import solving
@@ -115,9 +115,7 @@ def least_squares(
     if x_scale is not None:
         rest["x_scale"] = x_scale
     if not traced and solving.is_unmodified():
-        return original("least_squares")(
-            fun, x0, jac, bounds, args=args, kwargs=kwargs, f_scale=f_scale, **rest
-        )
+        return original("least_squares")(fun, x0, jac, bounds, args=args, kwargs=kwargs, f_scale=f_scale, **rest)
     run = Run("least_squares")
     is_default = isinstance(jac, str) and jac == "2-point" and diff_step is None and jac_sparsity is None
 
@@ -127,9 +125,7 @@ def least_squares(
             exact = solving.exact_jacobian(_with(fun, kwargs), np.atleast_1d(np.asarray(x0, float)), args)
             slope = slope if exact is None else (lambda x, *args, **kwargs: exact(x, *args))
         plain = on_numbers(fun, "least_squares")
-        return original("least_squares")(
-            plain, x0, slope, bounds, args=args, kwargs=kwargs, f_scale=f_scale, **rest
-        )
+        return original("least_squares")(plain, x0, slope, bounds, args=args, kwargs=kwargs, f_scale=f_scale, **rest)
 
     if not traced:
         return call(x0, bounds, fun, jac, args, kwargs, f_scale)
@@ -138,7 +134,7 @@ def least_squares(
 
     def objective(x: Array, fun: Any, args: Any, kwargs: Any, cost: Any) -> Array:
         loss, f_scale = cost
-        return Cost(loss, f_scale)(vector_of(fun(x, *args, **kwargs)))  # type: ignore[no-any-return]
+        return Cost(loss, f_scale)(vector_of(fun(x, *args, **kwargs)))
 
     def minimise(model: Model, x0: Any, jac: Any) -> Any:
         fun, args, kwargs, (_, f_scale) = model.args
@@ -171,10 +167,9 @@ def box_of(bounds: Any, size: int) -> tuple[Any, Any]:
     if isinstance(bounds, scipy_optimize.Bounds):
         return limits(bounds, size)
     lower, upper = [_of_list(bound) for bound in bounds]
-    if not any([type(bound) is Tracer for bound in (lower, upper)]):
-        if np.all(np.isneginf(lower)) and np.all(np.isposinf(upper)):
-            return None, None
-    return limits(scipy_optimize.Bounds(0, 0), size) if lower is None else (_wide(lower, size), _wide(upper, size))
+    if not solving.has_traced(lower, upper) and np.all(np.isneginf(lower)) and np.all(np.isposinf(upper)):
+        return None, None
+    return _wide(lower, size), _wide(upper, size)
 
 
 def _of_list(bound: Any) -> Any:
@@ -221,7 +216,7 @@ def leastsq(
         return call(x0, func, Dfun, args)
 
     def objective(x: Array, func: Any, args: Any) -> Array:
-        return 0.5 * np.sum(vector_of(func(x, *args)) ** 2)  # type: ignore[no-any-return]
+        return 0.5 * np.sum(vector_of(func(x, *args)) ** 2)
 
     def minimise(model: Model, x0: Any, slope: Any) -> Any:
         found = call(x0, model.args[0], slope[0], model.args[1])
@@ -275,7 +270,16 @@ def curve_fit(
     rest = {"absolute_sigma": absolute_sigma, "check_finite": check_finite, "method": method}
     if not traced and solving.is_unmodified():
         return original("curve_fit")(
-            f, xdata, ydata, p0, sigma, bounds=bounds, jac=jac, full_output=full_output, nan_policy=nan_policy, **rest,
+            f,
+            xdata,
+            ydata,
+            p0,
+            sigma,
+            bounds=bounds,
+            jac=jac,
+            full_output=full_output,
+            nan_policy=nan_policy,
+            **rest,
             **kwargs,
         )
     if traced and nan_policy == "omit":
@@ -298,8 +302,17 @@ def curve_fit(
                     return solving.number(by_parameters(np.array(p, float), x), "curve_fit")
 
         return original("curve_fit")(
-            on_numbers(f, "curve_fit"), xdata, ydata, p0, sigma, bounds=bounds, jac=slope, full_output=full,
-            nan_policy=nan_policy, **rest, **kwargs,
+            on_numbers(f, "curve_fit"),
+            xdata,
+            ydata,
+            p0,
+            sigma,
+            bounds=bounds,
+            jac=slope,
+            full_output=full,
+            nan_policy=nan_policy,
+            **rest,
+            **kwargs,
         )
 
     if not traced:
@@ -309,7 +322,7 @@ def curve_fit(
     data = (f, xdata, vector_of(ydata), None if sigma is None else as_array(sigma))
 
     def objective(p: Array, *data: Any) -> Array:
-        return 0.5 * np.sum(_misfit(p, *data) ** 2)  # type: ignore[no-any-return]
+        return 0.5 * np.sum(_misfit(p, *data) ** 2)
 
     def minimise(model: Model, p0: Any, jac: Any) -> Any:
         f, xdata, ydata, sigma = model.args

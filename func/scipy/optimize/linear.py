@@ -19,7 +19,7 @@ INTEGER = np.dtype(np.int64)
 
 
 def _half_square(x: Array, A: Array, b: Array) -> Array:
-    return 0.5 * np.sum((A @ x - b) ** 2)  # type: ignore[no-any-return]
+    return 0.5 * np.sum((A @ x - b) ** 2)
 
 
 def nnls(A: Any, b: Any, **options: Any) -> Any:
@@ -184,7 +184,7 @@ def _times(x: Array, matrix: Array) -> Array:
 
 
 def _product(x: Array, c: Array) -> Array:
-    return np.sum(c * x)  # type: ignore[no-any-return]
+    return np.sum(c * x)
 
 
 def _box(bounds: Any, size: int) -> tuple[Array, Array]:
@@ -198,7 +198,7 @@ def _box(bounds: Any, size: int) -> tuple[Array, Array]:
         elif len(bounds) == 1:
             bounds = list(bounds) * size
     elif shape_of(bounds) == (2,):
-        bounds = np.broadcast_to(bounds, (size, 2))
+        bounds = np.broadcast_to(as_array(bounds), (size, 2))
     return limits(bounds, size)
 
 
@@ -246,5 +246,3 @@ def linear_sum_assignment(cost_matrix: Any, maximize: bool = False) -> Any:
         return original("linear_sum_assignment")(matrix, maximize)
 
     return pure_callback(matrix, function=assign, outs=(aval, aval), vmap_method="sequential")
-
-

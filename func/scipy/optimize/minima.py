@@ -10,19 +10,31 @@ import numpy as np
 import scipy.optimize as scipy_optimize
 
 from func.interpreters.core import Array, Tracer
+from func.interpreters.core.errors import NotDifferentiableError
 from func.scipy.optimize import solving
 from func.scipy.optimize.conditions import Constraint, Model, limits, minimum
 from func.scipy.optimize.solving import Run, as_array, as_tuple, on_numbers, original, scalar, vector_of
 from func.transforms.forward import hvp
-from func.transforms.implicit import Problem
-from func.transforms.jacobians import hessian
+from func.transforms.jacobians import hessian, jacobian
 from func.transforms.reverse import grad
 
 TAKING_GRADIENT = frozenset(
-    "cg bfgs newton-cg l-bfgs-b tnc slsqp dogleg trust-ncg trust-krylov trust-exact trust-constr".split()
+    [
+        "cg",
+        "bfgs",
+        "newton-cg",
+        "l-bfgs-b",
+        "tnc",
+        "slsqp",
+        "dogleg",
+        "trust-ncg",
+        "trust-krylov",
+        "trust-exact",
+        "trust-constr",
+    ]
 )
-TAKING_HESSIAN = frozenset("dogleg trust-exact".split())
-TAKING_PRODUCTS = frozenset("newton-cg trust-ncg trust-krylov".split())
+TAKING_HESSIAN = frozenset(["dogleg", "trust-exact"])
+TAKING_PRODUCTS = frozenset(["newton-cg", "trust-ncg", "trust-krylov"])
 TOLERANCES = {"trust-constr": 1e-4, "cobyla": 1e-3, "cobyqa": 1e-4, "nelder-mead": 1e-5, "powell": 1e-5}
 """How far from a bound or constraint a solution of a method may be that it holds; others stop at it."""
 
@@ -101,7 +113,9 @@ def _as_scipy(model: Model, bounds: Any, constraints: Any) -> tuple[Any, Any]:
     if bounds is not None and model.lower is not None:
         keep = getattr(bounds, "keep_feasible", False)
         bounds = scipy_optimize.Bounds(np.asarray(model.lower, float), np.asarray(model.upper, float), keep)
-    return bounds, [_constraint_as_scipy(own, old) for own, old in zip(model.constraints, _listed(constraints), strict=True)]
+    return bounds, [
+        _constraint_as_scipy(own, old) for own, old in zip(model.constraints, _listed(constraints), strict=True)
+    ]
 
 
 def _constraint_as_scipy(own: Constraint, old: Any) -> Any:
@@ -112,7 +126,7 @@ def _constraint_as_scipy(own: Constraint, old: Any) -> Any:
         if callable(slope):
             new["jac"] = lambda x: slope(x, *own.args)
         else:
-            exact = solving.jacobian(own.value)
+            exact = jacobian(own.value)
             new["jac"] = exact
         return new
     if isinstance(old, scipy_optimize.LinearConstraint):
@@ -120,7 +134,7 @@ def _constraint_as_scipy(own: Constraint, old: Any) -> Any:
         return scipy_optimize.LinearConstraint(
             np.asarray(matrix, float), np.asarray(own.lower, float), np.asarray(own.upper, float), old.keep_feasible
         )
-    slope = old.jac if callable(old.jac) else solving.jacobian(own.value)
+    slope = old.jac if callable(old.jac) else jacobian(own.value)
     return scipy_optimize.NonlinearConstraint(
         function,
         np.asarray(own.lower, float),
@@ -176,7 +190,9 @@ def _parts(bounds: Any) -> Any:
 
 def _constraint_parts(constraints: Any) -> Any:
     return [
-        constraint if isinstance(constraint, dict) else [vars(constraint).get(name) for name in ("A", "fun", "lb", "ub")]
+        constraint
+        if isinstance(constraint, dict)
+        else [vars(constraint).get(name) for name in ("A", "fun", "lb", "ub")]
         for constraint in _listed(constraints)
     ]
 
@@ -392,7 +408,11 @@ def _returns_pair(fun: Any, x0: Any, args: Any) -> bool:
 
 
 fmin, fmin_powell = _legacy("fmin", None), _legacy("fmin_powell", None)
-fmin_cg, fmin_bfgs, fmin_ncg = _legacy("fmin_cg", "fprime"), _legacy("fmin_bfgs", "fprime"), _legacy("fmin_ncg", "fprime")
+fmin_cg, fmin_bfgs, fmin_ncg = (
+    _legacy("fmin_cg", "fprime"),
+    _legacy("fmin_bfgs", "fprime"),
+    _legacy("fmin_ncg", "fprime"),
+)
 fmin_l_bfgs_b, fmin_tnc = _legacy("fmin_l_bfgs_b", "fprime", True), _legacy("fmin_tnc", "fprime", True)
 
 
@@ -442,3 +462,111 @@ def _numbers(value: Any) -> Any:
 basinhopping, differential_evolution, direct, dual_annealing, shgo = [
     _searching(name) for name in ("basinhopping", "differential_evolution", "direct", "dual_annealing", "shgo")
 ]
+
+
+def _constrained(name: str) -> Callable[..., Any]:
+    """fmin_slsqp or fmin_cobyla, whose constraints are functions."""
+    signature = inspect.signature(original(name))
+
+    def minimiser(*args: Any, **options: Any) -> Any:
+        given = dict(signature.bind(*args, **options).arguments)
+        fun, x0 = given.pop("func"), given.pop("x0")
+        params = as_tuple(given.pop("args", ()))
+        if not solving.has_traced(fun, x0, params, given):
+            return original(name)(*args, **options)
+        constraints = _of_slsqp(given, params) if name == "fmin_slsqp" else _of_cobyla(given, params)
+        size = solving.size_of(x0)
+        lower, upper = limits(given.get("bounds"), size)
+        run = Run(name)
+
+        def minimise(model: Model, x0: Any, parts: Any) -> Any:
+            fun, given = parts
+            more = {key: _on_numbers_inside(value, name) for key, value in given.items()}
+            if model.lower is not None:
+                low, high = np.asarray(model.lower, float), np.asarray(model.upper, float)
+                more["bounds"] = list(zip(low.tolist(), high.tolist(), strict=True))
+            if name == "fmin_slsqp" and more.get("fprime") is None:
+                exact = solving.exact_gradient(fun, np.asarray(x0, float).ravel(), model.args)
+                more = more if exact is None else {**more, "fprime": exact}
+            found = original(name)(on_numbers(fun, name), x0, args=model.args, **more)
+            x = found[0] if isinstance(found, tuple) else found
+            succeeded = not isinstance(found, tuple) or name != "fmin_slsqp" or found[3] == 0
+            return {"x": x, "found": found, "success": succeeded}
+
+        model = Model(fun, params, lower, upper, tuple(constraints))
+        x, info, _ = minimum(run, model, (x0,), ((fun, given),), minimise, size, TOLERANCES.get(name[5:], 1e-6))
+        if not given.get("full_output"):
+            return x
+        if run.known is None:
+            return x, model.value(x), info[3], info[1], "what the solver says is not known in compiled code"
+        return (x, model.value(x), *run.known["found"][2:])
+
+    minimiser.__name__ = minimiser.__qualname__ = name
+    minimiser.__doc__ = f"scipy.optimize.{name}, whose minimum differentiates; as `minimize`."
+    return minimiser
+
+
+def _on_numbers_inside(value: Any, name: str) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)([_on_numbers_inside(part, name) for part in value])
+    return on_numbers(value, name)
+
+
+def _of_slsqp(given: dict[str, Any], params: Any) -> list[Constraint]:
+    """The constraints of fmin_slsqp; functions of all equations or inequalities win over lists of them."""
+    own = []
+    for several, single, upper in (("f_eqcons", "eqcons", 0.0), ("f_ieqcons", "ieqcons", np.inf)):
+        functions = [given[several]] if given.get(several) is not None else given.get(single, ())
+        own += [Constraint(function, params, 0.0, upper) for function in functions]
+    return own
+
+
+def _of_cobyla(given: dict[str, Any], params: Any) -> list[Constraint]:
+    functions = given["cons"]
+    extra = params if given.get("consargs") is None else as_tuple(given["consargs"])
+    return [
+        Constraint(function, extra, 0.0, np.inf)
+        for function in (functions if isinstance(functions, (list, tuple)) else [functions])
+    ]
+
+
+fmin_slsqp, fmin_cobyla = _constrained("fmin_slsqp"), _constrained("fmin_cobyla")
+
+
+def brute(
+    func: Callable[..., Any],
+    ranges: Any,
+    args: Any = (),
+    Ns: int = 20,
+    full_output: Any = 0,
+    finish: Any = scipy_optimize.fmin,
+    disp: bool = False,
+    workers: Any = 1,
+) -> Any:
+    """scipy.optimize.brute, whose minimum differentiates where `finish` has found it; points of the grid do not.
+
+    Raises:
+        NotDifferentiableError: Without `finish`: the result is the best point of a grid (a TypeError).
+    """
+    args = as_tuple(args)
+    rest = (Ns, full_output, finish, disp, workers)
+    if not solving.has_traced(func, args, ranges):
+        return original("brute")(func, ranges, args, *rest)
+    if finish is None:
+        raise NotDifferentiableError(
+            "scipy.optimize.brute with finish=None returns a point of a grid, which has no derivative; give it finish, "
+            "or call it on plain numbers (func.stop_gradient)"
+        )
+    run = Run("brute")
+
+    def minimise(model: Model, func: Any) -> Any:
+        found = original("brute")(on_numbers(func[0], "brute"), ranges, model.args, *rest)
+        return {"x": found[0] if full_output else found, "found": found}
+
+    size = len(ranges) if isinstance(ranges, (list, tuple)) else 1
+    model = Model(func, args)
+    x, _, _ = minimum(run, model, (), ((func,),), minimise, size, TOLERANCES["powell"])
+    if not full_output:
+        return x
+    rest_of = ("not known in a batch or in compiled code",) if run.known is None else run.known["found"][2:]
+    return (x, model.value(x), *rest_of)

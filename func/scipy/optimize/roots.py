@@ -12,9 +12,8 @@ import scipy.optimize as scipy_optimize
 
 from func.interpreters.core import Array, Aval, shape_of
 from func.scipy.optimize import solving
-from func.scipy.optimize.native_newton import start_of_newton
-from func.scipy.optimize.solving import INFO, Run, as_array, as_tuple, on_numbers, original, scalar, vector_of
-from func.transforms.forward import jvp
+from func.scipy.optimize.native_newton import newton_or
+from func.scipy.optimize.solving import INFO, Run, as_array, as_tuple, on_numbers, original, scalar
 from func.transforms.implicit import Problem
 from func.transforms.reverse import grad
 
@@ -72,14 +71,12 @@ def root(
         result = run.note(original("root")(plain, x0, args, method, slope, tol, callback, options))
         return np.asarray(result.x), solving.info_of(result)
 
-    problem = Problem(
-        residual, solve, None, (x0,), (fun, args, jac), solving.check_of("root", _succeeded)
-    )
+    problem = Problem(residual, solve, None, (x0,), (fun, args, jac), solving.check_of("root", _succeeded))
     if not traced:
         solve(x0, fun, args, jac)
         return run.result
     if method in ("hybr", "lm") and options is None and callback is None:
-        problem = problem._replace(native=start_of_newton(shape))
+        problem = problem._replace(native=newton_or)
     x, info = solving.solve(problem, (Aval(shape, solving.float_dtype(x0)), INFO))
     return solving.result_of(run, info, x=x, fun=as_array(value(x, *args)))
 
@@ -132,7 +129,7 @@ def fsolve(
     problem = Problem(residual, solve, None, (x0,), (func, args, fprime), check)
     shape = (solving.size_of(x0),)
     if band is None and diag is None and not maxfev:
-        problem = problem._replace(native=start_of_newton(shape))
+        problem = problem._replace(native=newton_or)
     x, info = solving.solve(problem, (Aval(shape, solving.float_dtype(x0)), INFO))
     if not full_output:
         return x
@@ -154,9 +151,7 @@ def _root_results(run: Run, x: Any, info: Array, method: str) -> Any:
         result = copy.copy(known)
         result["root"] = x
         return result
-    result = scipy_optimize.RootResults(
-        root=x, iterations=info[3], function_calls=info[2], flag=0, method=method
-    )
+    result = scipy_optimize.RootResults(root=x, iterations=info[3], function_calls=info[2], flag=0, method=method)
     result["converged"] = info[0] != 0
     result["flag"] = "what the solver says is not known in a batch or in compiled code; see converged"
     return result
@@ -238,9 +233,7 @@ def newton(
     args = as_tuple(args)
     rest = {"tol": tol, "maxiter": maxiter, "rtol": rtol, "disp": disp}
     if not solving.has_traced(func, x0, fprime, args, fprime2, x1):
-        return original("newton")(
-            func, x0, fprime, args, fprime2=fprime2, x1=x1, full_output=full_output, **rest
-        )
+        return original("newton")(func, x0, fprime, args, fprime2=fprime2, x1=x1, full_output=full_output, **rest)
     run = Run("newton")
     shape, dtype = shape_of(as_array(x0)), solving.float_dtype(x0)
     is_scalar = solving.size_of(x0) <= 1 and shape == ()
@@ -250,9 +243,7 @@ def newton(
 
     def solve(x0: Any, x1: Any, func: Any, args: Any, slopes: Any) -> Any:
         plain = [on_numbers(function, "newton") for function in (func, *slopes)]
-        found = original("newton")(
-            plain[0], x0, plain[1], args, fprime2=plain[2], x1=x1, full_output=True, **rest
-        )
+        found = original("newton")(plain[0], x0, plain[1], args, fprime2=plain[2], x1=x1, full_output=True, **rest)
         run.note(found)
         if is_scalar:
             return dtype.type(found[0]), _info_of_root(found[1])

@@ -1,0 +1,192 @@
+"""The laws of scipy.optimize's rows, and what they cannot show: warnings, errors, special solutions."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.optimize as so
+
+import func
+from func.errors import SingularSystemError, SolverWarning, UnsupportedFunctionError
+from tests.support.scipy_optimize import ROWS, WITHOUT
+from tests.support.scipy_rows import check, parameters
+
+own = func.scipy.optimize
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::UserWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize(("name", "column"), parameters(ROWS))
+def test_optimize_rows(name, column):
+    check(ROWS[name], "optimize", column)
+
+
+def test_rows_cover_the_module():
+    assert {name.split()[0] for name in ROWS} | set(WITHOUT) >= set(so.__all__)
+
+
+START_AT_ROOT = {
+    "newton": lambda p: so.newton(lambda x: x**2 - p, 2.0, fprime=lambda x: 2 * x),
+    "newton of arrays": lambda p: so.newton(lambda x: x**2 - p, np.array([2.0, -2.0]), fprime=lambda x: 2 * x)[0],
+    "secant": lambda p: so.newton(lambda x: x**2 - p, 2.0),
+    "root": lambda p: so.root(lambda x: x**2 - p, np.array([2.0])).x[0],
+    "root df-sane": lambda p: so.root(lambda x: x**2 - p, np.array([2.0]), method="df-sane").x[0],
+    "fsolve": lambda p: so.fsolve(lambda x: x**2 - p, 2.0)[0],
+    "root_scalar": lambda p: so.root_scalar(lambda x: x**2 - p, x0=2.0, fprime=lambda x: 2 * x, method="newton").root,
+    "fixed_point": lambda p: so.fixed_point(lambda x: (x + p / x) / 2, 2.0),
+    "minimize": lambda p: so.minimize(lambda x: (x[0] ** 2 - p) ** 2, np.array([2.0])).x[0],
+    "least_squares": lambda p: so.least_squares(lambda x: x**2 - p, np.array([2.0])).x[0],
+}
+
+
+@pytest.mark.parametrize("name", START_AT_ROOT)
+def test_a_solver_that_starts_at_its_solution_has_the_derivative(name):
+    solver = START_AT_ROOT[name]
+    for transform in (func.grad, func.jacfwd, lambda f: func.jit(func.grad(f))):
+        np.testing.assert_allclose(transform(solver)(4.0), 0.25, rtol=1e-6)
+    np.testing.assert_allclose(func.grad(func.grad(solver))(4.0), -1 / 32, rtol=1e-5)
+
+
+def test_tensors_and_trees_and_closures():
+    def loss(tree):
+        sol = so.root(lambda x, tree: x**3 + x - tree["b"] * tree["c"][0], np.zeros(2), args=(tree,), tol=1e-13)
+        return np.sum(sol.x)
+
+    tree = {"b": np.array([2.0, 10.0]), "c": [1.0]}
+    gradient = func.grad(loss)(tree)
+    np.testing.assert_allclose(gradient["b"], [1 / 4, 1 / 13], rtol=1e-9)
+    t = func.tensor(tree["b"], requires_grad=True)
+    loss({"b": t, "c": [1.0]}).backward()
+    np.testing.assert_allclose(t.grad, gradient["b"])
+
+    class Model:
+        def __init__(self, b):
+            self.b = b
+
+        def __call__(self, x):
+            return x**3 + x - self.b
+
+    through_object = func.grad(lambda b: np.sum(so.root(Model(b), np.zeros(2), tol=1e-13).x))(tree["b"])
+    np.testing.assert_allclose(through_object, [1 / 4, 1 / 13], rtol=1e-9)
+
+
+def test_results_are_scipys():
+    def f(p):
+        result = so.minimize(lambda x: np.sum((x - p) ** 2), np.zeros(2))
+        assert type(result) is so.OptimizeResult
+        assert result.success is True and isinstance(result.message, str)
+        assert {"x", "fun", "jac", "hess_inv", "nfev", "njev", "nit", "status"} <= set(result)
+        x, info = so.brentq(lambda x: x - p[0], 0, 9, full_output=True)
+        assert type(info) is so.RootResults and info.converged is True
+        return result.fun + np.sum(result.jac) + x + info.root
+
+    np.testing.assert_allclose(func.grad(f)(np.array([1.0, 2.0])), [2.0, 0.0], atol=1e-6)
+    value, ok = func.jit(lambda p: (lambda r: (r.x, r.success))(so.minimize(lambda x: np.sum((x - p) ** 2), [0.0])))(
+        3.0
+    )
+    np.testing.assert_allclose(value, [3.0])
+    assert ok
+
+
+def test_programs_without_traced_values_get_scipys_own_results():
+    f = lambda x: np.sum((x - 1) ** 4)  # noqa: E731
+    expected = so.minimize(f, np.zeros(3))
+    inside = []
+    func.grad(lambda y: (inside.append(so.minimize(f, np.zeros(3))), y * y)[1])(1.0)
+    assert inside[0].nfev == expected.nfev
+    np.testing.assert_array_equal(inside[0].x, expected.x)
+
+
+def test_functions_that_func_cannot_trace_are_solved_by_differences():
+    import math
+
+    result = own.minimize(lambda x: math.exp(x[0]) - x[0], np.array([1.0]))
+    np.testing.assert_allclose(result.x, [0.0], atol=1e-5)
+    np.testing.assert_allclose(own.root(lambda x: [math.exp(x[0]) - 2.0], [0.5]).x, [np.log(2.0)])
+
+
+def test_exact_derivatives_save_evaluations():
+    rosen = lambda x: np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)  # noqa: E731
+    start = np.full(20, 0.5)
+    assert own.minimize(rosen, start).nfev * 10 < so.minimize(rosen, start).nfev
+    for method in ("Newton-CG", "trust-ncg", "trust-exact", "trust-krylov"):
+        assert own.minimize(rosen, np.full(3, 0.9), method=method).success
+    assert own.minimize(lambda x: np.sum(x**4 + x**2 - x), np.full(3, 0.9), method="dogleg").success
+
+
+PROBLEMS = {
+    "a double root": lambda p: so.root(lambda x: (x - p) ** 2, np.array([0.0])).x[0],
+    "a double root of newton": lambda p: so.newton(lambda x: (x - p) ** 2, 0.5, maxiter=200),
+    "not converged": lambda p: so.root(lambda x: x**2 + p, np.array([0.5])).x[0],
+    "stopped early": lambda p: so.minimize(
+        lambda x: np.sum((x - p) ** 4 + x**2), np.array([9.0]), options={"maxiter": 1}
+    ).x[0],
+    "a bound that is hardly active": lambda p: so.minimize(
+        lambda x: (x[0] - p) ** 2, np.array([1.5]), bounds=[(None, 1.0)]
+    ).x[0],
+    "a degenerate vertex": lambda p: (
+        so.linprog([-1.0, -2.0], A_ub=[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], b_ub=np.stack([p, p, 2 * p])).fun
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_derivatives_that_do_not_exist_are_warned_of(name):
+    for transform in (func.grad, func.jacfwd, lambda f: func.jit(func.grad(f))):
+        with pytest.warns(SolverWarning, match=r"scipy.optimize.\w+ has"):
+            transform(PROBLEMS[name])(1.0)
+
+
+def test_singular_jacobians_raise():
+    with pytest.raises(SingularSystemError, match=r"scipy.optimize.root: .* singular"):
+        func.grad(lambda p: np.sum(so.root(lambda x: np.stack([x[0] + x[1] - p] * 2), np.zeros(2)).x))(1.0)
+    with pytest.raises(SingularSystemError, match="linprog"):
+        func.grad(lambda p: so.linprog([1.0, 1.0], A_ub=[[-1.0, -1.0]], b_ub=-np.reshape(p, 1)).x[0])(1.0)
+
+
+def test_bad_input_raises_scipys_errors():
+    with pytest.raises(ValueError, match="different signs"):
+        func.grad(lambda p: so.brentq(lambda x: x**2 + p, 0, 1))(1.0)
+    with pytest.raises(ValueError, match="Unknown solver"):
+        func.grad(lambda p: so.minimize(lambda x: np.sum((x - p) ** 2), np.zeros(2), method="none").x[0])(1.0)
+    with pytest.raises(RuntimeError, match="Failed to converge"):
+        func.grad(lambda p: so.newton(lambda x: x**2 + p, 0.5, fprime=lambda x: 2 * x))(1.0)
+    with pytest.raises(UnsupportedFunctionError, match="integer variables"):
+        func.grad(lambda p: so.linprog(np.stack([p, p]), bounds=(0, 1), integrality=[1, 1]).fun)(1.0)
+
+
+def test_constants_and_starts_have_no_derivative():
+    gradient = func.grad(lambda x0: so.root(lambda x: x**2 - 4.0 + 0 * x0, np.stack([x0])).x[0])(1.0)
+    np.testing.assert_allclose(gradient, 0.0, atol=1e-12)
+    np.testing.assert_allclose(func.grad(lambda b: so.brentq(lambda x: x**2 - 4.0, 0, b))(9.0), 0.0)
+
+
+def test_objects_of_bounds_and_constraints_hold_traced_values():
+    def solution(p):
+        box = so.Bounds([0.0, 0.0], [p, 9.0])
+        line = so.LinearConstraint([[1.0, 1.0]], -np.inf, 2 * p)
+        return so.minimize(lambda x: np.sum((x - 5) ** 2), np.zeros(2), bounds=box, constraints=[line]).x
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SolverWarning)  # both hold x[0] at p
+        np.testing.assert_allclose(func.jacfwd(solution)(1.5), [1.0, 1.0], atol=1e-6)
+
+
+def test_indices_carry_no_derivative():
+    cost = np.array([[4.0, 1.0, 3.0], [2.0, 0.0, 5.0], [3.0, 2.0, 2.0]])
+
+    def total(c):
+        rows, columns = own.linear_sum_assignment(c)
+        return np.sum(c[rows, columns])
+
+    np.testing.assert_array_equal(func.grad(total)(cost).sum(), 3.0)
+    np.testing.assert_array_equal(func.jit(func.grad(total))(cost).sum(), 3.0)
+
+
+def test_complex_roots():
+    root = lambda c: so.newton(lambda z: z**2 - c, 1.0 + 1.0j, fprime=lambda z: 2 * z)  # noqa: E731
+    np.testing.assert_allclose(
+        func.grad(lambda c: np.real(root(c)))(1.0 + 2.0j), func.grad(lambda c: np.real(np.sqrt(c)))(1.0 + 2.0j)
+    )
