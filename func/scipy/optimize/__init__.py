@@ -16,7 +16,7 @@ from typing import Any
 
 import scipy.optimize as _scipy
 
-from func.scipy.optimize.fits import curve_fit, least_squares, leastsq
+from func.scipy.optimize.least_squares_fits import curve_fit, least_squares, leastsq
 from func.scipy.optimize.linear import isotonic_regression, linear_sum_assignment, linprog, lsq_linear, nnls
 from func.scipy.optimize.minima import (
     basinhopping, brent, brute, differential_evolution, direct, dual_annealing, fmin, fmin_bfgs, fmin_cg,

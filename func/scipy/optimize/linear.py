@@ -12,7 +12,7 @@ from func.interpreters.core import Array, Aval, Tracer, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.scipy.optimize import solving
 from func.scipy.optimize.conditions import Constraint, Model, limits, minimum
-from func.scipy.optimize.fits import box_of
+from func.scipy.optimize.least_squares_fits import box_of
 from func.scipy.optimize.solving import Run, as_array, original, vector_of
 
 INTEGER = np.dtype(np.int64)
