@@ -38,7 +38,7 @@ LOSSES: dict[str, Callable[[Array], Array]] = {
 """SciPy's losses ρ(z)."""
 
 
-class Cost:
+class RobustCost:
     """The cost of residuals."""
 
     def __init__(self, loss: Any, f_scale: Any) -> None:
@@ -134,7 +134,7 @@ def least_squares(
 
     def objective(x: Array, fun: Any, args: Any, kwargs: Any, cost: Any) -> Array:
         loss, f_scale = cost
-        return Cost(loss, f_scale)(vector_of(fun(x, *args, **kwargs)))
+        return RobustCost(loss, f_scale)(vector_of(fun(x, *args, **kwargs)))
 
     def minimise(model: Model, x0: Any, jac: Any) -> Any:
         fun, args, kwargs, (_, f_scale) = model.args
@@ -149,7 +149,7 @@ def least_squares(
 
     value, matrix = residuals(x), jacobian(residuals)(x)
     if loss != "linear":
-        matrix = matrix * Cost(loss, f_scale).weights(value)[1][:, None]
+        matrix = matrix * RobustCost(loss, f_scale).weights(value)[1][:, None]
     slope = grad(model.value)(x)
     return solving.result_of(run, info, x=x, cost=model.value(x), fun=value, jac=matrix, grad=slope)
 
