@@ -53,7 +53,7 @@ TABLE: dict[str, str] = {
     "scipy.integrate": """
         ~trapezoid simpson ~cumulative_trapezoid cumulative_simpson ~romb fixed_quad() qmc_quad() quad() quad_vec()
         dblquad() tplquad() nquad()
-        ~solve_ivp
+        solve_ivp()
     """,
     "scipy.interpolate": """
         Akima1DInterpolator BPoly.extend BPoly.from_derivatives BPoly.from_power_basis BPoly.integrate BSpline

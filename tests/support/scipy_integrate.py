@@ -22,6 +22,33 @@ def points_of_box(m, x):
     )
 
 
+def volterra(t, y, c):
+    """The equations of Lotka and Volterra."""
+    return [c[0] * y[0] - c[1] * y[0] * y[1], c[3] * y[0] * y[1] - c[2] * y[1]]
+
+
+def decays(t, y, rate):
+    """A decay, faster for large values."""
+    return -rate * y**2
+
+
+def falls(m, x):
+    """The time and speed of the impact of a body that is thrown upwards."""
+
+    def height(t, y):
+        return y[0]
+
+    height.terminal, height.direction = True, -1
+    fall = m.solve_ivp(
+        lambda t, y: [y[1], -x[0] - x[2] * y[1]], (0, 5), [0.1, x[1]], events=height, rtol=1e-10, atol=1e-10
+    )
+    return np.concatenate([fall.t_events[0], fall.y_events[0][0], fall.t[-1:], fall.y[:, -1]])
+
+
+START = np.array([1.5, 1.0, 3.0, 1.0, 1.0, 0.3])
+TIMES = [0.1, 0.2]
+
+
 ROWS: dict[str, Row] = {
     "trapezoid": Row(lambda m, x: m.trapezoid(x, T, axis=1), X),
     "trapezoid of nodes": Row(lambda m, x: m.trapezoid(X, x), T),
@@ -48,6 +75,44 @@ ROWS: dict[str, Row] = {
     ),
     "tplquad": Row(lambda m, x: m.tplquad(lambda t, s, r: t * s * r * x[0], 0, 1, 0, 1, 0, lambda r, s: s), X[0, :1]),
     "nquad": Row(lambda m, x: m.nquad(lambda t, s, c: np.exp(c * t * s), [[0, 1], [0.0, 1.0]], args=(x[0],)), X[0, :1]),
+    "solve_ivp": Row(
+        lambda m, x: m.solve_ivp(volterra, (0, x[5]), x[4:6], t_eval=TIMES, args=(x[:4],), rtol=1e-8, atol=1e-10).y,
+        START,
+    ),
+    "solve_ivp of all steps": Row(
+        lambda m, x: m.solve_ivp(volterra, (x[4], 0.3), x[4:6], "DOP853", args=(x[:4],), rtol=1e-10, atol=1e-10).y[
+            :, -1
+        ],
+        START - 0.1,
+        without={"jit": "t_eval is needed"},
+    ),
+    "solve_ivp between steps": Row(
+        lambda m, x: m.solve_ivp(
+            lambda t, y: -x[0] * y, (0, 1), x[1:3], "RK23", rtol=1e-8, atol=1e-9, dense_output=True
+        ).sol(x[2]),
+        np.array([0.8, 0.3, 0.5]),
+        rtol=1e-5,
+    ),
+    "solve_ivp with events": Row(
+        falls, np.array([9.8, 3.0, 0.3]), without={"jit": "the number of events is not known"}
+    ),
+    "solve_ivp by Radau": Row(
+        lambda m, x: (
+            m.solve_ivp(volterra, (0, x[5]), x[4:6], "Radau", [0.1, 0.2], args=(x[:4],), rtol=1e-9, atol=1e-11).y
+        ),
+        START,
+        exact=1e-7,
+    ),
+    "solve_ivp by BDF": Row(
+        lambda m, x: m.solve_ivp(decays, (0, 0.3), x[1:], "BDF", [0.1, 0.3], args=(x[:1],), rtol=1e-9, atol=1e-11).y,
+        np.array([1.5, 1.0]),
+        exact=1e-6,
+    ),
+    "solve_ivp by LSODA": Row(
+        lambda m, x: m.solve_ivp(decays, (0, 0.3), x[1:], "LSODA", [0.1, 0.3], args=(x[:1],), rtol=1e-9, atol=1e-11).y,
+        np.array([1.5, 1.0]),
+        exact=1e-6,
+    ),
     "qmc_quad": Row(lambda m, x: points_of_box(m, x).integral, X[0, :4]),
 }
 

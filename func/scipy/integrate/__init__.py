@@ -6,12 +6,14 @@ from typing import Any
 
 import scipy.integrate as _scipy
 
+from func.scipy.integrate.initial_values import solve_ivp
 from func.scipy.integrate.quadrature import dblquad, nquad, quad, quad_vec, tplquad
 from func.scipy.integrate.rules import fixed_quad, qmc_quad
 from func.scipy.integrate.sampled import cumulative_simpson, simpson
 
 __all__: list[str] = [
-    "cumulative_simpson", "dblquad", "fixed_quad", "nquad", "qmc_quad", "quad", "quad_vec", "simpson", "tplquad",
+    "cumulative_simpson", "dblquad", "fixed_quad", "nquad", "qmc_quad", "quad", "quad_vec", "simpson", "solve_ivp",
+    "tplquad",
 ]  # fmt: skip
 
 

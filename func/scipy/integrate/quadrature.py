@@ -22,7 +22,7 @@ from func.interpreters.core.source import at_line
 from func.scipy.doors import holds_traced, original
 from func.scipy.integrate.integrals import Integral, real_parts
 from func.scipy.integrate.numbers import FLOAT, Integrand, Numbers, Parameters, check_plain
-from func.scipy.integrate.sampled import known
+from func.scipy.integrate.sampled import known, numbers_of
 
 COMPLEX = np.dtype(complex)
 
@@ -114,7 +114,7 @@ def quad(
     result = value[0] + 1j * value[1] if complex_func else value[0]
     if not full_output:
         return result, error
-    numbers = [known(x) for x in (a, b, p, *rest)]
+    numbers = [numbers_of(x) for x in (a, b, p, *rest)]
     if any([x is None for x in numbers]):
         raise UnsupportedFunctionError(
             f"quad with full_output in compiled code, where the numbers are not known{at_line()}\n"

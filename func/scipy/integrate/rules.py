@@ -13,7 +13,7 @@ from func.interpreters.core import Array
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.scipy.doors import holds_traced, original
-from func.scipy.integrate.sampled import known
+from func.scipy.integrate.sampled import known, numbers_of
 from func.special import logsumexp
 from func.transforms.closures import Closure
 from func.transforms.custom import stop_gradient
@@ -83,12 +83,12 @@ def qmc_quad(
     mean = logsumexp(estimates) - np.log(n_estimates)
     spread = logsumexp(np.stack([estimates + 0j, np.broadcast_to(mean + np.pi * 1j, estimates.shape)]), axis=0)
     error = np.real(0.5 * (logsumexp(2 * spread) - np.log(n_estimates - 1))) - 0.5 * np.log(n_estimates)
-    if known(sign) is None:
+    if numbers_of(sign) is None:
         raise UnsupportedFunctionError(
             f"qmc_quad with log=True in compiled code, where the order of the limits is not known{at_line()}\n"
             "Whether the result is complex depends on it: give limits that are not traced."
         )
-    return _scipy._quadrature.QMCQuadResult(mean + np.pi * 1j if known(sign) < 0 else mean, error)
+    return _scipy._quadrature.QMCQuadResult(mean + np.pi * 1j if numbers_of(sign) < 0 else mean, error)
 
 
 def _vectorized(func: Callable[..., Any], a: Array, b: Array) -> Callable[[Array], Array]:

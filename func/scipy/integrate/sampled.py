@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.integrate as _scipy
 
+from func.interpreters.control.compiled_bodies import is_abstract
 from func.interpreters.core import Array, concrete, dtype_of, is_readable, shape_of
 from func.scipy.doors import holds_traced, original
 
@@ -119,8 +120,13 @@ def _first_of_two(h1: Array, h2: Array, y1: Array, y2: Array, y3: Array) -> Arra
 
 
 def known(value: Any) -> Any:
-    """The plain array behind a value, where batch elements agree; None in traced code."""
+    """The plain array behind a value; None for a batch and in compiled code."""
     return concrete(value) if is_readable(value) else None
+
+
+def numbers_of(value: Any) -> Any:
+    """The plain array behind a value, for which a batch is split where its elements differ; None in compiled code."""
+    return None if is_abstract(value) else concrete(value)
 
 
 def _ones(value: Array) -> Any:

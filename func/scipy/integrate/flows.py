@@ -1,0 +1,160 @@
+"""The solution of an initial value problem as a function of times, start, initial state and parameters.
+
+SciPy's solvers compute it on numbers. Its derivative is the solution of the variational equation, which the same solver
+computes together with the state, with the same tolerances (forward sensitivity):
+
+    (dy/dq)' = ∂f/∂y dy/dq + ∂f/∂q,  q = (y0, p),    ∂y/∂t = f,    ∂y/∂t0 = -∂y/∂y0 f(t0, y0)
+
+The derivative of that solution is one of the same kind, so orders nest. States and parameters are real vectors here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+import func as _func
+from func.backends.records import Record
+from func.interpreters.core import Array, Aval, shape_of
+from func.scipy.integrate.numbers import Numbers, Quickened
+from func.transforms.custom import custom_jvp, custom_vjp
+
+
+class Solver(Protocol):
+    """What solves an equation on numbers: the states at times, of shape (times, n), and what else is known."""
+
+    def __call__(self, fun: Callable[..., Any], jacobian: Any, times: Any, t0: Any, y0: Any, order: int) -> Any: ...
+
+
+class Flow(Record):
+    """The solution of y' = f(t, y, p), y(t0) = y0, where y has `size` components.
+
+    `order` derivatives with respect to q, the initial state of order 0 and p, have been taken; the state holds them.
+    """
+
+    fun: Callable[..., Array]
+    solver: Solver
+    size: int
+    others: Sequence[Aval] = ()
+    order: int = 0
+    base: int = 0
+    """The size of the state of order 0."""
+    quick: list[Quickened] | None = None
+
+    def states(self, times: Array, t0: Any, y0: Array, p: Array, rest: Sequence[Array]) -> list[Array]:
+        """The states at times, of shape (times, size), and what else the solver tells of them."""
+        count = shape_of(times)[0]
+        numbers = Numbers(self._on_numbers, count * self.size, self.others)
+
+        @custom_jvp
+        def states(times: Array, t0: Any, y0: Array, p: Array, rest: Sequence[Array]) -> list[Array]:
+            out, *others = numbers.on(times, t0, y0, p, *rest)
+            return [np.reshape(out, (count, self.size)), *others]
+
+        @states.defjvp
+        def states_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
+            (times, t0, y0, p, rest), (times_dot, t0_dot, y0_dot, p_dot, _) = primals, tangents
+            outs = states(times, t0, y0, p, rest)
+            rates = self.sensitivities(times, t0, y0, p, rest)
+            base = self.base or self.size
+            slopes = [self.fun(times[i], outs[0][i], p, *rest) * times_dot[i] for i in range(count)]
+            shift = y0_dot - self.fun(t0, self._initial(y0, p), p, *rest)[:base] * t0_dot
+            dot = rates @ np.concatenate([shift, p_dot])
+            if count:
+                dot = dot + np.stack(slopes)
+            return outs, [dot, *[np.zeros_like(other) for other in outs[1:]]]
+
+        return list(states(times, t0, y0, p, list(rest)))
+
+    def sensitivities(self, times: Array, t0: Any, y0: Array, p: Array, rest: Sequence[Array]) -> Array:
+        """The derivatives of the states with respect to q, of shape (times, size, q)."""
+        base, count = self.base or self.size, shape_of(p)[0]
+        flow = self.derivative(base, count)
+        states = flow.states(times, t0, y0, p, rest)[0]
+        return np.reshape(states[:, self.size :], (shape_of(times)[0], self.size, base + count))
+
+    def derivative(self, base: int, count: int) -> Flow:
+        """The flow of the state and its derivatives with respect to q."""
+        width = base + count
+        directions = np.eye(count)
+
+        def fun(t: Any, state: Array, p: Array, *rest: Array) -> Array:
+            y, rates = state[: self.size], np.reshape(state[self.size :], (self.size, width))
+
+            def along(rate: Array, direction: Array) -> Array:
+                return _func.jvp(lambda y, p: self.fun(t, y, p, *rest), (y, p), (rate, direction))[1]
+
+            columns = np.concatenate([np.zeros((base, count)), directions])
+            rate = _func.vmap(along)(np.transpose(rates), columns) if width else np.zeros((0, self.size))
+            return np.concatenate([self.fun(t, y, p, *rest), np.ravel(np.transpose(rate))])
+
+        return Flow(fun, self.solver, self.size * (1 + width), order=self.order + 1, base=base)
+
+    def _initial(self, y0: Array, p: Array) -> Array:
+        """The initial state: that of order 0, whose derivative is the identity."""
+        state, base, width = y0, self.base or self.size, shape_of(y0)[0] + shape_of(p)[0]
+        for _ in range(self.order):
+            rates = np.eye(shape_of(state)[0], width)
+            rates[:, base:] = 0.0
+            state = np.concatenate([state, np.ravel(rates)])
+        return state
+
+    def _on_numbers(self, times: Any, t0: Any, y0: Any, p: Any, *rest: Any) -> Any:
+        if self.quick is None:
+            self.quick = [Quickened(self.fun), Quickened(_func.jacfwd(self.fun, argnums=1))]
+        run, jacobian = self.quick
+
+        def fun(t: Any, y: Any) -> Any:
+            return np.asarray((run if self.order else self.fun)(t, y, p, *rest))
+
+        def jac(t: Any, y: Any) -> Any:
+            return np.asarray(jacobian(t, y, p, *rest))
+
+        states, others = self.solver(fun, jac, times, float(t0), self._initial(y0, p), self.order)
+        return np.ravel(states), others
+
+
+def by_adjoint(flow: Flow, times: Array, t0: Any, y0: Array, p: Array, rest: Sequence[Array]) -> list[Array]:
+    """The states at times, whose pullback solves the adjoint equation backwards, from one time to the one before.
+
+        a' = -aᵀ ∂f/∂y,    g' = -aᵀ ∂f/∂p
+
+    The state is solved backwards together with a and g, from the states that the times have.
+
+    Source: R. T. Q. Chen et al. (2018), arXiv:1806.07366, appendix B.
+    """
+    size, count = flow.size, shape_of(p)[0]
+
+    def backwards(t: Any, state: Array, p: Array, *rest: Array) -> Array:
+        y, a = state[:size], state[size : 2 * size]
+        slope, pullback = _func.vjp(lambda y, p: flow.fun(t, y, p, *rest), y, p)
+        a_rate, p_rate = pullback(-a)
+        return np.concatenate([slope, a_rate, p_rate])
+
+    adjoint = Flow(backwards, flow.solver, 2 * size + count)
+
+    @custom_vjp
+    def states(times: Array, t0: Any, y0: Array, p: Array, rest: Sequence[Array]) -> list[Array]:
+        return flow.states(times, t0, y0, p, rest)
+
+    def forward(times: Array, t0: Any, y0: Array, p: Array, rest: Sequence[Array]) -> Any:
+        outs = states(times, t0, y0, p, rest)
+        return outs, (times, t0, y0, p, list(rest), outs[0])
+
+    def backward(residuals: Any, cts: Any) -> Any:
+        times, t0, y0, p, rest, values = residuals
+        a, g = np.zeros(size), np.zeros(count)
+        times_ct: list[Any] = [None] * shape_of(times)[0]
+        for i in range(shape_of(times)[0] - 1, -1, -1):
+            times_ct[i] = cts[0][i] @ flow.fun(times[i], values[i], p, *rest)
+            start = np.concatenate([values[i], a + cts[0][i], g])
+            end = times[i - 1] if i else t0
+            state = adjoint.states(np.reshape(end, (1,)), times[i], start, p, rest)[0][0]
+            a, g = state[size : 2 * size], state[2 * size :]
+        t0_ct = -(a @ flow.fun(t0, y0, p, *rest))
+        return np.stack(times_ct) if times_ct else None, t0_ct, a, g, None
+
+    states.defvjp(forward, backward)
+    return list(states(times, t0, y0, p, list(rest)))
