@@ -53,7 +53,7 @@ TABLE: dict[str, str] = {
     "scipy.integrate": """
         ~trapezoid simpson ~cumulative_trapezoid cumulative_simpson ~romb fixed_quad() qmc_quad() quad() quad_vec()
         dblquad() tplquad() nquad()
-        solve_ivp()
+        solve_ivp() odeint() ode.set_initial_value complex_ode.set_initial_value ode.integrate()
     """,
     "scipy.interpolate": """
         Akima1DInterpolator BPoly.extend BPoly.from_derivatives BPoly.from_power_basis BPoly.integrate BSpline

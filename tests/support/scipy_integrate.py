@@ -45,6 +45,22 @@ def falls(m, x):
     return np.concatenate([fall.t_events[0], fall.y_events[0][0], fall.t[-1:], fall.y[:, -1]])
 
 
+def in_two_parts(m, x):
+    """A decay, to a time and on to another one."""
+    solver = m.ode(lambda t, y, c: -c * y**2).set_integrator("dop853", rtol=1e-10, atol=1e-12)
+    solver.set_f_params(x[0]).set_initial_value(x[1], 0.0)
+    solver.integrate(0.1)
+    return solver.integrate(x[2])
+
+
+def turns(m, x):
+    """A turn in the complex plane."""
+    solver = m.complex_ode(lambda t, y: 1j * x[0] * y).set_integrator("vode", rtol=1e-10, atol=1e-12)
+    solver.set_initial_value(x[1] * 1j, 0.0)
+    return np.abs(solver.integrate(0.3) + 1)
+
+
+TIGHT = {"rtol": 1e-10, "atol": 1e-12}
 START = np.array([1.5, 1.0, 3.0, 1.0, 1.0, 0.3])
 TIMES = [0.1, 0.2]
 
@@ -113,6 +129,14 @@ ROWS: dict[str, Row] = {
         np.array([1.5, 1.0]),
         exact=1e-6,
     ),
+    "odeint": Row(
+        lambda m, x: m.odeint(lambda y, t, c: [-c * y[0] * y[1], y[0]], x[1:3], [0, 0.1, x[3]], (x[0],), **TIGHT),
+        np.array([1.5, 1.0, 0.7, 0.3]),
+        exact=1e-7,
+        rtol=1e-5,
+    ),
+    "ode": Row(in_two_parts, np.array([1.5, 0.7, 0.3]), exact=1e-7, rtol=1e-5),
+    "complex_ode": Row(turns, np.array([1.5, 0.3]), exact=1e-7, rtol=1e-5),
     "qmc_quad": Row(lambda m, x: points_of_box(m, x).integral, X[0, :4]),
 }
 

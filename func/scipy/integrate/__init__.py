@@ -7,13 +7,14 @@ from typing import Any
 import scipy.integrate as _scipy
 
 from func.scipy.integrate.initial_values import solve_ivp
+from func.scipy.integrate.odes import complex_ode_set_initial_value, ode_integrate, ode_set_initial_value, odeint
 from func.scipy.integrate.quadrature import dblquad, nquad, quad, quad_vec, tplquad
 from func.scipy.integrate.rules import fixed_quad, qmc_quad
 from func.scipy.integrate.sampled import cumulative_simpson, simpson
 
 __all__: list[str] = [
-    "cumulative_simpson", "dblquad", "fixed_quad", "nquad", "qmc_quad", "quad", "quad_vec", "simpson", "solve_ivp",
-    "tplquad",
+    "complex_ode_set_initial_value", "cumulative_simpson", "dblquad", "fixed_quad", "nquad", "ode_integrate",
+    "ode_set_initial_value", "odeint", "qmc_quad", "quad", "quad_vec", "simpson", "solve_ivp", "tplquad",
 ]  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from func.transforms.custom import custom_jvp, custom_vjp
 class Solver(Protocol):
     """What solves an equation on numbers: the states at times, of shape (times, n), and what else is known."""
 
-    def __call__(self, fun: Callable[..., Any], jacobian: Any, times: Any, t0: Any, y0: Any, order: int) -> Any: ...
+    def __call__(self, fun: Callable[..., Any], jacobian: Any, times: Any, t0: Any, y0: Any, order: int, /) -> Any: ...
 
 
 class Flow(Record):
@@ -140,7 +140,8 @@ def by_adjoint(flow: Flow, times: Array, t0: Any, y0: Array, p: Array, rest: Seq
         return flow.states(times, t0, y0, p, rest)
 
     def forward(times: Array, t0: Any, y0: Array, p: Array, rest: Sequence[Array]) -> Any:
-        outs = states(times, t0, y0, p, rest)
+        # Not by this function again: forward mode over reverse mode differentiates what stands here.
+        outs = flow.states(times, t0, y0, p, rest)
         return outs, (times, t0, y0, p, list(rest), outs[0])
 
     def backward(residuals: Any, cts: Any) -> Any:

@@ -59,7 +59,7 @@ def solve_ivp(
         adjoint: How derivatives are computed. "discrete": of the steps that the solver takes; the explicit methods,
             which have it by default. "forward": the variational equation, solved together with the state; the others
             have it by default. "continuous": the pullback solves the adjoint equation backwards; for many parameters
-            and few times, reverse mode only, and not for problems that are stiff in the other direction.
+            and few times. First derivatives in reverse mode only; not for equations that are stiff backwards.
         max_steps: In compiled code: the most steps that an explicit method takes.
 
     Raises:

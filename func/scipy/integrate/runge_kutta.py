@@ -34,7 +34,7 @@ LARGE = 2**25
 """From this number of saved values on, the pullback computes the stages of its steps again."""
 
 
-class Step(Record):
+class TakenStep(Record):
     """What a step leaves behind: its start, its length, and the coefficients of its interpolant."""
 
     t: Any
@@ -85,7 +85,7 @@ class Method:
         rows = [change, h * first - change, 2 * change - h * (last + first)]
         return np.stack([*rows, *[h * combined(row, extended) for row in self.solver.D]])
 
-    def at(self, step: Step, t: Array) -> Array:
+    def at(self, step: TakenStep, t: Array) -> Array:
         """The interpolant of steps at times: all fields may have leading axes, as the times do."""
         x = (t - step.t) / np.where(step.h == 0, 1.0, step.h)
         x, rows = x[..., None], np.moveaxis(step.coefficients, -2, 0)
@@ -223,7 +223,7 @@ class Path(Record):
     """The steps of a solution, taken on traced values: arrays with an axis for the steps."""
 
     method: Method
-    steps: Step | None
+    steps: TakenStep | None
     """None where no interpolant was asked for."""
     states: Array
     """The states at the ends of the steps, of shape (steps, n)."""
@@ -233,7 +233,7 @@ class Path(Record):
         """The solution at times, each within a segment: of shape (..., n)."""
         assert self.steps is not None
         fields = [self.steps.t, self.steps.h, self.steps.y, self.steps.coefficients]
-        return self.method.at(Step(*[take(field, segments, axis=0) for field in fields]), t)
+        return self.method.at(TakenStep(*[take(field, segments, axis=0) for field in fields]), t)
 
 
 def taken(
@@ -278,7 +278,7 @@ def taken(
         (last, _), out = scan(one, state, (t, h))
     if not out:
         return Path(method, None, last[None], last)
-    steps = Step(t, h, out[0], out[2]) if with_interpolant else None
+    steps = TakenStep(t, h, out[0], out[2]) if with_interpolant else None
     return Path(method, steps, out[1], last)
 
 
