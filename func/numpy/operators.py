@@ -21,6 +21,7 @@ from func.interpreters.core import (
     Tracer,
     dtype_of,
     has_rules,
+    is_scipy_sparse,
     known_value,
     operand,
     shape_of,
@@ -92,7 +93,7 @@ def _reflected(primitive: Primitive, name: str) -> Callable[[Any, Any], Any]:
 def _right_operand(self: Tracer, other: Any, reflected: str) -> Any:
     """The right operand as an array; NotImplemented where its own reflected operator computes the result."""
     kind = type(other)
-    if other is None or isinstance(other, _NOT_ARRAYS):
+    if other is None or isinstance(other, _NOT_ARRAYS) or is_scipy_sparse(kind):
         return NotImplemented
     if reflected == "__rmul__" and _is_repetition(self, other):
         return NotImplemented

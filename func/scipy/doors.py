@@ -87,6 +87,8 @@ TABLE: dict[str, str] = {
         ~fftconvolve ~hilbert ~resample ~welch
     """,
     "scipy.sparse": """
+        block_array block_diag bmat diags diags_array expand_dims find hstack kron kronsum permute_dims spdiags
+        swapaxes tril triu vstack
     """,
     "scipy.sparse.linalg": """
     """,
@@ -256,8 +258,8 @@ def install(module: str) -> None:
     for name, imported in list(sys.modules.items()):
         if name.startswith("scipy."):
             _look_up_numpy(imported)
-    if module == "scipy.fft":
-        importlib.import_module("func.scipy.fft").register()
+    if module in ("scipy.fft", "scipy.sparse"):
+        importlib.import_module(f"func.{module}").register()
     target = "func." + module
     for entry in TABLE.get(module, "").split():
         always = entry.endswith("()")

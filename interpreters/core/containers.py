@@ -45,6 +45,11 @@ def _is_sparse(kind: type) -> bool:
     return hasattr(kind, "todense")
 
 
+def is_scipy_sparse(kind: type) -> bool:
+    """Whether objects of a class are SciPy's sparse matrices, whose operators func.scipy.sparse computes."""
+    return hasattr(kind, "todense") and any([base.__module__.startswith("scipy.sparse") for base in kind.__mro__])
+
+
 def as_plain_array(value: Any) -> Any:
     """The array or list that an object of another library represents; raises where there is none.
 
@@ -89,6 +94,8 @@ def refuse_array(value: Any) -> NoReturn:
         hint = "func traces plain ndarrays only; pass np.asarray(x)"
     elif isinstance(value, (np.ndarray, np.generic)):
         hint = f"arrays of dtype {value.dtype} carry no numbers to trace; convert with x.astype(float)"
+    elif is_scipy_sparse(type(value)):
+        hint = "write the operation with the matrix's own operators and methods (A @ x, A.multiply(x)), or x.toarray()"
     elif _is_sparse(type(value)):
         hint = "func computes on dense arrays; pass x.todense() or x.toarray()"
     else:

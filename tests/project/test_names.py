@@ -21,7 +21,7 @@ SAME_SUBJECT = {
     "bessel", "checkpointing", "checks", "collectives", "contraction", "control", "convolution", "cumulative",
     "diagonals", "elementary", "error_functions", "errors", "factorizations", "fft", "gamma", "incomplete", "indexing",
     "integrals", "inverses", "linalg", "logistic", "matrix_functions", "modes", "normal", "products", "protocol",
-    "reductions", "rules", "solving", "sorting", "special", "spectra", "spectral",
+    "reductions", "rules", "solving", "sorting", "sparse", "special", "spectra", "spectral",
 }
 # fmt: on
 

@@ -203,7 +203,8 @@ def known(name: str, operation: str, side: str, mode: str) -> bool:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    "name", [name for name in CONTAINERS if name not in ("times", "texts", "reflected", "Fraction")]
+    "name",  # a product with a csr_matrix is none of elements
+    [name for name in CONTAINERS if name not in ("times", "texts", "reflected", "Fraction", "csr_matrix")],
 )
 def test_arguments_and_results(name: str) -> None:
     container = made(name)
@@ -218,9 +219,9 @@ def test_arguments_and_results(name: str) -> None:
         "aux": lambda: plain(func.grad(lambda v: (np.sum(v * v), v * container), has_aux=True)(X)[1]) + 0.0,
     }
     expected = {
-        "result of jvp": lambda out: np.allclose(out[1], B),
+        "result of jvp": lambda out: np.allclose(plain(out[1]), B),
         "result of grad": lambda out: np.allclose(out, B),
-        "result of jit": lambda out: np.allclose(out, X * B),
+        "result of jit": lambda out: np.allclose(plain(out), X * B),
         "aux": lambda out: np.allclose(out, X * B),
     }
     for label, call in calls.items():

@@ -20,7 +20,22 @@ BAND = real(4, 5) + np.array([[0.0], [4.0], [0.0], [0.0]])
 HERMITIAN_BAND = real(3, 5) * 0.3 + np.array([[3.0], [0.0], [0.0]])
 
 
+ROWS, COLS = np.array([0, 1, 2, 3, 3, 0, 1]), np.array([0, 1, 2, 3, 0, 2, 3])
+"""Where a sparse matrix has entries; its diagonal comes first."""
+ENTRIES = real(7) + np.array([2.0] * 4 + [0.0] * 3)
+COMPLEX_ENTRIES = ENTRIES + 0.3j * real(7)
+SOLVES = {"adjoint": False, "strict": True, "options": ()}
+
 SAMPLES: dict[str, list[Sample]] = {
+    "sparse_product": [
+        Sample((real(7), ROWS, COLS, real(4, 2)), {"length": 5}, (0, 3)),
+        Sample((complex_(7), ROWS, COLS, complex_(4, 1)), {"length": 4}, (0, 3)),
+    ],
+    "sparse_solve": [
+        Sample((ENTRIES, ROWS, COLS, real(4, 2)), SOLVES, (0, 3)),
+        Sample((COMPLEX_ENTRIES, ROWS, COLS, complex_(4, 1)), {**SOLVES, "adjoint": True}, (0, 3)),
+        Sample((np.stack([ENTRIES, 2 * ENTRIES]), ROWS, COLS, real(2, 4, 1)), SOLVES, (0, 3)),
+    ],
     "lu": [
         *[Sample((real(m, n) + 2 * np.eye(m, n)[::-1],)) for m, n in ((3, 3), (4, 2), (2, 4))],
         Sample((APART_COMPLEX,)),

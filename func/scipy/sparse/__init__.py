@@ -1,14 +1,93 @@
-"""scipy.sparse on traced and plain arrays."""
+"""scipy.sparse: matrices whose entries may be traced, and products of plain ones with traced arrays.
+
+SciPy's constructors, called with traced entries, make objects of func's subclasses of SciPy's classes. Derivatives
+are taken with respect to entries: the gradient of a sparse matrix is one with its pattern, and nothing dense is made
+that the result does not have. A sparse matrix is a tree, so that it can be an argument of `func.grad` or `func.jit`.
+
+>>> import numpy as np, func, scipy.sparse
+>>> places = (np.array([0, 1, 1]), np.array([0, 0, 1]))
+>>> def f(data):
+...     return np.sum(scipy.sparse.csr_array((data, places)) @ np.array([1.0, 3.0]))
+>>> func.grad(f)(np.ones(3))
+array([1., 1., 3.])
+"""
 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, NoReturn
 
 import scipy.sparse as _scipy
 
-__all__: list[str] = []
+from func.interpreters.core.errors import UnsupportedFunctionError
+from func.interpreters.core.source import at_line
+from func.scipy import doors
+from func.scipy.sparse.construction import (
+    block_array,
+    block_diag,
+    bmat,
+    diags,
+    diags_array,
+    expand_dims,
+    find,
+    hstack,
+    kron,
+    kronsum,
+    permute_dims,
+    spdiags,
+    swapaxes,
+    tril,
+    triu,
+    vstack,
+)
+from func.scipy.sparse.traced_matrices import CLASSES, LIFTED, become, lifted_method
+
+__all__ = [
+    "block_array", "block_diag", "bmat", "bsr_array", "bsr_matrix", "coo_array", "coo_matrix", "csc_array",
+    "csc_matrix", "csr_array", "csr_matrix", "dia_array", "dia_matrix", "diags", "diags_array", "expand_dims",
+    "find", "hstack", "kron", "kronsum", "permute_dims", "spdiags", "swapaxes", "tril", "triu", "vstack",
+]  # fmt: skip
 _MODULES = ("linalg",)
+
+bsr_array, bsr_matrix = CLASSES["bsr_array"], CLASSES["bsr_matrix"]
+coo_array, coo_matrix = CLASSES["coo_array"], CLASSES["coo_matrix"]
+csc_array, csc_matrix = CLASSES["csc_array"], CLASSES["csc_matrix"]
+csr_array, csr_matrix = CLASSES["csr_array"], CLASSES["csr_matrix"]
+dia_array, dia_matrix = CLASSES["dia_array"], CLASSES["dia_matrix"]
+
+
+def _refusing(name: str) -> Callable[..., Any]:
+    def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+        raise UnsupportedFunctionError(
+            f"{type(self).__name__}{name} takes no traced values{at_line()}\n"
+            "Collect rows, columns and entries in lists, and make scipy.sparse.coo_array((entries, (rows, columns)))."
+        )
+
+    return refuse
+
+
+def _add_door(function: Any, target: Callable[..., Any]) -> None:
+    if isinstance(function, FunctionType) and function not in doors.DOORS:
+        doors.add_door(function, __name__, function.__name__)
+        doors.DOORS[function].target = target
+
+
+def register() -> None:
+    """Give the methods of SciPy's classes doors, which come from base classes and private modules."""
+    kinds = [getattr(_scipy, name) for name in CLASSES]
+    lists = [getattr(_scipy, f"{form}_{kind}") for form in ("lil", "dok") for kind in ("array", "matrix")]
+    for base in dict.fromkeys([base for kind in (*kinds, *lists) for base in kind.__mro__]):
+        if not base.__module__.startswith("scipy.sparse"):
+            continue
+        is_list = any([form in base.__name__ for form in ("lil", "dok")])
+        for name in LIFTED:
+            _add_door(vars(base).get(name), lifted_method(name))
+        init = vars(base).get("__init__")
+        _add_door(init, _refusing("") if is_list else become(init))
+        for name in ("__setitem__", "setdiag"):
+            _add_door(vars(base).get(name), _refusing(f".{name}"))
 
 
 def __getattr__(name: str) -> Any:

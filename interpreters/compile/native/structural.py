@@ -115,3 +115,17 @@ def _scatter(context: TranslationContext) -> ArrayValue:
 @native("scatter_add")
 def _scatter_add(context: TranslationContext) -> ArrayValue:
     return _scattered(context, True)
+
+
+@native("sparse_product")
+def _sparse_product(context: TranslationContext) -> ArrayValue:
+    """Every entry times its row of x, added to its row of the result."""
+    data, rows, cols, x = context.args
+    dtype, fuser, storage = context.out.dtype, context.fuser, context.storage
+    total = storage.copied(fuser.broadcast(context.number(0, dtype), context.out.shape))
+    shape = (data.shape[0], context.out.shape[1])
+    source = _Indexing(context, [cols], x.shape, storage.ref(x).strides, 0)
+    taken = context.convert(fuser.take(x, source.indices, shape, source.rest), dtype)
+    column = fuser.broadcast(fuser.reshape(context.convert(data, dtype), (data.shape[0], 1)), shape)
+    target = _Indexing(context, [rows], context.out.shape, row_major(context.out.shape), 0)
+    return fuser.put(total, target.indices, target.rest, context.map("multiply", column, taken), True)

@@ -23,6 +23,7 @@ ROUNDED = {
     "prod_with",
     "logaddexp_reduce",
     "segment_sum",
+    "sparse_product",
 }
 """Rows that sum in another order than NumPy on a device."""
 

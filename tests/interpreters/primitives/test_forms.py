@@ -23,6 +23,7 @@ NOT_NATIVE = {
         fractional_matrix_power fractional_matrix_power_frechet logm logm_frechet qr_order schur solve_banded
         solveh_banded sqrtm sylvester
     """,
+    "SuperLU is called through SciPy": "sparse_solve",
     "the order of eigenvalues, which only `eig` needs": "match_values",
     "NumPy's sorting networks and FFT are as fast": "argpartition argsort fft irfft lexsort partition_order rfft",
     "a special function of several outputs, or with a parameter": """

@@ -1,0 +1,176 @@
+"""Functions of scipy.sparse that make matrices of matrices and arrays, whose entries may be traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as _scipy
+
+from func.interpreters.core import Array, dtype_of, operand, shape_of
+from func.scipy.doors import holds_traced, original
+from func.scipy.sparse.patterns import (
+    canonical,
+    entries,
+    flat,
+    joined,
+    lifted,
+    numbered,
+    ones_like,
+    placed,
+    selected,
+    with_entries,
+)
+from func.scipy.sparse.traced_matrices import add
+
+
+class _Numbering:
+    """Matrices and arrays within an argument, and the same argument with numbers for their entries."""
+
+    def __init__(self) -> None:
+        self.parts: list[Array] = []
+        self.count = 0
+
+    def of(self, value: Any) -> Any:
+        """The argument with numbers: lists and tuples are searched, None stays."""
+        if value is None or isinstance(value, str):
+            return value
+        if _scipy.issparse(value):
+            own = canonical(lifted(value))
+            out = numbered(own, self.count + 1)
+            self.add(own.data)
+            return out
+        if isinstance(value, (list, tuple)):
+            return type(value)([self.of(item) for item in value])
+        if type(value) is np.ndarray and value.dtype.hasobject:
+            return [self.of(item) for item in value]
+        array = operand(value)
+        shape = shape_of(array)
+        size = int(np.prod(shape))
+        numbers = np.arange(self.count + 1, self.count + size + 1, dtype=np.float64).reshape(shape)
+        self.add(array)
+        return numbers if shape else float(numbers)
+
+    def add(self, data: Array) -> None:
+        """Further entries."""
+        self.parts.append(flat(data) if shape_of(data) else data)
+        self.count += int(np.prod(shape_of(data)))
+
+    def result(self, made: Any, dtype: Any) -> Any:
+        """What SciPy made of the numbers, with the entries."""
+        data = joined(self.parts) if self.parts else np.zeros(0)
+        if dtype is not None and dtype_of(data) != np.dtype(dtype):
+            data = data.astype(dtype)
+        known = made if made.format not in ("lil", "dok") else made.tocsr()
+        numbers = known.data
+        picked = selected(data, numbers.reshape(-1))
+        return with_entries(known, picked if numbers.ndim == 1 else np.reshape(picked, numbers.shape))
+
+
+def _placing(name: str) -> Callable[..., Any]:
+    """A function that puts the entries of its first argument at other places."""
+    scipy_function = getattr(_scipy, name)
+
+    def function(first: Any, *args: Any, **kwargs: Any) -> Any:
+        if not holds_traced(first):
+            return original(scipy_function)(first, *args, **kwargs)
+        dtype = kwargs.pop("dtype", None)
+        numbering = _Numbering()
+        made = original(scipy_function)(numbering.of(first), *args, **kwargs)
+        return numbering.result(made, dtype)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"scipy.sparse.{name} of plain and traced entries."
+    return function
+
+
+block_array = _placing("block_array")
+block_diag = _placing("block_diag")
+diags_array = _placing("diags_array")
+expand_dims = _placing("expand_dims")
+permute_dims = _placing("permute_dims")
+swapaxes = _placing("swapaxes")
+tril = _placing("tril")
+triu = _placing("triu")
+_bmat, _hstack, _vstack, _diags, _spdiags = [
+    _placing(name) for name in ("bmat", "hstack", "vstack", "diags", "spdiags")
+]
+
+
+def bmat(blocks: Any, format: Any = None, dtype: Any = None) -> Any:
+    """scipy.sparse.bmat of plain and traced entries."""
+    return _bmat(blocks, format=format, dtype=dtype)
+
+
+def hstack(blocks: Any, format: Any = None, dtype: Any = None) -> Any:
+    """scipy.sparse.hstack of plain and traced entries."""
+    return _hstack(list(blocks), format=format, dtype=dtype)
+
+
+def vstack(blocks: Any, format: Any = None, dtype: Any = None) -> Any:
+    """scipy.sparse.vstack of plain and traced entries."""
+    return _vstack(list(blocks), format=format, dtype=dtype)
+
+
+def diags(diagonals: Any, offsets: Any = 0, shape: Any = None, format: Any = None, dtype: Any = None) -> Any:
+    """scipy.sparse.diags of plain and traced diagonals."""
+    return _diags(diagonals, offsets=offsets, shape=shape, format=format, dtype=dtype)
+
+
+def spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = None) -> Any:
+    """scipy.sparse.spdiags of plain and traced diagonals."""
+    return _spdiags(data, diags, m, n, format)
+
+
+def _as_sparse(value: Any) -> Any:
+    """A factor as a sparse matrix; all elements of a dense one are entries."""
+    if _scipy.issparse(value):
+        return canonical(lifted(value))
+    array = np.atleast_2d(operand(value))
+    shape = shape_of(array)
+    template = _scipy.coo_array(np.ones(shape))
+    return lifted(with_entries(template, np.reshape(array, -1)))
+
+
+def kron(A: Any, B: Any, format: Any = None) -> Any:
+    """scipy.sparse.kron of plain and traced entries."""
+    if not (holds_traced(A) or holds_traced(B)):
+        return original(_scipy.kron)(A, B, format)
+    left, right = _as_sparse(A), _as_sparse(B)
+    likes = [ones_like(part) if _scipy.issparse(own) else np.ones(part.shape) for part, own in ((left, A), (right, B))]
+    template = original(_scipy.kron)(*likes, format)
+    (coords, data), (other_coords, other) = entries(left), entries(right)
+    terms = np.reshape(np.reshape(data, (-1, 1)) * other, -1)
+    places = [
+        (index.astype(np.int64)[:, None] * length + inner).ravel()
+        for index, inner, length in zip(coords, other_coords, right.shape, strict=True)
+    ]
+    return placed(template if template.format not in ("lil", "dok") else template.tocsr(), places, terms)
+
+
+def kronsum(A: Any, B: Any, format: Any = None) -> Any:
+    """scipy.sparse.kronsum of plain and traced entries: kron(I, A) + kron(B, I)."""
+    if not (holds_traced(A) or holds_traced(B)):
+        return original(_scipy.kronsum)(A, B, format)
+    left, right = _as_sparse(A), _as_sparse(B)
+    for part in (left, right):
+        if part.shape[0] != part.shape[1]:
+            raise ValueError(f"{'A' if part is left else 'B'} is not square")
+    is_array = any([isinstance(part, _scipy.sparray) for part in (A, B)])
+    eye = _scipy.eye_array if is_array else _scipy.identity
+    first = kron(eye(right.shape[0]), left)
+    second = kron(right, eye(left.shape[0]))
+    return add(lifted(first), second).asformat(format)
+
+
+def find(A: Any) -> tuple[Any, Any, Any]:
+    """scipy.sparse.find: rows, columns and values of all entries; those that are zero are among them."""
+    if not holds_traced(A):
+        out: tuple[Any, Any, Any] = original(_scipy.find)(A)
+        return out
+    template = ones_like(canonical(lifted(A))).tocoo()
+    template.sum_duplicates()
+    coords, data = entries(lifted(A))
+    whole = placed(template, coords, data)
+    return whole.row, whole.col, whole.data

@@ -1,0 +1,742 @@
+"""Sparse matrices whose entries may be traced: SciPy's classes, with every operation on the entries by func.
+
+The entries are one array, `data`; the pattern is plain. An entry that happens to be zero is an entry: where SciPy
+drops zeros that it computed, these stay. Where SciPy returns a `numpy.matrix`, there is an array of two dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+import scipy.sparse as _scipy
+
+from func import tree
+from func.interpreters.core import Array, Tracer, concrete, dtype_of, operand, shape_of
+from func.interpreters.core.errors import UnsupportedFunctionError
+from func.interpreters.core.source import at_line
+from func.interpreters.primitives.linalg.sparse import sparse_product
+from func.interpreters.primitives.structural.indexing import gather
+from func.interpreters.primitives.structural.shapes import convert, reshape
+from func.scipy.doors import holds_traced, original
+from func.scipy.sparse.patterns import (
+    FORMATS,
+    OWN,
+    SCIPY,
+    Pattern,
+    accumulated,
+    by_number,
+    canonical,
+    coordinates,
+    entries,
+    flat,
+    is_scalar,
+    joined,
+    keys,
+    lifted,
+    numbered,
+    ones_like,
+    placed,
+    scipy_class,
+    selected,
+    summed,
+    values_at,
+    with_entries,
+)
+
+
+def as_dense(value: Any) -> Array:
+    """An operand that is not sparse, as an array."""
+    if isinstance(value, np.matrix):
+        return np.asarray(value)
+    return operand(value)
+
+
+def known(matrix: Any) -> Any:
+    """The matrix with the numbers behind its entries; raises where there are none."""
+    return with_entries(matrix, np.asarray(concrete(matrix.data)))
+
+
+def product(matrix: Any, x: Array) -> Array:
+    """A x for a dense x of shape (n, k)."""
+    coords, data = entries(matrix)
+    rows, cols = coords if len(coords) == 2 else (np.zeros_like(coords[0]), coords[0])
+    length = matrix.shape[0] if matrix.ndim == 2 else 1
+    x = operand(x)
+    dtype = np.result_type(dtype_of(data), dtype_of(x))
+    data, x = [part if dtype_of(part) == dtype else convert(part, dtype=dtype) for part in (data, x)]
+    out: Array = sparse_product(data, rows, cols, x, length=length)
+    return out
+
+
+def _matmul_dense(matrix: Any, other: Any) -> Any:
+    """A @ other in SciPy's shapes and errors."""
+    x = as_dense(other)
+    n = matrix.shape[-1]
+    shape = shape_of(x)
+    if len(shape) not in (1, 2) or matrix.ndim > 2:
+        if matrix.format == "coo" and shape:
+            raise UnsupportedFunctionError(
+                f"products of sparse arrays of more than two dimensions have no traced version{at_line()}\n"
+                "Write them with reshape, or with the entries: x.data and x.coords."
+            )
+        raise ValueError("could not interpret dimensions")
+    if shape[0] != n:
+        tail = "1?" if len(shape) == 1 or shape[1] == 1 else "m"
+        raise ValueError(f"matmul: dimension mismatch with signature (n,k={n}),(k={shape[0]},{tail})->(n,{tail})")
+    out = product(matrix, x if len(shape) == 2 else reshape(x, shape=(n, 1)))
+    if len(shape) == 1:
+        rows = shape_of(out)[0]
+        return reshape(out, shape=(rows,) if matrix.ndim == 2 else ())
+    return out if matrix.ndim == 2 else reshape(out, shape=(shape[1],))
+
+
+def _matmul_sparse(left: Any, right: Any) -> Any:
+    """A @ B of sparse matrices: every entry of A times the entries of its row of B."""
+    n = left.shape[-1]
+    if n != right.shape[0]:
+        raise ValueError(f"matmul: dimension mismatch with signature (n,k={n}),(k={right.shape[0]},m)->(n,m)")
+    template = ones_like(left) @ ones_like(right)
+    (coords, data), (other_coords, other) = entries(left), entries(right)
+    inner = coords[-1]
+    order = np.argsort(other_coords[0], kind="stable")
+    starts = np.searchsorted(other_coords[0][order], np.arange(n + 1))
+    counts = (starts[1:] - starts[:-1])[inner]
+    first = np.repeat(np.arange(len(inner)), counts)
+    offsets = np.arange(len(first)) - np.repeat(np.cumsum(counts) - counts, counts)
+    second = order[np.repeat(starts[:-1][inner], counts) + offsets]
+    terms = gather(data, first, axis=0) * gather(other, second, axis=0)
+    if not _scipy.issparse(template):
+        return np.sum(terms)
+    places = (*[index[first] for index in coords[:-1]], *[index[second] for index in other_coords[1:]])
+    return placed(template, places, terms)
+
+
+def matmul(left: Any, other: Any) -> Any:
+    """left @ other for a sparse matrix on the left."""
+    if _scipy.issparse(other):
+        return _matmul_sparse(left, lifted(other))
+    return _matmul_dense(left, other)
+
+
+def rmatmul(right: Any, other: Any) -> Any:
+    """other @ right for a dense array on the left."""
+    out = matmul(right.transpose(), np.transpose(as_dense(other)))
+    return out if _scipy.issparse(out) else np.transpose(out)
+
+
+def _multiply_dense(matrix: Any, other: Array) -> Any:
+    """Element by element with a dense array: a sparse matrix with the pattern, broadcast."""
+    shape = shape_of(other)
+    if len(shape) > 2 and matrix.ndim <= 2:
+        return matrix.toarray() * other
+    ones = ones_like(matrix)
+    template = ones.multiply(np.ones(shape))
+    if not _scipy.issparse(template):
+        return matrix.toarray() * other
+    coords, places = coordinates(template)
+    own = values_at(matrix, _broadcast_coords(coords, template.shape, matrix.shape))
+    theirs = gather(other, *_broadcast_coords(coords, template.shape, shape), axis=0) if shape else other
+    return with_entries(template, _in_data(own * theirs, places, template))
+
+
+def _broadcast_coords(coords: Sequence[Any], shape: Sequence[int], own: Sequence[int]) -> tuple[Any, ...]:
+    """Coordinates in a broadcast result as those in the operand."""
+    tail = coords[len(shape) - len(own) :]
+    return tuple([index if length != 1 else np.zeros_like(index) for index, length in zip(tail, own, strict=True)])
+
+
+def _in_data(values: Array, places: Any, template: Any) -> Array:
+    """Values of the entries in the order of `coordinates`, as the data of the template."""
+    if places is None:
+        return values
+    if isinstance(places, slice):
+        places = np.arange(places.stop)
+    return accumulated(values, places, template.data.shape)
+
+
+def _multiply_sparse(matrix: Any, other: Any) -> Any:
+    template = ones_like(matrix).multiply(ones_like(other))
+    coords, places = coordinates(template)
+    values = [values_at(part, _broadcast_coords(coords, template.shape, part.shape)) for part in (matrix, other)]
+    return with_entries(template, _in_data(values[0] * values[1], places, template))
+
+
+def multiply(matrix: Any, other: Any) -> Any:
+    """Element by element."""
+    if is_scalar(other):
+        return with_entries(matrix, matrix.data * other)
+    if _scipy.issparse(other):
+        return _multiply_sparse(matrix, lifted(other))
+    return _multiply_dense(matrix, as_dense(other))
+
+
+def _is_zero(value: Any) -> bool:
+    return not holds_traced(value) and bool(value == 0)
+
+
+def add(matrix: Any, other: Any, sign: int = 1) -> Any:
+    """matrix ± other."""
+    if is_scalar(other):
+        if _is_zero(other):
+            return matrix.copy()
+        verb = "adding a nonzero scalar to" if sign == 1 else "subtracting a nonzero scalar from"
+        raise NotImplementedError(f"{verb} a sparse array is not supported")
+    if not _scipy.issparse(other):
+        x = as_dense(other)
+        np.broadcast_shapes(shape_of(x), matrix.shape)
+        return matrix.toarray() + x if sign == 1 else matrix.toarray() - x
+    other = lifted(other)
+    if other.shape != matrix.shape:
+        raise ValueError("inconsistent shapes")
+    template = ones_like(matrix) + ones_like(other)
+    (coords, data), (other_coords, theirs) = entries(matrix), entries(other)
+    both = tuple([np.concatenate(pair) for pair in zip(coords, other_coords, strict=True)])
+    return placed(template, both, joined([data, theirs if sign == 1 else -theirs]))
+
+
+def divide(matrix: Any, other: Any) -> Any:
+    """matrix / other, element by element."""
+    if is_scalar(other):
+        return with_entries(matrix, matrix.data * (1 / other))
+    if _scipy.issparse(other):
+        raise UnsupportedFunctionError(
+            f"the quotient of two sparse matrices is dense, and has no traced version{at_line()}\n"
+            "Divide the entries (a.data / b.data) where the patterns are equal, or write a.toarray() / b.toarray()."
+        )
+    return multiply(matrix, 1 / as_dense(other))
+
+
+def _extremum(matrix: Any, other: Any, ufunc: Callable[..., Any], name: str) -> Any:
+    """Element by element, the larger or smaller one."""
+    if is_scalar(other):
+        if not holds_traced(other) and not ufunc(0, other):
+            out = canonical(matrix)
+            out = out if out.format in ("csr", "csc") else out.tocsr()
+            return with_entries(out, ufunc(out.data, other))
+        return OWN[scipy_class(matrix)](ufunc(matrix.toarray(), other))
+    if not _scipy.issparse(other):
+        return ufunc(matrix.toarray(), as_dense(other))
+    other = lifted(other)
+    template = ones_like(matrix).maximum(ones_like(other))
+    coords, places = coordinates(template)
+    return with_entries(
+        template, _in_data(ufunc(values_at(matrix, coords), values_at(other, coords)), places, template)
+    )
+
+
+def _axes(axis: Any, ndim: int) -> tuple[int, ...] | None:
+    """The axes of a reduction; None for all."""
+    if axis is None or axis == ():
+        return None
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    for one in axes:
+        if not isinstance(one, (int, np.integer)):
+            raise TypeError(f"axis must be an integer. (given {axis=})")
+        if not -ndim <= one < ndim:
+            raise ValueError(f"axis out of range. (given axis={one} for {ndim}D array)")
+    normal = tuple(sorted({int(one) % ndim for one in axes}))
+    if len(normal) != len(axes):
+        raise ValueError("duplicate value in axis")
+    return None if len(normal) == ndim else normal
+
+
+def reduced_places(matrix: Any, axes: tuple[int, ...]) -> tuple[Any, tuple[int, ...]]:
+    """Where each entry goes in a sum over axes, and the shape of that."""
+    coords, _ = coordinates(matrix)
+    left = [i for i in range(matrix.ndim) if i not in axes]
+    shape = tuple([matrix.shape[i] for i in left])
+    return keys([coords[i] for i in left], shape), shape
+
+
+def sum_over(matrix: Any, axis: Any, data: Array) -> Array:
+    """The sum over axes of entries in one row, in SciPy's shapes."""
+    axes = _axes(axis, matrix.ndim)
+    if axes is None:
+        return np.sum(data)
+    places, shape = reduced_places(matrix, axes)
+    out = reshape(accumulated(data, places, (int(np.prod(shape)),)), shape=shape)
+    if isinstance(matrix, _scipy.spmatrix):
+        out = np.expand_dims(out, axes[0])
+    return out
+
+
+def _refusing(name: str) -> Callable[..., Any]:
+    def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+        raise UnsupportedFunctionError(
+            f"{type(self).__name__}.{name} has no version for traced entries{at_line()}\n"
+            "Use other operations of the matrix, its entries (x.data), or x.toarray()."
+        )
+
+    refuse.__name__ = refuse.__qualname__ = name
+    return refuse
+
+
+class TracedSparse:
+    """What func's classes of sparse matrices do instead of SciPy's.
+
+    Its functions become those of each class, which has SciPy's class as its only base, so that an object can change
+    from one to the other.
+    """
+
+    data: Any
+    shape: Any
+    ndim: Any
+    format: Any
+    dtype: Any
+    transpose: Any
+    diagonal: Any
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """SciPy's object where nothing is traced."""
+        if holds_traced(args) or holds_traced(kwargs):
+            return object.__new__(cls)
+        return SCIPY[cls](*args, **kwargs)
+
+    def __init__(self, arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = False, **kwargs: Any) -> None:
+        made = _made(SCIPY[type(self)], arg1, shape, **kwargs)
+        if dtype is not None:
+            made = made.astype(dtype)
+        self.__dict__.update(made.__dict__)
+
+    def __func_holds_traced__(self) -> bool:
+        return holds_traced(self.data)
+
+    def __matmul__(self, other: Any) -> Any:
+        if is_scalar(other):
+            raise ValueError("Scalar operands are not allowed, use '*' instead")
+        return matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        if is_scalar(other):
+            raise ValueError("Scalar operands are not allowed, use '*' instead")
+        return rmatmul(self, other)
+
+    def dot(self, other: Any) -> Any:
+        return self * other if is_scalar(other) else matmul(self, other)
+
+    def _matmul_dispatch(self, other: Any) -> Any:
+        return multiply(self, other) if is_scalar(other) else matmul(self, other)
+
+    def _rmatmul_dispatch(self, other: Any) -> Any:
+        return multiply(self, other) if is_scalar(other) else rmatmul(self, other)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._matmul_dispatch(other) if isinstance(self, _scipy.spmatrix) else multiply(self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._rmatmul_dispatch(other) if isinstance(self, _scipy.spmatrix) else multiply(self, other)
+
+    def multiply(self, other: Any) -> Any:
+        return multiply(self, other)
+
+    def __add__(self, other: Any) -> Any:
+        return add(self, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return add(self, other, -1)
+
+    def __rsub__(self, other: Any) -> Any:
+        if is_scalar(other) and not _is_zero(other):
+            raise NotImplementedError("subtracting a sparse array from a nonzero scalar is not supported")
+        return add(-self, other)
+
+    def __truediv__(self, other: Any) -> Any:
+        return divide(self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return NotImplemented
+
+    def __iadd__(self, other: Any) -> Any:
+        return NotImplemented
+
+    __isub__ = __iadd__
+
+    def __imul__(self, other: Any) -> Any:
+        if not is_scalar(other):
+            return NotImplemented
+        self.data = self.data * other
+        return self
+
+    def __itruediv__(self, other: Any) -> Any:
+        if not is_scalar(other):
+            return NotImplemented
+        self.data = self.data * (1.0 / other)
+        return self
+
+    def __neg__(self) -> Any:
+        return with_entries(self, -self.data)
+
+    def __pos__(self) -> Any:
+        return self.copy()
+
+    def __abs__(self) -> Any:
+        own = canonical(self)
+        return with_entries(own, np.abs(own.data))
+
+    def __round__(self, ndigits: int = 0) -> Any:
+        own = canonical(self)
+        return with_entries(own, np.around(own.data, ndigits))
+
+    def __pow__(self, n: Any) -> Any:
+        if isinstance(self, _scipy.spmatrix):
+            from func.scipy.sparse import linalg
+
+            return linalg.matrix_power(self, n)
+        return self.power(n)
+
+    def power(self, n: Any, dtype: Any = None) -> Any:
+        if not is_scalar(n):
+            raise NotImplementedError("input is not scalar")
+        if _is_zero(n):
+            raise NotImplementedError(
+                "zero power is not supported as it would densify the matrix.\n"
+                "Use `np.ones(A.shape, dtype=A.dtype)` for this case."
+            )
+        own = canonical(self)
+        return with_entries(own, (own.data if dtype is None else own.data.astype(dtype)) ** n)
+
+    def maximum(self, other: Any) -> Any:
+        return _extremum(self, other, np.maximum, "maximum")
+
+    def minimum(self, other: Any) -> Any:
+        return _extremum(self, other, np.minimum, "minimum")
+
+    def __eq__(self, other: object) -> Any:
+        return _compared(self, other, "__eq__")
+
+    def __ne__(self, other: object) -> Any:
+        return _compared(self, other, "__ne__")
+
+    def __lt__(self, other: object) -> Any:
+        return _compared(self, other, "__lt__")
+
+    def __le__(self, other: object) -> Any:
+        return _compared(self, other, "__le__")
+
+    def __gt__(self, other: object) -> Any:
+        return _compared(self, other, "__gt__")
+
+    def __ge__(self, other: object) -> Any:
+        return _compared(self, other, "__ge__")
+
+    __hash__ = object.__hash__
+
+    @property
+    def T(self) -> Any:
+        return self.transpose()
+
+    @property
+    def H(self) -> Any:
+        return self.conjugate().transpose()
+
+    @property
+    def real(self) -> Any:
+        return with_entries(self, np.real(self.data))
+
+    @property
+    def imag(self) -> Any:
+        return with_entries(self, np.imag(self.data))
+
+    def conjugate(self, copy: bool = True) -> Any:
+        return with_entries(self, np.conjugate(self.data)) if self.dtype.kind == "c" else self.copy()
+
+    conj = conjugate
+
+    def copy(self) -> Any:
+        return with_entries(numbered(self), np.copy(self.data))
+
+    def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Any:
+        if np.dtype(dtype) == self.dtype:
+            return self.copy() if copy else self
+        return with_entries(canonical(self), canonical(self).data.astype(dtype, casting=casting))
+
+    def toarray(self, order: Any = None, out: Any = None) -> Array:
+        if out is not None:
+            raise UnsupportedFunctionError(f"toarray(out=...) has no traced version: use its result{at_line()}")
+        coords, data = entries(self)
+        size = int(np.prod(self.shape))
+        return reshape(accumulated(data, keys(coords, self.shape), (size,)), shape=tuple(self.shape))
+
+    todense = toarray
+
+    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
+        if out is not None:
+            raise UnsupportedFunctionError(f"sum(out=...) has no traced version: use its result{at_line()}")
+        data = entries(self)[1]
+        if dtype is not None:
+            data = data.astype(dtype)
+        elif self.dtype.kind in "biu":
+            data = data.astype(np.sum(np.zeros(1, self.dtype)).dtype)
+        return sum_over(self, axis, data)
+
+    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
+        axes = _axes(axis, self.ndim)
+        count = np.prod(self.shape if axes is None else [self.shape[i] for i in axes])
+        inner = self.astype(np.float64, copy=False) if self.dtype.kind in "biu" else self
+        total = (inner * (1.0 / float(count))).sum(axis=axis, out=out)
+        return total if dtype is None else total.astype(dtype)
+
+    def max(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Array:
+        return self._most("max", axis, out, explicit)
+
+    def min(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Array:
+        return self._most("min", axis, out, explicit)
+
+    def _most(self, name: str, axis: Any, out: Any, explicit: bool) -> Array:
+        if _axes(axis, self.ndim) is not None or out is not None:
+            raise UnsupportedFunctionError(
+                f"{type(self).__name__}.{name} along an axis has no version for traced entries{at_line()}\n"
+                f"Write x.toarray().{name}(axis={axis!r})."
+            )
+        own = canonical(self)
+        data = entries(own)[1]
+        if not explicit and shape_of(data)[0] < int(np.prod(self.shape)):
+            data = joined([data, np.zeros(1, self.dtype)])
+        return getattr(np, name)(data)
+
+    def trace(self, offset: int = 0) -> Array:
+        return np.sum(self.diagonal(offset))
+
+    def sum_duplicates(self) -> None:
+        self.__dict__.update(summed(self).__dict__)
+
+    def eliminate_zeros(self) -> None:
+        """Nothing: an entry that is zero has a derivative."""
+
+    def prune(self) -> None:
+        """Nothing."""
+
+    def sort_indices(self) -> None:
+        self.__dict__.update(self.sorted_indices().__dict__)
+
+    def sorted_indices(self) -> Any:
+        template = numbered(self)
+        template.sort_indices()
+        return by_number(self, template)
+
+    def count_nonzero(self, axis: Any = None) -> Any:
+        return known(self).count_nonzero(axis)
+
+    def nonzero(self) -> Any:
+        return known(self).nonzero()
+
+    def argmax(self, *args: Any, **kwargs: Any) -> Any:
+        return known(self).argmax(*args, **kwargs)
+
+    def argmin(self, *args: Any, **kwargs: Any) -> Any:
+        return known(self).argmin(*args, **kwargs)
+
+    def _with_data(self, data: Any, copy: bool = True) -> Any:
+        return with_entries(self, data)
+
+    def __getitem__(self, key: Any) -> Any:
+        own = canonical(self)
+        return by_number(own, numbered(own)[key])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        own = canonical(self)
+        template = numbered(own)
+        value = value.toarray() if _scipy.issparse(value) else as_dense(value)
+        size = int(np.prod(shape_of(own.data)))
+        count = int(np.prod(shape_of(value)))
+        template[key] = np.arange(size + 1.0, size + count + 1).reshape(shape_of(value))
+        self._rebuilt(template, own, value)
+
+    def setdiag(self, values: Any, k: int = 0) -> None:
+        own = canonical(self)
+        template = numbered(own)
+        values = as_dense(values)
+        size = int(np.prod(shape_of(own.data)))
+        count = int(np.prod(shape_of(values)))
+        numbers = np.arange(size + 1.0, size + count + 1).reshape(shape_of(values))
+        template.setdiag(numbers[()] if numbers.ndim == 0 else numbers, k)
+        self._rebuilt(template, own, values)
+
+    def _rebuilt(self, template: Any, own: Any, values: Array) -> None:
+        data = joined([flat(own.data), values])
+        if dtype_of(data) != dtype_of(own.data):
+            data = convert(data, dtype=dtype_of(own.data))
+        numbers = template.data
+        self.__dict__.update(template.__dict__)
+        self.data = reshape(selected(data, numbers.reshape(-1)), shape=numbers.shape)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return Pattern.filled, (Pattern(self), self.data)
+
+
+def _compared(matrix: Any, other: Any, name: str) -> Any:
+    plain = known(other) if OWN.get(type(other)) is type(other) else concrete(other) if type(other) is Tracer else other
+    return getattr(known(matrix), name)(plain)
+
+
+def _moving(name: str, sums: bool) -> Callable[..., Any]:
+    """A method that moves entries: SciPy's own, on numbers."""
+
+    def move(self: Any, *args: Any, **kwargs: Any) -> Any:
+        own = canonical(self) if sums else self
+        return by_number(own, getattr(numbered(own), name)(*args, **kwargs))
+
+    move.__name__ = move.__qualname__ = name
+    return move
+
+
+def _unary(name: str) -> Callable[..., Any]:
+    def entrywise(self: Any) -> Any:
+        own = canonical(self)
+        return with_entries(own, getattr(np, name)(own.data))
+
+    entrywise.__name__ = entrywise.__qualname__ = name
+    return entrywise
+
+
+for _name in ("transpose", "reshape", "_broadcast_to"):
+    setattr(TracedSparse, _name, _moving(_name, sums=False))
+for _name in ("tocsr", "tocsc", "tocoo", "tobsr", "todia", "diagonal", "_getrow", "_getcol", "getrow", "getcol"):
+    setattr(TracedSparse, _name, _moving(_name, sums=_name != "tocoo"))
+for _name in (
+    "sin", "tan", "arcsin", "arctan", "sinh", "tanh", "arcsinh", "arctanh", "rint", "sign", "expm1", "log1p",
+    "deg2rad", "rad2deg", "floor", "ceil", "trunc", "sqrt",
+):  # fmt: skip
+    setattr(TracedSparse, _name, _unary(_name))
+
+_PATTERN_ONLY = frozenset(
+    [
+        "T", "H", "shape", "ndim", "nnz", "size",
+        "format", "dtype", "data", "indices", "indptr", "offsets",
+        "coords", "row", "col", "blocksize", "asformat", "get_shape",
+        "set_shape", "getformat", "getnnz", "getmaxprint", "has_canonical_format", "has_sorted_indices",
+        "check_format", "maxprint", "getH", "asfptype",
+    ]
+)  # fmt: skip
+"""What SciPy's code does with the pattern, or with what is defined here."""
+
+
+def _resize(self: Any, *shape: Any) -> None:
+    template = numbered(self)
+    template.resize(*shape)
+    self.__dict__.update(by_number(self, template).__dict__)
+
+
+def _own_class(scipy_kind: type) -> type:
+    """func's subclass of one of SciPy's classes."""
+    namespace = {name: value for name, value in vars(TracedSparse).items() if name not in ("__dict__", "__weakref__")}
+    namespace |= {"__module__": "func.scipy.sparse", "__doc__": scipy_kind.__doc__}
+    if hasattr(scipy_kind, "resize"):
+        namespace["resize"] = _resize
+    for name in dir(scipy_kind):
+        value = getattr(scipy_kind, name, None)
+        is_defined = name in vars(TracedSparse) or name in _PATTERN_ONLY or name in namespace
+        if not name.startswith("_") and not is_defined and callable(value):
+            namespace[name] = _refusing(name)
+    for name, value in vars(TracedSparse).items():
+        if name.startswith("_") or not callable(value) or hasattr(scipy_kind, name):
+            continue
+        namespace[name] = property(_missing(name))
+    for name in ("__getitem__", "__setitem__"):
+        if not hasattr(scipy_kind, name):
+            namespace[name] = _passed(name, scipy_kind)
+    own = type(scipy_kind.__name__, (scipy_kind,), namespace)
+    OWN[scipy_kind] = OWN[own] = own
+    SCIPY[scipy_kind] = SCIPY[own] = scipy_kind
+    return own
+
+
+def _missing(name: str) -> Callable[[Any], Any]:
+    """A method that SciPy's class of this format does not have."""
+
+    def absent(self: Any) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    return absent
+
+
+def _passed(name: str, scipy_kind: type) -> Callable[..., Any]:
+    """SciPy's error for what a format does not do."""
+
+    def refuse(self: Any, *args: Any) -> NoReturn:
+        verb = "subscriptable" if name == "__getitem__" else "assignable by items"
+        raise TypeError(f"{scipy_kind.__name__!r} object is not {verb}")
+
+    return refuse
+
+
+CLASSES: dict[str, type] = {
+    f"{form}_{kind}": _own_class(getattr(_scipy, f"{form}_{kind}")) for form in FORMATS for kind in ("array", "matrix")
+}
+
+
+def _numbers(data: Array, start: int = 1) -> Any:
+    size = int(np.prod(shape_of(data)))
+    return np.arange(start, start + size, dtype=np.float64).reshape(shape_of(data))
+
+
+def _made(kind: type, arg1: Any, shape: Any, **kwargs: Any) -> Any:
+    """A sparse matrix of a class of SciPy's from what its constructor takes."""
+    if _scipy.issparse(arg1):
+        own = canonical(lifted(arg1))
+        return by_number(own, kind(numbered(own), shape=shape, **kwargs))
+    if isinstance(arg1, tuple) and len(arg1) in (2, 3) and not all([is_scalar(item) for item in arg1]):
+        data, *places = arg1
+        data = as_dense(data)
+        form = kind.__name__[:3]
+        if len(arg1) == 2 and form in ("csr", "csc", "bsr"):
+            name = f"coo_{kind.__name__[4:]}"
+            whole = _made(getattr(_scipy, name), arg1, shape)
+            return _made(kind, whole, None, **kwargs)
+        template = kind((_numbers(data), *places), shape=shape, **kwargs)
+        return with_entries(template, selected_like(data, template.data))
+    dense = as_dense(arg1)
+    template = kind(_numbers(dense), shape=shape, **kwargs)
+    numbers = template.data
+    return with_entries(template, reshape(selected(flat(dense), numbers.reshape(-1)), shape=numbers.shape))
+
+
+def selected_like(data: Array, numbers: Any) -> Array:
+    """The entries with these numbers, in their shape."""
+    return reshape(selected(flat(data), numbers.reshape(-1)), shape=numbers.shape)
+
+
+def _register_trees() -> None:
+    """Sparse matrices are trees: their data are the leaf, their pattern is static."""
+    for kind in dict.fromkeys([*OWN, *SCIPY]):
+        tree.register_node(
+            kind, lambda matrix: ((matrix.data,), Pattern(matrix)), lambda pattern, data: pattern.filled(data[0])
+        )
+
+
+LIFTED = (
+    "__matmul__", "__rmatmul__", "__mul__", "__rmul__", "__add__", "__radd__", "__sub__", "__rsub__", "__truediv__",
+    "__imul__", "__itruediv__", "__pow__", "multiply", "dot", "power", "maximum", "minimum", "_matmul_dispatch",
+    "_rmatmul_dispatch",
+)  # fmt: skip
+"""Methods of SciPy's classes whose other operand may be traced."""
+
+
+def lifted_method(name: str) -> Callable[..., Any]:
+    """A method of SciPy's classes as that of func's class."""
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(lifted(self), name)(*args, **kwargs)
+
+    return call
+
+
+def become(function: Any) -> Callable[..., Any]:
+    """An `__init__` of SciPy's classes whose object becomes one of func's class."""
+
+    def construct(self: Any, *args: Any, **kwargs: Any) -> None:
+        own = OWN.get(type(self))
+        if own is None or own is type(self):
+            original(function)(self, *args, **kwargs)
+            return
+        self.__class__ = own
+        own.__init__(self, *args, **kwargs)  # type: ignore[misc]
+
+    return construct
+
+
+_register_trees()
