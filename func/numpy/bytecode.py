@@ -24,19 +24,36 @@ def reads_attribute(frame: FrameType, name: str) -> bool:
     Compiled functions have no frame. While one runs, the frame of its caller is at a call, or at an attribute of
     another name.
     """
-    code = frame.f_code
-    text, place = code.co_code, frame.f_lasti
+    code, place = frame.f_code, frame.f_lasti
+    known = _READ.get((id(code), place))
+    if known is None or known[0] is not code:
+        if len(_READ) >= _READ_LIMIT:
+            _READ.clear()
+        known = _READ[id(code), place] = code, _attribute_read(code, place)
+    if known[1] is None:
+        return _calls_getattr(code, place) and "getattr" not in frame.f_globals
+    return known[1] == name
+
+
+_READ: dict[tuple[int, int], tuple[CodeType, str | None]] = {}
+"""The attributes that instructions read, by the code, which each entry keeps, and the place in it."""
+_READ_LIMIT = 1024
+
+
+def _attribute_read(code: CodeType, place: int) -> str | None:
+    """The name of the attribute that the instruction at a place reads, if it reads one; "" before the first."""
     if place < 0:
-        return False
+        return ""
+    text = code.co_code
     op = text[place]
     if op not in _NAMED:
-        return _calls_getattr(code, place) and "getattr" not in frame.f_globals
+        return None
     number = text[place + 1]
     if place >= 2 and text[place - 2] == _EXTENDED:
         number |= _extension(text, place - 2) << 8
     if op in _SHIFTED:
         number >>= 1
-    return code.co_names[number] == name
+    return code.co_names[number]
 
 
 def _extension(text: bytes, place: int) -> int:

@@ -316,15 +316,12 @@ _WITHOUT_MEMORY = frozenset({bool, int, float, complex, str, type(None), types.F
 
 def are_separate(values: Sequence[Any]) -> bool:
     """Whether arguments are numbers and different plain arrays that own their memory: the common case."""
-    arrays = [value for value in values if type(value) is np.ndarray]
-    return (
-        (
-            len(arrays) == len(values)
-            or _WITHOUT_MEMORY.issuperset([type(v) for v in values if type(v) is not np.ndarray])
-        )
-        and (not arrays or {*map(id, map(_base_of, arrays))} == _OWN)
-        and len({*map(id, arrays)}) == len(arrays)
-    )
+    arrays = values
+    if {*map(type, values)} != _ARRAYS:
+        arrays = [value for value in values if type(value) is np.ndarray]
+        if not _WITHOUT_MEMORY.issuperset([type(value) for value in values if type(value) is not np.ndarray]):
+            return False
+    return {*map(id, map(_base_of, arrays))} <= _OWN and len({*map(id, arrays)}) == len(arrays)
 
 
 def are_in_order(values: Sequence[Any]) -> bool:

@@ -128,15 +128,13 @@ def place_arguments(
     given: Sequence[Array],
 ) -> None:
     """Let the boxes of the active leaves lie in memory as what was given for them; note which arguments share it."""
-    if (
-        len(given) == len(arguments.args) == 1
-        and not arguments.kwargs
-        and type(leaf := given[0]) is np.ndarray
-        and leaf.flags.c_contiguous
-        and leaf.shape
-    ):  # nothing to note: its box is such an array by itself
-        interpreter.called = function, [id(boxes[0])], given
-        return
+    if len(given) == 1 and type(leaf := given[0]) is np.ndarray and leaf.flags.c_contiguous and leaf.shape:
+        args = arguments.args
+        place = arguments.places[0]
+        is_first = type(place) is int and args[place] is leaf
+        if not arguments.kwargs and (len(args) == 1 or (is_first and are_separate(args))):
+            interpreter.called = function, [id(boxes[0])], given
+            return  # nothing to note: its box is such an array by itself
     everything = given
     if len(given) < len(arguments.leaves):
         everything = [*given, *[arguments.leaves[i] for i in arguments.inactive()]]
