@@ -45,7 +45,7 @@ def nan_safe_multiply(xp: Any, x: Any, y: Any) -> Any:
     """x · y, exactly zero wherever y is, also where x is infinite or NaN."""
     out = xp.multiply(x, y)
     if xp is numpy and type(out) is numpy.ndarray and out.ndim == 1:
-        check = plain_vdot(out, out)  # NaN exactly where some element is: one pass instead of three
+        check = numpy.vdot(out, out)  # NaN exactly where some element is: one pass instead of three
         if check == check:
             return out
     elif type(out) is numpy.float64 and out == out:
@@ -57,7 +57,7 @@ def nan_safe_multiply_into(xp: Any, x: Any, y: Any, out: Any) -> Any:
     """`nan_safe_multiply`, written into an array."""
     xp.multiply(x, y, out)
     if xp is numpy and out.ndim == 1:
-        check = plain_vdot(out, out)
+        check = numpy.vdot(out, out)
         if check == check:
             return out
     xp.copyto(out, 0, where=xp.equal(y, 0))

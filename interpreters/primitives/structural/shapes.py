@@ -221,7 +221,7 @@ def _reshape_layout(x: Any, *, shape: Shape) -> Any:
 
 reshape: Linear = linear(
     "reshape",
-    lambda xp, x, *, shape: xp.reshape(x, shape),
+    lambda xp, x, *, shape: x.reshape(shape) if type(x) is np.ndarray else xp.reshape(x, shape),
     aval=lambda x, *, shape: Aval(shape, x.dtype),
     parameters={"shape": SHAPE},
     fits=lambda x, *, shape: math.prod(x.shape) == math.prod(shape),
