@@ -25,7 +25,8 @@ from func.interpreters.primitives.structural.shapes import move_axis, unbroadcas
 from func.interpreters.stage import Stage
 from func.interpreters.vmap import Vmap
 from func.numpy.inplace import rebind
-from func.numpy.sharing import note_arguments
+from func.numpy.memory import place_like_arguments
+from func.numpy.sharing import box_arguments
 from func.transforms.custom import stop_gradient
 
 
@@ -185,7 +186,9 @@ class _FunctionCall:
         """The outputs that are arrays, differentiated by the rule of the class."""
         self.shapes = [shape_of(leaf) for leaf in leaves]
         if not needs_rule(leaves):
-            inputs = self._arguments(as_user_tensors(leaves), leaves)
+            tensors = as_user_tensors(leaves)
+            place_like_arguments(tensors, leaves)
+            inputs = self._arguments(tensors, leaves)
             outs = self._outputs(inputs, self._run(inputs))
             is_tensor = all([level is EVALUATE for level in _levels(leaves)])
             return [boxed(out) for out in outs] if is_tensor else outs
@@ -250,7 +253,7 @@ class _FunctionCall:
     def _forward(self, run: ForwardRun, *leaves: Array) -> tuple[list[Array], list[Array]]:
         """Outputs and residuals: what the context holds of the run."""
         tensors = as_user_tensors(leaves)
-        note_arguments(run, self.cls.forward, tensors, leaves)
+        box_arguments(run, self.cls.forward, tensors, leaves)
         inputs = self._arguments(tensors, leaves)
         outs = self._outputs(inputs, self._run(inputs))
         self.ctx._constant = self.ctx._dirty = ()

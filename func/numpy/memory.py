@@ -8,6 +8,7 @@ traced. `Owner` keeps the layout of a box whose array lies differently, such as 
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from func.interpreters.core.strides import (
     Strides,
     axes_by_stride,
     copied_strides,
+    copy_lying,
     dense_strides,
     iterated_order,
     same_layout,
@@ -117,7 +119,7 @@ def place_like(box: Array, argument: Any, batch_axis: int | None = None) -> None
     if type(box) is not Tracer:
         return
     if type(argument) is Tracer:
-        if batch_axis is not None or view_of(argument) is not None:
+        if batch_axis is not None or _has_layout(argument):
             box._view_of = Owner(None, lambda: _without_axis(strides_of(argument), batch_axis))
     elif isinstance(argument, np.ndarray) and (
         not argument.shape or (box.shape and (batch_axis or not argument.flags.c_contiguous))
@@ -125,13 +127,57 @@ def place_like(box: Array, argument: Any, batch_axis: int | None = None) -> None
         box._view_of = Owner(_without_axis(argument.strides, batch_axis))
 
 
+def _has_layout(box: Tracer) -> bool:
+    """Whether a box may lie otherwise than the array behind it, or has none."""
+    return view_of(box) is not None or _place_of(box) is not None or is_abstract(box)
+
+
 def place_like_arguments(boxes: Sequence[Array], arguments: Sequence[Array]) -> None:
     """`place_like` for the traced arguments of a call."""
     for box, argument in zip(boxes, arguments, strict=True):
         if type(argument) is np.ndarray and not (argument.shape and argument.flags.c_contiguous):
             place_like(box, argument)
-        elif type(argument) is Tracer and argument.shape == () and not is_scalar(argument):
-            with_memory(box)
+        elif type(argument) is Tracer:
+            if argument.shape == ():
+                if not is_scalar(argument):
+                    with_memory(box)
+            else:
+                place_like(box, argument)
+
+
+def layouts_of(arguments: Sequence[Array]) -> list[Owner | None]:
+    """How arguments lie in memory: None for those in C order, and for those that nobody knows more of.
+
+    Of a value that is traced into a Program this is found when it is asked for, as long as the value exists.
+    """
+    return [_layout_kept(argument) for argument in arguments]
+
+
+def _layout_kept(argument: Array) -> Owner | None:
+    if type(argument) is np.ndarray:
+        return None if argument.flags.c_contiguous else Owner(argument.strides)
+    if type(argument) is not Tracer or not argument.shape or not _has_layout(argument):
+        return None
+    if not is_abstract(argument):
+        return Owner(strides_of(argument))
+    shape, itemsize, given = argument.shape, argument.dtype.itemsize, weakref.ref(argument)
+
+    def find() -> Strides:
+        box = given()
+        return dense_strides(shape, itemsize) if box is None else strides_of(box)
+
+    return Owner(None, find)
+
+
+def laid_out(copies: list[Array], layouts: Sequence[Owner | None]) -> list[Array]:
+    """Copies of arguments that lie in memory as layouts say."""
+    for i, layout in enumerate(layouts):
+        copy = copies[i]
+        if layout is not None and type(copy) is Tracer:
+            copy._view_of = layout
+        elif layout is not None and type(copy) is np.ndarray and copy.strides != layout.strides:
+            copies[i] = copy_lying(copy, layout.strides)
+    return copies
 
 
 def own_box(argument: Array) -> Array:

@@ -24,7 +24,7 @@ from func.interpreters.core.source import Line, at_line, user_line
 from func.interpreters.core.wiring import WIRING
 from func.interpreters.program.program import Program, Var
 from func.interpreters.stage import Stage
-from func.numpy.memory import shares_memory
+from func.numpy.memory import place_like_arguments, shares_memory
 
 COPY_HINT = "Pass a copy (x.copy()) where a function writes to an argument that shares memory with another one."
 MAX_WORK = 10_000
@@ -154,6 +154,14 @@ def note_arguments(
     if len(given) > 1 and (groups := shared_groups(given)):
         known = [] if interpreter.shared is None else interpreter.shared.groups
         interpreter.shared = SharedArguments([*known, *_arguments(groups, boxes, given)])
+
+
+def box_arguments(
+    interpreter: Interpreter, function: Callable[..., Any], boxes: Sequence[Array], given: Sequence[Array]
+) -> None:
+    """Let the boxes of a call's arguments lie in memory as what the caller gave for them, and note which share it."""
+    place_like_arguments(boxes, given)
+    note_arguments(interpreter, function, boxes, given)
 
 
 def _follow(box: Array, leaf: Tracer) -> None:
@@ -393,4 +401,4 @@ def overlap(a: Array, b: Array) -> bool:
         return True
 
 
-WIRING.note_arguments = note_arguments
+WIRING.box_arguments = box_arguments

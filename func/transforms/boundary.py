@@ -29,8 +29,9 @@ from func.interpreters.core import (
 )
 from func.interpreters.core.errors import ArgumentError, ScalarOutputError, UnsupportedArrayError
 from func.interpreters.core.scopes import current_transform
+from func.interpreters.core.strides import copy_lying
 from func.interpreters.imperative.interpreter import copy_of
-from func.numpy.sharing import note_arguments, read_only, shared_groups
+from func.numpy.sharing import box_arguments, read_only, shared_groups
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -266,7 +267,7 @@ def own_tree(value: Any) -> Any:
 
 def defensive_copies(values: Iterable[Array]) -> list[Array]:
     """Copies of values for code that may write to them: such a write changes no other value, graph or argument."""
-    return [value.copy("K") if type(value) is np.ndarray else snapshot(value) for value in values]
+    return [copy_lying(value) if type(value) is np.ndarray else snapshot(value) for value in values]
 
 
 def own_arguments(function: Callable[..., Any], leaves: Sequence[Array]) -> list[Array]:
@@ -274,7 +275,7 @@ def own_arguments(function: Callable[..., Any], leaves: Sequence[Array]) -> list
     copies = defensive_copies(leaves)
     traced = next((copy for copy in copies if type(copy) is Tracer and copy._interpreter is not EVALUATE), None)
     if traced is not None:
-        note_arguments(traced._interpreter, function, copies, leaves)
+        box_arguments(traced._interpreter, function, copies, leaves)
         return copies
     for group in shared_groups(leaves):
         if len({id(leaves[i]) for i in group}) == 1:

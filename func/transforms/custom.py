@@ -22,6 +22,7 @@ from func.interpreters.primitives.structural.identity import stop_gradient as st
 from func.interpreters.primitives.structural.shapes import convert
 from func.numpy import patching
 from func.numpy.guarding import guard_places, is_refused_write, shared_places
+from func.numpy.memory import laid_out, layouts_of
 from func.numpy.sharing import COPY_HINT
 from func.transforms.boundary import array_leaf, check_callable, defensive_copies, name_of, own_arguments
 from func.transforms.closures import Closure
@@ -34,9 +35,12 @@ class FlatFunction(Record):
     function: Callable[..., Any]
     in_spec: Any
     out_spec: Any = None
+    layouts: Sequence[Any] = ()
+    """How the arguments lie in memory, where other boxes stand for them when the function runs."""
 
     def __call__(self, *leaves: Array) -> list[Array]:
-        args = tree.unflatten(self.in_spec, own_arguments(self.function, leaves))
+        copies = laid_out(own_arguments(self.function, leaves), self.layouts)
+        args = tree.unflatten(self.in_spec, copies)
         outs, self.out_spec = tree.flatten(self.function(*args))
         return [array_leaf(out, "output", "custom rule") for out in outs]
 
@@ -187,7 +191,7 @@ class custom_jvp(CustomRule):
         if nothing_traced(args):
             return self.function(*args)
         nondiff, leaves, spec, function = self._split(args)
-        flat = FlatFunction(function, spec)
+        flat = FlatFunction(function, spec, layouts=layouts_of(leaves))
         outs = custom_rules.custom_jvp_call(
             *leaves, fun=flat, rule=_JvpRule(self.rule, nondiff, spec, flat, shared_places(leaves))
         )
@@ -213,7 +217,7 @@ class _JvpRule(Record):
 
     def __call__(self, primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[list[Array], list[Any]]:
         filled = [zeros_like(p) if t is ZERO else t for p, t in zip(primals, tangents, strict=True)]
-        copies = defensive_copies(primals)
+        copies = laid_out(defensive_copies(primals), self.flat.layouts)
         if self.shared:
             guard_places(copies, self.shared)
         primal_trees = tree.unflatten(self.spec, copies)
@@ -525,6 +529,7 @@ class custom_vmap(CustomRule):
             return self.function(*args)
         _, leaves, spec, function = self._split(args)
         flat = FlatFunction(function, spec)
+        flat.layouts = layouts_of(leaves)
         if mapping_level(leaves) is None:
             outs: Sequence[Array] = flat(*leaves)
         else:

@@ -157,7 +157,7 @@ def checkpointed(fun: Flat, args: Sequence[Array], policy: Any = None, rerun: Fl
     given, args = args, [snapshot(arg) for arg in args]
     run = ForwardRun(args, policy)
     inputs = [run.lift(stop_gradient(arg), i) if is_traced_number(arg) else unboxed(arg) for i, arg in enumerate(args)]
-    WIRING.note_arguments(run, fun, inputs, given)
+    WIRING.box_arguments(run, fun, inputs, given)
     try:
         outs = without_tensors(fun(*inputs), run)
     finally:

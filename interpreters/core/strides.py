@@ -55,6 +55,28 @@ def axes_by_stride(strides: Strides) -> tuple[int, ...]:
     return tuple(sorted(range(len(strides)), key=lambda axis: -abs(strides[axis])))
 
 
+def copy_lying(array: Any, strides: Strides | None = None) -> Any:
+    """A copy whose memory has the order, the directions and the joints of axes that these strides have: the array's.
+
+    NumPy views and copies it as it would the original; the gaps in its memory are as narrow as they can be.
+    """
+    if strides is None:
+        strides = array.strides
+        if array.flags.forc:
+            return array.copy("K")
+    own, step, dense = [0] * array.ndim, array.itemsize, array.itemsize
+    for axis in reversed(axes_by_stride(strides)):
+        if array.shape[axis] > 1:
+            step *= 2 if abs(strides[axis]) > dense else 1
+            dense = abs(strides[axis]) * array.shape[axis]
+        own[axis] = step
+        step *= max(array.shape[axis], 1)
+    out = np.ndarray(array.shape, array.dtype, np.empty(step // array.itemsize, array.dtype), 0, own)
+    out = out[tuple([slice(None, None, -1 if stride < 0 else 1) for stride in strides])]
+    out[...] = array
+    return out
+
+
 def iterated_order(*arrays: Any, **params: Any) -> tuple[int, ...]:
     """The axes of a ufunc's new result from the slowest to the fastest, by NumPy's iterator over the operands."""
     shape = np.broadcast_shapes(*[array.shape for array in arrays])

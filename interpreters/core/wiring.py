@@ -17,6 +17,7 @@ SET_BY = {
     "array_from_sequence": "func.numpy.creation",
     "array_of_objects": "func.numpy.creation",
     "broadcast": "func.interpreters.primitives.structural.shapes",
+    "box_arguments": "func.numpy.sharing",
     "cast_operand": "func.numpy.creation",
     "check_program": "func.interpreters.program.checking",
     "check_write": "func.numpy.inplace",
@@ -28,7 +29,6 @@ SET_BY = {
     "library_hint": "func.numpy.conversions",
     "linearize_primitive": "func.interpreters.transpose",
     "mark_tensor": "func.interpreters.imperative.interpreter",
-    "note_arguments": "func.numpy.sharing",
     "program_cost": "func.interpreters.program.cost",
     "program_hash": "func.interpreters.program.equality",
     "program_html": "func.interpreters.program.printing",
@@ -84,8 +84,8 @@ class Wiring:
     """(): functions of the modules of SciPy that have been imported look for traced values from here on."""
     library_hint: Callable[[list[tuple[str, str]], str], str | None]
     """(functions, otherwise): what to write instead of a call of these functions of a library."""
-    note_arguments: Callable[[Any, Any, Any, Any], None]
-    """(interpreter, function, boxes, given): notes which arguments of a call share memory."""
+    box_arguments: Callable[[Any, Any, Any, Any], None]
+    """(interpreter, function, boxes, given): boxes lie in memory as what was given; notes which arguments share it."""
     array_from_sequence: Callable[[Any], Any]
     """(nested): nested lists that may hold traced values as one array."""
     array_of_objects: Callable[[Any], Any]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import func
+from func.interpreters.core.strides import copy_lying
 
 V = np.array([0.5, 0.7, 1.1])
 A = np.arange(1.0, 7.0).reshape(2, 3)
@@ -520,3 +521,87 @@ def test_copies_of_broadcasts_lie_as_in_numpy_for_what_follows(copy: str, use: s
     assert np.array_equal(func.jit(f)(x), f(x))
     assert np.array_equal(func.jvp(f, (x,), (x,))[0], f(x))
     assert np.array_equal(func.jit(func.vmap(f))(x[None])[0], f(x))
+
+
+def rewritten(x: Any) -> Any:
+    """Writes through a reshape, which reaches x or not, as x lies in memory."""
+    y = x[::-1].reshape(-1)
+    y[1:] = y[:-1] * 2
+    return np.sum(x * x) + np.sum(y**3)
+
+
+def by_custom_vjp(x: Any) -> Any:
+    call = func.custom_vjp(rewritten)
+    call.defvjp(lambda v: (rewritten(v), None), lambda residual, ct: (ct,))
+    return call(x)
+
+
+def by_custom_jvp(x: Any) -> Any:
+    call = func.custom_jvp(rewritten)
+    call.defjvp(lambda primals, tangents: (rewritten(*primals), np.sum(tangents[0])))
+    return call(x)
+
+
+class Rewritten(func.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return rewritten(x)
+
+    @staticmethod
+    def backward(ctx: Any, ct: Any) -> Any:
+        raise AssertionError("no derivative is asked for")
+
+
+INNER_CALLS: dict[str, Callable[[Any], Any]] = {
+    "vjp": lambda x: func.vjp(rewritten, x)[0],
+    "jvp": lambda x: func.jvp(rewritten, (x,), (x,))[0],
+    "linearize": lambda x: func.linearize(rewritten, x)[0],
+    "value_and_grad": lambda x: func.value_and_grad(rewritten)(x)[0],
+    "vmap": lambda x: func.vmap(rewritten)(x[None])[0],
+    "jit": func.jit(rewritten),
+    "checkpoint": func.checkpoint(rewritten),
+    "custom_vjp": by_custom_vjp,
+    "custom_jvp": by_custom_jvp,
+    "custom_gradient": func.custom_gradient(lambda x: (rewritten(x), lambda ct: ct * np.ones(x.shape))),
+    "Function": Rewritten.apply,
+    "cond": lambda x: func.cond(np.sum(x) > -1e9, rewritten, lambda x: np.sum(x), x),
+    "after a write": lambda x: (x.__setitem__(0, x[0] * 3.0), func.vjp(rewritten, x)[0])[1],
+}
+OUTER_CALLS: dict[str, Callable[..., Any]] = {
+    "eager": lambda f, make: [f(x) for x in make()],
+    "vjp": lambda f, make: [func.vjp(f, x)[0] for x in make()],
+    "jit": lambda f, make: [func.jit(f)(x) for x in make()],
+    "vmap": lambda f, make: func.vmap(f)(make()),
+    "vmap of vjp": lambda f, make: func.vmap(lambda x: func.vjp(f, x)[0])(make()),
+}
+BATCHES: dict[str, Callable[[Any], Any]] = {
+    "C order": lambda x: x,
+    "reversed rows": lambda x: x[:, ::-1],
+    "reversed": lambda x: x[:, ::-1, ::-1],
+    "gaps": lambda x: x[..., ::2],
+    "transposed": lambda x: np.swapaxes(x, -1, -2),
+    "Fortran order": np.asfortranarray,
+}
+
+
+@pytest.mark.parametrize("layout", BATCHES)
+@pytest.mark.parametrize("outer", OUTER_CALLS)
+@pytest.mark.parametrize("inner", INNER_CALLS)
+def test_arguments_of_inner_calls_lie_as_what_was_given(inner: str, outer: str, layout: str) -> None:
+    def make() -> Any:
+        return BATCHES[layout](np.arange(24.0).reshape(2, 3, 4) / 10)
+
+    expected = [rewritten((x.__setitem__(0, x[0] * 3.0), x)[1] if inner == "after a write" else x) for x in make()]
+    np.testing.assert_allclose(OUTER_CALLS[outer](INNER_CALLS[inner], make), expected)
+
+
+@pytest.mark.parametrize("layout", BATCHES)
+def test_copies_for_user_code_lie_as_the_original(layout: str) -> None:
+    for x in BATCHES[layout](np.arange(48.0).reshape(2, 3, 8)[:, :, 1:7]):
+        copy = copy_lying(x)
+        assert np.array_equal(copy, x)
+        assert not np.shares_memory(copy, x)
+        for shape in ((-1,), x.shape[::-1], (3, -1)):
+            for view in (lambda a: a, lambda a: a.T, lambda a: a[::-1], lambda a: a[:, ::-1]):
+                shares = [np.shares_memory(a, view(a).reshape(shape)) for a in (copy, x)]
+                assert shares[0] == shares[1]
