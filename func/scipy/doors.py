@@ -56,12 +56,19 @@ TABLE: dict[str, str] = {
         solve_ivp() odeint() ode.set_initial_value complex_ode.set_initial_value ode.integrate()
     """,
     "scipy.interpolate": """
-        Akima1DInterpolator BPoly.extend BPoly.from_derivatives BPoly.from_power_basis BPoly.integrate BSpline
-        BSpline.__call__ BSpline.basis_element BSpline.construct_fast BSpline.design_matrix BSpline.from_power_basis
-        BSpline.insert_knot BSpline.integrate CubicHermiteSpline CubicSpline NdBSpline NdBSpline.__call__ NdPPoly
-        NdPPoly.__call__ PPoly.__call__ PPoly.__init__ PPoly.construct_fast PPoly.extend PPoly.from_bernstein_basis
-        PPoly.from_spline PPoly.integrate PPoly.solve PchipInterpolator make_interp_spline make_lsq_spline
-        make_smoothing_spline pchip_interpolate
+        AAA.__call__ AAA.__init__ Akima1DInterpolator BPoly.extend BPoly.from_derivatives BPoly.from_power_basis
+        BPoly.integrate BSpline BSpline.__call__ BSpline.basis_element BSpline.construct_fast
+        BSpline.design_matrix BSpline.from_power_basis BSpline.insert_knot BSpline.integrate
+        BarycentricInterpolator BarycentricInterpolator.__call__ BarycentricInterpolator.add_xi
+        BarycentricInterpolator.derivative BarycentricInterpolator.set_yi CubicHermiteSpline CubicSpline
+        FloaterHormannInterpolator InterpolatedUnivariateSpline KroghInterpolator KroghInterpolator.derivative
+        KroghInterpolator.derivatives LSQUnivariateSpline NdBSpline NdBSpline.__call__ NdPPoly NdPPoly.__call__
+        PPoly.__call__ PPoly.__init__ PPoly.construct_fast PPoly.extend PPoly.from_bernstein_basis
+        PPoly.from_spline PPoly.integrate PPoly.solve PchipInterpolator UnivariateSpline
+        UnivariateSpline.__call__ UnivariateSpline.derivatives UnivariateSpline.integral
+        approximate_taylor_polynomial() barycentric_interpolate insert interp1d interp1d.__call__
+        krogh_interpolate lagrange make_interp_spline make_lsq_spline make_smoothing_spline make_splprep
+        make_splrep pade pchip_interpolate spalde splantider splder splev splint splprep splrep sproot
     """,
     "scipy.ndimage": """
         affine_transform ~black_tophat ~center_of_mass convolve convolve1d correlate correlate1d extrema

@@ -15,6 +15,8 @@ INSIDE = np.array([0.2, 0.9, 1.3, 1.9, 2.6, 3.3])
 KNOTS = np.array([0.0, 0.0, 0.0, 0.0, 1.0, 2.0, 3.4, 3.4, 3.4, 3.4])
 PERIODIC = np.append(Y[:-1], Y[0])
 
+WEIGHTS = 1 / np.array([np.prod(np.delete(x - NODES, i)) for i, x in enumerate(NODES)])
+
 ROWS: dict[str, Row] = {
     "CubicSpline": Row(lambda m, y: m.CubicSpline(NODES, y)(AT), Y),
     "CubicSpline nodes": Row(lambda m, x: m.CubicSpline(x, Y2, bc_type="natural")(AT), NODES),
@@ -41,6 +43,50 @@ ROWS: dict[str, Row] = {
     "make_interp_spline nodes": Row(lambda m, x: m.make_interp_spline(x, Y2, k=2)(AT + 0.04), NODES),
     "make_interp_spline periodic": Row(lambda m, x: m.make_interp_spline(x, PERIODIC, bc_type="periodic")(AT), NODES),
     "make_lsq_spline": Row(lambda m, y: m.make_lsq_spline(np.linspace(0, 3.4, 12), y, KNOTS)(AT), RNG.normal(size=12)),
+    "KroghInterpolator": Row(lambda m, y: m.KroghInterpolator(NODES, y)(AT), Y),
+    "KroghInterpolator nodes": Row(
+        lambda m, x: m.KroghInterpolator(x, Y)(INSIDE), NODES, without={"jit": "which nodes are repeated is looked up"}
+    ),
+    "KroghInterpolator repeated": Row(lambda m, y: m.KroghInterpolator([0.0, 0.0, 0.0, 1.0, 1.0, 2.0], y)(AT), Y[:6]),
+    "krogh_interpolate": Row(lambda m, x: m.krogh_interpolate(NODES, Y2, x, der=2), INSIDE),
+    "BarycentricInterpolator": Row(lambda m, x: m.BarycentricInterpolator(x, Y2)(INSIDE), NODES),
+    "BarycentricInterpolator points": Row(lambda m, x: m.BarycentricInterpolator(NODES, Y, wi=WEIGHTS)(x), NODES),
+    "barycentric_interpolate": Row(lambda m, y: m.barycentric_interpolate(NODES, y, INSIDE, der=1), Y),
+    "FloaterHormannInterpolator": Row(lambda m, x: m.FloaterHormannInterpolator(x, Y2, d=2)(INSIDE), NODES),
+    "AAA": Row(lambda m, x: m.AAA(NODES, np.exp(NODES))(x), AT),
+    "lagrange": Row(lambda m, x: m.lagrange(x[:4], Y[:4]).coeffs, NODES),
+    "pade": Row(lambda m, a: m.pade(a, 2)[0](0.7) + m.pade(a, 2)[1].coeffs[0], Y[:6]),
+    "approximate_taylor_polynomial": Row(
+        lambda m, x: m.approximate_taylor_polynomial(lambda t: np.sin(t) * x[1], x[0], 3, 0.5, 8).coeffs,
+        np.array([0.3, 1.2]),
+    ),
+    "interp1d": Row(lambda m, y: m.interp1d(NODES, y, axis=0, fill_value="extrapolate")(AT), Y2),
+    "interp1d nodes": Row(lambda m, x: m.interp1d(x, Y)(INSIDE), NODES),
+    "interp1d cubic": Row(lambda m, x: m.interp1d(NODES, Y, kind="cubic")(x), INSIDE),
+    "interp1d nearest": Row(
+        lambda m, y: m.interp1d(NODES, y, kind="nearest", bounds_error=False, fill_value=(-1.0, 2.0))(AT), Y
+    ),
+    "splrep": Row(lambda m, y: m.splrep(NODES, y)[1], Y),
+    "splrep nodes": Row(lambda m, x: m.splev(AT, m.splrep(x, Y, k=4)), NODES),
+    "splrep knots": Row(lambda m, t: m.splrep(AT, AT**2 + Y[0] * np.sin(AT), t=t)[1], np.array([0.5, 2.1])),
+    "splrep periodic": Row(lambda m, y: m.splev(AT, m.splrep(NODES, y, per=1)), PERIODIC),
+    "splprep": Row(lambda m, y: m.splprep([NODES, y], s=0)[0][1][1], Y),
+    "make_splrep": Row(lambda m, y: m.make_splrep(NODES, y)(AT), Y),
+    "make_splprep": Row(lambda m, y: m.make_splprep([NODES, y])[0](AT / 4), Y),
+    "splev": Row(lambda m, x: m.splev(x, (KNOTS, Y[:6], 3), der=1, ext=3), AT),
+    "splint": Row(lambda m, a: m.splint(a[0], a[1], (KNOTS, Y[:6], 3)), np.array([0.3, 2.9])),
+    "splder": Row(lambda m, c: m.splder((KNOTS, c, 3), 2)[1], RNG.normal(size=10)),
+    "splantider": Row(lambda m, c: m.splantider((KNOTS, c, 3), 2)[1], RNG.normal(size=10)),
+    "spalde": Row(lambda m, x: m.spalde(x[0], (KNOTS, Y, 3)), np.array([1.3])),
+    "sproot": Row(
+        lambda m, c: m.sproot((KNOTS, c, 3)),
+        np.array([1.0, -1.0, 2.0, -3.0, 1.0, 2.0, 0.0, 0.0, 0.0, 0.0]),
+        without={"jit": "the number of roots depends on values"},
+    ),
+    "insert": Row(lambda m, c: m.insert(1.7, (KNOTS, c, 3))[1][:7], RNG.normal(size=10)),
+    "UnivariateSpline": Row(lambda m, y: m.UnivariateSpline(NODES, y, s=0)(AT), Y),
+    "InterpolatedUnivariateSpline": Row(lambda m, x: m.InterpolatedUnivariateSpline(x, Y, k=2)(AT + 0.04, 1), NODES),
+    "LSQUnivariateSpline": Row(lambda m, y: m.LSQUnivariateSpline(NODES, y, [1.3]).antiderivative()(INSIDE), Y),
     "make_smoothing_spline": Row(lambda m, y: m.make_smoothing_spline(NODES, y, lam=0.1)(AT), Y),
 }
 

@@ -1,0 +1,500 @@
+"""FITPACK's curves with traced data: (t, c, k) of splrep and splprep, and the classes of univariate splines.
+
+A spline through the data and one with given knots solve linear systems, and differentiate through them. Smoothing with
+s > 0 chooses knots and a parameter from the data, to a tolerance: that is refused, except where FITPACK's answer is one
+of the former two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.interpolate as _scipy
+
+import func.numpy as fnp
+from func.interpreters.core import Array, shape_of
+from func.numpy.argument_checks import to_dtype
+from func.scipy import doors
+from func.scipy.interpolate.basis import basis, differentiated, full, integrated, knot_intervals, spline_values
+from func.scipy.interpolate.bsplines import BSpline, BSpline_insert_knot, BSpline_integrate
+from func.scipy.interpolate.collocation import (
+    coefficients,
+    least_squares,
+    not_a_knot,
+    periodic_coefficients,
+    periodic_knots,
+)
+from func.scipy.interpolate.data_arguments import (
+    DOUBLE,
+    array_of,
+    floats,
+    holds,
+    is_finite,
+    is_made_of_traced,
+    is_never,
+    is_traced,
+    numbers,
+    reals,
+    refuse,
+    require,
+    traced_version,
+)
+from func.scipy.interpolate.fits import make_interp_spline
+
+_EXTENSIONS: dict[Any, int] = {
+    0: 0, "extrapolate": 0, 1: 1, "zeros": 1, 2: 2, "raise": 2, 3: 3, "const": 3,
+}  # fmt: skip
+_INSTEAD = (
+    "Use s=0 (a spline through the data), give the knots t (least squares), or make_smoothing_spline with lam, which "
+    "differentiate."
+)
+
+
+def through_data(x: Array, y: Array, k: int, ends: tuple[Any, Any], periodic: bool = False) -> tuple[Array, Array]:
+    """Knots and coefficients (len(t), …) of the spline through data (n, …), FITPACK's for s = 0."""
+    if periodic:
+        t = periodic_knots(x, k)
+        return t, full(t, periodic_coefficients(x, y, t, k))
+    n = shape_of(x)[0]
+    inner = not_a_knot(x, k)[k + 1 : n]
+    t = _with_ends(inner, ends, k)
+    return t, full(t, coefficients(x, y, t, k, ([], []), ([], [])))
+
+
+def _with_ends(inner: Array, ends: tuple[Any, Any], k: int) -> Array:
+    first, last = [fnp.reshape(to_dtype(array_of(end), DOUBLE), (1,)) for end in ends]
+    return fnp.concatenate([*[first] * (k + 1), inner, *[last] * (k + 1)])
+
+
+def near_data(x: Array, y: Array, w: Array, t: Array, k: int) -> Array:
+    """The coefficients (len(t), …) of the least-squares spline with knots t."""
+    m = knot_intervals(t, k, x)
+    weighted = y * fnp.reshape(w, (-1,) + (1,) * (len(shape_of(y)) - 1))
+    c = least_squares(basis(t, k, x, m) * w[:, None], m - k, weighted, shape_of(t)[0] - k - 1)
+    return full(t, c)
+
+
+def _residual(x: Array, y: Array, w: Array, t: Array, c: Array, k: int) -> Array:
+    return fnp.sum((w * (y - spline_values(t, c, k, x))) ** 2)
+
+
+def _curve_data(x: Any, y: Any, w: Any, k: int) -> tuple[Array, Array, Array]:
+    x, y = fnp.reshape(reals(x), (-1,)), fnp.reshape(reals(y, "y"), (-1,))
+    m = shape_of(x)[0]
+    w = fnp.ones_like(x) if w is None else reals(w, "w")
+    if shape_of(w) != (m,):
+        raise TypeError(f"len(w)={shape_of(w)} is not equal to m={m}")
+    if shape_of(y) != (m,):
+        raise TypeError("Lengths of the first three arguments (x,y,w) must be equal")
+    if not 1 <= k <= 5:
+        raise TypeError(f"Given degree of the spline (k={k}) is not supported. (1<=k<=5)")
+    if m <= k:
+        raise TypeError("m > k must hold")
+    if not is_finite(x, y, w):
+        raise ValueError("Error on input data")
+    return x, y, w
+
+
+@traced_version(_scipy.splrep)
+def splrep(
+    x: Any, y: Any, w: Any = None, xb: Any = None, xe: Any = None, k: int = 3, task: int = 0, s: Any = None,
+    t: Any = None, full_output: int = 0, per: int = 0, quiet: int = 1,
+) -> Any:  # fmt: skip
+    """The spline (t, c, k) through data (s=0) or nearest to data with knots t, as scipy.interpolate.splrep.
+
+    Differentiable in data, knots and weights.
+    """
+    given = w is not None
+    x, y, w = _curve_data(x, y, w, k)
+    m = shape_of(x)[0]
+    if s is None:
+        s = m - np.sqrt(2 * m) if given else 0.0
+    ends = x[0] if xb is None else xb, x[m - 1] if xe is None else xe
+    if not -1 <= task <= 1:
+        raise TypeError("task must be -1, 0 or 1")
+    if task == 1:
+        raise refuse("scipy.interpolate.splrep with task=1", "It reuses knots of an earlier call: give them as t.")
+    if task == -1 and t is None:
+        raise TypeError("Knots must be given for task=-1")
+    if t is not None:
+        if per:
+            raise refuse("scipy.interpolate.splrep with per=1 and given knots", _INSTEAD)
+        knots = _with_ends(reals(t, "t"), ends, k)
+        require(fnp.diff(knots[k : shape_of(knots)[0] - k]) > 0, "Error on input data")
+        c, ier = near_data(x, y, w, knots, k), 0
+    else:
+        knots, c, ier = _chosen(x, y, w, ends, k, s, bool(per), "scipy.interpolate.splrep with s > 0")
+    tck = (knots, c, k)
+    return (tck, _residual(x, y, w, knots, c, k), ier, "") if full_output else tck
+
+
+def _chosen(
+    x: Array, y: Array, w: Array, ends: tuple[Any, Any], k: int, s: Any, periodic: bool, what: str
+) -> tuple[Array, Array, int]:
+    """Knots, coefficients and FITPACK's code for a smoothing condition s, where the answer solves a linear system."""
+    if is_traced(s):
+        raise refuse(what, _INSTEAD)
+    if s == 0:
+        require(fnp.diff(x) > 0, "Error on input data")
+        if periodic:
+            y = fnp.concatenate([y[: shape_of(y)[0] - 1], y[:1]])
+        return (*through_data(x, y, k, ends, periodic), -1)
+    if not periodic:
+        values = [numbers(v, "what smoothing chooses") for v in (x, y, w, *ends)]
+        plain = doors.original(_scipy.splrep)(*values[:3], *[float(v) for v in values[3:]], k=k, s=s, full_output=1)
+        if plain[2] == -2:
+            t = _with_ends(x[:0], ends, k)
+            return t, near_data(x, y, w, t, k), -2
+        if plain[2] == -1:
+            return (*through_data(x, y, k, ends), -1)
+    raise refuse(what, _INSTEAD)
+
+
+@traced_version(_scipy.splprep)
+def splprep(
+    x: Any, w: Any = None, u: Any = None, ub: Any = None, ue: Any = None, k: int = 3, task: int = 0, s: Any = None,
+    t: Any = None, full_output: int = 0, nest: Any = None, per: int = 0, quiet: int = 1,
+) -> Any:  # fmt: skip
+    """The parametric spline ([t, c, k], u) through points (s=0) or near them with knots t, as SciPy's splprep."""
+    points = fnp.stack([reals(row) for row in x])
+    m = shape_of(points)[1]
+    if not 1 <= k <= 5:
+        raise TypeError(f"1 <= k= {k} <=5 must hold")
+    if m <= k:
+        raise TypeError("m > k must hold")
+    if s is None:
+        s = m - np.sqrt(2 * m)
+    weights = fnp.ones_like(points[0]) if w is None else reals(w, "w")
+    if per:
+        points = fnp.concatenate([points[:, : m - 1], points[:, :1]], axis=1)
+    u = _chord_lengths(points) if u is None else reals(u, "u")
+    if shape_of(u) != (m,) or shape_of(weights) != (m,):
+        raise TypeError("Mismatch of input dimensions")
+    ends = u[0] if ub is None else ub, u[m - 1] if ue is None else ue
+    y = fnp.transpose(points)
+    if t is not None and not per and task == -1:
+        knots = reals(t, "t")
+        inner = knots[k + 1 : shape_of(knots)[0] - k - 1]
+        knots = _with_ends(inner, ends, k)
+        c = near_data(u, y, weights, knots, k)
+    elif not is_traced(s) and s == 0:
+        knots, c = through_data(u, y, k, ends, bool(per))
+    else:
+        raise refuse("scipy.interpolate.splprep with s > 0", _INSTEAD)
+    c = c[: shape_of(knots)[0] - k - 1]
+    tcku = ([knots, [c[:, i] for i in range(shape_of(c)[1])], k], u)
+    if not full_output:
+        return tcku
+    gap = y - spline_values(knots, c, k, u)
+    return tcku, fnp.sum((weights[:, None] * gap) ** 2), -1, ""
+
+
+def _chord_lengths(points: Array) -> Array:
+    """The length of the polygon up to each of its points (d, n), over the whole."""
+    steps = fnp.sqrt(fnp.sum(fnp.diff(points, axis=1) ** 2, axis=0))
+    lengths = fnp.cumsum(steps)
+    n = shape_of(lengths)[0]
+    return fnp.concatenate([fnp.zeros_like(lengths[:1]), lengths[: n - 1] / lengths[n - 1], fnp.ones_like(lengths[:1])])
+
+
+@traced_version(_scipy.make_splrep)
+def make_splrep(
+    x: Any, y: Any, *, w: Any = None, xb: Any = None, xe: Any = None, k: int = 3, s: Any = 0, t: Any = None,
+    nest: Any = None, **options: Any,
+) -> Any:  # fmt: skip
+    """The spline through data as a BSpline, as scipy.interpolate.make_splrep; s > 0 is refused."""
+    if is_traced(s) or s != 0 or options.get("bc_type") == "periodic":
+        raise refuse("scipy.interpolate.make_splrep with s > 0 or of periodic data", _INSTEAD)
+    if t is not None or nest is not None:
+        raise ValueError("s==0 is for interpolation only")
+    return make_interp_spline(x, y, k=k)
+
+
+@traced_version(_scipy.make_splprep)
+def make_splprep(
+    x: Any, *, w: Any = None, u: Any = None, ub: Any = None, ue: Any = None, k: int = 3, s: Any = 0, t: Any = None,
+    nest: Any = None, **options: Any,
+) -> Any:  # fmt: skip
+    """The parametric spline through points as (BSpline, u), as scipy.interpolate.make_splprep; s > 0 is refused."""
+    if is_traced(s) or s != 0 or options.get("bc_type") == "periodic":
+        raise refuse("scipy.interpolate.make_splprep with s > 0 or of periodic data", _INSTEAD)
+    if t is not None or nest is not None:
+        raise ValueError("s==0 is for interpolation only")
+    points = fnp.stack([reals(row) for row in x])
+    u = _chord_lengths(points) if u is None else reals(u, "u")
+    made = make_interp_spline(u, fnp.transpose(points), k=k)
+    return BSpline.construct_fast(made.t, made.c, k, axis=1), u
+
+
+def _is_parametric(c: Any) -> bool:
+    return (isinstance(c, (list, tuple)) and any(len(shape_of(array_of(row))) for row in c)) or len(np.shape(c)) > 1
+
+
+def _each(c: Any, function: Callable[[Any], Any]) -> list[Any]:
+    return [function(row) for row in c]
+
+
+@traced_version(_scipy.splev)
+def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
+    """A spline or its derivative at points, as scipy.interpolate.splev; differentiable in points and spline."""
+    if isinstance(tck, _scipy.BSpline):
+        if len(shape_of(tck.c)) > 1:
+            raise ValueError(
+                "Calling splev() with BSpline objects with c.ndim > 1 is not allowed. Use BSpline.__call__(x) instead."
+            )
+        if ext != 0:
+            raise ValueError(f"Extrapolation mode {ext} is not supported by BSpline.")
+        return tck(x, der, extrapolate=True)
+    t, c, k = tck
+    if _is_parametric(c):
+        return _each(c, lambda row: splev(x, (t, row, k), der, ext))
+    if not 0 <= der <= k:
+        raise ValueError(f"0<=der={der}<=k={k} must hold")
+    if ext not in (0, 1, 2, 3):
+        raise ValueError(f"ext = {ext} not in (0, 1, 2, 3) ")
+    t, c, x = reals(t, "t"), floats(c), reals(x)
+    shape, points = shape_of(x), fnp.reshape(x, (-1,))
+    first, last = t[k], t[shape_of(t)[0] - k - 1]
+    outside = fnp.logical_not((first <= points) & (points <= last))
+    if ext == 2 and not holds(fnp.logical_not(outside)):
+        raise ValueError("Found x value not in the domain")
+    if ext == 3 and der == 0:  # FITPACK extrapolates derivatives
+        points = fnp.where(points < first, first, fnp.where(points > last, last, points))
+    out = spline_values(t, c, k, points, int(der))
+    if ext in (1, 2) and not is_never(outside):
+        out = fnp.where(outside, 0.0 if ext == 1 else np.nan, out)
+    return fnp.reshape(out, shape)
+
+
+@traced_version(_scipy.splint)
+def splint(a: Any, b: Any, tck: Any, full_output: int = 0) -> Any:
+    """The integral of a spline, zero outside its base interval, as scipy.interpolate.splint."""
+    if isinstance(tck, _scipy.BSpline):
+        if len(shape_of(tck.c)) > 1:
+            raise ValueError(
+                "Calling splint() with BSpline objects with c.ndim > 1 is not allowed. Use BSpline.integrate() instead."
+            )
+        return tck.integrate(a, b, extrapolate=False)
+    t, c, k = tck
+    if full_output:
+        raise refuse("scipy.interpolate.splint with full_output", "The integral alone differentiates.")
+    if _is_parametric(c):
+        return _each(c, lambda row: splint(a, b, (t, row, k)))
+    spline = BSpline.construct_fast(reals(t, "t"), floats(c), k)
+    return BSpline_integrate(spline, a, b, extrapolate=False)
+
+
+@traced_version(_scipy.splder)
+def splder(tck: Any, n: int = 1) -> Any:
+    """The spline (t, c, k) of a derivative, as scipy.interpolate.splder."""
+    if isinstance(tck, _scipy.BSpline):
+        return tck.derivative(n)
+    if n < 0:
+        return splantider(tck, -n)
+    t, c, k = tck
+    return differentiated(reals(t, "t"), floats(c), k, n)
+
+
+@traced_version(_scipy.splantider)
+def splantider(tck: Any, n: int = 1) -> Any:
+    """The spline (t, c, k) of an antiderivative, as scipy.interpolate.splantider."""
+    if isinstance(tck, _scipy.BSpline):
+        return tck.antiderivative(n)
+    if n < 0:
+        return splder(tck, -n)
+    t, c, k = tck
+    return integrated(reals(t, "t"), floats(c), k, n)
+
+
+@traced_version(_scipy.spalde)
+def spalde(x: Any, tck: Any) -> Any:
+    """All derivatives of a spline at a point, or a list of them for several, as scipy.interpolate.spalde."""
+    if isinstance(tck, _scipy.BSpline):
+        raise TypeError("spalde does not accept BSpline instances.")
+    t, c, k = tck
+    if _is_parametric(c):
+        return _each(c, lambda row: spalde(x, (t, row, k)))
+    t, c, points = reals(t, "t"), floats(c), fnp.atleast_1d(reals(x))
+    n = shape_of(t)[0]
+    if not holds((t[k] <= points) & (points <= t[n - k - 1])):
+        raise TypeError("Invalid input data. t(k)<=x<=t(n-k+1) must hold.")
+    rows = fnp.stack([spline_values(t, c, k, points, order) for order in range(k + 1)], axis=1)
+    return rows[0] if shape_of(points)[0] == 1 else [rows[i] for i in range(shape_of(points)[0])]
+
+
+@traced_version(_scipy.sproot)
+def sproot(tck: Any, mest: int = 10) -> Any:
+    """The roots of a cubic spline, as scipy.interpolate.sproot; differentiable by the implicit function theorem."""
+    if isinstance(tck, _scipy.BSpline):
+        if len(shape_of(tck.c)) > 1:
+            raise ValueError("Calling sproot() with BSpline objects with c.ndim > 1 is not allowed.")
+        tck = (tck.t, tck.c, tck.k)
+    t, c, k = tck
+    if k != 3:
+        raise ValueError("sproot works only for cubic (k=3) splines")
+    if _is_parametric(c):
+        return _each(c, lambda row: sproot((t, row, k), mest))
+    t = reals(t, "t")
+    c = full(t, floats(c))
+    what = "the number of roots of a spline"
+    found = doors.original(_scipy.sproot)((numbers(t, what), numbers(c, what), k), mest)
+    roots = fnp.asarray(found)
+    for _ in range(2 if len(found) else 0):
+        roots = roots - spline_values(t, c, k, roots) / spline_values(t, c, k, roots, 1)
+    return roots
+
+
+@traced_version(_scipy.insert)
+def insert(x: Any, tck: Any, m: int = 1, per: int = 0) -> Any:
+    """The same spline with a knot more, m times, as scipy.interpolate.insert."""
+    if isinstance(tck, _scipy.BSpline):
+        made = BSpline_insert_knot(tck, x, m)
+        return BSpline(made.t, made.c, made.k)
+    t, c, k = tck
+    if per:
+        raise refuse("scipy.interpolate.insert with per=1", "Use BSpline.insert_knot of a periodic spline.")
+    if _is_parametric(c):
+        made = [insert(x, (t, row, k), m) for row in c]
+        return made[0][0], [row[1] for row in made], k
+    t, c = reals(t, "t"), floats(c)
+    n = shape_of(t)[0] - k - 1
+    spline = BSpline_insert_knot(BSpline.construct_fast(t, c[:n], k), x, m)
+    return spline.t, full(spline.t, spline.c), k
+
+
+class UnivariateSpline(_scipy.UnivariateSpline):  # type: ignore[misc]
+    """FITPACK's spline through data (s=0), as scipy.interpolate.UnivariateSpline; smoothing with s > 0 is refused."""
+
+    @traced_version(_scipy.UnivariateSpline.__init__)
+    def __init__(
+        self, x: Any, y: Any, w: Any = None, bbox: Any = (None, None), k: int = 3, s: Any = None, ext: Any = 0,
+        check_finite: bool = False,
+    ) -> None:  # fmt: skip
+        self._fit(x, y, w, bbox, k, ext, s=s)
+
+    def _fit(self, x: Any, y: Any, w: Any, bbox: Any, k: int, ext: Any, s: Any = None, inner: Any = None) -> None:
+        x, y = reals(x), reals(y, "y")
+        w = None if w is None else reals(w, "w")
+        m = shape_of(x)[0]
+        strict = inner is None and not is_traced(s) and s == 0
+        require(
+            fnp.diff(x) > 0 if strict else fnp.diff(x) >= 0,
+            "x must be strictly increasing" if strict else "x must be increasing",
+        )
+        if shape_of(x) != shape_of(y):
+            raise ValueError("x and y should have a same length")
+        if w is not None and shape_of(w) != shape_of(x):
+            raise ValueError("x, y, and w should have a same length")
+        if len(bbox) != 2:
+            raise ValueError("bbox shape should be (2,)")
+        if not 1 <= k <= 5:
+            raise ValueError("k should be 1 <= k <= 5")
+        if s is not None and not is_traced(s) and not s >= 0.0:
+            raise ValueError("s should be s >= 0.0")
+        if ext not in _EXTENSIONS:
+            raise ValueError(f"Unknown extrapolation mode {ext}.")
+        x, y, w = _curve_data(x, y, w, k)
+        ends = x[0] if bbox[0] is None else bbox[0], x[m - 1] if bbox[1] is None else bbox[1]
+        if inner is not None:
+            t = _with_ends(reals(inner, "t"), ends, k)
+            n = shape_of(t)[0]
+            require(fnp.diff(t[k : n - k]) > 0, "Interior knots t must satisfy Schoenberg-Whitney conditions")
+            c = near_data(x, y, w, t, k)
+        else:
+            s = float(m) if s is None else s
+            t, c, _ = _chosen(x, y, w, ends, k, s, False, "scipy.interpolate.UnivariateSpline with s > 0")
+        self._hold(t, c, k, _EXTENSIONS[ext], (x, y, w, *ends, k, s), _residual(x, y, w, t, c, k))
+
+    def _hold(self, t: Array, c: Array, k: int, ext: int, data: Sequence[Any], residual: Any) -> None:
+        self._eval_args = (t, c, k)
+        self._data = (*data, shape_of(t)[0], t, c, residual, None, None, None)
+        self.ext = ext
+
+    def __func_holds_traced__(self) -> bool:
+        return is_made_of_traced(self, "_eval_args")
+
+    @classmethod
+    def _from_tck(cls, tck: Any, ext: int = 0) -> Any:
+        self = cls.__new__(cls)
+        self._hold(tck[0], tck[1], tck[2], ext, (None, None, None, None, None, tck[2], None), None)
+        return self
+
+    @traced_version(_scipy.UnivariateSpline.set_smoothing_factor)
+    def set_smoothing_factor(self, s: Any) -> None:
+        """Fit again with another smoothing condition; s > 0 is refused."""
+        x, y, w, *ends, k, _ = self._data[:7]
+        self._fit(x, y, w, ends, k, self.ext, s=s)
+
+    @traced_version(_scipy.UnivariateSpline.__call__)
+    def __call__(self, x: Any, nu: int = 0, ext: Any = None) -> Any:
+        """Evaluate the spline or its nu-th derivative."""
+        return UnivariateSpline___call__(self, x, nu, ext)
+
+    @traced_version(_scipy.UnivariateSpline.integral)
+    def integral(self, a: Any, b: Any) -> Any:
+        """The integral, zero outside the base interval."""
+        return splint(a, b, self._eval_args)
+
+    @traced_version(_scipy.UnivariateSpline.derivatives)
+    def derivatives(self, x: Any) -> Any:
+        """All derivatives at a point."""
+        return spalde(x, self._eval_args)
+
+    @traced_version(_scipy.UnivariateSpline.roots)
+    def roots(self) -> Any:
+        """The roots of a cubic spline."""
+        t, c, k = self._eval_args
+        if k != 3:
+            raise NotImplementedError("finding roots unsupported for non-cubic splines")
+        return sproot((t, c, k), mest=3 * (shape_of(t)[0] - 7))
+
+    @traced_version(_scipy.UnivariateSpline.derivative)
+    def derivative(self, n: int = 1) -> Any:
+        """The spline of a derivative."""
+        return UnivariateSpline._from_tck(splder(self._eval_args, n), 1 if self.ext == 3 else self.ext)
+
+    @traced_version(_scipy.UnivariateSpline.antiderivative)
+    def antiderivative(self, n: int = 1) -> Any:
+        """The spline of an antiderivative."""
+        return UnivariateSpline._from_tck(splantider(self._eval_args, n), self.ext)
+
+
+def UnivariateSpline___call__(self: Any, x: Any, nu: int = 0, ext: Any = None) -> Any:
+    """Evaluation of SciPy's and func's splines at traced points."""
+    if ext is not None and ext not in _EXTENSIONS:
+        raise ValueError(f"Unknown extrapolation mode {ext}.")
+    return splev(x, self._eval_args, der=nu, ext=self.ext if ext is None else _EXTENSIONS[ext])
+
+
+def UnivariateSpline_integral(self: Any, a: Any, b: Any) -> Any:
+    """Integrals of SciPy's splines between traced limits."""
+    return splint(a, b, self._eval_args)
+
+
+def UnivariateSpline_derivatives(self: Any, x: Any) -> Any:
+    """All derivatives of SciPy's splines at a traced point."""
+    return spalde(x, self._eval_args)
+
+
+class InterpolatedUnivariateSpline(UnivariateSpline, _scipy.InterpolatedUnivariateSpline):  # type: ignore[misc]
+    """FITPACK's spline through data, as scipy.interpolate.InterpolatedUnivariateSpline."""
+
+    @traced_version(_scipy.InterpolatedUnivariateSpline.__init__)
+    def __init__(
+        self, x: Any, y: Any, w: Any = None, bbox: Any = (None, None), k: int = 3, ext: Any = 0,
+        check_finite: bool = False,
+    ) -> None:  # fmt: skip
+        self._fit(x, y, w, bbox, k, ext, s=0)
+
+
+class LSQUnivariateSpline(UnivariateSpline, _scipy.LSQUnivariateSpline):  # type: ignore[misc]
+    """FITPACK's least-squares spline with given inner knots, as scipy.interpolate.LSQUnivariateSpline."""
+
+    @traced_version(_scipy.LSQUnivariateSpline.__init__)
+    def __init__(
+        self, x: Any, y: Any, t: Any, w: Any = None, bbox: Any = (None, None), k: int = 3, ext: Any = 0,
+        check_finite: bool = False,
+    ) -> None:  # fmt: skip
+        self._fit(x, y, w, bbox, k, ext, inner=t)

@@ -1,0 +1,496 @@
+"""Polynomials and rational functions through points: Newton's, Lagrange's and the barycentric form, Padé approximants.
+
+The barycentric form is summed relative to the nearest node, p = Σ w q y / Σ w q with q = (x - near) / (x - node): so
+it is smooth at the nodes, where SciPy's own form is 0 / 0 and takes the value of the node.
+
+Source: J.-P. Berrut and L. N. Trefethen (2004), SIAM Review 46(3), 501-517.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.interpolate as _scipy
+
+import func.numpy as fnp
+from func.interpreters.core import Array, dtype_of, shape_of
+from func.linalg import solve
+from func.numpy.argument_checks import to_dtype
+from func.scipy import doors
+from func.scipy.interpolate.data_arguments import (
+    COMPLEX,
+    array_of,
+    column,
+    common,
+    floats,
+    holds,
+    is_finite,
+    is_made_of_traced,
+    is_never,
+    is_traced,
+    nan_where,
+    numbers,
+    queries,
+    reals,
+    refuse,
+    shaped,
+    traced_version,
+)
+
+
+def _set_values(self: Any, yi: Any, axis: int, n: int) -> Array:
+    """Note the shape of the values, and return them as (n, r)."""
+    y = floats(yi)
+    shape = shape_of(y)
+    if not shape:
+        y, shape = fnp.reshape(y, (1,)), (1,)
+    if not -len(shape) <= axis < len(shape):
+        raise np.exceptions.AxisError(axis, len(shape))
+    axis %= len(shape)
+    if shape[axis] != n:
+        raise ValueError("x and y arrays must be equal in length along interpolation axis.")
+    self._y_axis, self._y_extra_shape = axis, shape[:axis] + shape[axis + 1 :]
+    self.dtype = COMPLEX.type if dtype_of(y).kind == "c" else np.float64
+    return fnp.reshape(fnp.moveaxis(y, axis, 0), (n, -1))
+
+
+def _finished(self: Any, out: Array, x_shape: tuple[int, ...]) -> Array:
+    """Values (queries, r) in the shape that the values of the nodes ask for."""
+    return shaped(fnp.reshape(out, (shape_of(out)[0], *self._y_extra_shape)), x_shape, self._y_axis)
+
+
+def derivative_rows(self: Any, x: Any, der: int | None, rows: Callable[[Any, Array, int], list[Array]]) -> Array:
+    """The derivatives of orders below der (default: the number of nodes), along the first axis."""
+    points, shape = queries(x)
+    count = int(self.n if der is None else der)
+    return fnp.stack([_finished(self, row, shape) for row in rows(self, points, count)])
+
+
+class KroghInterpolator(_scipy.KroghInterpolator):  # type: ignore[misc]
+    """The polynomial through points, repeated ones with derivatives, as scipy.interpolate.KroghInterpolator.
+
+    Differentiable in nodes, values and points; which nodes are repeated is found from their numbers.
+    """
+
+    @traced_version(_scipy.KroghInterpolator.__init__)
+    def __init__(self, xi: Any, yi: Any, axis: int = 0) -> None:
+        nodes = reals(xi, "xi")
+        n = shape_of(nodes)[0]
+        y = _set_values(self, yi, axis, n)
+        self.xi, self.yi = nodes, y
+        self.n, self.r = n, shape_of(y)[1]
+        if n > 30:
+            warnings.warn(
+                f"{n} degrees provided, degrees higher than about thirty cause problems with numerical instability "
+                "with 'KroghInterpolator'",
+                stacklevel=2,
+            )
+        self.c = _newton_coefficients(nodes, y, numbers(nodes, "which nodes are repeated"))
+
+    def __func_holds_traced__(self) -> bool:
+        return is_made_of_traced(self, "xi", "c")
+
+    @traced_version(_scipy.KroghInterpolator.__call__)
+    def __call__(self, x: Any) -> Any:
+        """Evaluate the polynomial."""
+        return krogh_values(self, x)
+
+    @traced_version(_scipy.KroghInterpolator.derivatives)
+    def derivatives(self, x: Any, der: Any = None) -> Any:
+        """The derivatives of orders below der, along the first axis."""
+        return derivative_rows(self, x, der, krogh_rows)
+
+    @traced_version(_scipy.KroghInterpolator.derivative)
+    def derivative(self, x: Any, der: Any = 1) -> Any:
+        """One derivative."""
+        return derivative_rows(self, x, int(der) + 1, krogh_rows)[int(der)]
+
+
+def _newton_coefficients(xi: Array, y: Array, known: Any) -> Array:
+    """The divided differences, of derivatives where nodes are repeated.
+
+    Source: F. T. Krogh (1970), Math. Comp. 24, 185-190.
+    """
+    n = shape_of(xi)[0]
+    c = [y[0]]
+    for k in range(1, n):
+        repeated = 0
+        while repeated < k and known[k - repeated - 1] == known[k]:
+            repeated += 1
+        factorial = float(np.prod(np.arange(1, repeated + 1)))
+        v = y[k] / factorial
+        before: Any = None
+        rows = [v]
+        for i in range(k - repeated):
+            if known[i] == known[k]:
+                raise ValueError("Elements of `xi` can't be equal.")
+            gap = xi[i] - xi[k]
+            before = (c[i] - rows[i]) / gap
+            rows.append(before)
+        if repeated:
+            rows = _repeated_rows(xi, y, c, k, repeated)
+        c.append(rows[k - repeated])
+    c.append(fnp.zeros_like(c[0]))
+    return fnp.stack(c)
+
+
+def _repeated_rows(xi: Array, y: Array, c: list[Array], k: int, repeated: int) -> list[Array]:
+    """Krogh's differences for a node that is repeated: those of the Taylor coefficients of the rest."""
+    start = k - repeated
+    # The Newton form so far, and its derivatives at the node, by Taylor coefficients in x - xi[k].
+    size = repeated + 1
+    total = [fnp.zeros_like(c[0])] * size
+    product: list[Any] = [1.0] + [0.0] * repeated
+    for i in range(k):
+        total = [t + p * c[i] for t, p in zip(total, product, strict=True)]
+        gap = xi[k] - xi[i] if i < start else 0.0
+        product = [gap * product[j] + (product[j - 1] if j else 0.0) for j in range(size)]
+    factorial = float(np.prod(np.arange(1, repeated + 1)))
+    rest = (y[k] / factorial - total[repeated]) / product[repeated]
+    return [rest] * (k + 1)
+
+
+def krogh_rows(self: Any, points: Array, count: int) -> list[Array]:
+    """The derivatives (queries, r) of Newton's form, of orders below count."""
+    c, xi = floats(self.c), reals(self.xi)
+    n = int(self.n)
+    size = min(count, n)
+    powers: list[Any] = [fnp.ones_like(points)] + [fnp.zeros_like(points)] * (size - 1)
+    rows = [powers[m][:, None] * c[0] for m in range(size)]
+    for k in range(1, n):
+        w = points - xi[k - 1]
+        powers = [w * powers[m] + (m * powers[m - 1] if m else 0.0) for m in range(size)]
+        rows = [row + power[:, None] * c[k] for row, power in zip(rows, powers, strict=True)]
+    return rows + [rows[0] * 0.0] * (count - size)
+
+
+def krogh_values(self: Any, x: Any) -> Array:
+    """Values of Newton's form."""
+    points, shape = queries(x)
+    return _finished(self, krogh_rows(self, points, 1)[0], shape)
+
+
+@traced_version(_scipy.krogh_interpolate)
+def krogh_interpolate(xi: Any, yi: Any, x: Any, der: Any = 0, axis: int = 0) -> Any:
+    """Values and derivatives of the polynomial through points, as scipy.interpolate.krogh_interpolate."""
+    return _asked(KroghInterpolator(xi, yi, axis=axis), x, der)
+
+
+def _asked(poly: Any, x: Any, der: Any) -> Any:
+    if np.ndim(der) == 0:
+        return poly(x) if der == 0 else poly.derivative(x, der=int(der))
+    return poly.derivatives(x, der=int(np.amax(der)) + 1)[np.asarray(der)]
+
+
+def near(nodes: Array, points: Array) -> tuple[Array, Array]:
+    """The nearest node of each point, and q = (x - near) / (x - node), which is 1 for the nearest."""
+    gaps = points[:, None] - nodes
+    place = fnp.argmin(fnp.abs(gaps), axis=1)
+    own = place[:, None] == np.arange(shape_of(nodes)[0])
+    to_near = points - fnp.take(nodes, place)
+    return place, fnp.where(own, 1.0, to_near[:, None] / fnp.where(own, 1.0, gaps))
+
+
+def barycentric(nodes: Array, weights: Array, values: Array, points: Array) -> Array:
+    """The barycentric form (queries, r) of values (n, r) at points."""
+    if 0 in shape_of(points):
+        return fnp.zeros_like(values, shape=(0, shape_of(values)[1]))
+    w = weights * near(nodes, points)[1]
+    return (w @ values) / fnp.sum(w, axis=1)[:, None]
+
+
+class BarycentricInterpolator(_scipy.BarycentricInterpolator):  # type: ignore[misc]
+    """The polynomial through points in the barycentric form, as scipy.interpolate.BarycentricInterpolator.
+
+    Differentiable in nodes, values and points, also at the nodes.
+    """
+
+    @traced_version(_scipy.BarycentricInterpolator.__init__)
+    def __init__(self, xi: Any, yi: Any = None, axis: int = 0, *, wi: Any = None, rng: Any = None, **old: Any) -> None:
+        self.xi = reals(xi, "xi")
+        self.n = shape_of(self.xi)[0]
+        self.yi: Any = None
+        self._y_extra_shape: Any = None
+        self._y_axis, self.dtype = axis, None
+        self._diff_cij = self._diff_baryint = None
+        self.set_yi(yi, axis)
+        self._inv_capacity = 4.0 / (fnp.max(self.xi) - fnp.min(self.xi))
+        if wi is not None:
+            self.wi = array_of(wi)
+            return
+        self.wi = self._weights()
+
+    def _weights(self) -> Array:
+        eye = np.eye(self.n, dtype=bool)
+        gaps = fnp.where(eye, 1.0, self._inv_capacity * (self.xi[:, None] - self.xi))
+        product = fnp.prod(gaps, axis=1)
+        if not holds(product != 0):
+            raise ValueError("Interpolation points xi must be distinct.")
+        return 1.0 / product
+
+    def __func_holds_traced__(self) -> bool:
+        return is_made_of_traced(self, "xi", "yi", "wi")
+
+    def set_yi(self, yi: Any, axis: Any = None) -> None:
+        """Set other values for the same nodes."""
+        if yi is None:
+            self.yi = None
+            return
+        self.yi = _set_values(self, yi, self._y_axis if axis is None else axis, shape_of(self.xi)[0])
+        self.n, self.r = shape_of(self.yi)
+        self._diff_baryint = None
+
+    def add_xi(self, xi: Any, yi: Any = None) -> None:
+        """Add nodes, and their values."""
+        xi = reals(xi, "xi")
+        old: Any = self.yi
+        if yi is not None:
+            if old is None:
+                raise ValueError("No previous yi value to update!")
+            y = fnp.moveaxis(floats(yi), self._y_axis, 0)
+            if shape_of(y)[1:] != self._y_extra_shape:
+                raise ValueError(f"Data must be of shape (N, {self._y_extra_shape}) with N along the axis")
+            self.yi = fnp.concatenate(common(old, fnp.reshape(y, (shape_of(y)[0], -1))))
+        elif old is not None:
+            raise ValueError("No update to yi provided!")
+        self.xi = fnp.concatenate([self.xi, xi])
+        self.n = shape_of(self.xi)[0]
+        self.wi = self._weights()
+        self._diff_cij = self._diff_baryint = None
+
+    @traced_version(_scipy.BarycentricInterpolator.__call__)
+    def __call__(self, x: Any) -> Any:
+        """Evaluate the polynomial."""
+        return BarycentricInterpolator___call__(self, x)
+
+    @traced_version(_scipy.BarycentricInterpolator.derivatives)
+    def derivatives(self, x: Any, der: Any = None) -> Any:
+        """The derivatives of orders below der, along the first axis."""
+        return derivative_rows(self, x, der, barycentric_rows)
+
+    @traced_version(_scipy.BarycentricInterpolator.derivative)
+    def derivative(self, x: Any, der: Any = 1) -> Any:
+        """One derivative."""
+        return derivative_rows(self, x, int(der) + 1, barycentric_rows)[int(der)]
+
+
+def barycentric_rows(self: Any, points: Array, count: int) -> list[Array]:
+    """The derivatives (queries, r) of orders below count: the form of the derivatives at the nodes."""
+    xi, wi, values = reals(self.xi), reals(self.wi), floats(self.yi)
+    eye = np.eye(int(self.n), dtype=bool)
+    gaps = fnp.where(eye, 1.0, xi[:, None] - xi)
+    matrix = fnp.where(eye, 0.0, wi / (gaps * wi[:, None]))
+    matrix = fnp.where(eye, -fnp.sum(matrix, axis=1)[:, None], matrix)
+    rows: list[Array] = []
+    for order in range(count):
+        rows.append(barycentric(xi, wi, values, points) if order < self.n else rows[0] * 0.0)
+        values = matrix @ values
+    return rows
+
+
+def BarycentricInterpolator___call__(self: Any, x: Any) -> Array:
+    """Evaluation of SciPy's and func's objects at traced points."""
+    points, shape = queries(x)
+    out = barycentric(reals(self.xi), reals(self.wi), floats(self.yi), points)
+    return _finished(self, out, shape)
+
+
+def BarycentricInterpolator_derivative(self: Any, x: Any, der: Any = 1) -> Array:
+    """A derivative of SciPy's object at traced points."""
+    return derivative_rows(self, x, int(der) + 1, barycentric_rows)[int(der)]
+
+
+def BarycentricInterpolator_set_yi(self: Any, yi: Any, axis: Any = None) -> None:
+    """Traced values for SciPy's object, which becomes one of func's class."""
+    self.__class__ = BarycentricInterpolator
+    self.set_yi(yi, axis)
+
+
+def BarycentricInterpolator_add_xi(self: Any, xi: Any, yi: Any = None) -> None:
+    """Traced nodes for SciPy's object, which becomes one of func's class."""
+    self.__class__ = BarycentricInterpolator
+    self.add_xi(xi, yi)
+
+
+def _rows_of(self: Any) -> Callable[[Any, Array, int], list[Array]]:
+    return barycentric_rows if isinstance(self, _scipy.BarycentricInterpolator) else krogh_rows
+
+
+def KroghInterpolator_derivatives(self: Any, x: Any, der: Any = None) -> Array:
+    """Derivatives of SciPy's objects at traced points."""
+    return derivative_rows(self, x, der, _rows_of(self))
+
+
+def KroghInterpolator_derivative(self: Any, x: Any, der: Any = 1) -> Array:
+    """A derivative of SciPy's objects at traced points."""
+    return derivative_rows(self, x, int(der) + 1, _rows_of(self))[int(der)]
+
+
+@traced_version(_scipy.barycentric_interpolate)
+def barycentric_interpolate(
+    xi: Any, yi: Any, x: Any, axis: int = 0, *, der: Any = 0, rng: Any = None, **old: Any
+) -> Any:
+    """Values and derivatives of the polynomial through points, as scipy.interpolate.barycentric_interpolate."""
+    return _asked(BarycentricInterpolator(xi, yi, axis=axis), x, der)
+
+
+def _poly1d(coefficients: Array) -> Any:
+    """A poly1d with traced coefficients, of which leading zeros stay: they have derivatives too."""
+    out: Any = np.poly1d([0.0])
+    out._coeffs = coefficients
+    return out
+
+
+@traced_version(_scipy.lagrange)
+def lagrange(x: Any, w: Any) -> Any:
+    """The polynomial through points as a numpy.poly1d, as scipy.interpolate.lagrange.
+
+    Leading coefficients that are zero are kept.
+    """
+    x, w = floats(x), floats(w)
+    n = shape_of(x)[0]
+    total: Any = None
+    for j in range(n):
+        term = w[j : j + 1]
+        for k in range(n):
+            if k != j:
+                zero = fnp.zeros_like(term[:1])
+                product = fnp.concatenate(common(term, zero)) - x[k] * fnp.concatenate(common(zero, term))
+                term = product / (x[j] - x[k])
+        total = term if total is None else total + term
+    return _poly1d(total)
+
+
+@traced_version(_scipy.pade)
+def pade(an: Any, m: int, n: int | None = None) -> Any:
+    """The Padé approximant p / q of a Taylor series as two numpy.poly1d, as scipy.interpolate.pade."""
+    a = floats(an)
+    length = shape_of(a)[0]
+    if n is None:
+        n = length - 1 - m
+        if n < 0:
+            raise ValueError("Order of q <m> must be smaller than len(an)-1.")
+    if n < 0:
+        raise ValueError("Order of p <n> must be greater than 0.")
+    size = m + n
+    if size > length - 1:
+        raise ValueError("Order of q+p <m+n> must be smaller than len(an).")
+    a = a[: size + 1]
+    shift = np.arange(size + 1)[:, None] - np.arange(1, m + 1)
+    right = fnp.where(shift >= 0, -fnp.take(a, np.maximum(shift, 0)), 0.0)
+    matrix = fnp.concatenate(common(fnp.asarray(np.eye(size + 1, n + 1)), right), axis=1)
+    both = solve(matrix, a)
+    q = fnp.concatenate([fnp.ones_like(both[:1]), both[n + 1 :]])
+    return _poly1d(both[: n + 1][::-1]), _poly1d(q[::-1])
+
+
+def approximate_taylor_polynomial(f: Any, x: Any, degree: int, scale: Any, order: int | None = None) -> Any:
+    """The Taylor polynomial of a function, from a polynomial through nearby values, as SciPy's function of the name."""
+    n = (degree if order is None else order) + 1
+    values = f(scale * np.cos(np.linspace(0, np.pi, n, endpoint=False)) + x)
+    if not is_traced(values, x, scale):
+        return doors.original(_scipy.approximate_taylor_polynomial)(f, x, degree, scale, order)
+    # In the variable (nodes - x) / scale the nodes are numbers, known also while the code is staged.
+    nodes = np.cos(np.linspace(0, np.pi, n, endpoint=False))
+    derivatives = KroghInterpolator(nodes, floats(values)).derivatives(0.0, der=degree + 1)
+    factors = np.cumprod(np.r_[1.0, np.arange(1, degree + 1)])
+    scales = fnp.stack([floats(scale) ** i for i in range(degree + 1)])
+    rank = len(shape_of(derivatives))
+    return _poly1d((derivatives / column(scales * factors, rank))[::-1])
+
+
+class FloaterHormannInterpolator(_scipy.FloaterHormannInterpolator):  # type: ignore[misc]
+    """Floater and Hormann's rational function through points, as scipy.interpolate.FloaterHormannInterpolator.
+
+    Source: M. S. Floater and K. Hormann (2007), Numer. Math. 107, 315-331.
+    """
+
+    @traced_version(_scipy.FloaterHormannInterpolator.__init__)
+    def __init__(self, points: Any, values: Any, *, d: int = 3, axis: int = 0) -> None:
+        z, f = array_of(points), array_of(values)
+        if dtype_of(z).kind == "c":
+            raise refuse("scipy.interpolate.FloaterHormannInterpolator at complex nodes", "Give real nodes.")
+        z = reals(z)
+        if not 0 <= d < shape_of(z)[0]:
+            raise ValueError("`d` must satisfy 0 <= d < n")
+        if len(shape_of(z)) != 1:
+            raise ValueError("`x` must be 1-D.")
+        if not len(shape_of(f)):
+            raise ValueError("`y` must be at least 1-D.")
+        if shape_of(z)[0] != shape_of(f)[axis]:
+            raise ValueError(f"`x` be of size {shape_of(f)[axis]} but got size {shape_of(z)[0]}.")
+        if not is_finite(z):
+            raise ValueError("`x` must be finite.")
+        f = fnp.moveaxis(floats(f), axis, 0)
+        if not is_finite(f):
+            finite = np.isfinite(numbers(f, "which values are finite")).reshape(shape_of(f)[0], -1).all(axis=1)
+            z, f = z[np.flatnonzero(finite)], f[np.flatnonzero(finite)]
+        order = fnp.argsort(z)
+        z, f = fnp.take(z, order), fnp.take(f, order, axis=0)
+        if not holds(fnp.diff(z) > 0):
+            first = np.unique(numbers(z, "which nodes are repeated"), return_index=True)[1]
+            z, f = z[first], f[first]
+        self._axis, self._shape = axis, shape_of(f)[1:]
+        self._support_points, self._support_values, self.weights = z, f, _floater_hormann_weights(z, d)
+        self._poles = self._residues = self._roots = None
+
+    def __func_holds_traced__(self) -> bool:
+        return is_made_of_traced(self, "_support_points", "_support_values")
+
+    @traced_version(_scipy.FloaterHormannInterpolator.__call__)
+    def __call__(self, z: Any) -> Any:
+        """Evaluate the rational function."""
+        return AAA___call__(self, z)
+
+
+def _floater_hormann_weights(z: Array, d: int) -> Array:
+    n = shape_of(z)[0]
+    total: Any = 0.0
+    for offset in range(d + 1):
+        size = n - d
+        product: Any = fnp.ones_like(z[:size])
+        for q in range(d + 1):
+            if q != offset:
+                product = product * fnp.abs(z[offset : offset + size] - z[q : q + size])
+        empty = fnp.zeros_like(z)
+        total = total + fnp.concatenate([empty[:offset], 1.0 / product, empty[offset + size :]])
+    return total * (-1.0) ** (np.arange(n) - d)
+
+
+def AAA___call__(self: Any, z: Any) -> Array:
+    """Evaluation of SciPy's and func's rational functions at traced points."""
+    z = array_of(z)
+    if dtype_of(z).kind == "c" or any(np.iscomplexobj(v) for v in (self._support_points, self._support_values)):
+        z = to_dtype(z, COMPLEX)
+    else:
+        z = reals(z)
+    shape = shape_of(z)
+    points = fnp.reshape(z, (-1,))
+    nodes, weights = floats(self._support_points), floats(self.weights)
+    values = fnp.reshape(floats(self._support_values), (shape_of(nodes)[0], -1))
+    out = barycentric(nodes, weights, values, points)
+    infinite = fnp.isinf(points)
+    if not is_never(infinite):
+        limit = fnp.sum(weights[:, None] * values, axis=0) / fnp.sum(weights)
+        out = fnp.where(infinite[:, None], limit, out)
+    out = fnp.reshape(nan_where(fnp.isnan(points), out), (*shape, *self._shape))
+    return fnp.moveaxis(out, 0, self._axis) if shape else out
+
+
+def AAA(x: Any, y: Any, **options: Any) -> Any:
+    """Greedy rational approximation of plain data, as scipy.interpolate.AAA; it is evaluated at traced points too."""
+    if is_traced(x, y, options):
+        raise refuse(
+            "scipy.interpolate.AAA",
+            "Its support points and weights are chosen to a tolerance: use plain data, or "
+            "FloaterHormannInterpolator, which differentiates in its data.",
+        )
+    return _scipy.AAA(x, y, **options)
+
+
+def AAA___init__(self: Any, *args: Any, **kwargs: Any) -> None:
+    """Refuses traced data."""
+    AAA(*args, **kwargs)
