@@ -50,6 +50,9 @@ TABLE: dict[str, str] = {
         bernoulli comb factorial lambertw log_softmax logsumexp multigammaln perm polygamma softmax softplus
         spherical_in spherical_jn spherical_kn spherical_yn zeta
     """,
+    "scipy.fft": """
+        fhtoffset
+    """,
     "scipy.integrate": """
         ~trapezoid simpson ~cumulative_trapezoid cumulative_simpson ~romb fixed_quad() qmc_quad() quad() quad_vec()
         dblquad() tplquad() nquad()

@@ -1,4 +1,4 @@
-"""scipy.fft: its transforms on traced and plain arrays.
+"""scipy.fft: its transforms on traced and plain arrays; their derivatives are transforms too.
 
 SciPy's own functions reach these as a backend of SciPy's dispatch, while traced values exist; `overwrite_x` and
 `workers` are accepted and change nothing.
@@ -11,13 +11,17 @@ from typing import Any
 
 import scipy.fft as _scipy
 
+from func import numpy as fnp
 from func.interpreters.core import TRACED, Array
 from func.numpy import fft as _numpy
 from func.scipy.doors import holds_traced
+from func.scipy.fft.cosine_sine import array_of, dct, dctn, dst, dstn, idct, idctn, idst, idstn, shape_and_axes
+from func.scipy.fft.hankel import fht, fhtoffset, ifht
 
 __all__ = [
-    "fft", "fft2", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2",
-    "irfftn", "rfft", "rfft2", "rfftn",
+    "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftn", "fftshift", "fht", "fhtoffset", "hfft", "hfft2", "hfftn",
+    "idct", "idctn", "idst", "idstn", "ifft", "ifft2", "ifftn", "ifftshift", "ifht", "ihfft", "ihfft2", "ihfftn",
+    "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftn",
 ]  # fmt: skip
 
 
@@ -42,8 +46,27 @@ def _one_axis(name: str) -> Callable[..., Any]:
     return _named(transform, name)
 
 
+_SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+def _hermitian(name: str) -> Callable[..., Any]:
+    """The function of several axes of which the spectrum, or for inverses the array, is real."""
+
+    def transform(x: Array, s: Any, axes: Any, norm: str | None) -> Array:
+        if norm not in _SWAPPED:
+            raise ValueError(f"Invalid norm value {norm!r}, should be 'backward', 'ortho' or 'forward'")
+        norm = _SWAPPED[norm]
+        if name.startswith("i"):
+            return fnp.conj(_numpy.rfftn(x, s, axes, norm))
+        return _numpy.irfftn(fnp.conj(x), s, axes, norm)
+
+    return transform
+
+
 def _axes(name: str) -> Callable[..., Any]:
-    own, original = getattr(_numpy, name), getattr(_scipy, name)
+    own = _hermitian(name) if "h" in name else getattr(_numpy, name)
+    original = getattr(_scipy, name)
+    real = name.startswith(("r", "ir", "h", "ih"))
     default = (-2, -1) if name.endswith("2") else None
 
     def transform(
@@ -59,9 +82,14 @@ def _axes(name: str) -> Callable[..., Any]:
         if not holds_traced(x):
             return original(x, s, axes, norm, overwrite_x, workers, plan=plan)
         _refuse_plan(plan)
-        if s is not None and axes is None:
-            axes = tuple(range(-len(tuple(s)) if hasattr(s, "__iter__") else -1, 0))
-        return own(x, s, axes, norm)
+        x = array_of(x)
+        last = real and s is None
+        lengths, places = shape_and_axes(x, s, axes)
+        if not places and real:
+            raise ValueError("at least 1 axis must be transformed")
+        if not places:
+            return x
+        return own(x, None if last else lengths, places, norm)
 
     return _named(transform, name)
 
@@ -80,6 +108,7 @@ def _refuse_plan(plan: Any) -> None:
 fft, ifft, rfft, irfft, hfft, ihfft = [_one_axis(name) for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")]
 fft2, ifft2, rfft2, irfft2 = [_axes(name) for name in ("fft2", "ifft2", "rfft2", "irfft2")]
 fftn, ifftn, rfftn, irfftn = [_axes(name) for name in ("fftn", "ifftn", "rfftn", "irfftn")]
+hfft2, ihfft2, hfftn, ihfftn = [_axes(name) for name in ("hfft2", "ihfft2", "hfftn", "ihfftn")]
 fftshift, ifftshift = _numpy.fftshift, _numpy.ifftshift
 
 
@@ -90,8 +119,9 @@ class Backend:
 
     @staticmethod
     def __ua_function__(method: Any, args: Any, kwargs: Any) -> Any:
-        if (TRACED.run or TRACED.stay) and args and holds_traced(args[0]):
-            function = globals().get(method.__name__)
+        if (TRACED.run or TRACED.stay) and (holds_traced(args) or holds_traced(kwargs)):
+            name = method.__name__
+            function = globals()[name] if name in __all__ else None
             if function is not None:
                 return function(*args, **kwargs)
         return NotImplemented
