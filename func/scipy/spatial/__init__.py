@@ -1,17 +1,148 @@
-"""scipy.spatial on traced and plain arrays."""
+"""scipy.spatial on traced and plain arrays.
+
+Distances, Procrustes analysis and spherical interpolation differentiate. Trees, hulls, triangulations and diagrams are
+made of plain points (`func.stop_gradient`); what is computed with their indices differentiates in the points.
+"""
 
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import Any
 
+import numpy as np
 import scipy.spatial as _scipy
 
-__all__: list[str] = []
-_MODULES = (
-    "distance",
-    "transform",
-)
+from func import linalg as flinalg
+from func import numpy as fnp
+from func.interpreters.core import Array, is_plain_array, known_value
+from func.scipy import doors
+from func.scipy.doors import holds_traced
+
+__all__ = ["distance_matrix", "geometric_slerp", "minkowski_distance", "minkowski_distance_p", "procrustes"]
+_MODULES = ("distance", "transform")
+
+
+def minkowski_distance_p(x: Array, y: Array, p: Any = 2.0) -> Array:
+    """The p-th power of the distances of x and y, broadcast, along the last axis; of p = ∞ the distances."""
+    if not holds_traced((x, y, p)):
+        return doors.original(_scipy.minkowski_distance_p)(x, y, p)
+    x, y = _points(x, y)
+    size = fnp.abs(y - x)
+    if not holds_traced(p) and p == np.inf:
+        return fnp.max(size, axis=-1)
+    if not holds_traced(p) and p in (1, 2):
+        return fnp.sum(size if p == 1 else size * size, axis=-1)
+    nothing = fnp.equal(size, 0)
+    return fnp.sum(fnp.where(nothing, 0.0, fnp.where(nothing, 1.0, size) ** p), axis=-1)
+
+
+def minkowski_distance(x: Array, y: Array, p: Any = 2.0) -> Array:
+    """The distances of x and y, broadcast, along the last axis; their derivative at coinciding points is zero."""
+    if not holds_traced((x, y, p)):
+        return doors.original(_scipy.minkowski_distance)(x, y, p)
+    x, y = _points(x, y)
+    power = minkowski_distance_p(x, y, p)
+    if not holds_traced(p) and p in (1, np.inf):
+        return power
+    nothing = fnp.equal(power, 0)
+    safe = fnp.where(nothing, 1.0, power)
+    return fnp.where(nothing, 0.0, fnp.sqrt(safe) if not holds_traced(p) and p == 2 else safe ** (1.0 / p))
+
+
+def _points(x: Any, y: Any) -> tuple[Array, Array]:
+    """Both in double precision, or complex or longer where they are."""
+    x, y = fnp.asarray(x), fnp.asarray(y)
+    dtype = np.promote_types(np.promote_types(x.dtype, y.dtype), np.float64)
+    return fnp.astype(x, dtype, copy=False), fnp.astype(y, dtype, copy=False)
+
+
+def distance_matrix(x: Array, y: Array, p: Any = 2.0, threshold: int = 1000000) -> Array:
+    """The distances (m, n) of the rows of x (m, k) and of y (n, k); `threshold` changes nothing.
+
+    >>> import numpy as np, func
+    >>> x = np.array([[0.0, 0.0], [3.0, 4.0]])
+    >>> func.grad(lambda x: np.sum(func.scipy.spatial.distance_matrix(x, x)))(x)
+    array([[-1.2, -1.6],
+           [ 1.2,  1.6]])
+    """
+    if not holds_traced((x, y, p)):
+        return doors.original(_scipy.distance_matrix)(x, y, p, threshold)
+    x, y = fnp.asarray(x), fnp.asarray(y)
+    if x.shape[1] != y.shape[1]:
+        raise ValueError(f"x contains {x.shape[1]}-dimensional vectors but y contains {y.shape[1]}-dimensional vectors")
+    return minkowski_distance(x[:, None, :], y[None, :, :], p)
+
+
+def procrustes(data1: Array, data2: Array) -> tuple[Array, Array, Array]:
+    """Both matrices (m, n), centred and of norm one, the second turned and scaled to the first, and their disparity."""
+    if not holds_traced((data1, data2)):
+        plain: tuple[Array, Array, Array] = doors.original(_scipy.procrustes)(data1, data2)
+        return plain
+    first, second = [fnp.astype(fnp.asarray(x), np.float64) for x in (data1, data2)]
+    if first.ndim != 2 or second.ndim != 2:
+        raise ValueError("Input matrices must be two-dimensional")
+    if first.shape != second.shape:
+        raise ValueError("Input matrices must be of same shape")
+    if first.size == 0:
+        raise ValueError("Input matrices must be >0 rows and >0 cols")
+    first, second = [x - fnp.mean(x, axis=0) for x in (first, second)]
+    norms = [fnp.linalg.norm(x) for x in (first, second)]
+    if any([is_plain_array(known_value(norm)) and np.any(known_value(norm) == 0) for norm in norms]):
+        raise ValueError("Input matrices must contain >1 unique points")
+    first, second = first / norms[0], second / norms[1]
+    rotation, scale = flinalg.orthogonal_procrustes(first, second)
+    second = second @ rotation.T * scale
+    return first, second, fnp.sum(fnp.square(first - second))
+
+
+def geometric_slerp(start: Array, end: Array, t: Array, tol: float = 1e-07) -> Array:
+    """Points (…, d) of the great circle from start (d,) to end (d,), at parts t (…) of the way.
+
+    The curve depends on points off the sphere, too: through the plane of both, and the angle between them.
+    """
+    if not holds_traced((start, end, t)):
+        return doors.original(_scipy.geometric_slerp)(start, end, t, tol)
+    start, end, t = [fnp.astype(fnp.asarray(x), np.float64, copy=False) for x in (start, end, t)]
+    if t.ndim > 1:
+        raise ValueError("The interpolation parameter value must be one dimensional.")
+    if start.ndim != 1 or end.ndim != 1:
+        raise ValueError("Start and end coordinates must be one-dimensional")
+    if start.size != end.size:
+        raise ValueError("The dimensions of start and end must match (have same size)")
+    if start.size < 2:
+        raise ValueError("The start and end coordinates must both be in at least two-dimensional space")
+    if not isinstance(tol, float):
+        raise ValueError("tol must be a float")
+    values = [known_value(x) for x in (start, end)]
+    if all([is_plain_array(value) and value.ndim == 1 for value in values]):
+        if not all([np.allclose(np.linalg.norm(value), 1.0, rtol=1e-9, atol=0) for value in values]):
+            raise ValueError("start and end are not on a unit n-sphere")
+        if abs(np.linalg.norm(values[0] - values[1]) - 2.0) <= abs(tol):
+            warnings.warn(
+                "start and end are antipodes using the specified tolerance; this may cause ambiguous slerp paths",
+                stacklevel=2,
+            )
+    return _arc(start, end, t)
+
+
+def _arc(start: Array, end: Array, t: Array) -> Array:
+    """e_1 cos(t ω) + e_2 sin(t ω) of the orthonormal basis of the plane, in terms regular at ω = 0.
+
+    With e_1 = start / |start|, c and s the components of the end and ω = atan2(s |start|, c |start|), the second term
+    is (end - c e_1) sin(t ω) / s.
+    """
+    length = fnp.linalg.norm(start)
+    e = start / length
+    c = fnp.dot(e, end)
+    rest = end - c * e
+    square = fnp.dot(rest, rest)
+    equal = fnp.equal(square, 0)
+    s = fnp.sqrt(fnp.where(equal, 1.0, square))
+    angle = fnp.arctan2(s, c)
+    turned = fnp.expand_dims(t * angle, -1)
+    slope = fnp.where(equal, fnp.expand_dims(t, -1), fnp.sin(turned) / s)
+    return e * fnp.where(equal, 1.0, fnp.cos(turned)) + rest * slope
 
 
 def __getattr__(name: str) -> Any:
