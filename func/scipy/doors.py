@@ -23,7 +23,7 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -63,15 +63,17 @@ TABLE: dict[str, str] = {
         BPoly.integrate BSpline BSpline.__call__ BSpline.basis_element BSpline.construct_fast
         BSpline.design_matrix BSpline.from_power_basis BSpline.insert_knot BSpline.integrate
         BarycentricInterpolator BarycentricInterpolator.__call__ BarycentricInterpolator.add_xi
-        BarycentricInterpolator.derivative BarycentricInterpolator.set_yi CubicHermiteSpline CubicSpline
-        FloaterHormannInterpolator InterpolatedUnivariateSpline KroghInterpolator KroghInterpolator.derivative
-        KroghInterpolator.derivatives LSQUnivariateSpline NdBSpline NdBSpline.__call__ NdPPoly NdPPoly.__call__
-        PPoly.__call__ PPoly.__init__ PPoly.construct_fast PPoly.extend PPoly.from_bernstein_basis
-        PPoly.from_spline PPoly.integrate PPoly.solve PchipInterpolator UnivariateSpline
-        UnivariateSpline.__call__ UnivariateSpline.derivatives UnivariateSpline.integral
-        approximate_taylor_polynomial() barycentric_interpolate insert interp1d interp1d.__call__
-        krogh_interpolate lagrange make_interp_spline make_lsq_spline make_smoothing_spline make_splprep
-        make_splrep pade pchip_interpolate spalde splantider splder splev splint splprep splrep sproot
+        BarycentricInterpolator.derivative BarycentricInterpolator.set_yi CloughTocher2DInterpolator.__init__
+        CubicHermiteSpline CubicSpline FloaterHormannInterpolator InterpolatedUnivariateSpline KroghInterpolator
+        KroghInterpolator.derivative KroghInterpolator.derivatives LSQUnivariateSpline LinearNDInterpolator
+        LinearNDInterpolator.__call__ NdBSpline NdBSpline.__call__ NdPPoly NdPPoly.__call__
+        NearestNDInterpolator NearestNDInterpolator.__call__ PPoly.__call__ PPoly.__init__ PPoly.construct_fast
+        PPoly.extend PPoly.from_bernstein_basis PPoly.from_spline PPoly.integrate PPoly.solve PchipInterpolator
+        RBFInterpolator RBFInterpolator.__call__ Rbf Rbf.__call__ UnivariateSpline UnivariateSpline.__call__
+        UnivariateSpline.derivatives UnivariateSpline.integral approximate_taylor_polynomial()
+        barycentric_interpolate griddata insert interp1d interp1d.__call__ krogh_interpolate lagrange
+        make_interp_spline make_lsq_spline make_smoothing_spline make_splprep make_splrep pade pchip_interpolate
+        spalde splantider splder splev splint splprep splrep sproot
     """,
     "scipy.ndimage": """
         affine_transform ~black_tophat ~center_of_mass convolve convolve1d correlate correlate1d extrema
@@ -282,6 +284,8 @@ def install(module: str) -> None:
         for part in path.split("."):
             value = _of_class(value, part) if isinstance(value, type) else getattr(value, part, None)
         name = ("~" if entry.startswith("~") else "") + path.replace(".", "_")
+        if type(value).__name__ == "cython_function_or_method" and "." in path:
+            value = _in_python(getattr(scipy_module, path.split(".")[0]), path.split(".")[1], value)
         if isinstance(value, type):
             _add_class_door(value, target, name)
         elif isinstance(value, types.FunctionType):
@@ -330,6 +334,18 @@ def _of_class(scipy_class: type, name: str) -> Any:
     return value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
 
 
+def _in_python(scipy_class: type, name: str, compiled: Any) -> types.FunctionType:
+    """A compiled method of a class that is not: the class gets a function that calls it, which can have a door."""
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return compiled(self, *args, **kwargs)
+
+    functools.update_wrapper(call, compiled)
+    owner: Any = next(base for base in scipy_class.__mro__ if vars(base).get(name) is compiled)
+    setattr(owner, name, call)
+    return cast(types.FunctionType, call)
+
+
 def add_door(function: types.FunctionType, module: str, name: str, always: bool = False) -> None:
     """Give a function its door."""
     if function in DOORS:
@@ -342,6 +358,8 @@ def add_door(function: types.FunctionType, module: str, name: str, always: bool 
 def _add_class_door(scipy_class: type, module: str, name: str) -> None:
     """Objects of a class that are made of traced values become objects of func's class of this name."""
     init = vars(scipy_class).get("__init__")
+    if type(init).__name__ == "cython_function_or_method":
+        init = _in_python(scipy_class, "__init__", init)
     if not isinstance(init, types.FunctionType) or init in DOORS:
         return
     door = _ClassDoor(init, module, name, scipy_class)

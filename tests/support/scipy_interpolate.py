@@ -17,6 +17,9 @@ PERIODIC = np.append(Y[:-1], Y[0])
 
 WEIGHTS = 1 / np.array([np.prod(np.delete(x - NODES, i)) for i, x in enumerate(NODES)])
 
+PLACES = np.array([[0.0, 0.0], [1.0, 0.1], [0.1, 1.2], [1.1, 0.9], [0.5, 0.4], [0.2, 0.6], [0.8, 0.5]])
+WHERE = np.array([[0.3, 0.3], [0.7, 0.7], [0.5, 0.2]])
+
 ROWS: dict[str, Row] = {
     "CubicSpline": Row(lambda m, y: m.CubicSpline(NODES, y)(AT), Y),
     "CubicSpline nodes": Row(lambda m, x: m.CubicSpline(x, Y2, bc_type="natural")(AT), NODES),
@@ -87,6 +90,22 @@ ROWS: dict[str, Row] = {
     "UnivariateSpline": Row(lambda m, y: m.UnivariateSpline(NODES, y, s=0)(AT), Y),
     "InterpolatedUnivariateSpline": Row(lambda m, x: m.InterpolatedUnivariateSpline(x, Y, k=2)(AT + 0.04, 1), NODES),
     "LSQUnivariateSpline": Row(lambda m, y: m.LSQUnivariateSpline(NODES, y, [1.3]).antiderivative()(INSIDE), Y),
+    "RBFInterpolator": Row(lambda m, d: m.RBFInterpolator(PLACES, d)(WHERE), Y, exact=1e-10),
+    "RBFInterpolator points": Row(
+        lambda m, p: m.RBFInterpolator(p, Y2, kernel="gaussian", epsilon=1.3, smoothing=0.1)(WHERE), PLACES, exact=1e-10
+    ),
+    "RBFInterpolator queries": Row(lambda m, x: m.RBFInterpolator(PLACES, Y, kernel="cubic")(x), WHERE, exact=1e-10),
+    "Rbf": Row(lambda m, d: m.Rbf(PLACES[:, 0], PLACES[:, 1], d)(WHERE[:, 0], WHERE[:, 1]), Y, exact=1e-10),
+    "Rbf points": Row(
+        lambda m, p: m.Rbf(p[:, 0], p[:, 1], Y, function="gaussian")(WHERE[:, 0], WHERE[:, 1]), PLACES, exact=1e-10
+    ),
+    "NearestNDInterpolator": Row(lambda m, d: m.NearestNDInterpolator(PLACES, d)(WHERE), Y),
+    "LinearNDInterpolator": Row(lambda m, d: m.LinearNDInterpolator(PLACES, d)(WHERE), Y2),
+    "LinearNDInterpolator queries": Row(lambda m, x: m.LinearNDInterpolator(PLACES, Y)(x), WHERE),
+    "griddata": Row(lambda m, d: m.griddata(PLACES, d, WHERE), Y),
+    "griddata points": Row(
+        lambda m, p: m.griddata(p, Y, WHERE, rescale=True), PLACES, without={"jit": "triangulates numbers"}
+    ),
     "make_smoothing_spline": Row(lambda m, y: m.make_smoothing_spline(NODES, y, lam=0.1)(AT), Y),
 }
 

@@ -18,11 +18,20 @@ from typing import Any
 
 import scipy.interpolate as _scipy
 
-from func.scipy.interpolate import bsplines, cubic, fitpack_curves, fits, one_variable, piecewise, through_points
+from func.scipy.interpolate import (
+    bsplines,
+    cubic,
+    fitpack_curves,
+    fits,
+    one_variable,
+    piecewise,
+    scattered,
+    through_points,
+)
 
 _OWN = {
     name: value
-    for module in (bsplines, cubic, fitpack_curves, fits, one_variable, piecewise, through_points)
+    for module in (bsplines, cubic, fitpack_curves, fits, one_variable, piecewise, scattered, through_points)
     for name, value in vars(module).items()
     if getattr(value, "__module__", None) == module.__name__ and not name.startswith("_")
 }

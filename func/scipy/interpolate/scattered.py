@@ -1,0 +1,475 @@
+"""Interpolation of scattered data: radial basis functions, triangulations, nearest neighbours.
+
+Neighbours and triangulations are found from the numbers of the points, which have no derivative; the values then
+differentiate in points, data and queries.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+import scipy.interpolate as _scipy
+from scipy.spatial import Delaunay, KDTree
+
+import func.numpy as fnp
+from func.interpreters.core import Array, dtype_of, shape_of
+from func.linalg import solve
+from func.numpy.argument_checks import to_dtype
+from func.scipy import doors
+from func.scipy.interpolate.data_arguments import (
+    COMPLEX,
+    DOUBLE,
+    array_of,
+    common,
+    floats,
+    is_made_of_traced,
+    is_never,
+    is_traced,
+    numbers,
+    reals,
+    refuse,
+    traced_version,
+)
+from func.scipy.interpolate.one_variable import interp1d
+from func.scipy.interpolate.piecewise import coordinates
+from func.transforms.custom import stop_gradient
+
+_KERNELS: dict[str, Callable[[Array], Array]] = {
+    "linear": lambda q: -_root(q),
+    "thin_plate_spline": lambda q: 0.5 * q * fnp.log(fnp.where(q == 0, 1.0, q)),
+    "cubic": lambda q: q * _root(q),
+    "quintic": lambda q: -(q * q) * _root(q),
+    "multiquadric": lambda q: -fnp.sqrt(q + 1.0),
+    "inverse_multiquadric": lambda q: 1.0 / fnp.sqrt(q + 1.0),
+    "inverse_quadratic": lambda q: 1.0 / (q + 1.0),
+    "gaussian": lambda q: fnp.exp(-q),
+}
+"""The kernels as functions of the squared distance."""
+_SCALE_INVARIANT = {"linear", "thin_plate_spline", "cubic", "quintic"}
+_MIN_DEGREE = {"multiquadric": 0, "linear": 0, "thin_plate_spline": 1, "cubic": 1, "quintic": 2}
+
+
+DENSE = 1_000_000
+"""How many pairs of points are compared at once."""
+
+
+def _root(q: Array) -> Array:
+    """The square root, with derivative 0 at 0."""
+    zero = q == 0
+    return fnp.where(zero, 0.0, fnp.sqrt(fnp.where(zero, 1.0, q)))
+
+
+def squared_distances(x: Array, y: Array) -> Array:
+    """Squared Euclidean distances (n, m) of points (n, d) and (m, d)."""
+    return fnp.sum((x[:, None, :] - y[None, :, :]) ** 2, axis=-1)
+
+
+def _monomials(ndim: int, degree: int) -> np.ndarray[Any, Any]:
+    """The powers of all monomials up to a degree, in SciPy's order."""
+    rows = []
+    for total in range(degree + 1):
+        for chosen in combinations_with_replacement(range(ndim), total):
+            rows.append([chosen.count(i) for i in range(ndim)])
+    return np.array(rows, np.int64).reshape(len(rows), ndim)
+
+
+def _powers_of(x: Array, powers: Any) -> Array:
+    columns = []
+    for row in np.asarray(powers):
+        column: Any = fnp.ones_like(x[:, 0])
+        for d, power in enumerate(row):
+            for _ in range(int(power)):
+                column = column * x[:, d]
+        columns.append(column)
+    return fnp.stack(columns, axis=1) if columns else fnp.zeros_like(x, shape=(shape_of(x)[0], 0))
+
+
+def _extent(y: Array) -> tuple[Array, Array]:
+    """The middle of the points and half their extent, 1 where that is 0."""
+    low, high = fnp.min(y, axis=0), fnp.max(y, axis=0)
+    scale = (high - low) / 2
+    return (high + low) / 2, fnp.where(scale == 0, 1.0, scale)
+
+
+class RBFInterpolator(_scipy.RBFInterpolator):  # type: ignore[misc]
+    """Sums of radial basis functions and a polynomial through points, as scipy.interpolate.RBFInterpolator.
+
+    Differentiable in points, data, smoothing, epsilon and queries.
+    """
+
+    @traced_version(_scipy.RBFInterpolator.__init__)
+    def __init__(
+        self, y: Any, d: Any, neighbors: Any = None, smoothing: Any = 0.0, kernel: str = "thin_plate_spline",
+        epsilon: Any = None, degree: Any = None,
+    ) -> None:  # fmt: skip
+        y, d = reals(y, "y"), floats(d)
+        if len(shape_of(y)) != 2:
+            raise ValueError("`y` must be a 2-dimensional array.")
+        ny, ndim = shape_of(y)
+        if shape_of(d)[:1] != (ny,):
+            raise ValueError(f"Expected the first axis of `d` to have length {ny}.")
+        smoothing = to_dtype(array_of(smoothing), DOUBLE)
+        if shape_of(smoothing) not in ((), (ny,)):
+            raise ValueError(f"Expected `smoothing` to be a scalar or have shape ({ny},).")
+        kernel = kernel.lower()
+        if kernel not in _KERNELS:
+            raise ValueError(f"`kernel` must be one of {set(_KERNELS)}.")
+        if epsilon is None and kernel not in _SCALE_INVARIANT:
+            raise ValueError(f"`epsilon` must be specified if `kernel` is not one of {_SCALE_INVARIANT}.")
+        least = _MIN_DEGREE.get(kernel, -1)
+        degree = max(least, 0) if degree is None else int(degree)
+        if degree < -1:
+            raise ValueError("`degree` must be at least -1.")
+        if -1 < degree < least:
+            warnings.warn(
+                f"`degree` should not be below {least} except -1 when `kernel` is '{kernel}'. The interpolant may not "
+                "be uniquely solvable, and the smoothing parameter may have an unintuitive effect.",
+                UserWarning,
+                stacklevel=2,
+            )
+        self.neighbors = None if neighbors is None else int(min(neighbors, ny))
+        self.powers = _monomials(ndim, degree)
+        if len(self.powers) > (ny if self.neighbors is None else self.neighbors):
+            raise ValueError(
+                f"At least {len(self.powers)} data points are required when `degree` is {degree} and the number of "
+                f"dimensions is {ndim}."
+            )
+        self.y, self.d_shape, self.d_dtype = y, shape_of(d)[1:], np.dtype(dtype_of(d)).type
+        self.d = fnp.reshape(d, (ny, -1))
+        self.smoothing = fnp.broadcast_to(smoothing, (ny,))
+        self.kernel = kernel
+        self.epsilon = 1.0 if epsilon is None else reals(epsilon, "epsilon")
+        if self.neighbors is None:
+            self._solved = _rbf_solved(y, self.d, self.smoothing, kernel, self.epsilon, self.powers)
+        else:
+            self._tree = KDTree(numbers(y, "which points are neighbours"))
+
+    def __func_holds_traced__(self) -> bool:
+        return is_made_of_traced(self, "y", "d", "smoothing", "epsilon")
+
+    @traced_version(_scipy.RBFInterpolator.__call__)
+    def __call__(self, x: Any) -> Any:
+        """Evaluate at points (n, ndim)."""
+        return RBFInterpolator___call__(self, x)
+
+
+def _rbf_solved(y: Array, d: Array, smoothing: Array, kernel: str, epsilon: Any, powers: Any) -> tuple[Array, ...]:
+    """The shift and scale of the polynomial's variable, and all coefficients."""
+    shift, scale = _extent(y)
+    scaled = y * epsilon
+    n, r = shape_of(y)[0], len(powers)
+    k = _KERNELS[kernel](squared_distances(scaled, scaled)) + np.eye(n) * smoothing
+    p = _powers_of((y - shift) / scale, powers)
+    top = fnp.concatenate([k, p], axis=1)
+    matrix = fnp.concatenate([top, fnp.concatenate([fnp.transpose(p), np.zeros((r, r))], axis=1)])
+    right = fnp.concatenate([d, fnp.zeros_like(d, shape=(r, shape_of(d)[1]))])
+    return shift, scale, solve(matrix, right, check_finite=False)
+
+
+def _rbf_values(x: Array, y: Array, kernel: str, epsilon: Any, powers: Any, solved: tuple[Array, ...]) -> Array:
+    shift, scale, weights = solved
+    k = _KERNELS[kernel](squared_distances(x * epsilon, y * epsilon))
+    rows = fnp.concatenate([k, _powers_of((x - shift) / scale, powers)], axis=1)
+    return fnp.matmul(*common(rows, weights))
+
+
+def RBFInterpolator___call__(self: Any, x: Any) -> Array:
+    """Evaluation of SciPy's and func's objects at traced points."""
+    x = reals(x)
+    if len(shape_of(x)) != 2:
+        raise ValueError("`x` must be a 2-dimensional array.")
+    y, d, kernel, epsilon, powers = self.y, self.d, self.kernel, self.epsilon, self.powers
+    if shape_of(x)[1] != shape_of(y)[1]:
+        raise ValueError(f"Expected the second axis of `x` to have length {shape_of(y)[1]}.")
+    if dtype_of(d).kind != "c" and np.dtype(self.d_dtype).kind == "c":
+        d = d.view(complex)  # SciPy's object holds real and imaginary parts in turn
+    n = shape_of(x)[0]
+    if self.neighbors is None:
+        solved = self._solved if hasattr(self, "_solved") else (self._shift, self._scale, self._coeffs)
+        if dtype_of(solved[2]).kind != "c" and np.dtype(self.d_dtype).kind == "c":
+            solved = (*solved[:2], solved[2].view(complex))
+        out = _rbf_values(x, y, kernel, epsilon, powers, solved)
+    else:
+        found = self._tree.query(numbers(x, "which points are neighbours"), self.neighbors)[1]
+        found = np.sort(found.reshape(n, -1), axis=1)
+        groups, inverse = np.unique(found, return_inverse=True, axis=0)
+        inverse = inverse.reshape(-1)
+        parts, places = [], []
+        for i, group in enumerate(groups):
+            place = np.flatnonzero(inverse == i)
+            near = y[group]
+            solved = _rbf_solved(near, d[group], self.smoothing[group], kernel, epsilon, powers)
+            parts.append(_rbf_values(x[place], near, kernel, epsilon, powers, solved))
+            places.append(place)
+        out = fnp.concatenate(parts)[np.argsort(np.concatenate(places))] if parts else fnp.zeros_like(d[:0])
+    return fnp.reshape(out, (n, *self.d_shape))
+
+
+_RBF: dict[str, Callable[[Array, Any], Array]] = {
+    "multiquadric": lambda q, e: fnp.sqrt(q / e**2 + 1.0),
+    "inverse_multiquadric": lambda q, e: 1.0 / fnp.sqrt(q / e**2 + 1.0),
+    "gaussian": lambda q, e: fnp.exp(-q / e**2),
+    "linear": lambda q, e: _root(q),
+    "cubic": lambda q, e: q * _root(q),
+    "quintic": lambda q, e: q * q * _root(q),
+    "thin_plate": lambda q, e: 0.5 * q * fnp.log(fnp.where(q == 0, 1.0, q)),
+}
+_RBF_NAMES = {
+    "inverse": "inverse_multiquadric",
+    "inverse multiquadric": "inverse_multiquadric",
+    "thin-plate": "thin_plate",
+}
+
+
+class Rbf(_scipy.Rbf):  # type: ignore[misc]
+    """Radial basis functions through points, as scipy.interpolate.Rbf; norms are Euclidean or a function of yours."""
+
+    @traced_version(_scipy.Rbf.__init__)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.xi = fnp.stack([fnp.reshape(reals(a), (-1,)) for a in args[:-1]])
+        self.N = shape_of(self.xi)[1]
+        self.mode = kwargs.pop("mode", "1-D")
+        if self.mode not in ("1-D", "N-D"):
+            raise ValueError("Mode has to be 1-D or N-D.")
+        d = floats(args[-1])
+        self.di = fnp.reshape(d, (-1,)) if self.mode == "1-D" else d
+        self._target_dim = 1 if self.mode == "1-D" else shape_of(self.di)[-1]
+        if shape_of(self.di)[0] != self.N:
+            raise ValueError("All arrays must be equal length.")
+        self.norm = kwargs.pop("norm", "euclidean")
+        self.epsilon = kwargs.pop("epsilon", None)
+        if self.epsilon is None:
+            edges = fnp.max(self.xi, axis=1) - fnp.min(self.xi, axis=1)
+            flat = edges == 0
+            count = fnp.sum(fnp.where(flat, 0.0, 1.0))
+            self.epsilon = (fnp.prod(fnp.where(flat, 1.0, edges)) / self.N) ** (1.0 / count)
+        self.smooth = kwargs.pop("smooth", 0.0)
+        self.function = kwargs.pop("function", "multiquadric")
+        for item, value in kwargs.items():
+            setattr(self, item, value)
+        points = fnp.transpose(self.xi)
+        matrix = _rbf_kernel(self, points, points) - np.eye(self.N) * self.smooth
+        self.nodes = solve(matrix, self.di)
+
+    def __func_holds_traced__(self) -> bool:
+        return is_made_of_traced(self, "xi", "nodes", "epsilon")
+
+    @traced_version(_scipy.Rbf.__call__)
+    def __call__(self, *args: Any) -> Any:
+        """Evaluate at points, one array for each coordinate."""
+        return Rbf___call__(self, *args)
+
+
+def _rbf_kernel(self: Any, x: Array, y: Array) -> Array:
+    if callable(self.norm):
+        r = self.norm(fnp.transpose(x), fnp.transpose(y))
+        q = r * r
+    elif self.norm == "euclidean":
+        q = squared_distances(x, y)
+    else:
+        raise refuse(f"scipy.interpolate.Rbf with norm={self.norm!r}", "Use 'euclidean' or a function of two arrays.")
+    if isinstance(self.function, str):
+        name = _RBF_NAMES.get(self.function.lower(), self.function.lower())
+        if name not in _RBF:
+            raise ValueError(f"function must be a callable or one of {', '.join(_RBF)}")
+        return _RBF[name](q, self.epsilon)
+    code = getattr(self.function, "__code__", None)
+    r = _root(q)
+    return self.function(r) if code is None or code.co_argcount == 1 else self.function(self, r)
+
+
+def Rbf___call__(self: Any, *args: Any) -> Array:
+    """Evaluation of SciPy's and func's objects at traced points."""
+    parts = [reals(a) for a in args]
+    shape = shape_of(parts[0])
+    if any(shape_of(part) != shape for part in parts):
+        raise ValueError("Array lengths must be equal")
+    points = fnp.stack([fnp.reshape(part, (-1,)) for part in parts], axis=1)
+    k = _rbf_kernel(self, points, fnp.transpose(array_of(self.xi)))
+    out = fnp.matmul(*common(k, floats(self.nodes)))
+    return fnp.reshape(out, (*shape, self._target_dim) if self._target_dim > 1 else shape)
+
+
+def _scattered(points: Any, values: Any, rescale: bool) -> tuple[Array, Array, Any, Any]:
+    """Points (n, d) and values (n, …), and the offset and scale that `rescale` asks for."""
+    x = coordinates(points)
+    y = array_of(values)
+    y = to_dtype(y, COMPLEX if dtype_of(y).kind == "c" else DOUBLE)
+    if len(shape_of(x)) != 2 or not shape_of(y) or shape_of(y)[0] != shape_of(x)[0]:
+        raise ValueError("different number of values and points")
+    if not rescale:
+        return x, y, None, None
+    offset = fnp.mean(x, axis=0)
+    extent = fnp.max(x, axis=0) - fnp.min(x, axis=0)
+    scale = fnp.where(extent > 0, extent, 1.0)
+    return (x - offset) / scale, y, offset, scale
+
+
+class NearestNDInterpolator(_scipy.NearestNDInterpolator):  # type: ignore[misc]
+    """The value of the nearest point, as scipy.interpolate.NearestNDInterpolator; differentiable in the values."""
+
+    @traced_version(_scipy.NearestNDInterpolator.__init__)
+    def __init__(self, x: Any, y: Any, rescale: bool = False, tree_options: Any = None) -> None:
+        points, _, offset, scale = _scattered(x, y, rescale)
+        self._parts = (points, array_of(y), offset, scale)
+
+    def __func_holds_traced__(self) -> bool:
+        return is_made_of_traced(self, "_parts")
+
+    @traced_version(_scipy.NearestNDInterpolator.__call__)
+    def __call__(self, *args: Any, **query_options: Any) -> Any:
+        """Evaluate at points (…, d)."""
+        return NearestNDInterpolator___call__(self, *args, **query_options)
+
+
+def NearestNDInterpolator___call__(self: Any, *args: Any, **query_options: Any) -> Array:
+    """Evaluation of SciPy's and func's objects at traced points."""
+    if query_options:
+        raise refuse("scipy.interpolate.NearestNDInterpolator with query options", "Leave them out.")
+    if hasattr(self, "_parts"):
+        points, values, offset, scale = self._parts
+    else:
+        points, values = self.points, self.values
+        offset, scale = (self.offset, self.scale) if getattr(self, "scale", None) is not None else (None, None)
+    xi = coordinates(args[0] if len(args) == 1 else args, shape_of(points)[1])
+    if offset is not None:
+        xi = (xi - offset) / scale
+    shape = shape_of(xi)
+    flat = fnp.reshape(xi, (-1, shape[-1]))
+    if shape_of(flat)[0] * shape_of(points)[0] > DENSE:
+        what = "the nearest point"
+        place = KDTree(numbers(points, what)).query(numbers(flat, what))[1]
+    else:
+        place = fnp.argmin(squared_distances(flat, points), axis=1)
+    values = values if dtype_of(values).kind == "c" else to_dtype(values, DOUBLE)
+    out = fnp.take(values, place, axis=0)
+    return fnp.reshape(out, (*shape[:-1], *shape_of(values)[1:]))
+
+
+class LinearNDInterpolator(_scipy.LinearNDInterpolator):  # type: ignore[misc]
+    """Linear interpolation on triangles or simplices, as scipy.interpolate.LinearNDInterpolator.
+
+    The simplices are those of the numbers of the points; differentiable in points, values and queries.
+    """
+
+    def __init__(self, points: Any, values: Any, fill_value: Any = np.nan, rescale: bool = False) -> None:
+        if not is_traced(points, values, fill_value):
+            doors.original(_scipy.LinearNDInterpolator.__init__)(self, points, values, fill_value, rescale)
+            return
+        given = points.points if isinstance(points, Delaunay) else points
+        x, y, offset, scale = _scattered(given, values, rescale)
+        if isinstance(points, Delaunay):
+            if rescale:
+                raise ValueError("Rescaling is not supported when passing a Delaunay triangulation as points")
+            self.tri = points
+        else:
+            self.tri = Delaunay(numbers(x, "the triangulation of points"))
+        self._parts, self.fill_value = (x, y, offset, scale), fill_value
+
+    def __func_holds_traced__(self) -> bool:
+        return is_made_of_traced(self, "_parts", "fill_value")
+
+    def __call__(self, *args: Any) -> Any:
+        """Evaluate at points (…, d); outside the convex hull the values are `fill_value`."""
+        if not is_traced(self, args):
+            return doors.original(_scipy.LinearNDInterpolator.__call__)(self, *args)
+        return _linear_values(self, *args)
+
+
+def _linear_values(self: Any, *args: Any) -> Array:
+    """Evaluation of SciPy's and func's objects at traced points."""
+    if hasattr(self, "_parts"):
+        points, values, offset, scale = self._parts
+    else:
+        points, values = self.points, np.reshape(self.values, (len(self.values), *self.values_shape))
+        offset, scale = (self.offset, self.scale) if self.scale is not None else (None, None)
+    xi = coordinates(args[0] if len(args) == 1 else args, shape_of(points)[1])
+    if offset is not None:
+        xi = (xi - offset) / scale
+    shape = shape_of(xi)
+    flat = fnp.reshape(xi, (-1, shape[-1]))
+    found, lost = _simplex_of(self.tri, flat)
+    corners = fnp.take(self.tri.simplices, found, axis=0)
+    weights = simplex_weights(fnp.take(points, corners, axis=0), flat)
+    rest = shape_of(values)[1:]
+    picked = fnp.take(fnp.reshape(values, (shape_of(values)[0], -1)), corners, axis=0)
+    out = fnp.sum(weights[:, :, None] * picked, axis=1)
+    if not is_never(lost):
+        fill = to_dtype(array_of(self.fill_value), dtype_of(out))
+        out = fnp.where(lost[:, None], fill, out)
+    return fnp.reshape(out, (*shape[:-1], *rest))
+
+
+def _simplex_of(tri: Any, x: Array) -> tuple[Array, Array]:
+    """The simplex of each point (n, d), and whether there is none.
+
+    Few points are tried in all simplices, which needs no numbers; many are searched for by SciPy.
+    """
+    d = shape_of(x)[1]
+    if shape_of(x)[0] * len(tri.simplices) > DENSE:
+        found = tri.find_simplex(numbers(x, "the triangle that holds a point"))
+        return np.maximum(found, 0), found < 0
+    first = fnp.einsum("sij,nsj->nsi", tri.transform[:, :d], stop_gradient(x)[:, None, :] - tri.transform[:, d])
+    least = fnp.minimum(fnp.min(first, axis=2), 1.0 - fnp.sum(first, axis=2))
+    least = fnp.where(fnp.isnan(least), -np.inf, least)
+    return fnp.argmax(least, axis=1), fnp.logical_not(fnp.max(least, axis=1) >= -100 * np.finfo(float).eps)
+
+
+def LinearNDInterpolator___call__(self: Any, *args: Any) -> Array:
+    """Evaluation of SciPy's objects, which inherit one method, at traced points."""
+    if isinstance(self, _scipy.CloughTocher2DInterpolator):
+        raise refuse("scipy.interpolate.CloughTocher2DInterpolator", _CUBIC_INSTEAD)
+    return _linear_values(self, *args)
+
+
+_CUBIC_INSTEAD = (
+    "SciPy estimates the slopes by an iteration to a tolerance. Use linear interpolation or RBFInterpolator, which "
+    "differentiate."
+)
+
+
+def CloughTocher2DInterpolator___init__(self: Any, *args: Any, **kwargs: Any) -> None:
+    """Refuses traced data."""
+    raise refuse("scipy.interpolate.CloughTocher2DInterpolator", _CUBIC_INSTEAD)
+
+
+def simplex_weights(corners: Array, x: Array) -> Array:
+    """The barycentric coordinates (n, d + 1) of points (n, d) in simplices with corners (n, d + 1, d)."""
+    d = shape_of(x)[1]
+    last = corners[:, d]
+    edges = fnp.swapaxes(corners[:, :d] - last[:, None, :], 1, 2)
+    first = fnp.linalg.solve(edges, (x - last)[:, :, None])[:, :, 0]
+    return fnp.concatenate([first, 1.0 - fnp.sum(first, axis=1)[:, None]], axis=1)
+
+
+@traced_version(_scipy.griddata)
+def griddata(
+    points: Any, values: Any, xi: Any, method: str = "linear", fill_value: Any = np.nan, rescale: bool = False
+) -> Any:
+    """Interpolation of scattered data, as scipy.interpolate.griddata with the methods "nearest" and "linear".
+
+    In one dimension "cubic" too. Differentiable in points, values and queries.
+    """
+    x = coordinates(points)
+    ndim = shape_of(x)[-1] if len(shape_of(x)) > 1 else len(shape_of(x))
+    if ndim == 1 and method in ("nearest", "linear", "cubic"):
+        x = fnp.reshape(x, (-1,))
+        if isinstance(xi, tuple):
+            if len(xi) != 1:
+                raise ValueError("invalid number of dimensions in xi")
+            (xi,) = xi
+        order = fnp.argsort(x)
+        values = fnp.take(array_of(values), order, axis=0)
+        fill = "extrapolate" if method == "nearest" else fill_value
+        return interp1d(fnp.take(x, order), values, kind=method, axis=0, bounds_error=False, fill_value=fill)(xi)
+    if method == "nearest":
+        return NearestNDInterpolator(x, values, rescale=rescale)(xi)
+    if method == "linear":
+        return LinearNDInterpolator(x, values, fill_value=fill_value, rescale=rescale)(xi)
+    if method == "cubic" and ndim == 2:
+        raise refuse("scipy.interpolate.griddata with method='cubic' in two dimensions", _CUBIC_INSTEAD)
+    raise ValueError(f"Unknown interpolation method {method!r} for {ndim} dimensional data")
