@@ -55,7 +55,7 @@ TABLE: dict[str, str] = {
     """,
     "scipy.integrate": """
         ~trapezoid simpson ~cumulative_trapezoid cumulative_simpson ~romb fixed_quad() qmc_quad() quad() quad_vec()
-        dblquad() tplquad() nquad()
+        dblquad() tplquad() nquad() tanhsinh() nsum() cubature()
         solve_ivp() odeint() ode.set_initial_value complex_ode.set_initial_value ode.integrate()
     """,
     "scipy.interpolate": """

@@ -137,6 +137,20 @@ ROWS: dict[str, Row] = {
     ),
     "ode": Row(in_two_parts, np.array([1.5, 0.7, 0.3]), exact=1e-7, rtol=1e-5),
     "complex_ode": Row(turns, np.array([1.5, 0.3]), exact=1e-7, rtol=1e-5),
+    "tanhsinh": Row(
+        lambda m, x: m.tanhsinh(lambda t, c: np.exp(-c * t) / np.sqrt(t), 0.0, x[:2], args=(x[2],)).integral,
+        np.array([1.5, 0.7, 0.3]),
+    ),
+    "tanhsinh of logarithms": Row(
+        lambda m, x: m.tanhsinh(lambda t: -((x[0] * t) ** 2) / 2, 0.0, np.inf, log=True).integral, np.array([1.5])
+    ),
+    "nsum": Row(lambda m, x: m.nsum(lambda k, c: 1 / k**c, x[0], 20.5, args=(x[1],)).sum, np.array([1.0, 2.5])),
+    "cubature": Row(
+        lambda m, x: (
+            m.cubature(lambda t: np.exp(-x[0] * t[:, 0]) * t[:, 1], [0.0, 0.0], [x[1], 1.0], rule="gk15").estimate
+        ),
+        np.array([1.5, 0.7]),
+    ),
     "qmc_quad": Row(lambda m, x: points_of_box(m, x).integral, X[0, :4]),
 }
 

@@ -11,10 +11,12 @@ from func.scipy.integrate.odes import complex_ode_set_initial_value, ode_integra
 from func.scipy.integrate.quadrature import dblquad, nquad, quad, quad_vec, tplquad
 from func.scipy.integrate.rules import fixed_quad, qmc_quad
 from func.scipy.integrate.sampled import cumulative_simpson, simpson
+from func.scipy.integrate.vectorized import cubature, nsum, tanhsinh
 
 __all__: list[str] = [
-    "complex_ode_set_initial_value", "cumulative_simpson", "dblquad", "fixed_quad", "nquad", "ode_integrate",
-    "ode_set_initial_value", "odeint", "qmc_quad", "quad", "quad_vec", "simpson", "solve_ivp", "tplquad",
+    "complex_ode_set_initial_value", "cubature", "cumulative_simpson", "dblquad", "fixed_quad", "nquad", "nsum",
+    "ode_integrate", "ode_set_initial_value", "odeint", "qmc_quad", "quad", "quad_vec", "simpson", "solve_ivp",
+    "tanhsinh", "tplquad",
 ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from func.backends.records import Record
 from func.interpreters.core import Array, is_inexact, shape_of
-from func.scipy.integrate.numbers import Integrand, Numbers
+from func.scipy.integrate.numbers import ArrayIntegrand, Integrand, Numbers
 from func.transforms.closures import is_traced
 from func.transforms.custom import custom_jvp
 
@@ -20,7 +20,7 @@ from func.transforms.custom import custom_jvp
 class Rule(Protocol):
     """How the components of an integrand are integrated, on plain numbers."""
 
-    def __call__(self, integrand: Callable[[Any], Array], size: int, a: Any, b: Any) -> Array: ...
+    def __call__(self, integrand: Callable[[Any], Array], size: int, a: Any, b: Any, /) -> Array: ...
 
 
 class Integral(Record):
@@ -30,6 +30,8 @@ class Integral(Record):
     rule: Rule
     limits: tuple[Any, Any]
     weight: Callable[[Any], Any] | None = None
+    has_moving_limits: bool = True
+    """Whether the limits contribute to the derivative: those of a sum do not."""
     numbers: Numbers | None = None
     """How the integral itself is computed, if not by the rule."""
 
@@ -61,6 +63,8 @@ class Integral(Record):
                 rates = inner.value(p, rest)[0]
                 dot = dot + np.reshape(rates, (self.integrand.size, count)) @ dp
             for place, limit, limit_dot in zip(places, traced, traced_dots, strict=True):
+                if not self.has_moving_limits:
+                    break
                 part = self._at(limit, p, rest) * limit_dot
                 dot = dot + part if place else dot - part
             return outs, [dot, *[np.zeros_like(out) for out in outs[1:]]]
@@ -74,10 +78,20 @@ class Integral(Record):
         """The integrand at a limit; zero at an infinite one."""
         is_finite = np.isfinite(limit)
         x = np.where(is_finite, limit, 0.0)
-        value = self.integrand.call(x, p, *rest)
+        if isinstance(self.integrand, ArrayIntegrand):
+            value = self.integrand.call(np.reshape(x, (1,)), p, *rest)[:, 0]
+        else:
+            value = self.integrand.call(x, p, *rest)
         if self.weight is not None:
             value = value * self.weight(x)
         return np.where(is_finite, value, 0.0)
+
+
+def real_columns(out: Any, is_complex: bool) -> Array:
+    """An integrand's values at many points, the last axis, as real columns."""
+    out = np.asarray(out)
+    out = np.reshape(out, (-1, shape_of(out)[-1]))
+    return np.concatenate([np.real(out), np.imag(out)]) if is_complex else out.astype(float)
 
 
 def real_parts(out: Any, is_complex: bool) -> Array:

@@ -162,6 +162,28 @@ class Integrand(Record):
         return Integrand(call, self.size * count, self.order + 1)
 
 
+class ArrayIntegrand(Integrand):
+    """An integrand of many points at once, whose values are columns: of shape (size, points)."""
+
+    call: Callable[..., Array]
+    size: int
+    order: int = 0
+
+    def quick(self, *args: Any) -> Array:
+        """The values on plain numbers."""
+        return self.call(*args)
+
+    def derivative(self, count: int) -> ArrayIntegrand:
+        """The Jacobian with respect to the `count` parameters, in columns."""
+        of_parameters = _func.jacfwd(self.call, argnums=1)
+
+        def call(x: Any, p: Array, *rest: Array) -> Array:
+            rates = np.moveaxis(of_parameters(x, p, *rest), -1, 1)
+            return np.reshape(rates, (self.size * count, shape_of(rates)[-1]))
+
+        return ArrayIntegrand(call, self.size * count, self.order + 1)
+
+
 class Numbers(Record):
     """What SciPy computes on plain numbers: `size` reals and, for information, `others` more without derivative."""
 

@@ -108,7 +108,7 @@ def quad(
         by_components,
         (_number(a), _number(b)),
         _weight(weight, wvar),
-        Numbers(compute, size, [Aval((), error_dtype)]),
+        numbers=Numbers(compute, size, [Aval((), error_dtype)]),
     )
     value, error = integral.value(p, rest)
     result = value[0] + 1j * value[1] if complex_func else value[0]
@@ -320,7 +320,7 @@ def _whole(func: Any, ranges: Any, args: tuple[Any, ...], opts: Any, parameters:
         return np.array([integral(component(i), known_args)[0] for i in range(size)])
 
     numbers = Numbers(compute, 1, [Aval((), FLOAT)])
-    whole = Integral(Integrand(call, 1), by_components, (0.0, 0.0), None, numbers)
+    whole = Integral(Integrand(call, 1), by_components, (0.0, 0.0), numbers=numbers)
     value, error = whole.value(parameters.vector(), parameters.rest())
     return value[0], error
 
@@ -377,7 +377,7 @@ def quad_vec(
         value, _ = original(_scipy.quad_vec)(lambda x: np.asarray(integrand(x)), float(a), float(b), **options)
         return np.asarray(value)
 
-    integral = Integral(Integrand(call, size), by_vector, (a, b), None, Numbers(compute, size, [Aval((), FLOAT)]))
+    integral = Integral(Integrand(call, size), by_vector, (a, b), numbers=Numbers(compute, size, [Aval((), FLOAT)]))
     value, error = integral.value(p, rest)
     if is_complex:
         value = value[: size // 2] + 1j * value[size // 2 :]
