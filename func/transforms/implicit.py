@@ -276,8 +276,11 @@ def custom_root(
         return found if has_aux else (found, ())
 
     @transformed(custom_root, f, {"solve": solve, "tangent_solve": tangent_solve, "has_aux": has_aux})
-    def root(x0: Any, /, *params: Any) -> Any:
-        x, aux = solution(Problem(residual, solved, tangent_solve, (x0,), params))
+    def root(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if kwargs or not args:
+            raise TypeError("a root is called with a start and parameters by position: root(x0, *params)")
+        x0, *params = args
+        x, aux = solution(Problem(residual, solved, tangent_solve, (x0,), tuple(params)))
         return (x, aux) if has_aux else x
 
     return root
