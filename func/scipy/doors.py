@@ -96,7 +96,29 @@ TABLE: dict[str, str] = {
         ~rosen ~rosen_der ~rosen_hess ~rosen_hess_prod
     """,
     "scipy.signal": """
-        ~fftconvolve ~hilbert ~resample ~welch
+        _arraytools._validate_fs ~_filter_design._arc_jac_sc1 ~_filter_design._arc_jac_sn ~_filter_design._ellipdeg
+        _filter_design._validate_sos _polyutils._lstsq _polyutils._trim_zeros _spectral_py._fft_helper ~abcd_normalize
+        ~argrelextrema ~argrelmax ~argrelmin ~band_stop_obj ~bessel ~besselap ~bilinear bilinear_zpk ~bode ~buttap
+        ~butter ~buttord cheb1ap ~cheb1ord cheb2ap ~cheb2ord ~cheby1 ~cheby2 ~check_COLA ~check_NOLA chirp
+        ~choose_conv_method ~closest_STFT_dual_window ~coherence ~cont2discrete convolve convolve2d correlate
+        correlate2d ~correlation_lags ~csd cspline1d cspline1d_eval ~cspline2d ~czt ~czt_points ~dbode ~decimate
+        ~deconvolve detrend ~dfreqresp ~dimpulse ~dlsim ~dstep ~ellip ellipap ~ellipord ~envelope fftconvolve
+        ~filtfilt ~find_peaks ~find_peaks_cwt ~findfreqs ~firls ~firwin ~firwin2 ~firwin_2d ~freqresp ~freqs
+        ~freqs_zpk ~freqz ~freqz_sos ~freqz_zpk gammatone ~gauss_spline ~gausspulse ~get_window group_delay ~hilbert
+        ~hilbert2 iircomb ~iirdesign ~iirfilter iirnotch iirpeak ~impulse ~invres ~invresz ~istft ~kaiser_atten
+        ~kaiser_beta ~kaiserord lfilter lfilter_zi ~lfiltic ~lombscargle ~lp2bp lp2bp_zpk ~lp2bs lp2bs_zpk ~lp2hp
+        lp2hp_zpk ~lp2lp lp2lp_zpk ~lsim ~max_len_seq ~medfilt medfilt2d ~minimum_phase normalize oaconvolve
+        ~order_filter ~peak_prominences ~peak_widths ~periodogram ~place_poles ~qspline1d qspline1d_eval ~qspline2d
+        ~remez ~resample ~resample_poly ~residue ~residuez ~savgol_coeffs ~savgol_filter sawtooth sepfir2d
+        ShortTimeFFT ~ShortTimeFFT._fft_func ~ShortTimeFFT._ifft_func ~ShortTimeFFT.istft ~ShortTimeFFT.spectrogram
+        ~ShortTimeFFT.stft_detrend ~sos2tf ~sos2zpk sosfilt sosfilt_zi ~sosfiltfilt ~sosfreqz ~spectrogram
+        spline_filter square ~ss2tf ~ss2zpk ~step ~stft ~sweep_poly symiirorder1 symiirorder2 ~tf2sos tf2ss ~tf2zpk
+        ~unique_roots ~unit_impulse upfirdn ~vectorstrength ~welch ~wiener ~zoom_fft ~zpk2sos ~zpk2ss ~zpk2tf
+    """,
+    "scipy.signal.windows": """
+        ~barthann ~bartlett ~blackman ~blackmanharris ~bohman ~boxcar ~chebwin ~cosine ~dpss ~exponential ~flattop
+        ~gaussian ~general_cosine ~general_gaussian ~general_hamming ~get_window ~hamming ~hann ~kaiser
+        ~kaiser_bessel_derived ~lanczos ~nuttall ~parzen ~taylor ~triang ~tukey
     """,
     "scipy.sparse": """
         block_array block_diag bmat diags diags_array expand_dims find hstack kron kronsum permute_dims spdiags

@@ -22,8 +22,9 @@ MODULES = frozenset(
     [
         f"scipy.{name}"
         for name in (
-            "_lib._util", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse",
-            "sparse.linalg", "spatial", "spatial.distance", "spatial.transform", "special", "stats",
+            "_lib._util", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal",
+            "signal.windows", "sparse", "sparse.linalg", "spatial", "spatial.distance", "spatial.transform", "special",
+            "stats",
         )
     ]
 )  # fmt: skip

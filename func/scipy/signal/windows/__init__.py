@@ -1,10 +1,10 @@
-"""scipy.signal on traced and plain arrays."""
+"""scipy.signal.windows: SciPy's own code, which differentiates in the real parameters of windows."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import scipy.signal as _scipy
+import scipy.signal.windows as _scipy
 
 __all__: list[str] = []
 

@@ -1,0 +1,74 @@
+"""scipy.signal on traced and plain arrays: convolution, filters, filter design, spectra, windows, systems, waveforms.
+
+Most of scipy.signal is NumPy code, which runs on traced values as it is; its compiled kernels have versions here:
+convolutions are sums of products, and filters with feedback solve a linear recurrence, whose derivative in every
+argument is a recurrence again. Peaks and other indices have no derivative.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import scipy.signal as _scipy
+
+from func.scipy.signal.adapted import (
+    bilinear_zpk,
+    cheb1ap,
+    cheb2ap,
+    chirp,
+    cspline1d,
+    ellipap,
+    gammatone,
+    iircomb,
+    iirnotch,
+    iirpeak,
+    lp2bp_zpk,
+    lp2bs_zpk,
+    lp2hp_zpk,
+    lp2lp_zpk,
+    spline_filter,
+    symiirorder1,
+    symiirorder2,
+    tf2ss,
+)
+from func.scipy.signal.correlations import (
+    convolve,
+    convolve2d,
+    correlate,
+    correlate2d,
+    fftconvolve,
+    medfilt2d,
+    oaconvolve,
+    sepfir2d,
+)
+from func.scipy.signal.recursive_filters import lfilter, lfilter_zi, sosfilt, sosfilt_zi
+from func.scipy.signal.short_time import ShortTimeFFT
+from func.scipy.signal.short_time import transformed_windows as _spectral_py__fft_helper
+from func.scipy.signal.transfer_functions import group_delay, normalize
+from func.scipy.signal.transfer_functions import trim_zeros as _polyutils__trim_zeros
+from func.scipy.signal.transfer_functions import validate_fs as _arraytools__validate_fs
+from func.scipy.signal.transfer_functions import validate_sos as _filter_design__validate_sos
+from func.scipy.signal.trends import detrend
+from func.scipy.signal.trends import least_squares as _polyutils__lstsq
+from func.scipy.signal.upsampling import upfirdn
+from func.scipy.signal.waveforms import cspline1d_eval, qspline1d_eval, sawtooth, square
+
+__all__ = [
+    "ShortTimeFFT", "bilinear_zpk", "cheb1ap", "cheb2ap", "chirp", "convolve", "convolve2d", "correlate",
+    "correlate2d", "cspline1d", "cspline1d_eval", "detrend", "ellipap", "fftconvolve", "gammatone", "group_delay",
+    "iircomb", "iirnotch", "iirpeak", "lfilter", "lfilter_zi", "lp2bp_zpk", "lp2bs_zpk", "lp2hp_zpk", "lp2lp_zpk",
+    "medfilt2d", "normalize", "oaconvolve", "qspline1d_eval", "sawtooth", "sepfir2d", "sosfilt", "sosfilt_zi",
+    "spline_filter", "square", "symiirorder1", "symiirorder2", "tf2ss", "upfirdn",
+]  # fmt: skip
+_DOORS = (
+    _arraytools__validate_fs,
+    _filter_design__validate_sos,
+    _polyutils__lstsq,
+    _polyutils__trim_zeros,
+    _spectral_py__fft_helper,
+)
+"""Behind private functions of SciPy's that its public ones call."""
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_scipy, name)

@@ -1,0 +1,80 @@
+"""Transforms of the windows of a signal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import scipy.signal as _scipy
+
+from func import numpy as fnp
+from func.interpreters.core import Array, Tracer
+from func.scipy import fft
+from func.scipy.doors import holds_traced
+from func.scipy.signal.support import in_original
+
+
+def transformed_windows(
+    x: Any, win: Any, detrend_func: Any, nperseg: int, noverlap: int, nfft: int, sides: str
+) -> Array:
+    """The Fourier transforms of all windows of a signal (…, windows, frequencies), detrended and weighted."""
+    x = fnp.asarray(x)
+    if nperseg == 1 and noverlap == 0:
+        parts = x[..., None]
+    else:
+        parts = fnp.sliding_window_view(x, nperseg, -1)[..., :: nperseg - noverlap, :]
+    weighted = win * detrend_func(parts)
+    if sides == "twosided":
+        return fft.fft(weighted, n=nfft)
+    return fft.rfft(fnp.real(weighted), n=nfft)
+
+
+class _Window:
+    """A traced window, while an object is made that wants to close its memory."""
+
+    def __init__(self, window: Array) -> None:
+        self.window = window
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.window, name)
+
+    def __len__(self) -> int:
+        return len(self.window)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """Whether the numbers are finite is not asked of a traced window."""
+        return [True]
+
+    def __iter__(self) -> Any:
+        return iter(self.window)
+
+    def __mul__(self, other: Any) -> Any:
+        return self.window * other
+
+    def __truediv__(self, other: Any) -> Any:
+        return self.window / other
+
+    def setflags(self, write: bool) -> None:
+        """A traced window has no flags; nobody else holds it."""
+
+
+class ShortTimeFFT(_scipy.ShortTimeFFT):  # type: ignore[misc]
+    """scipy.signal.ShortTimeFFT with a traced window; its methods are SciPy's.
+
+    >>> import numpy as np, func, scipy.signal
+    >>> def energy(w):
+    ...     return np.sum(np.abs(scipy.signal.ShortTimeFFT(w, 2, fs=1.0).stft(np.ones(8))) ** 2)
+    >>> func.grad(energy)(np.ones(2)).round(6)
+    array([16., 16.])
+    """
+
+    _win: Any
+    _dual_win: Any
+
+    def __init__(self, win: Any, hop: int, fs: Any, *, dual_win: Any = None, **options: Any) -> None:
+        windows = [_Window(w) if type(w) is Tracer else w for w in (win, dual_win)]
+        in_original(_scipy.ShortTimeFFT.__init__, self, windows[0], hop, fs, dual_win=windows[1], **options)
+        self._win, self._dual_win = [w.window if type(w) is _Window else w for w in (self._win, self._dual_win)]
+
+    @staticmethod
+    def __func_holds_traced__(value: Any) -> bool:
+        return holds_traced(value._win) or holds_traced(value._dual_win)

@@ -1,0 +1,112 @@
+"""What functions of filter coefficients check and shorten by their values, without a look where those are not known.
+
+Under `jit` no leading coefficient counts as zero.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.signal as _scipy
+
+from func import numpy as fnp
+from func.interpreters.core import Array, Tracer, shape_of
+from func.scipy.ndimage.support import version_of
+from func.scipy.signal.support import is_known
+
+
+def _aligned(b: Any) -> Array:
+    """Numerators of several outputs as rows of one length, zeros in front."""
+    if isinstance(b, (list, tuple)) and any([np.ndim(row) > 0 for row in b]):
+        rows = [fnp.atleast_1d(fnp.asarray(row)) for row in b]
+        width = max([row.shape[-1] for row in rows])
+        padded = [
+            fnp.concatenate([fnp.zeros(width - row.shape[-1], row.dtype), fnp.reshape(row, (-1,))]) for row in rows
+        ]
+        return fnp.stack(padded)
+    return fnp.asarray(b)
+
+
+@version_of(_scipy.normalize)
+def normalize(b: Any, a: Any) -> tuple[Array, Array]:
+    """Numerator and denominator with a leading coefficient of one in the latter, as scipy.signal.normalize."""
+    den, num = fnp.atleast_1d(fnp.asarray(a)), fnp.atleast_2d(_aligned(b))
+    if den.ndim != 1:
+        raise ValueError("Denominator polynomial must be rank-1 array.")
+    if num.ndim > 2:
+        raise ValueError("Numerator polynomial must be rank-1 or rank-2 array.")
+    if is_known(den) and bool(fnp.all(den == 0)):
+        raise ValueError("Denominator must have at least on nonzero element.")
+    den = trim_zeros(den, "f")
+    num, den = num / den[0], den / den[0]
+    leading = 0
+    while is_known(num) and leading < num.shape[-1] and bool(fnp.all(fnp.abs(num[:, leading]) <= 1e-14)):
+        leading += 1
+    if leading > 0:
+        warnings.warn(
+            "Badly conditioned filter coefficients (numerator): the results may be meaningless",
+            _scipy.BadCoefficients,
+            stacklevel=3,
+        )
+        num = num[:, leading - 1 if leading == num.shape[1] else leading :]
+    return num[0] if num.shape[0] == 1 else num, den
+
+
+def trim_zeros(filt: Any, trim: str = "fb") -> Any:
+    """A polynomial without the leading ("f") and trailing ("b") coefficients that are zero."""
+    if not is_known(filt):
+        return filt
+    first, last = 0, filt.shape[0]
+    while "f" in trim.lower() and first < last and bool(filt[first] == 0.0):
+        first += 1
+    while "b" in trim.lower() and last > first and bool(filt[last - 1] == 0.0):
+        last -= 1
+    return filt[first:last]
+
+
+def validate_fs(fs: Any, allow_none: bool = True) -> Any:
+    """A sampling frequency."""
+    if fs is None and not allow_none:
+        raise ValueError("Sampling frequency can not be none.")
+    if type(fs) is not Tracer:
+        return fs if fs is None else float(fs)
+    if len(shape_of(fs)):
+        raise ValueError("Sampling frequency fs must be a single scalar.")
+    return fnp.multiply(fs, 1.0)
+
+
+def validate_sos(sos: Any, xp: Any = None) -> tuple[Array, int]:
+    """Second-order sections and their number."""
+    sos = fnp.atleast_2d(fnp.asarray(sos))
+    if sos.ndim != 2:
+        raise ValueError("sos array must be 2D")
+    if sos.shape[1] != 6:
+        raise ValueError("sos array must be shape (n_sections, 6)")
+    if is_known(sos) and not bool(fnp.all(sos[:, 3] == 1)):
+        raise ValueError("sos[:, 3] should be all ones")
+    return sos, sos.shape[0]
+
+
+@version_of(_scipy.group_delay)
+def group_delay(system: Any, w: Any = 512, whole: bool = False, fs: Any = 2 * np.pi) -> tuple[Array, Array]:
+    """The group delay of a digital filter, as scipy.signal.group_delay; 0, with derivative 0, where it is singular."""
+    b, a = [fnp.atleast_1d(fnp.asarray(v)) for v in system]
+    fs = validate_fs(fs, allow_none=False)
+    if w is None or (np.ndim(w) == 0 and type(w) is not Tracer and int(w) == w):
+        w = np.linspace(0, (2 if whole else 1) * np.pi, 512 if w is None else int(w), endpoint=False)
+    else:
+        w = 2 * np.pi * fnp.atleast_1d(fnp.asarray(w)) / fs
+    c = fnp.convolve(b, fnp.conj(a[::-1]))
+    z = fnp.exp(-1j * w)
+    num, den = fnp.polyval((c * np.arange(c.shape[0]))[::-1], z), fnp.polyval(c[::-1], z)
+    singular, small = den == 0, fnp.abs(den) < 10 * np.finfo(float).eps
+    delay = fnp.where(singular, 0.0, fnp.real(num / fnp.where(singular, 1.0, den)) - a.shape[0] + 1)
+    if is_known(small) and bool(fnp.any(small)):
+        warnings.warn(
+            "The filter's denominator is zero or extremely small at some frequencies, around which a singularity may "
+            "be present; where it is zero the group delay is set to 0",
+            stacklevel=3,
+        )
+    return w * (fs / (2 * np.pi)), delay
