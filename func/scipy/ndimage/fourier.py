@@ -10,7 +10,7 @@ import scipy.ndimage as _scipy
 from func import numpy as fnp
 from func import special
 from func.interpreters.core import Array
-from func.scipy.ndimage.support import array_of, in_double, normalized_axis, sequence_of, version_of
+from func.scipy.ndimage.borders import array_of, in_double, normalized_axis, sequence_of, version_of
 
 
 def _filtered(x: Array, response: Any, output: Any, kinds: str) -> Array:

@@ -16,7 +16,7 @@ import scipy.ndimage as _scipy
 from func import numpy as fnp
 from func.interpreters.core import Array, known_value, operand
 from func.interpreters.primitives.structural.filters import correlate_windows
-from func.scipy.ndimage.support import (
+from func.scipy.ndimage.borders import (
     array_of,
     axes_of,
     delivered,

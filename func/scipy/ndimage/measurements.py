@@ -15,7 +15,7 @@ from func import numpy as fnp
 from func.interpreters.core import Array, Tracer
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
-from func.scipy.ndimage.support import version_of
+from func.scipy.ndimage.borders import version_of
 
 
 def _regions(x: Array, labels: Any, index: Any, name: str) -> tuple[Array, list[Any], bool]:

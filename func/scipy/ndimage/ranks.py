@@ -18,7 +18,7 @@ from func import numpy as fnp
 from func.interpreters.core import Array
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
-from func.scipy.ndimage.support import (
+from func.scipy.ndimage.borders import (
     array_of,
     axes_of,
     delivered,

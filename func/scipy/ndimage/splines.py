@@ -22,7 +22,7 @@ from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.interpreters.primitives.structural.filters import spline_coefficients
 from func.scipy.doors import holds_traced
-from func.scipy.ndimage.support import (
+from func.scipy.ndimage.borders import (
     DOUBLE,
     array_of,
     delivered,

@@ -14,9 +14,9 @@ from func.interpreters.core import Array
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
 from func.scipy.doors import holds_traced
-from func.scipy.ndimage.support import version_of
+from func.scipy.ndimage.borders import version_of
 from func.scipy.signal import correlations
-from func.scipy.signal.support import TRACED_CMATH, TRACED_MATH, as_float, rewired
+from func.scipy.signal.original_code import TRACED_CMATH, TRACED_MATH, as_float, rewired
 
 _NUMBERS: dict[str, Any] = {"float": as_float, "math": TRACED_MATH, "cmath": TRACED_CMATH}
 

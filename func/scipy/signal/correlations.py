@@ -13,8 +13,8 @@ from func import numpy as fnp
 from func.interpreters.core import Array, operand
 from func.interpreters.primitives.structural.filters import correlate_windows
 from func.scipy import doors, fft
-from func.scipy.ndimage.support import extended, normalized_axis, version_of
-from func.scipy.signal.support import in_original, inexact_dtype
+from func.scipy.ndimage.borders import extended, normalized_axis, version_of
+from func.scipy.signal.original_code import in_original, inexact_dtype
 
 _BOUNDARIES = {
     "fill": "constant", "pad": "constant", "wrap": "wrap", "circular": "wrap", "symm": "reflect",

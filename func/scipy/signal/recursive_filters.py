@@ -13,7 +13,7 @@ import scipy.signal as _scipy
 from func import numpy as fnp
 from func.interpreters.core import Array, known_value, operand
 from func.interpreters.primitives.structural.filters import correlate_windows, recurrence
-from func.scipy.ndimage.support import normalized_axis, version_of
+from func.scipy.ndimage.borders import normalized_axis, version_of
 
 
 def _coefficients(values: Any, name: str) -> Array:

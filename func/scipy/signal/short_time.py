@@ -10,7 +10,7 @@ from func import numpy as fnp
 from func.interpreters.core import Array, Tracer
 from func.scipy import fft
 from func.scipy.doors import holds_traced
-from func.scipy.signal.support import in_original
+from func.scipy.signal.original_code import in_original
 
 
 def transformed_windows(

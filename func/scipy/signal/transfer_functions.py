@@ -13,8 +13,8 @@ import scipy.signal as _scipy
 
 from func import numpy as fnp
 from func.interpreters.core import Array, Tracer, shape_of
-from func.scipy.ndimage.support import version_of
-from func.scipy.signal.support import is_known
+from func.scipy.ndimage.borders import version_of
+from func.scipy.signal.original_code import is_known
 
 
 def _aligned(b: Any) -> Array:

@@ -12,7 +12,7 @@ from func import numpy as fnp
 from func.interception import resolved
 from func.interpreters.core import Array
 from func.scipy.doors import holds_traced
-from func.scipy.ndimage.support import normalized_axis, version_of
+from func.scipy.ndimage.borders import normalized_axis, version_of
 
 
 def least_squares(a: Any, b: Any, xp: Any = None, rcond: Any = None) -> tuple[Any, Any, Any, Any]:

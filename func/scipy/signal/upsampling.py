@@ -9,7 +9,7 @@ import scipy.signal as _scipy
 
 from func import numpy as fnp
 from func.interpreters.core import Array
-from func.scipy.ndimage.support import normalized_axis, places, version_of
+from func.scipy.ndimage.borders import normalized_axis, places, version_of
 
 _GATHERED = {"symmetric": "reflect", "edge": "nearest", "reflect": "mirror", "wrap": "wrap"}
 _MODES = (*_GATHERED, "constant", "smooth", "antisymmetric", "antireflect", "line")

@@ -9,7 +9,7 @@ import scipy.signal as _scipy
 
 from func import numpy as fnp
 from func.interpreters.core import Array
-from func.scipy.ndimage.support import version_of
+from func.scipy.ndimage.borders import version_of
 
 
 def _phase(t: Any, width: Any) -> tuple[Array, Array, Array, Array]:

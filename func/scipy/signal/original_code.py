@@ -1,4 +1,4 @@
-"""What the functions of func.scipy.signal share."""
+"""SciPy's own code on traced values, with small parts replaced, and questions about values that may be unknown."""
 
 from __future__ import annotations
 
