@@ -102,7 +102,7 @@ def least_squares(
         >>> def rate(y):
         ...     return func.scipy.optimize.least_squares(lambda k: np.exp(-k * t) - y, np.array([0.3]), xtol=1e-12).x[0]
         >>> func.grad(rate)(np.exp(-0.5 * t)).round(6)
-        array([ 0.        , -0.68632774, -0.83256546]).round(6)
+        array([-0.      , -0.667089, -0.809219])
     """
     args, kwargs = as_tuple(args), dict(kwargs or {})
     rest: dict[str, Any] = {

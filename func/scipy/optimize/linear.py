@@ -28,9 +28,8 @@ def nnls(A: Any, b: Any, **options: Any) -> Any:
     Example:
         >>> import numpy as np, func
         >>> A = np.array([[1.0, 0.0], [0.0, 1.0]])
-        >>> func.jacobian(lambda b: func.scipy.optimize.nnls(A, b)[0])(np.array([2.0, -1.0]))
-        array([[1., 0.],
-               [0., 0.]])
+        >>> func.jacobian(lambda b: func.scipy.optimize.nnls(A, b)[0].sum())(np.array([2.0, -1.0]))
+        array([ 1., -0.])
     """
     if not solving.has_traced(A, b):
         return original("nnls")(A, b, **options)
@@ -51,9 +50,8 @@ def lsq_linear(A: Any, b: Any, bounds: Any = (-np.inf, np.inf), *more: Any, **op
     Example:
         >>> import numpy as np, func
         >>> A = np.array([[2.0, 0.0], [0.0, 1.0]])
-        >>> func.jacobian(lambda b: func.scipy.optimize.lsq_linear(A, b, (0, 1)).x)(np.array([1.0, 3.0]))
-        array([[0.5, 0. ],
-               [0. , 0. ]])
+        >>> func.jacobian(lambda b: func.scipy.optimize.lsq_linear(A, b, (0, 1)).x.sum())(np.array([1.0, 3.0]))
+        array([ 0.5, -0. ])
     """
     box = (bounds.lb, bounds.ub) if isinstance(bounds, scipy_optimize.Bounds) else bounds
     if not solving.has_traced(A, b, box):
