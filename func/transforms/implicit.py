@@ -49,8 +49,8 @@ class Problem(NamedTuple):
     check: Callable[..., None] | None = None
     """(x, aux, residual function of x, Jacobian): looks at a solution whose derivative is asked for."""
     native: Callable[..., tuple[Any, Any]] | None = None
-    """(otherwise, *starts, *params): (x, aux) by traced code, in the place of an outside solver in compiled code;
-    otherwise() is the outside solver."""
+    """(otherwise, values, *starts, *params): (x, aux) by traced code, in the place of an outside solver in compiled
+    code, which otherwise(values) calls."""
 
 
 class Solved(Record):
@@ -83,12 +83,12 @@ class Solved(Record):
         problem: Problem = self.closure.rebuilt(values)  # type: ignore[assignment]
         assert problem.native is not None
 
-        def otherwise() -> tuple[Any, Any]:
+        def otherwise(values: Sequence[Array]) -> tuple[Any, Any]:
             outs = self.by_callback(*values)
             count = self.spec.num_leaves
             return tree.unflatten(self.spec, outs[:count]), tree.unflatten(self.aux_spec, outs[count:])
 
-        x, aux = problem.native(otherwise, *problem.starts, *problem.params)
+        x, aux = problem.native(otherwise, list(values), *problem.starts, *problem.params)
         return [*tree.leaves(x), *tree.leaves(aux)]
 
     def on_numbers(self, *values: Array) -> list[Array]:

@@ -1,8 +1,10 @@
 """Newton's method as a compiled loop, where a system starts so near a root that SciPy would find the same one.
 
-Compiled code would call SciPy by Python. Where every Newton step from the start is at most a quarter of the one before,
-the start lies in the basin of one root, by the theorem of Newton and Kantorovich in practice, and MINPACK's first steps
-are the same. Then the loop's root is taken, to full precision; in all other cases SciPy's code runs.
+Compiled code would call SciPy by Python. The loop here takes a few corrections with the factors of each Jacobian. Where
+every correction is at most a quarter of the one before, the start lies in the basin of one root, by the theorem of
+Newton and Kantorovich as an algorithm can test it (Deuflhard, Newton Methods for Nonlinear Problems, 2004, section 2.1:
+the natural monotonicity test), and MINPACK's first steps are the same. Then the loop's root is taken, to full
+precision; in all other cases SciPy's code runs.
 """
 
 from __future__ import annotations
@@ -19,17 +21,21 @@ from func.interpreters.primitives.linalg.inverses import factored_solve, lu_fact
 from func.scipy.optimize.solving import as_array, vector_of
 from func.transforms.jacobians import jacfwd
 
+CORRECTIONS = 3
+"""With the factors of one Jacobian; this converges as the fourth power."""
 CONTRACTION = 0.25
-"""A step is at most this part of the step before."""
+"""A correction is at most this part of the one before."""
 FACTOR = 100.0
-"""The first step is at most so many times as long as the start: MINPACK's first trust region."""
-LAST = 1e-9
-"""A step of this part of the root, or of the first step, leads to it: the next would be below rounding."""
-MOST_STEPS = 20
+"""The first correction is at most so many times as long as the start: MINPACK's first trust region."""
+NOISE, PRECISION = 1e-13, 1e-15
+"""Corrections of this part of the root are rounding; the root is found when what is left is this part of it."""
+MOST_STEPS = 12
 
 
-def newton_or(otherwise: Callable[[], Any], x0: Any, fun: Callable[..., Any], args: Any, jac: Any) -> Any:
-    """(x, info) by Newton's method in traced code, or what `otherwise()` gives."""
+def newton_or(
+    otherwise: Callable[[Any], Any], values: Any, x0: Any, fun: Callable[..., Any], args: Any, jac: Any
+) -> Any:
+    """(x, info) by Newton's method in traced code, or what `otherwise(values)` gives."""
     try:
         start = vector_of(as_array(x0)) * 1.0
 
@@ -38,26 +44,45 @@ def newton_or(otherwise: Callable[[], Any], x0: Any, fun: Callable[..., Any], ar
 
         slope = jacfwd(f)
 
-        def is_moving(state: Any) -> Any:
-            x, length, first, is_good, steps = state
-            small = LAST * np.maximum(np.linalg.norm(x), first)
-            return is_good & (length > small) & (steps < MOST_STEPS)
+        def is_going_on(state: Any) -> Any:
+            _, _, _, is_good, is_found, steps = state
+            return is_good & ~is_found & (steps < MOST_STEPS)
 
         def step(state: Any) -> Any:
-            x, length, first, _, steps = state
+            x, length, first, is_good, _, steps = state
             matrix = slope(x)
             packed, pivots = lu_factors(matrix)
-            move = factored_solve(matrix, packed, pivots, np.expand_dims(f(x), 1), adjoint=False)[:, 0]
-            now = np.linalg.norm(move)
-            limit = np.where(steps == 0, FACTOR * np.where(first > 0, first, 1.0), CONTRACTION * length)
-            return x - move, now, np.where(steps == 0, now, first), now <= limit, steps + 1
+            before = length
+            for number in range(CORRECTIONS):
+                side = np.expand_dims(f(x), 1)
+                move = factored_solve(matrix, packed, pivots, side, adjoint=False)[:, 0]
+                x = x - move
+                before, length = length, np.linalg.norm(move)
+                if number == 0:
+                    first = np.where(steps == 0, length, first)
+                    limit = np.where(steps == 0, FACTOR * reach, CONTRACTION * before)
+                else:
+                    limit = CONTRACTION * before
+                size = np.maximum(np.linalg.norm(x), first)
+                is_good = is_good & ((length <= limit) | (length <= NOISE * size))
+            is_found = (length * length <= PRECISION * size * before) | (length <= NOISE * size)
+            return x, length, first, is_good, is_found, steps + 1
 
-        scale = np.linalg.norm(start)
-        x, length, first, is_good, steps = while_loop(is_moving, step, (start, np.inf, scale, True, 0))
+        distance = np.linalg.norm(start)
+        reach = np.where(distance > 0, distance, 1.0)
+        initial = (start, np.float64(np.inf), np.float64(0.0), np.bool_(True), np.bool_(False), 0)
+        x, _, _, is_good, is_found, steps = while_loop(is_going_on, step, initial)
         if dtype_of(x) != np.float64:
-            return otherwise()
-        is_found = is_good & (length <= LAST * np.maximum(np.linalg.norm(x), first))
+            return otherwise(values)
+        is_found = is_good & is_found
     except FuncError:  # the function's Python code decides by numbers, which only SciPy's call has
-        return otherwise()
+        return otherwise(values)
     info = np.stack([np.asarray(1), np.asarray(1), steps, steps])
-    return cond(is_found, lambda x, info: (x, info), lambda x, info: otherwise(), x, info)
+
+    def found(x: Any, info: Any, values: Any) -> Any:
+        return x, info
+
+    def not_found(x: Any, info: Any, values: Any) -> Any:
+        return otherwise(values)
+
+    return cond(is_found, found, not_found, x, info, values)
