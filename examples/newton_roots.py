@@ -1,5 +1,6 @@
 """Kepler's equation by Newton's method under `vmap`: every planet takes as many steps as it needs."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,18 @@ def kepler(anomaly: Array, mean_anomaly: Array, eccentricity: Array) -> Array:
     return anomaly - eccentricity * np.sin(anomaly) - mean_anomaly
 
 
-def eccentric_anomaly(mean_anomaly: Array, eccentricity: Array) -> tuple[Array, int]:
-    """Solves Kepler's equation for ONE planet; returns the root and the number of Newton steps."""
-    slope = func.grad(kepler)
-    anomaly = mean_anomaly + eccentricity
-    steps, residual = 0, np.inf
-    while abs(residual) > 1e-13 and steps < 50:
-        residual = kepler(anomaly, mean_anomaly, eccentricity)
-        # The step at the root hardly moves it, but has its derivative, even where the start was the root.
-        anomaly = anomaly - residual / slope(anomaly, mean_anomaly, eccentricity)
+def newton(residual: Callable[[Array], Array], start: Array) -> tuple[Array, int]:
+    """The root of ONE equation and the number of Newton steps, of which a start at the root takes none."""
+    slope = func.grad(residual)
+    x, steps = start, 0
+    while abs(residual(x)) > 1e-13 and steps < 50:
+        x = x - residual(x) / slope(x)
         steps += 1
-    return anomaly, steps
+    return x, steps
+
+
+eccentric_anomaly = func.custom_root(kepler, newton, has_aux=True)
+"""(start, mean anomaly, eccentricity): the root, with its own derivative, and the number of steps."""
 
 
 def main() -> None:
@@ -33,7 +35,8 @@ def main() -> None:
     mean_anomaly = rng.uniform(0.05, np.pi, size=400)
     eccentricity = rng.uniform(0.0, 0.97, size=400)
 
-    anomaly, steps = func.vmap(eccentric_anomaly)(mean_anomaly, eccentricity)
+    start = mean_anomaly + eccentricity
+    anomaly, steps = func.vmap(eccentric_anomaly)(start, mean_anomaly, eccentricity)
     worst = np.max(np.abs(kepler(anomaly, mean_anomaly, eccentricity)))
     for count, planets in zip(*np.unique(steps, return_counts=True), strict=True):
         print(f"{planets:4d} planets took {count} steps")
@@ -41,11 +44,15 @@ def main() -> None:
     assert worst <= 1e-13
     assert len(np.unique(steps)) >= 3
 
-    gradient, _ = func.vmap(func.grad(eccentric_anomaly, argnums=1, has_aux=True))(mean_anomaly, eccentricity)
+    slope = func.vmap(func.grad(eccentric_anomaly, argnums=2, has_aux=True))
+    gradient, _ = slope(start, mean_anomaly, eccentricity)
+    at_the_root, steps = slope(anomaly, mean_anomaly, eccentricity)
+    assert not np.any(steps)
     implicit = np.sin(anomaly) / (1 - eccentricity * np.cos(anomaly))
     error = np.max(np.abs(gradient - implicit))
     print(f"derivative by the eccentricity: within {error:.1e} of the implicit one")
     np.testing.assert_allclose(gradient, implicit, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(at_the_root, implicit, rtol=1e-8, atol=1e-10)
 
 
 if __name__ == "__main__":

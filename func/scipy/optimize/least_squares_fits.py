@@ -47,7 +47,7 @@ class RobustCost:
 
     def rho(self, z: Array) -> Array:
         """The loss of squared residuals."""
-        return self.loss(z)[0] if callable(self.loss) else LOSSES[self.loss](z)
+        return LOSSES[self.loss](z) if isinstance(self.loss, str) else self.loss(z)[0]
 
     def __call__(self, residuals: Array) -> Array:
         if self.loss == "linear":
@@ -58,7 +58,7 @@ class RobustCost:
         """(ρ', the factors by which SciPy scales the rows of the Jacobian)."""
         z = (residuals / self.f_scale) ** 2
         ones = np.ones_like(z)
-        if callable(self.loss):
+        if not isinstance(self.loss, str):
             first, second = self.loss(z)[1], self.loss(z)[2]
         else:
             first, second = jvp(lambda z: jvp(self.rho, (z,), (ones,))[1], (z,), (ones,))

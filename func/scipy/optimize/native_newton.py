@@ -52,7 +52,7 @@ def newton_or(
             x, length, first, is_good, _, steps = state
             matrix = slope(x)
             packed, pivots = lu_factors(matrix)
-            before = length
+            before, size = length, first
             for number in range(CORRECTIONS):
                 side = np.expand_dims(f(x), 1)
                 move = factored_solve(matrix, packed, pivots, side, adjoint=False)[:, 0]
