@@ -63,17 +63,22 @@ TABLE: dict[str, str] = {
         BPoly.integrate BSpline BSpline.__call__ BSpline.basis_element BSpline.construct_fast
         BSpline.design_matrix BSpline.from_power_basis BSpline.insert_knot BSpline.integrate
         BarycentricInterpolator BarycentricInterpolator.__call__ BarycentricInterpolator.add_xi
-        BarycentricInterpolator.derivative BarycentricInterpolator.set_yi CloughTocher2DInterpolator.__init__
-        CubicHermiteSpline CubicSpline FloaterHormannInterpolator InterpolatedUnivariateSpline KroghInterpolator
-        KroghInterpolator.derivative KroghInterpolator.derivatives LSQUnivariateSpline LinearNDInterpolator
-        LinearNDInterpolator.__call__ NdBSpline NdBSpline.__call__ NdPPoly NdPPoly.__call__
+        BarycentricInterpolator.derivative BarycentricInterpolator.set_yi BivariateSpline.__call__
+        BivariateSpline.ev BivariateSpline.integral CloughTocher2DInterpolator.__init__ CubicHermiteSpline
+        CubicSpline FloaterHormannInterpolator InterpolatedUnivariateSpline KroghInterpolator
+        KroghInterpolator.derivative KroghInterpolator.derivatives LSQBivariateSpline
+        LSQSphereBivariateSpline.__call__ LSQSphereBivariateSpline.__init__ LSQUnivariateSpline
+        LinearNDInterpolator LinearNDInterpolator.__call__ NdBSpline NdBSpline.__call__ NdPPoly NdPPoly.__call__
         NearestNDInterpolator NearestNDInterpolator.__call__ PPoly.__call__ PPoly.__init__ PPoly.construct_fast
         PPoly.extend PPoly.from_bernstein_basis PPoly.from_spline PPoly.integrate PPoly.solve PchipInterpolator
-        RBFInterpolator RBFInterpolator.__call__ Rbf Rbf.__call__ UnivariateSpline UnivariateSpline.__call__
+        RBFInterpolator RBFInterpolator.__call__ Rbf Rbf.__call__ RectBivariateSpline
+        RectSphereBivariateSpline.__call__ RectSphereBivariateSpline.__init__ RegularGridInterpolator
+        RegularGridInterpolator.__call__ SmoothBivariateSpline.__init__ SmoothSphereBivariateSpline.__call__
+        SmoothSphereBivariateSpline.__init__ UnivariateSpline UnivariateSpline.__call__
         UnivariateSpline.derivatives UnivariateSpline.integral approximate_taylor_polynomial()
-        barycentric_interpolate griddata insert interp1d interp1d.__call__ krogh_interpolate lagrange
-        make_interp_spline make_lsq_spline make_smoothing_spline make_splprep make_splrep pade pchip_interpolate
-        spalde splantider splder splev splint splprep splrep sproot
+        barycentric_interpolate bisplev bisplrep griddata insert interp1d interp1d.__call__ interpn
+        krogh_interpolate lagrange make_interp_spline make_lsq_spline make_smoothing_spline make_splprep
+        make_splrep pade pchip_interpolate spalde splantider splder splev splint splprep splrep sproot
     """,
     "scipy.ndimage": """
         affine_transform ~black_tophat ~center_of_mass convolve convolve1d correlate correlate1d extrema

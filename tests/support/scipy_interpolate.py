@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse.linalg import spsolve
 
 from tests.support.scipy_rows import Row, main
 
@@ -19,6 +20,12 @@ WEIGHTS = 1 / np.array([np.prod(np.delete(x - NODES, i)) for i, x in enumerate(N
 
 PLACES = np.array([[0.0, 0.0], [1.0, 0.1], [0.1, 1.2], [1.1, 0.9], [0.5, 0.4], [0.2, 0.6], [0.8, 0.5]])
 WHERE = np.array([[0.3, 0.3], [0.7, 0.7], [0.5, 0.2]])
+
+CLOUD = np.random.default_rng(8).uniform(size=(2, 30))
+Z = RNG.normal(size=(7, 4))
+ON_GRID = np.array([[0.2, 0.3], [0.9, 1.4], [1.9, 0.7], [3.1, 2.9]])
+
+GLOBE = np.array(np.meshgrid(np.linspace(0.2, 3.0, 8), np.linspace(0.1, 6.2, 9))).reshape(2, -1)
 
 ROWS: dict[str, Row] = {
     "CubicSpline": Row(lambda m, y: m.CubicSpline(NODES, y)(AT), Y),
@@ -106,8 +113,74 @@ ROWS: dict[str, Row] = {
     "griddata points": Row(
         lambda m, p: m.griddata(p, Y, WHERE, rescale=True), PLACES, without={"jit": "triangulates numbers"}
     ),
+    "RegularGridInterpolator": Row(lambda m, z: m.RegularGridInterpolator((NODES, KNOTS[3:7]), z)(ON_GRID), Z),
+    "RegularGridInterpolator points": Row(
+        lambda m, x: m.RegularGridInterpolator((NODES, KNOTS[3:7]), Z, method="pchip")(x), ON_GRID
+    ),
+    "RegularGridInterpolator nodes": Row(lambda m, x: m.RegularGridInterpolator((x, KNOTS[3:7]), Z)(ON_GRID), NODES),
+    "RegularGridInterpolator cubic": Row(
+        lambda m, z: m.RegularGridInterpolator((NODES, KNOTS[3:7]), z, method="cubic", solver=spsolve)(ON_GRID),
+        Z,
+        exact=1e-10,
+    ),
+    "interpn": Row(lambda m, z: m.interpn((NODES, KNOTS[3:7]), z, ON_GRID, method="splinef2d"), Z),
+    "RectBivariateSpline": Row(lambda m, z: m.RectBivariateSpline(NODES, KNOTS[3:7], z)(INSIDE, [0.3, 1.7]), Z),
+    "RectBivariateSpline points": Row(
+        lambda m, x: m.RectBivariateSpline(NODES, KNOTS[3:7], Z, kx=2).ev(x[:, 0], x[:, 1], dx=1), ON_GRID + 0.03
+    ),
+    "LSQBivariateSpline": Row(
+        lambda m, z: m.LSQBivariateSpline(CLOUD[0], CLOUD[1], z, [0.5], [0.4], kx=2, ky=2).integral(0.1, 0.7, 0.2, 0.9),
+        RNG.normal(size=30),
+        exact=1e-9,
+    ),
+    "BivariateSpline": Row(
+        lambda m, x: m.RectBivariateSpline(NODES, KNOTS[3:7], Z)(x[:, 0], np.sort(x[:, 1]), dy=1),
+        np.sort(ON_GRID, axis=0),
+    ),
+    "SmoothBivariateSpline": Row(lambda m, x: m.SmoothBivariateSpline(*CLOUD, CLOUD[0] * CLOUD[1])(x, x), INSIDE / 4),
+    "RectSphereBivariateSpline": Row(
+        lambda m, x: m.RectSphereBivariateSpline(NODES[1:6], NODES[1:6], Z[:5, [0, 1, 2, 3, 0]])(x, x + 0.1),
+        INSIDE[1:5],
+    ),
+    "SmoothSphereBivariateSpline": Row(
+        lambda m, x: m.SmoothSphereBivariateSpline(*GLOBE, np.cos(GLOBE[0]), s=3.5)(x, x + 0.1), INSIDE[1:5]
+    ),
+    "LSQSphereBivariateSpline": Row(
+        lambda m, x: m.LSQSphereBivariateSpline(*GLOBE, np.cos(GLOBE[0]), [1.5], [3.0])(x, x + 0.1), INSIDE[1:5]
+    ),
+    "bisplev": Row(lambda m, c: m.bisplev(INSIDE, [0.3, 1.2], (KNOTS, KNOTS, c, 3, 3)), RNG.normal(size=36)),
+    "bisplrep": Row(
+        lambda m, z: np.stack(
+            m.bisplrep(
+                *CLOUD,
+                z,
+                kx=1,
+                ky=1,
+                task=-1,
+                tx=np.array([0, 0, 0.5, 1, 1]),
+                ty=np.array([0, 0, 1.0, 1]),
+                xb=0,
+                xe=1,
+                yb=0,
+                ye=1,
+            )[2]
+        ),
+        RNG.normal(size=30),
+        exact=1e-9,
+    ),
     "make_smoothing_spline": Row(lambda m, y: m.make_smoothing_spline(NODES, y, lam=0.1)(AT), Y),
 }
+
+WITHOUT: dict[str, str] = {
+    "CloughTocher2DInterpolator": "refused: SciPy estimates the slopes by an iteration to a tolerance",
+    "generate_knots": "chooses knots from the numbers of the data",
+    "interp2d": "removed from SciPy: an error",
+    **{
+        name: "a module of older names"
+        for name in ("fitpack", "fitpack2", "interpnd", "interpolate", "ndgriddata", "polyint", "rbf")
+    },
+}
+"""The public names that have no row, with the reason."""
 
 if __name__ == "__main__":
     main("interpolate", ROWS)

@@ -23,6 +23,7 @@ from func.scipy.interpolate import (
     cubic,
     fitpack_curves,
     fits,
+    gridded,
     one_variable,
     piecewise,
     scattered,
@@ -31,7 +32,7 @@ from func.scipy.interpolate import (
 
 _OWN = {
     name: value
-    for module in (bsplines, cubic, fitpack_curves, fits, one_variable, piecewise, scattered, through_points)
+    for module in (bsplines, cubic, fitpack_curves, fits, gridded, one_variable, piecewise, scattered, through_points)
     for name, value in vars(module).items()
     if getattr(value, "__module__", None) == module.__name__ and not name.startswith("_")
 }

@@ -15,7 +15,7 @@ import numpy as np
 
 import func.numpy as fnp
 from func.interpreters.core import Array, shape_of
-from func.scipy.interpolate.data_arguments import column, is_finite, is_never, nan_where, require
+from func.scipy.interpolate.data_arguments import column, is_finite, is_never, nan_where, picked, require
 
 
 def knot_intervals(t: Array, k: int, x: Array, n: int | None = None) -> Array:
@@ -125,7 +125,7 @@ def tensor_values(
         shape = [n] + [1] * ndim
         shape[d + 1] = shape_of(place)[1]
         grid.append(fnp.reshape(place, tuple(shape)))
-    out = c[tuple(grid)]
+    out = picked(c, *grid)
     for weight in reversed(weights):
         rank = len(shape_of(out))
         axis = ndim

@@ -164,3 +164,13 @@ def order_of(nu: Any) -> int:
     if order < 0:
         raise ValueError("Order of derivative cannot be negative")
     return order
+
+
+def picked(c: Array, *places: Array) -> Array:
+    """c[places] for indices that broadcast, which may be traced, of the leading axes."""
+    shape = shape_of(c)
+    count = len(places)
+    flat: Any = 0
+    for place, length in zip(places, shape, strict=False):
+        flat = flat * length + place
+    return fnp.take(fnp.reshape(c, (int(np.prod(shape[:count])), *shape[count:])), flat, axis=0)

@@ -34,6 +34,7 @@ from func.scipy.interpolate.data_arguments import (
     nan_where,
     numbers,
     order_of,
+    picked,
     queries,
     reals,
     require,
@@ -685,7 +686,8 @@ def NdPPoly___call__(self: Any, x: Any, nu: Any = None, extrapolate: Any = None)
         raise ValueError(f"invalid shape for xi: {ndim} coordinates are needed, got {shape[-1]}")
     flat = fnp.reshape(points, (-1, ndim))
     places = [intervals(v, flat[:, i]) for i, v in enumerate(breaks)]
-    out = c[(*[slice(None)] * ndim, *places)]
+    order = [*range(ndim, 2 * ndim), *range(ndim), *range(2 * ndim, len(shape_of(c)))]
+    out = fnp.moveaxis(picked(fnp.transpose(c, order), *places), 0, ndim)
     lost = fnp.isnan(flat[:, 0])
     for i, v in enumerate(breaks):
         column_i = flat[:, i]
