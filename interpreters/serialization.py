@@ -463,9 +463,9 @@ def read_program(path: str) -> Program:
     return program
 
 
-def _excerpt(error: Exception) -> str:
-    """The text of an error, which may quote the file: printable, and of bearable length."""
-    lines = str(error).split("\n")
+def _excerpt(said: Exception | str) -> str:
+    """A text, or that of an error, which may quote the file: printable, and of bearable length."""
+    lines = str(said).split("\n")
     text = "\n".join([line if line.isprintable() else repr(line)[1:-1] for line in lines])
     return text if len(text) <= MESSAGE_LENGTH else f"{text[:MESSAGE_LENGTH]} ..."
 
@@ -489,9 +489,10 @@ def _from_archive(archive: zipfile.ZipFile, path: str) -> Program:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ProgramFileError(f"func.load: {path!r} is no file written by func.save: it is not a {FORMAT}")
     version = document.get("version")
+    told = _excerpt(repr(version))
     if type(version) is int and version > VERSION:
         raise ProgramFileError(
-            f"func.load: {path!r} has version {version} of the format, this func reads up to version {VERSION}; "
+            f"func.load: {path!r} has version {told} of the format, this func reads up to version {VERSION}; "
             "load it with a newer func"
         )
     if version == 1:
@@ -500,7 +501,7 @@ def _from_archive(archive: zipfile.ZipFile, path: str) -> Program:
             "trace the function again and save its program"
         )
     if version != VERSION:
-        raise ProgramFileError(f"func.load: {path!r} has version {version!r} of the format, which does not exist")
+        raise ProgramFileError(f"func.load: {path!r} has version {told} of the format, which does not exist")
     count = _index(document["arrays"])
     if count != len(names) - 1:
         raise ValueError(f"the document names {count} arrays, but the file has {len(names) - 1}")

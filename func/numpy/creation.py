@@ -416,7 +416,7 @@ def _cast_operand(x: Array, dtype: Any) -> Array:
     """An operand or a result of a ufunc in the dtype of its loop."""
     if hasattr(x, "dtype"):
         return to_dtype(x, dtype)
-    return np.asarray(x).astype(dtype)[()] if type(x) is complex else np.asarray(x, dtype)[()]
+    return np.asarray(x, dtype)[()] if type(x) is int else np.asarray(x).astype(dtype)[()]
 
 
 WIRING.cast_operand = _cast_operand

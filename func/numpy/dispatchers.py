@@ -190,10 +190,22 @@ def numpy_dispatchers() -> list[types.FunctionType]:
     for name, module in list(sys.modules.items()):
         if name.startswith("numpy."):
             for attribute, value in list(vars(module).items()):
-                is_dispatcher = attribute.endswith("_dispatcher") and isinstance(value, types.FunctionType)
-                if is_dispatcher and value.__module__ == name and not attribute.startswith("array_function"):
+                is_own = isinstance(value, types.FunctionType) and value.__module__ == name
+                if is_own and _is_dispatcher(attribute, value):
                     found.append(value)
     return found
+
+
+def _is_dispatcher(attribute: str, function: types.FunctionType) -> bool:
+    """Whether a function of a module of NumPy's is a dispatcher: by its name, or by that of a public function which
+    has the same parameters, as `_sort_complex` does."""
+    if attribute.endswith("_dispatcher"):
+        return not attribute.startswith("array_function")
+    public = function.__globals__.get(attribute.removeprefix("_"))
+    if attribute[0] != "_" or type(public) is not type(np.where):
+        return False
+    code = getattr(getattr(public, "_implementation", None), "__code__", None)
+    return code is not None and _names(code) == _names(function.__code__)
 
 
 def hidden_dispatchers() -> list[types.FunctionType]:

@@ -46,7 +46,8 @@ def sign(x: Array) -> Array:
     modulus = absolute(x)
     is_zero = ops.equal(modulus, 0)
     safe = where(is_zero, full_like(modulus, 1, ()), modulus)
-    return scalar_of(where(is_zero, full_like(x, 0, ()), ops.divide(x, safe)))
+    parts = [ops.divide(part, safe) for part in (ops.real(x), ops.imag(x))]  # x / safe overflows where |x| is tiny
+    return scalar_of(where(is_zero, full_like(x, 0, ()), ops.make_complex(*parts)))
 
 
 def _with_finite_sign(x: Array) -> Array:

@@ -53,9 +53,12 @@ def apply_over_axes(func: Callable[..., Any], a: Array, axes: Any) -> Array:
 
 
 @implements(np.trim_zeros)
-def trim_zeros(filt: Array, trim: str = "fb", axis: Any = None) -> Array:
-    """An array without the zeros at the ends of its axes, as numpy.trim_zeros; its shape depends on the values."""
-    filt = operand(filt)
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    """An array without the zeros at the ends of its axes, as numpy.trim_zeros; its shape depends on the values.
+
+    A list of numbers gives a list.
+    """
+    given, filt = filt, operand(filt)
     letters = trim.lower()
     if letters not in ("fb", "bf", "f", "b"):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
@@ -73,7 +76,7 @@ def trim_zeros(filt: Array, trim: str = "fb", axis: Any = None) -> Array:
             index.append(slice(0, 0))
         else:
             index.append(slice(first[k] if "f" in letters else 0, last[k] + 1 if "b" in letters else n))
-    return filt[tuple(index)]
+    return given[index[0]] if isinstance(given, (list, tuple)) and rank == 1 else filt[tuple(index)]
 
 
 def _known(x: Any) -> Any:

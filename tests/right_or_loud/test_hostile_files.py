@@ -246,6 +246,8 @@ ESCAPE = "\x00\x1b[2J"
         set_aval(shape=[ESCAPE]),
         set_aval(weak=ESCAPE),
         set_field("version", ESCAPE),
+        set_field("version", [ESCAPE * 1000]),
+        set_field("version", 10**4000),
         set_field("format", ESCAPE),
         lambda document: document["programs"][0]["equations"][0].update(primitive=ESCAPE),
         lambda document: document["programs"][0]["equations"][0].update(params={ESCAPE: ESCAPE}),
@@ -256,6 +258,7 @@ def test_refusals_are_printable(change: Change, tmp_path: Path) -> None:
     with pytest.raises(ProgramFileError) as refusal:
         func.load(rewritten(tmp_path / "m.func", program(lambda x: np.cumsum(x), X), change))
     assert all([line.isprintable() for line in str(refusal.value).split("\n")])
+    assert len(str(refusal.value)) < 2000
 
 
 def test_lines_are_printable(tmp_path: Path) -> None:

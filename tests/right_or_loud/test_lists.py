@@ -301,8 +301,8 @@ def takes_lists(name: str) -> bool:
 
 OBJECTS = {"isfinite", "isinf", "isnan", "signbit", "spacing", "frexp", "ldexp", "modf"}
 """Ufuncs without a loop over objects."""
-OTHERWISE = {"ceil", "floor", "logical_not", "sign", "trunc", "sort_complex"}
-"""Functions whose loop over objects is another operation, and the one that needs complex numbers of objects."""
+OTHERWISE = {"ceil", "floor", "logical_not", "sign", "trunc"}
+"""Functions whose loop over objects is another operation."""
 
 
 NUMPYS = [name for name in sorted(FUNCTIONS) if name.startswith("np.") and np.ndim(FUNCTIONS[name].x)]
@@ -491,3 +491,27 @@ def test_elementwise_functions_of_func_take_lists(name: str) -> None:
         got = np.asarray(run(X))
         np.testing.assert_allclose(got.reshape(expected.shape), expected)
         assert got.dtype == expected.dtype
+
+
+SHORT_NAMES: dict[str, Callable[[Any], Any]] = {
+    "sort_complex": lambda x: np.sort_complex([x[1], x[0]]),
+    "sort_complex of rows": lambda x: np.sort_complex([x, x[::-1]]),
+    "trim_zeros": lambda x: np.asarray(np.trim_zeros([x[0] * 0, x[1], x[2]])),
+}
+"""Functions of NumPy whose dispatchers are called otherwise than most."""
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("name", SHORT_NAMES)
+def test_functions_with_dispatchers_of_other_names(name: str, dtype: str) -> None:
+    f, x = SHORT_NAMES[name], np.array([3, 1, 2]).astype(dtype)
+    for got in (func.vmap(f)(x[None])[0], func.vjp(f, x)[0] if x.dtype.kind in "fc" else f(x)):
+        assert got.dtype == f(x).dtype
+        assert np.array_equal(got, f(x))
+
+
+def test_a_list_without_its_zeros_is_a_list() -> None:
+    seen = []
+    func.vmap(lambda x: (seen.append(np.trim_zeros([x, 0])), x)[1])(np.ones(2))
+    assert [type(x) for x in seen] == [list]
+    assert len(seen[0]) == 1

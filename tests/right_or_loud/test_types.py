@@ -540,3 +540,21 @@ def test_complex_numbers_of_python_become_no_real_ones(dtype: Any) -> None:
             program(1.0)
         with pytest.raises(TypeError, match="complex"):
             func.jvp(program, (1.0,), (1.0,))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_signs_of_tiny_complex_numbers(dtype: str) -> None:
+    tiny = np.finfo(dtype).smallest_subnormal
+    z = np.array([tiny, tiny * 1j, complex(-1000 * tiny, 1000 * tiny), 0, 3 + 4j], dtype)
+    for sign in (func.numpy.sign, func.vmap(np.sign), func.jit(np.sign), func.jit(np.sign, compiler="numpy")):
+        np.testing.assert_allclose(sign(z), np.sign(z), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")
+@pytest.mark.parametrize("number", [300.7, -5.5, np.inf, -np.inf, np.nan, 1e300])
+def test_numbers_of_python_are_cast_to_the_loops_dtype(number: float) -> None:
+    def f(x: Any) -> Any:
+        return np.maximum(x, number, dtype=np.int32, casting="unsafe")
+
+    x = np.array([1, 2], np.uint8)
+    assert np.array_equal(func.vmap(f)(x), f(x))

@@ -27,6 +27,8 @@ from tools.fuzz.cases import Tally
 QUICK = 40
 REFUSED = (ValueError, IndexError, TypeError, np.linalg.LinAlgError)
 """What NumPy raises where a program has no result."""
+NO_DERIVATIVE = (FuncError, np.linalg.LinAlgError)
+"""What func raises where there is no derivative: a factor of a matrix is singular, of np.linalg.qr for example."""
 LARGEST = 200
 """Elements of an array in a program."""
 
@@ -650,11 +652,18 @@ def check(case: Case, tally: Tally) -> None:
     check_derivatives(case, plain, f, rtol, tally)
 
 
-def compared(mode: str, run: Callable[[], Any], expected: list[Any], rtol: float, tally: Tally) -> bool:
+def compared(
+    mode: str,
+    run: Callable[[], Any],
+    expected: list[Any],
+    rtol: float,
+    tally: Tally,
+    refusals: tuple[type[Exception], ...] = (FuncError,),
+) -> bool:
     """One mode against the truth; refusals by name are counted."""
     try:
         got = run()
-    except FuncError as error:
+    except refusals as error:
         tally.refused(error)
         return False
     tally.checked()
@@ -697,7 +706,7 @@ def check_derivatives(case: Case, plain: Any, f: Any, rtol: float, tally: Tally)
         return  # no result is a floating-point number
     try:
         gradients = list(func.grad(g, argnums=numbers)(*start()))
-    except FuncError as error:
+    except NO_DERIVATIVE as error:
         tally.refused(error)
         return
     for k, gradient in zip(places, gradients, strict=True):
@@ -708,19 +717,40 @@ def check_derivatives(case: Case, plain: Any, f: Any, rtol: float, tally: Tally)
         slope = sum([np.sum(np.real(np.conj(d) * gr)) for d, gr in zip(directions, gradients, strict=True)])
         tangent = lambda h: [func.jvp(h, tuple(start()), tuple(directions))[1]]  # noqa: E731
         expected = [np.float64(slope)]
-        compared("jvp against grad", lambda: [np.float64(tangent(g)[0])], expected, rough, tally)
-        compared("jvp of jit", lambda: [np.float64(tangent(func.jit(g))[0])], expected, rough, tally)
+        compared("jvp against grad", lambda: [np.float64(tangent(g)[0])], expected, rough, tally, NO_DERIVATIVE)
+        compared("jvp of jit", lambda: [np.float64(tangent(func.jit(g))[0])], expected, rough, tally, NO_DERIVATIVE)
         linear = lambda: [np.float64(func.linearize(g, *start())[1](*directions))]  # noqa: E731
-        compared("linearize", linear, expected, rough, tally)
+        compared("linearize", linear, expected, rough, tally, NO_DERIVATIVE)
         if rtol < 1e-6:  # differences of numbers in single precision say nothing
             check_slope(loss(plain), start(), directions, slope, tally)
     for compiler in ("llvm", "numpy"):
         jitted = func.jit(func.grad(g, argnums=numbers), compiler=compiler)
-        compared(f"jit of grad, {compiler}", lambda jitted=jitted: list(jitted(*start())), gradients, rough, tally)  # type: ignore[misc]
-    compared("grad of jit", lambda: list(func.grad(func.jit(g), argnums=numbers)(*start())), gradients, rough, tally)
+        compared(
+            f"jit of grad, {compiler}",
+            lambda jitted=jitted: list(jitted(*start())),
+            gradients,
+            rough,
+            tally,
+            NO_DERIVATIVE,
+        )  # type: ignore[misc]
+    compared(
+        "grad of jit",
+        lambda: list(func.grad(func.jit(g), argnums=numbers)(*start())),
+        gradients,
+        rough,
+        tally,
+        NO_DERIVATIVE,
+    )
     batch = [stacked(leaves[k]) for k in places]
     twice = [np.stack([gradient, gradient]) for gradient in gradients]
-    compared("vmap of grad", lambda: list(func.vmap(func.grad(g, argnums=numbers))(*batch)), twice, rough, tally)
+    compared(
+        "vmap of grad",
+        lambda: list(func.vmap(func.grad(g, argnums=numbers))(*batch)),
+        twice,
+        rough,
+        tally,
+        NO_DERIVATIVE,
+    )
 
 
 def check_slope(g: Any, start: list[Any], directions: list[Any], slope: Any, tally: Tally) -> None:

@@ -282,10 +282,12 @@ def _run_until(run: Callable[[], Any], place: int) -> int:
 def _run_for(run: Callable[[], Any], seconds: float) -> None:
     """Run with an interrupt by a signal."""
 
-    is_armed = True
+    is_armed, was_raised = True, False
 
     def interrupt(number: int, frame: Any) -> None:
+        nonlocal was_raised
         if is_armed:
+            was_raised = True
             raise KeyboardInterrupt
 
     left, _ = signal.setitimer(signal.ITIMER_REAL, 0)  # the time limit of a test may use this timer
@@ -298,6 +300,9 @@ def _run_for(run: Callable[[], Any], seconds: float) -> None:
             is_armed = False
     except KeyboardInterrupt:
         is_armed = False
+    except Exception:  # see above
+        if not was_raised:
+            raise
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
     signal.setitimer(signal.ITIMER_REAL, left)
