@@ -200,9 +200,9 @@ WORDS: dict[str, Line] = {
         r"numpy\.vectorize takes plain arrays only; func\.numpy\.vectorize",
     ),
     "quad": (
-        lambda x: scipy.integrate.quad(lambda z: z * x[0], 0, 1)[0],
-        TracerConversionError,
-        r"scipy\.integrate\.quad takes plain arrays only",
+        lambda x: scipy.integrate.quad(lambda z: z * x[0], 0, 1, points=[x[1]])[0],
+        func.errors.NotDifferentiableError,
+        r"quad takes break points that are traced",
     ),
     "brentq": (
         lambda x: scipy.optimize.brentq(lambda z: z - x[0], 0, 1),

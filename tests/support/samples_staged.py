@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 
 from func.interpreters.calls.compiled_call import trace_function
-from func.interpreters.calls.host_call import HostFunction
 from func.interpreters.core import Aval
 from tests.support.sampling import Sample, complex_, real, restart
 
-FLOAT = np.dtype(float)
 restart(5)
 
 
@@ -23,9 +21,6 @@ def waves(x: Any, y: Any) -> list[Any]:
 
 def nothing(*arrays: Any) -> None:
     """A callback."""
-
-
-OUTSIDE = HostFunction(lambda x, y: (np.hypot(x, y), np.max(x)), [Aval((3,), FLOAT), Aval((), FLOAT)])
 
 
 def outside(x: Any) -> list[Any]:
@@ -46,5 +41,4 @@ SAMPLES: dict[str, list[Sample]] = {
         )
     ],
     "callback": [Sample((real(3),), {"function": nothing}, differentiable=())],
-    "host_call": [Sample((real(3), real(3)), {"function": OUTSIDE}, differentiable=())],
 }

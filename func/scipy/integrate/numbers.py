@@ -18,7 +18,7 @@ import numpy as np
 import func as _func
 from func import tree
 from func.backends.records import Record
-from func.interpreters.calls.host_call import HostFunction, host_call
+from func.interpreters.calls.callback import pure_callback
 from func.interpreters.core import Array, Aval, Tracer, dtype_of, is_inexact, shape_of
 from func.interpreters.core.errors import UnsupportedFunctionError
 from func.interpreters.core.source import at_line
@@ -203,5 +203,5 @@ class Numbers(Record):
 
     def on(self, *args: Array) -> list[Array]:
         """The values, and the others, as arrays or traced values."""
-        avals = [Aval((self.size,), FLOAT), *self.others]
-        return list(host_call(*args, function=HostFunction(self, avals)))
+        avals = (Aval((self.size,), FLOAT), *self.others)
+        return list(pure_callback(*args, function=self, outs=avals, vmap_method="sequential"))
