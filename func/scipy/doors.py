@@ -56,7 +56,7 @@ TABLE: dict[str, str] = {
     "scipy.integrate": """
         ~trapezoid simpson ~cumulative_trapezoid cumulative_simpson ~romb fixed_quad() qmc_quad() quad() quad_vec()
         dblquad() tplquad() nquad() tanhsinh() nsum() cubature()
-        solve_ivp() odeint() ode.set_initial_value complex_ode.set_initial_value ode.integrate()
+        solve_ivp() solve_bvp() odeint() ode.set_initial_value complex_ode.set_initial_value ode.integrate()
     """,
     "scipy.interpolate": """
         AAA.__call__ AAA.__init__ Akima1DInterpolator BPoly.extend BPoly.from_derivatives BPoly.from_power_basis

@@ -60,6 +60,16 @@ def turns(m, x):
     return np.abs(solver.integrate(0.3) + 1)
 
 
+def hangs(m, x):
+    """A beam under a load, at a point of its own."""
+    nodes = np.linspace(0, 1, 5)
+    solution = m.solve_bvp(
+        lambda t, y: np.stack([y[1], -x[0] * np.exp(y[0])]), lambda a, b: np.stack([a[0], b[0] - x[1]]), nodes,
+        np.zeros((2, 5)), tol=1e-7,
+    )  # fmt: skip
+    return np.concatenate([solution.y[:, -1], solution.sol(0.3)])
+
+
 TIGHT = {"rtol": 1e-10, "atol": 1e-12}
 START = np.array([1.5, 1.0, 3.0, 1.0, 1.0, 0.3])
 TIMES = [0.1, 0.2]
@@ -151,6 +161,7 @@ ROWS: dict[str, Row] = {
         ),
         np.array([1.5, 0.7]),
     ),
+    "solve_bvp": Row(hangs, np.array([0.8, 0.3]), 1e-5, 1e-7, {"jit": "the number of nodes is not known"}),
     "qmc_quad": Row(lambda m, x: points_of_box(m, x).integral, X[0, :4]),
 }
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import scipy.integrate as _scipy
 
+from func.scipy.integrate.boundary_values import solve_bvp
 from func.scipy.integrate.initial_values import solve_ivp
 from func.scipy.integrate.odes import complex_ode_set_initial_value, ode_integrate, ode_set_initial_value, odeint
 from func.scipy.integrate.quadrature import dblquad, nquad, quad, quad_vec, tplquad
@@ -15,8 +16,8 @@ from func.scipy.integrate.vectorized import cubature, nsum, tanhsinh
 
 __all__: list[str] = [
     "complex_ode_set_initial_value", "cubature", "cumulative_simpson", "dblquad", "fixed_quad", "nquad", "nsum",
-    "ode_integrate", "ode_set_initial_value", "odeint", "qmc_quad", "quad", "quad_vec", "simpson", "solve_ivp",
-    "tanhsinh", "tplquad",
+    "ode_integrate", "ode_set_initial_value", "odeint", "qmc_quad", "quad", "quad_vec", "simpson", "solve_bvp",
+    "solve_ivp", "tanhsinh", "tplquad",
 ]  # fmt: skip
 
 

@@ -1,0 +1,152 @@
+"""solve_bvp, whose solution differentiates by the collocation equations that it satisfies."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.integrate as _scipy
+from scipy.integrate._bvp import BVPResult
+
+import func as _func
+from func.interpreters.core import Array, Tracer, shape_of
+from func.interpreters.core.errors import UnsupportedFunctionError
+from func.interpreters.core.source import at_line
+from func.numpy import take
+from func.scipy.doors import holds_traced, original
+from func.scipy.integrate.numbers import FLOAT, Parameters, check_plain
+from func.scipy.integrate.sampled import numbers_of
+from func.transforms.closures import is_traced
+from func.transforms.custom import stop_gradient
+
+
+def solve_bvp(
+    fun: Callable[..., Any],
+    bc: Callable[..., Any],
+    x: Any,
+    y: Any,
+    p: Any = None,
+    S: Any = None,
+    fun_jac: Any = None,
+    bc_jac: Any = None,
+    tol: Any = 1e-3,
+    max_nodes: Any = 1000,
+    verbose: Any = 0,
+    bc_tol: Any = None,
+) -> Any:
+    """Solution of a boundary value problem, with derivatives in all that `fun`, `bc` and `S` reach.
+
+    SciPy solves on numbers; states, unknown parameters `p` and the spline differentiate by the equations of collocation
+    on the mesh that it ended with, which depends on nothing. The guess has no derivative. A mesh that is traced, and
+    compiled code, where the number of its nodes is not known, are refused.
+
+    Raises:
+        UnsupportedFunctionError: In compiled code, or of a mesh that is traced (a TypeError).
+    """
+    parameters = Parameters((fun, bc, S))
+    if not parameters.is_traced and not holds_traced((x, y, p)):
+        return original(_scipy.solve_bvp)(fun, bc, x, y, p, S, fun_jac, bc_jac, tol, max_nodes, verbose, bc_tol)
+    guesses = [None if guess is None else np.asarray(guess) for guess in (y, p)]
+    traced = [*guesses, parameters.vector(), *parameters.rest()]
+    numbers = [None if value is None else numbers_of(value) for value in traced]
+    if holds_traced(x) or any([n is None and value is not None for n, value in zip(numbers, traced, strict=True)]):
+        what = "a mesh that is traced" if holds_traced(x) else "compiled code, where the mesh it ends with is not known"
+        raise UnsupportedFunctionError(
+            f"solve_bvp with {what}{at_line()}\nMap the interval to one that is fixed, x = a + (b - a) * s, with a and "
+            "b as parameters, and call solve_bvp outside of func.jit."
+        )
+    run_fun, run_bc, run_s = parameters.rebuilt(numbers[2], numbers[3:])
+    result = original(_scipy.solve_bvp)(
+        _plain(run_fun), _plain(run_bc), x, np.array(numbers[0]), numbers[1], run_s, fun_jac, bc_jac, tol, max_nodes,
+        verbose, bc_tol,
+    )  # fmt: skip
+    if result.status == 2:
+        return result
+    return _differentiated(fun, bc, S, result)
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        out = function(*args)
+        return check_plain(out, "solve_bvp") if type(out) in (Tracer, list, tuple) else out
+
+    return call
+
+
+def _differentiated(fun: Any, bc: Any, singular: Any, result: Any) -> Any:
+    """The solution on traced values: what two of Newton's steps add to the numbers, as a derivative."""
+    x, h = result.x, np.diff(result.x)
+    size, count = result.y.shape
+    has_p = result.p is not None
+    is_complex = result.y.dtype.kind == "c"
+    correction = None if singular is None else np.linalg.pinv(np.eye(size) - singular)
+
+    def slope(x: Any, y: Array, p: Array) -> Array:
+        out = np.asarray(fun(x, y, p) if has_p else fun(x, y))
+        if singular is None:
+            return out
+        # The term S y / (x - a), and its limit at the end a.
+        is_start = x == result.x[0]
+        away = out + singular @ y / np.where(is_start, 1.0, x - result.x[0])
+        return np.where(is_start, correction @ out, away)
+
+    def equations(z: Array) -> Array:
+        y, p = _parts(z, size, count, is_complex)
+        f = slope(x, y, p)
+        middle = 0.5 * (y[:, 1:] + y[:, :-1]) - 0.125 * h * (f[:, 1:] - f[:, :-1])
+        f_middle = slope(x[:-1] + 0.5 * h, middle, p)
+        collocation = y[:, 1:] - y[:, :-1] - h / 6 * (f[:, :-1] + f[:, 1:] + 4 * f_middle)
+        ends = np.asarray(bc(y[:, 0], y[:, -1], p) if has_p else bc(y[:, 0], y[:, -1]))
+        return _real(np.concatenate([np.ravel(collocation), np.ravel(ends)]), is_complex)
+
+    start = _real(np.concatenate([result.y.ravel(), result.p if has_p else np.zeros(0)]), is_complex)
+    z: Array = start
+    for _ in range(2):
+        z = z - np.linalg.solve(_func.jacfwd(equations)(z), equations(z))
+    z = start + (z - stop_gradient(z))
+    y, p = _parts(z, size, count, is_complex)
+    yp = slope(x, y, p)
+    fields = dict(result)
+    fields.update(y=y, yp=yp, p=p if has_p else None, sol=BoundarySpline(y, yp, x, result.sol))
+    return BVPResult(**fields)
+
+
+def _real(z: Array, is_complex: bool) -> Array:
+    return np.concatenate([np.real(z), np.imag(z)]) if is_complex else z
+
+
+def _parts(z: Array, size: int, count: int, is_complex: bool) -> tuple[Array, Array]:
+    """The states at the nodes, and the unknown parameters."""
+    if is_complex:
+        half = shape_of(z)[0] // 2
+        z = z[:half] + 1j * z[half:]
+    return np.reshape(z[: size * count], (size, count)), z[size * count :]
+
+
+class BoundarySpline:
+    """The cubic spline through the states with the slopes of the equation, as SciPy's solution has it."""
+
+    def __init__(self, y: Array, yp: Array, x: Any, numbers: Any) -> None:
+        h = np.diff(x)
+        rise = (y[:, 1:] - y[:, :-1]) / h
+        bend = (yp[:, :-1] + yp[:, 1:] - 2 * rise) / h
+        self.c = np.stack([bend / h, (rise - yp[:, :-1]) / h - bend, yp[:, :-1], y[:, :-1]])
+        self.x, self.extrapolate, self.axis = x, True, 1
+        self._numbers = numbers
+
+    def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Array:
+        """The solution at x, or its derivative of order nu: of shape (n, *x.shape)."""
+        x = np.asarray(x)
+        x = x if x.dtype == FLOAT else x.astype(float)
+        held = stop_gradient(x) if is_traced(x) else x
+        places = np.clip(np.searchsorted(self.x, held, side="right") - 1, 0, len(self.x) - 2)
+        away = x - take(self.x, places)
+        total: Any = 0.0
+        for power in range(4 - nu):
+            factor = functools.reduce(lambda a, b: a * b, range(power + 1, power + nu + 1), 1)
+            total = total + factor * take(self.c[3 - nu - power], places, axis=1) * away**power
+        if extrapolate is False:
+            total = np.where((held < self.x[0]) | (held > self.x[-1]), np.nan, total)
+        return total if nu < 4 else np.zeros((shape_of(self.c)[1], *shape_of(x)))
