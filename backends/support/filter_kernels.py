@@ -65,10 +65,12 @@ def recurrence(xp: Any, x: Any, a: Any) -> Any:
     dtype = numpy.result_type(x.dtype, a.dtype)
     if x.size == 0:
         return xp.zeros(x.shape, dtype)
-    lfilter = scipy_of(xp, "signal").lfilter
-    one = xp.ones(1, dtype)
     if a.ndim == 1:
-        return lfilter(one, xp.concatenate([one, a.astype(dtype)]), x.astype(dtype), axis=-1)
+        lfilter = scipy_of(xp, "signal").lfilter
+        inner = dtype if dtype.char in "fdgFDG" else numpy.promote_types(dtype, numpy.float32)
+        one = xp.ones(1, inner)
+        out = lfilter(one, xp.concatenate([one, a.astype(inner)]), x.astype(inner), axis=-1)
+        return out.astype(dtype, copy=False)
     out = xp.empty(x.shape, dtype)
     for index in numpy.ndindex(*a.shape[:-1]):
         out[index] = recurrence(xp, x[index], a[index])
@@ -80,4 +82,4 @@ def spline_coefficients(xp: Any, x: Any, *, order: Any, axis: Any, boundary: Any
     if x.size == 0:
         return x
     dtype = xp.promote_types(x.dtype, numpy.float64)
-    return scipy_of(xp, "ndimage").spline_filter1d(x, order, axis, output=dtype, mode=boundary)
+    return scipy_of(xp, "ndimage").spline_filter1d(x.astype(dtype, copy=False), order, axis, output=dtype, mode=boundary)
