@@ -82,4 +82,6 @@ def spline_coefficients(xp: Any, x: Any, *, order: Any, axis: Any, boundary: Any
     if x.size == 0:
         return x
     dtype = xp.promote_types(x.dtype, numpy.float64)
-    return scipy_of(xp, "ndimage").spline_filter1d(x.astype(dtype, copy=False), order, axis, output=dtype, mode=boundary)
+    return scipy_of(xp, "ndimage").spline_filter1d(
+        x.astype(dtype, copy=False), order, axis, output=dtype, mode=boundary
+    )

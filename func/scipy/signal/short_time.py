@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import scipy.signal as _scipy
+from scipy.signal import _short_time_fft
 
 from func import numpy as fnp
 from func.interpreters.core import Array, Tracer
@@ -69,11 +70,34 @@ class ShortTimeFFT(_scipy.ShortTimeFFT):  # type: ignore[misc]
 
     _win: Any
     _dual_win: Any
+    _scaling: Any
+    _fac_mag: Any
+    _fac_psd: Any
 
     def __init__(self, win: Any, hop: int, fs: Any, *, dual_win: Any = None, **options: Any) -> None:
         windows = [_Window(w) if type(w) is Tracer else w for w in (win, dual_win)]
         in_original(_scipy.ShortTimeFFT.__init__, self, windows[0], hop, fs, dual_win=windows[1], **options)
         self._win, self._dual_win = [w.window if type(w) is _Window else w for w in (self._win, self._dual_win)]
+
+    def scale_to(self, scaling: str) -> None:
+        """Scale the window to a magnitude or a power spectral density spectrum."""
+        if scaling not in (scalings := ("magnitude", "psd")):
+            raise ValueError(f"{scaling=} not in {set(scalings)}!")
+        if self._scaling == scaling:
+            return
+        factor = self.fac_psd if scaling == "psd" else self.fac_magnitude
+        self._win = self._win * factor
+        if self._dual_win is not None:
+            self._dual_win = self._dual_win / factor
+        self._fac_mag = self._fac_psd = None
+        self._scaling = scaling
+
+    @property
+    def dual_win(self) -> Array:
+        """The canonical dual window, unless the object was made with another."""
+        if self._dual_win is None:
+            self._dual_win = in_original(_short_time_fft._calc_dual_canonical_window, self._win, self.hop)
+        return self._dual_win
 
     @staticmethod
     def __func_holds_traced__(value: Any) -> bool:
