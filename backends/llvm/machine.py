@@ -11,6 +11,7 @@ import importlib
 import logging
 import os
 import struct
+import sys
 import threading
 import types
 import weakref
@@ -101,14 +102,17 @@ def _survives_interrupts(function: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(function)
     def surviving(*args: P.args, **kwargs: P.kwargs) -> T:
+        was_held = _holds_llvmlite()
         try:
             return function(*args, **kwargs)
         except BaseException as error:
             # The handler of a signal may raise any error; these are what LLVM's refusals become.
             if type(error) not in (CompileError, RuntimeError):
                 _abandon_objects(error.__traceback__)
-                _unlock_llvmlite()
             raise
+        finally:  # also where the interrupt came while an object was collected, which swallows it
+            if not was_held:
+                _unlock_llvmlite()
 
     return surviving
 
@@ -127,6 +131,12 @@ def _abandon_objects(trace: types.TracebackType | None) -> None:
                     value._owned = True  # by another object
                 elif isinstance(value, llvm.ffi.OutputString):
                     value._owned = False  # by this one
+
+
+def _holds_llvmlite() -> bool:
+    """Whether this thread holds the lock of llvmlite."""
+    inner = [getattr(llvmlite_lock, "_lock", None) for llvmlite_lock in _llvmlite_locks()]
+    return any([lock is not None and lock._is_owned() for lock in inner])
 
 
 def _unlock_llvmlite() -> None:
@@ -302,6 +312,11 @@ class MachineCode:
         self._engine = _linked(stored)
         self._addresses: dict[str, int] = {}
 
+    def __del__(self) -> None:
+        engine = self.__dict__.get("_engine")
+        if engine is not None and not sys.is_finalizing():
+            _free(engine)
+
     @_survives_interrupts
     def address(self, name: str) -> int:
         """The address of the function or variable `name`.
@@ -330,6 +345,12 @@ class MachineCode:
         with lock:
             module = optimise(_text(self._source), self._pipeline)
             return str(_machine(self._pipeline.level).emit_assembly(module))
+
+
+@_survives_interrupts
+def _free(engine: Any) -> None:
+    """Free an engine and its code: llvmlite does this when it is collected, where an interrupt is swallowed."""
+    engine.close()
 
 
 def _text(source: Source) -> str:

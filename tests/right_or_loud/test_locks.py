@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
 import threading
 from collections.abc import Callable
@@ -83,6 +84,30 @@ def test_interrupted_compilation_leaves_other_threads_free() -> None:
         assert _can_run_elsewhere(take), f"interrupted before bytecode {place} of llvmlite's __enter__"
         place += 1
     assert place > 1
+
+
+@pytest.mark.parametrize("what", ["code", "module"])
+def test_interrupts_while_llvm_objects_are_collected_leave_other_threads_free(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("llvmlite")
+    from func.backends.llvm import machine
+
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: None)  # interrupts of destructors
+    text = "define i32 @collected() {{ ret i32 {} }}"
+    drop_module = machine._survives_interrupts(lambda held: held.clear())
+
+    def take() -> None:
+        for llvmlite_lock in machine._llvmlite_locks():
+            with llvmlite_lock:
+                pass
+
+    for name in ("__enter__", "__exit__"):
+        for place in range(1, 30):
+            held = [machine.compile_ir(text.format(place)) if what == "code" else machine.optimise(text.format(place))]
+            drop = held.clear if what == "code" else functools.partial(drop_module, held)
+            _interrupted(drop, "llvmlite/binding/ffi.py", name, place)
+            assert _can_run_elsewhere(take), f"interrupted before bytecode {place} of llvmlite's {name}"
 
 
 @pytest.mark.parametrize("name", ["close", "__exit__", "detach"])

@@ -368,7 +368,7 @@ _LOCKS = {"the lock of the compiler": _compiles, "the turn to add to gradients":
 def _is_done_elsewhere(work: Callable[[], None]) -> bool:
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    thread.join(5)
+    thread.join(20)  # native code may be compiled in the background
     return not thread.is_alive()
 
 
