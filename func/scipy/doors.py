@@ -394,6 +394,12 @@ def _add_class_door(scipy_class: type, module: str, name: str) -> None:
         init.__code__ = door.bound(_stub(init))
 
 
+@functools.cache
+def _with_base(kind: type, own: type) -> type:
+    """A user's subclass of a class of SciPy's, which has func's methods where the user defined none."""
+    return type(kind.__name__, (kind, own), {"__module__": kind.__module__, "__qualname__": kind.__qualname__})
+
+
 class _ClassDoor(Door):
     """The door of a class, in its `__init__`."""
 
@@ -404,16 +410,17 @@ class _ClassDoor(Door):
         self.scipy_class = scipy_class
 
     def found(self) -> Callable[..., Any]:
-        """What makes an object one of func's class; one of another subclass stays what it is."""
+        """What makes an object one of func's class; a user's subclass gets it as a base, SciPy's stay what they are."""
         if self.name.startswith("~"):
             return intercepted_call(self.original)
         own: Any = getattr(importlib.import_module(self.module), self.name)
 
         def become(self_: Any, *args: Any, **kwargs: Any) -> None:
-            if type(self_) is not self.scipy_class:
+            kind: Any = type(self_)
+            if kind is not self.scipy_class and (issubclass(kind, own) or kind.__module__.startswith("scipy.")):
                 self.original(self_, *args, **kwargs)
                 return
-            self_.__class__ = own
+            self_.__class__ = own if kind is self.scipy_class else _with_base(kind, own)
             own.__init__(self_, *args, **kwargs)
 
         return become
