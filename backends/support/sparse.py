@@ -52,6 +52,8 @@ class _Factorizations(threading.local):
 
     def __init__(self) -> None:
         self.known: OrderedDict[bytes, Any] = OrderedDict()
+        self.running = False
+        """Whether SciPy's `splu` is called from here."""
 
     def of(self, data: Any, rows: Any, cols: Any, n: int, options: tuple[tuple[str, Any], ...]) -> Any:
         """SciPy's LU factorization; it raises RuntimeError for a singular matrix."""
@@ -65,7 +67,11 @@ class _Factorizations(threading.local):
         if key in self.known:
             self.known.move_to_end(key)
             return self.known[key]
-        factor = splu(coo_array((data, (rows, cols)), shape=(n, n)).tocsc(), **_as_arguments(options))
+        self.running = True
+        try:
+            factor = splu(coo_array((data, (rows, cols)), shape=(n, n)).tocsc(), **_as_arguments(options))
+        finally:
+            self.running = False
         self.known[key] = factor
         weakref.finalize(data if data.base is None else data.base, self.known.pop, key, None).atexit = False
         while len(self.known) > self.most:

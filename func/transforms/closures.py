@@ -150,10 +150,16 @@ def _may_hold_traced(value: Any, namespace: dict[str, Any]) -> bool:
 
 
 def _is_object(value: Any) -> bool:
-    """Whether a value is an object of one of the user's classes, whose attributes may be traced."""
+    """Whether a value is an object of one of the user's classes, whose attributes may be traced.
+
+    Linear operators of SciPy hold functions of the user's, its sparse matrices may have traced entries.
+    """
     kind = type(value)
     return (
         hasattr(value, "__dict__")
         and not isinstance(value, (type, types.ModuleType, types.FunctionType, np.ndarray))
-        and kind.__module__.partition(".")[0] not in ("builtins", "numpy", "scipy", "cupy", "func")
+        and (
+            kind.__module__.partition(".")[0] not in ("builtins", "numpy", "scipy", "cupy", "func")
+            or kind.__module__.removeprefix("func.").startswith("scipy.sparse")
+        )
     )
