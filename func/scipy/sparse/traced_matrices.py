@@ -6,6 +6,7 @@ drops zeros that it computed, these stay. Where SciPy returns a `numpy.matrix`, 
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -262,6 +263,25 @@ def sum_over(matrix: Any, axis: Any, data: Array) -> Array:
     return out
 
 
+def matrix_power(A: Any, power: Any) -> Any:
+    """scipy.sparse.linalg.matrix_power of a traced matrix."""
+    if not holds_traced(A):
+        return original(importlib.import_module("scipy.sparse.linalg").matrix_power)(A, power)
+    if A.shape[0] != A.shape[1]:
+        raise TypeError("sparse matrix is not square")
+    if not is_scalar(power) or int(power) != power:
+        raise ValueError("exponent must be an integer")
+    power = int(power)
+    if power < 0:
+        raise ValueError("exponent must be >= 0")
+    if power == 0:
+        return _scipy.eye_array(A.shape[0], dtype=A.dtype)
+    if power == 1:
+        return A.copy()
+    half = matrix_power(A, power // 2)
+    return A @ half @ half if power % 2 else half @ half
+
+
 def _refusing(name: str) -> Callable[..., Any]:
     def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
         raise UnsupportedFunctionError(
@@ -383,9 +403,7 @@ class TracedSparse:
 
     def __pow__(self, n: Any) -> Any:
         if isinstance(self, _scipy.spmatrix):
-            from func.scipy.sparse import linalg
-
-            return linalg.matrix_power(self, n)
+            return matrix_power(self, n)
         return self.power(n)
 
     def power(self, n: Any, dtype: Any = None) -> Any:

@@ -18,12 +18,12 @@ from func.scipy.sparse.linalg.functions import (
     is_sptriangular,
     lsmr,
     lsqr,
-    matrix_power,
     norm,
     onenormest,
     spbandwidth,
 )
 from func.scipy.sparse.linalg.iterative import bicg, bicgstab, cg, cgs, gcrotmk, gmres, lgmres, minres, qmr, tfqmr
+from func.scipy.sparse.traced_matrices import matrix_power
 
 __all__ = [
     "bicg", "bicgstab", "cg", "cgs", "eigs", "eigsh", "expm", "expm_multiply", "factorized", "gcrotmk", "gmres", "inv",

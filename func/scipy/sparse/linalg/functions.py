@@ -18,7 +18,7 @@ from func.interpreters.primitives.linalg.sparse import sparse_solve
 from func.scipy.doors import holds_traced, original
 from func.scipy.sparse.linalg.eigen import Entries, product_at, svds
 from func.scipy.sparse.linalg.iterative import matrix_numbers
-from func.scipy.sparse.patterns import canonical, entries, is_scalar, lifted, ones_like, scipy_class
+from func.scipy.sparse.patterns import canonical, entries, lifted, ones_like, scipy_class
 from func.scipy.sparse.traced_matrices import CLASSES, as_dense, known
 from func.transforms.custom import custom_jvp, stop_gradient
 from func.transforms.forward import jvp
@@ -102,25 +102,6 @@ def onenormest(A: Any, t: int = 2, itmax: int = 5, compute_v: bool = False, comp
     if not (compute_v or compute_w):
         return estimate
     return (estimate, *([v] if compute_v else []), *([w] if compute_w else []))
-
-
-def matrix_power(A: Any, power: Any) -> Any:
-    """scipy.sparse.linalg.matrix_power of a traced matrix."""
-    if not holds_traced(A):
-        return original(_linalg.matrix_power)(A, power)
-    if A.shape[0] != A.shape[1]:
-        raise TypeError("sparse matrix is not square")
-    if not is_scalar(power) or int(power) != power:
-        raise ValueError("exponent must be an integer")
-    power = int(power)
-    if power < 0:
-        raise ValueError("exponent must be >= 0")
-    if power == 0:
-        return _scipy.eye_array(A.shape[0], dtype=A.dtype)
-    if power == 1:
-        return A.copy()
-    half = matrix_power(A, power // 2)
-    return A @ half @ half if power % 2 else half @ half
 
 
 def expm(A: Any) -> Any:
