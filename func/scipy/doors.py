@@ -145,6 +145,8 @@ TABLE: dict[str, str] = {
     "scipy.spatial.transform": """
     """,
     "scipy.stats": """
+        rv_continuous.cdf rv_continuous.isf rv_continuous.logcdf rv_continuous.logpdf rv_continuous.logsf
+        rv_continuous.pdf rv_continuous.ppf rv_continuous.sf
     """,
 }
 """What each module of SciPy has doors for."""
@@ -323,7 +325,7 @@ def install(module: str) -> None:
 
 
 _CREATORS = {
-    name: getattr(np, name)
+    name: vars(np)[name]  # in a running transform np itself has others
     for name in (
         "arange", "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "copy", "empty",
         "empty_like", "eye", "full", "full_like", "identity", "linspace", "ones", "ones_like", "zeros", "zeros_like",
