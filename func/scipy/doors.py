@@ -146,7 +146,11 @@ TABLE: dict[str, str] = {
     """,
     "scipy.stats": """
         rv_continuous.cdf rv_continuous.isf rv_continuous.logcdf rv_continuous.logpdf rv_continuous.logsf
-        rv_continuous.pdf rv_continuous.ppf rv_continuous.sf
+        rv_continuous.pdf rv_continuous.ppf rv_continuous.sf rv_discrete.cdf rv_discrete.isf rv_discrete.logcdf
+        rv_discrete.logpmf rv_discrete.logsf rv_discrete.pmf rv_discrete.ppf rv_discrete.sf
+        _distn_infrastructure.rv_generic.entropy _distn_infrastructure.rv_generic.interval
+        _distn_infrastructure.rv_generic.moment _distn_infrastructure.rv_generic.stats
+        _distn_infrastructure.rv_generic.support ~_distn_infrastructure.rv_frozen.__init__
     """,
 }
 """What each module of SciPy has doors for."""

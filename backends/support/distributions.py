@@ -1,0 +1,41 @@
+"""Methods of SciPy's distributions that generated source calls by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+CUSTOM: dict[str, Any] = {}
+"""Distributions that are no attributes of scipy.stats, by their names in programs."""
+
+
+def distribution_of(name: str) -> Any:
+    """The distribution of a name: SciPy's, or one that this process knows."""
+    import scipy.stats
+
+    if " at " not in name:
+        return getattr(scipy.stats, name)
+    from func.backends.support.distributions import CUSTOM
+
+    return CUSTOM[name]
+
+
+def distribution_value(xp: Any, *args: Any, distribution: str, method: str) -> Any:
+    """SciPy's value of a method at arrays that broadcast, computed on the host; private methods take one axis."""
+    dist = distribution_of(distribution)
+    shape = numpy.broadcast_shapes(*[numpy.shape(x) for x in args])
+    flat = [numpy.broadcast_to(x.get() if hasattr(x, "get") else x, shape).ravel().astype(float) for x in args]
+    if not flat or not flat[0].size:
+        return xp.zeros(shape)
+    with numpy.errstate(all="ignore"):
+        if method in ("pdf", "cdf", "sf", "ppf", "isf"):
+            out = getattr(dist, method)(*flat)
+        elif method == "entropy":
+            out = dist.vecentropy(*flat)
+        elif method.startswith("munp"):
+            out = dist._munp(int(method[4:]), *flat)
+        else:
+            wanted = {"moments": "mvsk"} if dist._stats_has_moments else {}
+            out = dist._stats(*flat, **wanted)[int(method[5:])]
+    return xp.asarray(numpy.broadcast_to(numpy.asarray(out, float), flat[0].shape).reshape(shape))[()]

@@ -1,0 +1,415 @@
+"""Densities, and which methods of which distributions SciPy itself computes, by the name of SciPy's class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.special as sc
+
+import func
+from func.interpreters.core import Array
+from func.interpreters.primitives.special.logistic import log1prel
+from func.scipy.stats import quadrature
+
+HOST: dict[str, str] = {
+    "beta": "cdf sf ppf isf entropy",
+    "betaprime": "cdf sf ppf isf",
+    "burr": "stats",
+    "burr12": "stats",
+    "cauchy": "ppf isf",
+    "chi2": "isf",
+    "cosine": "cdf sf ppf isf",
+    "crystalball": "munp",
+    "f": "cdf sf ppf isf",
+    "genhyperbolic": "cdf sf stats",
+    "gausshyper": "munp",
+    "geninvgauss": "cdf munp",
+    "gompertz": "entropy",
+    "invgauss": "ppf isf entropy",
+    "irwinhall": "pdf cdf sf ppf isf stats",
+    "jf_skew_t": "cdf sf ppf isf munp",
+    "kappa4": "stats entropy",
+    "kappa3": "stats",
+    "ksone": "pdf cdf sf ppf isf",
+    "kstwo": "pdf cdf sf ppf isf",
+    "kstwobign": "cdf sf ppf isf",
+    "landau": "cdf sf ppf isf",
+    "levy_stable": "pdf cdf sf ppf isf stats",
+    "ncf": "cdf sf ppf isf stats",
+    "nct": "cdf sf ppf isf stats",
+    "ncx2": "cdf sf ppf isf",
+    "norminvgauss": "sf isf",
+    "rdist": "cdf sf ppf isf",
+    "rice": "cdf sf ppf isf",
+    "semicircular": "ppf isf",
+    "skewnorm": "cdf sf ppf isf",
+    "studentized_range": "pdf cdf sf munp",
+    "t": "cdf sf ppf isf entropy",
+    "truncexpon": "munp",
+    "truncnorm": "munp stats",
+    "tukeylambda": "cdf entropy stats",
+    "vonmises": "cdf",
+    "wald": "ppf isf entropy",
+}
+"""Methods whose values are SciPy's own, with derivatives that follow from the density."""
+
+
+def _exp(logpdf: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    """A logarithmic density and the density."""
+    return {"logpdf": logpdf, "pdf": lambda *args: np.exp(logpdf(*args))}
+
+
+def _log(pdf: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    """A density and its logarithm."""
+    return {"pdf": pdf, "logpdf": lambda *args: np.log(pdf(*args))}
+
+
+def _log_sum(exponents: Array, weight: Array) -> Array:
+    """The logarithm of weight Σ e^exponent over the last axis, which holds at least one finite number."""
+    top = func.stop_gradient(np.max(exponents, axis=-1, keepdims=True))
+    return np.log(np.sum(np.exp(exponents - top), axis=-1) * weight) + top[..., 0]
+
+
+def log_kv(v: Array, z: Array) -> Array:
+    """The logarithm of the modified Bessel function K_v(z), z > 0, differentiable by its order.
+
+    The trapezoidal rule for ∫₀^∞ exp(-z cosh t) cosh(v t) dt, DLMF 10.32.9, between points where nothing is left.
+    """
+    v, z = np.broadcast_arrays(np.abs(v), z)
+    order, at = func.stop_gradient(v), func.stop_gradient(z)
+    reach = np.arccosh(1 + 45 / at)
+    for _ in range(4):
+        reach = np.arccosh(1 + (45 + order * reach) / at)
+    peak, size = np.arcsinh(order / at), np.hypot(order, at)
+    low = np.maximum(0.0, peak - np.sqrt(90 / size) - 60 / size)
+    count = 128
+    step = (reach - low) / count
+    t = low[..., None] + step[..., None] * np.arange(count + 1.0)
+    even = v[..., None] * t + np.log1p(np.exp(-2 * v[..., None] * t)) - np.log(2.0)
+    exponents = even - 2 * z[..., None] * np.sinh(t / 2) ** 2
+    ends = np.log(np.where(np.arange(count + 1) == 0, 0.5, 1.0))
+    return _log_sum(exponents + ends, step) - z
+
+
+def _geninvgauss(x: Array, p: Array, b: Array) -> Array:
+    return (p - 1) * np.log(x) - b * (x + 1 / x) / 2 - np.log(2.0) - log_kv(p, b)
+
+
+def _genhyperbolic(x: Array, p: Array, a: Array, b: Array) -> Array:
+    gamma = np.sqrt((a - b) * (a + b))
+    root = np.hypot(1.0, x)
+    constant = p * np.log(gamma) - 0.5 * np.log(2 * np.pi) - (p - 0.5) * np.log(a) - log_kv(p, gamma)
+    return constant + b * x + (p - 0.5) * np.log(root) + log_kv(p - 0.5, a * root)
+
+
+def _mixture(exponent: Callable[[Any], Any], centre: Array) -> Array:
+    """The logarithm of a sum of e^exponent(j) over j = 0, 1, ..., whose largest terms are near a centre.
+
+    The terms are as wide as those of a Poisson distribution; beyond 200 of them, every h-th is taken h times: a smooth
+    sum of many terms is its integral, and a trapezoidal rule gives that as well.
+    """
+    centre = func.stop_gradient(centre)
+    deviation = np.sqrt(centre + 1)
+    step = np.maximum(1.0, np.ceil(deviation * 18 / 200))
+    low = np.maximum(0.0, np.floor(centre - 100 * step))
+    j = low[..., None] + step[..., None] * np.arange(200.0)
+    return _log_sum(exponent(j), step)
+
+
+def _positive_root(b: Array, c: Array) -> Array:
+    """The positive root of y² + b y = c, c >= 0."""
+    return np.maximum(0.0, (-b + np.sqrt(b * b + 4 * np.maximum(c, 0.0))) / 2)
+
+
+def _poisson(j: Array, mean: Array) -> Array:
+    return sc.xlogy(j, mean) - mean - sc.gammaln(j + 1)
+
+
+def _ncx2(x: Array, df: Array, nc: Array) -> Array:
+    x, df, nc = np.broadcast_arrays(x, df, nc)
+    at, of, by = [func.stop_gradient(s) for s in (x, df, nc)]
+    centre = _positive_root(of / 2 + 1, by * at / 4 - of / 2)
+    x, half, nc = x[..., None], df[..., None] / 2, nc[..., None]
+
+    def exponent(j: Array) -> Array:
+        gamma = (half + j - 1) * np.log(x / 2) - x / 2 - sc.gammaln(half + j) - np.log(2.0)
+        return _poisson(j, nc / 2) + gamma
+
+    return _mixture(exponent, centre)
+
+
+def _ncf(x: Array, dfn: Array, dfd: Array, nc: Array) -> Array:
+    x, dfn, dfd, nc = np.broadcast_arrays(x, dfn, dfd, nc)
+    at, m, n, by = [func.stop_gradient(s) for s in (x, dfn, dfd, nc)]
+    share = by / 2 * m * at / (n + m * at)
+    centre = _positive_root(m / 2 + 1 - share, share * (m + n) / 2 - m / 2)
+    x, a, b, nc = x[..., None], dfn[..., None] / 2, dfd[..., None] / 2, nc[..., None]
+    ratio = a / b
+
+    def exponent(j: Array) -> Array:
+        powers = (a + j) * np.log(ratio) + (a + j - 1) * np.log(x) - (a + b + j) * np.log1p(ratio * x)
+        return _poisson(j, nc / 2) + powers - sc.betaln(a + j, b)
+
+    return _mixture(exponent, centre)
+
+
+def _nct(x: Array, df: Array, nc: Array) -> Array:
+    """The logarithm of ∫ y φ(x y - nc) g(y) dy with g the density of √(χ²/df), by trapezoids in log y."""
+    x, df, nc = np.broadcast_arrays(x, df, nc)
+    at, of, by = [func.stop_gradient(s) for s in (x, df, nc)]
+    square = at * at + of
+    peak = (by * at + np.sqrt((by * at) ** 2 + 4 * square * (of + 1))) / (2 * square)
+    width = 1 / np.sqrt(2 * square * peak * peak - by * at * peak)
+    left, right = np.maximum(9 * width, 45 / (of + 1)), 9 * width
+    count = 160
+    step = (left + right) / count
+    u = (np.log(peak) - left)[..., None] + step[..., None] * np.arange(count + 1.0)
+    y = np.exp(u)
+    x, df, nc = x[..., None], df[..., None], nc[..., None]
+    exponents = (df + 1) * u - (x * y - nc) ** 2 / 2 - df * y * y / 2
+    constant = np.log(2.0) + df / 2 * np.log(df / 2) - sc.gammaln(df / 2) - 0.5 * np.log(2 * np.pi)
+    return _log_sum(exponents, step) + constant[..., 0]
+
+
+def _gausshyper(x: Array, a: Array, b: Array, c: Array, z: Array) -> Array:
+    log_u, log_rest, log_weights = quadrature.unit_logarithms()
+    a1, b1, c1, z1 = [np.expand_dims(s, -1) for s in (a, b, c, z)]
+    exponents = (a1 - 1) * log_u + (b1 - 1) * log_rest - c1 * np.log1p(z1 * np.exp(log_u)) + log_weights
+    powers = sc.xlogy(a - 1, x) + sc.xlog1py(b - 1, -x) - c * np.log1p(z * x)
+    return powers - _log_sum(exponents, np.asarray(1.0))
+
+
+def _beta(x: Array, a: Array, b: Array) -> Array:
+    return sc.xlog1py(b - 1.0, -x) + sc.xlogy(a - 1.0, x) - sc.betaln(a, b)
+
+
+def _beta_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
+    """∂I_x(a, b) along tangents of a and b: the integral over the nearer side, with the distances to both ends exact."""
+    from func.scipy.stats.values import along
+
+    a, b = np.broadcast_arrays(*shapes)
+    lower = func.stop_gradient(x) < func.stop_gradient(a / (a + b))
+    near = np.where(lower, x, 1 - x)[..., None]
+    log_u, _, log_weights = quadrature.unit_logarithms()
+    log_near = np.log(near) + log_u
+    log_far = np.log1p(-np.exp(log_near))
+    side = lower[..., None]
+    log_t, log_rest = np.where(side, log_near, log_far), np.where(side, log_far, log_near)
+
+    def tail(a: Array, b: Array) -> Array:
+        a, b = np.broadcast_arrays(a, b)
+        a, b = a[..., None], b[..., None]
+        exponents = (a - 1) * log_t + (b - 1) * log_rest - sc.betaln(a, b) + log_weights + np.log(near)
+        return np.sum(np.exp(exponents), axis=-1)
+
+    slope = along(tail, [a, b], [None if d is None else np.broadcast_to(d, np.shape(a)) for d in dots])
+    return np.where(lower, slope, -slope)
+
+
+def _pearson3(name: str) -> Callable[..., Any]:
+    """SciPy's choice: a normal distribution for small skewness, else a gamma distribution, mirrored for a negative.
+
+    In place of the step between them, the derivatives at small skewness are those of the gamma distribution's series.
+    """
+
+    def method(x: Array, skew: Array) -> Array:
+        normal = np.abs(skew) < 0.000016
+        beta = 2 / np.where(normal, 1.0, skew)
+        alpha = beta * beta
+        if name == "ppf":
+            q = np.where(beta < 0, 1 - x, x)
+            z = sc.ndtri(x)
+            gaussian = z + _without_value(skew * (z * z - 1) / 6)
+            return np.where(normal, gaussian, sc.gammaincinv(alpha, q) / beta - beta)
+        z = beta * (x + beta)
+        inside = z > 0
+        z = np.where(inside, z, 1.0)
+        gaussian = -(x * x) / 2 - 0.5 * np.log(2 * np.pi)
+        if name == "logpdf":
+            series = skew * (x**3 / 6 - x / 2) + skew**2 * (x * x / 8 - x**4 / 16 - 1 / 48)
+            gamma = np.log(np.abs(beta)) + sc.xlogy(alpha - 1, z) - z - sc.gammaln(alpha)
+            return np.where(normal, gaussian + _without_value(series), np.where(inside, gamma, -np.inf))
+        if name == "pdf":
+            return np.exp(PEARSON3["logpdf"](x, skew))
+        upward = (beta > 0) == (name == "cdf")
+        value = np.where(upward, sc.gammainc(alpha, z), sc.gammaincc(alpha, z))
+        value = np.where(inside, value, np.where(upward, 0.0, 1.0))
+        sign = 1.0 if name == "cdf" else -1.0
+        series = sign * skew * (1 - x * x) / 6 * np.exp(gaussian)
+        return np.where(normal, sc.ndtr(sign * x) + _without_value(series), value)
+
+    return method
+
+
+def _without_value(x: Array) -> Array:
+    """Zero, with the derivatives of x."""
+    return x - func.stop_gradient(x)
+
+
+PEARSON3: dict[str, Callable[..., Any]] = {name: _pearson3(name) for name in ("logpdf", "pdf", "cdf", "sf", "ppf")}
+
+
+def _log1p_over(c: Array, x: Array) -> Array:
+    """log(1 + c x) / c, which is x at c = 0."""
+    return x * log1prel(c * x, order=0)
+
+
+def _genextreme(x: Array, c: Array) -> Array:
+    """log(-log F)."""
+    return -_log1p_over(-c, x)
+
+
+def _genextreme_logpdf(x: Array, c: Array) -> Array:
+    y = _genextreme(x, c)
+    return (1 - c) * y - np.exp(y)
+
+
+GENEXTREME: dict[str, Callable[..., Any]] = {
+    **_exp(_genextreme_logpdf),
+    "logcdf": lambda x, c: -np.exp(_genextreme(x, c)),
+    "cdf": lambda x, c: np.exp(-np.exp(_genextreme(x, c))),
+    "sf": lambda x, c: -np.expm1(-np.exp(_genextreme(x, c))),
+    "ppf": lambda q, c: -sc.boxcox(-np.log(q), c),
+    "isf": lambda q, c: -sc.boxcox(-np.log1p(-q), c),
+}
+GENPARETO: dict[str, Callable[..., Any]] = {
+    **_exp(lambda x, c: -(1 + c) * _log1p_over(c, x)),
+    "logsf": lambda x, c: -_log1p_over(c, x),
+    "sf": lambda x, c: np.exp(-_log1p_over(c, x)),
+    "cdf": lambda x, c: -np.expm1(-_log1p_over(c, x)),
+    "ppf": lambda q, c: -sc.boxcox1p(-q, -c),
+    "isf": lambda q, c: -sc.boxcox(q, -c),
+    "entropy": lambda c: 1.0 + c,
+}
+
+
+def _kappa4_logcdf(x: Array, h: Array, k: Array) -> Array:
+    """log F = log(1 - h w) / h with w = (1 - k x)^(1/k)."""
+    return -_log1p_over(-h, np.exp(-_log1p_over(-k, x)))
+
+
+def _kappa4_logpdf(x: Array, h: Array, k: Array) -> Array:
+    return -(1 - k) * _log1p_over(-k, x) + (1 - h) * _kappa4_logcdf(x, h, k)
+
+
+KAPPA4: dict[str, Callable[..., Any]] = {
+    **_exp(_kappa4_logpdf),
+    "logcdf": _kappa4_logcdf,
+    "cdf": lambda x, h, k: np.exp(_kappa4_logcdf(x, h, k)),
+    "ppf": lambda q, h, k: -sc.boxcox(-sc.boxcox(q, h), k),
+}
+
+
+def log1mexp(x: Array) -> Array:
+    """log(1 - eˣ) for x < 0."""
+    near = x > -0.69
+    return np.where(near, np.log(-np.expm1(np.where(near, x, -0.5))), np.log1p(-np.exp(np.where(near, -1.0, x))))
+
+
+def _kstwobign(x: Array) -> Array:
+    """Kolmogorov's density by the series that converges fast. Source: W. Feller (1948), DLMF 20.7.32 in effect."""
+    large = x > 0.82
+    k = np.arange(1.0, 9.0)
+    far = np.where(large, x, 1.0)[..., None]
+    near = np.where(large, 0.5, x)[..., None]
+    right = 8 * far[..., 0] * np.sum((-1) ** (k - 1) * k * k * np.exp(-2 * (k * far) ** 2), axis=-1)
+    c = ((2 * k - 1) * np.pi) ** 2 / 8
+    left = np.sqrt(2 * np.pi) * np.sum(np.exp(-c / near**2) * (2 * c / near**4 - 1 / near**2), axis=-1)
+    return np.where(large, right, left)
+
+
+def _landau(x: Array) -> Array:
+    """Landau's density ∫₀^∞ e^(-t ln t - y t) sin(π t) dt / π, on the left along the imaginary axis.
+
+    SciPy's has the unit scale of stable distributions: y = π x / 2 + ln(π / 2).
+    Source: K. Kölbig, B. Schorr (1984), A program package for the Landau distribution.
+    """
+    y = np.pi / 2 * x + np.log(np.pi / 2)
+    right = y > 0.5
+    t, weight = quadrature.half_line(1 / 64)
+    far, near = np.where(right, y, 1.0)[..., None], np.where(right, 0.0, y)[..., None]
+    bounded = np.minimum(t, 60.0)
+    real = np.exp(-sc.xlogy(bounded, bounded) - far * bounded) * np.sin(np.pi * bounded)
+    imaginary = np.exp(-np.pi / 2 * bounded) * np.cos(near * bounded + sc.xlogy(bounded, bounded))
+    weight = np.where(t < 60.0, weight, 0.0)
+    return np.sum(weight * np.where(right[..., None], real, imaginary), axis=-1) / 2
+
+
+def _tukeylambda(x: Array, lam: Array) -> Array:
+    """1 / Q'(F) with F the distribution function, which has the quantiles Q(q) = (q^λ - (1 - q)^λ) / λ."""
+    from func.scipy.stats.standard import from_host
+
+    import scipy.stats
+
+    p = from_host(scipy.stats.tukeylambda, "cdf")(x, lam)
+    return 1 / (p ** (lam - 1) + (1 - p) ** (lam - 1))
+
+
+def _tukeylambda_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
+    """∂F/∂λ = -f ∂Q/∂λ."""
+    from func.scipy.stats.standard import from_host
+    from func.scipy.stats.values import along
+
+    import scipy.stats
+
+    (lam,) = shapes
+    p = from_host(scipy.stats.tukeylambda, "cdf")(x, lam)
+    quantile = along(lambda lam: sc.boxcox(p, lam) - sc.boxcox1p(-p, lam), [lam], dots)
+    return -_tukeylambda(x, lam) * quantile
+
+
+def _vonmises_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
+    """∂F/∂κ by the trapezoidal rule's relative of Gauss: the angle is taken to (-π, π)."""
+    from func.scipy.stats.values import along
+
+    (kappa,) = shapes
+    x = x - 2 * np.pi * np.round(func.stop_gradient(x) / (2 * np.pi))
+    node, weight = quadrature.legendre(96)
+
+    def half(kappa: Array) -> Array:
+        angle = np.expand_dims(x, -1) * node
+        k = np.expand_dims(kappa, -1)
+        density = np.exp(k * sc.cosm1(angle)) / (2 * np.pi * sc.i0e(k))
+        return x * np.sum(weight * density, axis=-1)
+
+    return along(half, [kappa], dots)
+
+
+def _gennorm_stats(beta: Array) -> tuple[Any, ...]:
+    c1, c3, c5 = [sc.gammaln(n / beta) for n in (1.0, 3.0, 5.0)]
+    return 0.0, np.exp(c3 - c1), 0.0, np.exp(c5 + c1 - 2 * c3) - 3.0
+
+
+OWN: dict[str, dict[str, Callable[..., Any]]] = {
+    "beta": _exp(_beta),
+    "gausshyper": _exp(_gausshyper),
+    "genhyperbolic": _exp(_genhyperbolic),
+    "geninvgauss": _exp(_geninvgauss),
+    "gennorm": {"stats": _gennorm_stats},
+    "kstwobign": _log(_kstwobign),
+    "landau": _log(_landau),
+    "ncf": _exp(_ncf),
+    "nct": _exp(_nct),
+    "ncx2": _exp(_ncx2),
+    "genextreme": GENEXTREME,
+    "genpareto": GENPARETO,
+    "kappa4": KAPPA4,
+    "pearson3": PEARSON3,
+    "tukeylambda": _log(_tukeylambda),
+}
+"""Methods that are written here, where SciPy's code is compiled or asks for the values."""
+
+SLOPES: dict[str, Callable[..., Any]] = {
+    "beta": _beta_slope,
+    "tukeylambda": _tukeylambda_slope,
+    "vonmises": _vonmises_slope,
+}
+"""Derivatives of distribution functions by the shapes, where a general quadrature would lose digits."""
+
+MIDDLES: dict[str, Callable[..., Any]] = {
+    "crystalball": lambda beta, m: -beta,
+    "skewcauchy": lambda a: 0.0 * a,
+}
+"""Where a density is not smooth."""

@@ -1,0 +1,331 @@
+"""The public methods of SciPy's distributions on traced values, which frozen distributions call as well.
+
+SciPy computes where its conditions hold and fills in the rest. Here every element is computed, those outside at a safe
+point, and selected: outside the support the derivatives are zero, and invalid parameters give NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import _distn_infrastructure as _infrastructure
+
+import func
+from func.interception import intercepted_call
+from func.interpreters.core.errors import NotDifferentiableError
+from func.interpreters.core.source import at_line
+from func.interpreters.primitives.structural.identity import is_abstract_value
+from func.scipy.doors import holds_traced
+from func.scipy.stats import standard
+
+
+class Call(NamedTuple):
+    """What a method was called with: the standardised argument, shapes, location, scale, and where all are valid."""
+
+    x: Any
+    shapes: tuple[Any, ...]
+    loc: Any
+    scale: Any
+    valid: Any
+    low: Any
+    high: Any
+
+
+def _parsed(dist: Any, args: Sequence[Any], kwds: dict[str, Any]) -> tuple[tuple[Any, ...], Any, Any, Any]:
+    """Shapes, location and scale as SciPy reads them, and where SciPy accepts them."""
+    shapes, loc, scale = dist._parse_args(*args, **kwds)
+    shapes = tuple([np.asarray(s) for s in shapes])
+    loc, scale = np.asarray(loc), np.asarray(scale)
+    for name, value in (("loc", loc), ("scale", scale), *zip(dist_shapes(dist), shapes, strict=False)):
+        if value.dtype.kind == "c":
+            raise TypeError(f"{dist.name}: {name} is complex; distributions have real parameters{at_line()}")
+    with np.errstate(all="ignore"):
+        valid = intercepted_call(dist._argcheck)(*shapes) & (scale > 0)
+    return shapes, loc, scale, valid
+
+
+def dist_shapes(dist: Any) -> list[str]:
+    """The names of the shape parameters."""
+    return [] if not dist.shapes else [name.strip() for name in dist.shapes.split(",")]
+
+
+def _call(dist: Any, x: Any, args: Sequence[Any], kwds: dict[str, Any], standardise: bool = True) -> Call:
+    shapes, loc, scale, valid = _parsed(dist, args, kwds)
+    x = np.asarray(x)
+    if x.dtype.kind == "c":
+        raise TypeError(f"{dist.name}: the argument is complex; distributions have real arguments{at_line()}")
+    with np.errstate(all="ignore"):
+        low, high = standard.support(dist, shapes)
+        if standardise:
+            x = (x - loc) / scale
+    x = np.asarray(x, dtype=np.promote_types(x.dtype, np.float64))
+    return Call(x, shapes, loc, scale, valid, low, high)
+
+
+def selected(where: Any, dist: Any, name: str, x: Any, shapes: Sequence[Any], safe: Any) -> Any:
+    """A standard method where a condition holds; elsewhere it is computed at constants, and to be replaced."""
+    shape = np.broadcast_shapes(np.shape(where), np.shape(x), *[np.shape(s) for s in shapes])
+    where = np.broadcast_to(where, shape)
+    x = np.where(where, x, safe)
+    shapes = [_held(where, s) for s in shapes]
+    with np.errstate(all="ignore"):
+        return standard.method(dist, name)(x, *shapes)
+
+
+def _held(where: Any, parameter: Any) -> Any:
+    """A parameter that is a constant where a condition does not hold; integers stay what they are."""
+    if parameter.dtype.kind in "biu":
+        return np.broadcast_to(parameter, np.shape(where))
+    return np.where(where, parameter, func.stop_gradient(parameter))
+
+
+def _out(x: Any) -> Any:
+    return x[()] if isinstance(x, np.ndarray) else x
+
+
+def _density(name: str, outside: float) -> Callable[..., Any]:
+    def method(self: Any, x: Any, *args: Any, **kwds: Any) -> Any:
+        c = _call(self, x, args, kwds)
+        with np.errstate(all="ignore"):
+            inside = c.valid & intercepted_call(self._support_mask)(c.x, *c.shapes)
+            value = selected(inside, self, name, c.x, c.shapes, standard.interior(c.low, c.high))
+            scale = np.where(c.valid, c.scale, 1.0)
+            value = value / scale if name == "pdf" else value - np.log(scale)
+            return _out(np.where(inside, value, np.where(c.valid & ~np.isnan(c.x), outside, self.badvalue)))
+
+    return _named(method, f"rv_continuous_{name}")
+
+
+def _cumulative(name: str, below: float, above: float) -> Callable[..., Any]:
+    def method(self: Any, x: Any, *args: Any, **kwds: Any) -> Any:
+        c = _call(self, x, args, kwds)
+        with np.errstate(all="ignore"):
+            inside = c.valid & intercepted_call(self._open_support_mask)(c.x, *c.shapes)
+            value = selected(inside, self, name, c.x, c.shapes, standard.interior(c.low, c.high))
+            rest = np.where(c.x >= c.high, above, below)
+            return _out(np.where(inside, value, np.where(c.valid & ~np.isnan(c.x), rest, self.badvalue)))
+
+    return _named(method, f"rv_continuous_{name}")
+
+
+def _quantile(name: str) -> Callable[..., Any]:
+    def method(self: Any, q: Any, *args: Any, **kwds: Any) -> Any:
+        c = _call(self, q, args, kwds, standardise=False)
+        with np.errstate(all="ignore"):
+            valid = c.valid & (c.loc == c.loc)
+            inside = valid & (c.x > 0) & (c.x < 1)
+            value = selected(inside, self, name, c.x, c.shapes, 0.3819) * c.scale + c.loc
+            low, high = c.low * c.scale + c.loc, c.high * c.scale + c.loc
+            if name == "isf":
+                low, high = high, low
+            ends = np.where(c.x == 0, low, np.where(c.x == 1, high, self.badvalue))
+            return _out(np.where(inside, value, np.where(valid, ends, self.badvalue)))
+
+    return _named(method, f"rv_continuous_{name}")
+
+
+def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{name.rsplit('_', 1)[0]}.{name.rsplit('_', 1)[1]} of scipy.stats on traced values."
+    return function
+
+
+rv_continuous_pdf, rv_continuous_logpdf = _density("pdf", 0.0), _density("logpdf", -np.inf)
+rv_continuous_cdf, rv_continuous_sf = _cumulative("cdf", 0.0, 1.0), _cumulative("sf", 1.0, 0.0)
+rv_continuous_logcdf = _cumulative("logcdf", -np.inf, 0.0)
+rv_continuous_logsf = _cumulative("logsf", 0.0, -np.inf)
+rv_continuous_ppf, rv_continuous_isf = _quantile("ppf"), _quantile("isf")
+
+
+def _interval(self: Any, confidence: Any, *args: Any, **kwds: Any) -> Any:
+    """rv_generic.interval on traced values."""
+    confidence = np.asarray(confidence)
+    outside = func.stop_gradient((confidence > 1) | (confidence < 0))
+    if not is_abstract_value(outside) and np.any(outside):
+        raise ValueError("alpha must be between 0 and 1 inclusive")
+    return self.ppf((1.0 - confidence) / 2, *args, **kwds), self.ppf((1.0 + confidence) / 2, *args, **kwds)
+
+
+def _support(self: Any, *args: Any, **kwds: Any) -> Any:
+    """rv_generic.support on traced values."""
+    shapes, loc, scale, valid = _parsed(self, args, kwds)
+    low, high = standard.support(self, shapes)
+    ends = [end * scale + loc for end in np.broadcast_arrays(low, high, valid, loc, scale)[:2]]
+    return tuple([_out(np.where(valid, end, self.badvalue)) for end in ends])
+
+
+def _statistics(dist: Any, shapes: Sequence[Any], moments: str) -> list[Any]:
+    """Mean, variance, skewness and excess kurtosis of the standardised distribution, where they are asked for."""
+    mean, variance, skewness, kurtosis = standard.statistics(dist, shapes, moments)
+
+    def raw(order: int) -> Any:
+        return standard.moment(dist, order, shapes)
+
+    if mean is None:
+        mean = raw(1)
+    if variance is None and any([m in moments for m in "vsk"]):
+        second = raw(2)
+        variance = np.where(np.isinf(mean), np.inf, second - mean**2)
+    third = None
+    if skewness is None and "s" in moments:
+        third = (-mean * mean - 3 * variance) * mean + raw(3)
+        skewness = third / np.power(variance, 1.5)
+    if kurtosis is None and "k" in moments:
+        if third is None:
+            known = skewness is not None
+            third = skewness * np.power(variance, 1.5) if known else (-mean * mean - 3 * variance) * mean + raw(3)
+        fourth = ((-(mean**2) - 6 * variance) * mean - 4 * third) * mean + raw(4)
+        kurtosis = fourth / variance**2.0 - 3.0
+    return [mean, variance, skewness, kurtosis]
+
+
+def _stats(self: Any, *args: Any, **kwds: Any) -> Any:
+    """rv_generic.stats on traced values."""
+    shapes, loc, scale, moments = self._parse_args_stats(*args, **kwds)
+    shapes, loc, scale, valid = _parsed(self, shapes, {"loc": loc, **({} if _is_discrete(self) else {"scale": scale})})
+    valid = valid & (loc == loc)
+    with np.errstate(all="ignore"):
+        held = [_held(valid, s) for s in shapes]
+        mean, variance, skewness, kurtosis = _statistics(self, held, moments)
+        found = {"m": lambda: mean * scale + loc, "v": lambda: variance * scale * scale}
+        found |= {"s": lambda: skewness, "k": lambda: kurtosis}
+        outs = [np.where(valid, found[m](), self.badvalue) for m in "mvsk" if m in moments]
+    outs = [_out(np.asarray(out, float)) for out in outs]
+    return outs[0] if len(outs) == 1 else tuple(outs)
+
+
+def _is_discrete(dist: Any) -> bool:
+    return isinstance(dist, _infrastructure.rv_discrete)
+
+
+def _entropy(self: Any, *args: Any, **kwds: Any) -> Any:
+    """rv_generic.entropy on traced values."""
+    shapes, loc, scale, valid = _parsed(self, args, kwds)
+    valid = valid & (loc == loc)
+    with np.errstate(all="ignore"):
+        value = standard.entropy(self, [_held(valid, s) for s in shapes])
+        return _out(np.where(valid, value + np.log(np.where(valid, scale, 1.0)), self.badvalue))
+
+
+def _moment(self: Any, order: int, *args: Any, **kwds: Any) -> Any:
+    """rv_generic.moment on traced values."""
+    shapes, loc, scale, valid = _parsed(self, args, kwds)
+    if np.floor(order) != order:
+        raise ValueError("Moment must be an integer.")
+    if order < 0:
+        raise ValueError("Moment must be positive.")
+    order = int(order)
+    with np.errstate(all="ignore"):
+        held = [_held(valid, s) for s in shapes]
+        needed = {1: "m", 2: "v", 3: "vs", 4: "mvsk"}.get(order)
+        given = (None,) * 4 if needed is None else standard.statistics(self, held, needed)
+        total: Any = loc**order + np.zeros(np.shape(valid))
+        for k in range(1, order + 1):
+            term = math.comb(order, k) * scale**k * _raw_moment(self, k, held, given)
+            total = total + (term if k == order else np.where(loc == 0, 0.0, term) * loc ** (order - k))
+        return _out(np.where(valid, total, self.badvalue))
+
+
+def _raw_moment(dist: Any, order: int, shapes: Sequence[Any], given: Sequence[Any]) -> Any:
+    """E Xⁿ of the standardised distribution: from its statistics where they are known, as SciPy."""
+    if order > 4 or any([x is None for x in given[:order]]):
+        return standard.moment(dist, order, shapes)
+    mean, variance, skewness, kurtosis = given
+    if order == 1:
+        return mean
+    if order == 2:
+        return variance + mean * mean
+    third = skewness * np.power(variance, 1.5)
+    if order == 3:
+        return third + 3 * mean * variance + mean**3
+    return (kurtosis + 3.0) * variance**2.0 + 4 * mean * third + 6 * mean * mean * variance + mean**4
+
+
+rv_generic_stats, rv_generic_entropy, rv_generic_moment = _stats, _entropy, _moment
+rv_generic_interval, rv_generic_support = _interval, _support
+
+
+def _refuse_counts(primals: Any, tangents: Any) -> Any:
+    raise NotDifferentiableError(
+        f"probabilities of a discrete distribution have no derivative by the outcome{at_line()}\n"
+        "Differentiate by the parameters; write func.stop_gradient(k) for outcomes that are computed."
+    )
+
+
+@func.custom_jvp
+def _outcome(k: Any) -> Any:
+    """The outcome itself, by which nothing is differentiated."""
+    return k + 0.0
+
+
+_outcome.defjvp(_refuse_counts)
+
+
+def _mass(name: str, outside: float) -> Callable[..., Any]:
+    def method(self: Any, k: Any, *args: Any, **kwds: Any) -> Any:
+        c = _call_discrete(self, k, args, kwds)
+        with np.errstate(all="ignore"):
+            inside = c.valid & (c.x >= c.low) & (c.x <= c.high)
+            if not isinstance(self, _infrastructure.rv_sample):
+                inside = inside & intercepted_call(self._nonzero)(c.x, *c.shapes)
+            value = selected(inside, self, name, c.x, c.shapes, _first(c))
+            if name == "pmf":
+                value = clipped(value)
+            return _out(np.where(inside, value, np.where(c.valid & ~np.isnan(c.x), outside, self.badvalue)))
+
+    return _named(method, f"rv_discrete_{name}")
+
+
+def clipped(p: Any) -> Any:
+    """A probability in [0, 1]."""
+    return np.where(p < 0, 0.0, np.where(p > 1, 1.0, p))
+
+
+def _first(c: Call) -> Any:
+    """An outcome of the support."""
+    low, high = [func.stop_gradient(np.asarray(end, float)) for end in (c.low, c.high)]
+    return np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
+
+
+def _call_discrete(dist: Any, k: Any, args: Sequence[Any], kwds: dict[str, Any]) -> Call:
+    shapes, loc, scale, valid = _parsed(dist, args, kwds)
+    k = np.asarray(k)
+    low, high = standard.support(dist, shapes)
+    x = k - loc
+    if x.dtype.kind == "f" and holds_traced(x):
+        x = _outcome(x)
+    return Call(np.asarray(x, dtype=np.promote_types(x.dtype, np.float64)), shapes, loc, scale, valid, low, high)
+
+
+def _accumulated(name: str, below: float, above: float) -> Callable[..., Any]:
+    def method(self: Any, k: Any, *args: Any, **kwds: Any) -> Any:
+        c = _call_discrete(self, k, args, kwds)
+        with np.errstate(all="ignore"):
+            inside = c.valid & (c.x >= c.low) & (c.x < c.high) & np.isfinite(c.x)
+            value = selected(inside, self, name, c.x, c.shapes, _first(c))
+            if not name.startswith("log"):
+                value = clipped(value)
+            rest = np.where(c.x >= c.high, above, below)
+            return _out(np.where(inside, value, np.where(c.valid & ~np.isnan(c.x), rest, self.badvalue)))
+
+    return _named(method, f"rv_discrete_{name}")
+
+
+def _discrete_quantile(name: str) -> Callable[..., Any]:
+    def method(self: Any, q: Any, *args: Any, **kwds: Any) -> Any:
+        shapes, loc, scale, valid = _parsed(self, args, kwds)
+        fixed = [func.stop_gradient(x) for x in (q, *shapes)]
+        value = standard.discrete_quantile(self, name, *fixed)
+        return _out(np.where(valid & (loc == loc), value + loc, self.badvalue))
+
+    return _named(method, f"rv_discrete_{name}")
+
+
+rv_discrete_pmf, rv_discrete_logpmf = _mass("pmf", 0.0), _mass("logpmf", -np.inf)
+rv_discrete_cdf, rv_discrete_sf = _accumulated("cdf", 0.0, 1.0), _accumulated("sf", 1.0, 0.0)
+rv_discrete_logcdf = _accumulated("logcdf", -np.inf, 0.0)
+rv_discrete_logsf = _accumulated("logsf", 0.0, -np.inf)
+rv_discrete_ppf, rv_discrete_isf = _discrete_quantile("ppf"), _discrete_quantile("isf")

@@ -1,0 +1,298 @@
+"""The methods of standardised distributions on traced values, one function per method.
+
+Where SciPy's own private method (`_logpdf`, `_cdf`, ...) is NumPy code, it runs on the traced values; `densities.OWN`
+has what is written here instead, and `densities.HOST` says which methods only SciPy itself can compute: their
+derivatives follow from the density.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.stats import _distn_infrastructure as _infrastructure
+
+import func
+from func.interception import intercepted_call
+from func.interpreters.core import Array
+from func.interpreters.core.errors import NotDifferentiableError
+from func.interpreters.core.source import at_line
+from func.scipy.stats import densities, masking, quadrature, values
+from func.scipy.stats.values import RULES, Function, along
+
+_GENERIC = (_infrastructure.rv_generic, _infrastructure.rv_continuous, _infrastructure.rv_discrete)
+
+
+def method(dist: Any, name: str) -> Function:
+    """A method of a distribution of location 0 and scale 1, as a function of (x, *shapes) inside the support."""
+    owner = next((c for c in type(dist).__mro__ if f"_{name}" in vars(c)), _infrastructure.rv_generic)
+    key = owner.__name__.removesuffix("_gen") if owner.__module__.startswith("scipy.stats") else ""
+    own = densities.OWN.get(key, {}).get(name)
+    if own is not None:
+        return own
+    if name in densities.HOST.get(key, "").split():
+        return from_host(dist, name)
+    if f"_{name}" in vars(dist) or owner not in _GENERIC:
+        return scipys(dist, name)
+    return _defaults(dist, name)
+
+
+def _defaults(dist: Any, name: str) -> Function:
+    """What SciPy's base classes define by other methods."""
+    if name == "logpdf":
+        return lambda x, *shapes: np.log(method(dist, "pdf")(x, *shapes))
+    if name == "logpmf":
+        return lambda x, *shapes: np.log(method(dist, "pmf")(x, *shapes))
+    if name == "pdf":
+        cdf = method(dist, "cdf")
+        return lambda x, *shapes: func.jvp(lambda t: cdf(t, *shapes), (x,), (np.ones_like(x),))[1]
+    if name == "pmf":
+        cdf = method(dist, "cdf")
+        return lambda k, *shapes: cdf(k, *shapes) - cdf(k - 1, *shapes)
+    if name == "sf":
+        return lambda x, *shapes: 1.0 - method(dist, "cdf")(x, *shapes)
+    if name == "isf":
+        return lambda q, *shapes: method(dist, "ppf")(1.0 - q, *shapes)
+    if name in ("logcdf", "logsf"):
+        one, other = ("cdf", "sf") if name == "logcdf" else ("sf", "cdf")
+        if not isinstance(dist, _infrastructure.rv_continuous):
+            return lambda x, *shapes: np.log(method(dist, one)(x, *shapes))
+
+        def logarithm(x: Array, *shapes: Array) -> Array:
+            p, complement = method(dist, one)(x, *shapes), method(dist, other)(x, *shapes)
+            small = p < 0.5
+            return np.where(
+                small, np.log(np.where(small, p, 0.25)), np.log1p(-np.where(small, 0.25, complement))
+            )
+
+        return logarithm
+    return from_host(dist, name)
+
+
+def scipys(dist: Any, name: str) -> Function:
+    """SciPy's private method on arrays of one axis, as SciPy calls it."""
+    run = intercepted_call(getattr(dist, f"_{name}"))
+
+    def call(*args: Array) -> Array:
+        shape = np.broadcast_shapes(*[np.shape(x) for x in args])
+        flat = [np.reshape(np.broadcast_to(x, shape), (-1,)) for x in args]
+        with np.errstate(all="ignore"):
+            return np.reshape(np.broadcast_to(run(*flat), flat[0].shape), shape)
+
+    return call
+
+
+def from_host(dist: Any, name: str) -> Function:
+    """SciPy's value with the derivative by the rule of the method."""
+    distribution = values.name_of(dist)
+
+    def call(*args: Array) -> Array:
+        args = tuple([np.asarray(x, float) for x in args])
+        return values.value(*args, distribution=distribution, method=name)
+
+    return call
+
+
+def support(dist: Any, shapes: Sequence[Array]) -> tuple[Any, Any]:
+    """The ends of the support of the standardised distribution."""
+    low, high = intercepted_call(dist._get_support)(*shapes)
+    return low, high
+
+
+def _fixed(x: Any) -> Any:
+    return func.stop_gradient(x)
+
+
+def _width(dist: Any, shapes: Sequence[Array]) -> Array:
+    """The distance of the quartiles, as a constant."""
+    shapes = [_fixed(s) for s in shapes]
+    low, high = [from_host(dist, "ppf")(np.asarray(q), *shapes) for q in (0.25, 0.75)]
+    return _fixed(high - low)
+
+
+def density(dist: Any, t: Array, shapes: Sequence[Array]) -> Array:
+    """The density at nodes (…, n) of shapes (…); zero outside the support, and a constant zero where it is tiny."""
+    low, high = support(dist, shapes)
+    pdf = method(dist, "pdf")
+    shapes = [np.expand_dims(s, -1) for s in shapes]
+    inside = (t > np.expand_dims(low, -1)) & (t < np.expand_dims(high, -1))
+    safe = np.where(inside, t, np.expand_dims(interior(low, high), -1))
+    with np.errstate(all="ignore"):
+        inside = inside & (pdf(_fixed(safe), *[_fixed(s) for s in shapes]) > 1e-290)
+        held = masking.held(inside, np.broadcast_arrays(safe, *shapes))
+        return np.where(inside, pdf(*held), 0.0)
+
+
+def interior(low: Any, high: Any) -> Array:
+    """A point inside the support, which is no point of symmetry."""
+    low, high = _fixed(np.asarray(low, float)), _fixed(np.asarray(high, float))
+    below, above = np.isfinite(low), np.isfinite(high)
+    a, b = np.where(below, low, 0.0), np.where(above, high, 0.0)
+    return np.where(below & above, a + (b - a) * 0.3819, np.where(below, a + 0.618, np.where(above, b - 0.618, 0.618)))
+
+
+def _tail(dist: Any, lower: Array, x: Array, shapes: Sequence[Array]) -> Array:
+    """The probability beyond x, below it where `lower` holds and above it elsewhere, by quadrature."""
+    low, high = support(dist, shapes)
+    nodes = quadrature.towards(np.where(lower, low, high), x, _width(dist, shapes))
+    return quadrature.integral(lambda t: density(dist, t, shapes), nodes)
+
+
+def cdf_slope(dist: Any, x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
+    """The derivative of the distribution function along tangents of the shapes (None: no tangent), at fixed x."""
+    own = densities.SLOPES.get(type(dist).__name__.removesuffix("_gen"))
+    if own is not None:
+        return own(x, shapes, dots)
+    lower = _fixed(from_host(dist, "cdf")(_fixed(x), *[_fixed(s) for s in shapes])) < 0.5
+    tail = along(lambda *moved: _tail(dist, lower, x, moved), shapes, dots)
+    return np.where(lower, tail, -tail)
+
+
+def _cumulative(sign: float) -> Function:
+    def rule(dist: Any) -> Function:
+        def tangent(primals: Sequence[Array], dots: Sequence[Any], out: Array) -> Any:
+            x, *shapes = primals
+            total: Any = 0.0
+            if dots[0] is not None:
+                low, high = support(dist, shapes)
+                inside = (x > low) & (x < high)
+                safe = np.where(inside, x, interior(low, high))
+                total = np.where(inside, method(dist, "pdf")(safe, *shapes), 0.0) * dots[0]
+            if any([dot is not None for dot in dots[1:]]):
+                total = total + cdf_slope(dist, x, shapes, dots[1:])
+            return sign * total
+
+        return tangent
+
+    return rule
+
+
+def _quantile(sign: float) -> Function:
+    def rule(dist: Any) -> Function:
+        def tangent(primals: Sequence[Array], dots: Sequence[Any], out: Array) -> Any:
+            shapes = primals[1:]
+            total: Any = 0.0 if dots[0] is None else sign * dots[0]
+            if any([dot is not None for dot in dots[1:]]):
+                total = total - cdf_slope(dist, out, shapes, dots[1:])
+            return total / method(dist, "pdf")(out, *shapes)
+
+        return tangent
+
+    return rule
+
+
+def expectation(dist: Any, f: Function, shapes: Sequence[Array]) -> Array:
+    """E f(X) by quadrature, with f a function of nodes (…, n) and of the density there."""
+    low, high = support(dist, shapes)
+    split = densities.MIDDLES.get(type(dist).__name__.removesuffix("_gen"))
+    fixed = [_fixed(s) for s in shapes]
+    middle = _fixed(from_host(dist, "ppf")(np.asarray(0.5), *fixed)) if split is None else split(*shapes)
+    nodes = quadrature.over(low, high, middle, _width(dist, shapes))
+    return quadrature.integral(lambda t: f(t, density(dist, t, shapes)), nodes)
+
+
+def _entropy(dist: Any, *shapes: Array) -> Array:
+    def integrand(t: Array, p: Array) -> Array:
+        positive = p > 1e-300
+        return -np.where(positive, p * np.log(np.where(positive, p, 1.0)), 0.0)
+
+    return expectation(dist, integrand, shapes)
+
+
+def _moment(dist: Any, order: int, *shapes: Array) -> Array:
+    return expectation(dist, lambda t, p: t**order * p, shapes)
+
+
+def _statistic(dist: Any, which: int, *shapes: Array) -> Array:
+    mean = _moment(dist, 1, *shapes)
+    if which == 0:
+        return mean
+
+    def central(order: int) -> Array:
+        return expectation(dist, lambda t, p: (t - np.expand_dims(mean, -1)) ** order * p, shapes)
+
+    variance = central(2)
+    if which == 1:
+        return variance
+    return central(3) / variance**1.5 if which == 2 else central(4) / variance**2 - 3.0
+
+
+def _of_shapes(f: Function, *options: Any) -> Function:
+    """The rule of a function of the shapes alone: the derivative of its quadrature."""
+
+    def rule(dist: Any) -> Function:
+        return lambda primals, dots, out: along(lambda *shapes: f(dist, *options, *shapes), primals, dots)
+
+    return rule
+
+
+RULES.update(cdf=_cumulative(1.0), sf=_cumulative(-1.0), ppf=_quantile(1.0), isf=_quantile(-1.0))
+def _refused(dist: Any) -> Function:
+    raise NotDifferentiableError(f"no derivative of the density of scipy.stats.{dist.name} is defined{at_line()}")
+
+
+RULES["pdf"] = _refused
+RULES["entropy"] = _of_shapes(_entropy)
+RULES.update({f"munp{n}": _of_shapes(_moment, n) for n in range(1, 30)})
+RULES.update({f"stats{i}": _of_shapes(_statistic, i) for i in range(4)})
+
+
+def discrete_quantile(dist: Any, name: str, *args: Any) -> Any:
+    """A quantile of a discrete distribution, which is a constant."""
+    return _fixed(from_host(dist, name)(*args))
+
+
+def _owner_key(dist: Any, name: str) -> tuple[type, str]:
+    owner = next(c for c in type(dist).__mro__ if name in vars(c))
+    return owner, owner.__name__.removesuffix("_gen") if owner.__module__.startswith("scipy.stats") else ""
+
+
+def _of_parameters(dist: Any, run: Function, shapes: Sequence[Any]) -> Any:
+    """A private method of the shapes alone, as SciPy calls it."""
+    if not shapes:
+        return run()
+    shape = np.broadcast_shapes(*[np.shape(s) for s in shapes])
+    flat = [np.reshape(np.broadcast_to(s, shape), (-1,)) for s in shapes]
+
+    def shaped(x: Any) -> Any:
+        return None if x is None else np.reshape(np.broadcast_to(x, flat[0].shape), shape)
+
+    with np.errstate(all="ignore"):
+        out = run(*flat)
+    return tuple([shaped(x) for x in out]) if isinstance(out, tuple) else shaped(out)
+
+
+def statistics(dist: Any, shapes: Sequence[Any], moments: str) -> tuple[Any, Any, Any, Any]:
+    """Mean, variance, skewness and kurtosis, each None where SciPy computes it from the moments."""
+    _, key = _owner_key(dist, "_stats")
+    if "stats" in densities.HOST.get(key, "").split():
+        host = [from_host(dist, f"stats{i}")(*shapes) if m in moments else None for i, m in enumerate("mvsk")]
+        return host[0], host[1], host[2], host[3]
+    own = densities.OWN.get(key, {}).get("stats")
+    options = {"moments": moments} if own is None and dist._stats_has_moments else {}
+    run = intercepted_call(dist._stats) if own is None else own
+    mean, variance, skewness, kurtosis = _of_parameters(dist, lambda *flat: tuple(run(*flat, **options)), shapes)
+    return mean, variance, skewness, kurtosis
+
+
+def moment(dist: Any, order: int, shapes: Sequence[Any]) -> Any:
+    """E Xⁿ."""
+    owner, key = _owner_key(dist, "_munp")
+    if not shapes:
+        return dist._munp(order)
+    if owner in _GENERIC or "munp" in densities.HOST.get(key, "").split():
+        return from_host(dist, f"munp{order}")(*shapes)
+    run = intercepted_call(dist._munp)
+    return _of_parameters(dist, lambda *flat: run(order, *flat), shapes)
+
+
+def entropy(dist: Any, shapes: Sequence[Any]) -> Any:
+    """The entropy."""
+    owner, key = _owner_key(dist, "_entropy")
+    if not shapes:
+        return dist._entropy()
+    own = densities.OWN.get(key, {}).get("entropy")
+    if own is None and (owner in _GENERIC or "entropy" in densities.HOST.get(key, "").split()):
+        return from_host(dist, "entropy")(*shapes)
+    return _of_parameters(dist, intercepted_call(dist._entropy) if own is None else own, shapes)

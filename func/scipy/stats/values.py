@@ -1,0 +1,96 @@
+"""Functions of distributions that SciPy computes on the host, with derivatives that follow from the density.
+
+Cumulative functions and quantiles that SciPy finds by quadrature, by root search or in compiled code are one primitive.
+Its values are SciPy's. With the density f of x and parameters θ, the distribution function F has the derivatives
+∂F/∂x = f and ∂F/∂θ = ∫ ∂f/∂θ over the tail on the nearer side, a quantile x of q has dx = (dq - ∂F/∂θ dθ) / f, and
+entropies and moments are integrals over the support. The integrals are sums over fixed nodes (`quadrature`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.stats
+
+import func
+from func.backends.support.distributions import CUSTOM, distribution_of, distribution_value
+from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, general
+from func.interpreters.core.parameters import Kind
+from func.interpreters.core.strides import iterated_order
+from func.interpreters.primitives import costs
+from func.interpreters.primitives.structural.shapes import align_ranks
+from func.scipy.stats import quadrature
+
+Function = Callable[..., Any]
+
+RULES: dict[str, Callable[[Any], Function]] = {}
+"""For each method how its derivative is computed: a function of the distribution that gives a traced function, whose
+value may differ from SciPy's by the error of the quadrature."""
+
+
+def name_of(dist: Any) -> str:
+    """The name of a distribution in programs; those of SciPy have SciPy's."""
+    name = str(dist.name)
+    known = getattr(scipy.stats, name, None)
+    if type(known) is type(dist) and (known.a, known.b) == (dist.a, dist.b):
+        return name
+    name = f"{name} at {id(dist):x}"
+    CUSTOM[name] = dist
+    return name
+
+
+def _is_known(value: Any, avals: Sequence[Aval], params: Params) -> bool:
+    if value in CUSTOM:
+        return True
+    return isinstance(getattr(scipy.stats, value, None), (scipy.stats.rv_continuous, scipy.stats.rv_discrete))
+
+
+def _is_method(value: Any, avals: Sequence[Aval], params: Params) -> bool:
+    return isinstance(value, str) and value in RULES
+
+
+def _aval(*avals: Aval, distribution: str, method: str) -> Aval:
+    return Aval(np.broadcast_shapes(*[aval.shape for aval in avals]), np.dtype(np.float64))
+
+
+def _jvp(primals: Sequence[Array], tangents: Sequence[Any], *, distribution: str, method: str) -> tuple[Array, Any]:
+    out = value(*primals, distribution=distribution, method=method)
+    places = [i for i, tangent in enumerate(tangents) if tangent is not ZERO]
+    if not places:
+        return out, ZERO
+    rule = RULES[method](distribution_of(distribution))
+    tangent: Any = rule(primals, [None if t is ZERO else t for t in tangents], out)
+    return out, np.broadcast_to(tangent, np.shape(out))
+
+
+def _batch(size: int, batched: Sequence[bool], args: Sequence[Array], params: Params) -> Array:
+    return value(*align_ranks(size, batched, args), **params)
+
+
+value: Primitive = general(
+    "scipy_distribution",
+    distribution_value,
+    aval=_aval,
+    batch=_batch,
+    jvp=_jvp,
+    parameters={"distribution": Kind("a distribution", _is_known), "method": Kind("a method of it", _is_method)},
+    cost=1000 * costs.SPECIAL,
+    layout=iterated_order,
+)
+"""A method of a distribution at (x, *shapes), or at (*shapes) for entropies and moments."""
+
+
+def along(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    """The derivative of a function of several arguments along those tangents that are not None."""
+    places = [i for i, tangent in enumerate(tangents) if tangent is not None]
+
+    def of_moving(*moving: Any) -> Any:
+        args = list(primals)
+        for place, x in zip(places, moving, strict=True):
+            args[place] = x
+        return f(*args)
+
+    points = tuple([np.asarray(primals[i], float)[()] if np.shape(primals[i]) == () else primals[i] for i in places])
+    return func.jvp(of_moving, points, tuple([tangents[i] for i in places]))[1]

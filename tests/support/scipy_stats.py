@@ -1,0 +1,147 @@
+"""Rows of scipy.stats: those of distributions are made from a table of shapes and points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tests.support.scipy_rows import Row, main
+
+CONTINUOUS: dict[str, tuple[float, ...]] = {
+    "alpha": (3.57,),
+    "anglit": (),
+    "arcsine": (),
+    "argus": (1.0,),
+    "beta": (2.31, 0.63),
+    "betaprime": (5.0, 6.0),
+    "bradford": (0.3,),
+    "burr": (10.5, 4.3),
+    "burr12": (10.0, 4.0),
+    "cauchy": (),
+    "chi": (6.0,),
+    "chi2": (5.5,),
+    "cosine": (),
+    "crystalball": (2.0, 3.0),
+    "dgamma": (1.1,),
+    "dpareto_lognorm": (3.0, 1.2, 1.5, 2.0),
+    "dweibull": (2.07,),
+    "erlang": (10.0,),
+    "expon": (),
+    "exponnorm": (1.5,),
+    "exponpow": (2.7,),
+    "exponweib": (2.9, 1.95),
+    "f": (9.0, 8.0),
+    "fatiguelife": (0.9,),
+    "fisk": (3.09,),
+    "foldcauchy": (4.7,),
+    "foldnorm": (1.95,),
+    "gamma": (1.99,),
+    "gausshyper": (3.76, 3.12, 2.51, 2.11),
+    "genexpon": (9.1, 16.2, 3.28),
+    "genextreme": (-0.1,),
+    "gengamma": (4.42, 3.12),
+    "genhalflogistic": (0.77,),
+    "genhyperbolic": (0.5, 1.5, -0.5),
+    "geninvgauss": (2.3, 1.5),
+    "genlogistic": (0.41,),
+    "gennorm": (1.3,),
+    "genpareto": (0.1,),
+    "gibrat": (),
+    "gompertz": (0.95,),
+    "gumbel_l": (),
+    "gumbel_r": (),
+    "halfcauchy": (),
+    "halfgennorm": (0.67,),
+    "halflogistic": (),
+    "halfnorm": (),
+    "hypsecant": (),
+    "invgamma": (4.07,),
+    "invgauss": (0.15,),
+    "invweibull": (10.58,),
+    "jf_skew_t": (8.0, 4.0),
+    "johnsonsb": (4.32, 3.18),
+    "johnsonsu": (2.55, 2.25),
+    "kappa3": (1.5,),
+    "kappa4": (0.1, 0.2),
+    "kstwobign": (),
+    "landau": (),
+    "laplace": (),
+    "laplace_asymmetric": (2.0,),
+    "levy": (),
+    "levy_l": (),
+    "loggamma": (0.41,),
+    "logistic": (),
+    "loglaplace": (3.25,),
+    "lognorm": (0.95,),
+    "loguniform": (0.1, 1.25),
+    "lomax": (1.88,),
+    "maxwell": (),
+    "mielke": (10.4, 4.6),
+    "moyal": (),
+    "nakagami": (4.97,),
+    "ncf": (27.0, 27.0, 0.42),
+    "nct": (14.0, 0.24),
+    "ncx2": (21.0, 1.06),
+    "norm": (),
+    "norminvgauss": (1.25, 0.5),
+    "pareto": (2.62,),
+    "pearson3": (0.6,),
+    "powerlaw": (1.66,),
+    "powerlognorm": (2.14, 0.45),
+    "powernorm": (4.45,),
+    "rayleigh": (),
+    "rdist": (1.6,),
+    "recipinvgauss": (0.63,),
+    "reciprocal": (0.1, 1.25),
+    "rel_breitwigner": (3.6,),
+    "rice": (0.775,),
+    "semicircular": (),
+    "skewcauchy": (0.5,),
+    "skewnorm": (2.0,),
+    "t": (2.74,),
+    "trapezoid": (0.2, 0.8),
+    "triang": (0.158,),
+    "truncexpon": (4.69,),
+    "truncnorm": (-1.1, 2.74),
+    "truncpareto": (2.0, 5.3),
+    "truncweibull_min": (2.5, 0.25, 1.75),
+    "tukeylambda": (3.13,),
+    "uniform": (),
+    "vonmises": (3.99,),
+    "vonmises_line": (3.99,),
+    "wald": (),
+    "weibull_max": (2.87,),
+    "weibull_min": (1.79,),
+    "wrapcauchy": (0.03,),
+}
+"""The continuous distributions with derivatives, and their shapes."""
+
+SHAPELESS_GROUPS = {"density": ("pdf", "logpdf"), "cumulative": ("cdf", "logsf"), "quantile": ("ppf",)}
+
+
+def _methods(name: str, methods: tuple[str, ...]) -> Callable[[Any, Any], Any]:
+    """Methods at a point, as a function of the point, the shapes, location and scale in one array."""
+    return lambda m, p: np.stack([getattr(getattr(m, name), method)(*p) for method in methods])
+
+
+def _continuous_rows() -> dict[str, Row]:
+    rows = {}
+    import scipy.stats
+
+    for name, shapes in CONTINUOUS.items():
+        dist = getattr(scipy.stats, name)
+        x = float(dist.ppf(0.37, *shapes, loc=0.3, scale=1.4))
+        for group, methods in SHAPELESS_GROUPS.items():
+            point = 0.37 if group == "quantile" else x
+            rows[f"{name} {group}"] = Row(_methods(name, methods), np.array([point, *shapes, 0.3, 1.4]), rtol=1e-5)
+    return rows
+
+
+ROWS: dict[str, Row] = {
+    **_continuous_rows(),
+}
+
+if __name__ == "__main__":
+    main("stats", ROWS)
