@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.stats
 
 from tests.support.scipy_rows import Row, main
 
@@ -25,7 +26,7 @@ CONTINUOUS: dict[str, tuple[float, ...]] = {
     "cosine": (),
     "crystalball": (2.0, 3.0),
     "dgamma": (1.1,),
-    "dpareto_lognorm": (3.0, 1.2, 1.5, 2.0),
+    "dpareto_lognorm": (0.3, 0.6, 2.5, 2.0),
     "dweibull": (2.07,),
     "erlang": (10.0,),
     "expon": (),
@@ -86,7 +87,7 @@ CONTINUOUS: dict[str, tuple[float, ...]] = {
     "ncx2": (21.0, 1.06),
     "norm": (),
     "norminvgauss": (1.25, 0.5),
-    "pareto": (2.62,),
+    "pareto": (4.62,),
     "pearson3": (0.6,),
     "powerlaw": (1.66,),
     "powerlognorm": (2.14, 0.45),
@@ -118,7 +119,29 @@ CONTINUOUS: dict[str, tuple[float, ...]] = {
 }
 """The continuous distributions with derivatives, and their shapes."""
 
-SHAPELESS_GROUPS = {"density": ("pdf", "logpdf"), "cumulative": ("cdf", "logsf"), "quantile": ("ppf",)}
+DISCRETE: dict[str, tuple[tuple[float, ...], tuple[int, ...]]] = {
+    "bernoulli": ((0.3,), (0,)),
+    "betabinom": ((9, 2.3, 0.63), (1, 2)),
+    "betanbinom": ((5, 9.3, 1), (1, 2)),
+    "binom": ((9, 0.4), (1,)),
+    "boltzmann": ((1.4, 19), (0,)),
+    "dlaplace": ((0.8,), (0,)),
+    "geom": ((0.4,), (0,)),
+    "logser": ((0.6,), (0,)),
+    "nbinom": ((5.3, 0.5), (0, 1)),
+    "nchypergeom_fisher": ((20, 8, 6, 0.5), (3,)),
+    "nchypergeom_wallenius": ((20, 8, 6, 0.5), (3,)),
+    "planck": ((0.51,), (0,)),
+    "poisson": ((3.6,), (0,)),
+    "skellam": ((5.0, 3.2), (0, 1)),
+    "yulesimon": ((11.0,), (0,)),
+    "zipf": ((6.6,), (0,)),
+    "zipfian": ((1.75, 90), (0,)),
+}
+"""Discrete distributions: their shapes, and the places of those by which they are differentiated."""
+
+GROUPS = {"density": ("pdf", "logpdf"), "cumulative": ("cdf", "logsf"), "quantile": ("ppf",)}
+MOMENTS = ("beta", "expon", "gamma", "logistic", "lognorm", "norm", "t", "weibull_min")
 
 
 def _methods(name: str, methods: tuple[str, ...]) -> Callable[[Any, Any], Any]:
@@ -126,21 +149,49 @@ def _methods(name: str, methods: tuple[str, ...]) -> Callable[[Any, Any], Any]:
     return lambda m, p: np.stack([getattr(getattr(m, name), method)(*p) for method in methods])
 
 
-def _continuous_rows() -> dict[str, Row]:
-    rows = {}
-    import scipy.stats
+def _moments(name: str) -> Callable[[Any, Any], Any]:
+    """Entropy and moments, as a function of the shapes, location and scale in one array."""
 
+    def call(m: Any, p: Any) -> Any:
+        dist = getattr(m, name)(*p)
+        return np.stack([dist.entropy(), dist.mean(), dist.std(), dist.moment(2), *dist.stats("mv"), dist.median()])
+
+    return call
+
+
+def _counts(name: str, shapes: tuple[float, ...], places: tuple[int, ...], k: float) -> Callable[[Any, Any], Any]:
+    """Probabilities at an outcome, as a function of some of the shapes."""
+
+    def call(m: Any, p: Any) -> Any:
+        args = list(shapes)
+        for place, x in zip(places, p, strict=True):
+            args[place] = x
+        dist = getattr(m, name)
+        return np.stack([dist.pmf(k, *args), dist.logpmf(k, *args), dist.cdf(k, *args), dist.logsf(k, *args)])
+
+    return call
+
+
+def _distribution_rows() -> dict[str, Row]:
+    rows = {}
     for name, shapes in CONTINUOUS.items():
         dist = getattr(scipy.stats, name)
         x = float(dist.ppf(0.37, *shapes, loc=0.3, scale=1.4))
-        for group, methods in SHAPELESS_GROUPS.items():
+        for group, methods in GROUPS.items():
             point = 0.37 if group == "quantile" else x
             rows[f"{name} {group}"] = Row(_methods(name, methods), np.array([point, *shapes, 0.3, 1.4]), rtol=1e-5)
+    for name in MOMENTS:
+        rows[f"{name} moments"] = Row(_moments(name), np.array([*CONTINUOUS[name], 0.3, 1.4]), rtol=1e-5)
+    for name, (shapes, places) in DISCRETE.items():
+        k = float(getattr(scipy.stats, name).ppf(0.37, *shapes))
+        x = np.array([float(shapes[i]) for i in places])
+        exact = 1e-9 if name == "nchypergeom_wallenius" else 1e-11
+        rows[name] = Row(_counts(name, shapes, places, k), x, rtol=1e-5, exact=exact)
     return rows
 
 
 ROWS: dict[str, Row] = {
-    **_continuous_rows(),
+    **_distribution_rows(),
 }
 
 if __name__ == "__main__":

@@ -1,4 +1,16 @@
-"""scipy.stats on traced and plain arrays."""
+"""scipy.stats on traced and plain arrays.
+
+The methods of distributions, frozen ones too, differentiate by their argument and their parameters. Where SciPy's own
+code for a distribution is NumPy code it runs on the traced values; what SciPy finds by quadrature, root search or in
+compiled code has SciPy's values, and derivatives that follow from the density: see `values`. Outside the support, and
+for invalid parameters, the values are SciPy's and the derivatives zero or NaN. Discrete distributions differentiate by
+their parameters.
+
+>>> import numpy as np, func, scipy.stats
+>>> data = np.array([0.5, 1.5, 2.5])
+>>> func.grad(lambda p: np.sum(scipy.stats.norm(p[0], p[1]).logpdf(data)))(np.array([1.0, 2.0]))
+array([ 0.375  , -1.15625])
+"""
 
 from __future__ import annotations
 
@@ -9,33 +21,13 @@ from scipy._lib import _util
 from scipy._lib import array_api_extra as _array_api_extra
 
 from func.scipy import doors as _doors
+from func.scipy.stats import methods as _methods
 from func.scipy.stats.densities import log1mexp as _log1mexp
-from func.scipy.stats.methods import (
-    rv_continuous_cdf,
-    rv_continuous_isf,
-    rv_continuous_logcdf,
-    rv_continuous_logpdf,
-    rv_continuous_logsf,
-    rv_continuous_pdf,
-    rv_continuous_ppf,
-    rv_continuous_sf,
-    rv_discrete_cdf,
-    rv_discrete_isf,
-    rv_discrete_logcdf,
-    rv_discrete_logpmf,
-    rv_discrete_logsf,
-    rv_discrete_pmf,
-    rv_discrete_ppf,
-    rv_discrete_sf,
-)
-from func.scipy.stats.methods import rv_generic_entropy as _distn_infrastructure_rv_generic_entropy
-from func.scipy.stats.methods import rv_generic_interval as _distn_infrastructure_rv_generic_interval
-from func.scipy.stats.methods import rv_generic_moment as _distn_infrastructure_rv_generic_moment
-from func.scipy.stats.methods import rv_generic_stats as _distn_infrastructure_rv_generic_stats
-from func.scipy.stats.methods import rv_generic_support as _distn_infrastructure_rv_generic_support
 from func.special.protocol import implements_scipy as _implements_scipy
 
-__all__: list[str] = []
+_OWN: dict[str, Any] = {name: getattr(module, name) for module in (_methods,) for name in module.__all__}
+
+__all__ = [name for name in _OWN if hasattr(_scipy, name)]
 
 
 def _install_helpers() -> None:
@@ -49,4 +41,9 @@ _install_helpers()
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(_scipy, name)
+    own = _OWN.get(name)
+    return getattr(_scipy, name) if own is None else own
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -11,7 +11,7 @@ import scipy.special as sc
 import func
 from func.interpreters.core import Array
 from func.interpreters.primitives.special.logistic import log1prel
-from func.scipy.stats import quadrature
+from func.scipy.stats import counting, quadrature
 
 HOST: dict[str, str] = {
     "beta": "cdf sf ppf isf entropy",
@@ -31,7 +31,7 @@ HOST: dict[str, str] = {
     "irwinhall": "pdf cdf sf ppf isf stats",
     "jf_skew_t": "cdf sf ppf isf munp",
     "kappa4": "stats entropy",
-    "kappa3": "stats",
+    "kappa3": "sf stats",
     "ksone": "pdf cdf sf ppf isf",
     "kstwo": "pdf cdf sf ppf isf",
     "kstwobign": "cdf sf ppf isf",
@@ -48,7 +48,7 @@ HOST: dict[str, str] = {
     "studentized_range": "pdf cdf sf munp",
     "t": "cdf sf ppf isf entropy",
     "truncexpon": "munp",
-    "truncnorm": "munp stats",
+    "truncnorm": "ppf isf munp stats",
     "tukeylambda": "cdf entropy stats",
     "vonmises": "cdf",
     "wald": "ppf isf entropy",
@@ -77,8 +77,8 @@ def log_kv(v: Array, z: Array) -> Array:
 
     The trapezoidal rule for ∫₀^∞ exp(-z cosh t) cosh(v t) dt, DLMF 10.32.9, between points where nothing is left.
     """
-    v, z = np.broadcast_arrays(np.abs(v), z)
-    order, at = func.stop_gradient(v), func.stop_gradient(z)
+    v, z = np.broadcast_arrays(v, z)
+    order, at = np.abs(func.stop_gradient(v)), func.stop_gradient(z)
     reach = np.arccosh(1 + 45 / at)
     for _ in range(4):
         reach = np.arccosh(1 + (45 + order * reach) / at)
@@ -87,7 +87,7 @@ def log_kv(v: Array, z: Array) -> Array:
     count = 128
     step = (reach - low) / count
     t = low[..., None] + step[..., None] * np.arange(count + 1.0)
-    even = v[..., None] * t + np.log1p(np.exp(-2 * v[..., None] * t)) - np.log(2.0)
+    even = np.logaddexp(v[..., None] * t, -v[..., None] * t) - np.log(2.0)
     exponents = even - 2 * z[..., None] * np.sinh(t / 2) ** 2
     ends = np.log(np.where(np.arange(count + 1) == 0, 0.5, 1.0))
     return _log_sum(exponents + ends, step) - z
@@ -186,7 +186,7 @@ def _beta(x: Array, a: Array, b: Array) -> Array:
 
 
 def _beta_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
-    """∂I_x(a, b) along tangents of a and b: the integral over the nearer side, with the distances to both ends exact."""
+    """∂I_x(a, b) along tangents of a and b: an integral with the distances to both ends exact."""
     from func.scipy.stats.values import along
 
     a, b = np.broadcast_arrays(*shapes)
@@ -302,6 +302,36 @@ KAPPA4: dict[str, Callable[..., Any]] = {
 }
 
 
+def _log_normal_mass(a: Array, b: Array) -> Array:
+    """log(Φ(b) - Φ(a)) for a < b, from the side where the terms are small."""
+    a, b = [np.where(np.isinf(x), func.stop_gradient(x), x) for x in (a, b)]
+    left, right = b <= 0, a > 0
+    aside = left | right
+    high, low = np.where(right, -a, b), np.where(right, -b, a)
+    log_high, log_low = sc.log_ndtr(np.where(aside, high, 0.0)), sc.log_ndtr(np.where(aside, low, -1.0))
+    a, b = np.where(aside, -1.0, a), np.where(aside, 1.0, b)
+    return np.where(aside, log_high + log1mexp(log_low - log_high), np.log1p(-sc.ndtr(a) - sc.ndtr(-b)))
+
+
+def _truncnorm_log(name: str) -> Callable[..., Any]:
+    def method(x: Array, a: Array, b: Array) -> Array:
+        whole, below, above = _log_normal_mass(a, b), _log_normal_mass(a, x), _log_normal_mass(x, b)
+        one, other = (below - whole, above - whole) if name == "logcdf" else (above - whole, below - whole)
+        near = one > -0.1
+        return np.where(near, np.log1p(-np.exp(np.where(near, other, -1.0))), one)
+
+    return method
+
+
+TRUNCNORM: dict[str, Callable[..., Any]] = {
+    **_exp(lambda x, a, b: -(x * x) / 2 - 0.5 * np.log(2 * np.pi) - _log_normal_mass(a, b)),
+    "logcdf": _truncnorm_log("logcdf"),
+    "logsf": _truncnorm_log("logsf"),
+    "cdf": lambda *args: np.exp(TRUNCNORM["logcdf"](*args)),
+    "sf": lambda *args: np.exp(TRUNCNORM["logsf"](*args)),
+}
+
+
 def log1mexp(x: Array) -> Array:
     """log(1 - eˣ) for x < 0."""
     near = x > -0.69
@@ -339,9 +369,9 @@ def _landau(x: Array) -> Array:
 
 def _tukeylambda(x: Array, lam: Array) -> Array:
     """1 / Q'(F) with F the distribution function, which has the quantiles Q(q) = (q^λ - (1 - q)^λ) / λ."""
-    from func.scipy.stats.standard import from_host
-
     import scipy.stats
+
+    from func.scipy.stats.standard import from_host
 
     p = from_host(scipy.stats.tukeylambda, "cdf")(x, lam)
     return 1 / (p ** (lam - 1) + (1 - p) ** (lam - 1))
@@ -349,10 +379,10 @@ def _tukeylambda(x: Array, lam: Array) -> Array:
 
 def _tukeylambda_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
     """∂F/∂λ = -f ∂Q/∂λ."""
+    import scipy.stats
+
     from func.scipy.stats.standard import from_host
     from func.scipy.stats.values import along
-
-    import scipy.stats
 
     (lam,) = shapes
     p = from_host(scipy.stats.tukeylambda, "cdf")(x, lam)
@@ -382,6 +412,146 @@ def _gennorm_stats(beta: Array) -> tuple[Any, ...]:
     return 0.0, np.exp(c3 - c1), 0.0, np.exp(c5 + c1 - 2 * c3) - 3.0
 
 
+def _mass(logpmf: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    """The logarithm of a probability and the probability."""
+    return {"logpmf": logpmf, "pmf": lambda *args: np.exp(logpmf(*args))}
+
+
+def _binom(k: Array, n: Array, p: Array) -> Array:
+    return _log_ways(n, k) + sc.xlogy(k, p) + sc.xlog1py(n - k, -p)
+
+
+def _nbinom(k: Array, n: Array, p: Array) -> Array:
+    return sc.gammaln(n + k) - sc.gammaln(k + 1) - sc.gammaln(n) + n * np.log(p) + sc.xlog1py(k, -p)
+
+
+def _skellam(k: Array, mu1: Array, mu2: Array) -> Array:
+    """The difference of two Poisson numbers, by the smaller one."""
+    k, mu1, mu2 = np.broadcast_arrays(k, mu1, mu2)
+    first, second = np.maximum(k, 0.0), np.maximum(-k, 0.0)
+    centre = _positive_root(np.abs(k) + 1, func.stop_gradient(mu1 * mu2) - np.abs(k))
+    first, second, mu1, mu2 = [x[..., None] for x in (first, second, mu1, mu2)]
+    return _mixture(lambda j: _poisson(j + first, mu1) + _poisson(j + second, mu2), centre)
+
+
+def _harmonic(n: Array, a: Array) -> Array:
+    """Σ j^-a for j = 1 ... n, which may be infinite for a > 1: 64 terms, and the rest by the Euler-Maclaurin formula.
+
+    Source: DLMF 2.10.1.
+    """
+    n, a = np.broadcast_arrays(n, a)
+    j = np.arange(1.0, 65.0)
+    head = np.sum(np.where(j <= n[..., None], j ** -a[..., None], 0.0), axis=-1)
+    more, endless = n > 64, np.isinf(n)
+
+    def corrected(x: Any) -> Array:
+        return a * x ** (-a - 1) / 24 - 7 * a * (a + 1) * (a + 2) * x ** (-a - 3) / 5760
+
+    low, high = 64.5, np.where(more & ~endless, n, 65.0) + 0.5
+    finite = sc.boxcox(high, 1 - a) - sc.boxcox(low, 1 - a) + corrected(high) - corrected(low)
+    infinite = low ** (1 - a) / np.where(endless, a - 1, 1.0) - corrected(low)
+    return head + np.where(more, np.where(endless, infinite, finite), 0.0)
+
+
+def _zeta(a: Array) -> Array:
+    return _harmonic(np.asarray(np.inf), a)
+
+
+def _zipf_moment(order: int, a: Array) -> Array:
+    finite = a > order + 1
+    return np.where(finite, _zeta(np.where(finite, a, order + 2.0) - order) / _zeta(a), np.inf)
+
+
+def _log_ways(n: Array, k: Array) -> Array:
+    return sc.gammaln(n + 1) - sc.gammaln(k + 1) - sc.gammaln(n - k + 1)
+
+
+def _fisher(k: Array, total: Array, n: Array, draws: Array, odds: Array) -> Array:
+    """Fisher's noncentral hypergeometric distribution, summed from its mode. Source: A. Fog (2008)."""
+    k, total, n, draws, odds = np.broadcast_arrays(k, total, n, draws, odds)
+    fixed = func.stop_gradient(odds)
+    low, high = np.maximum(0.0, draws - (total - n)), np.minimum(draws, n)
+    a, b, c = fixed - 1, (n + draws) * fixed + total - n - draws + fixed * 0, n * draws * fixed
+    mode = np.round(np.clip(2 * c / (b + np.sqrt(np.maximum(b * b - 4 * a * c, 0.0))), low, high))
+
+    def exponent(j: Array, *of: Array) -> Array:
+        total, n, draws, odds = of
+        return _log_ways(n, j) + _log_ways(total - n, draws - j) + j * np.log(odds)
+
+    shapes = (total, n, draws, odds)
+    top = func.stop_gradient(exponent(mode, *shapes))
+    wide = [s[..., None] for s in shapes]
+    weight = counting.everywhere(lambda j: np.exp(exponent(j, *wide) - top[..., None]), mode, low, high)
+    return exponent(k, *shapes) - top - np.log(weight)
+
+
+def _wallenius(k: Array, total: Array, n: Array, draws: Array, odds: Array) -> Array:
+    """Wallenius' noncentral hypergeometric distribution by its integral. Source: A. Fog (2008), equation 19."""
+    k, total, n, draws, odds = np.broadcast_arrays(k, total, n, draws, odds)
+    exponent = odds * (n - k) + (total - n) - (draws - k)
+    ways = _log_ways(n, k) + _log_ways(total - n, draws - k)
+    log_t, _, log_weights = quadrature.unit_logarithms()
+    k, draws, odds, exponent = [x[..., None] for x in (k, draws, odds, exponent)]
+    last = exponent <= 0  # everything is drawn
+    scaled = log_t / np.where(last, 1.0, exponent)
+    powers = k * log1mexp(odds * scaled) + (draws - k) * log1mexp(scaled)
+    return np.where(last[..., 0], 0.0, ways + _log_sum(powers + log_weights, np.asarray(1.0)))
+
+
+def _zipfian(k: Array, a: Array, n: Array) -> Array:
+    return -a * np.log(k) - np.log(_harmonic(n, a))
+
+
+def _yulesimon(k: Array, alpha: Array) -> Array:
+    return np.log(alpha) + sc.betaln(k, alpha + 1)
+
+
+def _zipf(k: Array, a: Array) -> Array:
+    return -a * np.log(k) - np.log(_zeta(a))
+
+
+DISCRETE: dict[str, dict[str, Callable[..., Any]]] = {
+    "bernoulli": _mass(lambda k, p: sc.xlogy(k, p) + sc.xlog1py(1 - k, -p)),
+    "binom": _mass(_binom),
+    "nbinom": _mass(_nbinom),
+    "skellam": _mass(_skellam),
+    "yulesimon": _mass(_yulesimon),
+    "nchypergeom_fisher": _mass(_fisher),
+    "nchypergeom_wallenius": _mass(_wallenius),
+    "zipf": {**_mass(_zipf), "munp": _zipf_moment},
+    "zipfian": _mass(_zipfian),
+}
+HOST.update(
+    betabinom="cdf sf entropy",
+    betanbinom="cdf sf stats entropy",
+    bernoulli="cdf sf ppf isf",
+    binom="cdf sf ppf isf entropy",
+    hypergeom="pmf cdf sf logsf logcdf entropy stats",
+    logser="cdf sf",
+    nbinom="cdf logcdf sf stats",
+    nchypergeom_fisher="cdf sf stats entropy",
+    nchypergeom_wallenius="cdf sf stats entropy",
+    nhypergeom="pmf cdf sf",
+    skellam="cdf sf",
+    zipfian="cdf sf stats",
+)
+
+ARGUMENTS: dict[str, Callable[..., Any]] = {"erlang": lambda a: a > 0}
+"""Which shapes are valid, where SciPy warns of others."""
+
+
+def _pareto_stats(b: Array) -> tuple[Any, ...]:
+    def above(least: float, f: Callable[[Any], Any], otherwise: float) -> Array:
+        enough = b > least
+        return np.where(enough, f(np.where(enough, b, least + 1)), otherwise)
+
+    mean = above(1.0, lambda b: b / (b - 1), np.inf)
+    variance = above(2.0, lambda b: b / (b - 2) / (b - 1) ** 2, np.inf)
+    skewness = above(3.0, lambda b: 2 * (b + 1) * np.sqrt(b - 2) / ((b - 3) * np.sqrt(b)), np.nan)
+    kurtosis = above(4.0, lambda b: 6 * (b**3 + b**2 - 6 * b - 2) / (b * (b - 3) * (b - 4)), np.nan)
+    return mean, variance, skewness, kurtosis
+
+
 OWN: dict[str, dict[str, Callable[..., Any]]] = {
     "beta": _exp(_beta),
     "gausshyper": _exp(_gausshyper),
@@ -396,9 +566,12 @@ OWN: dict[str, dict[str, Callable[..., Any]]] = {
     "genextreme": GENEXTREME,
     "genpareto": GENPARETO,
     "kappa4": KAPPA4,
+    "pareto": {"stats": _pareto_stats},
     "pearson3": PEARSON3,
+    "truncnorm": TRUNCNORM,
     "tukeylambda": _log(_tukeylambda),
 }
+OWN.update(DISCRETE)
 """Methods that are written here, where SciPy's code is compiled or asks for the values."""
 
 SLOPES: dict[str, Callable[..., Any]] = {

@@ -12,9 +12,7 @@ import func
 
 def held(condition: Any, args: Sequence[Any]) -> list[Any]:
     """Arguments that are constants where a condition does not hold."""
-    return [
-        np.where(condition, x, func.stop_gradient(x)) if np.asarray(x).dtype.kind in "fc" else x for x in args
-    ]
+    return [np.where(condition, x, func.stop_gradient(x)) if np.asarray(x).dtype.kind in "fc" else x for x in args]
 
 
 def apply_where(

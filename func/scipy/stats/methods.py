@@ -43,7 +43,7 @@ def _parsed(dist: Any, args: Sequence[Any], kwds: dict[str, Any]) -> tuple[tuple
         if value.dtype.kind == "c":
             raise TypeError(f"{dist.name}: {name} is complex; distributions have real parameters{at_line()}")
     with np.errstate(all="ignore"):
-        valid = intercepted_call(dist._argcheck)(*shapes) & (scale > 0)
+        valid = standard.accepted(dist, shapes) & (scale > 0)
     return shapes, loc, scale, valid
 
 
@@ -244,8 +244,9 @@ def _raw_moment(dist: Any, order: int, shapes: Sequence[Any], given: Sequence[An
     return (kurtosis + 3.0) * variance**2.0 + 4 * mean * third + 6 * mean * mean * variance + mean**4
 
 
-rv_generic_stats, rv_generic_entropy, rv_generic_moment = _stats, _entropy, _moment
-rv_generic_interval, rv_generic_support = _interval, _support
+_distn_infrastructure_rv_generic_stats, _distn_infrastructure_rv_generic_entropy = _stats, _entropy
+_distn_infrastructure_rv_generic_moment, _distn_infrastructure_rv_generic_interval = _moment, _interval
+_distn_infrastructure_rv_generic_support = _support
 
 
 def _refuse_counts(primals: Any, tangents: Any) -> Any:
@@ -316,7 +317,7 @@ def _accumulated(name: str, below: float, above: float) -> Callable[..., Any]:
 
 def _discrete_quantile(name: str) -> Callable[..., Any]:
     def method(self: Any, q: Any, *args: Any, **kwds: Any) -> Any:
-        shapes, loc, scale, valid = _parsed(self, args, kwds)
+        shapes, loc, _, valid = _parsed(self, args, kwds)
         fixed = [func.stop_gradient(x) for x in (q, *shapes)]
         value = standard.discrete_quantile(self, name, *fixed)
         return _out(np.where(valid & (loc == loc), value + loc, self.badvalue))
@@ -329,3 +330,5 @@ rv_discrete_cdf, rv_discrete_sf = _accumulated("cdf", 0.0, 1.0), _accumulated("s
 rv_discrete_logcdf = _accumulated("logcdf", -np.inf, 0.0)
 rv_discrete_logsf = _accumulated("logsf", 0.0, -np.inf)
 rv_discrete_ppf, rv_discrete_isf = _discrete_quantile("ppf"), _discrete_quantile("isf")
+
+__all__ = [name for name in globals() if name.startswith(("rv_", "_distn_infrastructure_rv_"))]

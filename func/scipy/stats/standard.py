@@ -18,7 +18,7 @@ from func.interception import intercepted_call
 from func.interpreters.core import Array
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.source import at_line
-from func.scipy.stats import densities, masking, quadrature, values
+from func.scipy.stats import counting, densities, masking, quadrature, values
 from func.scipy.stats.values import RULES, Function, along
 
 _GENERIC = (_infrastructure.rv_generic, _infrastructure.rv_continuous, _infrastructure.rv_discrete)
@@ -27,15 +27,22 @@ _GENERIC = (_infrastructure.rv_generic, _infrastructure.rv_continuous, _infrastr
 def method(dist: Any, name: str) -> Function:
     """A method of a distribution of location 0 and scale 1, as a function of (x, *shapes) inside the support."""
     owner = next((c for c in type(dist).__mro__ if f"_{name}" in vars(c)), _infrastructure.rv_generic)
-    key = owner.__name__.removesuffix("_gen") if owner.__module__.startswith("scipy.stats") else ""
+    key = _key(type(dist))
+    if name not in densities.OWN.get(key, {}) and name not in densities.HOST.get(key, "").split():
+        key = _key(owner)
     own = densities.OWN.get(key, {}).get(name)
     if own is not None:
         return own
     if name in densities.HOST.get(key, "").split():
-        return from_host(dist, name)
+        return _defaults(dist, name) if name.startswith("log") else from_host(dist, name)
     if f"_{name}" in vars(dist) or owner not in _GENERIC:
         return scipys(dist, name)
     return _defaults(dist, name)
+
+
+def _key(kind: type) -> str:
+    """The name of a class of SciPy in the tables; "" for others."""
+    return kind.__name__.removesuffix("_gen") if kind.__module__.startswith("scipy.stats") else ""
 
 
 def _defaults(dist: Any, name: str) -> Function:
@@ -46,7 +53,7 @@ def _defaults(dist: Any, name: str) -> Function:
         return lambda x, *shapes: np.log(method(dist, "pmf")(x, *shapes))
     if name == "pdf":
         cdf = method(dist, "cdf")
-        return lambda x, *shapes: func.jvp(lambda t: cdf(t, *shapes), (x,), (np.ones_like(x),))[1]
+        return lambda x, *shapes: along(lambda t: cdf(t, *shapes), [x], [np.ones(np.shape(x))])
     if name == "pmf":
         cdf = method(dist, "cdf")
         return lambda k, *shapes: cdf(k, *shapes) - cdf(k - 1, *shapes)
@@ -62,9 +69,7 @@ def _defaults(dist: Any, name: str) -> Function:
         def logarithm(x: Array, *shapes: Array) -> Array:
             p, complement = method(dist, one)(x, *shapes), method(dist, other)(x, *shapes)
             small = p < 0.5
-            return np.where(
-                small, np.log(np.where(small, p, 0.25)), np.log1p(-np.where(small, 0.25, complement))
-            )
+            return np.where(small, np.log(np.where(small, p, 0.25)), np.log1p(-np.where(small, 0.25, complement)))
 
         return logarithm
     return from_host(dist, name)
@@ -98,6 +103,12 @@ def support(dist: Any, shapes: Sequence[Array]) -> tuple[Any, Any]:
     """The ends of the support of the standardised distribution."""
     low, high = intercepted_call(dist._get_support)(*shapes)
     return low, high
+
+
+def accepted(dist: Any, shapes: Sequence[Array]) -> Any:
+    """Where the shapes are valid."""
+    own = densities.ARGUMENTS.get(type(dist).__name__.removesuffix("_gen"))
+    return (intercepted_call(dist._argcheck) if own is None else own)(*shapes)
 
 
 def _fixed(x: Any) -> Any:
@@ -139,12 +150,36 @@ def _tail(dist: Any, lower: Array, x: Array, shapes: Sequence[Array]) -> Array:
     return quadrature.integral(lambda t: density(dist, t, shapes), nodes)
 
 
+def _tail_sum(dist: Any, lower: Array, k: Array, shapes: Sequence[Array]) -> Array:
+    """The probability of outcomes up to k, or above k, as a sum."""
+    low, high = support(dist, shapes)
+    k = np.floor(_fixed(k))
+    return counting.one_sided(_mass(dist, shapes), np.where(lower, k, k + 1), np.where(lower, low, high), ~lower)
+
+
+def _mass(dist: Any, shapes: Sequence[Array]) -> Function:
+    """The probabilities of outcomes (…, n)."""
+    pmf = method(dist, "pmf")
+    shapes = [np.expand_dims(s, -1) for s in shapes]
+
+    def mass(j: Array) -> Array:
+        with np.errstate(all="ignore"):
+            inside = pmf(_fixed(j), *[_fixed(s) for s in shapes]) > 1e-290
+            held = masking.held(inside, np.broadcast_arrays(j, *shapes))
+            return np.where(inside, pmf(*held), 0.0)
+
+    return mass
+
+
 def cdf_slope(dist: Any, x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
     """The derivative of the distribution function along tangents of the shapes (None: no tangent), at fixed x."""
     own = densities.SLOPES.get(type(dist).__name__.removesuffix("_gen"))
     if own is not None:
         return own(x, shapes, dots)
     lower = _fixed(from_host(dist, "cdf")(_fixed(x), *[_fixed(s) for s in shapes])) < 0.5
+    if isinstance(dist, _infrastructure.rv_discrete):
+        tail = along(lambda *moved: _tail_sum(dist, lower, x, moved), shapes, dots)
+        return np.where(lower, tail, -tail)
     tail = along(lambda *moved: _tail(dist, lower, x, moved), shapes, dots)
     return np.where(lower, tail, -tail)
 
@@ -154,7 +189,7 @@ def _cumulative(sign: float) -> Function:
         def tangent(primals: Sequence[Array], dots: Sequence[Any], out: Array) -> Any:
             x, *shapes = primals
             total: Any = 0.0
-            if dots[0] is not None:
+            if dots[0] is not None and not isinstance(dist, _infrastructure.rv_discrete):
                 low, high = support(dist, shapes)
                 inside = (x > low) & (x < high)
                 safe = np.where(inside, x, interior(low, high))
@@ -185,6 +220,10 @@ def _quantile(sign: float) -> Function:
 def expectation(dist: Any, f: Function, shapes: Sequence[Array]) -> Array:
     """E f(X) by quadrature, with f a function of nodes (…, n) and of the density there."""
     low, high = support(dist, shapes)
+    if isinstance(dist, _infrastructure.rv_discrete):
+        median = _fixed(from_host(dist, "ppf")(np.asarray(0.5), *[_fixed(s) for s in shapes]))
+        mass = _mass(dist, shapes)
+        return counting.everywhere(lambda j: f(j, mass(j)), median, low, high)
     split = densities.MIDDLES.get(type(dist).__name__.removesuffix("_gen"))
     fixed = [_fixed(s) for s in shapes]
     middle = _fixed(from_host(dist, "ppf")(np.asarray(0.5), *fixed)) if split is None else split(*shapes)
@@ -194,7 +233,7 @@ def expectation(dist: Any, f: Function, shapes: Sequence[Array]) -> Array:
 
 def _entropy(dist: Any, *shapes: Array) -> Array:
     def integrand(t: Array, p: Array) -> Array:
-        positive = p > 1e-300
+        positive = p > 1e-120  # so that squares in second derivatives are numbers
         return -np.where(positive, p * np.log(np.where(positive, p, 1.0)), 0.0)
 
     return expectation(dist, integrand, shapes)
@@ -228,6 +267,8 @@ def _of_shapes(f: Function, *options: Any) -> Function:
 
 
 RULES.update(cdf=_cumulative(1.0), sf=_cumulative(-1.0), ppf=_quantile(1.0), isf=_quantile(-1.0))
+
+
 def _refused(dist: Any) -> Function:
     raise NotDifferentiableError(f"no derivative of the density of scipy.stats.{dist.name} is defined{at_line()}")
 
@@ -244,8 +285,11 @@ def discrete_quantile(dist: Any, name: str, *args: Any) -> Any:
 
 
 def _owner_key(dist: Any, name: str) -> tuple[type, str]:
-    owner = next(c for c in type(dist).__mro__ if name in vars(c))
-    return owner, owner.__name__.removesuffix("_gen") if owner.__module__.startswith("scipy.stats") else ""
+    """The class that defines a private method, and its name in the tables."""
+    owner = next(c for c in type(dist).__mro__ if f"_{name}" in vars(c))
+    key = _key(type(dist))
+    listed = name in densities.OWN.get(key, {}) or name in densities.HOST.get(key, "").split()
+    return owner, key if listed else _key(owner)
 
 
 def _of_parameters(dist: Any, run: Function, shapes: Sequence[Any]) -> Any:
@@ -265,7 +309,7 @@ def _of_parameters(dist: Any, run: Function, shapes: Sequence[Any]) -> Any:
 
 def statistics(dist: Any, shapes: Sequence[Any], moments: str) -> tuple[Any, Any, Any, Any]:
     """Mean, variance, skewness and kurtosis, each None where SciPy computes it from the moments."""
-    _, key = _owner_key(dist, "_stats")
+    _, key = _owner_key(dist, "stats")
     if "stats" in densities.HOST.get(key, "").split():
         host = [from_host(dist, f"stats{i}")(*shapes) if m in moments else None for i, m in enumerate("mvsk")]
         return host[0], host[1], host[2], host[3]
@@ -278,9 +322,12 @@ def statistics(dist: Any, shapes: Sequence[Any], moments: str) -> tuple[Any, Any
 
 def moment(dist: Any, order: int, shapes: Sequence[Any]) -> Any:
     """E Xⁿ."""
-    owner, key = _owner_key(dist, "_munp")
+    owner, key = _owner_key(dist, "munp")
     if not shapes:
         return dist._munp(order)
+    own = densities.OWN.get(key, {}).get("munp")
+    if own is not None:
+        return own(order, *shapes)
     if owner in _GENERIC or "munp" in densities.HOST.get(key, "").split():
         return from_host(dist, f"munp{order}")(*shapes)
     run = intercepted_call(dist._munp)
@@ -289,7 +336,7 @@ def moment(dist: Any, order: int, shapes: Sequence[Any]) -> Any:
 
 def entropy(dist: Any, shapes: Sequence[Any]) -> Any:
     """The entropy."""
-    owner, key = _owner_key(dist, "_entropy")
+    owner, key = _owner_key(dist, "entropy")
     if not shapes:
         return dist._entropy()
     own = densities.OWN.get(key, {}).get("entropy")

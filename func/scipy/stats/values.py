@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
-import func
 from func.backends.support.distributions import CUSTOM, distribution_of, distribution_value
 from func.interpreters.core import ZERO, Array, Aval, Params, Primitive, general
 from func.interpreters.core.parameters import Kind
+from func.interpreters.core.scopes import TransformScope
 from func.interpreters.core.strides import iterated_order
+from func.interpreters.drivers import running
+from func.interpreters.jvp import Jvp
 from func.interpreters.primitives import costs
 from func.interpreters.primitives.structural.shapes import align_ranks
-from func.scipy.stats import quadrature
 
 Function = Callable[..., Any]
 
@@ -33,7 +34,7 @@ value may differ from SciPy's by the error of the quadrature."""
 def name_of(dist: Any) -> str:
     """The name of a distribution in programs; those of SciPy have SciPy's."""
     name = str(dist.name)
-    known = getattr(scipy.stats, name, None)
+    known: Any = getattr(scipy.stats, name, None)
     if type(known) is type(dist) and (known.a, known.b) == (dist.a, dist.b):
         return name
     name = f"{name} at {id(dist):x}"
@@ -84,13 +85,8 @@ value: Primitive = general(
 
 def along(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """The derivative of a function of several arguments along those tangents that are not None."""
-    places = [i for i, tangent in enumerate(tangents) if tangent is not None]
-
-    def of_moving(*moving: Any) -> Any:
-        args = list(primals)
-        for place, x in zip(places, moving, strict=True):
-            args[place] = x
-        return f(*args)
-
-    points = tuple([np.asarray(primals[i], float)[()] if np.shape(primals[i]) == () else primals[i] for i in places])
-    return func.jvp(of_moving, points, tuple([tangents[i] for i in places]))[1]
+    interpreter = Jvp("scipy.stats")
+    with TransformScope(interpreter), running(interpreter):
+        out = f(*[x if dx is None else interpreter.lift(x, dx) for x, dx in zip(primals, tangents, strict=True)])
+        primal, tangent = interpreter.unpack(out)
+    return np.zeros(np.shape(primal)) if tangent is ZERO else tangent

@@ -1,0 +1,115 @@
+"""The laws of scipy.stats' rows, and what rows cannot show."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import func
+from tests.support.scipy_rows import LAWS, check
+from tests.support.scipy_stats import CONTINUOUS, DISCRETE, ROWS
+
+CHECKED = ("jvp", "order 2", "jit", "vmap", "vjp", "value")
+FULL = ("norm", "beta density", "gamma cumulative", "t quantile", "binom")
+
+
+def _chosen() -> list[tuple[str, str]]:
+    """All laws of a few distributions and of all functions; of each other distribution one group and law in turn."""
+    chosen = []
+    for place, name in enumerate(ROWS):
+        distribution, _, group = name.partition(" ")
+        laws = [law for law in (*LAWS, "unmodified") if law not in ROWS[name].without]
+        if name.startswith(FULL) or distribution not in CONTINUOUS | DISCRETE:
+            chosen += [(name, law) for law in laws]
+        elif place % 3 == {"density": 0, "cumulative": 1, "quantile": 2}.get(group, 0) or group == "moments":
+            chosen.append((name, CHECKED[place // 3 % len(CHECKED)]))
+    return chosen
+
+
+@pytest.mark.parametrize(("name", "column"), _chosen())
+@pytest.mark.filterwarnings("ignore::scipy.integrate.IntegrationWarning")
+def test_stats_rows(name, column):
+    check(ROWS[name], "stats", column)
+
+
+@pytest.mark.parametrize("name", ["pdf", "logpdf", "cdf", "sf", "logcdf", "logsf"])
+@pytest.mark.parametrize("shapes", [(2.0, 3.0), (-1.0, 3.0), (np.array([2.0, 2.0, 2.0, -3.0]), 3.0)])
+def test_outside_the_support_and_invalid_parameters(name, shapes):
+    x = np.array([-1.0, 0.5, np.nan, 2.0])
+
+    def f(x):
+        return getattr(scipy.stats.beta, name)(x, *shapes, loc=0.1, scale=0.9)
+
+    expected = f(x)
+    np.testing.assert_allclose(func.vjp(f, x)[0], expected, rtol=1e-12)
+    np.testing.assert_allclose(func.jit(f)(x), expected, rtol=1e-12)
+
+
+def test_derivatives_outside_the_support_are_zero():
+    gradient = func.grad(lambda x: np.sum(scipy.stats.gamma.pdf(x, 2.5)))(np.array([-1.0, 1.0]))
+    assert gradient[0] == 0.0
+    assert np.isfinite(gradient[1])
+
+
+@pytest.mark.parametrize("name", ["ppf", "isf"])
+def test_quantiles_at_the_ends(name):
+    q = np.array([0.0, 0.3, 1.0, 1.5, np.nan])
+    method = getattr(scipy.stats.gamma, name)
+    np.testing.assert_allclose(func.vjp(lambda q: method(q, 2.0, 1.0, 3.0), q)[0], method(q, 2.0, 1.0, 3.0))
+
+
+def test_frozen_distributions_and_keywords():
+    def f(p):
+        frozen = scipy.stats.gamma(a=p[0], loc=p[1], scale=p[2])
+        low, high = frozen.interval(0.9)
+        return frozen.logpdf(2.0) + frozen.mean() + frozen.std() + frozen.entropy() + high - low + frozen.median()
+
+    p = np.array([2.0, 0.5, 1.5])
+    differences = [(f(p + 1e-6 * e) - f(p - 1e-6 * e)) / 2e-6 for e in np.eye(3)]
+    np.testing.assert_allclose(func.grad(f)(p), differences, rtol=1e-7)
+    np.testing.assert_allclose(func.jit(func.grad(f))(p), differences, rtol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_dtypes_and_shapes(dtype):
+    x = np.ones((2, 1), dtype)
+    loc = np.array([0.5, 1.5, 2.5], np.float32)
+    expected = scipy.stats.norm.cdf(x, loc)
+    got = func.vjp(lambda loc: scipy.stats.norm.cdf(x, loc), loc)[0]
+    assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_allclose(got, expected)
+    assert func.grad(lambda loc: np.sum(scipy.stats.norm.cdf([1, 2], loc)))(np.float32(0.5)).dtype == np.float32
+
+
+def test_users_distributions():
+    class Ramp(scipy.stats.rv_continuous):
+        def _pdf(self, x, c):
+            return c * x ** (c - 1.0)
+
+        def _argcheck(self, c):
+            return c > 0
+
+    ramp = Ramp(a=0.0, b=1.0, name="ramp")
+
+    def f(p):
+        return ramp.cdf(p[0], p[1]) + ramp.ppf(0.3, p[1]) + ramp.mean(p[1])
+
+    c, x = 2.5, 0.6
+    expected = [c * x ** (c - 1), x**c * np.log(x) - 0.3 ** (1 / c) * np.log(0.3) / c**2 + 1 / (c + 1) ** 2]
+    np.testing.assert_allclose(func.grad(f)(np.array([x, c])), expected, rtol=1e-8)
+    np.testing.assert_allclose(func.jit(func.grad(f))(np.array([x, c])), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize(("name", "step"), [("genextreme", 1e-7), ("genpareto", 1e-7), ("pearson3", 1e-3)])
+def test_parameters_at_which_scipy_changes_its_formula(name, step):
+    gradient = func.grad(lambda c: getattr(scipy.stats, name).logpdf(0.7, c))
+    np.testing.assert_allclose(gradient(0.0), gradient(step), rtol=10 * step, atol=10 * step)
+
+
+def test_outcomes_have_no_derivative():
+    with pytest.raises(func.errors.NotDifferentiableError, match="outcome"):
+        func.grad(lambda k: scipy.stats.poisson.logpmf(k, 3.0))(2.0)
+    counts = np.array([0.0, 2.0, 5.0])
+    rates = func.vmap(func.grad(lambda mu, k: scipy.stats.poisson.logpmf(k, mu)), in_dims=(None, 0))(3.0, counts)
+    np.testing.assert_allclose(rates, counts / 3.0 - 1.0)
