@@ -2,7 +2,7 @@
 
 The methods of distributions, frozen ones too, differentiate by their argument and their parameters. Where SciPy's own
 code for a distribution is NumPy code it runs on the traced values; what SciPy finds by quadrature, root search or in
-compiled code has SciPy's values, and derivatives that follow from the density: see `values`. Outside the support, and
+compiled code has SciPy's values, and derivatives that follow from the density: see `host_values`. Outside the support, and
 for invalid parameters, the values are SciPy's and the derivatives zero or NaN. Discrete distributions differentiate by
 their parameters.
 
@@ -21,7 +21,7 @@ from scipy._lib import _util
 from scipy._lib import array_api_extra as _array_api_extra
 
 from func.scipy import doors as _doors
-from func.scipy.stats import methods as _methods
+from func.scipy.stats import distribution_methods as _methods
 from func.scipy.stats.densities import log1mexp as _log1mexp
 from func.special.protocol import implements_scipy as _implements_scipy
 

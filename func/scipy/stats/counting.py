@@ -14,7 +14,7 @@ import numpy as np
 
 import func
 from func.interpreters.core import Array
-from func.scipy.stats import quadrature
+from func.scipy.stats import double_exponential
 
 EXACT, AT_THE_END = 256, 64
 """How many terms are summed one by one, at the start and at a finite end."""
@@ -37,7 +37,7 @@ def one_sided(f: Callable[[Any], Any], start: Array, end: Array, upward: Array) 
     safe = safe[..., None]
     total = np.sum(terms, axis=-1) + np.sum(np.where(closing, f(np.where(closing, at_end, safe)), 0.0), axis=-1)
     between = more & (sign * (last - first) > 0)
-    t, weights = quadrature.towards(
+    t, weights = double_exponential.towards(
         np.where(between, last, 0.75), np.where(between, first, 0.5), np.full(np.shape(start), float(EXACT))
     )
     middle = between[..., None]

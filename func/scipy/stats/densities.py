@@ -11,7 +11,7 @@ import scipy.special as sc
 import func
 from func.interpreters.core import Array
 from func.interpreters.primitives.special.logistic import log1prel
-from func.scipy.stats import counting, quadrature
+from func.scipy.stats import counting, double_exponential
 
 HOST: dict[str, str] = {
     "beta": "cdf sf ppf isf entropy",
@@ -174,7 +174,7 @@ def _nct(x: Array, df: Array, nc: Array) -> Array:
 
 
 def _gausshyper(x: Array, a: Array, b: Array, c: Array, z: Array) -> Array:
-    log_u, log_rest, log_weights = quadrature.unit_logarithms()
+    log_u, log_rest, log_weights = double_exponential.unit_logarithms()
     a1, b1, c1, z1 = [np.expand_dims(s, -1) for s in (a, b, c, z)]
     exponents = (a1 - 1) * log_u + (b1 - 1) * log_rest - c1 * np.log1p(z1 * np.exp(log_u)) + log_weights
     powers = sc.xlogy(a - 1, x) + sc.xlog1py(b - 1, -x) - c * np.log1p(z * x)
@@ -187,12 +187,12 @@ def _beta(x: Array, a: Array, b: Array) -> Array:
 
 def _beta_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
     """∂I_x(a, b) along tangents of a and b: an integral with the distances to both ends exact."""
-    from func.scipy.stats.values import along
+    from func.scipy.stats.host_values import along
 
     a, b = np.broadcast_arrays(*shapes)
     lower = func.stop_gradient(x) < func.stop_gradient(a / (a + b))
     near = np.where(lower, x, 1 - x)[..., None]
-    log_u, _, log_weights = quadrature.unit_logarithms()
+    log_u, _, log_weights = double_exponential.unit_logarithms()
     log_near = np.log(near) + log_u
     log_far = np.log1p(-np.exp(log_near))
     side = lower[..., None]
@@ -358,7 +358,7 @@ def _landau(x: Array) -> Array:
     """
     y = np.pi / 2 * x + np.log(np.pi / 2)
     right = y > 0.5
-    t, weight = quadrature.half_line(1 / 64)
+    t, weight = double_exponential.half_line(1 / 64)
     far, near = np.where(right, y, 1.0)[..., None], np.where(right, 0.0, y)[..., None]
     bounded = np.minimum(t, 60.0)
     real = np.exp(-sc.xlogy(bounded, bounded) - far * bounded) * np.sin(np.pi * bounded)
@@ -381,8 +381,8 @@ def _tukeylambda_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -
     """∂F/∂λ = -f ∂Q/∂λ."""
     import scipy.stats
 
+    from func.scipy.stats.host_values import along
     from func.scipy.stats.standard import from_host
-    from func.scipy.stats.values import along
 
     (lam,) = shapes
     p = from_host(scipy.stats.tukeylambda, "cdf")(x, lam)
@@ -392,11 +392,11 @@ def _tukeylambda_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -
 
 def _vonmises_slope(x: Array, shapes: Sequence[Array], dots: Sequence[Any]) -> Array:
     """∂F/∂κ by the trapezoidal rule's relative of Gauss: the angle is taken to (-π, π)."""
-    from func.scipy.stats.values import along
+    from func.scipy.stats.host_values import along
 
     (kappa,) = shapes
     x = x - 2 * np.pi * np.round(func.stop_gradient(x) / (2 * np.pi))
-    node, weight = quadrature.legendre(96)
+    node, weight = double_exponential.legendre(96)
 
     def half(kappa: Array) -> Array:
         angle = np.expand_dims(x, -1) * node
@@ -490,7 +490,7 @@ def _wallenius(k: Array, total: Array, n: Array, draws: Array, odds: Array) -> A
     k, total, n, draws, odds = np.broadcast_arrays(k, total, n, draws, odds)
     exponent = odds * (n - k) + (total - n) - (draws - k)
     ways = _log_ways(n, k) + _log_ways(total - n, draws - k)
-    log_t, _, log_weights = quadrature.unit_logarithms()
+    log_t, _, log_weights = double_exponential.unit_logarithms()
     k, draws, odds, exponent = [x[..., None] for x in (k, draws, odds, exponent)]
     last = exponent <= 0  # everything is drawn
     scaled = log_t / np.where(last, 1.0, exponent)

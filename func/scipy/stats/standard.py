@@ -18,8 +18,8 @@ from func.interception import intercepted_call
 from func.interpreters.core import Array
 from func.interpreters.core.errors import NotDifferentiableError
 from func.interpreters.core.source import at_line
-from func.scipy.stats import counting, densities, masking, quadrature, values
-from func.scipy.stats.values import RULES, Function, along
+from func.scipy.stats import counting, densities, double_exponential, host_values, masking
+from func.scipy.stats.host_values import RULES, Function, along
 
 _GENERIC = (_infrastructure.rv_generic, _infrastructure.rv_continuous, _infrastructure.rv_discrete)
 
@@ -90,11 +90,11 @@ def scipys(dist: Any, name: str) -> Function:
 
 def from_host(dist: Any, name: str) -> Function:
     """SciPy's value with the derivative by the rule of the method."""
-    distribution = values.name_of(dist)
+    distribution = host_values.name_of(dist)
 
     def call(*args: Array) -> Array:
         args = tuple([np.asarray(x, float) for x in args])
-        return values.value(*args, distribution=distribution, method=name)
+        return host_values.value(*args, distribution=distribution, method=name)
 
     return call
 
@@ -146,8 +146,8 @@ def interior(low: Any, high: Any) -> Array:
 def _tail(dist: Any, lower: Array, x: Array, shapes: Sequence[Array]) -> Array:
     """The probability beyond x, below it where `lower` holds and above it elsewhere, by quadrature."""
     low, high = support(dist, shapes)
-    nodes = quadrature.towards(np.where(lower, low, high), x, _width(dist, shapes))
-    return quadrature.integral(lambda t: density(dist, t, shapes), nodes)
+    nodes = double_exponential.towards(np.where(lower, low, high), x, _width(dist, shapes))
+    return double_exponential.integral(lambda t: density(dist, t, shapes), nodes)
 
 
 def _tail_sum(dist: Any, lower: Array, k: Array, shapes: Sequence[Array]) -> Array:
@@ -227,8 +227,8 @@ def expectation(dist: Any, f: Function, shapes: Sequence[Array]) -> Array:
     split = densities.MIDDLES.get(type(dist).__name__.removesuffix("_gen"))
     fixed = [_fixed(s) for s in shapes]
     middle = _fixed(from_host(dist, "ppf")(np.asarray(0.5), *fixed)) if split is None else split(*shapes)
-    nodes = quadrature.over(low, high, middle, _width(dist, shapes))
-    return quadrature.integral(lambda t: f(t, density(dist, t, shapes)), nodes)
+    nodes = double_exponential.over(low, high, middle, _width(dist, shapes))
+    return double_exponential.integral(lambda t: f(t, density(dist, t, shapes)), nodes)
 
 
 def _entropy(dist: Any, *shapes: Array) -> Array:

@@ -3,7 +3,7 @@
 Cumulative functions and quantiles that SciPy finds by quadrature, by root search or in compiled code are one primitive.
 Its values are SciPy's. With the density f of x and parameters θ, the distribution function F has the derivatives
 ∂F/∂x = f and ∂F/∂θ = ∫ ∂f/∂θ over the tail on the nearer side, a quantile x of q has dx = (dq - ∂F/∂θ dθ) / f, and
-entropies and moments are integrals over the support. The integrals are sums over fixed nodes (`quadrature`).
+entropies and moments are integrals over the support. The integrals are sums over fixed nodes (`double_exponential`).
 """
 
 from __future__ import annotations
