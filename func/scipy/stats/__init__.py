@@ -2,7 +2,7 @@
 
 The methods of distributions, frozen ones too, differentiate by their argument and their parameters. Where SciPy's own
 code for a distribution is NumPy code it runs on the traced values; what SciPy finds by quadrature, root search or in
-compiled code has SciPy's values, and derivatives that follow from the density: see `host_values`. Outside the support, and
+compiled code has SciPy's values, and derivatives that follow from the density (`host_values`). Outside the support, and
 for invalid parameters, the values are SciPy's and the derivatives zero or NaN. Discrete distributions differentiate by
 their parameters.
 
